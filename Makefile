@@ -1,0 +1,86 @@
+# make            install what is missing, build bin/spectrum, say what to do next
+# make test       everything a change must pass: lint, tests, a few seconds of fuzzing
+# make test-long  the long sweeps as well (an hour or so)
+# make unit       only the tests with -race; PKG=./verify/... narrows it
+# make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
+# make fuzz       each fuzz target for FUZZTIME (5s)
+# make bench      speed and memory against openssl, sha256sum, cp and go-fuse's loopback
+# make clean      remove what make built
+#
+# A long test is named TestLong..., and begins with
+#     if os.Getenv("SPECTRUM_LONG") == "" { t.Skip("long: make test-long") }
+# Any other test may read SPECTRUM_LONG=1 as leave to sweep more than it does by default.
+
+SHELL    := /bin/bash
+PKG      ?= ./...
+FUZZTIME ?= 5s
+# Flags of the benchmark, such as BENCH="-only view -rounds 3".
+BENCH    ?=
+
+# The linters that are too large for go.mod. staticcheck is there: go tool staticcheck.
+GOLANGCI_VERSION    := v2.15.0
+GOVULNCHECK_VERSION := v1.8.0
+
+# The version is part of the file's name, so that a new pin is a missing file.
+TOOLS       := $(CURDIR)/.tools/bin
+GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+
+.DEFAULT_GOAL := all
+.PHONY: all need-run need-test build test test-long unit lint fuzz bench clean
+
+all: need-run build
+	@echo
+	@echo "built bin/spectrum; next:"
+	@echo "    bin/spectrum demo /tmp/demo"
+
+need-run:
+	@scripts/need.sh run
+
+need-test:
+	@scripts/need.sh test
+
+build:
+	go build -o bin/spectrum ./cmd/spectrum
+
+test: need-test build lint
+	$(MAKE) --no-print-directory unit
+	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m ./cmd/... ./fusefs/...
+	$(MAKE) --no-print-directory fuzz
+
+unit: need-test
+	scripts/leftovers.sh go test -race -count=1 -timeout 10m $(PKG)
+
+# The long tests run without the race detector: they are about real sizes.
+test-long: test
+	scripts/leftovers.sh env SPECTRUM_LONG=1 go test -race -count=1 -timeout 60m -skip '^TestLong' ./...
+	scripts/leftovers.sh env SPECTRUM_LONG=1 go test -count=1 -timeout 60m -run '^TestLong' ./...
+	$(MAKE) --no-print-directory fuzz FUZZTIME=60s
+
+lint: $(GOLANGCI) $(GOVULNCHECK)
+	@scripts/gofmt.sh
+	go vet ./...
+	GOARCH=amd64 go build ./...
+	GOARCH=arm64 go build ./...
+	go tool staticcheck ./...
+	$(GOLANGCI) run ./...
+	@scripts/vulncheck.sh $(GOVULNCHECK)
+
+fuzz:
+	scripts/leftovers.sh scripts/fuzz.sh $(FUZZTIME)
+
+bench: need-test build
+	go build -o bin/loopback ./bench/loopback
+	go build -o bin/bench ./bench
+	bin/bench -bin bin/spectrum -loopback bin/loopback $(BENCH)
+
+clean:
+	rm -rf bin .tools
+
+$(GOLANGCI):
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+$(GOVULNCHECK):
+	GOBIN=$(TOOLS) go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	mv $(TOOLS)/govulncheck $@

@@ -1,0 +1,56 @@
+#!/bin/bash
+# usage: leftovers.sh COMMAND...
+#
+# Runs COMMAND with a TMPDIR of its own and fails when it fails, or when it leaves behind
+#   - a file or directory in that TMPDIR,
+#   - a process that was started with that TMPDIR in its environment,
+#   - a mount beneath that TMPDIR, or a new dead spectrum view anywhere.
+# Others may use spectrum on this machine meanwhile: what is neither in that TMPDIR nor
+# dead is theirs. What is left is given ten seconds to go, then shown, and not removed.
+#
+# The user's own state directory is out of the command's reach: a test that forgets
+# --state-dir writes into the TMPDIR, and is found.
+set -uo pipefail
+
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/spectrum-test.XXXXXX") || exit 1
+chmod 755 "$tmp" # tests that act as another user must get through
+
+files() { find "$tmp" -xdev -mindepth 1 -printf 'file: %p\n' 2>&1; }
+
+processes() {
+    grep -lsF "$tmp" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do
+        echo "process: $pid $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")"
+    done
+}
+
+# Fields 1 and 5 of mountinfo: id and mountpoint (white space is escaped as \040). The
+# kernel answers for a dead view with ENOTCONN.
+views() { awk '/ - fuse\.spectrum / { print $1, $5 }' /proc/self/mountinfo | sort; }
+dead() { [[ $(LC_ALL=C timeout 5 stat -f -- "$(printf %b "$1")" 2>&1) == *'not connected'* ]]; }
+
+mounts() {
+    awk -v tmp="$tmp/" 'index($5 "/", tmp) == 1 { print "mount: " $5 }' /proc/self/mountinfo
+    comm -13 <(echo "$views_before") <(views) | while read -r _ mountpoint; do
+        ! dead "$mountpoint" || echo "dead view: $mountpoint"
+    done
+}
+
+left() { processes; mounts; files; }
+
+views_before=$(views)
+env -u SPECTRUM_PROJECT_ROOT -u SPECTRUM_STATE_DIR \
+    TMPDIR="$tmp" XDG_STATE_HOME="$tmp/state" "$@"
+status=$?
+
+for _ in {1..20}; do
+    rest=$(left)
+    [ -n "$rest" ] || break
+    sleep 0.5
+done
+if [ -n "$rest" ]; then
+    echo "leftovers: \"$*\" left behind:" >&2
+    head -n 40 <<<"$rest" >&2
+    exit 1
+fi
+rmdir "$tmp"
+exit $status

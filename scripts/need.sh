@@ -1,0 +1,36 @@
+#!/bin/bash
+# usage: need.sh run|test
+#
+# Installs by apt what is missing to run spectrum, or to test it. Without fuse3 spectrum
+# still builds and does everything but mount for users other than root, so for "run" a
+# package that cannot be installed is a warning; for "test" it is an error.
+set -euo pipefail
+
+purpose=${1:?usage: need.sh run|test}
+missing=()
+want() { command -v "$1" >/dev/null || missing+=("$2"); }
+
+if ! command -v go >/dev/null; then
+    echo "need: Go 1.26 or newer is missing: https://go.dev/dl/" >&2
+    exit 1
+fi
+want fusermount3 fuse3
+if [ "$purpose" = test ]; then
+    want strace strace
+    want gcc gcc # the race detector
+fi
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+may_install() { command -v apt-get >/dev/null && as_root true 2>/dev/null; }
+install() { as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"; }
+
+if may_install; then
+    echo "need: installing ${missing[*]}" >&2
+    install >&2 || { as_root apt-get update -qq >&2 && install >&2; } && exit 0
+    echo "need: apt could not install ${missing[*]}" >&2
+else
+    echo "need: ${missing[*]} missing, and installing takes root; please run:" >&2
+    echo "need:     sudo apt-get install ${missing[*]}" >&2
+fi
+[ "$purpose" = run ]
