@@ -1,0 +1,262 @@
+package pathsafe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir is a handle on a directory. All access goes through one; names and paths
+// mean nothing without it. It may be used by several goroutines at once, but
+// not while it is being closed. The zero value is a closed handle.
+type Dir struct {
+	f *os.File
+	w walker
+}
+
+// OpenRoot opens the directory that path names now; links in path are followed
+// this once. What is not a directory gives ENOTDIR and is not opened.
+func OpenRoot(path string) (*Dir, error) {
+	fd, err := retryFd(func() (int, error) {
+		return unix.Open(path, openDirectory|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open directory %q: %w", path, err)
+	}
+	return newDir(fd, path, chooseWalker()), nil
+}
+
+func newDir(fd int, name string, w walker) *Dir {
+	return &Dir{f: os.NewFile(uintptr(fd), name), w: w}
+}
+
+// Close closes the handle and with it gives up a lock taken by TryLock.
+func (d *Dir) Close() error { return d.f.Close() }
+
+// Name returns the name under which the directory was opened, for messages
+// only.
+func (d *Dir) Name() string {
+	if d.f == nil {
+		return ""
+	}
+	return d.f.Name()
+}
+
+// Fd returns the descriptor, -1 when closed. It stays the property of d.
+func (d *Dir) Fd() int { return int(d.f.Fd()) }
+
+// Reopen returns a handle of its own on the same directory: with its own lock
+// and its own life.
+func (d *Dir) Reopen() (*Dir, error) {
+	fd, err := d.openFd("reopen", ".", func(fd int) (int, error) {
+		return unix.Openat(fd, ".", openDirectory|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newDir(fd, d.Name(), d.w), nil
+}
+
+// Stat describes the directory itself.
+func (d *Dir) Stat() (st Stat, err error) {
+	err = d.do("stat", ".", func(fd int) error {
+		st, err = statFd(fd)
+		return err
+	})
+	return st, err
+}
+
+// do runs f on the descriptor, again when a signal interrupted it, and says in
+// an error what was being done to which name.
+func (d *Dir) do(op, name string, f func(fd int) error) error {
+	fd := d.Fd()
+	if fd < 0 {
+		return d.wrap(op, name, fs.ErrClosed)
+	}
+	err := retry(func() error { return f(fd) })
+	runtime.KeepAlive(d)
+	return d.wrap(op, name, err)
+}
+
+// doName is do for an operation on a single component.
+func (d *Dir) doName(op, name string, f func(fd int) error) error {
+	if err := checkName(name); err != nil {
+		return d.wrap(op, name, err)
+	}
+	return d.do(op, name, f)
+}
+
+// openFd is do for calls that make a descriptor.
+func (d *Dir) openFd(op, name string, f func(fd int) (int, error)) (int, error) {
+	made := -1
+	err := d.do(op, name, func(fd int) (err error) {
+		made, err = f(fd)
+		return err
+	})
+	if err != nil {
+		return -1, err
+	}
+	return made, nil
+}
+
+func (d *Dir) wrap(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q in %q: %w", op, name, d.Name(), err)
+}
+
+// OpenDir opens the directory name: never through a symbolic link (ErrSymlink)
+// and never into another mount (ErrCrossesMount).
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	if err := checkName(name); err != nil {
+		return nil, d.wrap("open directory", name, err)
+	}
+	fd, err := d.walk(name, openDirectory, NoLinks)
+	if err != nil {
+		return nil, d.wrap("open directory", name, err)
+	}
+	return newDir(fd, path.Join(d.Name(), name), d.w), nil
+}
+
+// Mkdir makes the directory name with the permission bits perm less the umask.
+// A name that is taken gives fs.ErrExist.
+func (d *Dir) Mkdir(name string, perm uint32) error {
+	return d.doName("make directory", name, func(fd int) error {
+		return unix.Mkdirat(fd, name, perm)
+	})
+}
+
+// Create makes the file name for reading and writing, with the permission bits
+// perm less the umask. A name that is taken, by a link too, gives fs.ErrExist.
+func (d *Dir) Create(name string, perm uint32) (*os.File, error) {
+	if err := checkName(name); err != nil {
+		return nil, d.wrap("create", name, err)
+	}
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := d.openFd("create", name, func(fd int) (int, error) {
+		return unix.Openat(fd, name, flags, perm)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// CreateUnnamed makes a file for reading and writing that has no name until
+// Link gives it one, and that is gone when closed without. The error is
+// errors.ErrUnsupported where the file system cannot do it.
+func (d *Dir) CreateUnnamed(perm uint32) (*os.File, error) {
+	fd, err := d.openFd("create unnamed file", ".", func(fd int) (int, error) {
+		made, err := unix.Openat(fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, perm)
+		if err == unix.EISDIR { // a kernel that takes O_TMPFILE for O_DIRECTORY
+			err = errors.ErrUnsupported
+		}
+		return made, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "unnamed file"), nil
+}
+
+// Link gives the file f, made by CreateUnnamed, the name name, in one step. A
+// name that is taken gives fs.ErrExist.
+func (d *Dir) Link(f *os.File, name string) error {
+	if err := checkProc(); err != nil {
+		return d.wrap("link", name, err)
+	}
+	err := d.doName("link", name, func(fd int) error {
+		return unix.Linkat(unix.AT_FDCWD, procPath(int(f.Fd())), fd, name, unix.AT_SYMLINK_FOLLOW)
+	})
+	runtime.KeepAlive(f)
+	return err
+}
+
+// Lstat describes name without following it.
+func (d *Dir) Lstat(name string) (st Stat, err error) {
+	err = d.doName("stat", name, func(fd int) error {
+		st, err = statAt(fd, name, unix.AT_SYMLINK_NOFOLLOW)
+		return err
+	})
+	return st, err
+}
+
+// RenameNoReplace moves name to newName in the directory to. A newName that is
+// taken gives fs.ErrExist and nothing changes; errors.ErrUnsupported where the
+// file system has no such rename.
+func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
+	if err := checkName(newName); err != nil {
+		return to.wrap("rename to", newName, err)
+	}
+	err := d.doName("rename", name, func(fd int) error {
+		err := unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_NOREPLACE)
+		if err == unix.EINVAL {
+			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		}
+		return err
+	})
+	runtime.KeepAlive(to)
+	return err
+}
+
+// Unlink removes the name of something that is not a directory.
+func (d *Dir) Unlink(name string) error {
+	return d.doName("unlink", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
+}
+
+// Rmdir removes an empty directory; ENOTEMPTY when it is not.
+func (d *Dir) Rmdir(name string) error {
+	return d.doName("remove directory", name, func(fd int) error {
+		return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+	})
+}
+
+// Names returns what stands in the directory, in byte order, without "." and
+// "..".
+func (d *Dir) Names() ([]string, error) {
+	own, err := d.Reopen()
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	names, err := own.f.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list %q: %w", d.Name(), err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Sync makes the names in the directory durable. Only the first error counts:
+// never sync again after one.
+func (d *Dir) Sync() error { return d.do("sync", ".", unix.Fsync) }
+
+// SyncFS makes the whole file system of the directory durable.
+func (d *Dir) SyncFS() error { return d.do("sync file system of", ".", unix.Syncfs) }
+
+// TryLock takes the lock of the directory (flock, on this host) for this
+// handle until it is closed, or gives ErrLocked at once.
+func (d *Dir) TryLock() error {
+	return d.do("lock", ".", func(fd int) error {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == unix.EWOULDBLOCK {
+			return ErrLocked
+		}
+		return err
+	})
+}
+
+// Writable tells whether names may be made here: permission to write and
+// search for the effective user, and a mount that is not read-only (EROFS).
+func (d *Dir) Writable() error {
+	return d.do("write in", ".", func(fd int) error {
+		return unix.Faccessat(fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	})
+}

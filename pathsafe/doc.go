@@ -1,0 +1,46 @@
+// Package pathsafe holds the rules for output paths and does all file access
+// beneath a directory.
+//
+// # Paths
+//
+// A [Path] is an output path in the one form that normalisation would not
+// change (SPECTRUM-06 section 4.2 and 4.3, decision D3); only [Parse] makes
+// one. It is never joined to a string: what touches the disk takes a [Dir],
+// the handle of a directory, and a Path or a single name.
+//
+// # Access
+//
+//  1. [OpenRoot] resolves the name of a root once. From then on the handle is
+//     the root, wherever the name may lead later.
+//  2. [Dir.OpenRegular] and [Dir.StatPath] read beneath it. The whole path is
+//     resolved by one openat2 that stays beneath the handle, follows no magic
+//     link and enters no other mount. The result is a handle that cannot read;
+//     only when it is a regular file is that same inode opened for reading. A
+//     FIFO, device, socket or directory is never opened, so nothing hangs and
+//     no device notices.
+//  3. [Dir.Survey] tells where a target would stand, and [Dir.OpenParent]
+//     opens what is there already (decisions D11 and D17).
+//  4. Names are made, moved and removed one component at a time, on the handle
+//     of their directory: [Dir.Mkdir], [Dir.Create], [Dir.RenameNoReplace],
+//     [Dir.Unlink] and so on. Nothing here ever overwrites.
+//
+// Where the kernel has no openat2, or a filter forbids it, a walk of single
+// components with O_NOFOLLOW does the same, resolving links by itself. The
+// choice is made once per process; both pass the same tests.
+//
+// # Trust
+//
+// Trusted: the kernel, /proc (checked once to be a procfs), and the name given
+// to OpenRoot. Not trusted: everything beneath the root, also while others
+// rename, link and unlink there at the same time.
+//
+// Promised: no access ever reaches outside the root through a path; a refusal
+// says why in a way errors.Is can read ([ErrEscape], [ErrSymlink],
+// [ErrCrossesMount], [ErrNotRegular], [ErrTooLong], [io/fs.ErrNotExist]).
+//
+// Not promised: that a directory whose handle is held is still where it was
+// found. Whoever may write in a root can move it away; look again from the
+// root after a change, and compare [Stat.ID]. A file lease held by another
+// process can delay an open for the kernel's lease-break-time, and a dead
+// network or FUSE file system can delay any call.
+package pathsafe

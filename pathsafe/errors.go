@@ -1,0 +1,45 @@
+package pathsafe
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Reasons for which an output path is refused before the disk is touched.
+var (
+	// ErrTraversal: normalisation would change the path, or it has a "." or
+	// ".." component (RESTORE_PATH_TRAVERSAL_DETECTED, decision D3).
+	ErrTraversal = errors.New("not a normalised relative path")
+	// ErrNullByte: the path holds a NUL (RESTORE_PATH_NULL_BYTE_DETECTED).
+	ErrNullByte = errors.New("null byte in path")
+)
+
+// Reasons for which an access is refused.
+var (
+	// ErrEscape: a symbolic link on the way leaves the root at some step, even
+	// to come back, or the links form a loop (decision D17).
+	ErrEscape = errors.New("symbolic link leaves the root")
+	// ErrSymlink: a symbolic link where none is allowed.
+	ErrSymlink = errors.New("is a symbolic link")
+	// ErrNotRegular: something other than a regular file; it was not opened.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrCrossesMount: the way leads into another mount.
+	ErrCrossesMount = errors.New("is on another mount")
+	// ErrTooLong: the path exceeds MaxPath or a name exceeds MaxName.
+	ErrTooLong = errors.New("path too long")
+	// ErrLocked: somebody else holds the lock of the directory.
+	ErrLocked = errors.New("locked by another process")
+)
+
+// A FormError says that a path or name does not have the form of the law.
+// Kind is ErrTraversal or ErrNullByte, and errors.Is finds it.
+type FormError struct {
+	Path string
+	Kind error
+}
+
+// Error names the path, quoted, and the reason.
+func (e *FormError) Error() string { return fmt.Sprintf("path %q: %v", e.Path, e.Kind) }
+
+// Unwrap returns Kind.
+func (e *FormError) Unwrap() error { return e.Kind }

@@ -1,0 +1,119 @@
+package pathsafe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenRegular opens the regular file p beneath d for reading and describes it.
+// What is not a regular file is never opened: ErrNotRegular. Other refusals
+// are fs.ErrNotExist (also when a parent is not a directory), ErrSymlink (with
+// NoLinks), ErrEscape (with LinksBeneath), ErrCrossesMount and ErrTooLong.
+func (d *Dir) OpenRegular(p Path, links Links) (*os.File, Stat, error) {
+	if err := p.checkLength(); err != nil {
+		return nil, Stat{}, d.wrap("open", p.s, err)
+	}
+	return d.openRegular(p.s, links)
+}
+
+// Open is OpenRegular for the single component name, through no link.
+func (d *Dir) Open(name string) (*os.File, Stat, error) {
+	if err := checkName(name); err != nil {
+		return nil, Stat{}, d.wrap("open", name, err)
+	}
+	return d.openRegular(name, NoLinks)
+}
+
+// StatPath describes what stands at p beneath d without opening it, whatever
+// it is. Refusals are those of OpenRegular.
+func (d *Dir) StatPath(p Path, links Links) (Stat, error) {
+	if err := p.checkLength(); err != nil {
+		return Stat{}, d.wrap("stat", p.s, err)
+	}
+	fd, st, err := d.openPath(p.s, links)
+	if err != nil {
+		return Stat{}, d.wrap("stat", p.s, err)
+	}
+	unix.Close(fd)
+	return st, nil
+}
+
+func (d *Dir) openRegular(rel string, links Links) (*os.File, Stat, error) {
+	fd, st, err := d.openPath(rel, links)
+	if err != nil {
+		return nil, Stat{}, d.wrap("open", rel, err)
+	}
+	defer unix.Close(fd)
+	if !st.Mode.IsRegular() {
+		return nil, Stat{}, d.wrap("open", rel, ErrNotRegular)
+	}
+	reading, err := reopen(fd)
+	if err != nil {
+		return nil, Stat{}, d.wrap("open", rel, err)
+	}
+	return os.NewFile(uintptr(reading), rel), st, nil
+}
+
+// openPath returns a handle that cannot read, and what it holds.
+func (d *Dir) openPath(rel string, links Links) (int, Stat, error) {
+	fd, err := d.walk(rel, unix.O_PATH, links)
+	if err == unix.ENOTDIR {
+		err = fmt.Errorf("%w: a parent is not a directory", fs.ErrNotExist)
+	}
+	if err != nil {
+		return -1, Stat{}, err
+	}
+	st, err := statFd(fd)
+	if err != nil {
+		unix.Close(fd)
+		return -1, Stat{}, err
+	}
+	return fd, st, nil
+}
+
+// walk opens rel beneath d, with plain errors.
+func (d *Dir) walk(rel string, flags int, links Links) (int, error) {
+	root := d.Fd()
+	if root < 0 {
+		return -1, fs.ErrClosed
+	}
+	fd, err := d.w.open(root, rel, flags, links)
+	runtime.KeepAlive(d)
+	return fd, err
+}
+
+// reopen opens for reading the very inode that fd holds.
+func reopen(fd int) (int, error) {
+	if err := checkProc(); err != nil {
+		return -1, err
+	}
+	name := procPath(fd)
+	return retryFd(func() (int, error) {
+		return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	})
+}
+
+func procPath(fd int) string {
+	buf := append(make([]byte, 0, 32), "/proc/self/fd/"...)
+	return string(strconv.AppendInt(buf, int64(fd), 10))
+}
+
+// ErrNoProc is not an errno: "no such file" would be read as a missing source.
+var ErrNoProc = errors.New("no procfs is mounted at /proc")
+
+// checkProc makes sure, once, that /proc/self/fd is the kernel's.
+var checkProc = sync.OnceValue(func() error {
+	var sf unix.Statfs_t
+	err := retry(func() error { return unix.Statfs("/proc/self/fd", &sf) })
+	if err != nil || sf.Type != unix.PROC_SUPER_MAGIC {
+		return ErrNoProc
+	}
+	return nil
+})

@@ -1,0 +1,155 @@
+package pathsafe
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// swapper exchanges a directory with a link that leads out of the root, again
+// and again, until stop is called.
+func swapper(t *testing.T, a, b string) (stop func() int) {
+	t.Helper()
+	quit := make(chan struct{})
+	var swaps int
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+				t.Error(err)
+				return
+			}
+			swaps++
+		}
+	})
+	return func() int {
+		close(quit)
+		wg.Wait()
+		return swaps
+	}
+}
+
+// arena makes root/d/f, a link root/x out of the root, and the f it leads to.
+func arena(t *testing.T) (root, outside string) {
+	base := t.TempDir()
+	plant(t, base, "root/d/f", "outside/f", "root/x -> ../outside")
+	return filepath.Join(base, "root"), filepath.Join(base, "outside")
+}
+
+const (
+	attempts    = 5000
+	maxAttempts = 2_000_000
+	enough      = 10
+)
+
+// outcome counts what the attempts of one pattern came to.
+type outcome struct{ through, refused, escaped int }
+
+// attack runs try until enough attempts got through and enough were refused,
+// at least attempts times.
+func attack(t *testing.T, root string, try func() (outside bool, err error)) outcome {
+	t.Helper()
+	stop := swapper(t, filepath.Join(root, "d"), filepath.Join(root, "x"))
+	var o outcome
+	for i := 0; i < maxAttempts && (i < attempts || o.through < enough || o.refused < enough); i++ {
+		outside, err := try()
+		switch {
+		case err != nil:
+			o.refused++
+		case outside:
+			o.escaped++
+		default:
+			o.through++
+		}
+	}
+	swaps := stop()
+	t.Logf("%d through, %d refused, %d escaped, %d swaps", o.through, o.refused, o.escaped, swaps)
+	return o
+}
+
+func (o outcome) check(t *testing.T) {
+	t.Helper()
+	if o.escaped > 0 || o.through < enough || o.refused < enough {
+		t.Errorf("%+v: want no escape and at least %d of the others", o, enough)
+	}
+}
+
+func TestSwappedParentOpenRegular(t *testing.T) {
+	eachWalker(t, func(t *testing.T, w walker) {
+		for _, links := range []Links{NoLinks, LinksBeneath} {
+			root, _ := arena(t)
+			d, p := openDir(t, root, w), mustParse(t, "d/f")
+			attack(t, root, func() (bool, error) {
+				f, _, err := d.OpenRegular(p, links)
+				if err != nil {
+					return false, err
+				}
+				return readAll(t, f) != "root/d/f", nil
+			}).check(t)
+		}
+	})
+}
+
+func TestSwappedParentOpenParent(t *testing.T) {
+	eachWalker(t, func(t *testing.T, w walker) {
+		root, outside := arena(t)
+		d, p := openDir(t, root, w), mustParse(t, "d/f")
+		out, err := openDir(t, outside, w).Stat()
+		must(t, err)
+		attack(t, root, func() (bool, error) {
+			parent, err := d.OpenParent(p, 1)
+			if err != nil {
+				return false, err
+			}
+			defer parent.Close()
+			st, err := parent.Stat()
+			return st.ID == out.ID, err
+		}).check(t)
+	})
+}
+
+// A link with ".." on the way makes openat2 answer EAGAIN under renames.
+func TestSwappedParentBehindDotDot(t *testing.T) {
+	eachWalker(t, func(t *testing.T, w walker) {
+		root, _ := arena(t)
+		plant(t, root, "e/l -> ../d/../d/f")
+		d, p := openDir(t, root, w), mustParse(t, "e/l")
+		attack(t, root, func() (bool, error) {
+			f, _, err := d.OpenRegular(p, LinksBeneath)
+			if err != nil {
+				return false, err
+			}
+			return readAll(t, f) != "root/d/f", nil
+		}).check(t)
+	})
+}
+
+// The control: the same attack against check-then-open does get out.
+func TestSwappedParentControl(t *testing.T) {
+	root, _ := arena(t)
+	stop := swapper(t, filepath.Join(root, "d"), filepath.Join(root, "x"))
+	escaped := 0
+	for range maxAttempts {
+		if fi, err := os.Lstat(filepath.Join(root, "d")); err != nil || !fi.IsDir() {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(root, "d/f"))
+		if err == nil && string(b) == "outside/f" {
+			if escaped++; escaped == enough {
+				break
+			}
+		}
+	}
+	t.Logf("%d escapes, %d swaps", escaped, stop())
+	if escaped < enough {
+		t.Errorf("check-then-open escaped only %d times: the attack does not bite", escaped)
+	}
+}

@@ -1,0 +1,113 @@
+package pathsafe
+
+import (
+	"errors"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Links says what a walk does with symbolic links.
+type Links int
+
+const (
+	// NoLinks refuses every symbolic link, the last component included, with
+	// ErrSymlink.
+	NoLinks Links = iota
+	// LinksBeneath follows links as long as every step stays beneath the root;
+	// else ErrEscape.
+	LinksBeneath
+)
+
+// A walker opens rel, which is not empty, beneath the directory root. The
+// handle is one that cannot read (flags is unix.O_PATH), or one of a directory
+// (flags is openDirectory). Both implementations give the same reasons.
+type walker interface {
+	open(root int, rel string, flags int, links Links) (int, error)
+}
+
+const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY
+
+// chooseWalker asks the kernel once.
+var chooseWalker = sync.OnceValue(func() walker {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &how)
+	if err != nil {
+		return componentWalker{}
+	}
+	unix.Close(fd)
+	return kernelWalker{}
+})
+
+// kernelWalker leaves the walk to openat2.
+type kernelWalker struct{}
+
+const resolveBeneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
+
+// maxAgain bounds how often a walk that met a concurrent rename is repeated.
+// The kernel asks for it only when a link with ".." is on the way.
+const maxAgain = 1000
+
+func (kernelWalker) open(root int, rel string, flags int, links Links) (int, error) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: resolveBeneath}
+	if links == NoLinks {
+		how.Resolve |= unix.RESOLVE_NO_SYMLINKS
+	}
+	for again := 0; ; {
+		fd, err := unix.Openat2(root, rel, &how)
+		switch {
+		case err == nil:
+			return fd, nil
+		case err == unix.EINTR:
+		case err == unix.EAGAIN && again < maxAgain:
+			again++
+		default:
+			return -1, explain(err, root, rel, links)
+		}
+	}
+}
+
+// explain gives the reason behind an error of openat2. EXDEV stands for two of
+// them; which one, a second walk tells. It only chooses the word: when it gets
+// through because somebody changed the tree, the refusal stays.
+func explain(err error, root int, rel string, links Links) error {
+	switch {
+	case err == unix.ELOOP && links == NoLinks:
+		return ErrSymlink
+	case err == unix.ELOOP:
+		return ErrEscape
+	case err == unix.ENAMETOOLONG:
+		return ErrTooLong
+	case err != unix.EXDEV:
+		return err
+	}
+	fd, why := componentWalker{}.open(root, rel, unix.O_PATH, links)
+	if why == nil {
+		unix.Close(fd)
+	}
+	if errors.Is(why, ErrCrossesMount) || errors.Is(why, ErrSymlink) {
+		return why
+	}
+	return ErrEscape
+}
+
+// retry repeats a call that a signal interrupted.
+func retry(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// retryFd is retry for calls that make a descriptor.
+func retryFd(f func() (int, error)) (fd int, err error) {
+	err = retry(func() error {
+		fd, err = f()
+		return err
+	})
+	if err != nil {
+		return -1, err
+	}
+	return fd, nil
+}

@@ -1,0 +1,111 @@
+// This file is law: what counts as an existing target and which links may
+// stand on the way to one (decisions D11 and D17).
+
+package pathsafe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// Site tells where a target would stand.
+type Site struct {
+	// Exists: something stands at the path itself, a link of any kind
+	// included, or one of its parents exists and is not a directory.
+	Exists bool
+	// Missing is the index of the first component that does not exist yet: the
+	// top of what would be new. It says nothing when Exists.
+	Missing int
+}
+
+// Survey tells where p would stand beneath d. Symbolic links are followed as
+// long as every step stays beneath d; one that leaves it, also as the last
+// component, is ErrEscape. A parent on another mount is ErrCrossesMount.
+func (d *Dir) Survey(p Path) (Site, error) {
+	if err := p.checkLength(); err != nil {
+		return Site{}, d.wrap("survey", p.s, err)
+	}
+	for n := 1; ; n++ {
+		rel, _ := p.prefix(n)
+		last := len(rel) == len(p.s)
+		site, found, err := d.surveyStep(rel, last)
+		if err != nil {
+			return Site{}, d.wrap("survey", p.s, err)
+		}
+		if found {
+			site.Missing = n - 1
+			return site, nil
+		}
+	}
+}
+
+// surveyStep looks at one prefix of a path. It has found out unless the prefix
+// is a directory with more to come.
+func (d *Dir) surveyStep(rel string, last bool) (site Site, found bool, err error) {
+	st, err := d.statRel(rel)
+	switch {
+	case err == nil:
+		here := last || !st.Mode.IsDir()
+		return Site{Exists: here}, here, nil
+	case errors.Is(err, fs.ErrNotExist):
+		taken, err := d.taken(rel)
+		return Site{Exists: taken}, err == nil, err
+	case errors.Is(err, ErrCrossesMount) && last:
+		return Site{Exists: true}, true, nil
+	}
+	return Site{}, false, err
+}
+
+func (d *Dir) statRel(rel string) (Stat, error) {
+	fd, st, err := d.openPath(rel, LinksBeneath)
+	if err != nil {
+		return Stat{}, err
+	}
+	unix.Close(fd)
+	return st, nil
+}
+
+// taken tells whether a name that leads nowhere is there all the same, as a
+// dangling link.
+func (d *Dir) taken(rel string) (bool, error) {
+	parent, base := d, rel
+	p := Path{rel}
+	if up, ok := p.Parent(); ok {
+		fd, err := d.walk(up.s, openDirectory, LinksBeneath)
+		if err != nil {
+			return false, err
+		}
+		parent = newDir(fd, up.s, d.w)
+		defer parent.Close()
+		base = p.Base()
+	}
+	_, err := statAt(parent.Fd(), base, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// OpenParent opens the directory made of the first n components of p, none for
+// d itself; links are followed beneath d only. The handle is the caller's to
+// close.
+func (d *Dir) OpenParent(p Path, n int) (*Dir, error) {
+	if n == 0 {
+		return d.Reopen()
+	}
+	rel, ok := p.prefix(n)
+	if !ok {
+		return nil, d.wrap("open directory", p.s, fmt.Errorf("it has no %d components", n))
+	}
+	if err := (Path{rel}).checkLength(); err != nil {
+		return nil, d.wrap("open directory", rel, err)
+	}
+	fd, err := d.walk(rel, openDirectory, LinksBeneath)
+	if err != nil {
+		return nil, d.wrap("open directory", rel, err)
+	}
+	return newDir(fd, rel, d.w), nil
+}

@@ -1,0 +1,130 @@
+package pathsafe
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ID tells one inode from another while both exist, and through which mount it
+// was seen. It is comparable. Inode numbers are reused at once by some file
+// systems, so whoever must recognise a file later compares the birth time and
+// size too. Mount is 0 where the kernel does not say, and means nothing after
+// the file system was mounted again.
+type ID struct {
+	Dev   uint64
+	Ino   uint64
+	Mount uint64
+}
+
+// Stat is what statx says of one inode.
+type Stat struct {
+	Mode       fs.FileMode // type, permission, set-id and sticky bits
+	Perm       uint32      // st_mode & 07777, as the kernel numbers it
+	Size       int64       // bytes
+	ModTime    time.Time
+	ChangeTime time.Time
+	BirthTime  time.Time // zero where the file system does not know it
+	ID         ID
+	Links      uint32
+	UID        uint32
+	GID        uint32
+}
+
+// StatFile describes the file that f holds.
+func StatFile(f *os.File) (Stat, error) {
+	st, err := statFd(int(f.Fd()))
+	runtime.KeepAlive(f)
+	if err != nil {
+		return Stat{}, fmt.Errorf("stat %q: %w", f.Name(), err)
+	}
+	return st, nil
+}
+
+// statMask asks for everything in a Stat. Kernels since 6.8 give the mount id
+// that is never reused, older ones the plain one.
+const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME |
+	unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
+
+// statFd describes what fd holds.
+func statFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH) }
+
+func statAt(fd int, name string, flags int) (Stat, error) {
+	var sx unix.Statx_t
+	err := retry(func() error {
+		return unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, statMask, &sx)
+	})
+	if err != nil {
+		return Stat{}, err
+	}
+	return makeStat(&sx), nil
+}
+
+func makeStat(sx *unix.Statx_t) Stat {
+	st := Stat{
+		Mode:       fileMode(uint32(sx.Mode)),
+		Perm:       uint32(sx.Mode) & 0o7777,
+		Size:       int64(sx.Size),
+		ModTime:    time.Unix(sx.Mtime.Sec, int64(sx.Mtime.Nsec)),
+		ChangeTime: time.Unix(sx.Ctime.Sec, int64(sx.Ctime.Nsec)),
+		ID:         ID{Dev: unix.Mkdev(sx.Dev_major, sx.Dev_minor), Ino: sx.Ino},
+		Links:      sx.Nlink,
+		UID:        sx.Uid,
+		GID:        sx.Gid,
+	}
+	if sx.Mask&unix.STATX_BTIME != 0 {
+		st.BirthTime = time.Unix(sx.Btime.Sec, int64(sx.Btime.Nsec))
+	}
+	if sx.Mask&(unix.STATX_MNT_ID|unix.STATX_MNT_ID_UNIQUE) != 0 {
+		st.ID.Mount = sx.Mnt_id
+	}
+	return st
+}
+
+func fileMode(raw uint32) fs.FileMode {
+	mode := fs.FileMode(raw & 0o777)
+	switch raw & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case unix.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	case unix.S_IFBLK:
+		mode |= fs.ModeDevice
+	default:
+		mode |= fs.ModeIrregular
+	}
+	return mode | specialBits(raw)
+}
+
+func specialBits(raw uint32) (mode fs.FileMode) {
+	if raw&unix.S_ISUID != 0 {
+		mode |= fs.ModeSetuid
+	}
+	if raw&unix.S_ISGID != 0 {
+		mode |= fs.ModeSetgid
+	}
+	if raw&unix.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
+}
+
+// sameMount reports whether b was seen through the mount of a. Where the
+// kernel gives no mount ids the device has to do, which misses bind mounts.
+func sameMount(a, b ID) bool {
+	if a.Mount != 0 && b.Mount != 0 {
+		return a.Mount == b.Mount
+	}
+	return a.Dev == b.Dev
+}

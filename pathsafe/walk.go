@@ -1,0 +1,75 @@
+package pathsafe
+
+import (
+	"context"
+)
+
+// Walk calls visit for every entry below d, in the byte order of the paths
+// ("a", "a.b", "a/b"), whatever it is. It follows no links and does not enter
+// other mounts, though it visits the directory one is mounted on. It stops at
+// the first error: of visit, of ctx, or because an entry went away.
+func (d *Dir) Walk(ctx context.Context, visit func(rel string, st Stat) error) error {
+	top, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	w := walk{visit: visit, top: top.ID}
+	return w.dir(ctx, d, "")
+}
+
+type walk struct {
+	visit func(rel string, st Stat) error
+	top   ID
+}
+
+// dir visits what stands in d. A directory has two places in the order: its
+// name, and its name with a slash, where the content belongs. Until then it is
+// pending. Of two that are pending the later one has the name of the earlier
+// one as its prefix and comes first, so a stack will do.
+func (w *walk) dir(ctx context.Context, d *Dir, prefix string) error {
+	names, err := d.Names()
+	if err != nil {
+		return err
+	}
+	var pending []string
+	for len(names) > 0 || len(pending) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if n := len(pending); n > 0 && (len(names) == 0 || pending[n-1]+"/" < names[0]) {
+			err = w.enter(ctx, d, prefix, pending[n-1])
+			pending = pending[:n-1]
+		} else {
+			pending, err = w.entry(d, prefix, names[0], pending)
+			names = names[1:]
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry visits name, and makes it pending when it has content to visit.
+func (w *walk) entry(d *Dir, prefix, name string, pending []string) ([]string, error) {
+	st, err := d.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.visit(prefix+name, st); err != nil {
+		return nil, err
+	}
+	if st.Mode.IsDir() && sameMount(w.top, st.ID) {
+		pending = append(pending, name)
+	}
+	return pending, nil
+}
+
+func (w *walk) enter(ctx context.Context, d *Dir, prefix, name string) error {
+	sub, err := d.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	return w.dir(ctx, sub, prefix+name+"/")
+}
