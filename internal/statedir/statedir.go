@@ -1,0 +1,148 @@
+// Package statedir keeps what belongs to the operator and to no restore: the
+// key, and the previews with the record of their use.
+//
+// The directory has mode 0700. One that others may enter, that belongs to
+// somebody else or that is a symbolic link is refused: its content would be
+// theirs to choose. Files appear whole or not at all, and none is replaced.
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Default is where the state directory is when nobody says otherwise:
+// $XDG_STATE_HOME/spectrum, else ~/.local/state/spectrum.
+func Default() (string, error) {
+	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "spectrum"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the state directory: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "spectrum"), nil
+}
+
+// Dir is the state directory.
+type Dir struct {
+	path string
+	root *pathsafe.Dir
+}
+
+// Open opens the state directory and makes it where it is missing.
+func Open(path string) (*Dir, error) {
+	d, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", path, err)
+	}
+	return d, nil
+}
+
+func open(path string) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink != 0 {
+		return nil, errors.Join(err, errors.New("it is a symbolic link"))
+	}
+	root, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPrivate(root); err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &Dir{path, root}, nil
+}
+
+func checkPrivate(root *pathsafe.Dir) error {
+	st, err := root.Stat()
+	switch {
+	case err != nil:
+		return err
+	case int(st.UID) != os.Geteuid():
+		return errors.New("it belongs to another user")
+	case st.Perm&0o077 != 0:
+		return fmt.Errorf("mode %04o lets others in; it must be 0700", st.Perm)
+	}
+	return nil
+}
+
+// Path is the directory's absolute path.
+func (d *Dir) Path() string { return d.path }
+
+// KeyPath is where the operator's key is unless a command says otherwise.
+func (d *Dir) KeyPath() string { return filepath.Join(d.path, "key.pem") }
+
+// Close closes the directory.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// The places of a preview: its record, and the mark that it was used.
+const (
+	previews = "previews"
+	record   = ".json"
+	used     = ".used"
+)
+
+// maxRecord bounds the record of a preview, in bytes.
+const maxRecord = 1 << 30
+
+// SavePreview keeps the record of a preview.
+func (d *Dir) SavePreview(id string, data []byte) error {
+	return d.write(id, record, data)
+}
+
+// LoadPreview returns the record of a preview; fs.ErrNotExist when there is
+// none of this identity.
+func (d *Dir) LoadPreview(id string) ([]byte, error) {
+	dir, err := d.previews(id)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, _, err := dir.Open(id + record)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxRecord))
+}
+
+// Use marks a preview as used, durably; fs.ErrExist when it was before.
+func (d *Dir) Use(id string) error { return d.write(id, used, nil) }
+
+func (d *Dir) write(id, suffix string, data []byte) error {
+	dir, err := d.previews(id)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.WriteFile(id+suffix, data, 0o600); err != nil {
+		return err
+	}
+	return dir.Sync()
+}
+
+// previews opens the directory of previews for an identity that can be a name.
+func (d *Dir) previews(id string) (*pathsafe.Dir, error) {
+	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
+		return nil, fmt.Errorf("%q is not a preview id: %w", id, fs.ErrNotExist)
+	}
+	if err := d.root.Mkdir(previews, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return d.root.OpenDir(previews)
+}
