@@ -1,0 +1,147 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// The largest artifacts that are read, in bytes (decision D6).
+const (
+	maxArtifact     = 16 << 20
+	maxOutputHashes = 256 << 20
+)
+
+// strictOrder is the order in which SPECTRUM-05 checks presence and form.
+var strictOrder = []string{
+	bundle.TaskSpec, bundle.Status, bundle.OutputHashes, bundle.Proof,
+	bundle.Identity, bundle.SignedPayload, bundle.Signature,
+}
+
+// artifact is one artifact that was read: once, from one handle.
+type artifact struct {
+	raw    []byte
+	object canonjson.Object
+}
+
+// present says whether an artifact is there, whatever it is.
+func (r *Run) present(name string) error {
+	if r.dir == nil {
+		return r.err
+	}
+	_, err := r.dir.Lstat(name)
+	return err
+}
+
+// presenceError is the message for an artifact that could not be found.
+func presenceError(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "is missing"
+	}
+	return fmt.Sprintf("cannot be looked up: %v", err)
+}
+
+// read reads and parses an artifact. Any error but one of this machine's means
+// that it is malformed.
+func (r *Run) read(name string) (artifact, error) {
+	raw, err := r.readRaw(name)
+	if err != nil {
+		return artifact{}, err
+	}
+	value, err := canonjson.Parse(raw)
+	if err != nil {
+		return artifact{}, fmt.Errorf("is not strict JSON: %w", err)
+	}
+	object, ok := value.Object()
+	if !ok {
+		return artifact{}, errors.New("is not a JSON object")
+	}
+	return artifact{raw, object}, nil
+}
+
+func (r *Run) readRaw(name string) ([]byte, error) {
+	limit := limitOf(name)
+	f, st, err := r.dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st.Size > limit {
+		return nil, fmt.Errorf("has %d bytes; at most %d are read", st.Size, limit)
+	}
+	raw := make([]byte, st.Size)
+	n, err := io.ReadFull(f, raw)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return raw[:n], nil
+}
+
+func limitOf(name string) int64 {
+	if name == bundle.OutputHashes {
+		return maxOutputHashes
+	}
+	return maxArtifact
+}
+
+// extraArtifact finds a second identity, payload or signature (decision D9):
+// the first in byte order, or "".
+func (r *Run) extraArtifact() (string, error) {
+	names, err := r.dir.Names()
+	if err != nil {
+		return "", fmt.Errorf("listing run directory %q: %w", r.name, err)
+	}
+	for _, name := range names {
+		if isExtra(name) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+func isExtra(name string) bool {
+	for _, exact := range []string{bundle.Identity, bundle.SignedPayload, bundle.Signature} {
+		stem := strings.TrimSuffix(exact, ".json")
+		if name != exact && strings.HasPrefix(name, stem) && strings.HasSuffix(name, ".json") {
+			return true
+		}
+	}
+	return false
+}
+
+// forbidden is what no run directory may hold, in the law's order, whatever it
+// is: file, directory or link (SPECTRUM-05 phase 8, SPECTRUM-03, D18).
+var forbidden = []string{"logs", "tmp", "transcript.json"}
+
+// forbiddenArtifact is the verdict of that check.
+func (r *Run) forbiddenArtifact() error {
+	for _, name := range forbidden {
+		err := r.present(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("run directory %q: %w", r.name, err)
+		}
+		return rejectArtifact(ForbiddenArtifact, name, "must not be in a run directory")
+	}
+	return nil
+}
+
+// machineFault says whether an error tells of this machine and not of the
+// input: then there is no verdict.
+func machineFault(err error) bool {
+	for _, fault := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, pathsafe.ErrNoProc} {
+		if errors.Is(err, fault) {
+			return true
+		}
+	}
+	return false
+}

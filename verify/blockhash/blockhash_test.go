@@ -1,0 +1,191 @@
+package blockhash_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"pgregory.net/rapid"
+)
+
+const bs = blockhash.BlockSize
+
+func table(t testing.TB, data []byte) *blockhash.Table {
+	t.Helper()
+	tab, err := blockhash.NewHasher().Sum(t.Context(), bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tab
+}
+
+func random(n int) []byte {
+	data := make([]byte, n)
+	rng := rand.New(rand.NewPCG(1, uint64(n)))
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	return data
+}
+
+// sizes stand around every boundary that the code knows.
+var sizes = []int{0, 1, 63, 64, 65, bs - 1, bs, bs + 1, 2*bs - 1, 2 * bs, 4*bs - 1, 4 * bs, 4*bs + 1, 9*bs + 17, 200 * bs}
+
+func TestDigestIsSHA256(t *testing.T) {
+	for _, n := range sizes {
+		data := random(n)
+		tab := table(t, data)
+		if tab.Digest() != sha256.Sum256(data) || tab.Size() != int64(n) {
+			t.Errorf("size %d: digest or size wrong", n)
+		}
+		if err := blockhash.NewReader(bytes.NewReader(data), tab).Check(t.Context()); err != nil {
+			t.Errorf("size %d: %v", n, err)
+		}
+	}
+}
+
+func TestHasherIsReusable(t *testing.T) {
+	h := blockhash.NewHasher()
+	for _, n := range []int{3*bs + 5, 0, 7, bs} {
+		data := random(n)
+		tab, err := h.Sum(t.Context(), bytes.NewReader(data), int64(n))
+		if err != nil || tab.Digest() != sha256.Sum256(data) {
+			t.Errorf("size %d after another file: wrong digest (%v)", n, err)
+		}
+	}
+}
+
+func TestSumStopsAtLimitAndAtEnd(t *testing.T) {
+	data := random(3 * bs)
+	h := blockhash.NewHasher()
+	short, _ := h.Sum(t.Context(), bytes.NewReader(data), bs+9)
+	if short.Size() != bs+9 || short.Digest() != sha256.Sum256(data[:bs+9]) {
+		t.Error("limit not kept")
+	}
+	whole, _ := h.Sum(t.Context(), bytes.NewReader(data), 10*bs)
+	if whole.Size() != 3*bs {
+		t.Errorf("size %d of a file that ended early", whole.Size())
+	}
+}
+
+// TestEveryBlockIsBound flips one bit in each block in turn, at its first,
+// middle and last byte: that block is refused, and every other still reads.
+func TestEveryBlockIsBound(t *testing.T) {
+	data := random(5*bs + 100)
+	tab := table(t, data)
+	for i := int64(0); i < tab.Blocks(); i++ {
+		begin, end := int(i)*bs, min(int(i+1)*bs, len(data))
+		for _, at := range []int{begin, (begin + end) / 2, end - 1} {
+			bad := bytes.Clone(data)
+			bad[at] ^= 1
+			checkOneBadBlock(t, blockhash.NewReader(bytes.NewReader(bad), tab), data, i)
+		}
+	}
+}
+
+func checkOneBadBlock(t *testing.T, r *blockhash.Reader, data []byte, bad int64) {
+	t.Helper()
+	for off := 0; off < len(data); off += bs {
+		p := make([]byte, min(bs, len(data)-off))
+		n, err := r.ReadAt(p, int64(off))
+		var mismatch *blockhash.MismatchError
+		switch block := int64(off / bs); {
+		case block != bad && (err != nil || !bytes.Equal(p, data[off:off+n])):
+			t.Errorf("block %d bad: block %d does not read: %v", bad, block, err)
+		case block == bad && (!errors.As(err, &mismatch) || mismatch.Block != bad || n != 0):
+			t.Errorf("block %d bad: read %d bytes of it, error %v", bad, n, err)
+		case block == bad && !bytes.Equal(p, make([]byte, len(p))):
+			t.Errorf("block %d bad: unchecked bytes reached the caller", bad)
+		}
+	}
+	var mismatch *blockhash.MismatchError
+	if err := r.Check(context.Background()); !errors.As(err, &mismatch) || mismatch.Block != bad {
+		t.Errorf("block %d bad: Check says %v", bad, err)
+	}
+}
+
+func TestCheckReportsTheFirstBadBlock(t *testing.T) {
+	data := random(300 * bs)
+	tab := table(t, data)
+	for _, i := range []int{299, 250, 131, 17} {
+		data[i*bs+5] ^= 0x80
+		var mismatch *blockhash.MismatchError
+		err := blockhash.NewReader(bytes.NewReader(data), tab).Check(t.Context())
+		if !errors.As(err, &mismatch) || mismatch.Block != int64(i) {
+			t.Fatalf("want block %d, got %v", i, err)
+		}
+	}
+}
+
+func TestTruncatedSource(t *testing.T) {
+	data := random(2*bs + 10)
+	r := blockhash.NewReader(bytes.NewReader(data[:bs+3]), table(t, data))
+	p := make([]byte, len(data))
+	n, err := r.ReadAt(p, 0)
+	var mismatch *blockhash.MismatchError
+	if n != bs || !errors.As(err, &mismatch) || mismatch.Got != 3 {
+		t.Errorf("read %d bytes, error %v", n, err)
+	}
+}
+
+func TestGrownSourceReadsAsSigned(t *testing.T) {
+	data := random(bs + 10)
+	r := blockhash.NewReader(bytes.NewReader(append(bytes.Clone(data), "more"...)), table(t, data))
+	got, err := io.ReadAll(io.NewSectionReader(r, 0, 10*bs))
+	if err != nil || !bytes.Equal(got, data) {
+		t.Errorf("read %d bytes, error %v", len(got), err)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	data := random(bs)
+	if _, err := blockhash.NewHasher().Sum(ctx, bytes.NewReader(data), bs); !errors.Is(err, context.Canceled) {
+		t.Errorf("Sum: %v", err)
+	}
+	if err := blockhash.NewReader(bytes.NewReader(data), table(t, data)).Check(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Check: %v", err)
+	}
+}
+
+// TestReadRange compares reads of any range with a plain slice.
+func TestReadRange(t *testing.T) {
+	data := random(4*bs + 1234)
+	r := blockhash.NewReader(bytes.NewReader(data), table(t, data))
+	rapid.Check(t, func(t *rapid.T) {
+		off := rapid.Int64Range(0, int64(len(data)+bs)).Draw(t, "off")
+		p := make([]byte, rapid.IntRange(0, 3*bs).Draw(t, "len"))
+		n, err := r.ReadAt(p, off)
+		want, wantErr := bytes.NewReader(data).ReadAt(bytes.Clone(p), off)
+		if len(p) == 0 {
+			want, wantErr = 0, nil
+		}
+		if n != want || err != wantErr || !bytes.Equal(p[:n], data[min(off, int64(len(data))):][:n]) {
+			t.Fatalf("ReadAt(%d, %d) = %d, %v; want %d, %v", len(p), off, n, err, want, wantErr)
+		}
+	})
+}
+
+func BenchmarkSum(b *testing.B) {
+	data, h := random(64<<20), blockhash.NewHasher()
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := h.Sum(b.Context(), bytes.NewReader(data), int64(len(data))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSHA256(b *testing.B) {
+	data := random(64 << 20)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		sha256.Sum256(data)
+	}
+}

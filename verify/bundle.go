@@ -1,0 +1,119 @@
+package verify
+
+import (
+	"crypto/sha256"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+)
+
+// Bundle is a bundle that was verified. It can only be made by verifying, and
+// it does not change; the zero Bundle holds no outputs.
+type Bundle struct {
+	runID       string
+	root        string
+	validatorID string
+	project     *pathsafe.Dir
+	outputs     []output
+}
+
+func (e *examination) bundle() *Bundle {
+	return &Bundle{
+		runID:       e.run.id,
+		root:        e.root,
+		validatorID: e.key.validatorID,
+		project:     e.run.project,
+		outputs:     e.outputs,
+	}
+}
+
+// RunID is the final component of the run directory's path.
+func (b *Bundle) RunID() string { return b.runID }
+
+// Root is the bundle root, 64 lower-case hex digits.
+func (b *Bundle) Root() string { return b.root }
+
+// ValidatorID is the identity that signed the bundle, 64 lower-case hex digits.
+func (b *Bundle) ValidatorID() string { return b.validatorID }
+
+// Len is the number of outputs.
+func (b *Bundle) Len() int { return len(b.outputs) }
+
+// Outputs yields the outputs in ascending order of the path's bytes.
+func (b *Bundle) Outputs() iter.Seq[Output] {
+	return func(yield func(Output) bool) {
+		for i := range b.outputs {
+			if !yield(Output{b, &b.outputs[i]}) {
+				return
+			}
+		}
+	}
+}
+
+// Output is one output of a verified bundle. All it says was true of the
+// source at the moment at which its bytes were hashed.
+type Output struct {
+	bundle *Bundle
+	output *output
+}
+
+// Path is where the output lies beneath the project root.
+func (o Output) Path() pathsafe.Path { return o.output.path }
+
+// Size is the number of bytes that were hashed.
+func (o Output) Size() int64 { return o.output.table.Size() }
+
+// Digest is the SHA-256 that was signed.
+func (o Output) Digest() [sha256.Size]byte { return o.output.table.Digest() }
+
+// Hash is the digest as it was signed: "sha256:" and 64 lower-case hex digits.
+func (o Output) Hash() string { return o.output.declared }
+
+// Perm is the source's permission bits, without set-id and sticky bits.
+func (o Output) Perm() fs.FileMode { return o.output.perm }
+
+// ModTime is the source's time of last modification.
+func (o Output) ModTime() time.Time { return time.Unix(0, o.output.mtime) }
+
+// Lstat looks at the source as it is now, through no symbolic link; the error
+// is one of package pathsafe's.
+func (o Output) Lstat() (pathsafe.Stat, error) {
+	return o.bundle.project.StatPath(o.output.path, pathsafe.NoLinks)
+}
+
+// OpenSource opens the source as it is now, through no symbolic link. Its bytes
+// are not checked: compare a copy with [Output.Check].
+func (o Output) OpenSource() (*os.File, error) {
+	f, _, err := o.bundle.project.OpenRegular(o.output.path, pathsafe.NoLinks)
+	return f, err
+}
+
+// Check returns a reader of content, every byte of which is checked against
+// the signed hash. It is for the source, or for any copy of it.
+func (o Output) Check(content io.ReaderAt) *blockhash.Reader {
+	return blockhash.NewReader(content, &o.output.table)
+}
+
+// Open opens the source for checked reading, through no symbolic link.
+func (o Output) Open() (*Source, error) {
+	f, err := o.OpenSource()
+	if err != nil {
+		return nil, err
+	}
+	return &Source{o.Check(f), f}, nil
+}
+
+// Source reads an output from its source. Every byte is checked in the call
+// that returns it; what does not match is a [*blockhash.MismatchError].
+type Source struct {
+	*blockhash.Reader
+	file *os.File
+}
+
+// Close closes the source.
+func (s *Source) Close() error { return s.file.Close() }

@@ -1,0 +1,145 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// output is one file that will be named in OUTPUT_HASHES.json.
+type output struct {
+	path   pathsafe.Path
+	size   int64
+	digest [sha256.Size]byte
+}
+
+// collect finds every file that the arguments name, in ascending order of the
+// path's bytes, each once.
+func collect(ctx context.Context, project *pathsafe.Dir, args []string) ([]output, error) {
+	var outputs []output
+	for _, arg := range args {
+		found, err := collectArg(ctx, project, arg)
+		if err != nil {
+			return nil, err
+		}
+		outputs = append(outputs, found...)
+	}
+	if len(outputs) == 0 {
+		return nil, errors.New("there is no file to seal: the outputs are empty directories")
+	}
+	slices.SortFunc(outputs, func(a, b output) int { return strings.Compare(a.path.String(), b.path.String()) })
+	return slices.CompactFunc(outputs, func(a, b output) bool { return a.path == b.path }), nil
+}
+
+func collectArg(ctx context.Context, project *pathsafe.Dir, arg string) ([]output, error) {
+	path, err := pathsafe.Parse(arg)
+	if err != nil {
+		return nil, fmt.Errorf("output %q: %w", arg, err)
+	}
+	st, err := project.StatPath(path, pathsafe.NoLinks)
+	if err != nil {
+		return nil, fmt.Errorf("output %q: %w", arg, err)
+	}
+	if !st.Mode.IsDir() {
+		one, err := newOutput(arg, st.Mode)
+		return []output{one}, err
+	}
+	return collectDir(ctx, project, path)
+}
+
+func collectDir(ctx context.Context, project *pathsafe.Dir, path pathsafe.Path) ([]output, error) {
+	dir, err := project.OpenParent(path, len(path.Components()))
+	if err != nil {
+		return nil, fmt.Errorf("output %q: %w", path, err)
+	}
+	defer dir.Close()
+	top, err := dir.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var outputs []output
+	err = dir.Walk(ctx, func(rel string, st pathsafe.Stat) error {
+		if st.ID.Mount != top.ID.Mount || st.ID.Dev != top.ID.Dev {
+			return fmt.Errorf("output %q: %w", path.String()+"/"+rel, pathsafe.ErrCrossesMount)
+		}
+		if st.Mode.IsDir() {
+			return nil
+		}
+		o, err := newOutput(path.String()+"/"+rel, st.Mode)
+		outputs = append(outputs, o)
+		return err
+	})
+	return outputs, err
+}
+
+// newOutput refuses what could be sealed but never be restored.
+func newOutput(name string, mode fs.FileMode) (output, error) {
+	path, err := pathsafe.Parse(name)
+	switch {
+	case err != nil:
+		return output{}, fmt.Errorf("output %q: %w", name, err)
+	case !mode.IsRegular():
+		return output{}, fmt.Errorf("output %q is %s; only regular files can be sealed", name, kindOf(mode))
+	case !utf8.ValidString(name):
+		return output{}, fmt.Errorf("output %q: its name is not UTF-8, so JSON cannot hold it", name)
+	case Reserved(path):
+		return output{}, fmt.Errorf("output %q: this name is reserved for a restore", name)
+	}
+	return output{path: path}, nil
+}
+
+// Reserved says whether a restore must keep an output path for itself: the two
+// result artifacts, anything below their names, and what begins with
+// ".spectrum06_" (decision D10).
+func Reserved(p pathsafe.Path) bool {
+	top, _, _ := strings.Cut(p.String(), "/")
+	return top == "RESTORE_MANIFEST.json" || top == "RESTORE_REPORT.json" || strings.HasPrefix(top, ReservedPrefix)
+}
+
+// ReservedPrefix begins the names that a restore makes for itself.
+const ReservedPrefix = ".spectrum06_"
+
+func kindOf(mode fs.FileMode) string {
+	switch mode.Type() {
+	case fs.ModeSymlink:
+		return "a symbolic link"
+	case fs.ModeNamedPipe:
+		return "a FIFO"
+	case fs.ModeSocket:
+		return "a socket"
+	default:
+		return "a special file"
+	}
+}
+
+// meter counts what parallel work has done.
+type meter struct {
+	mu     sync.Mutex
+	report func(files, totalFiles int, bytes int64)
+	files  int
+	total  int
+	bytes  int64
+}
+
+func newMeter(report func(int, int, int64), total int) *meter {
+	return &meter{report: report, total: total}
+}
+
+func (m *meter) add(bytes int64) {
+	if m.report == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files++
+	m.bytes += bytes
+	m.report(m.files, m.total, m.bytes)
+}

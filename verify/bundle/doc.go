@@ -1,0 +1,22 @@
+// Package bundle holds the formats of SPECTRUM-04 and makes signed bundles.
+//
+// This package is law: [Root], [ChainRoot], [Message], [ValidatorID] and
+// [ProofHash] decide what a signature covers. Both sides use it: [Seal], which
+// makes a bundle, and package verify, which believes none.
+//
+// # Sealing
+//
+//  1. every output is found beneath the project root, through directory
+//     handles; links, special files and paths that could never be restored are
+//     refused before anything is hashed;
+//  2. the outputs are hashed on all cores;
+//  3. the seven artifacts are written as canonical JSON into a directory beside
+//     the run directory, and synced;
+//  4. one rename gives that directory its name. Until then there is no bundle,
+//     afterwards there is a whole one.
+//
+// # Keys
+//
+// A key is an Ed25519 seed in a PKCS#8 PEM file that only its owner can read.
+// Its public half is derived from the seed every time.
+package bundle

@@ -1,0 +1,22 @@
+package bundle
+
+import (
+	"strings"
+
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// Preimage is what Root hashes.
+func Preimage(taskSpec []byte, hashes, status canonjson.Value) string {
+	var b strings.Builder
+	writePreimage(&b, taskSpec, hashes, status)
+	return b.String()
+}
+
+// ChainPreimage is what ChainRoot hashes.
+func ChainPreimage(bundleRoots, runIDs []string) ([]byte, error) {
+	return chainPreimage(bundleRoots, runIDs)
+}
+
+// SmallOrderY is the table of SmallOrder.
+var SmallOrderY = smallOrderY

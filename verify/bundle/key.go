@@ -1,0 +1,144 @@
+package bundle
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Key signs bundles. Its public half is always derived from the seed, never
+// taken as input. The zero Key signs nothing.
+type Key struct{ private ed25519.PrivateKey }
+
+// GenerateKey makes a new key.
+func GenerateKey() (Key, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Key{}, fmt.Errorf("making a key: %w", err)
+	}
+	return newKey(private.Seed())
+}
+
+func newKey(seed []byte) (Key, error) {
+	key := Key{ed25519.NewKeyFromSeed(seed)}
+	if SmallOrder(key.public()) {
+		return Key{}, errors.New("its public key has small order")
+	}
+	return key, nil
+}
+
+func (k Key) public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
+
+// ValidatorID is the key's identity: 64 lower-case hex digits, "" for the zero
+// Key.
+func (k Key) ValidatorID() string {
+	if k.private == nil {
+		return ""
+	}
+	return ValidatorID(k.public())
+}
+
+// errNoKey is what the zero Key is refused with.
+var errNoKey = errors.New("there is no key")
+
+// maxKeyFile bounds a key file; a PKCS#8 Ed25519 key has some 120 bytes.
+const maxKeyFile = 16 << 10
+
+// LoadKey reads a PKCS#8 PEM file. It refuses a file that anybody else could
+// read or replace: other permissions than the owner's, another owner, more
+// than one link, or not a regular file.
+func LoadKey(path string) (Key, error) {
+	data, err := readKeyFile(path)
+	if err != nil {
+		return Key{}, fmt.Errorf("key file %q: %w", path, err)
+	}
+	key, err := parseKey(data)
+	if err != nil {
+		return Key{}, fmt.Errorf("key file %q: %w", path, err)
+	}
+	return key, nil
+}
+
+func readKeyFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKeyFile(info); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxKeyFile))
+}
+
+func checkKeyFile(info fs.FileInfo) error {
+	st := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return errors.New("not a regular file")
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("mode %04o lets others at it; it must be 0600", info.Mode().Perm())
+	case int(st.Uid) != os.Geteuid():
+		return errors.New("it belongs to another user")
+	case st.Nlink != 1:
+		return errors.New("it has more than one hard link")
+	}
+	return nil
+}
+
+func parseKey(data []byte) (Key, error) {
+	block, rest := pem.Decode(data)
+	if block == nil || block.Type != "PRIVATE KEY" || len(rest) != 0 {
+		return Key{}, errors.New("not one PEM block of type PRIVATE KEY")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return Key{}, fmt.Errorf("not PKCS#8: %w", err)
+	}
+	private, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return Key{}, fmt.Errorf("a %T, not an Ed25519 key", parsed)
+	}
+	return newKey(private.Seed())
+}
+
+// Save writes the key as PKCS#8 PEM with mode 0600. The file appears whole or
+// not at all, and an existing one is never replaced: that error is
+// [fs.ErrExist].
+func (k Key) Save(path string) error {
+	if k.private == nil {
+		return fmt.Errorf("key file %q: %w", path, errNoKey)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err != nil {
+		return fmt.Errorf("key file %q: %w", path, err)
+	}
+	data := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	if err := writeNew(path, data); err != nil {
+		return fmt.Errorf("key file %q: %w", path, err)
+	}
+	return nil
+}
+
+func writeNew(path string, data []byte) error {
+	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.WriteFile(filepath.Base(path), data, 0o600)
+}

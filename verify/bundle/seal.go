@@ -1,0 +1,235 @@
+package bundle
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
+const Semver = "1.1.0"
+
+// SealOptions says what to seal. All fields but Inputs, Now and Progress are
+// required.
+type SealOptions struct {
+	Project *pathsafe.Dir // the project root
+	RunDir  string        // the run directory to make; it must not exist, or be empty
+	Outputs []string      // files or directories, as slash-separated paths below the project root
+	Inputs  []string      // references for TASK_SPEC.json
+	Key     Key
+	BuildID string // validator_build_id, "git:…" or "file:…"
+
+	Now      time.Time                                // creation time; the zero time is now
+	Progress func(files, totalFiles int, bytes int64) // called from one goroutine at a time; may be nil
+}
+
+// Sealed says what was sealed.
+type Sealed struct {
+	BundleRoot  string // 64 lower-case hex digits
+	ValidatorID string
+	Files       int
+	Bytes       int64
+}
+
+// Seal makes a signed bundle. On an error there is no run directory, nor any
+// part of one or of what would lie above it; an empty one that was there stays.
+func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
+	if err := opts.complete(); err != nil {
+		return Sealed{}, err
+	}
+	target, err := findRunDir(opts.RunDir)
+	if err != nil {
+		return Sealed{}, err
+	}
+	outputs, err := collect(ctx, opts.Project, opts.Outputs)
+	if err != nil {
+		return Sealed{}, err
+	}
+	if err := hashAll(ctx, opts, outputs); err != nil {
+		return Sealed{}, err
+	}
+	files, sealed, err := artifacts(opts, target.name, outputs)
+	if err != nil {
+		return Sealed{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Sealed{}, err
+	}
+	if err := target.publish(files); err != nil {
+		return Sealed{}, err
+	}
+	return sealed, nil
+}
+
+// complete says which required option is missing. Outputs are checked one by
+// one later.
+func (o SealOptions) complete() error {
+	switch {
+	case o.Project == nil:
+		return errors.New("sealing: there is no project root")
+	case o.RunDir == "":
+		return errors.New("sealing: there is no run directory")
+	case o.Key.private == nil:
+		return fmt.Errorf("sealing: %w", errNoKey)
+	case o.BuildID == "":
+		return errors.New("sealing: there is no validator build id")
+	}
+	return nil
+}
+
+// hashAll fills in the digest and size of every output.
+func hashAll(ctx context.Context, opts SealOptions, outputs []output) error {
+	progress := newMeter(opts.Progress, len(outputs))
+	return inorder.Each(ctx, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
+		if err := outputs[i].hash(ctx, opts.Project, h); err != nil {
+			return err
+		}
+		progress.add(outputs[i].size)
+		return nil
+	})
+}
+
+// hash reads the output once. A file that changes its size while it is read
+// is refused: what was sealed would not be what is there.
+func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher) error {
+	f, st, err := project.OpenRegular(o.path, pathsafe.NoLinks)
+	if err != nil {
+		return fmt.Errorf("output %q: %w", o.path, err)
+	}
+	defer f.Close()
+	table, err := h.Sum(ctx, f, st.Size)
+	if err != nil {
+		return fmt.Errorf("output %q: %w", o.path, err)
+	}
+	if info, err := f.Stat(); err != nil || info.Size() != st.Size || table.Size() != st.Size {
+		return fmt.Errorf("output %q changed while it was read", o.path)
+	}
+	o.size, o.digest = table.Size(), table.Digest()
+	return nil
+}
+
+// artifacts makes the seven files of a run directory, in the law's order.
+func artifacts(opts SealOptions, runID string, outputs []output) ([]file, Sealed, error) {
+	now := opts.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	created := now.UTC().Format(time.RFC3339Nano)
+	w := artifactWriter{}
+	taskSpec := w.add(TaskSpec, taskSpecOf(opts, runID, created))
+	status := w.add(Status, map[string]any{"status": "success", "cmp01": "pass", "completed_at": created, "error": nil})
+	hashes := w.add(OutputHashes, outputHashesOf(opts, outputs, created))
+	w.add(Proof, withProofHash(map[string]any{"restoration_result": map[string]any{"verified": true}}))
+	public := opts.Key.public()
+	id := ValidatorID(public)
+	w.add(Identity, map[string]string{"algorithm": Algorithm, "public_key": hex.EncodeToString(public), "validator_id": id})
+	if w.err != nil {
+		return nil, Sealed{}, w.err
+	}
+	root := Root(taskSpec.raw, member(hashes, "hashes"), status.object.Value)
+	payload := w.add(SignedPayload, map[string]string{"bundle_root": root, "decision": Accept, "validator_id": id})
+	signature := ed25519.Sign(opts.Key.private, Message(payload.object.Value))
+	w.add(Signature, map[string]string{"payload_type": PayloadType, "signature": hex.EncodeToString(signature), "validator_id": id, "signed_at": created})
+	return w.files, Sealed{BundleRoot: root, ValidatorID: id, Files: len(outputs), Bytes: totalBytes(outputs)}, w.err
+}
+
+func taskSpecOf(opts SealOptions, runID, created string) map[string]any {
+	return map[string]any{
+		"task_id":          runID,
+		"inputs":           orEmpty(opts.Inputs),
+		"expected_outputs": opts.Outputs,
+		"constraints":      map[string]any{},
+		"created_at":       created,
+	}
+}
+
+func outputHashesOf(opts SealOptions, outputs []output, created string) map[string]any {
+	hashes := make(map[string]string, len(outputs))
+	for _, o := range outputs {
+		hashes[o.path.String()] = HashPrefix + hex.EncodeToString(o.digest[:])
+	}
+	return map[string]any{
+		"validator_semver":   Semver,
+		"validator_build_id": opts.BuildID,
+		"generated_at":       created,
+		"hashes":             hashes,
+	}
+}
+
+func withProofHash(proof map[string]any) map[string]any {
+	raw, err := canonjson.Marshal(proof)
+	if err != nil {
+		return proof
+	}
+	value, _ := canonjson.Parse(raw)
+	object, _ := value.Object()
+	proof["proof_hash"] = ProofHash(object)
+	return proof
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func totalBytes(outputs []output) int64 {
+	var n int64
+	for _, o := range outputs {
+		n += o.size
+	}
+	return n
+}
+
+func member(f file, name string) canonjson.Value {
+	v, _ := f.object.Get(name)
+	return v
+}
+
+// file is one artifact: its bytes, and what they say.
+type file struct {
+	name   string
+	raw    []byte
+	object canonjson.Object
+}
+
+// artifactWriter collects artifacts and the first error.
+type artifactWriter struct {
+	files []file
+	err   error
+}
+
+// add writes v as canonical JSON. What is read back is what was written.
+func (w *artifactWriter) add(name string, v any) file {
+	raw, err := canonjson.Marshal(v)
+	if err != nil {
+		w.fail(name, err)
+		return file{}
+	}
+	value, err := canonjson.Parse(raw)
+	if err != nil {
+		w.fail(name, err)
+	}
+	object, ok := value.Object()
+	if !ok {
+		w.fail(name, errors.New("not an object"))
+	}
+	f := file{name, raw, object}
+	w.files = append(w.files, f)
+	return f
+}
+
+func (w *artifactWriter) fail(name string, err error) {
+	if w.err == nil {
+		w.err = fmt.Errorf("%s: %w", name, err)
+	}
+}

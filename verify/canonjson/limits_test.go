@@ -1,0 +1,177 @@
+package canonjson_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+func TestDepth(t *testing.T) {
+	mixed := func(n int) string { // n levels, arrays and objects in turn
+		return strings.Repeat(`[{"a":`, n/2) + strings.Repeat("[", n%2) + "1" + strings.Repeat("]", n%2) + strings.Repeat("}]", n/2)
+	}
+	for n, ok := range map[int]bool{1: true, 2: true, 511: true, 512: true, 513: false, 514: false} {
+		if _, err := canonjson.Parse([]byte(mixed(n))); (err == nil) != ok {
+			t.Errorf("%d levels: error %v", n, err)
+		}
+	}
+	wide := "[" + strings.Repeat("[],", 2000) + "[]]"
+	if _, err := canonjson.Parse([]byte(wide)); err != nil {
+		t.Errorf("2,001 arrays beside each other are not deep: %v", err)
+	}
+}
+
+// TestManyBrackets: depth costs neither time nor memory.
+func TestManyBrackets(t *testing.T) {
+	for _, unit := range []string{"[", `{"":`, `[{"a":`} {
+		data := []byte(strings.Repeat(unit, 100_000))
+		begin := time.Now()
+		allocated := allocatedBy(func() {
+			if _, err := canonjson.Parse(data); err == nil {
+				t.Errorf("%d of %q: accepted", 100_000, unit)
+			}
+		})
+		if took := time.Since(begin); took > time.Second || allocated > 4<<20 {
+			t.Errorf("%d of %q: %v, %d bytes", 100_000, unit, took, allocated)
+		}
+	}
+}
+
+// allocatedBy is the number of bytes that f allocates in all, so it can only
+// be more than f ever holds at once.
+func allocatedBy(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// shape is some JSON that is dear for a parser that makes a tree.
+type shape struct {
+	name  string
+	data  func(size int) []byte
+	times int // what Parse may allocate in all, as a multiple of the size
+}
+
+var shapes = []shape{
+	{"objects", func(n int) []byte { return list("{}", n) }, 2},
+	{"arrays", func(n int) []byte { return list("[]", n) }, 2},
+	{"small numbers", func(n int) []byte { return list("0", n) }, 2},
+	{"numbers that grow", func(n int) []byte { return list("1e308", n) }, 2},
+	{"escaped strings", func(n int) []byte { return list(`"\u001f"`, n) }, 10},
+	{"members in order", func(n int) []byte { return members(n, false) }, 8},
+	{"members in the wrong order", func(n int) []byte { return members(n, true) }, 16},
+	{"one string", func(n int) []byte { return []byte(`"` + strings.Repeat("a", n-2) + `"`) }, 3},
+	{"white space", func(n int) []byte { return append(bytes.Repeat([]byte(" "), n-2), "{}"...) }, 2},
+}
+
+// TestMemoryInProportion parses and writes all shapes.
+func TestMemoryInProportion(t *testing.T) {
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) { checkMemory(t, s, 1<<20) })
+	}
+}
+
+// TestMemoryOfManyObjects is the worst of them at the size that most artifacts
+// may have.
+func TestMemoryOfManyObjects(t *testing.T) { checkMemory(t, shapes[0], 16<<20) }
+
+func TestLongMemory(t *testing.T) {
+	if os.Getenv("SPECTRUM_LONG") == "" {
+		t.Skip("long: make test-long")
+	}
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) { checkMemory(t, s, 16<<20) })
+	}
+}
+
+func checkMemory(t *testing.T, s shape, size int) {
+	t.Helper()
+	data := s.data(size)
+	var value canonjson.Value
+	allocated := allocatedBy(func() { value = mustParse(t, data) })
+	if allocated > uint64(s.times*size+1<<20) {
+		t.Errorf("Parse allocates %.1f times the size", float64(allocated)/float64(size))
+	}
+	allocated = allocatedBy(func() { discard(t, value) })
+	if allocated > uint64(4*size) {
+		t.Errorf("WriteTo allocates %.1f times the size", float64(allocated)/float64(size))
+	}
+}
+
+func discard(t *testing.T, value canonjson.Value) {
+	t.Helper()
+	if _, err := value.WriteTo(io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+// list is an array of about size bytes.
+func list(element string, size int) []byte {
+	n := size / (len(element) + 1)
+	return []byte("[" + strings.Repeat(element+",", n-1) + element + "]")
+}
+
+// members is an object of about size bytes with many short members.
+func members(size int, descending bool) []byte {
+	var b bytes.Buffer
+	n := size / 12
+	for i := range n {
+		if descending {
+			i = n - 1 - i
+		}
+		fmt.Fprintf(&b, `,"%07x":0`, i)
+	}
+	return append(append([]byte("{"), b.Bytes()[1:]...), '}')
+}
+
+// TestTimeInProportion: sorting many members, and finding the last of them,
+// takes no square of their number.
+func TestTimeInProportion(t *testing.T) {
+	data := members(2<<20, true)
+	begin := time.Now()
+	object, _ := mustParse(t, data).Object()
+	if object.Len() < 150_000 {
+		t.Fatalf("only %d members", object.Len())
+	}
+	if _, ok := object.Get("zzz"); ok {
+		t.Error("found what is not there")
+	}
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// TestWriterFails: an error of the writer comes back, with what was written.
+func TestWriterFails(t *testing.T) {
+	value := mustParse(t, list("123456789", 1<<20))
+	for _, room := range []int64{0, 1, 40_000, 1 << 19} {
+		n, err := value.WriteTo(&fullWriter{room})
+		if err != io.ErrShortBuffer || n != room {
+			t.Errorf("room for %d: wrote %d, error %v", room, n, err)
+		}
+		if err := value.WriteASCII(&fullWriter{room}); err != io.ErrShortBuffer {
+			t.Errorf("room for %d: WriteASCII gives %v", room, err)
+		}
+	}
+}
+
+// fullWriter takes as many bytes as it has room for.
+type fullWriter struct{ room int64 }
+
+func (w *fullWriter) Write(p []byte) (int, error) {
+	n := min(w.room, int64(len(p)))
+	w.room -= n
+	if n < int64(len(p)) {
+		return int(n), io.ErrShortBuffer
+	}
+	return int(n), nil
+}

@@ -1,0 +1,165 @@
+package canonjson
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Marshal writes a Go value as canonical JSON. It takes what
+// encoding/json takes; struct tags name the fields.
+func Marshal(v any) ([]byte, error) {
+	raw, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("writing JSON: %w", err)
+	}
+	value, err := Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("writing JSON: %w", err)
+	}
+	return value.Append(nil), nil
+}
+
+// Append appends the canonical form of v to dst.
+func (v Value) Append(dst []byte) []byte {
+	for rest := v.text; len(rest) > 0; {
+		n := tokenLen(rest)
+		dst = appendToken(dst, rest[:n])
+		rest = rest[n:]
+	}
+	return dst
+}
+
+// WriteTo writes the canonical form of v in pieces, so that a large value
+// need not stand in memory a second time.
+func (v Value) WriteTo(w io.Writer) (int64, error) {
+	var total int64
+	buf := make([]byte, 0, writeSize)
+	flush := func() error {
+		n, err := w.Write(buf)
+		total += int64(n)
+		buf = buf[:0]
+		return err
+	}
+	for rest := v.text; len(rest) > 0; {
+		n := tokenLen(rest)
+		buf = appendToken(buf, rest[:n])
+		rest = rest[n:]
+		if len(buf) < writeSize {
+			continue
+		}
+		if err := flush(); err != nil {
+			return total, err
+		}
+	}
+	return total, flush()
+}
+
+const writeSize = 32 << 10
+
+// WriteASCII writes the canonical form of v with every character outside
+// U+0020 to U+007E escaped as \uxxxx, in surrogate pairs beyond the basic
+// plane. It is the form that proof_hash is taken over (SPECTRUM-04,
+// PROOF.json). Like [Value.WriteTo] it writes in pieces.
+func (v Value) WriteASCII(w io.Writer) error {
+	_, err := v.WriteTo(&asciiWriter{w: w})
+	return err
+}
+
+// asciiWriter escapes what is written to it. Every Write must hold whole
+// characters, as the tokens of WriteTo do.
+type asciiWriter struct {
+	w   io.Writer
+	buf []byte
+}
+
+func (a *asciiWriter) Write(p []byte) (int, error) {
+	a.buf = appendASCII(a.buf[:0], p)
+	if _, err := a.w.Write(a.buf); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func appendASCII(dst, text []byte) []byte {
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		text = text[n:]
+		switch {
+		case r < 0x7f:
+			dst = append(dst, byte(r))
+		case r < 0x10000:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			r -= 0x10000
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		}
+	}
+	return dst
+}
+
+// appendToken appends one token of compact text; only numbers change.
+func appendToken(dst, token []byte) []byte {
+	if c := token[0]; c == '-' || '0' <= c && c <= '9' {
+		return appendNumber(dst, token)
+	}
+	return append(dst, token...)
+}
+
+// appendNumber writes a number as decision D7 says.
+func appendNumber(dst, raw []byte) []byte {
+	if isInteger(raw) {
+		if string(raw) == "-0" {
+			raw = raw[1:]
+		}
+		return append(dst, raw...)
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		panic("canonjson: a number that Parse accepted is not finite")
+	}
+	if f == 0 {
+		return append(dst, '0') // also -0.0
+	}
+	return strconv.AppendFloat(dst, f, 'f', -1, 64)
+}
+
+// appendString appends a JSON string in canonical quotes. A string without a
+// backslash is canonical as it stands: the decoder has checked its UTF-8.
+func appendString(dst, raw []byte) ([]byte, error) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return append(dst, raw...), nil
+	}
+	text, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return nil, err
+	}
+	return appendQuoted(dst, text), nil
+}
+
+// appendQuoted escapes what must be escaped and nothing else.
+func appendQuoted(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c >= 0x20:
+			dst = append(dst, c)
+		case shortEscape[c] != 0:
+			dst = append(dst, '\\', shortEscape[c])
+		default:
+			dst = fmt.Appendf(dst, `\u%04x`, c)
+		}
+	}
+	return append(dst, '"')
+}
+
+// shortEscape holds the letter of each control character that has a short
+// escape.
+var shortEscape = [0x20]byte{'\b': 'b', '\t': 't', '\n': 'n', '\f': 'f', '\r': 'r'}

@@ -1,0 +1,127 @@
+package verify
+
+import (
+	"context"
+	"iter"
+	"slices"
+)
+
+// ProofFault says what a restore has to say about PROOF.json (decision D2).
+type ProofFault int
+
+// The faults of PROOF.json, in the order of SPECTRUM-06 section 8.4.3.
+const (
+	ProofGood ProofFault = iota
+	ProofMissing
+	ProofMalformed     // also a proof_hash that does not fit
+	ProofResultMissing // restoration_result missing or not an object
+	ProofNotVerified
+)
+
+// HashesFault says what a restore has to say about OUTPUT_HASHES.json.
+type HashesFault int
+
+// The faults of OUTPUT_HASHES.json, in the order of SPECTRUM-06 section 8.4.3.
+const (
+	HashesGood HashesFault = iota
+	HashesFileMissing
+	HashesMalformed
+	HashesMissing // "hashes" missing or not an object
+	HashesEmpty
+)
+
+// Gated is a bundle that passed the strict gate of a restore (decision D2):
+// SPECTRUM-05 strict, but for what the restore has codes of its own for.
+type Gated struct {
+	runID  string
+	proof  ProofFault
+	hashes HashesFault
+	paths  []string
+	bundle *Bundle
+}
+
+// Gate verifies one bundle for a restore. The error is a [*Reject], unless no
+// verdict was reached.
+func Gate(ctx context.Context, run *Run, watch Watch) (*Gated, error) {
+	e := examination{run: run, gate: true, watch: watch}
+	if err := e.examine(ctx); err != nil {
+		return nil, err
+	}
+	g := &Gated{runID: run.id, proof: e.proof, hashes: e.hashes}
+	wellFormed := true
+	for i := range e.outputs {
+		g.paths = append(g.paths, e.outputs[i].name)
+		wellFormed = wellFormed && e.outputs[i].formErr == nil
+	}
+	if wellFormed && g.proof == ProofGood && g.hashes == HashesGood {
+		g.bundle = e.bundle()
+	}
+	return g, nil
+}
+
+// GatedChain is a chain whose bundles all passed the strict gate.
+type GatedChain struct {
+	bundles []*Gated
+	root    string
+}
+
+// GateChain is [Gate] for a chain: the chain's own checks, then every bundle
+// in chain order.
+func GateChain(ctx context.Context, runs []*Run, watch Watch) (*GatedChain, error) {
+	if err := checkRunIDs(runs); err != nil {
+		return nil, err
+	}
+	c := &GatedChain{}
+	for _, run := range runs {
+		g, err := Gate(ctx, run, watch)
+		if err != nil {
+			return nil, rejectIn(err, run)
+		}
+		c.bundles = append(c.bundles, g)
+	}
+	if c.root = ""; c.complete() {
+		root, err := chainRoot(c.verified())
+		if err != nil {
+			return nil, err
+		}
+		c.root = root
+	}
+	return c, nil
+}
+
+// complete says whether every bundle was verified whole.
+func (c *GatedChain) complete() bool {
+	return !slices.ContainsFunc(c.bundles, func(g *Gated) bool { return g.bundle == nil })
+}
+
+func (c *GatedChain) verified() []*Bundle {
+	bundles := make([]*Bundle, len(c.bundles))
+	for i, g := range c.bundles {
+		bundles[i] = g.bundle
+	}
+	return bundles
+}
+
+// Bundles yields the bundles in chain order.
+func (c *GatedChain) Bundles() iter.Seq[*Gated] { return slices.Values(c.bundles) }
+
+// Root is the chain root, or "" when a bundle has a fault.
+func (c *GatedChain) Root() string { return c.root }
+
+// RunID is the bundle's run_id.
+func (g *Gated) RunID() string { return g.runID }
+
+// Proof is the first fault of PROOF.json.
+func (g *Gated) Proof() ProofFault { return g.proof }
+
+// Hashes is the first fault of OUTPUT_HASHES.json.
+func (g *Gated) Hashes() HashesFault { return g.hashes }
+
+// Paths yields every output path as it was signed, also ill-formed ones, in
+// ascending order of its bytes.
+func (g *Gated) Paths() iter.Seq[string] { return slices.Values(g.paths) }
+
+// Bundle returns the verified bundle. There is none when PROOF.json or
+// OUTPUT_HASHES.json has a fault, or when an output path is ill formed: its
+// output was not read.
+func (g *Gated) Bundle() (*Bundle, bool) { return g.bundle, g.bundle != nil }

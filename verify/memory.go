@@ -1,0 +1,109 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// Memory verifies a chain by SPECTRUM-03, in the order of decision D12:
+// bundles, order, references, forbidden artifacts. Like SPECTRUM-02 it knows
+// no signatures.
+func Memory(ctx context.Context, runs []*Run, watch Watch) error {
+	if len(runs) == 0 {
+		return &Reject{Code: ChainEmpty, Message: "the chain has no run"}
+	}
+	bundles := make([]resumed, len(runs))
+	for i, run := range runs {
+		b, err := resume(ctx, run, "", watch)
+		if err != nil {
+			return rejectIn(err, run)
+		}
+		bundles[i] = b
+	}
+	if err := checkOrder(runs, bundles); err != nil {
+		return err
+	}
+	if err := checkReferences(runs, bundles); err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := run.forbiddenArtifact(); err != nil {
+			return rejectIn(err, run)
+		}
+	}
+	return nil
+}
+
+// checkOrder wants completed_at to ascend strictly where two consecutive runs
+// both have it, and to be RFC 3339 wherever it is (decision D12).
+func checkOrder(runs []*Run, bundles []resumed) error {
+	var before time.Time
+	known := false
+	for i, b := range bundles {
+		value, ok := b.status.Get("completed_at")
+		if !ok {
+			known = false
+			continue
+		}
+		completed, err := rfc3339(value)
+		if err != nil {
+			return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "completed_at is not an RFC 3339 time").in(runs[i].id)
+		}
+		if known && !completed.After(before) {
+			return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "the run was not completed after the run before it").in(runs[i].id)
+		}
+		before, known = completed, true
+	}
+	return nil
+}
+
+func rfc3339(v canonjson.Value) (t time.Time, err error) {
+	text, ok := v.Text()
+	if !ok {
+		return t, fmt.Errorf("not a string")
+	}
+	return t, t.UnmarshalText([]byte(text))
+}
+
+// checkReferences wants every input to be an output of the run itself or of an
+// earlier one (section 3, rule 3; decision D12).
+func checkReferences(runs []*Run, bundles []resumed) error {
+	available := map[string]bool{}
+	for i, b := range bundles {
+		for _, o := range b.outputs {
+			available[o.name] = true
+		}
+		if err := inputsAre(available, b.taskSpec); err != nil {
+			return err.in(runs[i].id)
+		}
+	}
+	return nil
+}
+
+// inputsAre checks TASK_SPEC.inputs. Without it there is no reference; what is
+// not an array of strings refers to no output.
+func inputsAre(available map[string]bool, taskSpec canonjson.Object) *Reject {
+	inputs, ok := taskSpec.Get("inputs")
+	if !ok {
+		return nil
+	}
+	if !inputs.IsArray() {
+		return rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "inputs is not an array")
+	}
+	for input := range inputs.Elements() {
+		name, ok := input.Text()
+		if ok && available[name] {
+			continue
+		}
+		reject := rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "input %.200s is no output of this run or an earlier one", input.Append(nil))
+		if ok {
+			reject.Details["path"] = name
+		}
+		return reject
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package verify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// supportedSemvers are the validator versions that SPECTRUM-02 accepts.
+var supportedSemvers = []string{"1.0.0", "1.0.1", "1.1.0"}
+
+// resumeOrder is the order in which SPECTRUM-02 lists its artifacts.
+var resumeOrder = []string{bundle.TaskSpec, bundle.Status, bundle.OutputHashes}
+
+// Resume verifies one bundle by SPECTRUM-02. Signatures play no part in this
+// law, so nothing can be restored from what it accepts. buildID is the build
+// that the bundle must come from (its strict mode), or "".
+func Resume(ctx context.Context, run *Run, buildID string, watch Watch) error {
+	_, err := resume(ctx, run, buildID, watch)
+	return err
+}
+
+// resumed is what SPECTRUM-03 needs of a bundle that SPECTRUM-02 accepted.
+type resumed struct {
+	taskSpec, status canonjson.Object
+	outputs          []output
+}
+
+// resume follows the procedure of section 3.1: presence of every artifact,
+// then each artifact's form and content in turn, then the outputs.
+func resume(ctx context.Context, run *Run, buildID string, watch Watch) (resumed, error) {
+	for _, name := range resumeOrder {
+		if err := run.present(name); err != nil {
+			return resumed{}, rejectArtifact(BundleIncomplete, name, "%s", presenceError(err))
+		}
+	}
+	taskSpec, err := run.readComplete(bundle.TaskSpec)
+	if err != nil {
+		return resumed{}, err
+	}
+	status, err := run.readComplete(bundle.Status)
+	if err != nil {
+		return resumed{}, err
+	}
+	if err := resumeStatus(status); err != nil {
+		return resumed{}, err
+	}
+	hashes, err := run.readComplete(bundle.OutputHashes)
+	if err != nil {
+		return resumed{}, err
+	}
+	if err := resumeValidator(hashes, buildID); err != nil {
+		return resumed{}, err
+	}
+	outputs, err := resumeOutputs(hashes)
+	if err != nil {
+		return resumed{}, err
+	}
+	return resumed{taskSpec, status, outputs}, hashOutputs(ctx, run.project, outputs, outputPolicy{watch: watch})
+}
+
+// readComplete reads an artifact; one that is malformed makes the bundle
+// incomplete (decision D12).
+func (r *Run) readComplete(name string) (canonjson.Object, error) {
+	a, err := r.read(name)
+	switch {
+	case err == nil:
+		return a.object, nil
+	case machineFault(err):
+		return canonjson.Object{}, err
+	}
+	return canonjson.Object{}, rejectArtifact(BundleIncomplete, name, "%s", err)
+}
+
+// resumeStatus is step 1 of section 3.1.
+func resumeStatus(status canonjson.Object) error {
+	if !fieldIs(status, "status", "success") {
+		return rejectField(StatusNotSuccess, bundle.Status, "status", "status is not \"success\"")
+	}
+	if !fieldIs(status, "cmp01", "pass") {
+		return rejectField(CMP01NotPass, bundle.Status, "cmp01", "cmp01 is not \"pass\"")
+	}
+	return nil
+}
+
+// resumeValidator is step 2 of section 3.1.
+func resumeValidator(hashes canonjson.Object, want string) error {
+	if semver := textOf(hashes, "validator_semver"); !slices.Contains(supportedSemvers, semver) {
+		return rejectField(ValidatorUnsupported, bundle.OutputHashes, "validator_semver", "validator_semver %q is not supported", semver)
+	}
+	build := textOf(hashes, "validator_build_id")
+	if build == "" {
+		return rejectField(ValidatorBuildIDMissing, bundle.OutputHashes, "validator_build_id", "validator_build_id is not a non-empty string")
+	}
+	if want != "" && build != want {
+		reject := rejectField(ValidatorBuildMismatch, bundle.OutputHashes, "validator_build_id", "validator_build_id is not the one asked for")
+		reject.Details["expected"], reject.Details["actual"] = want, build
+		return reject
+	}
+	return nil
+}
+
+// resumeOutputs finds the entries that step 3 goes through.
+func resumeOutputs(hashes canonjson.Object) ([]output, error) {
+	value, _ := hashes.Get("hashes")
+	object, ok := value.Object()
+	if !ok {
+		return nil, rejectField(BundleIncomplete, bundle.OutputHashes, "hashes", "\"hashes\" is missing or not an object")
+	}
+	outputs, err := declaredOutputs(object)
+	if err != nil {
+		return nil, rejectField(BundleIncomplete, bundle.OutputHashes, "hashes", "a value of \"hashes\" is not a string")
+	}
+	return outputs, nil
+}

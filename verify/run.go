@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Run is a run directory that may hold a bundle, together with the project
+// root that its output paths are relative to. Nothing in it has been verified.
+type Run struct {
+	id      string
+	name    string
+	project *pathsafe.Dir
+	dir     *pathsafe.Dir // nil when it could not be opened; err says why
+	err     error
+}
+
+// OpenRun opens a run directory. One that is not there is no error here: the
+// laws have codes for it. The run does not own project, which must stay open
+// as long as the run and what was verified from it.
+func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
+	id, err := RunID(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := pathsafe.OpenRoot(path)
+	return &Run{id: id, name: path, project: project, dir: dir, err: err}, nil
+}
+
+// RunID is the final component of a run directory's path (SPECTRUM-04,
+// "Roots"). Trailing slashes do not count; a path that ends in "." or ".." is
+// resolved first, so that the id is a name.
+func RunID(path string) (string, error) {
+	trimmed := strings.TrimRight(path, "/")
+	switch base := trimmed[strings.LastIndexByte(trimmed, '/')+1:]; base {
+	case "", ".", "..":
+		real, err := resolve(path)
+		if err != nil {
+			return "", fmt.Errorf("run directory %q: %w", path, err)
+		}
+		return filepath.Base(real), nil
+	default:
+		return base, nil
+	}
+}
+
+func resolve(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("its path is empty")
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err = filepath.Abs(real); err == nil && real == "/" {
+		err = errors.New("the file system's root has no name that could be a run id")
+	}
+	return real, err
+}
+
+// ID is the run_id.
+func (r *Run) ID() string { return r.id }
+
+// Name is the path that the run was opened by, for messages only.
+func (r *Run) Name() string { return r.name }
+
+// Close closes the run directory. Outputs can be read after it.
+func (r *Run) Close() error {
+	if r.dir == nil {
+		return nil
+	}
+	return r.dir.Close()
+}
