@@ -1,0 +1,125 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// Run carries an approved restore out. nil means that everything, both
+// artifacts of every bundle included, is in place and durable. The error is a
+// [*restore.Failure]; unless its code is [restore.RollbackFailed] the restore
+// root is as it was. Progress is told of each phase's name and how many more
+// bytes of it are done; it may be nil.
+func Run(ctx context.Context, approved *preview.Approved, progress func(phase string, bytes int64)) error {
+	r := approved.Restore()
+	if conflicts := r.Conflicts(); len(conflicts) > 0 {
+		return conflicts[0].Failure()
+	}
+	spec, err := specOf(r)
+	if err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
+	spec.Progress = progress
+	if err := staging.Run(ctx, spec); err != nil {
+		return failureOf(err)
+	}
+	return nil
+}
+
+// specOf describes the plan as a transaction on the restore root.
+func specOf(r *restore.Restore) (staging.Spec, error) {
+	spec := staging.Spec{Root: r.Root(), Files: make([]staging.File, 0, r.Plan().Files())}
+	for run := range r.Plan().Runs() {
+		if err := addRun(&spec, run); err != nil {
+			return staging.Spec{}, err
+		}
+	}
+	slices.SortFunc(spec.Files, func(a, b staging.File) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	var err error
+	if r.Plan().IsChain() {
+		spec.Manifest, err = chainManifest(r.Plan())
+	}
+	return spec, err
+}
+
+func addRun(spec *staging.Spec, run *restore.Run) error {
+	for o := range run.Bundle().Outputs() {
+		path, err := pathsafe.Parse(run.Target(o.Path().String()))
+		if err != nil {
+			return err
+		}
+		spec.Files = append(spec.Files, fileOf(path, o))
+	}
+	for _, a := range run.Artifacts() {
+		path, err := pathsafe.Parse(a.Path)
+		if err != nil {
+			return err
+		}
+		spec.Artifacts = append(spec.Artifacts, staging.Artifact{Path: path, Data: a.Data})
+	}
+	return nil
+}
+
+// fileOf describes one output. A copy is right when it has the signed size and
+// every block of it checks.
+func fileOf(path pathsafe.Path, o verify.Output) staging.File {
+	return staging.File{
+		Path: path, Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(),
+		Open: func() (*os.File, error) { return o.OpenSource() },
+		Check: func(ctx context.Context, copied io.ReaderAt) error {
+			if n, _ := copied.ReadAt(make([]byte, 1), o.Size()); n > 0 {
+				return fmt.Errorf("it has more than the %d bytes that were signed", o.Size())
+			}
+			return o.Check(copied).Check(ctx)
+		},
+	}
+}
+
+// chainManifest records the intended order of bundle restores (step C.6).
+func chainManifest(p *restore.Plan) ([]byte, error) {
+	var ids, roots []string
+	for run := range p.Runs() {
+		ids, roots = append(ids, run.Bundle().RunID()), append(roots, run.Bundle().Root())
+	}
+	return canonjson.Marshal(map[string]any{"bundle_roots": roots, "chain_root": p.ChainRoot(), "run_ids": ids})
+}
+
+// steps gives each step of a transaction its code and phase (section 8.3). A
+// step that is not here has no code of its own.
+var steps = map[staging.Step]restore.Code{
+	staging.StepConflict: restore.TargetPathExists,
+	staging.StepCheck:    restore.StagingHashMismatch,
+	staging.StepFinalize: restore.FinalizeFailed,
+	staging.StepMissing:  restore.OutputMissingAfterRestore,
+	staging.StepVerify:   restore.HashMismatchAfterRestore,
+	staging.StepPublish:  restore.ResultArtifactWriteFailed,
+	staging.StepCleanup:  restore.FinalizeFailed,
+}
+
+// failureOf gives a failed transaction its code, phase and cause.
+func failureOf(err error) error {
+	var e *staging.Error
+	if !errors.As(err, &e) {
+		return restore.Internal(restore.Execute, err)
+	}
+	failure := restore.Internal(restore.Execute, e)
+	if code, ok := steps[e.Step]; ok {
+		failure = restore.Fail(code, e.Path, e.Err)
+	}
+	if e.Rollback != nil {
+		return failure.RolledBackBadly(e.Rollback)
+	}
+	return failure
+}

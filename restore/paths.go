@@ -1,0 +1,127 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Conflict is something that stands where a target would be, or in its way
+// (decisions D11 and D20).
+type Conflict struct {
+	Path  string // of the target, beneath the restore root
+	State string // what is there now, in words
+	mount bool   // a parent is another mount: nothing can be moved there
+}
+
+// Failure is what EXECUTE fails with when it meets the conflict.
+func (c Conflict) Failure() *Failure {
+	if c.mount {
+		return Fail(FinalizeFailed, c.Path, errors.New("nothing can be moved there: a parent "+c.State))
+	}
+	return Fail(TargetPathExists, c.Path, errors.New("the target exists: "+c.State))
+}
+
+// survey is step 1.3: path safety in the order of section 8.4.5. It also finds
+// what stands where targets would be. root is nil for a view, which has none.
+type survey struct {
+	root      *pathsafe.Dir
+	missing   string // a directory beneath the root that does not exist, and "/"
+	conflicts []Conflict
+}
+
+// bundle surveys every output path of one bundle in path order. In a chain the
+// run's directory does not exist, so there is nothing to look at beneath it.
+func (s *survey) bundle(g gated, i int) error {
+	b := g.bundles[i]
+	if g.chain {
+		if _, err := pathsafe.Parse(b.RunID()); err != nil {
+			return g.name(pathFailure(b.RunID(), err), b.RunID())
+		}
+	}
+	for name := range b.Paths() {
+		path, err := pathsafe.Parse(name)
+		if err == nil && s.root != nil && !g.chain {
+			err = s.look(path)
+		}
+		if err != nil {
+			return g.name(pathFailure(name, err), b.RunID())
+		}
+	}
+	return nil
+}
+
+// look finds out what stands at one target.
+func (s *survey) look(path pathsafe.Path) error {
+	if s.missing != "" && strings.HasPrefix(path.String(), s.missing) {
+		return nil
+	}
+	site, err := s.root.Survey(path)
+	switch {
+	case errors.Is(err, pathsafe.ErrCrossesMount):
+		s.conflicts = append(s.conflicts, Conflict{path.String(), pathsafe.ErrCrossesMount.Error(), true})
+		return nil
+	case err != nil:
+		return err
+	case site.Exists:
+		s.conflicts = append(s.conflicts, Conflict{Path: path.String(), State: s.describe(path)})
+		return nil
+	}
+	s.missing = strings.Join(path.Components()[:site.Missing+1], "/") + "/"
+	return nil
+}
+
+// artifacts looks for the two result artifacts, which count as targets
+// (decision D10), and puts all conflicts in path order. In a chain they are in
+// directories that do not exist.
+func (s *survey) artifacts(g gated) error {
+	if s.root == nil || g.chain {
+		return nil
+	}
+	for _, name := range []string{ManifestName, ReportName} {
+		_, err := s.root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Internal(Preflight, err)
+		}
+		path, _ := pathsafe.Parse(name)
+		s.conflicts = append(s.conflicts, Conflict{Path: name, State: s.describe(path)})
+	}
+	slices.SortStableFunc(s.conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
+	return nil
+}
+
+// describe says what stands at a target.
+func (s *survey) describe(path pathsafe.Path) string {
+	st, err := s.root.StatPath(path, pathsafe.LinksBeneath)
+	switch {
+	case err != nil:
+		return "it, or a parent that is not a directory, is in the way"
+	case st.Mode.IsRegular():
+		return fmt.Sprintf("a regular file of %d bytes", st.Size)
+	case st.Mode.IsDir():
+		return "a directory"
+	default:
+		return "something that is neither file nor directory"
+	}
+}
+
+// pathFailure picks the code for a path, in the order of section 8.4.5.
+func pathFailure(path string, err error) *Failure {
+	switch {
+	case errors.Is(err, pathsafe.ErrTraversal):
+		return Fail(PathTraversalDetected, path, err)
+	case errors.Is(err, pathsafe.ErrNullByte):
+		return Fail(PathNullByteDetected, path, err)
+	case errors.Is(err, pathsafe.ErrEscape):
+		return Fail(SymlinkEscapeDetected, path, err)
+	default:
+		return Internal(Preflight, fmt.Errorf("looking at target %q: %w", path, err))
+	}
+}

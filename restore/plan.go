@@ -1,0 +1,196 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// The names of the two result artifacts (section 7.1).
+const (
+	ManifestName = "RESTORE_MANIFEST.json"
+	ReportName   = "RESTORE_REPORT.json"
+)
+
+// Plan is what a candidate would put where. It can only be made from verified
+// bundles, and it does not change. The view, the preview and the commit all
+// read the same plan.
+type Plan struct {
+	chainRoot string // "" in single mode
+	runs      []Run
+}
+
+// Run is one bundle's part of a plan.
+type Run struct {
+	bundle   *verify.Bundle
+	prefix   string // "" in single mode, "run_id/" in a chain
+	bytes    int64
+	manifest []byte
+	report   []byte
+}
+
+// Runs yields the bundles' parts in chain order; one in single mode.
+func (p *Plan) Runs() iter.Seq[*Run] {
+	return func(yield func(*Run) bool) {
+		for i := range p.runs {
+			if !yield(&p.runs[i]) {
+				return
+			}
+		}
+	}
+}
+
+// IsChain says whether the plan is a chain's.
+func (p *Plan) IsChain() bool { return p.chainRoot != "" }
+
+// ChainRoot is the chain root, or "" in single mode.
+func (p *Plan) ChainRoot() string { return p.chainRoot }
+
+// Files is the number of outputs; the result artifacts do not count.
+func (p *Plan) Files() int {
+	n := 0
+	for _, r := range p.runs {
+		n += r.bundle.Len()
+	}
+	return n
+}
+
+// Bytes is the sum of the outputs' sizes.
+func (p *Plan) Bytes() int64 {
+	var n int64
+	for _, r := range p.runs {
+		n += r.bytes
+	}
+	return n
+}
+
+// Bundle is the verified bundle.
+func (r *Run) Bundle() *verify.Bundle { return r.bundle }
+
+// Target is where an output goes, or an artifact: its path beneath the restore
+// root. Every path of a plan has passed the path rules.
+func (r *Run) Target(path string) string { return r.prefix + path }
+
+// Bytes is the sum of the outputs' sizes.
+func (r *Run) Bytes() int64 { return r.bytes }
+
+// Artifact is a result artifact as it will be written, byte for byte.
+type Artifact struct {
+	Path string // beneath the restore root
+	Data []byte
+}
+
+// Artifacts are the two result artifacts in the order in which they are put in
+// place (sections 7.1 to 7.5).
+func (r *Run) Artifacts() []Artifact {
+	return []Artifact{
+		{r.Target(ManifestName), slices.Clone(r.manifest)},
+		{r.Target(ReportName), slices.Clone(r.report)},
+	}
+}
+
+// ForView plans a candidate for a view, which has no restore root: section
+// 8.4.4 does not apply, and of path safety only what concerns a path's form.
+func ForView(ctx context.Context, c Candidate) (*Plan, error) {
+	g, err := eligible(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s := survey{}
+	for i := range g.bundles {
+		if err := s.bundle(g, i); err != nil {
+			return nil, err
+		}
+	}
+	p, err := newPlan(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.checkReserved()
+}
+
+// newPlan is the phase PLAN (section 5.3), for all bundles in chain order.
+func newPlan(ctx context.Context, g gated) (*Plan, error) {
+	p := &Plan{chainRoot: g.chainRoot}
+	for _, b := range g.bundles {
+		bundle, ok := b.Bundle()
+		if !ok {
+			return nil, Internal(Planning, fmt.Errorf("run %q passed PREFLIGHT but was not verified", b.RunID()))
+		}
+		r := Run{bundle: bundle}
+		if g.chain {
+			r.prefix = b.RunID() + "/"
+		}
+		if err := r.checkSources(ctx); err != nil {
+			return nil, nameRun(err, g, b.RunID())
+		}
+		p.runs = append(p.runs, r)
+	}
+	for i := range p.runs {
+		if err := p.runs[i].makeArtifacts(g.chainRoot); err != nil {
+			return nil, Internal(Planning, err)
+		}
+	}
+	return p, nil
+}
+
+func nameRun(err error, g gated, runID string) error {
+	var f *Failure
+	if errors.As(err, &f) {
+		return g.name(f, runID)
+	}
+	return Internal(Planning, err)
+}
+
+// checkSources is step 2.3: every source exists and is a regular file, in path
+// order.
+func (r *Run) checkSources(ctx context.Context) error {
+	outputs := slices.Collect(r.bundle.Outputs())
+	for _, o := range outputs {
+		r.bytes += o.Size()
+	}
+	return inorder.Each(ctx, len(outputs), func() struct{} { return struct{}{} }, func(_ struct{}, i int) error {
+		return checkSource(outputs[i])
+	})
+}
+
+// checkSource applies decision D4 to one source.
+func checkSource(o verify.Output) error {
+	st, err := o.Lstat()
+	name := o.Path().String()
+	switch {
+	case errors.Is(err, pathsafe.ErrSymlink):
+		return Fail(SourceNotRegularFile, name, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return Fail(SourceMissing, name, err)
+	case err != nil:
+		return err
+	case !st.Mode.IsRegular():
+		return Fail(SourceNotRegularFile, name, errors.New("the source is not a regular file"))
+	}
+	return nil
+}
+
+// checkReserved applies decision D10: an output that would take a name that
+// the restore needs for itself. It is a failure of the phase VERIFY that is
+// known before anything is written.
+func (p *Plan) checkReserved() error {
+	for _, r := range p.runs {
+		for o := range r.bundle.Outputs() {
+			if bundle.Reserved(o.Path()) || strings.HasPrefix(r.prefix, bundle.ReservedPrefix) {
+				return Fail(ResultArtifactWriteFailed, r.Target(o.Path().String()),
+					errors.New("the restore needs this name for itself"))
+			}
+		}
+	}
+	return nil
+}

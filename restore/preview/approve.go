@@ -1,0 +1,111 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Statement is the approval of a whole preview (protocol section 10).
+const Statement = "Approved: commit the restore preview exactly as proposed."
+
+// Why an approval is not accepted.
+var (
+	// ErrVague: the statement is not an explicit approval.
+	ErrVague = errors.New("the statement is not an explicit approval")
+	// ErrStale: the candidate or the restore root changed after the preview.
+	ErrStale = errors.New("the preview is stale")
+	// ErrUsed: the preview was approved before; each is good for one commit.
+	ErrUsed = errors.New("the preview was used before")
+	// ErrForged: a record is not the one that its identity was computed from.
+	ErrForged = errors.New("the record does not fit its preview id")
+)
+
+// Record is a preview that was kept. It says what was shown, and how to make
+// it again; it approves nothing.
+type Record struct {
+	id    string
+	block block
+}
+
+// ParseRecord reads what [Preview.JSON] wrote for the preview with this
+// identity.
+func ParseRecord(raw []byte, id string) (*Record, error) {
+	value, err := canonjson.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	object, _ := value.Object()
+	canonical := object.Without("preview_id").Append(nil)
+	if identity(canonical) != id {
+		return nil, ErrForged
+	}
+	r := &Record{id: id}
+	if err := json.Unmarshal(canonical, &r.block); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	return r, nil
+}
+
+// Origin says how to make the preview again.
+func (r *Record) Origin() Origin { return r.block.Origin }
+
+// Ledger remembers which previews were used.
+type Ledger interface {
+	// Use marks a preview as used, durably, and fails with an error that is
+	// fs.ErrExist when it was used before.
+	Use(id string) error
+}
+
+// Approved is a restore that the operator approved exactly as it was shown.
+// Only [Record.Approve] makes one.
+type Approved struct {
+	restore *restore.Restore
+	id      string
+}
+
+// Restore is what was approved.
+func (a *Approved) Restore() *restore.Restore { return a.restore }
+
+// PreviewID is the identity of the preview that was approved.
+func (a *Approved) PreviewID() string { return a.id }
+
+// CheckStatement says whether a statement is an explicit approval; the error
+// is [ErrVague].
+func CheckStatement(statement string) error {
+	if statement != Statement {
+		return fmt.Errorf("%w: %q", ErrVague, statement)
+	}
+	return nil
+}
+
+// Approve takes the operator's statement on the recorded preview. again is the
+// same preview made anew, just now: it must be the same in everything. The
+// record is used up from the moment it was accepted.
+func (r *Record) Approve(again *Preview, statement string, ledger Ledger) (*Approved, error) {
+	if err := CheckStatement(statement); err != nil {
+		return nil, err
+	}
+	if again.id != r.id {
+		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
+	}
+	if err := ledger.Use(r.id); err != nil {
+		return nil, fmt.Errorf("preview %s: %w", r.id, err)
+	}
+	return &Approved{again.restore, r.id}, nil
+}
+
+// changed says in words what differs between two previews.
+func (r *Record) changed(again *Preview) string {
+	if r.block.SourceID != again.block.SourceID || len(r.block.Items) != len(again.block.Items) {
+		return "the candidate"
+	}
+	if r.block.Root != again.block.Root {
+		return fmt.Sprintf("the restore root %q", again.block.Root.Path)
+	}
+	return "what it shows"
+}

@@ -1,0 +1,191 @@
+package preview
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/restore"
+)
+
+// Origin says how a preview came about, so that it can be made again.
+type Origin struct {
+	ProjectRoot string   `json:"project_root"` // absolute
+	RunDirs     []string `json:"run_dirs"`     // absolute, in chain order
+	Chain       bool     `json:"chain"`
+	RestoreRoot string   `json:"restore_root"` // as it was given
+	Nonce       string   `json:"nonce"`        // tells previews of one state from one another
+}
+
+// block is the decision block (protocol section 13). Its canonical form is
+// what the preview's identity is computed over; the order of fields here is of
+// no account.
+type block struct {
+	ArtifactType    string     `json:"artifact_type"`
+	ProtocolVersion string     `json:"protocol_version"`
+	SourceID        string     `json:"source_savepoint_id"`         // bundle root, in a chain the chain root
+	CurrentID       string     `json:"current_active_savepoint_id"` // of the restore root
+	Scope           []string   `json:"restore_scope"`
+	Items           []item     `json:"proposed_restorations"`
+	ReferenceOnly   []item     `json:"reference_only_items"`
+	DoNotRestore    []item     `json:"do_not_restore_items"`
+	Conflicts       []conflict `json:"conflicts"`
+	Approval        approval   `json:"approval"`
+
+	Candidate candidate `json:"candidate"`
+	Root      rootState `json:"restore_root"`
+	Totals    totals    `json:"totals"`
+	Origin    Origin    `json:"origin"`
+}
+
+// candidate is what would be restored, and who vouches for it.
+type candidate struct {
+	ChainRoot *string        `json:"chain_root"`
+	Runs      []candidateRun `json:"runs"`
+	Unsigned  []string       `json:"unsigned_artifacts"` // decision D16
+}
+
+type candidateRun struct {
+	RunID       string `json:"run_id"`
+	BundleRoot  string `json:"bundle_root"`
+	ValidatorID string `json:"validator_id"`
+}
+
+// item is one output (protocol section 8.3).
+type item struct {
+	ID     string `json:"restore_id"`
+	Path   string `json:"item"` // beneath the restore root
+	Scope  string `json:"scope"`
+	Label  string `json:"label"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// conflict is one entry of the conflict register (protocol section 8.6).
+type conflict struct {
+	ID         string `json:"conflict_id"`
+	Type       string `json:"type"`
+	Path       string `json:"item"`
+	Current    string `json:"current_state"`
+	Claim      string `json:"savepoint_claim"`
+	Authority  string `json:"authority_comparison"`
+	Risk       string `json:"risk"`
+	Resolution string `json:"recommended_resolution"`
+	Decision   string `json:"operator_decision"`
+}
+
+type approval struct {
+	Status    string   `json:"status"`
+	Required  []string `json:"required_items"`
+	Statement string   `json:"statement"`
+}
+
+// rootState is the restore root as it was observed.
+type rootState struct {
+	Path  string `json:"path"`
+	State string `json:"state"` // see observe
+}
+
+type totals struct {
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
+}
+
+// The fixed words of the protocol that a first preview uses (sections 5, 7, 9).
+const (
+	scopeProject  = "project_state"
+	labelActive   = "restore_active"
+	labelConflict = "conflict_with_current_state"
+	typeState     = "state_conflict"
+)
+
+func newBlock(r *restore.Restore, o Origin, state string) block {
+	plan := r.Plan()
+	b := block{
+		ArtifactType:    "restore_preview",
+		ProtocolVersion: "restore-v01",
+		SourceID:        sourceID(plan),
+		CurrentID:       "unknown",
+		Scope:           []string{scopeProject},
+		ReferenceOnly:   []item{},
+		DoNotRestore:    []item{},
+		Conflicts:       conflictsOf(r.Conflicts()),
+		Candidate:       candidateOf(plan),
+		Root:            rootState{o.RestoreRoot, state},
+		Totals:          totals{plan.Files(), plan.Bytes()},
+		Origin:          o,
+	}
+	b.Items = itemsOf(plan, b.Conflicts)
+	b.Approval = approvalOf(b.Items, b.Conflicts)
+	return b
+}
+
+func sourceID(p *restore.Plan) string {
+	if p.IsChain() {
+		return p.ChainRoot()
+	}
+	for run := range p.Runs() {
+		return run.Bundle().Root()
+	}
+	return "unknown"
+}
+
+func candidateOf(p *restore.Plan) candidate {
+	c := candidate{Unsigned: []string{"PROOF.json"}}
+	if p.IsChain() {
+		root := p.ChainRoot()
+		c.ChainRoot = &root
+	}
+	for run := range p.Runs() {
+		b := run.Bundle()
+		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID()})
+	}
+	return c
+}
+
+// itemsOf numbers the outputs in the order of the plan.
+func itemsOf(p *restore.Plan, conflicts []conflict) []item {
+	taken := make(map[string]bool, len(conflicts))
+	for _, c := range conflicts {
+		taken[c.Path] = true
+	}
+	items := make([]item, 0, p.Files())
+	for run := range p.Runs() {
+		for o := range run.Bundle().Outputs() {
+			path, label := run.Target(o.Path().String()), labelActive
+			if taken[path] {
+				label = labelConflict
+			}
+			items = append(items, item{
+				ID: fmt.Sprintf("R-%03d", len(items)+1), Path: path,
+				Scope: scopeProject, Label: label, SHA256: o.Hash(), Bytes: o.Size(),
+			})
+		}
+	}
+	return items
+}
+
+func conflictsOf(found []restore.Conflict) []conflict {
+	conflicts := make([]conflict, 0, len(found))
+	for i, c := range found {
+		conflicts = append(conflicts, conflict{
+			ID: fmt.Sprintf("C-%03d", i+1), Type: typeState, Path: c.Path,
+			Current:    c.State,
+			Claim:      "the restore would create this path",
+			Authority:  "current state outranks the restore candidate",
+			Risk:       "a restore never overwrites: the commit will be refused with " + string(c.Failure().Code),
+			Resolution: "move the existing entry away, then preview again",
+			Decision:   "pending",
+		})
+	}
+	return conflicts
+}
+
+func approvalOf(items []item, conflicts []conflict) approval {
+	a := approval{Status: "pending", Required: []string{}, Statement: Statement}
+	for _, i := range items {
+		a.Required = append(a.Required, i.ID)
+	}
+	for _, c := range conflicts {
+		a.Required = append(a.Required, c.ID)
+	}
+	return a
+}

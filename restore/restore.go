@@ -1,0 +1,81 @@
+package restore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Restore is a plan held against a restore root: everything up to and
+// including the phase PLAN has passed, and nothing has been written.
+type Restore struct {
+	plan      *Plan
+	root      *pathsafe.Dir
+	conflicts []Conflict
+}
+
+// ForRoot runs PREFLIGHT and PLAN (sections 5.2, 5.3 and 6.4) for a restore
+// root, in the order of decisions D1 and D5. The error is a [*Failure]. The
+// caller closes the Restore.
+func ForRoot(ctx context.Context, c Candidate, restoreRoot string) (*Restore, error) {
+	g, err := eligible(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	root, err := openRoot(restoreRoot)
+	if err != nil {
+		return nil, err
+	}
+	r := &Restore{root: root}
+	if err := r.prepare(ctx, g); err != nil {
+		root.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// prepare is what follows once the restore root is known to be good.
+func (r *Restore) prepare(ctx context.Context, g gated) error {
+	if err := checkRunDirs(r.root, g); err != nil {
+		return err
+	}
+	s := survey{root: r.root}
+	for i := range g.bundles {
+		if err := s.bundle(g, i); err != nil {
+			return err
+		}
+	}
+	plan, err := newPlan(ctx, g)
+	if err != nil {
+		return err
+	}
+	if err := s.artifacts(g); err != nil {
+		return err
+	}
+	r.plan, r.conflicts = plan, s.conflicts
+	return r.reserved()
+}
+
+// reserved applies decision D10. An existing target is the earlier failure
+// (section 8.4.1).
+func (r *Restore) reserved() error {
+	err := r.plan.checkReserved()
+	if err != nil && len(r.conflicts) > 0 {
+		return r.conflicts[0].Failure()
+	}
+	return err
+}
+
+// Plan is what would be put where.
+func (r *Restore) Plan() *Plan { return r.plan }
+
+// Root is the handle of the restore root. It belongs to the Restore.
+func (r *Restore) Root() *pathsafe.Dir { return r.root }
+
+// Conflicts are the targets that exist, in path order. EXECUTE fails on the
+// first of them.
+func (r *Restore) Conflicts() []Conflict { return slices.Clone(r.conflicts) }
+
+// Close closes the restore root.
+func (r *Restore) Close() error { return r.root.Close() }

@@ -1,0 +1,69 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// openRoot is step 1.2: the restore root, checked in the order of section
+// 8.4.4. The path is resolved once; from then on the handle is the root.
+func openRoot(path string) (*pathsafe.Dir, error) {
+	if path == "" {
+		return nil, Fail(TargetMissing, "", errors.New("no restore root was given"))
+	}
+	if !filepath.IsAbs(path) {
+		return nil, Fail(TargetNotAbsolute, path, errors.New("the restore root is not an absolute path"))
+	}
+	root, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, rootFailure(path, err)
+	}
+	if err := root.Writable(); err != nil {
+		root.Close()
+		return nil, Fail(TargetNotWritable, path, err)
+	}
+	return root, nil
+}
+
+// rootFailure gives the code for a root that could not be opened.
+func rootFailure(path string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOTDIR) && exists(path):
+		return Fail(TargetNotDirectory, path, errors.New("the restore root is not a directory"))
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
+		return Internal(Preflight, err)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOTCONN), errors.Is(err, syscall.EIO):
+		return Fail(TargetNotWritable, path, err)
+	default:
+		return Fail(TargetNotExist, path, fmt.Errorf("the restore root does not exist: %w", err))
+	}
+}
+
+// exists tells a root that is not a directory from one with such a parent.
+func exists(path string) bool {
+	var st syscall.Stat_t
+	return syscall.Stat(path, &st) == nil
+}
+
+// checkRunDirs applies section 6.3 to a chain: no run's directory may exist.
+func checkRunDirs(root *pathsafe.Dir, g gated) error {
+	if !g.chain {
+		return nil
+	}
+	for _, b := range g.bundles {
+		_, err := root.Lstat(b.RunID())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = errors.New("it exists already in the restore root")
+		}
+		return Fail(ChainTargetDirExists, b.RunID(), err).in(b.RunID())
+	}
+	return nil
+}
