@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// app is what all commands share: the streams and the common flags.
+type app struct {
+	stdout, stderr io.Writer
+
+	projectRoot string
+	stateDir    string
+	json        bool
+	quiet       bool
+	verbose     bool
+	noProgress  bool
+}
+
+// commonFlags defines the flags that every command takes. Flag beats
+// environment beats default.
+func (a *app) commonFlags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.projectRoot, "project-root", os.Getenv("SPECTRUM_PROJECT_ROOT"), "directory that output `paths` are relative to (SPECTRUM_PROJECT_ROOT)")
+	flags.StringVar(&a.stateDir, "state-dir", os.Getenv("SPECTRUM_STATE_DIR"), "state `directory` (SPECTRUM_STATE_DIR; default $XDG_STATE_HOME/spectrum)")
+	flags.BoolVar(&a.json, "json", false, "print exactly one canonical JSON value on stdout")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
+	flags.BoolVar(&a.noProgress, "no-progress", false, "show no progress bar")
+}
+
+// openState opens the state directory, which is made where it is missing.
+func (a *app) openState() (*statedir.Dir, error) {
+	path, err := a.statePath()
+	if err != nil {
+		return nil, err
+	}
+	state, err := statedir.Open(path)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return state, nil
+}
+
+func (a *app) statePath() (string, error) {
+	if a.stateDir != "" {
+		return a.stateDir, nil
+	}
+	return statedir.Default()
+}
+
+// result prints the one result of a command: text for people and scripts, or
+// with --json the canonical JSON of v.
+func (a *app) result(text string, v any) error {
+	if !a.json {
+		_, err := fmt.Fprintln(a.stdout, text)
+		return err
+	}
+	raw, err := canonjson.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return a.raw(raw)
+}
+
+// raw prints one canonical JSON value, without a newline.
+func (a *app) raw(value []byte) error {
+	_, err := a.stdout.Write(value)
+	return err
+}
+
+// say prints a line for people, unless they want quiet.
+func (a *app) say(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.stderr, format+"\n", args...)
+	}
+}
+
+// onTerminal says whether a stream is a terminal.
+func onTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spf13/cobra"
+)
+
+// candidate is the run directories of a command, opened.
+type candidate struct {
+	origin  preview.Origin // without a restore root and a nonce
+	project *pathsafe.Dir  // nil when there is no run
+	runs    []*verify.Run
+}
+
+// openCandidate opens the run directories and their project root.
+func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*candidate, error) {
+	dirs, err := absolute(runDirs)
+	if err != nil {
+		return nil, refused(err)
+	}
+	c := &candidate{origin: preview.Origin{RunDirs: dirs, Chain: chain || len(dirs) > 1}}
+	if len(dirs) == 0 {
+		return c, nil
+	}
+	root := a.projectRoot
+	if root == "" {
+		if root, err = projectRootOf(dirs); err != nil {
+			return nil, usage(cmd, "%w", err)
+		}
+	}
+	if c.origin.ProjectRoot, err = filepath.Abs(root); err != nil {
+		return nil, err
+	}
+	return c, c.open()
+}
+
+// reopen opens the candidate of an earlier preview.
+func reopen(o preview.Origin) (*candidate, error) {
+	c := &candidate{origin: o}
+	return c, c.open()
+}
+
+func (c *candidate) open() error {
+	project, err := pathsafe.OpenRoot(c.origin.ProjectRoot)
+	if err != nil {
+		return refusedHint(fmt.Errorf("project root %q: %w", c.origin.ProjectRoot, errors.Unwrap(err)), "name the directory that the output paths are relative to with --project-root DIR")
+	}
+	c.project = project
+	for _, dir := range c.origin.RunDirs {
+		run, err := verify.OpenRun(project, dir)
+		if err != nil {
+			c.close()
+			return refused(err)
+		}
+		c.runs = append(c.runs, run)
+	}
+	return nil
+}
+
+// close closes what was opened; outputs can no longer be read after it.
+func (c *candidate) close() {
+	for _, run := range c.runs {
+		run.Close()
+	}
+	if c.project != nil {
+		c.project.Close()
+	}
+}
+
+// restore is the candidate as package restore wants it.
+func (c *candidate) restore(watch verify.Watch) restore.Candidate {
+	return restore.Candidate{Runs: c.runs, Chain: c.origin.Chain, Watch: watch}
+}
+
+func absolute(paths []string) ([]string, error) {
+	out := make([]string, 0, len(paths))
+	for _, p := range paths {
+		if p == "" {
+			return nil, errors.New("the path of a run directory is empty")
+		}
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, abs)
+	}
+	return out, nil
+}
+
+// projectRootOf finds the directory that holds the CONTRACTS/_runs/ or
+// LAW/CONTRACTS/_runs/ of which all run directories are direct children.
+func projectRootOf(runDirs []string) (string, error) {
+	roots := make([]string, 0, len(runDirs))
+	for _, dir := range runDirs {
+		runs := filepath.Dir(dir)
+		contracts := filepath.Dir(runs)
+		if filepath.Base(runs) != "_runs" || filepath.Base(contracts) != "CONTRACTS" {
+			return "", fmt.Errorf("%q is not in a CONTRACTS/_runs directory, so --project-root must be given", dir)
+		}
+		root := filepath.Dir(contracts)
+		if filepath.Base(root) == "LAW" {
+			root = filepath.Dir(root)
+		}
+		roots = append(roots, root)
+	}
+	if slices.Sort(roots); roots[0] != roots[len(roots)-1] {
+		return "", fmt.Errorf("the run directories lie in different projects (%q and %q), so --project-root must be given", roots[0], roots[len(roots)-1])
+	}
+	return roots[0], nil
+}

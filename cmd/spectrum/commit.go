@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spf13/cobra"
+)
+
+type commitOptions struct {
+	previewOptions
+	preview string
+	approve string
+}
+
+func newCommit(app *app) *cobra.Command {
+	var opts commitOptions
+	cmd := &cobra.Command{
+		Use:   "commit --preview ID --approve STATEMENT | --restore-root DIR [--chain] RUN_DIR...",
+		Short: "carry an approved restore out: all of it or nothing",
+		Long: `commit carries out a preview that the operator approves with the statement
+
+    ` + preview.Statement + `
+
+Each preview is good for one commit, and for none once the candidate or the
+restore root has changed. With run directories, on a terminal, commit shows the
+preview and asks for the statement. There is no flag that skips either.`,
+		Args: asUsage(cobra.ArbitraryArgs),
+		RunE: func(cmd *cobra.Command, runDirs []string) error {
+			return runCommit(cmd, app, opts, runDirs)
+		},
+	}
+	opts.flags(cmd)
+	cmd.Flags().StringVar(&opts.preview, "preview", "", "`id` of the preview to commit")
+	cmd.Flags().StringVar(&opts.approve, "approve", "", "the approval `statement`, word for word")
+	return cmd
+}
+
+func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
+	switch byID := opts.preview != ""; {
+	case byID && (len(runDirs) > 0 || opts.chain || opts.restoreRoot != ""):
+		return usage(cmd, "--preview says already which run directories go where")
+	case !byID && opts.approve != "":
+		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
+	case !byID && len(runDirs) == 0 && !opts.chain:
+		return usage(cmd, "give --preview ID, or run directories")
+	}
+	state, err := app.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	if opts.preview == "" {
+		if err := app.askApproval(cmd, state, &opts, runDirs); err != nil {
+			return err
+		}
+	}
+	return app.commitPreview(cmd.Context(), state, opts.preview, opts.approve)
+}
+
+// askApproval shows the preview on the terminal and reads the statement. A
+// candidate that is rejected is reported as such before anybody is asked.
+func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, runDirs []string) error {
+	shown, err := a.showPreview(cmd, state, opts.previewOptions, runDirs)
+	if err != nil {
+		return err
+	}
+	if a.json || !onTerminal(os.Stdin) || !onTerminal(a.stderr) {
+		return errApprovalRequired
+	}
+	fmt.Fprint(a.stderr, "\nstatement: ")
+	line, err := readLine(cmd.Context())
+	if err != nil {
+		return err
+	}
+	opts.preview, opts.approve = shown.id, line
+	return nil
+}
+
+// readLine reads one line from stdin, unless it is interrupted first.
+func readLine(ctx context.Context) (string, error) {
+	lines := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		lines <- strings.TrimRight(line, "\r\n")
+	}()
+	select {
+	case line := <-lines:
+		return line, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// commitPreview verifies and plans again, wants the same preview and the
+// statement, and commits.
+func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, id, statement string) error {
+	record, err := loadRecord(state, id)
+	if err != nil {
+		return err
+	}
+	if err := preview.CheckStatement(statement); err != nil {
+		return err
+	}
+	c, err := reopen(record.Origin())
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	r, again, err := a.makePreview(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	approved, err := record.Approve(again, statement, ledger{state})
+	if err != nil {
+		return err
+	}
+	if err := a.carryOut(ctx, approved); err != nil {
+		return err
+	}
+	plan := r.Plan()
+	a.say("restored %d files, %s, under %q", plan.Files(), bytesText(plan.Bytes()), r.Root().Name())
+	return a.commitResult()
+}
+
+// carryOut runs the commit with a progress bar over copying and checking.
+func (a *app) carryOut(ctx context.Context, approved *preview.Approved) error {
+	bar := a.newBar("restoring", 2*approved.Restore().Plan().Bytes())
+	defer bar.done()
+	return commit.Run(ctx, approved, func(phase string, bytes int64) {
+		if phase == staging.PhaseStage || phase == staging.PhaseVerify {
+			bar.add(bytes)
+		}
+	})
+}
+
+func (a *app) commitResult() error {
+	if !a.json {
+		return a.result("OK", nil)
+	}
+	raw, err := restore.ResultOf(nil).JSON()
+	if err != nil {
+		return err
+	}
+	return a.raw(raw)
+}
+
+// ledger is the state directory as the memory of used previews.
+type ledger struct{ state *statedir.Dir }
+
+func (l ledger) Use(id string) error {
+	err := l.state.Use(id)
+	if errors.Is(err, fs.ErrExist) {
+		return preview.ErrUsed
+	}
+	return err
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spf13/cobra"
+)
+
+//go:embed sample
+var sample embed.FS
+
+func newDemo(app *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo DIR",
+		Short: "write a small signed project to try everything on, and print the next commands",
+		Args:  exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runDemo(cmd.Context(), app, args[0])
+		},
+	}
+}
+
+// runDemo makes the project beside DIR and renames it, so DIR is there whole
+// or not at all.
+func runDemo(ctx context.Context, app *app, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+		return refused(err)
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), ".spectrum-demo-")
+	if err != nil {
+		return refused(err)
+	}
+	defer os.RemoveAll(temp)
+	if err := writeDemo(ctx, temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, dir); err != nil {
+		return refusedHint(fmt.Errorf("%q is there already and is not an empty directory", dir), "name a directory that does not exist yet")
+	}
+	steps := demoSteps(os.Args[0], dir)
+	app.say("wrote %q: two signed runs, a tampered copy, a key, an empty restore root\n", dir)
+	return app.result(strings.Join(steps, "\n"), map[string]any{"directory": dir, "ok": true, "steps": steps})
+}
+
+func writeDemo(ctx context.Context, dir string) error {
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"project", "restore", "view"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			return err
+		}
+	}
+	key, err := bundle.GenerateKey()
+	if err != nil {
+		return err
+	}
+	if err := key.Save(filepath.Join(dir, "key.pem")); err != nil {
+		return err
+	}
+	project := filepath.Join(dir, "project")
+	if err := sealSample(ctx, project, "run-001", key, nil); err != nil {
+		return err
+	}
+	if err := sealSample(ctx, project, "run-002", key, []string{"data/stations.csv"}); err != nil {
+		return err
+	}
+	return tamperedCopy(project, filepath.Join(dir, "tampered"))
+}
+
+// sealSample writes the outputs of one run of the sample and seals them.
+func sealSample(ctx context.Context, project, runID string, key bundle.Key, inputs []string) error {
+	outputs, err := fs.Sub(sample, "sample/"+runID)
+	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(project, outputs); err != nil {
+		return err
+	}
+	tops, err := fs.ReadDir(outputs, ".")
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(tops))
+	for _, top := range tops {
+		names = append(names, top.Name())
+	}
+	root, err := pathsafe.OpenRoot(project)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = bundle.Seal(ctx, bundle.SealOptions{
+		Project: root, RunDir: filepath.Join(project, "CONTRACTS", "_runs", runID),
+		Outputs: names, Inputs: inputs, Key: key, BuildID: buildID(),
+	})
+	return err
+}
+
+// tamperedCopy copies the project and changes one digit of one value.
+func tamperedCopy(project, tampered string) error {
+	if err := os.CopyFS(tampered, os.DirFS(project)); err != nil {
+		return err
+	}
+	name := filepath.Join(tampered, "data", "stations.csv")
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	changed := strings.Replace(string(raw), "north,12,14.8", "north,12,19.8", 1)
+	if changed == string(raw) {
+		return errors.New("the sample does not hold the value that the demo changes")
+	}
+	return os.WriteFile(name, []byte(changed), 0o644)
+}
+
+// demoSteps are the next commands, to be run as they are printed.
+func demoSteps(program, dir string) []string {
+	at := func(parts ...string) string { return shellQuote(filepath.Join(slices.Concat([]string{dir}, parts)...)) }
+	bin := shellQuote(program)
+	run1, run2 := at("project", "CONTRACTS", "_runs", "run-001"), at("project", "CONTRACTS", "_runs", "run-002")
+	return []string{
+		"# verify a signed run, and both runs as a chain",
+		bin + " verify " + run1,
+		bin + " verify --chain " + run1 + " " + run2,
+		"# a copy in which one digit was changed is refused, and the file is named",
+		bin + " verify " + at("tampered", "CONTRACTS", "_runs", "run-001"),
+		"# look into the restore before it happens: every byte is checked as it is read",
+		bin + " mount --daemon " + run1 + " " + at("view"),
+		"ls -l " + at("view") + " " + at("view", "report"),
+		"cat " + at("view", "report", "summary.md"),
+		"diff -r " + at("project", "report") + " " + at("view", "report"),
+		"# see what it would change, approve exactly that, and carry it out",
+		"id=$(" + bin + " preview --restore-root " + at("restore") + " " + run1 + ")",
+		bin + ` commit --preview "$id" --approve ` + shellQuote(preview.Statement),
+		"# what was seen is what was written",
+		"diff -r " + at("view") + " " + at("restore"),
+		bin + " umount " + at("view"),
+	}
+}
+
+// shellQuote quotes a word for a shell, if it needs it.
+func shellQuote(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+)
+
+// hintsOf names the next step after an error.
+func hintsOf(err error) []string {
+	var use *usageError
+	var refusal *refusedError
+	var reject *verify.Reject
+	var failure *restore.Failure
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil
+	case errors.As(err, &use):
+		return []string{fmt.Sprintf("see %q", use.command+" --help")}
+	case errors.As(err, &refusal) && refusal.hint != "":
+		return []string{refusal.hint}
+	case errors.Is(err, fusefs.ErrUnavailable):
+		return []string{"install the fuse3 package, and run where /dev/fuse may be opened"}
+	case isApproval(err):
+		return approvalHints(err)
+	case errors.As(err, &reject):
+		return known(rejectHints[reject.Code])
+	case errors.As(err, &failure):
+		return known(failureHints[failure.Code])
+	}
+	return nil
+}
+
+func known(hint string) []string {
+	if hint == "" {
+		return nil
+	}
+	return []string{hint}
+}
+
+func approvalHints(err error) []string {
+	statement := fmt.Sprintf("the statement is exactly: %s", preview.Statement)
+	again := "make a new preview with \"spectrum preview --restore-root DIR RUN_DIR...\""
+	switch {
+	case errors.Is(err, preview.ErrVague):
+		return []string{statement}
+	case errors.Is(err, errApprovalRequired):
+		return []string{again, "then \"spectrum commit --preview ID --approve STATEMENT\"; " + statement}
+	default:
+		return []string{again}
+	}
+}
+
+// rejectHints holds a next step for the verdicts that have one.
+var rejectHints = map[verify.Code]string{
+	verify.HashMismatch:     "nothing of this bundle can be used; get the file again from where it was sealed",
+	verify.OutputMissing:    "is --project-root the directory that the output paths are relative to",
+	verify.ArtifactMissing:  "is this a run directory; \"spectrum seal\" makes one",
+	verify.SignatureInvalid: "the artifacts are not what the validator signed; nothing of this bundle can be used",
+	verify.ChainEmpty:       "name the run directories of the chain, first to last",
+}
+
+// failureHints holds a next step for the restore failures that have one.
+var failureHints = map[restore.Code]string{
+	restore.VerifyStrictFailed:   "\"spectrum verify RUN_DIR\" shows the verdict and its details",
+	restore.TargetMissing:        "name it with --restore-root DIR",
+	restore.TargetNotAbsolute:    "give --restore-root as an absolute path",
+	restore.TargetNotExist:       "make the directory first; a restore never makes its own root",
+	restore.TargetPathExists:     "a restore never overwrites; move what is there away, then preview again",
+	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
+	restore.RollbackFailed:       "look at the restore root before anything else is done with it: what is left there is named above",
+}

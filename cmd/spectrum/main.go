@@ -1,0 +1,61 @@
+// Command spectrum verifies signed bundles, shows them as a read-only view,
+// previews what a restore would change, and carries an approved restore out,
+// all of it or nothing.
+//
+// This package has flags, terminals, progress and words. It has no law: every
+// decision is made in the packages below it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the whole program but for its exit.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	app := &app{stdout: os.Stdout, stderr: os.Stderr}
+	root := newRoot(app)
+	root.SetArgs(args)
+	return app.finish(root.ExecuteContext(ctx))
+}
+
+func newRoot(app *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "spectrum",
+		Short: "look at a restore before it happens, then do all of it or nothing",
+		Long: `spectrum verifies signed bundles of a run's outputs, mounts them as a read-only
+view in which every byte is checked as it is read, previews what a restore
+would change, and commits exactly what was approved: all of it or nothing.
+
+Start with:  spectrum demo /tmp/demo`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(app.stdout)
+	root.SetErr(app.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
+	app.commonFlags(root)
+	root.AddCommand(
+		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
+		newPreview(app), newCommit(app), newVersion(app),
+	)
+	return root
+}
+
+// noCommand refuses a word that is no command.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage(cmd, "there is no command %q", args[0])
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spf13/cobra"
+)
+
+type previewOptions struct {
+	restoreRoot string
+	chain       bool
+}
+
+func (o *previewOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.restoreRoot, "restore-root", "", "existing `directory` to restore under, as an absolute path")
+	cmd.Flags().BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
+}
+
+func newPreview(app *app) *cobra.Command {
+	var opts previewOptions
+	cmd := &cobra.Command{
+		Use:   "preview --restore-root DIR [--chain] RUN_DIR...",
+		Short: "show what a restore would do, and print the id of this preview",
+		Long: `preview verifies the candidate, plans the restore, and shows the plan held
+against the restore root. It writes nothing under the restore root. The id on
+stdout is what "spectrum commit --preview ID" takes.`,
+		Args: asUsage(cobra.ArbitraryArgs),
+		RunE: func(cmd *cobra.Command, runDirs []string) error {
+			return runPreview(cmd, app, opts, runDirs)
+		},
+	}
+	opts.flags(cmd)
+	return cmd
+}
+
+func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []string) error {
+	if len(runDirs) == 0 && !opts.chain {
+		return usage(cmd, "no run directory was given")
+	}
+	state, err := app.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	shown, err := app.showPreview(cmd, state, opts, runDirs)
+	if err != nil {
+		return err
+	}
+	if app.json {
+		return app.raw(shown.json)
+	}
+	return app.result(shown.id, nil)
+}
+
+// shownPreview is a preview that was shown and kept.
+type shownPreview struct {
+	id   string
+	json []byte
+}
+
+// showPreview plans a restore, keeps its preview, and shows it.
+func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewOptions, runDirs []string) (shownPreview, error) {
+	c, err := a.openCandidate(cmd, runDirs, opts.chain)
+	if err != nil {
+		return shownPreview{}, err
+	}
+	defer c.close()
+	c.origin.RestoreRoot = opts.restoreRoot
+	r, p, err := a.makePreview(cmd.Context(), c)
+	if err != nil {
+		return shownPreview{}, err
+	}
+	defer r.Close()
+	raw, err := p.JSON()
+	if err != nil {
+		return shownPreview{}, err
+	}
+	if err := state.SavePreview(p.ID(), raw); err != nil {
+		return shownPreview{}, fmt.Errorf("keeping the preview: %w", err)
+	}
+	if !a.quiet && !a.json {
+		if err := writeReport(a.stderr, p); err != nil {
+			return shownPreview{}, err
+		}
+	}
+	return shownPreview{p.ID(), raw}, nil
+}
+
+func writeReport(w io.Writer, p *preview.Preview) error {
+	buffered := bufio.NewWriter(w)
+	return errors.Join(p.WriteReport(buffered), buffered.Flush())
+}
+
+// makePreview runs PREFLIGHT and PLAN and makes the preview of what came out.
+// The caller closes the restore.
+func (a *app) makePreview(ctx context.Context, c *candidate) (*restore.Restore, *preview.Preview, error) {
+	bar := a.newBar("verifying", -1)
+	defer bar.done()
+	r, err := restore.ForRoot(ctx, c.restore(verify.Watch{Hashed: bar.add}), c.origin.RestoreRoot)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := preview.New(ctx, r, c.origin)
+	if err != nil {
+		r.Close()
+		return nil, nil, err
+	}
+	return r, p, nil
+}
+
+// loadRecord reads a preview that was kept.
+func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
+	raw, err := state.LoadPreview(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return preview.ParseRecord(raw, id)
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spf13/cobra"
+)
+
+type sealOptions struct {
+	runDir string
+	key    string
+	inputs []string
+}
+
+func newSeal(app *app) *cobra.Command {
+	var opts sealOptions
+	cmd := &cobra.Command{
+		Use:   "seal --run-dir DIR OUTPUT...",
+		Short: "make a signed bundle of files or directories under the project root",
+		Args:  atLeast(1),
+		RunE: func(cmd *cobra.Command, outputs []string) error {
+			if opts.runDir == "" {
+				return usage(cmd, "--run-dir is required")
+			}
+			return runSeal(cmd, app, opts, outputs)
+		},
+	}
+	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make")
+	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory)")
+	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
+	return cmd
+}
+
+func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) error {
+	root, runDir, err := app.sealRoots(cmd, opts.runDir)
+	if err != nil {
+		return err
+	}
+	key, err := app.loadKey(opts.key)
+	if err != nil {
+		return err
+	}
+	paths, err := beneath(root, outputs)
+	if err != nil {
+		return refusedHint(err, "outputs are files or directories under the project root; name that with --project-root DIR")
+	}
+	project, err := pathsafe.OpenRoot(root)
+	if err != nil {
+		return refused(fmt.Errorf("project root: %w", err))
+	}
+	defer project.Close()
+	bar := app.newBar("sealing", -1)
+	defer bar.done()
+	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
+		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Key: key, BuildID: buildID(),
+		Progress: func(_, _ int, total int64) { bar.set(total) },
+	})
+	if err != nil {
+		return sealError(err)
+	}
+	bar.done()
+	app.say("sealed %d files, %s, as %q", sealed.Files, bytesText(sealed.Bytes), runDir)
+	return app.result(sealed.BundleRoot, map[string]any{
+		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "ok": true, "run_dir": runDir, "validator_id": sealed.ValidatorID,
+	})
+}
+
+func sealError(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return refusedHint(fmt.Errorf("nothing was sealed: %w", err), "")
+}
+
+// sealRoots finds the project root and the run directory as absolute paths.
+func (a *app) sealRoots(cmd *cobra.Command, runDir string) (root, dir string, err error) {
+	if dir, err = filepath.Abs(runDir); err != nil {
+		return "", "", err
+	}
+	if a.projectRoot == "" {
+		if root, err = projectRootOf([]string{dir}); err != nil {
+			return "", "", usage(cmd, "%w", err)
+		}
+		return root, dir, nil
+	}
+	root, err = filepath.Abs(a.projectRoot)
+	return root, dir, err
+}
+
+func (a *app) loadKey(named string) (bundle.Key, error) {
+	path, err := a.keyPath(named)
+	if err != nil {
+		return bundle.Key{}, err
+	}
+	key, err := bundle.LoadKey(path)
+	if err != nil {
+		return bundle.Key{}, refusedHint(err, "\"spectrum keygen\" makes a key")
+	}
+	return key, nil
+}
+
+// beneath turns arguments into paths below the project root. Only their form
+// is dealt with here; what they lead to is for the seal to judge.
+func beneath(root string, args []string) ([]string, error) {
+	out := make([]string, 0, len(args))
+	for _, arg := range args {
+		abs, err := filepath.Abs(arg)
+		if err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(root, abs)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+			return nil, fmt.Errorf("output %q is not under the project root %q", arg, root)
+		}
+		if rel == "." {
+			return nil, fmt.Errorf("output %q is the project root itself, which holds the run directories too", arg)
+		}
+		out = append(out, rel)
+	}
+	return out, nil
+}
+
+// buildID tells which build of spectrum sealed a bundle (SPECTRUM-02, section
+// 2.2): the commit it was built from, else the hash of the program.
+func buildID() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return "git:" + s.Value
+			}
+		}
+	}
+	return "file:" + programHash()
+}
+
+func programHash() string {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "unknown"
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "unknown"
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}

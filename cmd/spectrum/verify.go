@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spf13/cobra"
+)
+
+type verifyOptions struct {
+	law     string
+	chain   bool
+	buildID string
+}
+
+func newVerify(app *app) *cobra.Command {
+	var opts verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify [--law strict|resume|memory] [--chain] RUN_DIR...",
+		Short: "verify a bundle, or a chain of bundles in the order given",
+		Long: `verify decides whether run directories hold what their signatures say.
+
+Laws: strict (SPECTRUM-05, the default), resume (SPECTRUM-02) and memory
+(SPECTRUM-03). Only what strict accepts can be mounted or restored.`,
+		Args: asUsage(cobra.ArbitraryArgs),
+		RunE: func(cmd *cobra.Command, runDirs []string) error {
+			return runVerify(cmd, app, opts, runDirs)
+		},
+	}
+	cmd.Flags().StringVar(&opts.law, "law", "strict", "`law` to verify by: strict, resume or memory")
+	cmd.Flags().BoolVar(&opts.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	cmd.Flags().StringVar(&opts.buildID, "validator-build-id", "", "with --law resume: the `build` that the bundle must come from")
+	return cmd
+}
+
+func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []string) error {
+	if err := checkVerify(cmd, opts, runDirs); err != nil {
+		return err
+	}
+	c, err := app.openCandidate(cmd, runDirs, opts.chain)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	bar := app.newBar("verifying", -1)
+	defer bar.done()
+	accepted, err := verifyBy(cmd.Context(), opts, c, verify.Watch{Hashed: bar.add})
+	if err != nil {
+		return err
+	}
+	bar.done()
+	return app.result(accepted.text, accepted.json)
+}
+
+func checkVerify(cmd *cobra.Command, opts verifyOptions, runDirs []string) error {
+	switch {
+	case opts.law != "strict" && opts.law != "resume" && opts.law != "memory":
+		return usage(cmd, "there is no law %q", opts.law)
+	case opts.buildID != "" && opts.law != "resume":
+		return usage(cmd, "--validator-build-id goes with --law resume")
+	case opts.law == "resume" && (opts.chain || len(runDirs) > 1):
+		return usage(cmd, "SPECTRUM-02 is a law for one bundle; --law memory is the one for chains")
+	case len(runDirs) == 0 && !opts.chain && opts.law != "memory":
+		return usage(cmd, "no run directory was given")
+	}
+	return nil
+}
+
+// acceptance is what is printed of something accepted.
+type acceptance struct {
+	text string
+	json map[string]any
+}
+
+func accepted(root string, fields map[string]any) acceptance {
+	fields["code"], fields["details"], fields["ok"] = verify.OK, map[string]any{}, true
+	return acceptance{strings.TrimSpace(string(verify.OK) + " " + root), fields}
+}
+
+func verifyBy(ctx context.Context, opts verifyOptions, c *candidate, watch verify.Watch) (acceptance, error) {
+	switch {
+	case opts.law == "resume":
+		return accepted("", map[string]any{}), verify.Resume(ctx, c.runs[0], opts.buildID, watch)
+	case opts.law == "memory":
+		return accepted("", map[string]any{"run_ids": runIDs(c.runs)}), verify.Memory(ctx, c.runs, watch)
+	case c.origin.Chain:
+		return verifyChain(ctx, c, watch)
+	}
+	b, err := verify.Strict(ctx, c.runs[0], watch)
+	if err != nil {
+		return acceptance{}, err
+	}
+	return accepted(b.Root(), map[string]any{"bundle_root": b.Root()}), nil
+}
+
+func verifyChain(ctx context.Context, c *candidate, watch verify.Watch) (acceptance, error) {
+	chain, err := verify.StrictChain(ctx, c.runs, watch)
+	if err != nil {
+		return acceptance{}, err
+	}
+	roots := make([]string, 0, len(c.runs))
+	for b := range chain.Bundles() {
+		roots = append(roots, b.Root())
+	}
+	return accepted(chain.Root(), map[string]any{
+		"bundle_roots": roots, "chain_root": chain.Root(), "run_ids": runIDs(c.runs),
+	}), nil
+}
+
+func runIDs(runs []*verify.Run) []string {
+	ids := make([]string, 0, len(runs))
+	for _, run := range runs {
+		ids = append(ids, run.ID())
+	}
+	return ids
+}

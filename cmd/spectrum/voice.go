@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spf13/cobra"
+)
+
+// This file is the one voice to the user: what an error is called, which exit
+// status it has, and what to do next.
+
+// The exit statuses (a promise to scripts).
+const (
+	statusOK          = 0
+	statusRejected    = 1
+	statusHalted      = 3
+	statusApproval    = 4
+	statusUsage       = 64
+	statusUnavailable = 69
+	statusInternal    = 70
+	statusInterrupted = 130
+)
+
+// usageError is wrong usage of a command.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+}
+
+// refusedError is input that was refused, by no law: the command tells why.
+type refusedError struct {
+	err  error
+	hint string
+}
+
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
+
+func refused(err error) error { return refusedHint(err, "") }
+
+func refusedHint(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &refusedError{err, hint}
+}
+
+// childError is a child process that has already said what went wrong.
+type childError struct{ status int }
+
+func (e *childError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+
+// errApprovalRequired: a commit without an approved preview.
+var errApprovalRequired = errors.New("approval required: nothing was written")
+
+// finish reports how a command ended and returns the exit status.
+func (a *app) finish(err error) int {
+	status := statusOf(err)
+	var child *childError
+	if err == nil || errors.As(err, &child) {
+		return status
+	}
+	if a.json {
+		_ = a.raw(errorJSON(err, status))
+	}
+	fmt.Fprintf(a.stderr, "spectrum: %s\n", oneLine(wordsOf(err)))
+	for _, hint := range hintsOf(err) {
+		fmt.Fprintf(a.stderr, "hint: %s\n", oneLine(hint))
+	}
+	return status
+}
+
+func statusOf(err error) int {
+	var (
+		child   *childError
+		use     *usageError
+		reject  *verify.Reject
+		failure *restore.Failure
+		refusal *refusedError
+	)
+	switch {
+	case err == nil:
+		return statusOK
+	case errors.As(err, &child):
+		return child.status
+	case errors.As(err, &failure) && failure.Code == restore.RollbackFailed:
+		return statusHalted
+	case errors.Is(err, context.Canceled):
+		return statusInterrupted
+	case errors.As(err, &use):
+		return statusUsage
+	case errors.Is(err, fusefs.ErrUnavailable):
+		return statusUnavailable
+	case isApproval(err):
+		return statusApproval
+	case errors.As(err, &failure) && failure.Code == restore.InternalError:
+		return statusInternal
+	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal):
+		return statusRejected
+	default:
+		return statusInternal
+	}
+}
+
+// approvalCodes are the errors of an approval, with the code that JSON shows.
+var approvalCodes = []struct {
+	err  error
+	code string
+}{
+	{errApprovalRequired, "APPROVAL_REQUIRED"},
+	{preview.ErrVague, "APPROVAL_VAGUE"},
+	{preview.ErrStale, "APPROVAL_STALE"},
+	{preview.ErrUsed, "APPROVAL_USED"},
+	{preview.ErrForged, "APPROVAL_INVALID"},
+}
+
+func isApproval(err error) bool { return approvalCode(err) != "" }
+
+func approvalCode(err error) string {
+	for _, a := range approvalCodes {
+		if errors.Is(err, a.err) {
+			return a.code
+		}
+	}
+	return ""
+}
+
+// errorJSON is the one JSON value of a command that failed: a law's own
+// format where a law spoke, else code and message.
+func errorJSON(err error, status int) []byte {
+	var reject *verify.Reject
+	var failure *restore.Failure
+	var raw []byte
+	switch {
+	case errors.As(err, &failure):
+		raw, err = restore.ResultOf(err).JSON()
+	case errors.As(err, &reject):
+		raw, err = reject.JSON()
+	default:
+		raw, err = canonjson.Marshal(map[string]any{
+			"code": jsonCode(err, status), "details": map[string]any{}, "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
+		})
+	}
+	if err != nil {
+		return []byte(`{"code":"INTERNAL_ERROR","details":{},"message":"","ok":false}`)
+	}
+	return raw
+}
+
+func jsonCode(err error, status int) string {
+	if code := approvalCode(err); code != "" {
+		return code
+	}
+	switch status {
+	case statusRejected:
+		return "REFUSED"
+	case statusUsage:
+		return "USAGE"
+	case statusUnavailable:
+		return "MOUNT_UNAVAILABLE"
+	case statusInterrupted:
+		return "INTERRUPTED"
+	default:
+		return "INTERNAL_ERROR"
+	}
+}
+
+// wordsOf is what an error says.
+func wordsOf(err error) string {
+	switch {
+	case errors.Is(err, context.Canceled) && statusOf(err) == statusInterrupted:
+		return "interrupted"
+	case errors.Is(err, fs.ErrPermission) && statusOf(err) == statusInternal:
+		return err.Error() + " (as this user)"
+	}
+	return err.Error()
+}
+
+// oneLine keeps what came from outside from forging lines or moving a cursor.
+func oneLine(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
