@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWholeRun runs every section at a small size against the stub.
+func TestWholeRun(t *testing.T) {
+	args, dir := stubArgs(t)
+	opts, err := parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := measureAll(context.Background(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 9 {
+		t.Errorf("%d rows, want 9: %v", len(rows), rows)
+	}
+	wantEmpty(t, dir)
+}
+
+// TestFailureCleansUp lets each command of the stub fail.
+func TestFailureCleansUp(t *testing.T) {
+	for _, command := range []string{"keygen", "seal", "verify", "preview", "commit", "mount"} {
+		t.Run(command, func(t *testing.T) {
+			args, dir := stubArgs(t)
+			t.Setenv("STUB_FAIL", command)
+			err := run(args, new(bytes.Buffer))
+			if err == nil || !strings.Contains(err.Error(), "stub fails") {
+				t.Errorf("error %v does not tell what the program said", err)
+			}
+			wantEmpty(t, dir)
+		})
+	}
+}
+
+// TestCancelCleansUp ends a run while the view is mounted.
+func TestCancelCleansUp(t *testing.T) {
+	args, dir := stubArgs(t)
+	opts, err := parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b, err := newBench(ctx, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.withSet(ctx, "cancel", 1, 1, func(s set) error {
+		m, err := b.mountSpectrum(ctx, s)
+		cancel()
+		if err != nil {
+			return err
+		}
+		return m.close()
+	})
+	if err != nil && !strings.Contains(err.Error(), context.Canceled.Error()) {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(b.work); err != nil {
+		t.Fatal(err)
+	}
+	wantEmpty(t, dir)
+}
+
+// stubArgs gives arguments for a small run against the stub, and the directory of its data.
+func stubArgs(t *testing.T) (args []string, dir string) {
+	t.Helper()
+	loopback := filepath.Join(t.TempDir(), "loopback")
+	if out, err := exec.Command("go", "build", "-o", loopback, "./loopback").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Setenv("STUB_LOOPBACK", loopback)
+	dir = t.TempDir()
+	return []string{
+		"-bin", "testdata/spectrum.sh", "-loopback", loopback, "-dir", dir,
+		"-rounds", "2", "-big-mib", "1", "-small", "250", "-view-mib", "2", "-tiny", "250",
+	}, dir
+}
+
+// wantEmpty fails when something is left in dir, or mounted there.
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left in %q: %v, %v", dir, entries, err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || bytes.Contains(mounts, []byte(dir)) {
+		t.Errorf("left mounted in %q, %v", dir, err)
+	}
+}
+
+func TestInterleave(t *testing.T) {
+	var order []string
+	step := func(name string, took time.Duration) timing {
+		return func(_ context.Context, round int) (time.Duration, error) {
+			order = append(order, name)
+			return took + time.Duration(round), nil
+		}
+	}
+	p, err := interleave(context.Background(), 3, step("a", 10), step("b", 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a", "b", "b", "a", "a", "b"}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+	if !slices.Equal(p.ours, []time.Duration{10, 11, 12}) || !slices.Equal(p.theirs, []time.Duration{20, 21, 22}) {
+		t.Errorf("times %v", p)
+	}
+	if best(p.ours) != 10 || median(p.ours) != 11 {
+		t.Errorf("best %d, median %d", best(p.ours), median(p.ours))
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	times := func(ours, theirs time.Duration) pair {
+		return pair{ours: []time.Duration{ours}, theirs: []time.Duration{theirs}}
+	}
+	for _, c := range []struct {
+		row row
+		ok  bool
+	}{
+		{timed("", times(100, 85), 0.85, false), true},
+		{timed("", times(100, 84), 0.85, false), false},
+		{timed("", times(100, 100), 1, true), false},
+		{timed("", times(100, 101), 1, true), true},
+		{timed("", times(200, 100), 0.5, true), false},
+		{resident("", 299, 300*kib), true},
+		{resident("", 300, 300*kib), false},
+	} {
+		if c.row.ok != c.ok || missed([]row{c.row}) == c.ok {
+			t.Errorf("%+v: want ok %v", c.row, c.ok)
+		}
+	}
+}
+
+func TestPrintRowsShowsMisses(t *testing.T) {
+	var out bytes.Buffer
+	rows := []row{resident("one", 1, 2*kib), resident("two", 2, 2*kib)}
+	if err := printRows(&out, rows); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || !strings.HasSuffix(lines[1], "ok") || !strings.HasSuffix(lines[2], "MISSED") {
+		t.Errorf("table:\n%s", out.String())
+	}
+}
+
+func TestParseHWM(t *testing.T) {
+	got, err := parseHWM([]byte("Name:\tx\nVmPeak:\t 9 kB\nVmHWM:\t  4321 kB\nVmRSS:\t 7 kB\n"))
+	if got != 4321 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	for _, bad := range []string{"", "VmRSS:\t7 kB\n", "VmHWM:\t7 MB\n", "VmHWM:\tx kB\n"} {
+		if got, err := parseHWM([]byte(bad)); err == nil {
+			t.Errorf("%q: got %d", bad, got)
+		}
+	}
+}
+
+func TestShareCoversEveryFileOnce(t *testing.T) {
+	var all, want []string
+	for i := range 7 {
+		want = append(want, set{}.file(i))
+	}
+	for core := range 3 {
+		all = append(all, share(set{}, 7, core, 3)...)
+	}
+	slices.Sort(all)
+	if !slices.Equal(all, want) {
+		t.Errorf("got %v, want %v", all, want)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	if err := checkSpace(dir, 1<<62); err == nil {
+		t.Error("space for 2^62 bytes")
+	}
+	if _, err := chosen("big,nonsense"); err == nil {
+		t.Error("a section that does not exist was chosen")
+	}
+	if _, err := parse([]string{"-bin", filepath.Join(dir, "absent")}); err == nil {
+		t.Error("a binary that does not exist was taken")
+	}
+	if need := (sizes{bigMiB: 256, small: 20_000, viewMiB: 512, tiny: 100_000}).need(); need < 6*gib {
+		t.Errorf("the default sizes need %d bytes", need)
+	}
+}

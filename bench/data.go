@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+
+	bigFiles  = 4
+	smallSize = 8 * kib
+	tinySize  = 1 * kib
+	perDir    = 200 // files in one directory of a set
+)
+
+// sizes is how much data the sections use.
+type sizes struct {
+	bigMiB  int
+	small   int
+	viewMiB int
+	tiny    int
+}
+
+// need gives the bytes that the largest section takes: its set, the restored copies of
+// both sides, and as much again for what file systems add. Some 6 GiB by default.
+func (s sizes) need() int64 {
+	const block = 4 * kib
+	largest := max(
+		int64(s.bigMiB)*mib*bigFiles,
+		int64(s.small)*smallSize,
+		int64(s.viewMiB)*mib,
+		int64(s.tiny)*block,
+	)
+	return 6 * largest
+}
+
+func checkSpace(dir string, need int64) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("statfs %q: %w", dir, err)
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < need {
+		return fmt.Errorf("too little space in %q: %.1f GiB free, %.1f GiB needed",
+			dir, float64(free)/gib, float64(need)/gib)
+	}
+	return nil
+}
+
+// set is a project with one run, whose outputs are the files below data.
+type set struct {
+	project string // absolute
+	name    string
+}
+
+func (s set) data() string   { return filepath.Join(s.project, "data") }
+func (s set) runDir() string { return filepath.Join(s.project, "CONTRACTS", "_runs", s.name) }
+
+// file gives the path of file i, relative to the project.
+func (s set) file(i int) string {
+	return filepath.Join("data", strconv.Itoa(i/perDir), fmt.Sprintf("%06d.bin", i))
+}
+
+// write makes n files of size bytes that differ from each other and do not compress.
+func (s set) write(n, size int) error {
+	if err := os.MkdirAll(filepath.Dir(s.runDir()), 0o755); err != nil {
+		return err
+	}
+	random := rand.NewChaCha8([32]byte{})
+	buf := make([]byte, min(size, mib))
+	for i := range n {
+		if err := writeFile(filepath.Join(s.project, s.file(i)), size, random, buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, size int, random *rand.ChaCha8, buf []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for left := size; left > 0; {
+		part := buf[:min(left, len(buf))]
+		_, _ = random.Read(part) // never fails
+		if _, err := f.Write(part); err != nil {
+			return err
+		}
+		left -= len(part)
+	}
+	return f.Close()
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// big holds verify and commit of four big files against openssl and cp.
+func (b *bench) big(ctx context.Context) (rows []row, err error) {
+	size := b.sizes.bigMiB * mib
+	err = b.withSet(ctx, "big", bigFiles, size, func(s set) error {
+		openssl := func() error { return opensslPerCore(ctx, s, bigFiles, runtime.NumCPU()) }
+		verify, err := b.verifyAgainst(ctx, s, openssl)
+		if err != nil {
+			return err
+		}
+		commit, err := b.commitAgainstCopy(ctx, s)
+		if err != nil {
+			return err
+		}
+		rows = []row{
+			timed("verify big: openssl, one process per core", verify, 0.85, false),
+			timed("commit big: cp -a, sync -f", commit, 0.5, true),
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// small holds verify and commit of many small files against sha256sum -c and cp.
+func (b *bench) small(ctx context.Context) (rows []row, err error) {
+	err = b.withSet(ctx, "small", b.sizes.small, smallSize, func(s set) error {
+		list, err := sha256sumList(ctx, s, b.sizes.small)
+		if err != nil {
+			return err
+		}
+		check := func() error { return runCommand(ctx, s.project, "sha256sum", "--check", "--quiet", list) }
+		verify, err := b.verifyAgainst(ctx, s, check)
+		if err != nil {
+			return err
+		}
+		commit, err := b.commitAgainstCopy(ctx, s)
+		if err != nil {
+			return err
+		}
+		rows = []row{
+			timed("verify small: sha256sum -c", verify, 1, true),
+			timed("commit small: cp -a, sync -f", commit, 0.5, true),
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// verifyAgainst measures verify against other. The first, unmeasured run of each warms the
+// cache.
+func (b *bench) verifyAgainst(ctx context.Context, s set, other func() error) (pair, error) {
+	verify := func() error { return b.spectrum.verify(ctx, s) }
+	for _, warm := range []func() error{verify, other} {
+		if err := warm(); err != nil {
+			return pair{}, err
+		}
+	}
+	return interleave(ctx, b.rounds,
+		func(context.Context, int) (time.Duration, error) { return clock(verify) },
+		func(context.Context, int) (time.Duration, error) { return clock(other) })
+}
+
+// opensslPerCore hashes the n files of s by cores processes at once, each with its share.
+func opensslPerCore(ctx context.Context, s set, n, cores int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for core := range min(n, cores) {
+		args := append([]string{"dgst", "-sha256"}, share(s, n, core, cores)...)
+		group.Go(func() error { return runCommand(ctx, s.project, "openssl", args...) })
+	}
+	return group.Wait()
+}
+
+// share gives the files of the n in s that are the given core's.
+func share(s set, n, core, cores int) []string {
+	var files []string
+	for i := core; i < n; i += cores {
+		files = append(files, s.file(i))
+	}
+	return files
+}
+
+// sha256sumList writes the list that sha256sum -c takes, and gives its path.
+func sha256sumList(ctx context.Context, s set, n int) (string, error) {
+	var names bytes.Buffer
+	for i := range n {
+		names.WriteString(s.file(i) + "\x00")
+	}
+	cmd := command(ctx, s.project, "xargs", "-0", "sha256sum")
+	cmd.Stdin = &names
+	out, err := cmd.Output()
+	if err != nil {
+		return "", explain(cmd, err)
+	}
+	list := filepath.Join(s.project, "sha256sums")
+	return list, os.WriteFile(list, out, 0o644)
+}

@@ -1,0 +1,64 @@
+// Command loopback mounts go-fuse's own loopback file system with the defaults of its
+// example. It is what the benchmark holds the view against; it checks nothing.
+//
+// Usage: loopback [-name TYPE] [-passthrough=false] MOUNTPOINT DIR. SIGINT ends it.
+package main
+
+import (
+	"flag"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+func main() {
+	name := flag.String("name", "loopback", "show as file system type fuse.`TYPE`")
+	passthrough := flag.Bool("passthrough", true, "as root: lend files to the kernel, which then reads past the server")
+	flag.Parse()
+	if flag.NArg() != 2 {
+		log.Fatal("usage: loopback [-name TYPE] [-passthrough=false] MOUNTPOINT DIR")
+	}
+	depth := 0 // go-fuse's default
+	if !*passthrough {
+		depth = refusedDepth
+	}
+	// Before the mount: go-fuse opens a file of its own mount to be sure that it is there, and
+	// a process that dies in the midst of that waits for itself, and cannot even be killed.
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	server, err := mount(*name, depth, flag.Arg(0), flag.Arg(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		for range interrupted {
+			if err := server.Unmount(); err != nil {
+				log.Print(err)
+			}
+		}
+	}()
+	server.Wait()
+}
+
+// refusedDepth is deeper than the kernel lets file systems be stacked, so it turns
+// passthrough off, as it is for every user but root.
+const refusedDepth = 3
+
+func mount(name string, depth int, mountpoint, dir string) (*fuse.Server, error) {
+	root, err := fs.NewLoopbackRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	second := time.Second
+	return fs.Mount(mountpoint, root, &fs.Options{
+		AttrTimeout:     &second,
+		EntryTimeout:    &second,
+		NullPermissions: true,
+		MountOptions:    fuse.MountOptions{FsName: dir, Name: name, MaxStackDepth: depth},
+	})
+}
