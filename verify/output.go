@@ -130,15 +130,13 @@ func (o *output) missing(err error) error {
 
 // missingReason says in words why there is no such output.
 func missingReason(err error) string {
-	var path *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return "is missing beneath the project root"
-	case errors.As(err, &path):
-		return "cannot be read: " + path.Err.Error()
-	default:
-		return "cannot be read: " + err.Error()
 	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return "cannot be read: " + err.Error()
 }
 
 func (o *output) mismatch(actual string) error {

@@ -35,15 +35,12 @@ func findRunDir(path string) (runDir, error) {
 // checkFree accepts a name that is not there, or an empty directory.
 func (r runDir) checkFree() error {
 	parent, err := pathsafe.OpenRoot(filepath.Dir(r.path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it will be made
-	}
 	if err != nil {
-		return err
+		return orFree(err) // it will be made
 	}
 	defer parent.Close()
-	if _, err := parent.Lstat(r.name); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if _, err := parent.Lstat(r.name); err != nil {
+		return orFree(err)
 	}
 	dir, err := parent.OpenDir(r.name)
 	if err != nil {
@@ -53,6 +50,14 @@ func (r runDir) checkFree() error {
 	names, err := dir.Names()
 	if err == nil && len(names) > 0 {
 		err = fmt.Errorf("%w and is not empty", fs.ErrExist)
+	}
+	return err
+}
+
+// orFree takes "there is no such thing" for good news.
+func orFree(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	return err
 }

@@ -65,8 +65,8 @@ var refusals = []refusal{
 	{"socket in a directory", nil, func(s *sealing) { s.node("bad/x", unix.S_IFSOCK) }},
 	{"device", nil, func(s *sealing) { device(s, "bad") }},
 	{"device in a directory", nil, func(s *sealing) { device(s, "bad/x") }},
-	{"empty directory", nil, func(s *sealing) { s.mkdir("bad") }},
-	{"directory of empty directories", nil, func(s *sealing) { s.mkdir("bad/a/b"); s.mkdir("bad/c") }},
+	{"empty directory", nil, func(s *sealing) { s.mkdir("bad"); s.opts.Outputs = []string{"bad"} }},
+	{"directory of empty directories", nil, func(s *sealing) { s.mkdir("bad/a/b"); s.mkdir("bad/c"); s.opts.Outputs = []string{"bad", "bad/c"} }},
 
 	{"name that is not UTF-8", nil, func(s *sealing) { s.Write("ba\xffd", "x"); s.opts.Outputs = []string{"ba\xffd"} }},
 	{"name that is not UTF-8 in a directory", nil, func(s *sealing) { s.Write("bad/\xc3", "x") }},
@@ -94,9 +94,13 @@ var refusals = []refusal{
 	{"run directory below a file", nil, func(s *sealing) { good(s); s.Write("CONTRACTS/_runs", "x") }},
 	{"run directory below a dangling link", nil, func(s *sealing) { good(s); s.symlink("x", "CONTRACTS/_runs") }},
 	{"run directory far below a dangling link", nil, func(s *sealing) { good(s); s.symlink("x", "CONTRACTS") }},
-	{"run directory at the top", fs.ErrExist, func(s *sealing) { good(s); s.opts.RunDir = "/" }},
+	{"run directory at the top", nil, func(s *sealing) { good(s); s.opts.RunDir = "/" }},
 	{"run id that is not UTF-8", nil, func(s *sealing) { good(s); s.opts.RunDir = s.path("CONTRACTS/_runs/\xff") }},
-	{"run id that is too long", nil, func(s *sealing) { good(s); s.opts.RunDir = s.path("CONTRACTS/_runs/" + strings.Repeat("n", 256)) }},
+	{"run id that is too long", pathsafe.ErrTooLong, func(s *sealing) {
+		good(s)
+		s.mkdir("CONTRACTS/_runs")
+		s.opts.RunDir = s.path("CONTRACTS/_runs/" + strings.Repeat("n", 256))
+	}},
 	{"no run directory", nil, func(s *sealing) { good(s); s.opts.RunDir = "" }},
 	{"no key", nil, func(s *sealing) { good(s); s.opts.Key = bundle.Key{} }},
 	{"no build id", nil, func(s *sealing) { good(s); s.opts.BuildID = "" }},
@@ -262,8 +266,17 @@ func TestSealWithoutPermission(t *testing.T) {
 		good(s)
 		s.mkdir("closed")
 		must(t, os.Chmod(s.path("closed"), 0o555))
+		must(t, os.Chmod(filepath.Dir(s.Root), 0o755)) // the way there is open
 		s.opts.RunDir = s.path(runDir)
-		asNobody(t, func() { failsUnchanged(t, s, fs.ErrPermission) })
+		before := bundletest.Snapshot(t, s.Root)
+		asNobody(t, func() {
+			if sealed, err := bundle.Seal(t.Context(), s.opts); !errors.Is(err, fs.ErrPermission) || sealed != (bundle.Sealed{}) {
+				t.Errorf("%s: sealed %+v, error %v", runDir, sealed, err)
+			}
+		})
+		if after := bundletest.Snapshot(t, s.Root); after != before {
+			t.Errorf("%s: changed:\n%s", runDir, bundletest.Changes(before, after))
+		}
 	}
 }
 

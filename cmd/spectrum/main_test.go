@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The program under test runs in processes of its own: the test binary starts
+// itself under the name "spectrum".
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"spectrum": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/script",
+		Setup: isolate,
+	})
+}
+
+// isolate keeps the scripts out of the user's own state directory.
+func isolate(env *testscript.Env) error {
+	env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
+	env.Setenv("APPROVE", "Approved: commit the restore preview exactly as proposed.")
+	return nil
+}
+
+// spectrum runs the program and returns its streams and exit status.
+func spectrum(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	cmd := command(t, args...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, isExit := err.(*exec.ExitError); err != nil && !isExit { //nolint:errorlint // exec's own contract
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// command prepares a run of the program with a state directory of the test's.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "spectrum", args...)
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+stateHome(t))
+	return cmd
+}
+
+// stateHome is one directory for each test.
+func stateHome(t *testing.T) string {
+	t.Helper()
+	dir, ok := stateHomes[t.Name()]
+	if !ok {
+		dir = t.TempDir()
+		stateHomes[t.Name()] = dir
+	}
+	return dir
+}
+
+var stateHomes = map[string]string{}
