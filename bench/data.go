@@ -28,9 +28,9 @@ type sizes struct {
 	tiny    int
 }
 
-// need gives the bytes that the largest section takes: its set, the restored copies of
-// both sides, and as much again for what file systems add. Some 6 GiB by default.
-func (s sizes) need() int64 {
+// need gives the bytes that the largest section takes: its set, what both sides restore in
+// each round, and as much again for what file systems add. Some 12 GiB by default.
+func (s sizes) need(rounds int) int64 {
 	const block = 4 * kib
 	largest := max(
 		int64(s.bigMiB)*mib*bigFiles,
@@ -38,7 +38,7 @@ func (s sizes) need() int64 {
 		int64(s.viewMiB)*mib,
 		int64(s.tiny)*block,
 	)
-	return 6 * largest
+	return int64(2*rounds+2) * largest
 }
 
 func checkSpace(dir string, need int64) error {

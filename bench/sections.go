@@ -63,7 +63,7 @@ func measureAll(ctx context.Context, opts options) (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSpace(opts.dir, opts.sizes.need()); err != nil {
+	if err := checkSpace(opts.dir, opts.sizes.need(opts.rounds)); err != nil {
 		return nil, err
 	}
 	b, err := newBench(ctx, opts)

@@ -1,6 +1,7 @@
 package pathsafe
 
 import (
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func (c *climb) result(flags int) (int, error) {
 // restart closes the directory reached and goes on from the root.
 func (c *climb) restart(todo []string) {
 	if c.at != c.root {
-		unix.Close(c.at)
+		closeFd(c.at)
 	}
 	c.at, c.done, c.todo = c.root, nil, todo
 }
@@ -98,13 +99,13 @@ func (c *climb) enter(name string) error {
 		c.advance(fd, name)
 		return nil
 	}
-	unix.Close(fd)
+	closeFd(fd)
 	return err
 }
 
 func (c *climb) advance(fd int, name string) {
 	if c.at != c.root {
-		unix.Close(c.at)
+		closeFd(c.at)
 	}
 	c.at = fd
 	c.done = append(c.done, name)
@@ -135,7 +136,7 @@ func (c *climb) follow(fd int) error {
 }
 
 func tooLong(err error) error {
-	if err == unix.ENAMETOOLONG {
+	if errors.Is(err, unix.ENAMETOOLONG) {
 		return ErrTooLong
 	}
 	return err

@@ -186,7 +186,7 @@ func TestOpenDirRefusesLinks(t *testing.T) {
 				t.Errorf("OpenDir(%q): %s, want %s", name, got, want)
 			}
 			if sub != nil {
-				sub.Close()
+				must(t, sub.Close())
 			}
 		}
 	})

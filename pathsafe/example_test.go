@@ -11,20 +11,22 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 func Example() {
 	dir, err := os.MkdirTemp("", "pathsafe")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	os.MkdirAll(filepath.Join(dir, "out"), 0o755)
-	os.WriteFile(filepath.Join(dir, "out/report.txt"), []byte("all well\n"), 0o644)
-	os.Symlink("/etc/passwd", filepath.Join(dir, "out/secret.txt"))
+	check(err)
+	defer func() { check(os.RemoveAll(dir)) }()
+	check(os.MkdirAll(filepath.Join(dir, "out"), 0o755))
+	check(os.WriteFile(filepath.Join(dir, "out/report.txt"), []byte("all well\n"), 0o644))
+	check(os.Symlink("/etc/passwd", filepath.Join(dir, "out/secret.txt")))
 
 	root, err := pathsafe.OpenRoot(dir)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer root.Close()
 
 	for _, s := range []string{"out/report.txt", "out/secret.txt", "out/../report.txt"} {
@@ -38,8 +40,9 @@ func Example() {
 			fmt.Println(s, "leads out")
 			continue
 		}
-		content, _ := io.ReadAll(f)
-		f.Close()
+		check(err)
+		content, err := io.ReadAll(f)
+		check(errors.Join(err, f.Close()))
 		fmt.Printf("%s: %d bytes: %s", s, st.Size, content)
 	}
 	// Output:
@@ -50,19 +53,16 @@ func Example() {
 
 func ExampleDir_Survey() {
 	dir, err := os.MkdirTemp("", "pathsafe")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	os.MkdirAll(filepath.Join(dir, "src"), 0o755)
+	check(err)
+	defer func() { check(os.RemoveAll(dir)) }()
+	check(os.MkdirAll(filepath.Join(dir, "src"), 0o755))
 
 	root, err := pathsafe.OpenRoot(dir)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer root.Close()
 	for _, s := range []string{"src", "src/gen/a.go", "doc/a.md"} {
-		p, _ := pathsafe.Parse(s)
+		p, err := pathsafe.Parse(s)
+		check(err)
 		site, err := root.Survey(p)
 		fmt.Println(s, site.Exists, site.Missing, err)
 	}

@@ -40,7 +40,7 @@ func openDir(t testing.TB, path string, w walker) *Dir {
 		t.Fatal(err)
 	}
 	d.w = w
-	t.Cleanup(func() { d.Close() })
+	t.Cleanup(func() { _ = d.Close() }) // some tests close it themselves
 	return d
 }
 
@@ -84,6 +84,12 @@ func plant(t testing.TB, root string, entries ...string) {
 func mount(t *testing.T, source, target, kind string, flags uintptr) {
 	t.Helper()
 	must(t, os.MkdirAll(target, 0o755))
+	mountOn(t, source, target, kind, flags)
+}
+
+// mountOn is mount for a target that is there.
+func mountOn(t *testing.T, source, target, kind string, flags uintptr) {
+	t.Helper()
 	must(t, unix.Mount(source, target, kind, flags, ""))
 	t.Cleanup(func() { must(t, unix.Unmount(target, unix.MNT_DETACH)) })
 }
@@ -133,7 +139,7 @@ func opens(t *testing.T, path string) func() int {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	must(t, err)
-	t.Cleanup(func() { unix.Close(fd) })
+	t.Cleanup(func() { must(t, unix.Close(fd)) })
 	_, err = unix.InotifyAddWatch(fd, path, unix.IN_OPEN|unix.IN_DONT_FOLLOW)
 	must(t, err)
 	return func() int {

@@ -41,7 +41,7 @@ func (d *Dir) StatPath(p Path, links Links) (Stat, error) {
 	if err != nil {
 		return Stat{}, d.wrap("stat", p.s, err)
 	}
-	unix.Close(fd)
+	closeFd(fd)
 	return st, nil
 }
 
@@ -50,7 +50,7 @@ func (d *Dir) openRegular(rel string, links Links) (*os.File, Stat, error) {
 	if err != nil {
 		return nil, Stat{}, d.wrap("open", rel, err)
 	}
-	defer unix.Close(fd)
+	defer closeFd(fd)
 	if !st.Mode.IsRegular() {
 		return nil, Stat{}, d.wrap("open", rel, ErrNotRegular)
 	}
@@ -64,7 +64,7 @@ func (d *Dir) openRegular(rel string, links Links) (*os.File, Stat, error) {
 // openPath returns a handle that cannot read, and what it holds.
 func (d *Dir) openPath(rel string, links Links) (int, Stat, error) {
 	fd, err := d.walk(rel, unix.O_PATH, links)
-	if err == unix.ENOTDIR {
+	if errors.Is(err, unix.ENOTDIR) {
 		err = fmt.Errorf("%w: a parent is not a directory", fs.ErrNotExist)
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *Dir) openPath(rel string, links Links) (int, Stat, error) {
 	}
 	st, err := statFd(fd)
 	if err != nil {
-		unix.Close(fd)
+		closeFd(fd)
 		return -1, Stat{}, err
 	}
 	return fd, st, nil

@@ -202,7 +202,7 @@ func checkReason(t *testing.T, d *Dir, p Path, links Links, want string) {
 		t.Errorf("OpenRegular(%q, %v): %s, want %s (%v)", p, links, got, want, err)
 	}
 	if err == nil {
-		f.Close()
+		must(t, f.Close())
 	} else if f != nil || st != (Stat{}) {
 		t.Errorf("OpenRegular(%q): an error and content", p)
 	}
@@ -272,8 +272,7 @@ func TestMounts(t *testing.T) {
 		mount(t, "tmpfs", filepath.Join(root, "m"), "tmpfs", 0)
 		plant(t, root, "m/f", "m/sub/f")
 		mount(t, filepath.Join(root, "d"), filepath.Join(root, "b"), "", unix.MS_BIND)
-		must(t, unix.Mount(filepath.Join(root, "d/f"), filepath.Join(root, "d/file"), "", unix.MS_BIND, ""))
-		defer unix.Unmount(filepath.Join(root, "d/file"), unix.MNT_DETACH)
+		mountOn(t, filepath.Join(root, "d/f"), filepath.Join(root, "d/file"), "", unix.MS_BIND)
 		d := openDir(t, root, w)
 		for _, s := range []string{"m/f", "b/f", "link", "around", "d/file"} {
 			checkReason(t, d, mustParse(t, s), LinksBeneath, "mount")
@@ -410,7 +409,7 @@ func BenchmarkOpenRegular(b *testing.B) {
 			for b.Loop() {
 				f, _, err := d.OpenRegular(p, NoLinks)
 				must(b, err)
-				f.Close()
+				must(b, f.Close())
 			}
 		})
 	}

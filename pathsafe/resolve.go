@@ -35,7 +35,7 @@ var chooseWalker = sync.OnceValue(func() walker {
 	if err != nil {
 		return componentWalker{}
 	}
-	unix.Close(fd)
+	closeFd(fd)
 	return kernelWalker{}
 })
 
@@ -72,18 +72,18 @@ func (kernelWalker) open(root int, rel string, flags int, links Links) (int, err
 // through because somebody changed the tree, the refusal stays.
 func explain(err error, root int, rel string, links Links) error {
 	switch {
-	case err == unix.ELOOP && links == NoLinks:
+	case errors.Is(err, unix.ELOOP) && links == NoLinks:
 		return ErrSymlink
-	case err == unix.ELOOP:
+	case errors.Is(err, unix.ELOOP):
 		return ErrEscape
-	case err == unix.ENAMETOOLONG:
+	case errors.Is(err, unix.ENAMETOOLONG):
 		return ErrTooLong
-	case err != unix.EXDEV:
+	case !errors.Is(err, unix.EXDEV):
 		return err
 	}
 	fd, why := componentWalker{}.open(root, rel, unix.O_PATH, links)
 	if why == nil {
-		unix.Close(fd)
+		closeFd(fd)
 	}
 	if errors.Is(why, ErrCrossesMount) || errors.Is(why, ErrSymlink) {
 		return why
@@ -91,10 +91,14 @@ func explain(err error, root int, rel string, links Links) error {
 	return ErrEscape
 }
 
+// closeFd closes a descriptor that nothing was written through, so the error
+// says nothing.
+func closeFd(fd int) { _ = unix.Close(fd) }
+
 // retry repeats a call that a signal interrupted.
 func retry(f func() error) error {
 	for {
-		if err := f(); err != unix.EINTR {
+		if err := f(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

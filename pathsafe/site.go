@@ -64,7 +64,7 @@ func (d *Dir) statRel(rel string) (Stat, error) {
 	if err != nil {
 		return Stat{}, err
 	}
-	unix.Close(fd)
+	closeFd(fd)
 	return st, nil
 }
 

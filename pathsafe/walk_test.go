@@ -29,11 +29,11 @@ func TestWalkInPathOrder(t *testing.T) {
 		mount(t, "tmpfs", filepath.Join(root, "m"), "tmpfs", 0)
 		plant(t, root, "m/hidden")
 		got := walkNames(t, openDir(t, root, w))
-		want := []string{"a", "a-", "a-/x", "a.", "a.b", "a./y", "a./y/z", "a/b"}
+
 		if !slices.IsSorted(got) {
 			t.Errorf("not in byte order: %q", got)
 		}
-		want = []string{"a", "a-", "a-/x", "a.", "a.b", "a./y", "a./y/z", "a/b", "a/sub", "a/sub/deep",
+		want := []string{"a", "a-", "a-/x", "a.", "a.b", "a./y", "a./y/z", "a/b", "a/sub", "a/sub/deep",
 			"a/sub/deep/f", "a0", "b", `back\slash`, "empty", "link", "m", "out"}
 		slices.Sort(want)
 		if !slices.Equal(got, want) {

@@ -33,6 +33,8 @@ type scene struct {
 	arena string
 	root  string // the restore root, as it is given
 	watch verify.Watch
+
+	outputs int // of all runs
 }
 
 // newScene makes a candidate of one run for each list of outputs, and an empty
@@ -79,12 +81,26 @@ func (s *scene) add(id string, outputs map[string]string) *bundletest.Run {
 	s.t.Helper()
 	r := s.Run(id, outputs)
 	s.runs, s.dirs = append(s.runs, r), append(s.dirs, r.Dir)
+	s.outputs += len(outputs)
 	return r
 }
 
 // last is the run that cases break: the last one, so that a chain has good
 // ones before it.
 func (s *scene) last() *bundletest.Run { return s.runs[len(s.runs)-1] }
+
+// afterHashing does something between verification and PLAN: when the last
+// output of the candidate has been hashed.
+func (s *scene) afterHashing(do func()) {
+	n := 0
+	s.watch.Hashed = func(int64) {
+		if n++; n == s.outputs {
+			do()
+		}
+	}
+}
+
+func (s *scene) lastID() string { return filepath.Base(s.dirs[len(s.dirs)-1]) }
 
 // inRoot is a path beneath the restore root.
 func (s *scene) inRoot(path string) string { return filepath.Join(s.root, path) }
@@ -181,7 +197,11 @@ func (s *scene) approved() *preview.Approved {
 // commit carries the restore out.
 func (s *scene) commit() error {
 	s.t.Helper()
-	return commit.Run(context.Background(), s.approved(), nil)
+	return commitApproved(s.approved())
+}
+
+func commitApproved(a *preview.Approved) error {
+	return commit.Run(context.Background(), a, nil)
 }
 
 // mustRestore commits and wants exactly these files beneath the restore root,
@@ -191,13 +211,30 @@ func (s *scene) mustRestore(want map[string]string) {
 	must(s.t, s.commit())
 	got := map[string]string{}
 	for _, path := range files(s.t, s.root) {
-		if base := filepath.Base(path); base != restore.ManifestName && base != restore.ReportName {
-			got[path] = read(s.t, s.inRoot(path))
+		got[path] = read(s.t, s.inRoot(path))
+	}
+	for _, path := range s.artifacts() {
+		if got[path] == "" {
+			s.t.Errorf("no %q was written", path)
 		}
+		delete(got, path)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		s.t.Errorf("restored %q, want %q", got, want)
 	}
+}
+
+// artifacts are the paths of the result artifacts.
+func (s *scene) artifacts() []string {
+	if !s.chain {
+		return []string{restore.ManifestName, restore.ReportName}
+	}
+	var list []string
+	for _, dir := range s.dirs {
+		id := filepath.Base(dir)
+		list = append(list, id+"/"+restore.ManifestName, id+"/"+restore.ReportName)
+	}
+	return list
 }
 
 // forgetful is a ledger for tests that approve everything once.
@@ -297,31 +334,17 @@ func deadMount(t testing.TB, target string) {
 	}
 }
 
-// immutable sets the flag that stops root too, until the test is over.
-func immutable(t testing.TB, name string) {
-	t.Helper()
-	must(t, setImmutable(name, true))
-	t.Cleanup(func() { must(t, setImmutable(name, false)) })
-}
-
-func setImmutable(name string, on bool) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	flags, err := unix.IoctlGetInt(int(d.Fd()), unix.FS_IOC_GETFLAGS)
-	if err != nil {
-		return err
-	}
-	flags &^= unix.FS_IMMUTABLE_FL
-	if on {
-		flags |= unix.FS_IMMUTABLE_FL
-	}
-	return unix.IoctlSetPointerInt(int(d.Fd()), unix.FS_IOC_SETFLAGS, flags)
-}
-
 const nobody = 65534
+
+// letOthersIn opens the way to the scene's directories for everybody.
+func (s *scene) letOthersIn() {
+	s.t.Helper()
+	for _, dir := range []string{s.Root, s.arena} {
+		for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+			must(s.t, os.Chmod(dir, 0o755))
+		}
+	}
+}
 
 // asNobody runs f without root's power over files, in all of the process. No
 // test here runs beside another.

@@ -115,7 +115,10 @@ func ForView(ctx context.Context, c Candidate) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.checkReserved()
+	if err := p.checkReserved(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // newPlan is the phase PLAN (section 5.3), for all bundles in chain order.
@@ -184,12 +187,24 @@ func checkSource(o verify.Output) error {
 // the restore needs for itself. It is a failure of the phase VERIFY that is
 // known before anything is written.
 func (p *Plan) checkReserved() error {
-	for _, r := range p.runs {
-		for o := range r.bundle.Outputs() {
-			if bundle.Reserved(o.Path()) || strings.HasPrefix(r.prefix, bundle.ReservedPrefix) {
-				return Fail(ResultArtifactWriteFailed, r.Target(o.Path().String()),
-					errors.New("the restore needs this name for itself"))
-			}
+	for i := range p.runs {
+		r := &p.runs[i]
+		f := r.checkReserved()
+		if f != nil && p.IsChain() {
+			f = f.in(r.bundle.RunID())
+		}
+		if f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (r *Run) checkReserved() *Failure {
+	for o := range r.bundle.Outputs() {
+		if bundle.Reserved(o.Path()) || strings.HasPrefix(r.prefix, bundle.ReservedPrefix) {
+			return Fail(ResultArtifactWriteFailed, r.Target(o.Path().String()),
+				errors.New("the restore needs this name for itself"))
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package verify
 import (
 	"fmt"
 	"maps"
+	"strconv"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
@@ -76,24 +78,24 @@ func (r *Reject) Error() string {
 }
 
 // JSON is the reject format of SPECTRUM-05 and SPECTRUM-03 section 6.2 as
-// canonical JSON.
+// canonical JSON. Bytes of a file's name that are not UTF-8 become U+FFFD: a
+// verdict can always be written.
 func (r *Reject) JSON() ([]byte, error) {
-	out := map[string]any{"code": r.Code, "message": r.Message, "details": orNone(r.Details), "ok": false}
-	if r.RunID != "" {
-		out["run_id"] = r.RunID
+	details := make(map[string]string, len(r.Details))
+	for name, value := range r.Details {
+		details[name] = validText(value)
 	}
-	if path, ok := r.Details["path"]; ok {
+	out := map[string]any{"code": r.Code, "message": validText(r.Message), "details": details, "ok": false}
+	if r.RunID != "" {
+		out["run_id"] = validText(r.RunID)
+	}
+	if path, ok := details["path"]; ok {
 		out["path"] = path
 	}
 	return canonjson.Marshal(out)
 }
 
-func orNone(details map[string]string) map[string]string {
-	if details == nil {
-		return map[string]string{}
-	}
-	return details
-}
+func validText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // in returns r as the verdict on one run of a chain.
 func (r *Reject) in(runID string) *Reject {
@@ -103,9 +105,17 @@ func (r *Reject) in(runID string) *Reject {
 func rejectArtifact(code Code, name, format string, args ...any) *Reject {
 	return &Reject{
 		Code:    code,
-		Message: name + ": " + fmt.Sprintf(format, args...),
+		Message: label(name) + ": " + fmt.Sprintf(format, args...),
 		Details: map[string]string{"artifact": name},
 	}
+}
+
+// label is the name of an artifact in a message, quoted where it is not plain.
+func label(name string) string {
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
 }
 
 func rejectField(code Code, artifact, field, format string, args ...any) *Reject {

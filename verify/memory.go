@@ -2,7 +2,9 @@ package verify
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -61,12 +63,17 @@ func checkOrder(runs []*Run, bundles []resumed) error {
 	return nil
 }
 
-func rfc3339(v canonjson.Value) (t time.Time, err error) {
-	text, ok := v.Text()
-	if !ok {
-		return t, fmt.Errorf("not a string")
+// rfc3339Form is the grammar of RFC 3339, section 5.6. Package time would take
+// more than that: a comma, an hour of one digit, an offset of 25 hours.
+var rfc3339Form = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+func rfc3339(v canonjson.Value) (time.Time, error) {
+	text, _ := v.Text()
+	text = strings.ToUpper(text) // "t" and "z" are allowed
+	if !rfc3339Form.MatchString(text) {
+		return time.Time{}, errors.New("not the form of RFC 3339")
 	}
-	return t, t.UnmarshalText([]byte(text))
+	return time.Parse(time.RFC3339, text)
 }
 
 // checkReferences wants every input to be an output of the run itself or of an
@@ -96,14 +103,14 @@ func inputsAre(available map[string]bool, taskSpec canonjson.Object) *Reject {
 	}
 	for input := range inputs.Elements() {
 		name, ok := input.Text()
-		if ok && available[name] {
-			continue
-		}
-		reject := rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "input %.200s is no output of this run or an earlier one", input.Append(nil))
-		if ok {
+		switch {
+		case !ok:
+			return rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "an input is not a string")
+		case !available[name]:
+			reject := rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "input %.200q is no output of this run or an earlier one", name)
 			reject.Details["path"] = name
+			return reject
 		}
-		return reject
 	}
 	return nil
 }

@@ -225,7 +225,7 @@ func (p *parser) compare(a, b member) int {
 }
 
 func (p *parser) doubleKey(m member) error {
-	return fmt.Errorf("key %s occurs twice in one object", p.text[m.start:m.colon])
+	return fmt.Errorf("key %.100q occurs twice in one object", unquote(p.text[m.start:m.colon]))
 }
 
 // compareQuoted orders two canonically quoted names by the UTF-8 bytes of the
