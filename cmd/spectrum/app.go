@@ -78,8 +78,13 @@ func (a *app) raw(value []byte) error {
 // say prints a line for people, unless they want quiet.
 func (a *app) say(format string, args ...any) {
 	if !a.quiet {
-		fmt.Fprintf(a.stderr, format+"\n", args...)
+		a.tell(format, args...)
 	}
+}
+
+// tell prints a line on stderr. When that is gone nobody is left to be told.
+func (a *app) tell(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 
 // onTerminal says whether a stream is a terminal.

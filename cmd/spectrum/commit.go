@@ -78,7 +78,9 @@ func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitO
 	if a.json || !onTerminal(os.Stdin) || !onTerminal(a.stderr) {
 		return errApprovalRequired
 	}
-	fmt.Fprint(a.stderr, "\nstatement: ")
+	if _, err := fmt.Fprint(a.stderr, "\nstatement: "); err != nil {
+		return err
+	}
 	line, err := readLine(cmd.Context())
 	if err != nil {
 		return err

@@ -33,9 +33,7 @@ func startDaemon(ctx context.Context) error {
 	child.ExtraFiles = []*os.File{writer}
 	child.Stderr = os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = child.Start()
-	writer.Close()
-	if err != nil {
+	if err := errors.Join(child.Start(), writer.Close()); err != nil {
 		return fmt.Errorf("starting the background process: %w", err)
 	}
 	return awaitReady(ctx, child, reader)
@@ -67,7 +65,7 @@ func readyPipe() (ready, bool) {
 	if err != nil || fd < 3 {
 		return ready{}, false
 	}
-	os.Unsetenv(readyVariable)
+	_ = os.Unsetenv(readyVariable) // it fails for names that no variable can have
 	unix.CloseOnExec(fd)
 	return ready{os.NewFile(uintptr(fd), "ready")}, true
 }

@@ -45,7 +45,7 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	if err != nil {
 		return refused(err)
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }() // gone by now, unless something failed
 	if err := writeDemo(ctx, temp); err != nil {
 		return err
 	}

@@ -51,21 +51,21 @@ func mountView(t *testing.T, runDir string) *view {
 	return v
 }
 
-// stop sends a signal and returns how the program ended, and what it said.
-func (v *view) stop(sig os.Signal) (error, string) {
+// stop sends a signal and returns what the program said, and how it ended.
+func (v *view) stop(sig os.Signal) (string, error) {
 	v.t.Helper()
 	if err := v.cmd.Process.Signal(sig); err != nil {
 		v.t.Fatal(err)
 	}
 	err := <-v.done
 	v.done <- err
-	return err, v.said.String()
+	return v.said.String(), err
 }
 
 // end leaves no process and no mount, however the test went.
 func (v *view) end() {
 	_ = v.cmd.Process.Signal(os.Interrupt)
-	<-v.done
+	_ = <-v.done
 	_ = unix.Unmount(v.dir, unix.MNT_DETACH)
 }
 
@@ -127,7 +127,7 @@ func TestTamperingAfterMount(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(v.dir, "small.txt")); err != nil || string(got) != "small" {
 		t.Errorf("another file: %q, %v", got, err)
 	}
-	err, said := v.stop(os.Interrupt)
+	said, err := v.stop(os.Interrupt)
 	if err != nil {
 		t.Errorf("the mount ended with %v", err)
 	}
@@ -161,7 +161,7 @@ func TestForegroundMountEndsWithZero(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"})
 			v := mountView(t, run.Dir)
-			if err, said := v.stop(sig); err != nil {
+			if said, err := v.stop(sig); err != nil {
 				t.Errorf("%v: %s", err, said)
 			}
 			if isMounted(t, v.dir) {
@@ -183,7 +183,7 @@ func TestBusyReader(t *testing.T) {
 	}
 	defer func() { _ = holder.Process.Kill(); _ = holder.Wait() }()
 
-	err, said := v.stop(os.Interrupt)
+	said, err := v.stop(os.Interrupt)
 	if err != nil {
 		t.Errorf("it ended with %v", err)
 	}

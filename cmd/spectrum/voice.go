@@ -81,9 +81,9 @@ func (a *app) finish(err error) int {
 	if a.json {
 		_ = a.raw(errorJSON(err, status))
 	}
-	fmt.Fprintf(a.stderr, "spectrum: %s\n", oneLine(wordsOf(err)))
+	a.tell("spectrum: %s", oneLine(wordsOf(err)))
 	for _, hint := range hintsOf(err) {
-		fmt.Fprintf(a.stderr, "hint: %s\n", oneLine(hint))
+		a.tell("hint: %s", oneLine(hint))
 	}
 	return status
 }
