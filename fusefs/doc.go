@@ -1,0 +1,59 @@
+// Package fusefs serves a tree of checked files as a read-only FUSE file
+// system: the view.
+//
+// It is handed a description of a tree (path, size, mode, time, and a way to
+// open each file's content) and knows nothing of where that comes from. It
+// knows no bundles and never writes.
+//
+// # The flow
+//
+//  1. [NewTree] turns the description into a compact immutable [Tree]. A path
+//     that is not in plain form, that stands there twice, or that would have
+//     to be a file and a directory at once, is an error: nothing is repaired.
+//  2. [CheckMountpoint] says why a directory cannot carry a view. [Mount] asks
+//     the same again, on the handle that it then mounts on.
+//  3. [Mount] mounts (directly as root, through fusermount3 otherwise), starts
+//     the server, and reads the mount table back: a mount that is not
+//     read-only, nosuid, nodev and (unless asked for) noexec is taken down
+//     again.
+//  4. Every read asks [Content] for exactly the bytes that the reader wants,
+//     clipped to the size of the plan. What comes back whole goes to the
+//     kernel, which may keep it. Anything else is EIO for that range alone, a
+//     line in the log, and a call of [Options.OnTamper].
+//  5. [View.Unmount] ends it: normally, or after a grace with the holders
+//     named in the log, by detaching. [Unmount] does it for a view of another
+//     process, also of one that has died.
+//
+// # What it trusts
+//
+// The kernel; the caller's description of the tree; and that a Content fills
+// the buffer with checked bytes or returns an error. It does not trust the
+// sources behind a Content: they may change, shrink, vanish or turn into
+// something else at any time, and cost no more than EIO.
+//
+// # What it promises
+//
+//   - Attributes come from the description, never from the live source.
+//   - Nothing can be written: no request that changes something is
+//     implemented, and the mount is read-only, so the kernel says EROFS first.
+//   - No request panics, no goroutine or descriptor belongs to a file: the
+//     open contents are bounded and shared by all readers.
+//   - A crashed server leaves a dead mount that says so (ENOTCONN on what was
+//     not cached) until [Unmount] clears it. There is no automatic unmount.
+//
+// # What it does not promise
+//
+//   - Pages that were checked once stay as they were in the kernel's cache,
+//     whatever happens to the source later; also after the server has died,
+//     for those who still hold the mount.
+//   - Whoever maps a file into memory gets SIGBUS on a page that does not
+//     check: the kernel has no other way to say EIO.
+//   - A read that hangs in its source (a dead network disk) cannot be called
+//     back. It occupies one of the bounded workers; readers that wait behind it
+//     can be interrupted.
+//   - The name ".go-fuse-epoll-hack" in the root belongs to the FUSE library:
+//     it can be looked up as an empty file (it is never listed), and a tree
+//     that has it there is refused rather than shown wrongly.
+//   - Up to 64 sources stay open while nobody reads them, so a file system
+//     that holds sources cannot be unmounted under a view.
+package fusefs

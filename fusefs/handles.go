@@ -1,0 +1,168 @@
+package fusefs
+
+import (
+	"container/list"
+	"errors"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxHandles is how many contents may be open at once where descriptors are
+// not scarce. A sequential reader needs one, a compiler a few; beyond that an
+// open costs little next to a check.
+const maxHandles = 64
+
+// handleLimit keeps to a quarter of the descriptors that the process may have.
+func handleLimit() int {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return maxHandles
+	}
+	return int(max(1, min(maxHandles, r.Cur/4)))
+}
+
+// handle is one open content, shared by all who read that node.
+type handle struct {
+	node    uint32
+	ready   chan struct{} // closed when content or err is there
+	content Content
+	err     error
+
+	// Under handleCache.mu.
+	refs int
+	idle *list.Element // its place among the idle ones, nil while in use
+}
+
+// handleCache keeps contents open between reads, at most max of them as long as
+// no more than max are in use at once, which is the caller's part. What nobody
+// uses is closed when its place is needed, the least recently used first.
+type handleCache struct {
+	max  int
+	open func(node uint32) (Content, error)
+
+	mu     sync.Mutex
+	all    map[uint32]*handle
+	idle   *list.List // of *handle, least recently used first
+	closed bool
+}
+
+func newHandleCache(most int, open func(uint32) (Content, error)) *handleCache {
+	return &handleCache{max: most, open: open, all: make(map[uint32]*handle), idle: list.New()}
+}
+
+// acquire gives the open content of a node, opening it if need be; those who
+// come while it is being opened wait for that. Whoever gets a handle must
+// release it.
+func (c *handleCache) acquire(cancel <-chan struct{}, node uint32) (*handle, error) {
+	h, fresh, surplus := c.take(node)
+	closeHandles(surplus)
+	kept := false
+	defer func() {
+		if !kept { // also when open panics
+			c.release(h)
+		}
+	}()
+	if fresh {
+		c.fill(h)
+	} else if !await(cancel, h.ready) {
+		return nil, errInterrupted
+	}
+	if h.err != nil {
+		return nil, h.err
+	}
+	kept = true
+	return h, nil
+}
+
+// take gives a reference to the handle of a node, and whether the caller is the
+// one who has to fill it; and the handles that had to make room.
+func (c *handleCache) take(node uint32) (h *handle, fresh bool, surplus []*handle) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h = c.all[node]; h != nil {
+		if h.idle != nil {
+			c.idle.Remove(h.idle)
+			h.idle = nil
+		}
+		h.refs++
+		return h, false, nil
+	}
+	surplus = c.shrink(c.max - 1)
+	h = &handle{node: node, refs: 1, ready: make(chan struct{})}
+	c.all[node] = h
+	return h, true, surplus
+}
+
+// fill opens the content. When descriptors have run out it gives back the idle
+// ones and tries once more.
+func (c *handleCache) fill(h *handle) {
+	h.err = errors.New("open: panic") // for those who wait, if it comes to that
+	defer close(h.ready)
+	content, err := c.open(h.node)
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		c.mu.Lock()
+		surplus := c.shrink(0)
+		c.mu.Unlock()
+		closeHandles(surplus)
+		content, err = c.open(h.node)
+	}
+	h.content, h.err = content, err
+}
+
+// release gives a reference back. A handle that could not be opened is
+// forgotten with its last reference, so that the next reader tries again.
+func (c *handleCache) release(h *handle) {
+	c.mu.Lock()
+	h.refs--
+	var surplus []*handle
+	if h.refs == 0 {
+		h.idle = c.idle.PushBack(h)
+		keep := c.max
+		if c.closed {
+			keep = 0
+		}
+		if h.content == nil {
+			surplus = append(surplus, c.drop(h))
+		}
+		surplus = append(surplus, c.shrink(keep)...)
+	}
+	c.mu.Unlock()
+	closeHandles(surplus)
+}
+
+// close closes what is idle now, and everything else when it is released.
+func (c *handleCache) close() {
+	c.mu.Lock()
+	c.closed = true
+	surplus := c.shrink(0)
+	c.mu.Unlock()
+	closeHandles(surplus)
+}
+
+// shrink takes idle handles out until at most keep are left; under mu. They are
+// closed by the caller, after mu is released: closing may block.
+func (c *handleCache) shrink(keep int) (surplus []*handle) {
+	for len(c.all) > keep && c.idle.Len() > 0 {
+		surplus = append(surplus, c.drop(c.idle.Front().Value.(*handle)))
+	}
+	return surplus
+}
+
+// drop takes one idle handle out; under mu.
+func (c *handleCache) drop(h *handle) *handle {
+	c.idle.Remove(h.idle)
+	h.idle = nil
+	delete(c.all, h.node)
+	return h
+}
+
+// closeHandles closes contents that nobody can reach any more. They were only
+// read: an error of Close says nothing about what was served.
+func closeHandles(hs []*handle) {
+	for _, h := range hs {
+		if h.content != nil {
+			_ = h.content.Close()
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package fusefs
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnavailable means that this machine, or this user on it, cannot mount a FUSE file
+// system at all. The text says what is missing.
+var ErrUnavailable = errors.New("mounting is not possible here")
+
+// Options say how a view is mounted and who hears of it. The zero value is the
+// strictest.
+type Options struct {
+	Source     string // what the mount table shows as the source; "" is "spectrum"
+	Exec       bool   // programs may be run from the view
+	AllowOther bool   // other users may look, as the permission bits say
+
+	// Log gets findings (Error), holders that keep a view busy (Warn), and what
+	// the FUSE library has to say (Debug). nil: nobody.
+	Log *slog.Logger
+
+	// OnTamper is called once for each distinct failure of a source, at the
+	// same time as it is logged, from the goroutine that serves the read: it
+	// must not block, and must not touch the view. nil: nobody.
+	OnTamper func(path string, err error)
+}
+
+const (
+	fsSubtype = "spectrum"
+	fsType    = "fuse." + fsSubtype // as in the mount table
+
+	// maxRequest is the most that the kernel sends in one request (256 pages):
+	// fewer round trips, and fewer blocks that are checked twice because a
+	// request ended inside them. Read-ahead stays at what the kernel grants a
+	// FUSE mount, 128 KiB, in several requests at once.
+	maxRequest = 1 << 20
+
+	// maxBackground lets the kernel read ahead for many files at once; its
+	// default of 12 requests is two readers' worth.
+	maxBackground = 64
+)
+
+// Mount mounts the tree on an existing empty directory and returns when the
+// view can be used. The errors are those of [CheckMountpoint], [ErrUnavailable],
+// and others that say what failed; after an error nothing is mounted.
+func Mount(tree *Tree, mountpoint string, opts Options) (*View, error) {
+	return mountWith(hostSystem(), tree, mountpoint, opts)
+}
+
+// mountWith mounts with the given means; see system.
+func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, error) {
+	if tree == nil || len(tree.nodes) == 0 {
+		return nil, fmt.Errorf("%w: there is no tree", ErrBadTree)
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	opts.Source = cleanSource(opts.Source)
+	p, err := openEmpty(mountpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	dev, err := sys.mount(p, opts)
+	if err != nil {
+		return nil, fmt.Errorf("mount on %q: %w", p.path, err)
+	}
+	v, err := serve(sys, dev, tree, p.path, opts)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), takeBack(sys, p.path))
+	}
+	return v, nil
+}
+
+// takeBack unmounts what a failed attempt left on a path that was no mount
+// point before; something else that was mounted there in between is left alone.
+func takeBack(sys system, path string) error {
+	p, err := openPlace(path)
+	if err != nil {
+		return err
+	}
+	p.close()
+	if !p.isMountpoint() || p.mount.FSType != fsType {
+		return nil
+	}
+	return sys.unmount(path, true)
+}
+
+// serve starts the server on a descriptor of /dev/fuse that is already mounted
+// on path, and checks what was mounted. It owns the descriptor.
+func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, error) {
+	own, err := unix.FcntlInt(uintptr(dev), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		_ = unix.Close(dev)
+		return nil, err
+	}
+	fs := newFileSystem(tree, opts.Log, opts.OnTamper)
+	fs.answerOpen = sys.answerOpen
+	// go-fuse takes over a descriptor that is given to it under this name.
+	server, err := fuse.NewServer(fs, fmt.Sprintf("/dev/fd/%d", dev), serverOptions(opts.Log))
+	if err != nil {
+		_ = unix.Close(own)
+		return nil, err
+	}
+	v := &View{sys: sys, path: path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log, done: make(chan struct{})}
+	ready := make(chan struct{})
+	go v.serve(server, ready)
+	v.mount, err = checkMounted(path, opts)
+	close(ready)
+	if err != nil {
+		v.hangUp()
+		v.end()
+		return nil, err
+	}
+	return v, nil
+}
+
+// serverOptions are the parts of the FUSE protocol that we choose.
+func serverOptions(log *slog.Logger) *fuse.MountOptions {
+	return &fuse.MountOptions{
+		MaxWrite:      maxRequest, // the limit for reads as well
+		MaxReadAhead:  maxRequest, // the kernel lowers it to what it allows
+		MaxBackground: maxBackground,
+		// The kernel must not drop pages on its own guess that a file changed:
+		// none ever does.
+		ExplicitDataCacheControl: true,
+		// Our answers are checked bytes in memory, there is nothing to splice.
+		DisableSplice: true,
+		Name:          fsSubtype,
+		Logger:        slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		PanicHandler: func(what any) fuse.Status {
+			log.Error("a request of the view failed inside: the caller gets an I/O error", "panic", what)
+			return fuse.EIO
+		},
+	}
+}
+
+// cleanSource makes a text fit for the mount table: not empty, no control
+// characters, not so long that the kernel refuses it.
+func cleanSource(source string) string {
+	source = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, source)
+	if len(source) > 1000 {
+		source = strings.ToValidUTF8(source[:1000], "?")
+	}
+	if source == "" {
+		return fsSubtype
+	}
+	return source
+}
+
+// flagNames are the mount options that a view must have, as the mount table and
+// fusermount3 spell them.
+func flagNames(opts Options) []string {
+	names := []string{"ro", "nosuid", "nodev"}
+	if !opts.Exec {
+		names = append(names, "noexec")
+	}
+	return names
+}
+
+// dataOptions are the options of the FUSE file system itself. default_permissions
+// has the kernel check permission bits, before it even asks us.
+func dataOptions(opts Options) []string {
+	data := []string{"default_permissions", fmt.Sprintf("max_read=%d", maxRequest)}
+	if opts.AllowOther {
+		data = append(data, "allow_other")
+	}
+	return data
+}
+
+// checkMounted reads the mount table back: whoever did the mounting, it counts
+// only when all that makes a view safe is really set.
+func checkMounted(path string, opts Options) (mountID, error) {
+	p, err := openPlace(path)
+	if err != nil {
+		return mountID{}, err
+	}
+	defer p.close()
+	m := p.mount
+	if !p.isMountpoint() || m.FSType != fsType {
+		return mountID{}, fmt.Errorf("the mount table shows %s where the view should be", m.FSType)
+	}
+	have := strings.Split(m.Options, ",")
+	for _, name := range flagNames(opts) {
+		if !slices.Contains(have, name) {
+			return mountID{}, fmt.Errorf("it was mounted without %s (%s)", name, m.Options)
+		}
+	}
+	data := strings.Split(m.VFSOptions, ",")
+	if !slices.Contains(data, "default_permissions") {
+		return mountID{}, fmt.Errorf("it was mounted without default_permissions (%s)", m.VFSOptions)
+	}
+	if !opts.AllowOther && slices.Contains(data, "allow_other") {
+		return mountID{}, fmt.Errorf("it was mounted for all users (%s)", m.VFSOptions)
+	}
+	return idOf(m), nil
+}
+
+// available says whether the FUSE device can be opened by this user.
+func available(device string) error {
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, &os.PathError{Op: "open", Path: device, Err: err})
+	}
+	return unix.Close(fd)
+}

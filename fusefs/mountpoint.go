@@ -1,0 +1,188 @@
+package fusefs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Why a directory cannot carry a view, or is none. A path that does not exist
+// is fs.ErrNotExist.
+var (
+	ErrNotDirectory   = errors.New("not a directory")
+	ErrNotEmpty       = errors.New("the directory is not empty")
+	ErrAlreadyMounted = errors.New("something is mounted there already")
+	ErrDeadMount      = errors.New("a dead FUSE mount is there: its server has gone")
+	ErrNotMounted     = errors.New("nothing is mounted there")
+	ErrNotSpectrum    = errors.New("what is mounted there is not a spectrum view")
+)
+
+// A MountpointError says what is wrong with a mount point. Err is one of the
+// errors above, or what the system said.
+type MountpointError struct {
+	Path string // with symbolic links resolved, when it could be
+	Err  error
+}
+
+func (e *MountpointError) Error() string { return fmt.Sprintf("mount point %q: %v", e.Path, e.Err) }
+
+func (e *MountpointError) Unwrap() error { return e.Err }
+
+// CheckMountpoint says whether a view can be mounted on a path: it must be an
+// existing empty directory, and neither a mount point nor a dead mount. Symbolic
+// links are followed, and the error names the real path. Errors are
+// [*MountpointError].
+func CheckMountpoint(path string) error {
+	p, err := openEmpty(path)
+	if err != nil {
+		return err
+	}
+	p.close()
+	return nil
+}
+
+// place is a directory, held by a descriptor that allows nothing but to name it
+// (O_PATH), and the mount that it is in.
+type place struct {
+	fd    int
+	path  string // the real path, as the kernel gives it
+	mount *mountinfo.Info
+}
+
+func (p *place) close() { _ = unix.Close(p.fd) }
+
+// isMountpoint: the directory is the root of the mount that it is in.
+func (p *place) isMountpoint() bool { return p.mount.Mountpoint == p.path }
+
+// openPlace resolves a path, once. It sends no request to a FUSE file system
+// that may be mounted there, so it does not hang or fail on a dead one.
+func openPlace(path string) (*place, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &MountpointError{path, openError(err)}
+	}
+	p := &place{fd: fd}
+	if p.path, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil {
+		p.mount, err = mountOf(fd)
+	}
+	if err != nil {
+		p.close()
+		return nil, &MountpointError{path, err}
+	}
+	return p, nil
+}
+
+func openError(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOTDIR):
+		return ErrNotDirectory
+	case errors.Is(err, unix.ENOTCONN):
+		return ErrDeadMount // on the way
+	}
+	return err
+}
+
+// openEmpty is openPlace for a directory on which a view can be mounted.
+func openEmpty(path string) (*place, error) {
+	p, err := openPlace(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkEmpty(); err != nil {
+		p.close()
+		return nil, &MountpointError{p.path, err}
+	}
+	return p, nil
+}
+
+func (p *place) checkEmpty() error {
+	if p.isMountpoint() {
+		if p.isDead() {
+			return ErrDeadMount
+		}
+		return fmt.Errorf("%w: %s", ErrAlreadyMounted, p.mount.FSType)
+	}
+	fd, err := unix.Openat(p.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return openError(err)
+	}
+	dir := os.NewFile(uintptr(fd), p.path)
+	defer dir.Close()
+	names, err := dir.Readdirnames(1)
+	if len(names) > 0 {
+		return ErrNotEmpty
+	}
+	if !errors.Is(err, io.EOF) {
+		return openError(err)
+	}
+	return nil
+}
+
+// deadAfter is how long a FUSE server has to answer one question.
+const deadAfter = 2 * time.Second
+
+// isDead says whether the server of a mounted FUSE file system has gone. A
+// statfs always asks the server, whatever is cached. A server that is merely
+// stopped is not dead, but it does not answer either: hence the time limit. The
+// question stays with it then, and keeps the mount busy until it is answered.
+func (p *place) isDead() bool {
+	if p.mount.FSType != "fuse" && !strings.HasPrefix(p.mount.FSType, "fuse.") {
+		return false
+	}
+	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 3) // the caller may be gone first
+	if err != nil {
+		return false
+	}
+	answer := make(chan error, 1)
+	go func() {
+		defer func() { _ = unix.Close(fd) }()
+		var st unix.Statfs_t
+		answer <- unix.Fstatfs(fd, &st)
+	}()
+	select {
+	case err := <-answer:
+		return errors.Is(err, unix.ENOTCONN)
+	case <-time.After(deadAfter):
+		return false
+	}
+}
+
+// mountID tells one mount from every other, as far as the mount table goes.
+type mountID struct {
+	id           int
+	major, minor int
+}
+
+func idOf(m *mountinfo.Info) mountID { return mountID{m.ID, m.Major, m.Minor} }
+
+// mountOf finds the mount that an open directory is in. Comparing paths would
+// not do: mounts can be stacked on, or hidden beneath, each other.
+func mountOf(fd int) (*mountinfo.Info, error) {
+	info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", fmt.Sprint(fd)))
+	if err != nil {
+		return nil, err
+	}
+	id := -1
+	for line := range strings.Lines(string(info)) {
+		if rest, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			_, _ = fmt.Sscan(rest, &id)
+		}
+	}
+	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return m.ID != id, m.ID == id
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the mount table: %w", err)
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("the mount table has no mount %d", id)
+	}
+	return found[0], nil
+}

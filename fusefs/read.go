@@ -1,0 +1,123 @@
+package fusefs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// errInterrupted: the reader was interrupted while it waited for its turn. It
+// says nothing about the content.
+var errInterrupted = errors.New("interrupted")
+
+// patience is how long an interrupted read goes on waiting for its turn before
+// it gives up with EINTR. Giving up at once would be wrong: any signal
+// interrupts (a Go program sends them to itself all the time), and EINTR for a
+// page of a mapped file is SIGBUS for its reader. Never giving up would be
+// wrong too: behind a source that hangs nobody could be interrupted.
+const patience = time.Second
+
+// newPermits makes the permits for reads at work. More than the processors can
+// check at once helps when sources are slow; a bound keeps threads and memory
+// in bounds when ten thousand readers come together. There are never more than
+// contents may be open, so that a read at work never waits for a descriptor.
+func newPermits(most int) chan struct{} {
+	n := min(max(8, 4*runtime.GOMAXPROCS(0)), 32, most)
+	permits := make(chan struct{}, n)
+	for range n {
+		permits <- struct{}{}
+	}
+	return permits
+}
+
+// Read gives checked bytes, all that were asked for up to the planned size, or
+// EIO. What one range of one file holds has no effect on any other.
+func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+	id, st := s.file(in.NodeId)
+	if st != fuse.OK {
+		return nil, st
+	}
+	buf = clip(buf, in, s.tree.nodes[id].size)
+	if len(buf) == 0 {
+		return fuse.ReadResultData(nil), fuse.OK
+	}
+	if !await(cancel, s.permits) {
+		return nil, fuse.EINTR
+	}
+	defer func() { s.permits <- struct{}{} }()
+	err := s.readChecked(cancel, id, buf, int64(in.Offset))
+	if errors.Is(err, errInterrupted) {
+		return nil, fuse.EINTR
+	}
+	if err != nil {
+		s.findings.report(s.tree.path(id), err)
+		return nil, fuse.EIO
+	}
+	return fuse.ReadResultData(buf), fuse.OK
+}
+
+// clip cuts the buffer down to what there is to read: nothing at or after the
+// end, whatever the offset.
+func clip(buf []byte, in *fuse.ReadIn, size int64) []byte {
+	if in.Offset >= uint64(size) {
+		return nil
+	}
+	return buf[:min(uint64(len(buf)), uint64(in.Size), uint64(size)-in.Offset)]
+}
+
+// readChecked fills the buffer from the file's content.
+func (s *fileSystem) readChecked(cancel <-chan struct{}, id uint32, buf []byte, off int64) error {
+	h, err := s.handles.acquire(cancel, id)
+	if err != nil {
+		return err
+	}
+	defer s.handles.release(h)
+	n, err := h.content.ReadAt(buf, off)
+	atEnd := err == nil || errors.Is(err, io.EOF)
+	if n == len(buf) && atEnd {
+		return nil
+	}
+	if atEnd {
+		err = fmt.Errorf("short read at offset %d: %d of %d bytes", off, n, len(buf))
+	}
+	return err
+}
+
+// openContent opens the content of a node.
+func (s *fileSystem) openContent(id uint32) (Content, error) {
+	c, err := s.tree.nodes[id].open()
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	if c == nil {
+		return nil, errors.New("open: no content")
+	}
+	return c, nil
+}
+
+// await receives from ch. When cancel is closed it gives up after a while
+// (see patience) and returns false.
+func await(cancel, ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+	}
+	select {
+	case <-ch:
+		return true
+	case <-cancel:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,52 @@
+package fusefs
+
+import (
+	"log/slog"
+	"sync"
+)
+
+// maxFindings bounds what is remembered, and so what is logged: a source that
+// was changed all over could otherwise fill memory and log block by block.
+const maxFindings = 1000
+
+// finding is what makes two failed reads the same for the log.
+type finding struct{ path, text string }
+
+// findings reports each distinct failure of a source once.
+type findings struct {
+	log      *slog.Logger
+	onTamper func(path string, err error)
+
+	mu   sync.Mutex
+	seen map[finding]struct{}
+}
+
+func newFindings(log *slog.Logger, onTamper func(string, error)) *findings {
+	return &findings{log: log, onTamper: onTamper, seen: make(map[finding]struct{})}
+}
+
+// report logs the failure and tells the owner of the view, if it is a new one.
+func (f *findings) report(path string, err error) {
+	fresh, last := f.add(finding{path, err.Error()})
+	if !fresh {
+		return
+	}
+	f.log.Error("a source does not give what was signed: the reader gets an I/O error", "path", path, "error", err)
+	if last {
+		f.log.Error("too many findings: further ones are not logged", "limit", maxFindings)
+	}
+	if f.onTamper != nil {
+		f.onTamper(path, err)
+	}
+}
+
+// add says whether the finding is new, and whether it is the last to be kept.
+func (f *findings) add(x finding) (fresh, last bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.seen[x]; ok || len(f.seen) >= maxFindings {
+		return false, false
+	}
+	f.seen[x] = struct{}{}
+	return true, len(f.seen) == maxFindings
+}

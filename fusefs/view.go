@@ -1,0 +1,194 @@
+package fusefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// A View is a mounted tree with its running server. It ends when it is
+// unmounted, by [View.Unmount] or from outside.
+type View struct {
+	sys   system
+	path  string
+	mount mountID
+	log   *slog.Logger
+	dev   *os.File      // our own descriptor of the FUSE connection, for hangUp
+	done  chan struct{} // closed when the server has ended
+}
+
+// Path is the mount point with all symbolic links resolved.
+func (v *View) Path() string { return v.path }
+
+// Wait returns when the view is no longer served: unmounted, or its connection
+// was cut.
+func (v *View) Wait() { <-v.done }
+
+// Done is closed when the view is no longer served.
+func (v *View) Done() <-chan struct{} { return v.done }
+
+// serve runs the server to its end. A connection that was cut from outside
+// (/sys/fs/fuse/connections) leaves a dead mount behind: that one is ours and
+// of no use, so it is taken away. ready is closed when v is complete.
+func (v *View) serve(server *fuse.Server, ready <-chan struct{}) {
+	defer close(v.done)
+	server.Serve()
+	<-ready
+	_ = v.dev.Close() // the last one: whoever still waits for an answer gets an error
+	if on, err := v.onTop(); on && err == nil {
+		if err := v.sys.unmount(v.path, true); err != nil {
+			v.log.Warn("the server of the view has ended but the mount could not be taken away", "mount point", v.path, "error", err)
+		}
+	}
+}
+
+const (
+	// retryEvery is the time between two attempts to unmount a busy view.
+	retryEvery = 50 * time.Millisecond
+
+	// endsWithin is how long the server may take to end once it is unmounted:
+	// only a read that hangs in its source takes any time at all.
+	endsWithin = 5 * time.Second
+)
+
+// ErrStuck means that the view is unmounted, but a read of a source does not come back.
+// The goroutine that waits for it ends with the process.
+var ErrStuck = errors.New("a read of a source does not return")
+
+// Unmount ends the view. While somebody holds it open it tries again until the
+// grace has passed or ctx is done, having named the holders in the log; then it
+// takes the view away from under them: it vanishes from the path, and they get
+// errors. After a nil no goroutine and no descriptor of the view is left. A
+// view that is not mounted any more is no error.
+func (v *View) Unmount(ctx context.Context, grace time.Duration) error {
+	if err := v.detach(ctx, grace); err != nil {
+		return err
+	}
+	if !v.end() {
+		return fmt.Errorf("unmount %q: %w", v.path, ErrStuck)
+	}
+	return nil
+}
+
+// end waits for the server of an unmounted view. The kernel ends it when nobody
+// holds the mount; a holder that is left would keep it running, so after a
+// moment it is made to hang up. False: it does not end.
+func (v *View) end() bool {
+	for deadline := time.Now().Add(endsWithin); time.Now().Before(deadline); {
+		if v.endsIn(retryEvery) {
+			return true
+		}
+		v.hangUp()
+	}
+	return false
+}
+
+func (v *View) endsIn(d time.Duration) bool {
+	select {
+	case <-v.done:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// detach takes the mount off the path, lazily when the grace is over.
+func (v *View) detach(ctx context.Context, grace time.Duration) error {
+	deadline := time.Now().Add(grace)
+	named := false
+	for {
+		on, err := v.onTop()
+		if err != nil || !on {
+			return err
+		}
+		err = v.sys.unmount(v.path, false)
+		if err == nil || !errors.Is(err, unix.EBUSY) {
+			return v.unlessGone(err)
+		}
+		if !named {
+			named = v.nameHolders()
+		}
+		if ctx.Err() != nil || !time.Now().Before(deadline) {
+			v.log.Warn("the view is still in use: detaching it", "mount point", v.path)
+			return v.unlessGone(v.sys.unmount(v.path, true))
+		}
+		select {
+		case <-ctx.Done():
+		case <-v.done:
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// unlessGone gives the error, unless somebody else has unmounted in between.
+func (v *View) unlessGone(err error) error {
+	if err == nil {
+		return nil
+	}
+	if on, err2 := v.onTop(); err2 == nil && !on {
+		return nil
+	}
+	return fmt.Errorf("unmount: %w", err)
+}
+
+// onTop says whether the view is what its path leads to: what an unmount of the
+// path would take away. A view that is hidden under another mount is an error,
+// because there is no way to name it.
+func (v *View) onTop() (bool, error) {
+	p, err := openPlace(v.path)
+	if err == nil {
+		defer p.close()
+		if idOf(p.mount) == v.mount {
+			return true, nil
+		}
+	}
+	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return idOf(m) != v.mount, false
+	})
+	if err != nil {
+		return false, fmt.Errorf("read the mount table: %w", err)
+	}
+	if len(found) > 0 {
+		return false, fmt.Errorf("unmount %q: another mount hides the view: unmount that one first", v.path)
+	}
+	return false, nil
+}
+
+// nameHolders logs who keeps the view busy, and whether there was anybody.
+func (v *View) nameHolders() bool {
+	holders := holdersOf(v.mount)
+	for _, h := range holders {
+		v.log.Warn("the view is in use", "mount point", v.path, "pid", h.PID, "command", h.Command, "how", h.How, "path", h.Path)
+	}
+	return len(holders) > 0
+}
+
+// hangUp makes the server's loops end although the connection still lives,
+// which go-fuse has no call for: further reads of the device fail with EAGAIN
+// instead of waiting, and the threads that wait already are interrupted by the
+// signal that the Go runtime uses to interrupt itself; their read is started
+// again by the kernel and fails too. When the server has ended, its descriptor
+// and then ours are closed, and the kernel cuts the connection.
+func (v *View) hangUp() {
+	conn, err := v.dev.SyscallConn()
+	if err == nil {
+		err = conn.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), true) })
+	}
+	if err != nil {
+		return // ended in between
+	}
+	threads, _ := os.ReadDir("/proc/self/task")
+	for _, t := range threads {
+		if tid, err := strconv.Atoi(t.Name()); err == nil {
+			_ = unix.Tgkill(os.Getpid(), tid, unix.SIGURG)
+		}
+	}
+}
