@@ -120,6 +120,7 @@ func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, e
 		v.end()
 		return nil, err
 	}
+	raiseReadAhead(v.mount)
 	return v, nil
 }
 

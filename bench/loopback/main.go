@@ -23,15 +23,15 @@ func main() {
 	if flag.NArg() != 2 {
 		log.Fatal("usage: loopback [-name TYPE] [-passthrough=false] MOUNTPOINT DIR")
 	}
-	depth := 0 // go-fuse's default
+	var disabled uint64
 	if !*passthrough {
-		depth = refusedDepth
+		disabled = fuse.CAP_PASSTHROUGH // as it is for every user but root
 	}
 	// Before the mount: go-fuse opens a file of its own mount to be sure that it is there, and
 	// a process that dies in the midst of that waits for itself, and cannot even be killed.
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	server, err := mount(*name, depth, flag.Arg(0), flag.Arg(1))
+	server, err := mount(*name, disabled, flag.Arg(0), flag.Arg(1))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,11 +45,7 @@ func main() {
 	server.Wait()
 }
 
-// refusedDepth is deeper than the kernel lets file systems be stacked, so it turns
-// passthrough off, as it is for every user but root.
-const refusedDepth = 3
-
-func mount(name string, depth int, mountpoint, dir string) (*fuse.Server, error) {
+func mount(name string, disabled uint64, mountpoint, dir string) (*fuse.Server, error) {
 	root, err := fs.NewLoopbackRoot(dir)
 	if err != nil {
 		return nil, err
@@ -59,6 +55,6 @@ func mount(name string, depth int, mountpoint, dir string) (*fuse.Server, error)
 		AttrTimeout:     &second,
 		EntryTimeout:    &second,
 		NullPermissions: true,
-		MountOptions:    fuse.MountOptions{FsName: dir, Name: name, MaxStackDepth: depth},
+		MountOptions:    fuse.MountOptions{FsName: dir, Name: name, DisabledCapabilities: disabled},
 	})
 }

@@ -85,7 +85,7 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 			return errors.Join(err, view.Unmount(cmd.Context(), 0))
 		}
 	}
-	return serve(cmd.Context(), view)
+	return app.serve(cmd.Context(), view)
 }
 
 // checkMountpoint refuses a directory that cannot carry the view, or where it
@@ -221,12 +221,17 @@ func (memory) Close() error { return nil }
 
 // serve keeps the view until it is unmounted from outside, or ends it when ctx
 // is done, which is how a foreground mount is meant to end.
-func serve(ctx context.Context, view *fusefs.View) error {
+func (a *app) serve(ctx context.Context, view *fusefs.View) error {
 	select {
 	case <-view.Done():
 	case <-ctx.Done():
 	}
-	return view.Unmount(context.WithoutCancel(ctx), unmountGrace)
+	err := view.Unmount(context.WithoutCancel(ctx), unmountGrace)
+	if errors.Is(err, fusefs.ErrStuck) {
+		a.tell("spectrum: the view is unmounted, but a read of a source does not return: %s", oneLine(err.Error()))
+		return nil
+	}
+	return err
 }
 
 // logger logs in lines for people, and findings in any case.

@@ -65,7 +65,7 @@ func (v *view) stop(sig os.Signal) (string, error) {
 // end leaves no process and no mount, however the test went.
 func (v *view) end() {
 	_ = v.cmd.Process.Signal(os.Interrupt)
-	_ = <-v.done
+	<-v.done
 	_ = unix.Unmount(v.dir, unix.MNT_DETACH)
 }
 
