@@ -1,0 +1,437 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// writeForeign makes a file that is not ours and returns its description.
+func writeForeign(t *testing.T, path string) string {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte("somebody else's"), 0o640))
+	return describe(t, path, filepath.Base(path))
+}
+
+func stillThere(t *testing.T, path, want string) {
+	t.Helper()
+	if got := describe(t, path, filepath.Base(path)); got != want {
+		t.Errorf("%q was %s\n\tis %s", path, want, got)
+	}
+}
+
+// Something foreign inside a directory that the attempt created: it stays, and
+// the rollback has failed (D14).
+func TestForeignFileInOurDirectory(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	before := take(t, sc.root)
+	foreign := filepath.Join(sc.root, "fresh/deep/foreign")
+	var want string
+	sc.hook = func(path string, n int, _ io.ReaderAt) error {
+		if path != "zero" || n != 2 {
+			return nil
+		}
+		want = writeForeign(t, foreign)
+		return errWrong
+	}
+	e := wantStep(t, Run(context.Background(), sc.spec), StepVerify, "zero")
+	if e.Rollback == nil || !errors.Is(e.Rollback, unix.ENOTEMPTY) || !errors.Is(e, errWrong) {
+		t.Errorf("%v", e)
+	}
+	stillThere(t, foreign, want)
+	must(t, os.Remove(foreign))
+	must(t, os.Remove(filepath.Join(sc.root, "fresh/deep")))
+	must(t, os.Remove(filepath.Join(sc.root, "fresh")))
+	sameTree(t, before, sc.root)
+}
+
+// A target that somebody else creates during the attempt: it stays, and the
+// rollback has failed (D15).
+func TestForeignTarget(t *testing.T) {
+	for _, c := range []struct {
+		target string
+		step   Step
+	}{
+		{"existing/new", StepFinalize}, {"existing/empty/x", StepFinalize}, {"inlink/via", StepFinalize},
+		{"zero", StepFinalize}, {"RESTORE_MANIFEST.json", StepPublish}, {"RESTORE_REPORT.json", StepPublish},
+	} {
+		sc := singleScene(t, t.TempDir())
+		before := take(t, sc.root)
+		foreign := filepath.Join(sc.root, c.target)
+		var want string
+		sc.hook = func(path string, n int, _ io.ReaderAt) error {
+			if path == "fresh/g" && n == 1 {
+				want = writeForeign(t, foreign)
+			}
+			return nil
+		}
+		e := wantStep(t, Run(context.Background(), sc.spec), c.step, c.target)
+		if e.Rollback == nil || !errors.Is(e, fs.ErrExist) {
+			t.Errorf("%q: %v", c.target, e)
+		}
+		stillThere(t, foreign, want)
+		must(t, os.Remove(foreign))
+		sameTree(t, before, sc.root)
+	}
+}
+
+// The attempt fails for another reason, and the target is there all the same.
+func TestForeignTargetBeforeAnyMove(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	foreign := filepath.Join(sc.root, "a.txt")
+	var want string
+	sc.hook = func(path string, n int, _ io.ReaderAt) error {
+		if path != "zero" {
+			return nil
+		}
+		want = writeForeign(t, foreign)
+		return errWrong
+	}
+	e := wantStep(t, Run(context.Background(), sc.spec), StepCheck, "zero")
+	if e.Rollback == nil {
+		t.Error("a target exists, and the rollback is said to have reached the state before")
+	}
+	stillThere(t, foreign, want)
+}
+
+// A foreign directory in the place of a new subtree is no target: it stays,
+// and no target exists, so the state before is reached.
+func TestForeignDirectoryInTheWay(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	before := take(t, sc.root)
+	sc.hook = func(path string, n int, _ io.ReaderAt) error {
+		if path == "zero" && n == 1 {
+			plant(t, sc.root, "fresh/theirs")
+		}
+		return nil
+	}
+	e := wantStep(t, Run(context.Background(), sc.spec), StepFinalize, "fresh")
+	if e.Rollback != nil || !errors.Is(e, fs.ErrExist) {
+		t.Error(e)
+	}
+	stillThere(t, filepath.Join(sc.root, "fresh/theirs"), describe(t, filepath.Join(sc.root, "fresh/theirs"), "theirs"))
+	must(t, os.RemoveAll(filepath.Join(sc.root, "fresh")))
+	sameTree(t, before, sc.root)
+}
+
+// Between move and verify somebody replaces, removes or changes a target. On
+// ext4 the replacement gets the inode number of what was removed.
+func TestTargetChangesAfterMove(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(path string) error
+		step   Step
+		stays  bool
+	}{
+		"same content, other file": {rewrite, StepVerify, true},
+		"removed":                  {os.Remove, StepMissing, false},
+		"longer":                   {func(p string) error { return appendTo(p, "x") }, StepVerify, true},
+		"one byte":                 {flipByte, StepVerify, false},
+		"directory":                {func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o755)) }, StepVerify, true},
+		"link":                     {func(p string) error { return errors.Join(os.Remove(p), os.Symlink("deep/f1", p)) }, StepVerify, true},
+		"link out":                 {func(p string) error { return errors.Join(os.Remove(p), os.Symlink("/etc/passwd", p)) }, StepVerify, true},
+		"fifo":                     {func(p string) error { return errors.Join(os.Remove(p), unix.Mkfifo(p, 0o644)) }, StepVerify, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := singleScene(t, t.TempDir())
+			before := take(t, sc.root)
+			target := filepath.Join(sc.root, "fresh/g")
+			var want string
+			sc.hook = func(path string, n int, _ io.ReaderAt) error {
+				if path == "a.txt" && n == 2 {
+					must(t, c.change(target))
+					if c.stays {
+						want = kind(t, target)
+					}
+				}
+				return nil
+			}
+			e := wantStep(t, Run(context.Background(), sc.spec), c.step, "fresh/g")
+			if (e.Rollback != nil) != c.stays {
+				t.Error(e)
+			}
+			if !c.stays {
+				sameTree(t, before, sc.root)
+				return
+			}
+			foreignKept(t, before, sc.root)
+			if got := kind(t, target); got != want {
+				t.Errorf("it was %s, is %s", want, got)
+			}
+		})
+	}
+}
+
+// rewrite puts an equal file in the place of path, on ext4 mostly with the same
+// inode number: it keeps what it makes until that one comes.
+func rewrite(path string) error {
+	var old, now unix.Stat_t
+	b, err := os.ReadFile(path)
+	err = errors.Join(err, unix.Stat(path, &old), os.Remove(path))
+	for i := 0; err == nil && i < 100 && now.Ino != old.Ino; i++ {
+		made := fmt.Sprint(path, i)
+		err = errors.Join(os.WriteFile(made, b, fs.FileMode(old.Mode&0o777)), unix.Stat(made, &now))
+		defer os.Remove(made) //nolint:errcheck // one of them is gone
+		if i == 99 || now.Ino == old.Ino {
+			err = errors.Join(err, os.Chtimes(made, modTime, modTime), os.Rename(made, path))
+		}
+	}
+	return err
+}
+
+// kind is a description for things that cannot be read; its change time tells
+// whether anybody so much as moved it.
+func kind(t *testing.T, path string) string {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	return fmt.Sprintf("%o ino %d size %d mtime %v ctime %v", st.Mode, st.Ino, st.Size, st.Mtim, st.Ctim)
+}
+
+func appendTo(path, s string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(s)
+	return errors.Join(err, f.Close())
+}
+
+func flipByte(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte{'X'}, 20)
+	return errors.Join(err, f.Close())
+}
+
+// A mark takes nothing for granted.
+func TestMark(t *testing.T) {
+	seen := pathsafe.Stat{ID: pathsafe.ID{Dev: 1, Ino: 2, Mount: 3}, BirthTime: modTime, Size: 4}
+	var file, folder mark
+	if file.is(pathsafe.Stat{}) || file.is(seen) {
+		t.Error("the zero mark knows something")
+	}
+	file.see(seen, seen.Size)
+	folder.see(seen, anySize)
+	if !file.is(seen) || !folder.is(seen) {
+		t.Error("not recognised")
+	}
+	for name, spoil := range map[string]func(st *pathsafe.Stat){
+		"device": func(st *pathsafe.Stat) { st.ID.Dev++ },
+		"inode":  func(st *pathsafe.Stat) { st.ID.Ino++ },
+		"mount":  func(st *pathsafe.Stat) { st.ID.Mount++ },
+		"birth":  func(st *pathsafe.Stat) { st.BirthTime = st.BirthTime.Add(1) },
+		"size":   func(st *pathsafe.Stat) { st.Size++ },
+	} {
+		other := seen
+		spoil(&other)
+		if file.is(other) || folder.is(other) != (name == "size") {
+			t.Errorf("another %s is recognised", name)
+		}
+	}
+}
+
+// A file of ours in staging, whole or half made, is replaced: it stays.
+func TestForeignFileInStaging(t *testing.T) {
+	for _, replaced := range []string{"fresh/g", "zero"} { // copied before, being copied
+		sc := singleScene(t, t.TempDir())
+		before := take(t, sc.root)
+		var foreign, want string
+		sc.hook = func(path string, n int, _ io.ReaderAt) error {
+			if path != "zero" {
+				return nil
+			}
+			stages, err := filepath.Glob(filepath.Join(sc.root, stagePrefix+"*-*"))
+			must(t, err)
+			foreign = filepath.Join(stages[0], replaced)
+			must(t, os.Remove(foreign))
+			want = writeForeign(t, foreign)
+			return errWrong
+		}
+		e := wantStep(t, Run(context.Background(), sc.spec), StepCheck, "zero")
+		if e.Rollback == nil {
+			t.Error("the rollback is said to be clean")
+		}
+		stillThere(t, foreign, want)
+		foreignKept(t, before, sc.root)
+	}
+}
+
+// A directory of ours is carried off, and another stands in its place, empty or
+// with files of the same names: it stays.
+func TestForeignDirectoryInPlaceOfOurs(t *testing.T) {
+	for _, names := range [][]string{nil, {"f1", "f2"}} {
+		sc := singleScene(t, t.TempDir())
+		deep := filepath.Join(sc.root, "fresh/deep")
+		var want picture
+		sc.hook = func(path string, n int, _ io.ReaderAt) error {
+			if path != "zero" || n != 2 {
+				return nil
+			}
+			must(t, os.Rename(deep, filepath.Join(sc.root, "elsewhere")))
+			must(t, os.Mkdir(deep, 0o755))
+			for _, name := range names {
+				_ = writeForeign(t, filepath.Join(deep, name))
+			}
+			want = take(t, deep)
+			return errWrong
+		}
+		e := wantStep(t, Run(context.Background(), sc.spec), StepVerify, "zero")
+		if e.Rollback == nil {
+			t.Error("the rollback is said to be clean")
+		}
+		sameTree(t, want, deep)
+	}
+}
+
+// A cleaner removes the staging directory, before the moves or after them.
+func TestStagingIsCleanedAway(t *testing.T) {
+	for n := 1; n <= 2; n++ {
+		sc := singleScene(t, t.TempDir())
+		before := take(t, sc.root)
+		sc.hook = func(path string, count int, _ io.ReaderAt) error {
+			if path != "zero" || count != n {
+				return nil
+			}
+			stages, err := filepath.Glob(filepath.Join(sc.root, stagePrefix+"*-*"))
+			must(t, err)
+			for _, s := range stages {
+				must(t, os.RemoveAll(s))
+			}
+			return nil
+		}
+		e := failure(t, Run(context.Background(), sc.spec))
+		if want := map[int]Step{1: StepFinalize, 2: StepPublish}[n]; e.Step != want || e.Rollback != nil {
+			t.Errorf("cleaned at check %d: %v", n, e)
+		}
+		sameTree(t, before, sc.root)
+	}
+}
+
+// At every call somebody moves a file of his own over a target that is ours by
+// then, or onto its name. Whatever comes of the commit: his file stays.
+func TestReplacedAtEveryCall(t *testing.T) {
+	for i, target := range []string{"existing/new", "fresh/deep/f2", "RESTORE_REPORT.json"} {
+		stride := 1 + 2*i
+		for _, fails := range []bool{false, true} {
+			base := mountTmpfs(t, "")
+			if fails {
+				base = t.TempDir() // where an inode number is used again at once
+			}
+			s := &sweeper{t: t, base: base, make: singleScene}
+			_, total := traceOf(t, s)
+			replaced, reported := 0, 0
+			for n := 1; n <= total+100; n += stride {
+				sc, before := s.fresh()
+				if fails {
+					sc.hook = failCheck("zero", 2)
+				}
+				put, seen, err := replaceAt(t, sc, target, n)
+				if put == "" {
+					continue
+				}
+				replaced++
+				foreignKept(t, before, sc.root)
+				stillThere(t, filepath.Join(sc.root, target), put)
+				if err != nil {
+					reported++
+					if e := failure(t, err); e.Rollback == nil && e.Step != StepConflict && seen {
+						t.Errorf("call %d: the rollback is said to be clean: %v", n, err)
+					}
+				}
+				if t.Failed() {
+					t.Fatalf("call %d, %q: %v", n, target, err)
+				}
+			}
+			t.Logf("%q: replaced at %d calls, %d times reported", target, replaced, reported)
+			if replaced < 10 || reported == 0 {
+				t.Error("too few")
+			}
+		}
+	}
+}
+
+// replaceAt runs the scene and puts a foreign file in the place of target
+// before call n, if its directory is there. It returns what was put there, and
+// whether the target was surveyed after that.
+func replaceAt(t *testing.T, sc *scene, target string, n int) (put string, seen bool, err error) {
+	full := filepath.Join(sc.root, target)
+	theirs := sc.root + "_theirs"
+	must(t, os.WriteFile(theirs, []byte("somebody else's"), 0o640))
+	calls := 0
+	err = sc.run(func(op, path string, f func() error) error {
+		if calls++; calls == n && os.Rename(theirs, full) == nil {
+			put = describe(t, full, "target")
+		}
+		seen = seen || put != "" && op == "survey" && path == target
+		return f()
+	})
+	return put, seen, err
+}
+
+// The control: without moving aside, the look before the unlink is not enough.
+func TestReplacedControl(t *testing.T) {
+	root := t.TempDir()
+	plant(t, root, "ours")
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	must(t, os.WriteFile(theirs, nil, 0o640))
+	s := &seam{hook: func(op, path string, f func() error) error {
+		if op == "unlink" {
+			must(t, os.Rename(theirs, filepath.Join(root, "ours")))
+		}
+		return f()
+	}}
+	d := dir{openRoot(t, root), s}
+	var m mark
+	st, err := d.stat("ours")
+	must(t, err)
+	m.see(st, st.Size)
+	u := &undo{attempt: &attempt{s: s}} // no staging directory
+	must(t, u.removeFile(d, "ours", &m))
+	if _, err := os.Lstat(filepath.Join(root, "ours")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the attack does not bite: %v", err)
+	}
+}
+
+// Something foreign appears in a directory of ours at every call.
+func TestForeignFileAtEveryCall(t *testing.T) {
+	s := &sweeper{t: t, base: t.TempDir(), make: singleScene}
+	_, total := traceOf(t, s)
+	planted, stayed := 0, 0
+	for n := 1; n <= total+100; n++ {
+		sc, before := s.fresh()
+		sc.hook = failCheck("zero", 2)
+		foreign := filepath.Join(sc.root, "fresh/deep/foreign")
+		var want string
+		calls := 0
+		err := sc.run(func(op, path string, f func() error) error {
+			if calls++; calls == n {
+				if _, err := os.Stat(filepath.Dir(foreign)); err == nil {
+					want = writeForeign(t, foreign)
+				}
+			}
+			return f()
+		})
+		foreignKept(t, before, sc.root)
+		if want != "" {
+			planted++
+			stillThere(t, foreign, want)
+			if failure(t, err).Rollback != nil {
+				stayed++
+			}
+		}
+	}
+	t.Logf("planted at %d calls, %d reported", planted, stayed)
+	if planted < 20 || stayed != planted {
+		t.Error("want all of at least 20 reported")
+	}
+}

@@ -1,0 +1,34 @@
+package staging
+
+import "github.com/spectrumfs/spectrum/pathsafe"
+
+// A cache keeps the directory beneath base that was opened last: files come in
+// path order, so the next one is mostly in the same. It is for one goroutine.
+type cache struct {
+	base dir
+	path pathsafe.Path
+	at   dir
+}
+
+// open returns the directory p beneath base, base itself for the zero path. It
+// stays the property of the cache, until the next open.
+func (c *cache) open(p pathsafe.Path) (dir, error) {
+	if p == (pathsafe.Path{}) {
+		return c.base, nil
+	}
+	if c.at.h != nil && p == c.path {
+		return c.at, nil
+	}
+	c.close()
+	at, err := c.base.open(p)
+	if err != nil {
+		return dir{}, err
+	}
+	c.path, c.at = p, at
+	return at, nil
+}
+
+func (c *cache) close() {
+	c.at.close()
+	c.at = dir{}
+}

@@ -1,0 +1,133 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// What stands in the way is found before anything is written: no call but
+// looks, and the root is untouched to the nanosecond.
+func TestConflicts(t *testing.T) {
+	for _, c := range []struct {
+		foreign []string
+		step    Step
+		path    string
+		err     error
+	}{
+		{[]string{"b/c"}, StepConflict, "b/c", errTaken},
+		{[]string{"b/c/"}, StepConflict, "b/c", errTaken},
+		{[]string{"b"}, StepConflict, "b/c", errTaken},
+		{[]string{"b -> nowhere"}, StepConflict, "b/c", errTaken},
+		{[]string{"b/c -> nowhere"}, StepConflict, "b/c", errTaken},
+		{[]string{"b/c -> ../x", "x"}, StepConflict, "b/c", errTaken},
+		{[]string{"z/"}, StepConflict, "z", errTaken},
+		{[]string{"z", "b/d/e"}, StepConflict, "b/d/e", errTaken},
+		{[]string{"z", "b -> /etc"}, StepBegin, "b/c", pathsafe.ErrEscape},
+		{[]string{"b -> .."}, StepBegin, "b/c", pathsafe.ErrEscape},
+		{[]string{"b -> b"}, StepBegin, "b/c", pathsafe.ErrEscape},
+		{[]string{"b/c -> /etc/passwd"}, StepBegin, "b/c", pathsafe.ErrEscape},
+		{[]string{"REPORT"}, StepConflict, "REPORT", errTaken},
+		{[]string{"REPORT -> /etc/passwd"}, StepBegin, "REPORT", pathsafe.ErrEscape},
+		{[]string{"MANIFEST", "REPORT"}, StepConflict, "MANIFEST", errTaken},
+		{[]string{"MANIFEST", "z"}, StepConflict, "z", errTaken},
+	} {
+		sc := newScene(t, t.TempDir(), c.foreign, []string{"b/c", "b/d/e", "z"}, []string{"MANIFEST", "REPORT"})
+		refusedUntouched(t, sc, c.step, c.path, c.err)
+	}
+}
+
+func refusedUntouched(t *testing.T, sc *scene, step Step, path string, want error) {
+	t.Helper()
+	before, inode := take(t, sc.root), kind(t, sc.root)
+	err := sc.run(func(op, path string, f func() error) error {
+		switch op {
+		case "open directory", "lock", "survey", "stat":
+		default:
+			t.Errorf("%s %q was called", op, path)
+		}
+		return f()
+	})
+	e := wantStep(t, err, step, path)
+	if want != nil && !errors.Is(err, want) || e.Rollback != nil {
+		t.Errorf("%v, want %v", err, want)
+	}
+	sameTree(t, before, sc.root)
+	if now := kind(t, sc.root); now != inode {
+		t.Errorf("the root was %s, is %s", inode, now)
+	}
+}
+
+func TestMountInTheWay(t *testing.T) {
+	root := t.TempDir()
+	mounted := filepath.Join(root, "b")
+	must(t, os.Mkdir(mounted, 0o755))
+	must(t, unix.Mount("tmpfs", mounted, "tmpfs", 0, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(mounted, unix.MNT_DETACH)) })
+	sc := newScene(t, root, nil, []string{"b/c"}, nil)
+	refusedUntouched(t, sc, StepBegin, "b/c", pathsafe.ErrCrossesMount)
+}
+
+// Two targets that a link beneath the root makes one.
+func TestTargetsMeet(t *testing.T) {
+	for _, files := range [][]string{{"d/n/a", "l/n/b"}, {"d/f", "l/f"}, {"d/f", "l/f/x"}} {
+		sc := newScene(t, t.TempDir(), []string{"d/", "l -> d"}, files, nil)
+		before := take(t, sc.root)
+		e := failure(t, Run(context.Background(), sc.spec))
+		if e.Step != StepConflict || !strings.HasPrefix(e.Path, "l/") || e.Rollback != nil {
+			t.Error(e)
+		}
+		sameTree(t, before, sc.root)
+	}
+}
+
+func TestSpecIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(s *Spec)
+		path  string
+	}{
+		"no root":            {func(s *Spec) { s.Root = nil }, ""},
+		"no path":            {func(s *Spec) { s.Files[1].Path = pathsafe.Path{} }, ""},
+		"not in order":       {func(s *Spec) { s.Files[0], s.Files[1] = s.Files[1], s.Files[0] }, "a"},
+		"twice":              {func(s *Spec) { s.Files[1] = s.Files[0] }, "a"},
+		"no source":          {func(s *Spec) { s.Files[1].Open = nil }, "b/c"},
+		"no check":           {func(s *Spec) { s.Files[1].Check = nil }, "b/c"},
+		"set-id":             {func(s *Spec) { s.Files[1].Perm = 0o4755 }, "b/c"},
+		"file and directory": {func(s *Spec) { s.Files[0].Path = mustParse(t, "b") }, "b"},
+		"nested": {func(s *Spec) {
+			s.Files[0].Path = mustParse(t, "b/c")
+			s.Files[1].Path = mustParse(t, "b/c/d")
+		}, "b/c"},
+		"artifact nowhere": {func(s *Spec) { s.Artifacts[0].Path = mustParse(t, "n/r") }, "n/r"},
+		"artifact no path": {func(s *Spec) { s.Artifacts[0].Path = pathsafe.Path{} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t, t.TempDir(), []string{"x"}, []string{"a", "b/c"}, []string{"r"})
+			c.spoil(&sc.spec)
+			refusedUntouched(t, sc, StepBegin, c.path, nil)
+		})
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	e := &Error{Step: StepFinalize, Path: "a\nb", Err: fs.ErrExist, Rollback: errForeign}
+	want := `finalize "a\nb": file already exists; rollback failed: ` + errForeign.Error()
+	if e.Error() != want || !errors.Is(e, fs.ErrExist) {
+		t.Errorf("%s", e)
+	}
+	for s := StepBegin; s <= StepCleanup; s++ {
+		if s.String() == "" || strings.HasPrefix(s.String(), "step") {
+			t.Errorf("%d has no name", int(s))
+		}
+	}
+	if Step(0).String() != "step 0" || Step(99).String() != "step 99" {
+		t.Error("unknown steps have names")
+	}
+}

@@ -1,0 +1,138 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// copyChunk is how much is copied at a time: between two chunks the disk is
+// told to begin, and ctx is asked.
+const copyChunk = 16 << 20
+
+// stageFiles is step 3: every file is copied into staging and checked there,
+// as it was written.
+func (a *attempt) stageFiles(ctx context.Context) *Error {
+	a.progress(PhaseStage, 0)
+	return parallel(a.spec.Workers, len(a.spec.Files), func() worker {
+		return &copier{attempt: a, ctx: ctx, at: cache{base: a.stage}}
+	})
+}
+
+// A copier is a worker of step 3. It lives as long as one call of stageFiles,
+// whose ctx it has.
+type copier struct {
+	*attempt
+	ctx context.Context
+	at  cache
+}
+
+func (c *copier) close() { c.at.close() }
+
+func (c *copier) do(i int) *Error {
+	f, planned := &c.spec.Files[i], &c.plan.files[i]
+	name := f.Path.String()
+	if err := c.ctx.Err(); err != nil {
+		return fail(StepStage, name, err)
+	}
+	in, err := c.at.open(parent(f.Path))
+	if err != nil {
+		return fail(StepStage, name, err)
+	}
+	dst, err := in.create(f.Path.Base())
+	planned.mark.tried = !errors.Is(err, fs.ErrExist)
+	if err != nil {
+		return fail(StepStage, name, err)
+	}
+	failure := c.fill(dst, f, &planned.mark)
+	if err := c.s.closeFile(dst); err != nil && failure == nil {
+		return fail(StepStage, name, err)
+	}
+	return failure
+}
+
+// fill makes dst the copy of f: content, check, times, mode, identity, and
+// sync where files are synced one by one.
+func (c *copier) fill(dst *os.File, f *File, m *mark) *Error {
+	name := f.Path.String()
+	if err := c.mark(dst, m); err != nil {
+		return fail(StepStage, name, err)
+	}
+	if err := c.content(dst, f); err != nil {
+		return fail(StepStage, name, err)
+	}
+	err := c.s.do("check", name, func() error { return f.Check(c.ctx, dst) })
+	if cancelled := c.ctx.Err(); cancelled != nil && errors.Is(err, cancelled) {
+		return fail(StepStage, name, err) // says nothing about the copy
+	}
+	if err != nil {
+		return fail(StepCheck, name, err)
+	}
+	if err := c.s.setModTime(dst, f.ModTime); err != nil {
+		return fail(StepStage, name, err)
+	}
+	if err := c.s.chmod(dst, f.Perm); err != nil {
+		return fail(StepStage, name, err)
+	}
+	st, err := c.s.identify(dst)
+	if err != nil {
+		return fail(StepStage, name, err)
+	}
+	m.see(st, st.Size)
+	if st.Size != f.Size {
+		return fail(StepCheck, name, fmt.Errorf("size is %d, not %d", st.Size, f.Size))
+	}
+	if c.fewEntries() {
+		err = c.s.syncFile(dst)
+	}
+	return fail(StepStage, name, err)
+}
+
+// mark notes which file was made, before anything can go wrong with it.
+func (c *copier) mark(dst *os.File, m *mark) error {
+	st, err := c.s.identify(dst)
+	if err == nil {
+		m.see(st, anySize)
+	}
+	return err
+}
+
+func (c *copier) content(dst *os.File, f *File) error {
+	var src *os.File
+	err := c.s.do("open source", f.Path.String(), func() (err error) {
+		src, err = f.Open()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if c.s.clone(dst, src) == nil { // else copying does it
+		c.progress(PhaseStage, f.Size)
+		return nil
+	}
+	return c.copyBytes(dst, src, f.Size)
+}
+
+// copyBytes copies until the end of src, but never more than one byte beyond
+// size: that is enough to see that it is wrong.
+func (c *copier) copyBytes(dst, src *os.File, size int64) error {
+	for done := int64(0); done <= size; {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		n, err := c.s.copy(dst, src, min(copyChunk, size+1-done))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+		c.s.startWriteBack(dst, done, n)
+		done += n
+		c.progress(PhaseStage, n)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package staging
+
+import (
+	"context"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// finalize is step 5: each top is moved to its place, never over anything, and
+// then the directories it moved into become durable.
+func (a *attempt) finalize(ctx context.Context) *Error {
+	if err := ctx.Err(); err != nil {
+		return fail(StepStage, a.stageName(), err)
+	}
+	a.progress(PhaseFinalize, 0)
+	from, to := cache{base: a.stage}, cache{base: a.root}
+	defer from.close()
+	defer to.close()
+	for i := range a.plan.tops {
+		t := &a.plan.tops[i]
+		if err := t.move(&from, &to); err != nil {
+			return fail(StepFinalize, t.path.String(), err)
+		}
+	}
+	return fail(StepFinalize, "", syncDirs(a.root, a.touched()))
+}
+
+func (t *top) move(from, to *cache) error {
+	source, err := from.open(parent(t.path))
+	if err != nil {
+		return err
+	}
+	target, err := to.open(parent(t.path))
+	if err != nil {
+		return err
+	}
+	t.tried = true
+	return source.rename(t.path.Base(), target, t.path.Base())
+}
+
+// touched returns the directories that were there before and got something new.
+func (a *attempt) touched() []pathsafe.Path {
+	var dirs []pathsafe.Path
+	for _, t := range a.plan.tops {
+		if up := parent(t.path); t.tried && (len(dirs) == 0 || up != dirs[len(dirs)-1]) {
+			dirs = append(dirs, up)
+		}
+	}
+	return dirs
+}

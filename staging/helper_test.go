@@ -1,0 +1,340 @@
+package staging
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustParse(t testing.TB, s string) pathsafe.Path {
+	t.Helper()
+	p, err := pathsafe.Parse(s)
+	must(t, err)
+	return p
+}
+
+func openRoot(t testing.TB, path string) *pathsafe.Dir {
+	t.Helper()
+	d, err := pathsafe.OpenRoot(path)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
+}
+
+// plant makes "a/b/" as a directory, "l -> x" as a link, all else as a file
+// that holds its own name.
+func plant(t testing.TB, root string, entries ...string) {
+	t.Helper()
+	for _, e := range entries {
+		name, target, link := strings.Cut(e, " -> ")
+		full := filepath.Join(root, name)
+		must(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		switch {
+		case link:
+			must(t, os.Symlink(target, full))
+		case strings.HasSuffix(name, "/"):
+			must(t, os.MkdirAll(full, 0o755))
+		default:
+			must(t, os.WriteFile(full, []byte("foreign "+name), 0o604))
+			old := time.Unix(1_000_000_000, 5)
+			must(t, os.Chtimes(full, old, old))
+		}
+	}
+}
+
+func mountTmpfs(t testing.TB, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, options))
+	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}
+
+// A picture of a tree: what each path is, down to the inode. Of directories
+// only those named foreign have a time, because we make and remove names in
+// the others.
+type picture map[string]string
+
+func take(t testing.TB, root string) picture {
+	t.Helper()
+	p := picture{}
+	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		must(t, err)
+		p[rel] = describe(t, path, rel)
+		return nil
+	}))
+	return p
+}
+
+func describe(t testing.TB, path, rel string) string {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	text := fmt.Sprintf("%o ino %d", st.Mode, st.Ino)
+	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if !isDir || strings.HasPrefix(rel, "foreign") {
+		text += fmt.Sprintf(" links %d mtime %v", st.Nlink, st.Mtim)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		b, err := os.ReadFile(path)
+		must(t, err)
+		text += fmt.Sprintf(" %q", b)
+	case unix.S_IFLNK:
+		target, err := os.Readlink(path)
+		must(t, err)
+		text += " -> " + target
+	}
+	return text
+}
+
+// diff lists how two pictures differ; foreignOnly ignores what is only in b.
+func diff(a, b picture, foreignOnly bool) string {
+	var out strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(a)) {
+		if a[path] != b[path] {
+			fmt.Fprintf(&out, "%q was %s\n\tis %s\n", path, a[path], b[path])
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(b)) {
+		if _, ok := a[path]; !ok && !foreignOnly {
+			fmt.Fprintf(&out, "%q is new: %s\n", path, b[path])
+		}
+	}
+	return out.String()
+}
+
+func sameTree(t testing.TB, before picture, root string) {
+	t.Helper()
+	if d := diff(before, take(t, root), false); d != "" {
+		t.Errorf("the tree is not as it was:\n%s", d)
+	}
+}
+
+func foreignKept(t testing.TB, before picture, root string) {
+	t.Helper()
+	if d := diff(before, take(t, root), true); d != "" {
+		t.Errorf("something foreign changed:\n%s", d)
+	}
+}
+
+// A scene is a root with foreign things in it, and a spec for it.
+type scene struct {
+	t       testing.TB
+	root    string
+	source  string
+	content map[string]string // by target
+	spec    Spec
+
+	mu     sync.Mutex
+	checks map[string]int                                // how often each target was checked
+	hook   func(path string, n int, f io.ReaderAt) error // asked at the end of check n of path, from 1
+}
+
+var modTime = time.Unix(1_234_567_890, 987_654_321)
+
+// newScene plants the foreign entries in root and makes files and artifacts as
+// the targets.
+func newScene(t testing.TB, root string, foreign, files, artifacts []string) *scene {
+	t.Helper()
+	plant(t, root, foreign...)
+	s := &scene{t: t, root: root, source: t.TempDir(), content: map[string]string{}, checks: map[string]int{}}
+	s.spec.Root = openRoot(t, root)
+	s.spec.Workers = 1
+	slices.Sort(files)
+	for i, name := range files {
+		s.addFile(i, name)
+	}
+	for _, name := range artifacts {
+		s.content[name] = "artifact " + name
+		s.spec.Artifacts = append(s.spec.Artifacts, Artifact{mustParse(t, name), []byte(s.content[name])})
+	}
+	return s
+}
+
+func (s *scene) addFile(i int, name string) {
+	content := strings.Repeat("content of "+name+"\n", i*7)
+	s.content[name] = content
+	source := s.sourceOf(name)
+	must(s.t, os.WriteFile(source, []byte(content), 0o600))
+	s.spec.Files = append(s.spec.Files, File{
+		Path: mustParse(s.t, name), Size: int64(len(content)), Perm: permOf(i), ModTime: modTime,
+		Open: func() (*os.File, error) { return os.Open(source) },
+		Check: func(ctx context.Context, f io.ReaderAt) error {
+			return errors.Join(ctx.Err(), s.check(name, content, f))
+		},
+	})
+}
+
+// sourceOf returns the source of a target: a flat name for every path.
+func (s *scene) sourceOf(name string) string {
+	return filepath.Join(s.source, fmt.Sprintf("%x", name)[:min(200, 2*len(name))])
+}
+
+func permOf(i int) uint32 { return []uint32{0o644, 0o755, 0o400, 0o600, 0o777}[i%5] }
+
+func (s *scene) check(name, content string, f io.ReaderAt) error {
+	buf := make([]byte, len(content)+1)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	s.mu.Lock()
+	s.checks[name]++
+	count, hook := s.checks[name], s.hook
+	s.mu.Unlock()
+	if hook != nil {
+		if err := hook(name, count, f); err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(buf[:n], []byte(content)) {
+		return fmt.Errorf("%q has the wrong content", name)
+	}
+	return nil
+}
+
+// run runs the spec with a hook on the seam, and forgets earlier checks.
+func (s *scene) run(hook func(op, path string, f func() error) error) error {
+	clear(s.checks)
+	return run(context.Background(), s.spec, &seam{hook: hook})
+}
+
+// done sees that everything is in place as the spec says, and nothing else is
+// new but the directories on the way.
+func (s *scene) done(before picture) {
+	s.t.Helper()
+	foreignKept(s.t, before, s.root)
+	for i, f := range s.spec.Files {
+		full := filepath.Join(s.root, f.Path.String())
+		fi, err := os.Stat(full)
+		must(s.t, err)
+		b, err := os.ReadFile(full)
+		must(s.t, err)
+		if string(b) != s.content[f.Path.String()] || fi.Mode() != fs.FileMode(permOf(i)) || !fi.ModTime().Equal(modTime) {
+			s.t.Errorf("%q: %v, %v, %.40q", f.Path, fi.Mode(), fi.ModTime(), b)
+		}
+	}
+	for _, a := range s.spec.Artifacts {
+		full := filepath.Join(s.root, a.Path.String())
+		fi, err := os.Stat(full)
+		must(s.t, err)
+		b, err := os.ReadFile(full)
+		must(s.t, err)
+		if string(b) != string(a.Data) || fi.Mode() != 0o644 {
+			s.t.Errorf("%q: %v, %.40q", a.Path, fi.Mode(), b)
+		}
+	}
+	s.nothingElse(before)
+}
+
+// nothingElse sees that all that is new is a target or on the way to one.
+func (s *scene) nothingElse(before picture) {
+	s.t.Helper()
+	wanted := map[string]bool{}
+	for name := range s.content {
+		real, err := filepath.EvalSymlinks(filepath.Join(s.root, filepath.Dir(name)))
+		must(s.t, err)
+		rel, err := filepath.Rel(s.root, filepath.Join(real, filepath.Base(name)))
+		must(s.t, err)
+		for ; rel != "."; rel = filepath.Dir(rel) {
+			wanted[rel] = true
+		}
+	}
+	for path := range take(s.t, s.root) {
+		if _, ok := before[path]; !ok && !wanted[path] {
+			s.t.Errorf("%q is left over", path)
+		}
+	}
+}
+
+// failure takes an error of Run apart.
+func failure(t testing.TB, err error) *Error {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("not a staging error: %v", err)
+	}
+	return e
+}
+
+func wantStep(t testing.TB, err error, step Step, path string) *Error {
+	t.Helper()
+	e := failure(t, err)
+	if e.Step != step || e.Path != path {
+		t.Errorf("failed at %v %q, want %v %q (%v)", e.Step, e.Path, step, path, err)
+	}
+	return e
+}
+
+func descriptors(t testing.TB) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(names)
+}
+
+// The scenes that the sweeps go through.
+
+var foreignThings = []string{
+	"foreign/file", "foreign/link -> file", "foreign/deep/er", "foreign-out -> /etc", "existing/keep",
+	"existing/empty/", "empty/", "inlink -> existing", ".spectrum06_staging_other/x", "fres", "fresh0",
+}
+
+func singleScene(t testing.TB, root string) *scene {
+	t.Helper()
+	return newScene(t, root, foreignThings,
+		[]string{"a.txt", "existing/new", "existing/empty/x", "fresh/deep/f1", "fresh/deep/f2", "fresh/g", "inlink/via", "zero"},
+		[]string{"RESTORE_MANIFEST.json", "RESTORE_REPORT.json"})
+}
+
+func chainScene(t testing.TB, root string) *scene {
+	t.Helper()
+	s := newScene(t, root, foreignThings,
+		[]string{"run1/out/a", "run1/out/b", "run1/c", "run2/a"},
+		[]string{"run1/RESTORE_MANIFEST.json", "run1/RESTORE_REPORT.json", "run2/RESTORE_MANIFEST.json", "run2/RESTORE_REPORT.json"})
+	s.spec.Manifest = []byte(`{"runs":["run1","run2"]}`)
+	return s
+}
+
+// manyScene is above every limit at which another way is taken: syncfs, named
+// artifacts.
+func manyScene(t testing.TB, root string) *scene {
+	t.Helper()
+	var files, artifacts []string
+	for i := range maxUnnamed + 1 {
+		files = append(files, fmt.Sprintf("r%02d/f", i))
+		artifacts = append(artifacts, fmt.Sprintf("r%02d/REPORT.json", i))
+	}
+	return newScene(t, root, foreignThings, files, artifacts)
+}
+
+var scenes = []struct {
+	name string
+	make func(t testing.TB, root string) *scene
+}{{"single", singleScene}, {"chain", chainScene}, {"many", manyScene}}

@@ -1,0 +1,83 @@
+package staging
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// few is up to how many things are synced one by one. Above it one syncfs is
+// faster by far, though it waits for other people's data too.
+const few = 16
+
+func (a *attempt) fewEntries() bool { return len(a.plan.files)+len(a.plan.dirs) <= few }
+
+// persist is step 4: everything below staging becomes durable, files and the
+// directories that name them.
+func (a *attempt) persist(ctx context.Context) *Error {
+	a.progress(PhaseSync, 0)
+	if err := ctx.Err(); err != nil {
+		return fail(StepStage, a.stageName(), err)
+	}
+	if !a.fewEntries() {
+		return fail(StepStage, a.stageName(), a.root.syncFS())
+	}
+	dirs := []pathsafe.Path{{}}
+	for _, d := range a.plan.dirs {
+		dirs = append(dirs, d.path)
+	}
+	return fail(StepStage, a.stageName(), syncDirs(a.stage, dirs))
+}
+
+// syncDirs makes the names in the directories durable, deepest first and base,
+// the zero path, last.
+func syncDirs(base dir, paths []pathsafe.Path) error {
+	paths = deepestFirst(paths)
+	if len(paths) > few {
+		if err := base.syncFS(); err != nil {
+			return err
+		}
+		paths = nil
+	}
+	for _, p := range paths {
+		if p == (pathsafe.Path{}) {
+			continue
+		}
+		if err := syncDir(base, p); err != nil {
+			return err
+		}
+	}
+	return base.sync()
+}
+
+// syncDir has nothing to do for a directory that is not there: whether it
+// should be, others find out.
+func syncDir(base dir, p pathsafe.Path) error {
+	d, err := base.open(p)
+	if err != nil {
+		return gone(err)
+	}
+	defer d.close()
+	return d.sync()
+}
+
+// deepestFirst returns the paths without doubles.
+func deepestFirst(paths []pathsafe.Path) []pathsafe.Path {
+	sorted := slices.Clone(paths)
+	slices.SortFunc(sorted, func(a, b pathsafe.Path) int {
+		return cmp.Or(cmp.Compare(depth(b), depth(a)), cmp.Compare(a.String(), b.String()))
+	})
+	return slices.Compact(sorted)
+}
+
+// gone drops the error that says a thing is not there.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

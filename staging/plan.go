@@ -1,0 +1,234 @@
+package staging
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// A plan says how the files of a spec get to their places. A file is staged at
+// its own path below the staging directory, so its parents are made there,
+// also those that exist beneath the root already. What is moved is a top: a
+// whole new subtree, or a single file whose parent exists.
+type plan struct {
+	dirs  []plannedDir // each after its parent
+	files []plannedFile
+	tops  []top // in path order
+}
+
+// none stands for the index of a thing that is not there.
+const none = -1
+
+type plannedDir struct {
+	path pathsafe.Path
+	top  int // the top it moves with; none if it exists beneath the root
+	mark mark
+}
+
+type plannedFile struct {
+	dir  int // none if it is a top-level name
+	top  int
+	mark mark
+}
+
+type top struct {
+	path  pathsafe.Path
+	dir   int // the directory it is, or none
+	file  int // the file it is, or none
+	tried bool
+}
+
+// A mark is the trace of something this attempt makes. It is tried before the
+// call that makes it; known when its identity was seen.
+type mark struct {
+	tried bool
+	known bool
+	id    pathsafe.ID
+	born  time.Time
+	size  int64 // bytes, or anySize
+}
+
+// anySize is the size of directories and of files not yet whole.
+const anySize = -1
+
+func (m *mark) see(st pathsafe.Stat, size int64) {
+	m.known, m.id, m.born, m.size = true, st.ID, st.BirthTime, size
+}
+
+// is tells whether st describes what was marked. An inode number alone is not
+// enough: ext4 gives it to the next file at once.
+func (m *mark) is(st pathsafe.Stat) bool {
+	return m.known && m.id == st.ID && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
+}
+
+// makePlan surveys the targets of spec and plans the way there. The first
+// target, in path order and files before artifacts, that is taken or cannot
+// be reached is the error.
+func makePlan(root dir, spec *Spec) (*plan, *Error) {
+	p := &plan{files: make([]plannedFile, len(spec.Files))}
+	var open []int // the directories on the way to the last file
+	for i := range spec.Files {
+		path := spec.Files[i].Path
+		for len(open) > 0 && !below(path, p.dirs[open[len(open)-1]].path) {
+			open = open[:len(open)-1]
+		}
+		open = p.addDirs(open, path)
+		p.files[i] = plannedFile{dir: last(open), top: p.topOf(open)}
+		if p.files[i].top != none {
+			continue
+		}
+		if err := p.addTop(root, i, path, open); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.checkArtifacts(root, spec); err != nil {
+		return nil, err
+	}
+	return p, p.checkClashes(root, spec)
+}
+
+// addDirs plans the directories of path that are not open yet.
+func (p *plan) addDirs(open []int, path pathsafe.Path) []int {
+	chain := parents(path)
+	top := p.topOf(open)
+	for _, d := range chain[len(open):] {
+		p.dirs = append(p.dirs, plannedDir{path: d, top: top})
+		open = append(open, len(p.dirs)-1)
+	}
+	return open
+}
+
+// topOf returns the top that the innermost open directory moves with.
+func (p *plan) topOf(open []int) int {
+	if len(open) == 0 {
+		return none
+	}
+	return p.dirs[open[len(open)-1]].top
+}
+
+// addTop asks where file i would stand, and plans the move that takes it there.
+func (p *plan) addTop(root dir, i int, path pathsafe.Path, open []int) *Error {
+	site, err := root.survey(path)
+	if err != nil {
+		return fail(StepBegin, path.String(), err)
+	}
+	if site.Exists {
+		return fail(StepConflict, path.String(), errTaken)
+	}
+	n := len(p.tops)
+	p.files[i].top = n
+	if site.Missing >= len(open) {
+		p.tops = append(p.tops, top{path: path, dir: none, file: i})
+		return nil
+	}
+	d := open[site.Missing]
+	p.tops = append(p.tops, top{path: p.dirs[d].path, dir: d, file: none})
+	for _, d := range open[site.Missing:] {
+		p.dirs[d].top = n
+	}
+	return nil
+}
+
+// checkArtifacts surveys the targets of the artifacts, and sees that their
+// directories will be there.
+func (p *plan) checkArtifacts(root dir, spec *Spec) *Error {
+	for _, a := range spec.Artifacts {
+		site, err := root.survey(a.Path)
+		switch {
+		case err != nil:
+			return fail(StepBegin, a.Path.String(), err)
+		case site.Exists:
+			return fail(StepConflict, a.Path.String(), errTaken)
+		case site.Missing < depth(a.Path)-1 && !p.makes(parent(a.Path)):
+			return fail(StepBegin, a.Path.String(), errors.New("its directory will not be there"))
+		}
+	}
+	return nil
+}
+
+// makes tells whether the plan holds the directory.
+func (p *plan) makes(path pathsafe.Path) bool {
+	_, found := slices.BinarySearchFunc(p.dirs, path, func(d plannedDir, path pathsafe.Path) int {
+		return strings.Compare(d.path.String()+"/", path.String()+"/")
+	})
+	return found
+}
+
+// checkClashes refuses a file that is also a directory of the plan.
+func (p *plan) checkClashes(root dir, spec *Spec) *Error {
+	for _, d := range p.dirs {
+		_, found := slices.BinarySearchFunc(spec.Files, d.path, func(f File, path pathsafe.Path) int {
+			return strings.Compare(f.Path.String(), path.String())
+		})
+		if found {
+			return fail(StepBegin, d.path.String(), errors.New("both a file and a directory"))
+		}
+	}
+	return p.checkPlaces(root)
+}
+
+// checkPlaces refuses two tops that a link beneath the root brings to the same
+// place.
+func (p *plan) checkPlaces(root dir) *Error {
+	type place struct {
+		parent pathsafe.ID
+		name   string
+	}
+	taken := make(map[place]bool, len(p.tops))
+	var at pathsafe.Path
+	st, err := root.statBelow(at)
+	for _, t := range p.tops {
+		if up := parent(t.path); err == nil && up != at {
+			at = up
+			st, err = root.statBelow(at)
+		}
+		if err != nil {
+			return fail(StepBegin, t.path.String(), err)
+		}
+		here := place{st.ID, t.path.Base()}
+		if taken[here] {
+			return fail(StepConflict, t.path.String(), errors.New("a link brings it to the place of another target"))
+		}
+		taken[here] = true
+	}
+	return nil
+}
+
+// parents returns the directories on the way to p, outermost first.
+func parents(p pathsafe.Path) []pathsafe.Path {
+	var chain []pathsafe.Path
+	for up, ok := p.Parent(); ok; up, ok = up.Parent() {
+		chain = append(chain, up)
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// parent returns the directory of p, the zero path for a top-level name.
+func parent(p pathsafe.Path) pathsafe.Path {
+	up, _ := p.Parent()
+	return up
+}
+
+// depth is the number of components.
+func depth(p pathsafe.Path) int {
+	if p == (pathsafe.Path{}) {
+		return 0
+	}
+	return strings.Count(p.String(), "/") + 1
+}
+
+func below(p, dir pathsafe.Path) bool {
+	rest, ok := strings.CutPrefix(p.String(), dir.String())
+	return ok && strings.HasPrefix(rest, "/")
+}
+
+func last(list []int) int {
+	if len(list) == 0 {
+		return none
+	}
+	return list[len(list)-1]
+}

@@ -1,0 +1,468 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+func TestCommit(t *testing.T) {
+	for _, c := range scenes {
+		for name, root := range map[string]string{"disk": t.TempDir(), "tmpfs": mountTmpfs(t, "")} {
+			for _, workers := range []int{0, 1, 7} {
+				t.Run(fmt.Sprintf("%s/%s/%d", c.name, name, workers), func(t *testing.T) {
+					sc := c.make(t, filepath.Join(root, fmt.Sprint(c.name, workers)))
+					before := take(t, sc.root)
+					sc.spec.Workers = workers
+					fds := descriptors(t)
+					must(t, Run(context.Background(), sc.spec))
+					if n := descriptors(t); n != fds {
+						t.Errorf("%d descriptors before, %d after", fds, n)
+					}
+					sc.done(before)
+					for path, n := range sc.checks {
+						if n != 2 {
+							t.Errorf("%q was checked %d times", path, n)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestFailureLeavesNoDescriptors(t *testing.T) {
+	sc := manyScene(t, t.TempDir())
+	fds := descriptors(t)
+	sc.hook = failCheck("r16/f", 2)
+	_ = wantStep(t, Run(context.Background(), sc.spec), StepVerify, "r16/f")
+	if n := descriptors(t); n != fds {
+		t.Errorf("%d descriptors before, %d after", fds, n)
+	}
+}
+
+var errWrong = errors.New("wrong")
+
+// failCheck makes check n of path fail.
+func failCheck(path string, n int) func(string, int, io.ReaderAt) error {
+	return func(p string, count int, _ io.ReaderAt) error {
+		if p == path && count == n {
+			return errWrong
+		}
+		return nil
+	}
+}
+
+func TestNothingToDo(t *testing.T) {
+	sc := newScene(t, t.TempDir(), foreignThings, nil, nil)
+	before := take(t, sc.root)
+	must(t, Run(context.Background(), sc.spec))
+	sameTree(t, before, sc.root)
+}
+
+// Paths whose byte order and whose order as trees differ.
+func TestPathOrder(t *testing.T) {
+	sc := newScene(t, t.TempDir(), []string{"x/"},
+		[]string{"a-/y", "a.b/x", "a/b/c", "a/b.c/d", "a/b/c.d/e", "a0", "x/a.b", "x/a/b", "x/a-"}, []string{"x/a/r", "r"})
+	before := take(t, sc.root)
+	must(t, Run(context.Background(), sc.spec))
+	sc.done(before)
+}
+
+// Root, staging directory and path together are longer than PATH_MAX.
+func TestLongPath(t *testing.T) {
+	long := strings.Repeat(strings.Repeat("p", 255)+"/", 15) + strings.Repeat("q", 250)
+	sc := newScene(t, t.TempDir(), nil, []string{long, "short"}, nil)
+	must(t, Run(context.Background(), sc.spec))
+	f, st, err := sc.spec.Root.OpenRegular(sc.spec.Files[0].Path, pathsafe.NoLinks)
+	must(t, err)
+	defer f.Close()
+	if st.Size != sc.spec.Files[0].Size {
+		t.Errorf("size %d", st.Size)
+	}
+}
+
+// Directories get 0777 less the umask, files exactly their bits.
+func TestUmask(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o027))
+	sc := singleScene(t, t.TempDir())
+	before := take(t, sc.root)
+	must(t, Run(context.Background(), sc.spec))
+	sc.done(before)
+	fi, err := os.Stat(filepath.Join(sc.root, "fresh/deep"))
+	if err != nil || fi.Mode() != fs.ModeDir|0o750 {
+		t.Errorf("directory: %v, %v", fi.Mode(), err)
+	}
+}
+
+// A file larger than one chunk, and one whose source goes on without end.
+func TestBigFile(t *testing.T) {
+	sc := newScene(t, t.TempDir(), nil, []string{"big"}, nil)
+	content := strings.Repeat("0123456789abcdef", (copyChunk*2+copyChunk/2)/16)
+	must(t, os.WriteFile(sc.sourceOf("big"), []byte(content), 0o600))
+	f := &sc.spec.Files[0]
+	f.Size = int64(len(content))
+	f.Check = func(_ context.Context, f io.ReaderAt) error { return sc.check("big", content, f) }
+	var staged, verified int64
+	sc.spec.Progress = func(phase string, n int64) {
+		switch phase {
+		case PhaseStage:
+			staged += n
+		case PhaseVerify:
+			verified += n
+		}
+	}
+	must(t, Run(context.Background(), sc.spec))
+	if staged != f.Size || verified != f.Size {
+		t.Errorf("%d bytes staged, %d verified, of %d", staged, verified, f.Size)
+	}
+	b, err := os.ReadFile(filepath.Join(sc.root, "big"))
+	if err != nil || string(b) != content {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+func TestSourceWithoutEnd(t *testing.T) {
+	sc := newScene(t, t.TempDir(), nil, []string{"a", "endless"}, nil)
+	before := take(t, sc.root)
+	sc.spec.Files[1].Open = func() (*os.File, error) { return os.Open("/dev/zero") }
+	sc.hook = func(path string, n int, f io.ReaderAt) error {
+		if fi, err := f.(*os.File).Stat(); err == nil && path == "endless" && fi.Size() > sc.spec.Files[1].Size+1 {
+			t.Errorf("%d bytes were copied", fi.Size())
+		}
+		return nil
+	}
+	e := wantStep(t, Run(context.Background(), sc.spec), StepCheck, "endless")
+	if e.Rollback != nil {
+		t.Error(e)
+	}
+	sameTree(t, before, sc.root)
+}
+
+// What changed between plan and copy is found by the check of the copy.
+func TestSourceChanges(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"overwritten": func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("X", 147)), 0o600) },
+		"truncated":   func(p string) error { return os.Truncate(p, 3) },
+		"emptied":     func(p string) error { return os.Truncate(p, 0) },
+		"grown":       func(p string) error { return os.Truncate(p, 1<<20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := singleScene(t, t.TempDir())
+			before := take(t, sc.root)
+			must(t, change(sc.sourceOf("fresh/deep/f1")))
+			e := wantStep(t, Run(context.Background(), sc.spec), StepCheck, "fresh/deep/f1")
+			if e.Rollback != nil {
+				t.Error(e)
+			}
+			sameTree(t, before, sc.root)
+		})
+	}
+	t.Run("gone", func(t *testing.T) {
+		sc := singleScene(t, t.TempDir())
+		before := take(t, sc.root)
+		must(t, os.Remove(sc.sourceOf("inlink/via")))
+		e := wantStep(t, Run(context.Background(), sc.spec), StepStage, "inlink/via")
+		if e.Rollback != nil || !errors.Is(e, fs.ErrNotExist) {
+			t.Error(e)
+		}
+		sameTree(t, before, sc.root)
+	})
+}
+
+// A check that does not look at the size does not make up for a wrong size.
+func TestSizeIsChecked(t *testing.T) {
+	sc := newScene(t, t.TempDir(), nil, []string{"a", "b"}, nil)
+	sc.spec.Files[1].Size++
+	sc.spec.Files[1].Check = func(context.Context, io.ReaderAt) error { return nil }
+	_ = wantStep(t, Run(context.Background(), sc.spec), StepCheck, "b")
+}
+
+// Of several failures the one with the lowest path is reported, whatever the
+// timing.
+func TestLowestFailureWins(t *testing.T) {
+	for step, n := range map[Step]int{StepCheck: 1, StepVerify: 2} {
+		base := mountTmpfs(t, "")
+		for round := range 40 {
+			sc := manyScene(t, filepath.Join(base, fmt.Sprint(round)))
+			sc.spec.Workers = 8
+			rng := rand.New(rand.NewPCG(uint64(round), uint64(n)))
+			slow := rng.IntN(8)
+			sc.hook = func(path string, count int, _ io.ReaderAt) error {
+				if path == fmt.Sprintf("r%02d/f", slow) {
+					time.Sleep(time.Millisecond) // the lowest comes last
+				}
+				if path >= fmt.Sprintf("r%02d/f", slow) && count == n {
+					return errWrong
+				}
+				return nil
+			}
+			_ = wantStep(t, Run(context.Background(), sc.spec), step, fmt.Sprintf("r%02d/f", slow))
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	for _, c := range scenes {
+		base := mountTmpfs(t, "")
+		ops, total := traceOf(t, &sweeper{t: t, base: base, make: c.make})
+		firstMove := total
+		for i, op := range ops {
+			if strings.HasPrefix(op, "rename ") && !strings.Contains(op, "probe") {
+				firstMove = i + 1
+				break
+			}
+		}
+		for n := 0; n <= total; n += 1 + n/20 {
+			cancelAt(t, c.make(t, filepath.Join(base, fmt.Sprint("n", n))), n, firstMove)
+		}
+	}
+}
+
+// cancelAt cancels before call n, 0 for before the start.
+func cancelAt(t *testing.T, sc *scene, n, firstMove int) {
+	t.Helper()
+	before := take(t, sc.root)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if n == 0 {
+		cancel()
+	}
+	calls := 0
+	err := run(ctx, sc.spec, &seam{hook: func(op, path string, f func() error) error {
+		if calls++; calls == n {
+			cancel()
+		}
+		return f()
+	}})
+	if n >= firstMove {
+		if err != nil {
+			t.Errorf("cancelled before call %d, move is %d: %v", n, firstMove, err)
+		}
+		sc.done(before)
+		return
+	}
+	e := failure(t, err)
+	if !errors.Is(err, context.Canceled) || e.Rollback != nil || e.Step != StepStage {
+		t.Errorf("cancelled before call %d: %v", n, err)
+	}
+	sameTree(t, before, sc.root)
+}
+
+// A second commit on the same root, from inside the first one.
+func TestSecondCommitIsRefused(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	before := take(t, sc.root)
+	other := openRoot(t, sc.root)
+	refused := 0
+	sc.hook = func(string, int, io.ReaderAt) error {
+		for _, root := range []*pathsafe.Dir{sc.spec.Root, other} {
+			err := Run(context.Background(), Spec{Root: root, Artifacts: []Artifact{{mustParse(t, "second"), nil}}})
+			e := wantStep(t, err, StepBegin, "")
+			if errors.Is(err, pathsafe.ErrLocked) && e.Rollback == nil {
+				refused++
+			}
+		}
+		return nil
+	}
+	must(t, Run(context.Background(), sc.spec))
+	if want := 4 * len(sc.spec.Files); refused != want {
+		t.Errorf("%d commits were refused, want %d", refused, want)
+	}
+	sc.done(before)
+	must(t, Run(context.Background(), Spec{Root: other, Artifacts: []Artifact{{mustParse(t, "second"), nil}}}))
+}
+
+// Two commits of the same targets at the same time: one wins.
+func TestTwoCommitsRace(t *testing.T) {
+	locked, taken := 0, 0
+	for range 50 {
+		sc := singleScene(t, t.TempDir())
+		before := take(t, sc.root)
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() { errs <- Run(context.Background(), sc.spec) }()
+		}
+		first, second := <-errs, <-errs
+		if first != nil {
+			first, second = second, first
+		}
+		if first != nil || second == nil {
+			t.Fatalf("%v, %v", first, second)
+		}
+		if e := failure(t, second); errors.Is(second, pathsafe.ErrLocked) {
+			locked++
+		} else if taken++; e.Step != StepConflict {
+			t.Error(second)
+		}
+		sc.done(before)
+	}
+	t.Logf("%d found the lock, %d the targets", locked, taken)
+}
+
+func TestNoUnnamedFiles(t *testing.T) {
+	for _, c := range scenes[:2] {
+		sc := c.make(t, t.TempDir())
+		before := take(t, sc.root)
+		links, tried := 0, 0
+		must(t, sc.run(func(op, path string, f func() error) error {
+			switch op {
+			case "create unnamed file":
+				tried++
+				return errors.ErrUnsupported
+			case "link":
+				links++
+			}
+			return f()
+		}))
+		if links != 0 || tried != 1 {
+			t.Errorf("%d links, %d tries", links, tried)
+		}
+		sc.done(before)
+	}
+}
+
+// Unnamed files cost a descriptor each, so many artifacts do without.
+func TestManyArtifactsHaveNames(t *testing.T) {
+	sc := manyScene(t, t.TempDir())
+	base, peak := descriptors(t), 0
+	must(t, sc.run(func(op, path string, f func() error) error {
+		peak = max(peak, descriptors(t))
+		return f()
+	}))
+	if peak > base+10 {
+		t.Errorf("%d descriptors at the start, up to %d", base, peak)
+	}
+}
+
+// A file system that cannot move without replacing is found out before
+// anything is copied.
+func TestNoReplaceIsProbed(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	before := take(t, sc.root)
+	err := sc.run(func(op, path string, f func() error) error {
+		switch op {
+		case "rename":
+			return errors.ErrUnsupported
+		case "copy":
+			t.Error("something was copied")
+		}
+		return f()
+	})
+	if e := failure(t, err); e.Step != StepStage || !errors.Is(err, errors.ErrUnsupported) || e.Rollback != nil {
+		t.Error(err)
+	}
+	sameTree(t, before, sc.root)
+}
+
+// Artifacts appear after everything else, in order, and whole.
+func TestArtifactsComeLast(t *testing.T) {
+	for _, c := range scenes {
+		sc := c.make(t, t.TempDir())
+		must(t, sc.run(func(op, path string, f func() error) error {
+			err := f()
+			seen := 0
+			for i, a := range sc.spec.Artifacts {
+				b, readErr := os.ReadFile(filepath.Join(sc.root, a.Path.String()))
+				if errors.Is(readErr, fs.ErrNotExist) {
+					continue
+				}
+				if seen++; seen != i+1 || string(b) != string(a.Data) {
+					t.Errorf("after %s %q artifact %d is there with %q", op, path, i, b)
+				}
+			}
+			if verified := sc.verified(); seen > 0 && verified != len(sc.spec.Files) {
+				t.Errorf("after %s %q there are artifacts, but %d files are verified", op, path, verified)
+			}
+			return err
+		}))
+	}
+}
+
+func (s *scene) verified() (n int) {
+	for _, count := range s.checks {
+		if count >= 2 {
+			n++
+		}
+	}
+	return n
+}
+
+// The chain manifest stands there from before the staging directory until
+// after it.
+func TestChainManifest(t *testing.T) {
+	sc := chainScene(t, t.TempDir())
+	moments := 0
+	must(t, sc.run(func(op, path string, f func() error) error {
+		manifests, _ := filepath.Glob(filepath.Join(sc.root, ".spectrum06_chain_*.json"))
+		stages, _ := filepath.Glob(filepath.Join(sc.root, ".spectrum06_staging_*-*"))
+		if len(stages) == 1 {
+			moments++
+			b, err := os.ReadFile(manifests[0])
+			if err != nil || string(b) != string(sc.spec.Manifest) {
+				t.Errorf("at %s %q the manifest holds %q, %v", op, path, b, err)
+			}
+			id := strings.TrimPrefix(filepath.Base(stages[0]), stagePrefix)
+			if filepath.Base(manifests[0]) != manifestPrefix+id+".json" {
+				t.Errorf("%q beside %q", manifests[0], stages[0])
+			}
+			if fi, err := os.Stat(stages[0]); err != nil || fi.Mode().Perm() != 0o700 {
+				t.Errorf("staging: %v, %v", fi.Mode(), err)
+			}
+		}
+		return f()
+	}))
+	if moments == 0 {
+		t.Error("never seen")
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	root := mountTmpfs(t, "size=1m")
+	sc := singleScene(t, filepath.Join(root, "r"))
+	before := take(t, sc.root)
+	free := freeSpace(t, root)
+	must(t, os.Truncate(sc.sourceOf("zero"), 2<<20))
+	sc.spec.Files[len(sc.spec.Files)-1].Size = 2 << 20
+	err := Run(context.Background(), sc.spec)
+	e := wantStep(t, err, StepStage, "zero")
+	if !errors.Is(err, unix.ENOSPC) || e.Rollback != nil {
+		t.Error(err)
+	}
+	sameTree(t, before, sc.root)
+	if now := freeSpace(t, root); now != free {
+		t.Errorf("%d free before, %d after", free, now)
+	}
+}
+
+func freeSpace(t *testing.T, path string) uint64 {
+	t.Helper()
+	var sf unix.Statfs_t
+	must(t, unix.Statfs(path, &sf))
+	return sf.Bfree
+}
+
+func TestReadOnlyRoot(t *testing.T) {
+	base := mountTmpfs(t, "")
+	plant(t, base, "foreign")
+	before := take(t, base)
+	sc := newScene(t, base, nil, []string{"a"}, nil)
+	must(t, unix.Mount("", base, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	e := failure(t, Run(context.Background(), sc.spec))
+	if e.Step != StepStage || !errors.Is(e, unix.EROFS) {
+		t.Error(e)
+	}
+	sameTree(t, before, base)
+}

@@ -1,0 +1,195 @@
+package staging
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// A seam is the way of this package to the system: every call that can fail
+// goes through do, so that a test can make each of them fail.
+type seam struct {
+	hook func(op, path string, f func() error) error
+}
+
+func (s *seam) do(op, path string, f func() error) error {
+	if s.hook == nil {
+		return f()
+	}
+	return s.hook(op, path, f)
+}
+
+// A dir is a directory handle whose calls go through the seam.
+type dir struct {
+	h *pathsafe.Dir
+	s *seam
+}
+
+// close has no error: nothing is written through the handle of a directory.
+func (d dir) close() {
+	if d.h != nil {
+		_ = d.h.Close()
+	}
+}
+
+// open returns the directory p beneath d, or another handle on d itself for
+// the zero path.
+func (d dir) open(p pathsafe.Path) (sub dir, err error) {
+	sub.s = d.s
+	err = d.s.do("open directory", p.String(), func() error {
+		sub.h, err = d.h.OpenParent(p, depth(p))
+		return err
+	})
+	return sub, err
+}
+
+func (d dir) stat(name string) (st pathsafe.Stat, err error) {
+	err = d.s.do("stat", name, func() error {
+		st, err = d.h.Lstat(name)
+		return err
+	})
+	return st, err
+}
+
+func (d dir) statSelf() (st pathsafe.Stat, err error) {
+	err = d.s.do("stat", ".", func() error {
+		st, err = d.h.Stat()
+		return err
+	})
+	return st, err
+}
+
+// statBelow describes the directory p beneath d, d itself for the zero path.
+func (d dir) statBelow(p pathsafe.Path) (st pathsafe.Stat, err error) {
+	if p == (pathsafe.Path{}) {
+		return d.statSelf()
+	}
+	err = d.s.do("stat", p.String(), func() error {
+		st, err = d.h.StatPath(p, pathsafe.LinksBeneath)
+		return err
+	})
+	return st, err
+}
+
+func (d dir) survey(p pathsafe.Path) (site pathsafe.Site, err error) {
+	err = d.s.do("survey", p.String(), func() error {
+		site, err = d.h.Survey(p)
+		return err
+	})
+	return site, err
+}
+
+func (d dir) mkdir(name string, perm uint32) error {
+	return d.s.do("make directory", name, func() error { return d.h.Mkdir(name, perm) })
+}
+
+func (d dir) create(name string) (f *os.File, err error) {
+	err = d.s.do("create", name, func() error {
+		f, err = d.h.Create(name, 0o600)
+		return err
+	})
+	return f, err
+}
+
+func (d dir) createUnnamed() (f *os.File, err error) {
+	err = d.s.do("create unnamed file", ".", func() error {
+		f, err = d.h.CreateUnnamed(0o600)
+		return err
+	})
+	return f, err
+}
+
+func (d dir) link(f *os.File, name string) error {
+	return d.s.do("link", name, func() error { return d.h.Link(f, name) })
+}
+
+func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err error) {
+	err = d.s.do("open", p.String(), func() error {
+		f, st, err = d.h.OpenRegular(p, pathsafe.LinksBeneath)
+		return err
+	})
+	return f, st, err
+}
+
+func (d dir) rename(name string, to dir, newName string) error {
+	return d.s.do("rename", name, func() error { return d.h.RenameNoReplace(name, to.h, newName) })
+}
+
+func (d dir) unlink(name string) error {
+	return d.s.do("unlink", name, func() error { return d.h.Unlink(name) })
+}
+
+func (d dir) rmdir(name string) error {
+	return d.s.do("remove directory", name, func() error { return d.h.Rmdir(name) })
+}
+
+func (d dir) sync() error { return d.s.do("sync", d.h.Name(), d.h.Sync) }
+
+func (d dir) syncFS() error { return d.s.do("sync file system", d.h.Name(), d.h.SyncFS) }
+
+func (d dir) lock() error { return d.s.do("lock", d.h.Name(), d.h.TryLock) }
+
+// Calls on files that Run makes.
+
+func (s *seam) write(f *os.File, data []byte) error {
+	return s.do("write", f.Name(), func() error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+// clone shares the blocks of src with dst, where the file system can.
+func (s *seam) clone(dst, src *os.File) error {
+	return s.do("clone", dst.Name(), func() error {
+		return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd()))
+	})
+}
+
+// copy appends at most n bytes of src to dst, inside the kernel where it can.
+func (s *seam) copy(dst, src *os.File, n int64) (done int64, err error) {
+	err = s.do("copy", dst.Name(), func() error {
+		done, err = io.Copy(dst, io.LimitReader(src, n))
+		return err
+	})
+	return done, err
+}
+
+// startWriteBack makes the disk begin with n bytes at off. It promises nothing,
+// so it has no error: the sync that follows has it.
+func (s *seam) startWriteBack(f *os.File, off, n int64) {
+	_ = s.do("start write-back", f.Name(), func() error {
+		return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
+	})
+}
+
+func (s *seam) setModTime(f *os.File, t time.Time) error {
+	ts, err := unix.TimeToTimespec(t)
+	if err != nil {
+		return err
+	}
+	times := []unix.Timespec{ts, ts}
+	return s.do("set times", f.Name(), func() error {
+		self := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
+		return unix.UtimesNanoAt(unix.AT_FDCWD, self, times, 0)
+	})
+}
+
+func (s *seam) chmod(f *os.File, perm uint32) error {
+	return s.do("set mode", f.Name(), func() error { return unix.Fchmod(int(f.Fd()), perm) })
+}
+
+func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
+	err = s.do("stat", f.Name(), func() error {
+		st, err = pathsafe.StatFile(f)
+		return err
+	})
+	return st, err
+}
+
+func (s *seam) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
+
+func (s *seam) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }

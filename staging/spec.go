@@ -1,0 +1,165 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// A File is one file to put in place.
+type File struct {
+	Path    pathsafe.Path
+	Size    int64     // bytes
+	Perm    uint32    // permission bits, at most 0777
+	ModTime time.Time // of the file in place
+	// Open opens the source, a regular file, at its beginning. Run closes it.
+	Open func() (*os.File, error)
+	// Check reads the whole of f, a copy, and returns nil only if size and
+	// content are right. It is called for the copy in staging and once more
+	// for the file in place, for many files at the same time.
+	Check func(ctx context.Context, f io.ReaderAt) error
+}
+
+// An Artifact is a small file that appears whole, after all files are in place
+// and checked. Its directory is there before, or holds one of the files. Its
+// permission bits are 0644.
+type Artifact struct {
+	Path pathsafe.Path
+	Data []byte
+}
+
+// A Spec says what Run shall put where.
+type Spec struct {
+	// Root is the directory that everything stands beneath. Run locks it
+	// through a handle of its own; who calls must not hold that lock.
+	Root *pathsafe.Dir
+	// Files ascend by the bytes of their paths; none is below another.
+	Files []File
+	// Artifacts are published in this order.
+	Artifacts []Artifact
+	// Manifest, unless nil, stands beside the staging directory as
+	// .spectrum06_chain_<uuid>.json from before the first copy until the end
+	// (SPECTRUM-06 section 6.5).
+	Manifest []byte
+	// Progress, unless nil, is told how many more bytes of a phase are done: 0
+	// at its beginning. It may be called by several goroutines at once.
+	Progress func(phase string, bytes int64)
+	// Workers is how many files are copied or checked at a time, 0 for
+	// GOMAXPROCS.
+	Workers int
+}
+
+// The phases that Spec.Progress hears of. Each byte counts once in PhaseStage
+// and once in PhaseVerify; the others have no bytes.
+const (
+	PhaseStage    = "stage"
+	PhaseSync     = "sync"
+	PhaseFinalize = "finalize"
+	PhaseVerify   = "verify"
+	PhasePublish  = "publish"
+)
+
+// Step says in which part of a commit an error arose.
+type Step int
+
+const (
+	// StepBegin: the spec is wrong, the root is locked (pathsafe.ErrLocked) or
+	// a target cannot be surveyed (pathsafe.ErrEscape, ErrCrossesMount, ...).
+	// Nothing was written.
+	StepBegin Step = iota + 1
+	// StepConflict: something stands where a target or one of its parents
+	// would. Nothing was written.
+	StepConflict
+	// StepStage: a copy could not be made or made durable, or ctx was
+	// cancelled before the first move.
+	StepStage
+	// StepCheck: a copy in staging is not what it should be.
+	StepCheck
+	// StepFinalize: a copy could not be moved to its target.
+	StepFinalize
+	// StepMissing: a target was not found after the move.
+	StepMissing
+	// StepVerify: a target is not what was moved there, or cannot be read.
+	StepVerify
+	// StepPublish: an artifact could not be put in place.
+	StepPublish
+	// StepCleanup: what is left of staging could not be removed.
+	StepCleanup
+)
+
+var stepNames = [...]string{
+	StepBegin: "begin", StepConflict: "conflict", StepStage: "stage", StepCheck: "check", StepFinalize: "finalize",
+	StepMissing: "missing", StepVerify: "verify", StepPublish: "publish", StepCleanup: "clean up",
+}
+
+// String returns the step as a word.
+func (s Step) String() string {
+	if s < StepBegin || s > StepCleanup {
+		return fmt.Sprintf("step %d", int(s))
+	}
+	return stepNames[s]
+}
+
+// Error says why a commit failed, and whether everything is as it was before.
+type Error struct {
+	Step Step
+	// Path is the target concerned, or the name of what stands for all of them.
+	Path string
+	// Err is the cause; errors.Is and errors.As see through to it.
+	Err error
+	// Rollback is nil when nothing of the attempt is left and no target
+	// exists. Otherwise it says what is in the way.
+	Rollback error
+}
+
+// Error names the step, the path and the cause, and a failed rollback.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%v %q: %v", e.Step, e.Path, e.Err)
+	if e.Rollback != nil {
+		text += fmt.Sprintf("; rollback failed: %v", e.Rollback)
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail makes an Error, or nil of a nil err.
+func fail(step Step, path string, err error) *Error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Step: step, Path: path, Err: err}
+}
+
+// errTaken is the cause of a StepConflict.
+var errTaken = errors.New("something stands there")
+
+// validate refuses a spec that no caller of sound mind makes.
+func (s *Spec) validate() *Error {
+	if s.Root == nil {
+		return fail(StepBegin, "", errors.New("no root"))
+	}
+	for i, f := range s.Files {
+		var err error
+		switch {
+		case f.Path == (pathsafe.Path{}):
+			err = errors.New("no path")
+		case i > 0 && f.Path.String() <= s.Files[i-1].Path.String():
+			err = errors.New("paths do not ascend")
+		case f.Open == nil || f.Check == nil:
+			err = errors.New("no source or no check")
+		case f.Perm&^0o777 != 0:
+			err = fmt.Errorf("%o has more than permission bits", f.Perm)
+		}
+		if err != nil {
+			return fail(StepBegin, f.Path.String(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package staging
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An attacker swaps an existing parent with a link out of the root, all the
+// time. Nothing ever gets out, and nothing foreign is lost.
+func TestSwappedParent(t *testing.T) {
+	base := t.TempDir()
+	plant(t, base, "root/parent/keep", "outside/keep", "root/swap -> ../outside")
+	root, outside := filepath.Join(base, "root"), filepath.Join(base, "outside")
+	before := take(t, outside)
+	stop := swapper(t, filepath.Join(root, "parent"), filepath.Join(root, "swap"))
+	done, refused, failed := 0, 0, 0
+	rounds := 200
+	if os.Getenv("SPECTRUM_LONG") != "" {
+		rounds = 5000
+	}
+	for i := 0; i < rounds || (i < 20*rounds && (done < 10 || refused < 10)); i++ {
+		switch e := failureOrNil(t, swappedCommit(t, root, i, nil)); {
+		case e == nil:
+			done++
+		case e.Rollback == nil:
+			refused++
+		default:
+			failed++ // our file is where the root does not lead at that moment
+		}
+	}
+	t.Logf("%d committed, %d refused, %d with a failed rollback, %d swaps", done, refused, failed, stop())
+	if d := diff(before, take(t, outside), false); d != "" {
+		t.Errorf("something got out:\n%s", d)
+	}
+	if done < 10 || refused < 10 {
+		t.Error("the attack says nothing: too few of one kind")
+	}
+}
+
+// The same with a swap before call n and a swap back before call m, for all n
+// and many m.
+func TestSwappedParentAtEveryCall(t *testing.T) {
+	base := mountTmpfs(t, "")
+	plant(t, base, "root/parent/keep", "outside/keep", "root/swap -> ../outside")
+	root, outside := filepath.Join(base, "root"), filepath.Join(base, "outside")
+	before := take(t, outside)
+	swap := func() {
+		must(t, unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "parent"), unix.AT_FDCWD, filepath.Join(root, "swap"),
+			unix.RENAME_EXCHANGE))
+	}
+	results := map[bool]int{}
+	total := 1
+	for n := 1; n <= total; n++ {
+		for _, span := range []int{1, 2, 7, 20, 60} {
+			calls := 0
+			err := swappedCommit(t, root, n*100+span, func(op, path string, f func() error) error {
+				if calls++; calls == n || calls == n+span {
+					swap()
+				}
+				return f()
+			})
+			results[err == nil]++
+			total = max(total, min(calls, 200))
+			if calls >= n && calls < n+span {
+				swap()
+			}
+			if d := diff(before, take(t, outside), false); d != "" {
+				t.Fatalf("swapped at %d, back at %d: something got out:\n%s", n, n+span, d)
+			}
+		}
+	}
+	t.Logf("%d committed, %d refused", results[true], results[false])
+	if results[true] < 10 || results[false] < 10 {
+		t.Error("too few of one kind")
+	}
+}
+
+// swappedCommit puts new names below parent.
+func swappedCommit(t *testing.T, root string, i int, hook func(op, path string, f func() error) error) error {
+	source := filepath.Join(t.TempDir(), "source")
+	must(t, os.WriteFile(source, []byte("x"), 0o600))
+	file := func(name string) File {
+		return File{
+			Path: mustParse(t, name), Size: 1, Perm: 0o644, ModTime: modTime,
+			Open:  func() (*os.File, error) { return os.Open(source) },
+			Check: func(context.Context, io.ReaderAt) error { return nil },
+		}
+	}
+	return run(context.Background(), Spec{
+		Root:      openRoot(t, root),
+		Files:     []File{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
+		Artifacts: []Artifact{{mustParse(t, fmt.Sprintf("parent/r%d", i)), []byte("r")}},
+		Workers:   1,
+	}, &seam{hook: hook})
+}
+
+func swapper(t *testing.T, a, b string) (stop func() int) {
+	t.Helper()
+	quit := make(chan struct{})
+	swaps := 0
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+				t.Error(err)
+				return
+			}
+			swaps++
+			time.Sleep(time.Millisecond) // a commit takes about as long
+		}
+	})
+	return func() int {
+		close(quit)
+		wg.Wait()
+		return swaps
+	}
+}
