@@ -3,9 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -124,7 +122,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, id, statem
 		return err
 	}
 	defer r.Close()
-	approved, err := record.Approve(again, statement, ledger{state})
+	approved, err := record.Approve(again, statement, state)
 	if err != nil {
 		return err
 	}
@@ -156,15 +154,4 @@ func (a *app) commitResult() error {
 		return err
 	}
 	return a.raw(raw)
-}
-
-// ledger is the state directory as the memory of used previews.
-type ledger struct{ state *statedir.Dir }
-
-func (l ledger) Use(id string) error {
-	err := l.state.Use(id)
-	if errors.Is(err, fs.ErrExist) {
-		return preview.ErrUsed
-	}
-	return err
 }

@@ -1,8 +1,10 @@
 package preview
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -33,7 +35,7 @@ type Record struct {
 }
 
 // ParseRecord reads what [Preview.JSON] wrote for the preview with this
-// identity.
+// identity: exactly that, byte for byte.
 func ParseRecord(raw []byte, id string) (*Record, error) {
 	value, err := canonjson.Parse(raw)
 	if err != nil {
@@ -47,6 +49,9 @@ func ParseRecord(raw []byte, id string) (*Record, error) {
 	r := &Record{id: id}
 	if err := json.Unmarshal(canonical, &r.block); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	if again, err := r.block.withID(id); err != nil || !bytes.Equal(again, raw) {
+		return nil, errors.Join(ErrForged, err)
 	}
 	return r, nil
 }
@@ -93,7 +98,11 @@ func (r *Record) Approve(again *Preview, statement string, ledger Ledger) (*Appr
 	if again.id != r.id {
 		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
 	}
-	if err := ledger.Use(r.id); err != nil {
+	err := ledger.Use(r.id)
+	if errors.Is(err, fs.ErrExist) {
+		err = ErrUsed
+	}
+	if err != nil {
 		return nil, fmt.Errorf("preview %s: %w", r.id, err)
 	}
 	return &Approved{again.restore, r.id}, nil

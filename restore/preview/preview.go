@@ -47,9 +47,11 @@ func identity(canonical []byte) string {
 func (p *Preview) ID() string { return p.id }
 
 // JSON is the decision block with "preview_id" as canonical JSON.
-func (p *Preview) JSON() ([]byte, error) {
+func (p *Preview) JSON() ([]byte, error) { return p.block.withID(p.id) }
+
+func (b block) withID(id string) ([]byte, error) {
 	return canonjson.Marshal(struct {
 		block
 		ID string `json:"preview_id"`
-	}{p.block, p.id})
+	}{b, id})
 }

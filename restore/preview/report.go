@@ -99,4 +99,4 @@ func Quote(name string) string {
 	return markup.Replace(strconv.Quote(name))
 }
 
-var markup = strings.NewReplacer("|", `\|`, "`", "\\`", "<", `\<`, "*", `\*`, "[", `\[`)
+var markup = strings.NewReplacer("|", `\|`, "&", `\&`, "`", "\\`", "<", `\<`, "*", `\*`, "[", `\[`)

@@ -1,0 +1,101 @@
+package preview_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// Example keeps a preview, and later takes an approval of it: not a vague one,
+// and not twice.
+func Example() {
+	dir, err := os.MkdirTemp("", "preview")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	project, run := sealedRun(dir)
+	defer project.Close()
+	defer run.Close()
+	state, err := statedir.Open(filepath.Join(dir, "state"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer state.Close()
+	root := filepath.Join(dir, "root")
+	_ = os.Mkdir(root, 0o755)
+
+	// show verifies, plans, and makes a preview.
+	show := func(o preview.Origin) (*preview.Preview, *restore.Restore) {
+		r, err := restore.ForRoot(ctx, restore.Candidate{Runs: []*verify.Run{run}}, root)
+		if err != nil {
+			log.Fatal(err)
+		}
+		p, err := preview.New(ctx, r, o)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return p, r
+	}
+	shown, r := show(preview.Origin{RestoreRoot: root})
+	r.Close()
+	raw, _ := shown.JSON()
+	if err := state.SavePreview(shown.ID(), raw); err != nil {
+		log.Fatal(err)
+	}
+
+	// Later, in another process: everything is done again.
+	raw, _ = state.LoadPreview(shown.ID())
+	record, err := preview.ParseRecord(raw, shown.ID())
+	if err != nil {
+		log.Fatal(err)
+	}
+	again, r := show(record.Origin())
+	defer r.Close()
+	_, err = record.Approve(again, "Looks good.", state)
+	fmt.Println("vague:", errors.Is(err, preview.ErrVague))
+	approved, err := record.Approve(again, preview.Statement, state)
+	fmt.Println("approved:", err == nil && approved.PreviewID() == shown.ID())
+	_, err = record.Approve(again, preview.Statement, state)
+	fmt.Println("used:", errors.Is(err, preview.ErrUsed))
+	// Output:
+	// vague: true
+	// approved: true
+	// used: true
+}
+
+// sealedRun makes a project with one file, and a signed bundle of it.
+func sealedRun(dir string) (*pathsafe.Dir, *verify.Run) {
+	_ = os.WriteFile(filepath.Join(dir, "report.txt"), []byte("all well\n"), 0o644)
+	project, err := pathsafe.OpenRoot(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	key, err := bundle.GenerateKey()
+	if err != nil {
+		log.Fatal(err)
+	}
+	runDir := filepath.Join(dir, "runs", "run-1")
+	_, err = bundle.Seal(context.Background(), bundle.SealOptions{
+		Project: project, RunDir: runDir, Outputs: []string{"report.txt"}, Key: key, BuildID: "git:abc1234",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := verify.OpenRun(project, runDir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return project, run
+}

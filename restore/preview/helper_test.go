@@ -1,0 +1,127 @@
+package preview_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
+)
+
+// A scene is a candidate and a restore root, of which previews are made.
+type scene struct {
+	*bundletest.Project
+	t      testing.TB
+	runs   []*bundletest.Run
+	root   string
+	origin preview.Origin
+}
+
+// newScene makes a run, and a root where something stands already.
+func newScene(t testing.TB) *scene {
+	t.Helper()
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"out/a.txt": "alpha\n", "out/b.txt": "beta\n"})
+	for path, content := range map[string]string{"deep/er/still/file": "was here", "top": "top"} {
+		must(t, os.MkdirAll(filepath.Dir(s.at(path)), 0o755))
+		must(t, os.WriteFile(s.at(path), []byte(content), 0o644))
+	}
+	must(t, os.Symlink("top", s.at("deep/link")))
+	return s
+}
+
+func bareScene(t testing.TB) *scene {
+	s := &scene{Project: bundletest.New(t), t: t, root: t.TempDir()}
+	s.origin = preview.Origin{ProjectRoot: "/project", RunDirs: []string{"/project/run-1"}, RestoreRoot: "/restore", Nonce: "nonce"}
+	return s
+}
+
+func (s *scene) add(id string, outputs map[string]string) *bundletest.Run {
+	s.t.Helper()
+	r := s.Run(id, outputs)
+	s.runs = append(s.runs, r)
+	return r
+}
+
+func (s *scene) at(path string) string { return filepath.Join(s.root, path) }
+
+// preview verifies and plans anew, and makes a preview of what comes out.
+func (s *scene) preview() *preview.Preview {
+	s.t.Helper()
+	p, err := preview.New(context.Background(), s.restore(), s.origin)
+	must(s.t, err)
+	return p
+}
+
+func (s *scene) restore() *restore.Restore {
+	s.t.Helper()
+	project, err := pathsafe.OpenRoot(s.Root)
+	must(s.t, err)
+	s.t.Cleanup(func() { project.Close() })
+	var c restore.Candidate
+	for _, r := range s.runs {
+		run, err := verify.OpenRun(project, r.Dir)
+		must(s.t, err)
+		s.t.Cleanup(func() { run.Close() })
+		c.Runs = append(c.Runs, run)
+	}
+	r, err := restore.ForRoot(context.Background(), c, s.root)
+	must(s.t, err)
+	s.t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// kept is the record of a preview.
+func kept(t testing.TB, p *preview.Preview) *preview.Record {
+	t.Helper()
+	r, err := preview.ParseRecord(jsonOf(t, p), p.ID())
+	must(t, err)
+	return r
+}
+
+func jsonOf(t testing.TB, p *preview.Preview) []byte {
+	t.Helper()
+	raw, err := p.JSON()
+	must(t, err)
+	return raw
+}
+
+func reportOf(t testing.TB, p *preview.Preview) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, p.WriteReport(&b))
+	return b.String()
+}
+
+// state is a ledger that is a real one.
+func state(t testing.TB) *statedir.Dir {
+	t.Helper()
+	d, err := statedir.Open(filepath.Join(t.TempDir(), "state"))
+	must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// wantUnused wants that a preview is still good for an approval: it uses it.
+func wantUnused(t testing.TB, d *statedir.Dir, id string) {
+	t.Helper()
+	if err := d.Use(id); err != nil {
+		t.Errorf("the preview is used up: %v", errors.Is(err, fs.ErrExist))
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
