@@ -322,6 +322,14 @@ func mount(t testing.TB, source, target, kind string, flags uintptr, data string
 	t.Cleanup(func() { must(t, unix.Unmount(target, unix.MNT_DETACH)) })
 }
 
+// inMemory puts the directories of this test's scenes on a tmpfs.
+func inMemory(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	mount(t, "scenes", dir, "tmpfs", 0, "")
+	t.Setenv("TMPDIR", dir)
+}
+
 // deadMount leaves at target what a killed FUSE server leaves.
 func deadMount(t testing.TB, target string) {
 	t.Helper()

@@ -78,7 +78,7 @@ func (o Output) Hash() string { return o.output.declared }
 func (o Output) Perm() fs.FileMode { return o.output.perm }
 
 // ModTime is the source's time of last modification.
-func (o Output) ModTime() time.Time { return time.Unix(0, o.output.mtime) }
+func (o Output) ModTime() time.Time { return time.Unix(o.output.sec, int64(o.output.nsec)) }
 
 // Lstat looks at the source as it is now, through no symbolic link; the error
 // is one of package pathsafe's.

@@ -32,7 +32,8 @@ type output struct {
 
 	table blockhash.Table
 	perm  fs.FileMode
-	mtime int64 // nanoseconds
+	nsec  int32 // with sec, the time of last modification: a time.Time takes more room
+	sec   int64
 }
 
 // declaredOutputs lists "hashes" in ascending order of the path's bytes
@@ -98,7 +99,8 @@ func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.H
 	if actual := digestText(&table); actual != o.declared {
 		return o.mismatch(actual)
 	}
-	o.table, o.perm, o.mtime = table, st.Mode.Perm(), st.ModTime.UnixNano()
+	o.table, o.perm = table, st.Mode.Perm()
+	o.sec, o.nsec = st.ModTime.Unix(), int32(st.ModTime.Nanosecond())
 	return nil
 }
 

@@ -31,10 +31,8 @@ type resumed struct {
 // resume follows the procedure of section 3.1: presence of every artifact,
 // then each artifact's form and content in turn, then the outputs.
 func resume(ctx context.Context, run *Run, buildID string, watch Watch) (resumed, error) {
-	for _, name := range resumeOrder {
-		if err := run.present(name); err != nil {
-			return resumed{}, rejectArtifact(BundleIncomplete, name, "%s", presenceError(err))
-		}
+	if err := run.presentAll(resumeOrder); err != nil {
+		return resumed{}, err
 	}
 	taskSpec, err := run.readComplete(bundle.TaskSpec)
 	if err != nil {
@@ -59,6 +57,21 @@ func resume(ctx context.Context, run *Run, buildID string, watch Watch) (resumed
 		return resumed{}, err
 	}
 	return resumed{taskSpec, status, outputs}, hashOutputs(ctx, run.project, outputs, outputPolicy{watch: watch})
+}
+
+// presentAll finds the first artifact that is missing.
+func (r *Run) presentAll(names []string) error {
+	for _, name := range names {
+		err := r.present(name)
+		switch {
+		case err == nil:
+		case machineFault(err):
+			return err
+		default:
+			return rejectArtifact(BundleIncomplete, name, "%s", presenceError(err))
+		}
+	}
+	return nil
 }
 
 // readComplete reads an artifact; one that is malformed makes the bundle

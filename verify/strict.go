@@ -67,6 +67,9 @@ func (e *examination) presence(context.Context) error {
 		if err == nil {
 			continue
 		}
+		if machineFault(err) {
+			return err
+		}
 		if err := e.fault(name, ProofMissing, HashesFileMissing, ArtifactMissing, presenceError(err)); err != nil {
 			return err
 		}

@@ -189,3 +189,99 @@ func BenchmarkSHA256(b *testing.B) {
 		sha256.Sum256(data)
 	}
 }
+
+// brokenSource fails from an offset on.
+type brokenSource struct {
+	data []byte
+	from int64
+}
+
+var errBroken = errors.New("broken")
+
+func (s brokenSource) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) > s.from {
+		return 0, errBroken
+	}
+	return bytes.NewReader(s.data).ReadAt(p, off)
+}
+
+// TestBrokenSource: its error comes back, and no byte of the block.
+func TestBrokenSource(t *testing.T) {
+	data := random(6 * bs)
+	source := brokenSource{data, 3*bs + 1}
+	if _, err := blockhash.NewHasher().Sum(t.Context(), source, int64(len(data))); !errors.Is(err, errBroken) {
+		t.Errorf("Sum: %v", err)
+	}
+	r := blockhash.NewReader(source, table(t, data))
+	p := make([]byte, 5*bs)
+	if n, err := r.ReadAt(p, 10); n != 3*bs-10 || !errors.Is(err, errBroken) || !bytes.Equal(p[:n], data[10:][:n]) {
+		t.Errorf("ReadAt: %d bytes, %v", n, err)
+	}
+	if err := r.Check(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("Check: %v", err)
+	}
+}
+
+func TestOddReads(t *testing.T) {
+	data := random(bs + 5)
+	r := blockhash.NewReader(bytes.NewReader(data), table(t, data))
+	for _, c := range []struct {
+		n    int
+		off  int64
+		want int
+		err  error
+	}{
+		{0, 0, 0, nil}, {0, 1 << 62, 0, nil}, {1, int64(len(data)), 0, io.EOF}, {1, 1 << 62, 0, io.EOF}, {10, bs, 5, io.EOF}, {5, bs, 5, nil}, {len(data), 0, len(data), nil},
+	} {
+		if n, err := r.ReadAt(make([]byte, c.n), c.off); n != c.want || err != c.err {
+			t.Errorf("ReadAt(%d, %d) = %d, %v", c.n, c.off, n, err)
+		}
+	}
+	if n, err := r.ReadAt(make([]byte, 1), -1); n != 0 || err == nil || err == io.EOF {
+		t.Errorf("a negative offset: %d, %v", n, err)
+	}
+}
+
+// TestZeroTable belongs to no file.
+func TestZeroTable(t *testing.T) {
+	r := blockhash.NewReader(bytes.NewReader([]byte("x")), &blockhash.Table{})
+	if err := r.Check(t.Context()); err == nil {
+		t.Error("a file passes")
+	}
+	if n, err := r.ReadAt(make([]byte, 1), 0); n != 0 || err != io.EOF {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// TestParallelReads share one reader.
+func TestParallelReads(t *testing.T) {
+	data := random(20 * bs)
+	r := blockhash.NewReader(bytes.NewReader(data), table(t, data))
+	errs := make(chan error)
+	for i := range 8 {
+		go func() {
+			p := make([]byte, 3*bs)
+			n, err := r.ReadAt(p, int64(i*2*bs+i))
+			if err == nil && !bytes.Equal(p[:n], data[i*2*bs+i:][:n]) {
+				err = errors.New("other bytes")
+			}
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMismatchErrorSaysWhere(t *testing.T) {
+	for want, e := range map[string]blockhash.MismatchError{
+		"block 2 (bytes 131072 to 131082) does not match the signed hash": {Block: 2, Off: 2 * bs, Len: 10, Got: 10},
+		"block 2 (bytes 131072 to 131082): the file ends at byte 131075":  {Block: 2, Off: 2 * bs, Len: 10, Got: 3},
+	} {
+		if e.Error() != want {
+			t.Error(e.Error())
+		}
+	}
+}

@@ -127,7 +127,12 @@ func TestSealRefuses(t *testing.T) {
 			s.opts.Outputs = []string{"good.txt", "bad"}
 			t.Chdir(s.Root) // so that a relative run directory would show
 			c.setup(s)
+			hashed := 0
+			s.opts.Progress = func(files, _ int, _ int64) { hashed = files }
 			failsUnchanged(t, s, c.want)
+			if late := strings.Contains(c.name, "id that is not UTF-8") || strings.HasPrefix(c.name, "input"); hashed > 0 && !late && !strings.HasPrefix(c.name, "run directory") {
+				t.Errorf("%d files were hashed first", hashed)
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -174,4 +175,17 @@ func (w *fullWriter) Write(p []byte) (int, error) {
 		return int(n), io.ErrShortBuffer
 	}
 	return int(n), nil
+}
+
+// TestTooLarge: what offsets of 32 bits cannot tell apart is refused before it
+// is looked at. The pages of this input are never touched.
+func TestTooLarge(t *testing.T) {
+	data, err := syscall.Mmap(-1, 0, 4<<30, syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = syscall.Munmap(data) }()
+	if _, err := canonjson.Parse(data); err == nil || !strings.Contains(err.Error(), "4 GiB") {
+		t.Errorf("error %v", err)
+	}
 }

@@ -203,6 +203,8 @@ var suite = []suiteCase{
 	{"y (refused) double member", `{"a":"b","a":"b"}`, false},
 	{"i double name, once escaped", `{"a":1,"\u0061":2}`, false},
 	{"i double name, not beside each other", `{"b":1,"a":2,"c":3,"b":4}`, false},
+	{"i double name, the least of all", `{"a":1,"b":2,"a":3}`, false},
+	{"i double name, the greatest of all", `{"c":1,"b":2,"c":3}`, false},
 	{"i double name, in order but for one", `{"a":1,"c":2,"b":3,"c":4}`, false},
 	{"i double empty name", `{"":1,"":1}`, false},
 	{"i double name, deep", `[{"x":[{"k":1,"j":2,"k":3}]}]`, false},

@@ -1,0 +1,353 @@
+package statedir_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"golang.org/x/sys/unix"
+)
+
+var id = strings.Repeat("0123456789abcdef", 4)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t testing.TB, path string) *statedir.Dir {
+	t.Helper()
+	d, err := statedir.Open(path)
+	must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// TestOpenMakes: the directory is made where it is missing, with its parents,
+// closed to others whatever the umask.
+func TestOpenMakes(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	base := t.TempDir()
+	d := open(t, filepath.Join(base, "a", "b"))
+	for _, path := range []string{"a", "a/b"} {
+		info, err := os.Stat(filepath.Join(base, path))
+		must(t, err)
+		if info.Mode() != fs.ModeDir|0o700 {
+			t.Errorf("%q has mode %v", path, info.Mode())
+		}
+	}
+	if d.Path() != filepath.Join(base, "a/b") || d.KeyPath() != filepath.Join(base, "a/b/key.pem") {
+		t.Errorf("path %q, key %q", d.Path(), d.KeyPath())
+	}
+	must(t, d.SavePreview(id, []byte("x")))
+	must(t, d.Use(id))
+	for name, want := range map[string]fs.FileMode{"previews": fs.ModeDir | 0o700, "previews/" + id + ".json": 0o600, "previews/" + id + ".used": 0o600} {
+		info, err := os.Stat(filepath.Join(d.Path(), name))
+		must(t, err)
+		if info.Mode() != want {
+			t.Errorf("%q has mode %v, want %v", name, info.Mode(), want)
+		}
+	}
+	again := open(t, d.Path())
+	if raw, err := again.LoadPreview(id); err != nil || string(raw) != "x" {
+		t.Errorf("%q, %v", raw, err)
+	}
+}
+
+// TestOpenRelative: a path is made absolute once.
+func TestOpenRelative(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wd, err := os.Getwd()
+	must(t, err)
+	if d := open(t, "./x/../state/"); d.Path() != filepath.Join(wd, "state") {
+		t.Errorf("path %q", d.Path())
+	}
+}
+
+// TestOpenRefuses: what others could have put things into is not opened, and
+// not repaired.
+func TestOpenRefuses(t *testing.T) {
+	mode := func(perm uint32) func(string) error {
+		return func(path string) error { return errors.Join(os.Mkdir(path, 0o700), unix.Chmod(path, perm)) }
+	}
+	for _, c := range []struct {
+		name string
+		make func(path string) error
+		word string // what the operator is told
+	}{
+		{"group may list", mode(0o740), "mode 0740"},
+		{"others may enter", mode(0o701), "mode 0701"},
+		{"all", mode(0o777), "mode 0777"},
+		{"all, sticky", mode(0o1777), "mode 1777"},
+		{"another user's", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chown(path, 12, 34)) }, "another user"},
+		{"link", func(path string) error {
+			return errors.Join(os.Mkdir(path+"-real", 0o700), os.Symlink(path+"-real", path))
+		}, "symbolic link"},
+		{"dangling link", func(path string) error { return os.Symlink("none", path) }, ""},
+		{"file", func(path string) error { return os.WriteFile(path, nil, 0o600) }, ""},
+		{"FIFO", func(path string) error { return unix.Mkfifo(path, 0o600) }, ""},
+		{"below a file", func(path string) error {
+			return errors.Join(os.Remove(filepath.Dir(path)), os.WriteFile(filepath.Dir(path), nil, 0o600))
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "up", "state")
+			must(t, os.Mkdir(filepath.Dir(path), 0o755))
+			must(t, c.make(path))
+			before, _ := os.Lstat(path)
+			d, err := statedir.Open(path)
+			if err == nil || d != nil {
+				t.Fatalf("%v, %v", d, err)
+			}
+			if !strings.Contains(err.Error(), c.word) || !strings.Contains(err.Error(), path) {
+				t.Errorf("told %q", err)
+			}
+			if after, _ := os.Lstat(path); before != nil && after.Mode() != before.Mode() {
+				t.Errorf("mode %v became %v", before.Mode(), after.Mode())
+			}
+		})
+	}
+}
+
+// TestOpenAllowed: modes that let nobody else in, and links above.
+func TestOpenAllowed(t *testing.T) {
+	base := t.TempDir()
+	for _, perm := range []uint32{0o700, 0o2700, 0o1700} {
+		path := filepath.Join(base, "state")
+		must(t, os.Mkdir(path, 0o700))
+		must(t, unix.Chmod(path, perm))
+		open(t, path)
+		must(t, os.Remove(path))
+	}
+	must(t, os.Mkdir(filepath.Join(base, "real"), 0o755))
+	must(t, os.Symlink("real", filepath.Join(base, "link")))
+	open(t, filepath.Join(base, "link", "state"))
+}
+
+// TestNoIDs: what is no preview id names no file, not even one that is there.
+func TestNoIDs(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	must(t, d.SavePreview(id, []byte("x")))
+	must(t, os.WriteFile(filepath.Join(d.Path(), "x.json"), []byte("secret"), 0o600))
+	for _, bad := range []string{
+		"", ".", "..", "../x", "x", id[:63], id + "0", strings.ToUpper(id), id[:63] + "g", "g" + id[1:], id[:32] + "/" + id[33:],
+		id[:31] + ".." + id[33:], id[:63] + "\x00", id[:63] + "\n", " " + id[1:], id[:60] + "../x"[:4], strings.Repeat("é", 32),
+		strings.Repeat("../", 21) + "x", id + ".json",
+	} {
+		if raw, err := d.LoadPreview(bad); !errors.Is(err, fs.ErrNotExist) || raw != nil {
+			t.Errorf("LoadPreview(%q) = %q, %v", bad, raw, err)
+		}
+		if err := d.SavePreview(bad, nil); err == nil {
+			t.Errorf("SavePreview(%q) went well", bad)
+		}
+		if err := d.Use(bad); err == nil || errors.Is(err, fs.ErrExist) {
+			t.Errorf("Use(%q) = %v", bad, err)
+		}
+	}
+	want := []string{"previews", "previews/" + id + ".json", "x.json"}
+	if got := names(t, d.Path()); !reflect.DeepEqual(got, want) {
+		t.Errorf("files %q", got)
+	}
+}
+
+func names(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if path != dir {
+			rel, _ := filepath.Rel(dir, path)
+			list = append(list, rel)
+		}
+		return err
+	}))
+	return list
+}
+
+// TestPreviewsAreKept: whole, and never replaced.
+func TestPreviewsAreKept(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	if raw, err := d.LoadPreview(id); !errors.Is(err, fs.ErrNotExist) || raw != nil {
+		t.Errorf("before it was kept: %q, %v", raw, err)
+	}
+	data := bytes.Repeat([]byte("preview\x00"), 1<<17)
+	must(t, d.SavePreview(id, data))
+	if err := d.SavePreview(id, []byte("forged")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("kept twice: %v", err)
+	}
+	if raw, err := d.LoadPreview(id); err != nil || !bytes.Equal(raw, data) {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+	if got := names(t, d.Path()); len(got) != 2 {
+		t.Errorf("files %q", got)
+	}
+}
+
+// TestLoadRefuses: a record that is no file is not read, and does not block.
+func TestLoadRefuses(t *testing.T) {
+	for what, with := range map[string]func(string) error{
+		"link":      func(name string) error { return os.Symlink("/etc/passwd", name) },
+		"FIFO":      func(name string) error { return unix.Mkfifo(name, 0o600) },
+		"directory": func(name string) error { return os.Mkdir(name, 0o700) },
+	} {
+		d := open(t, filepath.Join(t.TempDir(), "state"))
+		must(t, os.Mkdir(filepath.Join(d.Path(), "previews"), 0o700))
+		must(t, with(filepath.Join(d.Path(), "previews", id+".json")))
+		if raw, err := d.LoadPreview(id); err == nil || raw != nil {
+			t.Errorf("%s: %q, %v", what, raw, err)
+		}
+	}
+}
+
+// TestPreviewsElsewhere: the directory of previews is one of ours, not a link
+// to somewhere.
+func TestPreviewsElsewhere(t *testing.T) {
+	d, outside := open(t, filepath.Join(t.TempDir(), "state")), t.TempDir()
+	must(t, os.Symlink(outside, filepath.Join(d.Path(), "previews")))
+	if d.SavePreview(id, nil) == nil || d.Use(id) == nil {
+		t.Error("it went through the link")
+	}
+	if got := names(t, outside); len(got) > 0 {
+		t.Errorf("files %q", got)
+	}
+}
+
+// TestUse: once, for this handle and any other.
+func TestUse(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	must(t, d.Use(id))
+	for _, again := range []*statedir.Dir{d, open(t, d.Path())} {
+		if err := again.Use(id); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%v", err)
+		}
+	}
+	must(t, d.Use(strings.Repeat("f", 64)))
+}
+
+// TestUseMarks: any mark counts, whatever it is: nobody can use a preview again
+// by putting something odd there.
+func TestUseMarks(t *testing.T) {
+	for _, with := range []func(string) error{
+		func(name string) error { return os.Symlink("none", name) },
+		func(name string) error { return os.Mkdir(name, 0o700) },
+		func(name string) error { return unix.Mkfifo(name, 0o600) },
+	} {
+		d := open(t, filepath.Join(t.TempDir(), "state"))
+		must(t, os.Mkdir(filepath.Join(d.Path(), "previews"), 0o700))
+		must(t, with(filepath.Join(d.Path(), "previews", id+".used")))
+		if err := d.Use(id); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestUsedByMany: of many at once, through handles of their own, one wins.
+func TestUsedByMany(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	for round := range 10 {
+		var wg sync.WaitGroup
+		errs := make([]error, 16)
+		for i := range errs {
+			wg.Go(func() {
+				d, err := statedir.Open(path)
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				defer d.Close()
+				errs[i] = d.Use(id[round:] + id[:round])
+			})
+		}
+		wg.Wait()
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+			} else if !errors.Is(err, fs.ErrExist) {
+				t.Error(err)
+			}
+		}
+		if won != 1 {
+			t.Fatalf("round %d: %d won", round, won)
+		}
+	}
+}
+
+// TestSavedWhole: whoever sees a record sees all of it, and of many that are
+// kept under one id the first stays.
+func TestSavedWhole(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	for round := range 10 {
+		id := id[round:] + id[:round]
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				err := d.SavePreview(id, bytes.Repeat([]byte{'a' + byte(i)}, 1<<20))
+				if err != nil && !errors.Is(err, fs.ErrExist) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				raw, err := d.LoadPreview(id)
+				if err == nil && (len(raw) != 1<<20 || bytes.Count(raw, raw[:1]) != len(raw)) {
+					t.Errorf("a part of a record: %d bytes", len(raw))
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestFullDisk: nothing appears, and no temporary file is left.
+func TestFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	must(t, os.Mkdir(path, 0o700))
+	must(t, unix.Mount("tmpfs", path, "tmpfs", 0, "size=64k,mode=0700"))
+	t.Cleanup(func() { must(t, unix.Unmount(path, unix.MNT_DETACH)) })
+	d := open(t, path)
+	if err := d.SavePreview(id, make([]byte, 1<<20)); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	if got := names(t, path); !reflect.DeepEqual(got, []string{"previews"}) {
+		t.Errorf("files %q", got)
+	}
+	must(t, d.SavePreview(id, []byte("x")))
+}
+
+// TestClosed: a closed directory keeps nothing.
+func TestClosed(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	must(t, d.Close())
+	if raw, err := d.LoadPreview(id); err == nil || raw != nil {
+		t.Errorf("%q, %v", raw, err)
+	}
+	if d.SavePreview(id, nil) == nil || d.Use(id) == nil {
+		t.Error("it was written to")
+	}
+}
+
+// TestDefault: where it is when nobody says otherwise.
+func TestDefault(t *testing.T) {
+	for _, c := range []struct{ xdg, home, want string }{
+		{"/xdg", "/home/u", "/xdg/spectrum"},
+		{"/xdg/../y/", "/home/u", "/y/spectrum"},
+		{"", "/home/u", "/home/u/.local/state/spectrum"},
+		{"relative", "/home/u", "/home/u/.local/state/spectrum"}, // as the XDG specification has it
+		{"", "", ""},
+	} {
+		t.Setenv("XDG_STATE_HOME", c.xdg)
+		t.Setenv("HOME", c.home)
+		got, err := statedir.Default()
+		if got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package restore_test
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"golang.org/x/sys/unix"
+)
+
+// law is the table of section 8.3: every code and its phase, in its order. ""
+// is a code whose phase depends on what failed.
+var law = []struct {
+	code  restore.Code
+	phase restore.Phase
+}{
+	{"RESTORE_VERIFY_STRICT_FAILED", "PREFLIGHT"},
+	{"RESTORE_PROOF_MISSING", "PREFLIGHT"},
+	{"RESTORE_PROOF_MALFORMED", "PREFLIGHT"},
+	{"RESTORE_PROOF_RESTORATION_RESULT_MISSING", "PREFLIGHT"},
+	{"RESTORE_PROOF_NOT_VERIFIED", "PREFLIGHT"},
+	{"RESTORE_OUTPUT_HASHES_MISSING", "PREFLIGHT"},
+	{"RESTORE_OUTPUT_HASHES_MALFORMED", "PREFLIGHT"},
+	{"RESTORE_OUTPUT_HASHES_HASHES_MISSING", "PREFLIGHT"},
+	{"RESTORE_OUTPUT_HASHES_HASHES_EMPTY", "PREFLIGHT"},
+	{"RESTORE_TARGET_MISSING", "PREFLIGHT"},
+	{"RESTORE_TARGET_NOT_ABSOLUTE", "PREFLIGHT"},
+	{"RESTORE_TARGET_NOT_EXIST", "PREFLIGHT"},
+	{"RESTORE_TARGET_NOT_DIRECTORY", "PREFLIGHT"},
+	{"RESTORE_TARGET_NOT_WRITABLE", "PREFLIGHT"},
+	{"RESTORE_PATH_TRAVERSAL_DETECTED", "PREFLIGHT"},
+	{"RESTORE_PATH_NULL_BYTE_DETECTED", "PREFLIGHT"},
+	{"RESTORE_SYMLINK_ESCAPE_DETECTED", "PREFLIGHT"},
+	{"RESTORE_SOURCE_MISSING", "PLAN"},
+	{"RESTORE_SOURCE_NOT_REGULAR_FILE", "PLAN"},
+	{"RESTORE_TARGET_PATH_EXISTS", "EXECUTE"},
+	{"RESTORE_CHAIN_RUN_ID_DUPLICATE", "PREFLIGHT"},
+	{"RESTORE_CHAIN_TARGET_DIR_EXISTS", "PREFLIGHT"},
+	{"RESTORE_STAGING_HASH_MISMATCH", "EXECUTE"},
+	{"RESTORE_FINALIZE_FAILED", "EXECUTE"},
+	{"RESTORE_OUTPUT_MISSING_AFTER_RESTORE", "VERIFY"},
+	{"RESTORE_HASH_MISMATCH_AFTER_RESTORE", "VERIFY"},
+	{"RESTORE_RESULT_ARTIFACT_WRITE_FAILED", "VERIFY"},
+	{"RESTORE_ROLLBACK_FAILED", ""},
+	{"RESTORE_INTERNAL_ERROR", ""},
+}
+
+func phaseByLaw(t testing.TB, code restore.Code) restore.Phase {
+	t.Helper()
+	for _, l := range law {
+		if l.code == code {
+			return l.phase
+		}
+	}
+	t.Fatalf("%q is no code of the law", code)
+	return ""
+}
+
+// codeConstants reads the constants of type Code from the source.
+func codeConstants(t testing.TB) []restore.Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "code.go", nil, 0)
+	must(t, err)
+	var codes []restore.Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !isIdent(spec.Type, "Code") {
+			return true
+		}
+		text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		must(t, err)
+		codes = append(codes, restore.Code(text))
+		return false
+	})
+	return codes
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+func TestCodesAreTheLaws(t *testing.T) {
+	var want []restore.Code
+	for _, l := range law {
+		want = append(want, l.code)
+		if got := restore.Fail(l.code, "", nil).Phase; got != l.phase {
+			t.Errorf("%s is of phase %q, want %q", l.code, got, l.phase)
+		}
+	}
+	if got := codeConstants(t); !slices.Equal(got, want) {
+		t.Errorf("constants\n%v\nwant\n%v", got, want)
+	}
+}
+
+// Package commit's tests cause the codes of the later phases.
+func TestEveryEarlyCodeIsCaused(t *testing.T) {
+	caused := map[restore.Code]bool{}
+	for _, f := range faults() {
+		caused[f.code] = true
+	}
+	for _, l := range law {
+		if early := l.phase == restore.Preflight || l.phase == restore.Planning; early != caused[l.code] {
+			t.Errorf("%s, phase %q: caused here: %v", l.code, l.phase, caused[l.code])
+		}
+	}
+}
+
+// TestFaults: each fault gives its code, in every mode, and nothing shows that
+// a restore was tried.
+func TestFaults(t *testing.T) {
+	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
+		s := make(t)
+		if got, want := s.refused(), f.want(s); got != want {
+			t.Errorf("got %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+// TestFaultsAreDeterministic: the same answer every time, whatever finishes
+// first.
+func TestFaultsAreDeterministic(t *testing.T) {
+	inMemory(t)
+	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
+		s := make(t)
+		if len(s.runs) == 1 && s.chain {
+			return // a chain of one has nothing that the longer one has not
+		}
+		want := f.want(s)
+		eachProcs(func() {
+			for range 10 {
+				if f.once {
+					t.Run("again", func(t *testing.T) { again(t, f, make(t)) })
+					continue
+				}
+				_, err := s.plan()
+				if got := failureOf(t, err); got != want {
+					t.Fatalf("got %+v\nwant %+v", got, want)
+				}
+			}
+		})
+	})
+}
+
+func again(t *testing.T, f fault, s *scene) {
+	_, err := s.plan()
+	if got, want := failureOf(t, err), f.want(s); got != want {
+		t.Fatalf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestManyFaultsAtOnce: every output is wrong, and the first in the order of
+// bytes is the answer, however many workers look.
+func TestManyFaultsAtOnce(t *testing.T) {
+	outputs := map[string]string{}
+	for i := range 40 {
+		outputs["o/"+strconv.Itoa(i)] = strconv.Itoa(i)
+	}
+	s := newScene(t, false, outputs)
+	for path := range outputs {
+		s.replace(path, mkfifo)
+	}
+	eachProcs(func() {
+		for range 20 {
+			if got := s.refused(); got.Path != "o/0" || got.Code != restore.VerifyStrictFailed {
+				t.Fatalf("%+v", got)
+			}
+		}
+	})
+}
+
+func TestCancelledBeforePlan(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s := newScene(t, false, oneRun)
+	before := census(t, s.arena)
+	r, err := restore.ForRoot(ctx, s.candidate(), s.root)
+	got := failureOf(t, err)
+	if r != nil || got.Code != restore.InternalError || got.Phase != restore.Preflight {
+		t.Errorf("%+v", got)
+	}
+	if census(t, s.arena) != before {
+		t.Error("it left a trace")
+	}
+}
+
+func zeros(n int) string { return strings.Repeat("0", n) }
+
+func itoa(fd uintptr) string { return strconv.Itoa(int(fd)) }
+
+// TestNoDescriptors: what this machine lacks is no verdict on the candidate,
+// nor on the restore root.
+func TestNoDescriptors(t *testing.T) {
+	for _, afterHashing := range []bool{false, true} {
+		s := newScene(t, false, oneRun)
+		if afterHashing {
+			s.afterHashing(func() { limitDescriptors(t, 0) })
+		}
+		c := s.candidate()
+		all := limitDescriptors(t, 1<<20)
+		if !afterHashing {
+			limitDescriptors(t, 0)
+		}
+		r, err := restore.ForRoot(context.Background(), c, s.root)
+		limitDescriptors(t, all)
+		want := restore.Failure{Code: restore.InternalError, Phase: restore.Preflight}
+		if got := failureOf(t, err); got != want || r != nil || !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("after hashing %v: %v", afterHashing, err)
+		}
+	}
+}
+
+// limitDescriptors sets how many descriptors may be open, at most what it may
+// be, and returns what it was.
+func limitDescriptors(t testing.TB, n uint64) uint64 {
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	was := limit.Cur
+	limit.Cur = min(n, limit.Max)
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	return was
+}

@@ -1,0 +1,354 @@
+package commit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"golang.org/x/sys/unix"
+)
+
+// A scene is a candidate and a restore root in which strangers' things stand.
+type scene struct {
+	*bundletest.Project
+	t     testing.TB
+	runs  []*bundletest.Run
+	chain bool
+	root  string
+	want  map[string]string // what a commit puts under the root, artifacts aside
+	undos []func()
+}
+
+// The outputs of the last run: into a directory that exists, into two that do
+// not, and to the top. (In a chain everything is new.)
+var outputs = map[string]string{
+	"existing/f.txt": "f\n",
+	"new/a.txt":      "alpha\n",
+	"new/sub/b.txt":  "beta\n",
+	"new/sub/empty":  "",
+	"top.txt":        "top\n",
+}
+
+// newScene makes the scene of a mode: "single" or "chain", which has a good run
+// before the last one.
+func newScene(t testing.TB, mode string) *scene {
+	t.Helper()
+	s := emptyScene(t, mode == "chain")
+	if s.chain {
+		s.add("run-1", map[string]string{"gen/c.txt": "gamma\n"})
+	}
+	s.add("run-2", outputs)
+	s.strangers()
+	return s
+}
+
+func emptyScene(t testing.TB, chain bool) *scene {
+	return &scene{Project: bundletest.New(t), t: t, chain: chain, root: t.TempDir(), want: map[string]string{}}
+}
+
+func (s *scene) add(id string, outputs map[string]string) *bundletest.Run {
+	s.t.Helper()
+	r := s.Run(id, outputs)
+	s.runs = append(s.runs, r)
+	for path, content := range outputs {
+		if s.chain {
+			path = id + "/" + path
+		}
+		s.want[path] = content
+	}
+	return r
+}
+
+// strangers puts into the root what no commit may touch.
+func (s *scene) strangers() {
+	s.t.Helper()
+	for _, dir := range []string{"existing", "other", "empty"} {
+		must(s.t, os.Mkdir(s.at(dir), 0o755))
+	}
+	must(s.t, os.WriteFile(s.at("existing/keep.txt"), []byte("keep"), 0o600))
+	must(s.t, os.WriteFile(s.at("other/keep.txt"), []byte("keep, too"), 0o4755))
+	must(s.t, os.Symlink("other", s.at("link")))
+	must(s.t, unix.Mkfifo(s.at("fifo"), 0o644))
+	must(s.t, os.Mkdir(s.at(".spectrum06_staging_other"), 0o700))
+	must(s.t, os.WriteFile(s.at(".spectrum06_staging_other/f"), []byte("of another"), 0o600))
+}
+
+// undo registers what ends a fault, once: at mend, or when the test is over.
+func (s *scene) undo(f func()) {
+	f = sync.OnceFunc(f)
+	s.undos = append(s.undos, f)
+	s.t.Cleanup(f)
+}
+
+// mend ends the faults.
+func (s *scene) mend() {
+	for _, f := range s.undos {
+		f()
+	}
+}
+
+// at is a path beneath the restore root.
+func (s *scene) at(path string) string { return filepath.Join(s.root, path) }
+
+// target is where an output of the last run goes.
+func (s *scene) target(path string) string {
+	if s.chain {
+		return "run-2/" + path
+	}
+	return path
+}
+
+// source is the file of an output.
+func (s *scene) source(path string) string { return filepath.Join(s.Root, path) }
+
+// staging is the staging directory of the commit under way.
+func (s *scene) staging() string {
+	s.t.Helper()
+	dirs, err := filepath.Glob(s.at(".spectrum06_staging_*-*"))
+	must(s.t, err)
+	if len(dirs) != 1 {
+		s.t.Fatalf("staging directories %q", dirs)
+	}
+	return dirs[0]
+}
+
+// staged is where a target of the last run stands before it is moved.
+func (s *scene) staged(path string) string { return filepath.Join(s.staging(), s.target(path)) }
+
+// approve runs everything up to the approval of the preview.
+func (s *scene) approve() *preview.Approved {
+	s.t.Helper()
+	project, err := pathsafe.OpenRoot(s.Root)
+	must(s.t, err)
+	s.t.Cleanup(func() { project.Close() })
+	c := restore.Candidate{Chain: s.chain}
+	for _, r := range s.runs {
+		run, err := verify.OpenRun(project, r.Dir)
+		must(s.t, err)
+		s.t.Cleanup(func() { run.Close() })
+		c.Runs = append(c.Runs, run)
+	}
+	r, err := restore.ForRoot(context.Background(), c, s.root)
+	must(s.t, err)
+	s.t.Cleanup(func() { r.Close() })
+	return approve(s.t, r)
+}
+
+func approve(t testing.TB, r *restore.Restore) *preview.Approved {
+	t.Helper()
+	p, err := preview.New(context.Background(), r, preview.Origin{})
+	must(t, err)
+	raw, err := p.JSON()
+	must(t, err)
+	record, err := preview.ParseRecord(raw, p.ID())
+	must(t, err)
+	a, err := record.Approve(p, preview.Statement, forgetful{})
+	must(t, err)
+	return a
+}
+
+// forgetful is a ledger for tests that approve everything once.
+type forgetful struct{}
+
+func (forgetful) Use(string) error { return nil }
+
+// mustCommit commits and wants exactly the planned tree beside what was there.
+func (s *scene) mustCommit() {
+	s.t.Helper()
+	before := tree(s.t, s.root)
+	must(s.t, commit.Run(context.Background(), s.approve(), nil))
+	s.checkRestored(before)
+}
+
+// checkRestored wants the tree that was there before, and beside it the outputs
+// and the result artifacts and nothing else.
+func (s *scene) checkRestored(before map[string]entry) {
+	s.t.Helper()
+	after := tree(s.t, s.root)
+	want := maps.Clone(s.want)
+	for _, a := range s.artifacts() {
+		if _, ok := after[a]; !ok {
+			s.t.Errorf("no %q", a)
+		}
+		want[a] = after[a].content
+	}
+	for path, e := range after {
+		old, was := before[path]
+		content, mine := want[path]
+		switch {
+		case was:
+			checkSame(s.t, path, old, e)
+		case mine && e.content != content, !mine && !parentOf(path, want):
+			s.t.Errorf("%q: %q", path, e)
+		}
+	}
+	for path := range want {
+		if _, ok := after[path]; !ok {
+			s.t.Errorf("%q was not restored", path)
+		}
+	}
+	for path := range before {
+		if _, ok := after[path]; !ok {
+			s.t.Errorf("%q is gone", path)
+		}
+	}
+}
+
+// checkSame wants what was there before unchanged. A directory's time tells
+// only that something was put into it.
+func checkSame(t testing.TB, path string, before, after entry) {
+	t.Helper()
+	if before.dir() {
+		before.mtime, after.mtime = "", ""
+	}
+	if before != after {
+		t.Errorf("%q was %q, is %q", path, before, after)
+	}
+}
+
+func parentOf(dir string, paths map[string]string) bool {
+	for p := range paths {
+		if strings.HasPrefix(p, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// artifacts are the paths of the result artifacts.
+func (s *scene) artifacts() []string {
+	if !s.chain {
+		return []string{restore.ManifestName, restore.ReportName}
+	}
+	var list []string
+	for _, r := range s.runs {
+		id := filepath.Base(r.Dir)
+		list = append(list, id+"/"+restore.ManifestName, id+"/"+restore.ReportName)
+	}
+	return list
+}
+
+// An entry is what stands at a path: type and mode, time of modification, and
+// for files and links the content.
+type entry struct{ mode, mtime, content string }
+
+func (e entry) dir() bool { return strings.HasPrefix(e.mode, "d") }
+
+// tree describes everything below a directory, and the directory as ".".
+func tree(t testing.TB, dir string) map[string]entry {
+	t.Helper()
+	entries := map[string]entry{}
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		e := entry{mode: info.Mode().String(), mtime: info.ModTime().String()}
+		switch {
+		case info.Mode().IsRegular():
+			e.content = read(t, path)
+		case info.Mode()&fs.ModeSymlink != 0:
+			e.content, err = os.Readlink(path)
+		}
+		entries[rel] = e
+		return err
+	}))
+	return entries
+}
+
+// census is a tree down to inodes and change times: a write that was undone
+// shows, too.
+func census(t testing.TB, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(bundletest.Snapshot(t, dir))
+	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(path, &st)
+		}
+		fmt.Fprintln(&b, path, st.Ino, st.Nlink, st.Uid, st.Gid, st.Ctim)
+		return err
+	}))
+	return b.String()
+}
+
+// failureOf returns the failure without its text, which names directories of
+// the test.
+func failureOf(t testing.TB, err error) restore.Failure {
+	t.Helper()
+	var f *restore.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("%v is not a failure of the law", err)
+	}
+	got := *f
+	got.Err = nil
+	if ours.MatchString(got.Path) {
+		got.Path = stagingDir
+	}
+	return got
+}
+
+func read(t testing.TB, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	must(t, err)
+	return string(raw)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inMemory puts the directories of this test's scenes on a tmpfs, where a sync
+// costs nothing.
+func inMemory(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	t.Setenv("TMPDIR", dir)
+}
+
+// mount mounts a tmpfs beneath the root, or on it.
+func (s *scene) mount(path, options string) {
+	s.t.Helper()
+	must(s.t, unix.Mount("tmpfs", s.at(path), "tmpfs", 0, options))
+	s.undo(func() { must(s.t, unix.Unmount(s.at(path), unix.MNT_DETACH)) })
+}
+
+// setImmutable sets or clears the flag that stops root too.
+func setImmutable(t testing.TB, name string, on bool) {
+	t.Helper()
+	const immutable = 0x10 // FS_IMMUTABLE_FL
+	d, err := os.Open(name)
+	must(t, err)
+	defer d.Close()
+	flags, err := unix.IoctlGetInt(int(d.Fd()), unix.FS_IOC_GETFLAGS)
+	must(t, err)
+	flags &^= immutable
+	if on {
+		flags |= immutable
+	}
+	must(t, unix.IoctlSetPointerInt(int(d.Fd()), unix.FS_IOC_SETFLAGS, flags))
+}

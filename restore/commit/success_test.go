@@ -1,0 +1,211 @@
+package commit_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"golang.org/x/sys/unix"
+)
+
+// TestCommit: the tree is exactly as planned, everything that was there is as
+// it was, and nothing of the attempt is left.
+func TestCommit(t *testing.T) {
+	for _, mode := range []string{"single", "chain"} {
+		t.Run(mode, func(t *testing.T) {
+			s := newScene(t, mode)
+			project := bundletest.Snapshot(t, s.Root)
+			s.mustCommit()
+			if bundletest.Snapshot(t, s.Root) != project {
+				t.Error("the project changed")
+			}
+		})
+	}
+}
+
+// TestCommitManyFiles: more than are synced one by one, deep and wide, some of
+// them of several blocks, with one and with two processors.
+func TestCommitManyFiles(t *testing.T) {
+	inMemory(t)
+	big := map[string]string{"big": strings.Repeat("0123456789abcdef", 1<<17), "exact": strings.Repeat("x", 1<<20)}
+	for i := range 120 {
+		big[fmt.Sprintf("d%d/e%d/f%d", i%7, i%3, i)] = fmt.Sprint(i)
+	}
+	for _, chain := range []bool{false, true} {
+		s := emptyScene(t, chain)
+		s.add("run-1", map[string]string{"first": "1"})
+		s.add("run-2", big)
+		if !chain {
+			s.runs = s.runs[1:]
+			s.want = big
+		}
+		s.mustCommit()
+	}
+}
+
+// TestCommitModesAndTimes: what is carried over of a source, to the nanosecond.
+func TestCommitModesAndTimes(t *testing.T) {
+	old := time.Date(1999, 12, 31, 23, 59, 59, 999999999, time.UTC)
+	for _, c := range []struct {
+		source, want uint32
+		mtime        time.Time
+	}{
+		{0o644, 0o644, old},
+		{0o755, 0o755, old.Add(time.Nanosecond)},
+		{0o4755, 0o755, time.Unix(0, 1)},
+		{0o2755, 0o755, time.Date(2038, 1, 19, 3, 14, 8, 0, time.UTC)},
+		{0o1777, 0o777, time.Date(2100, 1, 1, 0, 0, 0, 5, time.UTC)},
+		{0o7777, 0o777, time.Unix(-1, 500)},
+		{0o000, 0o000, old},
+		{0o200, 0o200, old},
+		{0o444, 0o444, old},
+	} {
+		t.Run(fmt.Sprintf("%04o", c.source), func(t *testing.T) {
+			s := emptyScene(t, false)
+			s.add("run-2", map[string]string{"d/x": "x"})
+			name := s.source("d/x")
+			must(t, unix.Chmod(name, c.source))
+			must(t, os.Chtimes(name, time.Time{}, c.mtime))
+			var source, target unix.Stat_t
+			must(t, unix.Lstat(name, &source)) // what the file system makes of the time
+			s.mustCommit()
+			must(t, unix.Lstat(s.at("d/x"), &target))
+			if target.Mode&0o7777 != c.want || target.Mtim != source.Mtim {
+				t.Errorf("mode %04o, want %04o; time %v, want %v", target.Mode&0o7777, c.want, target.Mtim, source.Mtim)
+			}
+			if target.Ino == source.Ino || target.Nlink != 1 {
+				t.Errorf("inode %d with %d links; the source is %d", target.Ino, target.Nlink, source.Ino)
+			}
+		})
+	}
+}
+
+// TestCommitIgnoresUmask: a file has the mode of its source whatever the umask;
+// a directory made on the way obeys it.
+func TestCommitIgnoresUmask(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o027))
+	s := emptyScene(t, false)
+	s.add("run-2", map[string]string{"d/x": "x"})
+	must(t, os.Chmod(s.source("d/x"), 0o666))
+	s.mustCommit()
+	for path, want := range map[string]os.FileMode{"d/x": 0o666, "d": os.ModeDir | 0o750, restore.ReportName: 0o644} {
+		info, err := os.Lstat(s.at(path))
+		must(t, err)
+		if info.Mode() != want {
+			t.Errorf("%q has mode %v, want %v", path, info.Mode(), want)
+		}
+	}
+}
+
+// TestCommitThroughLink: D17, a parent that is a link which stays inside.
+func TestCommitThroughLink(t *testing.T) {
+	s := newScene(t, "single")
+	s.runs, s.want = nil, map[string]string{}
+	s.add("run-3", map[string]string{"link/keep2.txt": "through\n", "link/new/x": "x", "up/y": "y"})
+	must(t, os.Symlink("other/../existing", s.at("up")))
+	s.want = map[string]string{"other/keep2.txt": "through\n", "other/new/x": "x", "existing/y": "y"}
+	s.mustCommit()
+}
+
+// TestCommitKeepsNeighbours: what stands in a directory that gets something new
+// is as it was to its change time.
+func TestCommitKeepsNeighbours(t *testing.T) {
+	s := newScene(t, "single")
+	names := []string{"existing/keep.txt", "other", "other/keep.txt", "empty", "link", "fifo"}
+	stat := func() (all []unix.Stat_t) {
+		for _, name := range names {
+			var st unix.Stat_t
+			must(t, unix.Lstat(s.at(name), &st))
+			st.Atim = unix.Timespec{} // the test itself reads
+			all = append(all, st)
+		}
+		return all
+	}
+	before := stat()
+	s.mustCommit()
+	for i, after := range stat() {
+		if after != before[i] {
+			t.Errorf("%q was %+v, is %+v", names[i], before[i], after)
+		}
+	}
+}
+
+// TestCommitTwice: what was committed is in the way of the next commit, also
+// of the same approval.
+func TestCommitTwice(t *testing.T) {
+	for _, mode := range []string{"single", "chain"} {
+		s := newScene(t, mode)
+		a := s.approve()
+		must(t, commit.Run(context.Background(), a, nil))
+		before := census(t, s.root)
+		want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "existing/f.txt"}
+		if s.chain {
+			want.Path = "run-1/gen/c.txt"
+		}
+		if got := failureOf(t, commit.Run(context.Background(), a, nil)); got != want {
+			t.Errorf("%s: %+v", mode, got)
+		}
+		if census(t, s.root) != before {
+			t.Errorf("%s: the second commit left a trace", mode)
+		}
+	}
+}
+
+// TestChainManifest: steps C.6 and C.8. It stands in the root from before the
+// first copy until the end, and records the intended order.
+func TestChainManifest(t *testing.T) {
+	s := emptyScene(t, true)
+	for _, id := range []string{"z", "a", "m"} {
+		s.add(id, map[string]string{"from-" + id: id})
+	}
+	a := s.approve()
+	want := fmt.Sprintf(`{"bundle_roots":["%s","%s","%s"],"chain_root":"%s","run_ids":["z","a","m"]}`,
+		s.runs[0].BundleRoot(), s.runs[1].BundleRoot(), s.runs[2].BundleRoot(), a.Restore().Plan().ChainRoot())
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	must(t, commit.Run(context.Background(), a, func(phase string, _ int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		name := strings.Replace(s.staging(), ".spectrum06_staging_", ".spectrum06_chain_", 1) + ".json"
+		if got := read(t, name); got != want {
+			t.Errorf("%s: %s\nwant %s", phase, got, want)
+		}
+		seen[phase] = true
+	}))
+	if len(seen) != 5 {
+		t.Errorf("phases %v", seen)
+	}
+	s.checkRestored(map[string]entry{".": tree(t, s.root)["."]})
+}
+
+// TestProgress: every byte counts once when it is staged and once when it is
+// checked, and the phases come in their order.
+func TestProgress(t *testing.T) {
+	s := newScene(t, "chain")
+	a := s.approve()
+	var mu sync.Mutex
+	var order []string
+	bytes := map[string]int64{}
+	must(t, commit.Run(context.Background(), a, func(phase string, n int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, ok := bytes[phase]; !ok {
+			order = append(order, phase)
+		}
+		bytes[phase] += n
+	}))
+	total := a.Restore().Plan().Bytes()
+	if got := fmt.Sprint(order); got != "[stage sync finalize verify publish]" {
+		t.Errorf("phases %v", got)
+	}
+	if bytes[stagePhase] != total || bytes[verifyPhase] != total {
+		t.Errorf("%v of %d bytes", bytes, total)
+	}
+}
