@@ -65,7 +65,9 @@ func (v *view) stop(sig os.Signal) (string, error) {
 // end leaves no process and no mount, however the test went.
 func (v *view) end() {
 	_ = v.cmd.Process.Signal(os.Interrupt)
-	<-v.done
+	if err := <-v.done; err != nil {
+		v.t.Logf("the mount ended with %v", err)
+	}
 	_ = unix.Unmount(v.dir, unix.MNT_DETACH)
 }
 
