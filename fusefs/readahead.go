@@ -8,8 +8,10 @@ import (
 
 // readAheadKiB is how far the kernel shall read ahead. A FUSE mount begins with
 // 128 KiB, one request at a time, whatever the server asks for; with more, a
-// sequential reader keeps all processors checking. Measured on two: the first
-// read of a large file takes a third less time with 1 MiB, and no less with more.
+// sequential reader keeps all processors checking. Measured on two, the first
+// read of a large file took 16 % less time with 1 MiB and 28 % less with 4 MiB.
+// It is not more, because the kernel also reads that much around each page of a
+// mapped file that is touched.
 const readAheadKiB = 1024
 
 // raiseReadAhead asks for it where this process may, which is as root. Nothing

@@ -147,16 +147,33 @@ func wantConflict(t *testing.T, s *scene, code restore.Code, path string) restor
 
 // All conflicts are listed, in the order of bytes, artifacts among them.
 func TestAllConflictsAreListed(t *testing.T) {
-	s := newScene(t, false, map[string]string{"P": "1", "S": "2", "d/x": "3", "d/y": "4", "e/z": "5", "f": "6", "é": "7"})
-	for _, path := range []string{"é", "S", "P", restore.ReportName, restore.ManifestName, "d/y"} {
+	s := newScene(t, false, map[string]string{"P": "1", "S": "2", "d/x": "3", "d/y": "4", "e/z": "5", "f": "6", "q/x": "8", "q0": "9", "é": "7"})
+	for _, path := range []string{"é", "q0", "S", "P", restore.ReportName, restore.ManifestName, "d/y"} {
 		s.put(path)
 	}
 	var got []string
 	for _, c := range s.mustPlan().Conflicts() {
 		got = append(got, c.Path)
 	}
-	if want := "P RESTORE_MANIFEST.json RESTORE_REPORT.json S d/y é"; strings.Join(got, " ") != want {
+	if want := "P RESTORE_MANIFEST.json RESTORE_REPORT.json S d/y q0 é"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestChainLooksBelowItsOwn: what stands where a single restore would put
+// something is nothing to a chain, be it a file, a link out, or a result
+// artifact.
+func TestChainLooksBelowItsOwn(t *testing.T) {
+	s := newScene(t, true, oneRun)
+	s.link("/tmp", "out")
+	s.put("top.txt")
+	s.put(restore.ReportName)
+	if c := s.mustPlan().Conflicts(); len(c) > 0 {
+		t.Errorf("%v", c)
+	}
+	must(t, s.commit())
+	if got := read(t, s.inRoot("run-1/out/a.txt")); got != "alpha\n" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -19,8 +19,8 @@ type File struct {
 	ModTime time.Time // of the file in place
 	// Open opens the source, a regular file, at its beginning. Run closes it.
 	Open func() (*os.File, error)
-	// Check reads the whole of f, a copy, and returns nil only if size and
-	// content are right. It is called for the copy in staging and once more
+	// Check reads Size bytes of f, a copy, and returns nil only if they are
+	// right; that there are no more Run sees by itself. It is called for the copy in staging and once more
 	// for the file in place, for many files at the same time.
 	Check func(ctx context.Context, f io.ReaderAt) error
 }

@@ -3,7 +3,6 @@ package commit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -72,18 +71,13 @@ func addRun(spec *staging.Spec, run *restore.Run) error {
 	return nil
 }
 
-// fileOf describes one output. A copy is right when it has the signed size and
-// every block of it checks.
+// fileOf describes one output. That a copy has the signed size is for staging
+// to see; it is right when every block of it checks.
 func fileOf(path pathsafe.Path, o verify.Output) staging.File {
 	return staging.File{
 		Path: path, Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(),
-		Open: func() (*os.File, error) { return o.OpenSource() },
-		Check: func(ctx context.Context, copied io.ReaderAt) error {
-			if n, _ := copied.ReadAt(make([]byte, 1), o.Size()); n > 0 {
-				return fmt.Errorf("it has more than the %d bytes that were signed", o.Size())
-			}
-			return o.Check(copied).Check(ctx)
-		},
+		Open:  func() (*os.File, error) { return o.OpenSource() },
+		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
 	}
 }
 
