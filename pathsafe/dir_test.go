@@ -273,3 +273,33 @@ func TestStat(t *testing.T) {
 		t.Errorf("sticky directory: %v, %v", st.Mode, err)
 	}
 }
+
+func TestStatFile(t *testing.T) {
+	root := t.TempDir()
+	plant(t, root, "f")
+	d := openDir(t, root, chooseWalker())
+	f, want, err := d.Open("f")
+	must(t, err)
+	if st, err := StatFile(f); err != nil || st != want {
+		t.Errorf("%+v, %v, want %+v", st, err, want)
+	}
+	must(t, f.Close())
+	if st, err := StatFile(f); err == nil || st != (Stat{}) {
+		t.Errorf("of a closed file: %+v, %v", st, err)
+	}
+}
+
+// A kernel that gives no mount ids is believed by the device.
+func TestSameMount(t *testing.T) {
+	for _, c := range []struct {
+		a, b ID
+		want bool
+	}{
+		{ID{1, 2, 3}, ID{1, 9, 3}, true}, {ID{1, 2, 3}, ID{1, 2, 4}, false}, {ID{1, 2, 3}, ID{9, 2, 3}, true},
+		{ID{1, 2, 0}, ID{1, 9, 0}, true}, {ID{1, 2, 0}, ID{9, 2, 0}, false}, {ID{1, 2, 3}, ID{9, 2, 0}, false},
+	} {
+		if sameMount(c.a, c.b) != c.want {
+			t.Errorf("%v and %v: want %v", c.a, c.b, c.want)
+		}
+	}
+}

@@ -240,7 +240,11 @@ func outputAt(t testing.TB, b *verify.Bundle, path string) verify.Output {
 	return verify.Output{}
 }
 
-func writeFile(path, content string) error { return os.WriteFile(path, []byte(content), 0o644) }
+// writeFile makes a new file, in the place of an old one if there is one.
+func writeFile(path, content string) error {
+	_ = os.Remove(path)
+	return os.WriteFile(path, []byte(content), 0o644)
+}
 
 // proofHashOf computes the hash of a proof that has none.
 func proofHashOf(t testing.TB, proof string) string {

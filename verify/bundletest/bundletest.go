@@ -8,7 +8,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,9 +96,13 @@ func (r *Run) Read(artifact string) []byte {
 	return raw
 }
 
-// WriteRaw replaces an artifact. It does not sign.
+// WriteRaw replaces an artifact by a new file. It does not sign. (To write into
+// the old file would make ext4 flush it, thousands of times.)
 func (r *Run) WriteRaw(artifact string, raw []byte) {
 	r.T.Helper()
+	if err := os.Remove(r.Path(artifact)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.T.Fatal(err)
+	}
 	if err := os.WriteFile(r.Path(artifact), raw, 0o644); err != nil {
 		r.T.Fatal(err)
 	}
