@@ -25,7 +25,8 @@ var strictOrder = []string{
 	bundle.Identity, bundle.SignedPayload, bundle.Signature,
 }
 
-// artifact is one artifact that was read: once, from one handle.
+// artifact is one artifact that was read: once, from one handle. Of its bytes
+// only those of TASK_SPEC.json count any more, and are kept.
 type artifact struct {
 	raw    []byte
 	object canonjson.Object
@@ -62,6 +63,9 @@ func (r *Run) read(name string) (artifact, error) {
 	object, ok := value.Object()
 	if !ok {
 		return artifact{}, errors.New("is not a JSON object")
+	}
+	if name != bundle.TaskSpec {
+		raw = nil
 	}
 	return artifact{raw, object}, nil
 }

@@ -111,9 +111,12 @@ func (o Output) Open() (*Source, error) {
 // Source reads an output from its source. Every byte is checked in the call
 // that returns it; what does not match is a [*blockhash.MismatchError].
 type Source struct {
-	*blockhash.Reader
-	file *os.File
+	checked *blockhash.Reader
+	file    *os.File
 }
+
+// ReadAt fills p with checked bytes from off; see [blockhash.Reader.ReadAt].
+func (s *Source) ReadAt(p []byte, off int64) (int, error) { return s.checked.ReadAt(p, off) }
 
 // Close closes the source.
 func (s *Source) Close() error { return s.file.Close() }

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -290,4 +291,16 @@ func TestGateDeterminism(t *testing.T) {
 		_, err := verify.Gate(t.Context(), run, verify.Watch{})
 		return err
 	})
+}
+
+// TestGateEmptiedHashes: an empty "hashes" still has a root, and one that was
+// not signed is the verifier's rejection, which wins (decision D2).
+func TestGateEmptiedHashes(t *testing.T) {
+	r := newRun(t)
+	r.Edit(bundle.OutputHashes, func(f map[string]any) { f["hashes"] = map[string]any{} })
+	_, err := gate(t, r)
+	var reject *verify.Reject
+	if !errors.As(err, &reject) || reject.Code != verify.BundleRootMismatch {
+		t.Errorf("got %v", err)
+	}
 }

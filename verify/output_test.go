@@ -162,7 +162,7 @@ func TestTruncatedAndGrown(t *testing.T) {
 	if got := readAll(t, o); got != content {
 		t.Errorf("grown: %d bytes", len(got))
 	}
-	if err := source.Check(context.Background()); err != nil {
+	if err := o.Check(source).Check(context.Background()); err != nil {
 		t.Errorf("the handle is held, and the content is right again: %v", err)
 	}
 }

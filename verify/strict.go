@@ -120,13 +120,14 @@ func (e *examination) fault(name string, proof ProofFault, hashes HashesFault, c
 	return nil
 }
 
-// usable says whether nothing was noted against an artifact.
+// usable says whether an artifact can be read on: nothing was noted against it,
+// or only that it names no outputs.
 func (e *examination) usable(name string) bool {
 	switch name {
 	case bundle.Proof:
 		return e.proof == ProofGood
 	case bundle.OutputHashes:
-		return e.hashes == HashesGood
+		return e.hashes == HashesGood || e.hashes == HashesEmpty
 	}
 	return true
 }
