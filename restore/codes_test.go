@@ -117,6 +117,7 @@ func TestEveryEarlyCodeIsCaused(t *testing.T) {
 // TestFaults: each fault gives its code, in every mode, and nothing shows that
 // a restore was tried.
 func TestFaults(t *testing.T) {
+	inMemory(t)
 	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		s := make(t)
 		if got, want := s.refused(), f.want(s); got != want {

@@ -1,6 +1,7 @@
 package restore_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// malformed texts are no strict JSON object (decision D6). X stands for a
-// member that would be fine.
+// malformed texts are no strict JSON object (decision D6).
 var malformed = []struct{ no, text string }{
 	{"32 doubled key", `{"a":1,"a":1}`},
 	{"33 doubled by an escape", `{"a":1,"\u0061":1}`},
@@ -77,7 +77,7 @@ func TestHostileFiles(t *testing.T) {
 		{"47 one byte above the limit", sparse(256<<20 + 1)},
 		{"47b sparse 1 TiB", sparse(1 << 40)},
 		{"48 link to a good one", func(name string) error {
-			return errorsJoin(os.WriteFile(name+".good", []byte("{}"), 0o644), os.Symlink(name+".good", name))
+			return errors.Join(os.WriteFile(name+".good", []byte("{}"), 0o644), os.Symlink(name+".good", name))
 		}},
 		{"48b dangling link", symlink("none")},
 		{"48c loop", func(name string) error { return os.Symlink(name, name) }},
@@ -101,15 +101,8 @@ func TestHostileFiles(t *testing.T) {
 
 func sparse(size int64) func(string) error {
 	return func(name string) error {
-		return errorsJoin(os.WriteFile(name, nil, 0o644), os.Truncate(name, size))
+		return errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, size))
 	}
-}
-
-func errorsJoin(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // eachArtifact breaks each artifact and wants the code that malformed ones have.
@@ -186,6 +179,7 @@ func TestHostileButGood(t *testing.T) {
 
 // TestHostileHashValues: 51 and 52.
 func TestHostileHashValues(t *testing.T) {
+	inMemory(t)
 	good := bundletest.Hash("gamma\n")
 	for _, c := range []struct {
 		no    string
@@ -219,6 +213,7 @@ func TestHostileHashValues(t *testing.T) {
 
 // TestHostileRunDirectory: 53, 54 and 56.
 func TestHostileRunDirectory(t *testing.T) {
+	inMemory(t)
 	cases := []struct {
 		no    string
 		cause func(s *scene)

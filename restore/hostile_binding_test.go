@@ -16,6 +16,7 @@ import (
 // 57: each artifact of another valid bundle, of the same key and of another
 // one. PROOF.json is not bound (D16) and is among the good cases.
 func TestHostileMixAndMatch(t *testing.T) {
+	inMemory(t)
 	for _, artifact := range []string{
 		bundle.TaskSpec, bundle.Status, bundle.OutputHashes, bundle.SignedPayload, bundle.Signature, bundle.Identity,
 	} {
@@ -87,6 +88,7 @@ func signMessage(s *scene, message func(canonjson.Value, []byte) []byte) {
 
 // 65: the decision is exactly ACCEPT, however well it is signed.
 func TestHostileDecision(t *testing.T) {
+	inMemory(t)
 	for _, decision := range []any{"accept", "ACCEPT ", " ACCEPT", "Accept", "REJECT", "", nil, true, []string{"ACCEPT"}} {
 		t.Run(fmt.Sprintf("65 %q", decision), func(t *testing.T) {
 			s := newScene(t, false, oneRun)

@@ -20,6 +20,7 @@ import (
 // TestHostilePathForms: what is no path is refused by a restore, and by a view,
 // without its source being looked at.
 func TestHostilePathForms(t *testing.T) {
+	inMemory(t)
 	const traversal, null = restore.PathTraversalDetected, restore.PathNullByteDetected
 	for _, c := range []struct {
 		no, path string
@@ -68,6 +69,7 @@ func TestHostilePathForms(t *testing.T) {
 // TestHostileReservedNames: decision D10. Nothing is written, though the phase
 // is VERIFY; in a chain the names are those below the run's directory.
 func TestHostileReservedNames(t *testing.T) {
+	inMemory(t)
 	for _, c := range []struct{ no, path string }{
 		{"19", "RESTORE_REPORT.json"},
 		{"19b", "RESTORE_MANIFEST.json"},

@@ -184,11 +184,11 @@ func TestHostileRunIDs(t *testing.T) {
 		cause func(s *scene)
 		want  restore.Failure // of a chain of run-1 and what cause adds
 	}{
-		{"84 trailing slash", again1("/"), duplicate},
+		{"84 trailing slash", sameRun("/"), duplicate},
 		{"84b doubled slash", func(s *scene) { s.dirs = append(s.dirs, filepath.Dir(s.dirs[0])+"//run-1") }, duplicate},
-		{"84c dot", again1("/."), duplicate},
+		{"84c dot", sameRun("/."), duplicate},
 		{"84d out and back", func(s *scene) { s.dirs = append(s.dirs, s.dirs[0]+"/../run-1") }, duplicate},
-		{"84e dot dot is its parent", again1("/.."), restore.Failure{Code: restore.VerifyStrictFailed, RunID: "_runs"}},
+		{"84e dot dot is its parent", sameRun("/.."), restore.Failure{Code: restore.VerifyStrictFailed, RunID: "_runs"}},
 		{"84f reserved id", named(".spectrum06_x"), restore.Failure{Code: restore.ResultArtifactWriteFailed, RunID: ".spectrum06_x", Path: ".spectrum06_x/gen/c.txt"}},
 		{"84g backslash", named(`..\x`), restore.Failure{Code: restore.PathTraversalDetected, RunID: `..\x`, Path: `..\x`}},
 		{"84h not UTF-8", named("\xff"), restore.Failure{Code: restore.VerifyStrictFailed}},
@@ -206,8 +206,8 @@ func TestHostileRunIDs(t *testing.T) {
 
 var duplicate = restore.Failure{Code: restore.ChainRunIDDuplicate, RunID: "run-1"}
 
-// again1 adds the first run once more, by another path.
-func again1(suffix string) func(*scene) {
+// sameRun adds the first run once more, by another path.
+func sameRun(suffix string) func(*scene) {
 	return func(s *scene) { s.dirs = append(s.dirs, s.dirs[0]+suffix) }
 }
 

@@ -55,7 +55,7 @@ func TestHostileSources(t *testing.T) {
 		{"70 directory", at(mkdir), restore.VerifyStrictFailed},
 		{"70b parent a file", above(writeFile), restore.VerifyStrictFailed},
 		{"72 sparse and huge", at(func(name string) error {
-			return errorsJoin(os.WriteFile(name, nil, 0o644), os.Truncate(name, 16<<20))
+			return errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, 16<<20))
 		}), restore.VerifyStrictFailed},
 		{"74 longer than signed", func(s *scene) { s.Write("gen/c.txt", "gamma\n\x00") }, restore.VerifyStrictFailed},
 		{"75 shorter than signed", func(s *scene) { s.Write("gen/c.txt", "gamma") }, restore.VerifyStrictFailed},

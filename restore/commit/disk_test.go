@@ -160,3 +160,30 @@ func disturb(s *scene, stop chan struct{}) (n int) {
 		}
 	}
 }
+
+// TestKnownConflict: D11, D20. What the plan knows to be in the way ends the
+// commit before anything is looked at again.
+func TestKnownConflict(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(s *scene)
+		want restore.Failure
+	}{
+		{"target", rival("new/a.txt"), restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "new/a.txt"}},
+		{"artifact", rival(restore.ManifestName), restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: restore.ManifestName}},
+		{"mount", func(s *scene) { s.mount("existing", "") }, restore.Failure{Code: restore.FinalizeFailed, Phase: restore.Execute, Path: "existing/f.txt"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, "single")
+			c.do(s)
+			a, before := s.approve(), census(t, s.root)
+			err := commit.Run(context.Background(), a, func(phase string, _ int64) { t.Errorf("phase %s began", phase) })
+			if got := failureOf(t, err); got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+			if census(t, s.root) != before {
+				t.Error("something was written")
+			}
+		})
+	}
+}

@@ -2,8 +2,6 @@ package preview_test
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,7 +113,7 @@ func state(t testing.TB) *statedir.Dir {
 func wantUnused(t testing.TB, d *statedir.Dir, id string) {
 	t.Helper()
 	if err := d.Use(id); err != nil {
-		t.Errorf("the preview is used up: %v", errors.Is(err, fs.ErrExist))
+		t.Errorf("the preview is used up: %v", err)
 	}
 }
 
