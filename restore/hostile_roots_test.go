@@ -279,3 +279,15 @@ func TestUnsearchableParent(t *testing.T) {
 		}
 	})
 }
+
+// TestExistingTargetBeforeMount: what exists is the first check of EXECUTE
+// (decision D11), wherever a mount is in the way.
+func TestExistingTargetBeforeMount(t *testing.T) {
+	s := newScene(t, false, map[string]string{"a/b/x": "1", "z": "2"})
+	mount(t, "t", s.inRoot("a"), "tmpfs", 0, "")
+	must(t, os.WriteFile(s.inRoot("z"), nil, 0o644))
+	want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "z"}
+	if got := failureOf(t, commitApproved(s.approved())); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -61,8 +61,8 @@ func (r *Restore) prepare(ctx context.Context, g gated) error {
 // (section 8.4.1).
 func (r *Restore) reserved() error {
 	err := r.plan.checkReserved()
-	if err != nil && len(r.conflicts) > 0 {
-		return r.conflicts[0].Failure()
+	if blocked := r.Blocked(); err != nil && blocked != nil {
+		return blocked
 	}
 	return err
 }
@@ -73,9 +73,23 @@ func (r *Restore) Plan() *Plan { return r.plan }
 // Root is the handle of the restore root. It belongs to the Restore.
 func (r *Restore) Root() *pathsafe.Dir { return r.root }
 
-// Conflicts are the targets that exist, in path order. EXECUTE fails on the
-// first of them.
+// Conflicts are the targets that exist or cannot be reached, in path order.
 func (r *Restore) Conflicts() []Conflict { return slices.Clone(r.conflicts) }
+
+// Blocked is the failure that EXECUTE begins with while there are conflicts:
+// the first target that exists (decision D11), else the first that cannot be
+// moved to. It is nil, as an error, when there are none.
+func (r *Restore) Blocked() error {
+	for _, c := range r.conflicts {
+		if !c.mount {
+			return c.Failure()
+		}
+	}
+	if len(r.conflicts) > 0 {
+		return r.conflicts[0].Failure()
+	}
+	return nil
+}
 
 // Close closes the restore root.
 func (r *Restore) Close() error { return r.root.Close() }

@@ -18,7 +18,7 @@ func TestSealed(t *testing.T) {
 	}{
 		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Files", "IsChain", "Runs"}},
 		{&restore.Run{}, []string{"Artifacts", "Bundle", "Bytes", "Target"}},
-		{&restore.Restore{}, []string{"Close", "Conflicts", "Plan", "Root"}},
+		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Plan", "Root"}},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for field := range fieldsOf(typ.Elem()) {

@@ -12,6 +12,11 @@ import (
 // told to begin, and ctx is asked.
 const copyChunk = 16 << 20
 
+// writeBackMin is from how many bytes on telling the disk to begin is worth the
+// call. Twenty thousand small files, told one by one, cost a fifth of the
+// processor time of their commit.
+const writeBackMin = 128 << 10
+
 // stageFiles is step 3: every file is copied into staging and checked there,
 // as it was written.
 func (a *attempt) stageFiles(ctx context.Context) *Error {
@@ -130,7 +135,9 @@ func (c *copier) copyBytes(dst, src *os.File, size int64) error {
 		if n == 0 {
 			return nil
 		}
-		c.s.startWriteBack(dst, done, n)
+		if n >= writeBackMin {
+			c.s.startWriteBack(dst, done, n)
+		}
 		done += n
 		c.progress(PhaseStage, n)
 	}

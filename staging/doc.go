@@ -15,7 +15,7 @@
 //     whether this file system moves without replacing. Sync the root. Make
 //     the directories of all files below staging, each file at its own path.
 //  3. Copy every file, several at a time: share its blocks where the file
-//     system can, else copy inside the kernel. Have the disk begin at once.
+//     system can, else copy inside the kernel. Have the disk begin with large ones at once.
 //     Check the copy by reading what was written. Set times, then mode.
 //  4. Make staging durable: up to 16 entries file by file and directory by
 //     directory, more of them by one syncfs on a handle opened in step 1.

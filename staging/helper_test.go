@@ -292,6 +292,14 @@ func wantStep(t testing.TB, err error, step Step, path string) *Error {
 	return e
 }
 
+// long returns the first number in a long test run, else the second.
+func long(n, short int) int {
+	if os.Getenv("SPECTRUM_LONG") != "" {
+		return n
+	}
+	return short
+}
+
 func descriptors(t testing.TB) int {
 	t.Helper()
 	names, err := os.ReadDir("/proc/self/fd")

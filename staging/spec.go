@@ -20,8 +20,9 @@ type File struct {
 	// Open opens the source, a regular file, at its beginning. Run closes it.
 	Open func() (*os.File, error)
 	// Check reads Size bytes of f, a copy, and returns nil only if they are
-	// right; that there are no more Run sees by itself. It is called for the copy in staging and once more
-	// for the file in place, for many files at the same time.
+	// right; that there are no more Run sees by itself. It is called for the
+	// copy in staging and once more for the file in place, for many files at
+	// the same time.
 	Check func(ctx context.Context, f io.ReaderAt) error
 }
 

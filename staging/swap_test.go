@@ -22,10 +22,7 @@ func TestSwappedParent(t *testing.T) {
 	before := take(t, outside)
 	stop := swapper(t, filepath.Join(root, "parent"), filepath.Join(root, "swap"))
 	done, refused, failed := 0, 0, 0
-	rounds := 200
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		rounds = 5000
-	}
+	rounds := long(5000, 200)
 	for i := 0; i < rounds || (i < 20*rounds && (done < 10 || refused < 10)); i++ {
 		switch e := failureOrNil(t, swappedCommit(t, root, i, nil)); {
 		case e == nil:

@@ -3,7 +3,6 @@ package staging
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -164,8 +163,8 @@ func sweepRollback(s *sweeper, f fault, broken int) {
 	t := s.t
 	t.Helper()
 	failed, stride := 0, 1
-	if broken > 300 && os.Getenv("SPECTRUM_LONG") == "" {
-		stride = 3
+	if broken > 300 {
+		stride = long(1, 5)
 	}
 	for n := broken + 1; ; n += stride {
 		sc, before := s.fresh()
@@ -226,7 +225,7 @@ func TestEverythingFailsFromCall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &sweeper{t: t, base: mountTmpfs(t, ""), make: c.make}
 			_, total := traceOf(t, s)
-			stride := 1 + total/300
+			stride := long(1, 1+total/150)
 			for n := 1; n <= total; n += stride {
 				sc, before := s.fresh()
 				in := &injector{fault: fault{err: unix.EIO}, n: n, onward: true}

@@ -126,17 +126,17 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, id, statem
 	if err != nil {
 		return err
 	}
-	if err := a.carryOut(ctx, approved); err != nil {
+	plan := r.Plan()
+	if err := a.carryOut(ctx, approved, plan.Bytes()); err != nil {
 		return err
 	}
-	plan := r.Plan()
 	a.say("restored %d files, %s, under %q", plan.Files(), bytesText(plan.Bytes()), r.Root().Name())
 	return a.commitResult()
 }
 
 // carryOut runs the commit with a progress bar over copying and checking.
-func (a *app) carryOut(ctx context.Context, approved *preview.Approved) error {
-	bar := a.newBar("restoring", 2*approved.Restore().Plan().Bytes())
+func (a *app) carryOut(ctx context.Context, approved *preview.Approved, bytes int64) error {
+	bar := a.newBar("restoring", 2*bytes)
 	defer bar.done()
 	return commit.Run(ctx, approved, func(phase string, bytes int64) {
 		if phase == staging.PhaseStage || phase == staging.PhaseVerify {

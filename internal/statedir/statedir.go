@@ -54,8 +54,12 @@ func open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink != 0 {
-		return nil, errors.Join(err, errors.New("it is a symbolic link"))
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil, errors.New("it is a symbolic link")
 	}
 	root, err := pathsafe.OpenRoot(path)
 	if err != nil {

@@ -22,9 +22,12 @@ import (
 // root is as it was. Progress is told of each phase's name and how many more
 // bytes of it are done; it may be nil.
 func Run(ctx context.Context, approved *preview.Approved, progress func(phase string, bytes int64)) error {
+	if !approved.Take() {
+		return restore.Internal(restore.Execute, errors.New("there is no approval, or it was carried out before"))
+	}
 	r := approved.Restore()
-	if conflicts := r.Conflicts(); len(conflicts) > 0 {
-		return conflicts[0].Failure()
+	if err := r.Blocked(); err != nil {
+		return err
 	}
 	spec, err := specOf(r)
 	if err != nil {

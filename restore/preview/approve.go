@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -71,10 +72,17 @@ type Ledger interface {
 type Approved struct {
 	restore *restore.Restore
 	id      string
+	taken   atomic.Bool
 }
 
-// Restore is what was approved.
+// Restore is what was approved; nil for the zero Approved.
 func (a *Approved) Restore() *restore.Restore { return a.restore }
+
+// Take says, once, that the approval may be carried out; never for the zero
+// Approved.
+func (a *Approved) Take() bool {
+	return a.restore != nil && a.taken.CompareAndSwap(false, true)
+}
 
 // PreviewID is the identity of the preview that was approved.
 func (a *Approved) PreviewID() string { return a.id }
@@ -105,7 +113,7 @@ func (r *Record) Approve(again *Preview, statement string, ledger Ledger) (*Appr
 	if err != nil {
 		return nil, fmt.Errorf("preview %s: %w", r.id, err)
 	}
-	return &Approved{again.restore, r.id}, nil
+	return &Approved{restore: again.restore, id: r.id}, nil
 }
 
 // changed says in words what differs between two previews.

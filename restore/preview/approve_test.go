@@ -180,7 +180,7 @@ func TestSealed(t *testing.T) {
 	}{
 		{&preview.Preview{}, "ID JSON WriteReport"},
 		{&preview.Record{}, "Approve Origin"},
-		{&preview.Approved{}, "PreviewID Restore"},
+		{&preview.Approved{}, "PreviewID Restore Take"},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for i := range typ.Elem().NumField() {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/spectrumfs/spectrum/restore"
 )
 
 // maxRows is how many items and how many conflicts a report lists; the JSON
@@ -68,7 +70,7 @@ func (p *Preview) writeConflicts(out *reporter) {
 		out.row(c.ID, c.Type, Quote(c.Path), c.Current, c.Resolution)
 	}
 	out.more(len(p.block.Conflicts))
-	out.line("\nApproving a preview with conflicts leads to %s.\n", p.restore.Conflicts()[0].Failure().Code)
+	out.line("\nApproving a preview with conflicts leads to %s.\n", restore.ResultOf(p.restore.Blocked()).Code)
 }
 
 func firstRows[T any](list []T) []T { return list[:min(len(list), maxRows)] }
