@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -257,6 +258,25 @@ func (d *Dir) TryLock() error {
 // search for the effective user, and a mount that is not read-only (EROFS).
 func (d *Dir) Writable() error {
 	return d.do("write in", ".", func(fd int) error {
-		return unix.Faccessat(fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+		return accessible(fd, unix.W_OK|unix.X_OK)
 	})
 }
+
+// accessible asks the kernel whether this process may use fd in this way.
+// Where faccessat2 is missing, the library's answer from the permission bits
+// has to do. It is not asked first: it would also answer from them where the
+// kernel says that nobody may, as for an immutable directory.
+func accessible(fd int, mode uint32) error {
+	_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(fd), uintptr(unsafe.Pointer(&dot[0])), uintptr(mode), unix.AT_EACCESS, 0, 0)
+	switch errno {
+	case 0:
+		return nil
+	case unix.ENOSYS:
+		return unix.Faccessat(fd, ".", mode, unix.AT_EACCESS)
+	default:
+		return errno
+	}
+}
+
+// dot is "." as the kernel reads it.
+var dot = [...]byte{'.', 0}

@@ -80,6 +80,10 @@ func (r *Run) Bundle() *verify.Bundle { return r.bundle }
 // root. Every path of a plan has passed the path rules.
 func (r *Run) Target(path string) string { return r.prefix + path }
 
+// Dir is the directory of a chain's run beneath the restore root, which the
+// restore makes (section 6.3); "" in single mode.
+func (r *Run) Dir() string { return strings.TrimSuffix(r.prefix, "/") }
+
 // Bytes is the sum of the outputs' sizes.
 func (r *Run) Bytes() int64 { return r.bytes }
 

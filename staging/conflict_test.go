@@ -3,6 +3,7 @@ package staging
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -129,5 +130,38 @@ func TestErrorText(t *testing.T) {
 	}
 	if Step(0).String() != "step 0" || Step(99).String() != "step 99" {
 		t.Error("unknown steps have names")
+	}
+}
+
+// TestNewDirectories: what must be new is not merged into.
+func TestNewDirectories(t *testing.T) {
+	for _, foreign := range []string{"b/", "b", "b -> nowhere", "b -> x"} {
+		sc := newScene(t, t.TempDir(), []string{foreign, "x/"}, []string{"a/f", "b/c"}, nil)
+		sc.spec.New = []pathsafe.Path{mustParse(t, "a"), mustParse(t, "b")}
+		refusedUntouched(t, sc, StepConflict, "b", errTaken)
+	}
+	sc := newScene(t, t.TempDir(), []string{"b/"}, []string{"b/c"}, nil)
+	must(t, Run(context.Background(), sc.spec))
+}
+
+// TestRankDecides: of several failures that of the lowest rank counts, though
+// another comes first by path.
+func TestRankDecides(t *testing.T) {
+	for step, n := range map[Step]int{StepCheck: 1, StepVerify: 2} {
+		for last, want := range map[string]string{"c/f": "c/f", "b/f": "b/f", "a/f": "a/f"} {
+			sc := newScene(t, t.TempDir(), nil, []string{"a/f", "b/f", "c/f"}, nil)
+			for i := range sc.spec.Files {
+				if sc.spec.Files[i].Path.String() != last {
+					sc.spec.Files[i].Rank = 1
+				}
+			}
+			sc.hook = func(_ string, count int, _ io.ReaderAt) error {
+				if count == n {
+					return errWrong
+				}
+				return nil
+			}
+			_ = wantStep(t, Run(context.Background(), sc.spec), step, want)
+		}
 	}
 }

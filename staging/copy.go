@@ -36,7 +36,8 @@ type copier struct {
 
 func (c *copier) close() { c.at.close() }
 
-func (c *copier) do(i int) *Error {
+func (c *copier) do(turn int) *Error {
+	i := c.plan.order[turn]
 	f, planned := &c.spec.Files[i], &c.plan.files[i]
 	name := f.Path.String()
 	if err := c.ctx.Err(); err != nil {

@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type plan struct {
 	dirs  []plannedDir // each after its parent
 	files []plannedFile
 	tops  []top // in path order
+	order []int // the indexes of the files by rank, then path
 }
 
 // none stands for the index of a thing that is not there.
@@ -68,7 +70,10 @@ func (m *mark) is(st pathsafe.Stat) bool {
 // target, in path order and files before artifacts, that is taken or cannot
 // be reached is the error.
 func makePlan(root dir, spec *Spec) (*plan, *Error) {
-	p := &plan{files: make([]plannedFile, len(spec.Files))}
+	if err := checkNew(root, spec.New); err != nil {
+		return nil, err
+	}
+	p := &plan{files: make([]plannedFile, len(spec.Files)), order: byRank(spec.Files)}
 	var open []int // the directories on the way to the last file
 	for i := range spec.Files {
 		path := spec.Files[i].Path
@@ -88,6 +93,31 @@ func makePlan(root dir, spec *Spec) (*plan, *Error) {
 		return nil, err
 	}
 	return p, p.checkClashes(root, spec)
+}
+
+// checkNew refuses a directory that is there though it must not be: what is
+// moved would be merged into it.
+func checkNew(root dir, paths []pathsafe.Path) *Error {
+	for _, path := range paths {
+		site, err := root.survey(path)
+		if err != nil {
+			return fail(StepBegin, path.String(), err)
+		}
+		if site.Exists {
+			return fail(StepConflict, path.String(), errTaken)
+		}
+	}
+	return nil
+}
+
+// byRank orders the indexes of files, which ascend by path already.
+func byRank(files []File) []int {
+	order := make([]int, len(files))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(files[a].Rank, files[b].Rank) })
+	return order
 }
 
 // addDirs plans the directories of path that are not open yet.

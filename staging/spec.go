@@ -17,6 +17,9 @@ type File struct {
 	Size    int64     // bytes
 	Perm    uint32    // permission bits, at most 0777
 	ModTime time.Time // of the file in place
+	// Rank decides which error counts when several files fail: that of the
+	// lowest rank, and within a rank the first in path order.
+	Rank int
 	// Open opens the source, a regular file, at its beginning. Run closes it.
 	Open func() (*os.File, error)
 	// Check reads Size bytes of f, a copy, and returns nil only if they are
@@ -41,6 +44,8 @@ type Spec struct {
 	Root *pathsafe.Dir
 	// Files ascend by the bytes of their paths; none is below another.
 	Files []File
+	// New are directories on the way to files that must not be there yet.
+	New []pathsafe.Path
 	// Artifacts are published in this order.
 	Artifacts []Artifact
 	// Manifest, unless nil, stands beside the staging directory as

@@ -23,7 +23,8 @@ type verifier struct {
 
 func (v *verifier) close() {}
 
-func (v *verifier) do(i int) *Error {
+func (v *verifier) do(turn int) *Error {
+	i := v.plan.order[turn]
 	f := &v.spec.Files[i]
 	name := f.Path.String()
 	got, st, err := v.root.openRegular(f.Path)

@@ -43,10 +43,12 @@ func Run(ctx context.Context, approved *preview.Approved, progress func(phase st
 // specOf describes the plan as a transaction on the restore root.
 func specOf(r *restore.Restore) (staging.Spec, error) {
 	spec := staging.Spec{Root: r.Root(), Files: make([]staging.File, 0, r.Plan().Files())}
+	rank := 0
 	for run := range r.Plan().Runs() {
-		if err := addRun(&spec, run); err != nil {
+		if err := addRun(&spec, run, rank); err != nil {
 			return staging.Spec{}, err
 		}
+		rank++
 	}
 	slices.SortFunc(spec.Files, func(a, b staging.File) int { return strings.Compare(a.Path.String(), b.Path.String()) })
 	var err error
@@ -56,13 +58,22 @@ func specOf(r *restore.Restore) (staging.Spec, error) {
 	return spec, err
 }
 
-func addRun(spec *staging.Spec, run *restore.Run) error {
+// addRun adds one bundle's files and artifacts. Its rank is its place in the
+// chain: the outer order of failures is that of the chain (section 8.4.2).
+func addRun(spec *staging.Spec, run *restore.Run, rank int) error {
+	if dir := run.Dir(); dir != "" {
+		path, err := pathsafe.Parse(dir)
+		if err != nil {
+			return err
+		}
+		spec.New = append(spec.New, path)
+	}
 	for o := range run.Bundle().Outputs() {
 		path, err := pathsafe.Parse(run.Target(o.Path().String()))
 		if err != nil {
 			return err
 		}
-		spec.Files = append(spec.Files, fileOf(path, o))
+		spec.Files = append(spec.Files, fileOf(path, o, rank))
 	}
 	for _, a := range run.Artifacts() {
 		path, err := pathsafe.Parse(a.Path)
@@ -76,9 +87,9 @@ func addRun(spec *staging.Spec, run *restore.Run) error {
 
 // fileOf describes one output. That a copy has the signed size is for staging
 // to see; it is right when every block of it checks.
-func fileOf(path pathsafe.Path, o verify.Output) staging.File {
+func fileOf(path pathsafe.Path, o verify.Output, rank int) staging.File {
 	return staging.File{
-		Path: path, Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(),
+		Path: path, Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(), Rank: rank,
 		Open:  func() (*os.File, error) { return o.OpenSource() },
 		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
 	}

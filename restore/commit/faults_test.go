@@ -146,11 +146,11 @@ var sourceFaults = []fault{
 // rootFaults: what happens to the root after the approval, before anything is
 // written. It stays as it is to the last time stamp.
 var rootFaults = []fault{
-	{name: "target made", do: rival("new/a.txt"), code: restore.TargetPathExists, phase: execute, path: "new/a.txt", foreign: []string{"new", "new/a.txt"}, quiet: true},
+	{name: "target made", do: rival("new/a.txt"), code: restore.TargetPathExists, phase: execute, path: "new/a.txt", foreign: []string{"new", "new/a.txt"}, quiet: true, chainPath: "run-2"},
 	{name: "target made as a directory", do: func(s *scene) { must(s.t, os.MkdirAll(s.at(s.target("top.txt")), 0o755)) },
-		code: restore.TargetPathExists, phase: execute, path: "top.txt", foreign: []string{"top.txt"}, quiet: true},
-	{name: "parent made as a file", do: rival("new"), code: restore.TargetPathExists, phase: execute, path: "new/a.txt", foreign: []string{"new"}, quiet: true},
-	{name: "result artifact made", do: rival(restore.ReportName), code: restore.TargetPathExists, phase: execute, path: restore.ReportName, foreign: []string{restore.ReportName}, quiet: true},
+		code: restore.TargetPathExists, phase: execute, path: "top.txt", foreign: []string{"top.txt"}, quiet: true, chainPath: "run-2"},
+	{name: "parent made as a file", do: rival("new"), code: restore.TargetPathExists, phase: execute, path: "new/a.txt", foreign: []string{"new"}, quiet: true, chainPath: "run-2"},
+	{name: "result artifact made", do: rival(restore.ReportName), code: restore.TargetPathExists, phase: execute, path: restore.ReportName, foreign: []string{restore.ReportName}, quiet: true, chainPath: "run-2"},
 	{name: "parent became a link out", only: "single", do: func(s *scene) {
 		must(s.t, os.Rename(s.at("existing"), s.at("moved")))
 		must(s.t, os.Symlink("/tmp", s.at("existing")))
