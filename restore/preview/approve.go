@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 
 	"github.com/spectrumfs/spectrum/restore"
@@ -118,10 +119,10 @@ func (r *Record) Approve(again *Preview, statement string, ledger Ledger) (*Appr
 
 // changed says in words what differs between two previews.
 func (r *Record) changed(again *Preview) string {
-	if r.block.SourceID != again.block.SourceID || len(r.block.Items) != len(again.block.Items) {
+	if r.block.SourceID != again.block.SourceID || !slices.Equal(r.block.Items, again.block.Items) {
 		return "the candidate"
 	}
-	if r.block.Root != again.block.Root {
+	if r.block.Root.State != again.block.Root.State {
 		return fmt.Sprintf("the restore root %q", again.block.Root.Path)
 	}
 	return "what it shows"

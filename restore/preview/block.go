@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spectrumfs/spectrum/restore"
 )
@@ -57,6 +58,8 @@ type item struct {
 	Label  string `json:"label"`
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
+	Mode   string `json:"mode"`     // permission bits, four octal digits
+	Time   string `json:"modified"` // RFC 3339, to the nanosecond
 }
 
 // conflict is one entry of the conflict register (protocol section 8.6).
@@ -80,8 +83,9 @@ type approval struct {
 
 // rootState is the restore root as it was observed.
 type rootState struct {
-	Path  string `json:"path"`
-	State string `json:"state"` // see observe
+	Path     string   `json:"path"`
+	State    string   `json:"state"`    // see observe
+	Warnings []string `json:"warnings"` // decision D17
 }
 
 type totals struct {
@@ -97,7 +101,7 @@ const (
 	typeState     = "state_conflict"
 )
 
-func newBlock(r *restore.Restore, o Origin, state string) block {
+func newBlock(r *restore.Restore, o Origin, root rootState) block {
 	plan := r.Plan()
 	b := block{
 		ArtifactType:    "restore_preview",
@@ -109,7 +113,7 @@ func newBlock(r *restore.Restore, o Origin, state string) block {
 		DoNotRestore:    []item{},
 		Conflicts:       conflictsOf(r.Conflicts()),
 		Candidate:       candidateOf(plan),
-		Root:            rootState{o.RestoreRoot, state},
+		Root:            root,
 		Totals:          totals{plan.Files(), plan.Bytes()},
 		Origin:          o,
 	}
@@ -157,6 +161,7 @@ func itemsOf(p *restore.Plan, conflicts []conflict) []item {
 			items = append(items, item{
 				ID: fmt.Sprintf("R-%03d", len(items)+1), Path: path,
 				Scope: scopeProject, Label: label, SHA256: o.Hash(), Bytes: o.Size(),
+				Mode: fmt.Sprintf("%04o", o.Perm()), Time: o.ModTime().UTC().Format(time.RFC3339Nano),
 			})
 		}
 	}

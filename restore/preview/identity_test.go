@@ -236,10 +236,10 @@ const goldenBlock = `{` +
 	`"do_not_restore_items":[],` +
 	`"origin":{"chain":false,"nonce":"nonce","project_root":"/project","restore_root":"/restore","run_dirs":["/project/run-1"]},` +
 	`"preview_id":"ID",` +
-	`"proposed_restorations":[{"bytes":6,"item":"a","label":"conflict_with_current_state","restore_id":"R-001","scope":"project_state","sha256":"sha256:b6a98d9ce9a2d9149288fa3df42d377c3e42737afdcdaf714e33c0a100b51060"},{"bytes":0,"item":"b","label":"restore_active","restore_id":"R-002","scope":"project_state","sha256":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}],` +
+	`"proposed_restorations":[{"bytes":6,"item":"a","label":"conflict_with_current_state","mode":"0644","modified":"2023-11-14T22:13:20.000000005Z","restore_id":"R-001","scope":"project_state","sha256":"sha256:b6a98d9ce9a2d9149288fa3df42d377c3e42737afdcdaf714e33c0a100b51060"},{"bytes":0,"item":"b","label":"restore_active","mode":"0644","modified":"2023-11-14T22:13:20.000000005Z","restore_id":"R-002","scope":"project_state","sha256":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}],` +
 	`"protocol_version":"restore-v01",` +
 	`"reference_only_items":[],` +
-	`"restore_root":{"path":"/restore","state":"STATE"},` +
+	`"restore_root":{"path":"/restore","state":"STATE","warnings":[]},` +
 	`"restore_scope":["project_state"],` +
 	`"source_savepoint_id":"b25d257f2acffe207e05f432d66d37b1c9f7defaa29a072f85a9c7110b5c4df2",` +
 	`"totals":{"bytes":6,"files":2}}`
@@ -248,6 +248,9 @@ func TestGoldenBlock(t *testing.T) {
 	s := bareScene(t)
 	s.add("run-1", map[string]string{"a": "alpha\n", "b": ""})
 	must(t, os.WriteFile(filepath.Join(s.root, "a"), []byte("old"), 0o644))
+	for _, name := range []string{"a", "b"} {
+		must(t, os.Chtimes(filepath.Join(s.Root, name), time.Time{}, time.Unix(1_700_000_000, 5)))
+	}
 	p := s.preview()
 	var fields struct {
 		Root struct{ State string } `json:"restore_root"`
@@ -257,5 +260,33 @@ func TestGoldenBlock(t *testing.T) {
 	got := strings.NewReplacer(fields.Root.State, "STATE", p.ID(), "ID").Replace(string(raw))
 	if got != goldenBlock {
 		t.Errorf("got\n%s\nwant\n%s", got, goldenBlock)
+	}
+}
+
+// TestWarnings: what decision D17 allows with a warning, and what needs none.
+func TestWarnings(t *testing.T) {
+	for mode, want := range map[os.FileMode]string{
+		0o755: "", 0o700: "", 0o777 | os.ModeSticky: "", 0o775: "mode 0775", 0o757: "mode 0757", 0o777: "mode 0777",
+	} {
+		s := bareScene(t)
+		s.add("run-1", map[string]string{"a": "alpha"})
+		must(t, os.Chmod(s.root, mode))
+		report := reportOf(t, s.preview())
+		if strings.Contains(report, "WARNING") != (want != "") || !strings.Contains(report, want) {
+			t.Errorf("%v: want %q in\n%s", mode, want, report)
+		}
+	}
+}
+
+// TestSourceAttributesAreBound: permission bits and times are restored too, so
+// they are part of what is approved.
+func TestSourceAttributesAreBound(t *testing.T) {
+	s := newScene(t)
+	first := s.preview()
+	must(t, os.Chmod(filepath.Join(s.Root, "out/a.txt"), 0o755))
+	executable := s.preview()
+	must(t, os.Chtimes(filepath.Join(s.Root, "out/a.txt"), time.Time{}, time.Unix(1, 0)))
+	if old := s.preview(); first.ID() == executable.ID() || executable.ID() == old.ID() {
+		t.Error("the identity is the same")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -14,11 +15,11 @@ import (
 // types, permissions, owners, sizes, inodes, and the times of modification and
 // change. File contents are not read: changing them changes the times. Links
 // are not followed, other mounts not entered.
-func observe(ctx context.Context, root *pathsafe.Dir) (string, error) {
+func observe(ctx context.Context, root *pathsafe.Dir, name string) (rootState, error) {
 	h := sha256.New()
 	st, err := root.Stat()
 	if err != nil {
-		return "", err
+		return rootState{}, err
 	}
 	describe(h, "", st)
 	err = root.Walk(ctx, func(rel string, st pathsafe.Stat) error {
@@ -26,9 +27,23 @@ func observe(ctx context.Context, root *pathsafe.Dir) (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return rootState{}, err
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return rootState{name, hex.EncodeToString(h.Sum(nil)), warnings(name, st)}, nil
+}
+
+// warnings says what an operator should know of a restore root that is allowed
+// all the same (decision D17).
+func warnings(name string, st pathsafe.Stat) []string {
+	const writers, sticky = 0o022, 0o1000
+	found := []string{}
+	if filepath.Clean(name) == "/" {
+		found = append(found, "the restore root is the root of the file system")
+	}
+	if st.Perm&writers != 0 && st.Perm&sticky == 0 {
+		found = append(found, fmt.Sprintf("others may write in the restore root (mode %04o, no sticky bit), also while the commit is at work", st.Perm))
+	}
+	return found
 }
 
 // describe writes one entry; %q keeps entries apart. Writes to a hash do not

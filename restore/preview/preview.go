@@ -25,11 +25,11 @@ func New(ctx context.Context, r *restore.Restore, o Origin) (*Preview, error) {
 	if o.Nonce == "" {
 		o.Nonce = rand.Text()
 	}
-	state, err := observe(ctx, r.Root())
+	root, err := observe(ctx, r.Root(), o.RestoreRoot)
 	if err != nil {
 		return nil, fmt.Errorf("looking at restore root %q: %w", o.RestoreRoot, err)
 	}
-	p := &Preview{restore: r, block: newBlock(r, o, state)}
+	p := &Preview{restore: r, block: newBlock(r, o, root)}
 	if p.canonical, err = canonjson.Marshal(p.block); err != nil {
 		return nil, err
 	}

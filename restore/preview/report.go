@@ -44,6 +44,9 @@ func (p *Preview) writeSource(out *reporter) {
 	out.row("not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "))
 	out.row("project root", Quote(b.Origin.ProjectRoot))
 	out.row("restore root", Quote(b.Root.Path))
+	for _, warning := range b.Root.Warnings {
+		out.row("WARNING", warning)
+	}
 	out.row("files", strconv.Itoa(b.Totals.Files))
 	out.row("bytes", strconv.FormatInt(b.Totals.Bytes, 10))
 	out.line("")
