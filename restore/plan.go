@@ -165,7 +165,7 @@ func (r *Run) checkSources(ctx context.Context) error {
 	for _, o := range outputs {
 		r.bytes += o.Size()
 	}
-	return inorder.Each(ctx, len(outputs), func() struct{} { return struct{}{} }, func(_ struct{}, i int) error {
+	return inorder.Each(ctx, 0, len(outputs), func() struct{} { return struct{}{} }, func(_ struct{}, i int) error {
 		return checkSource(outputs[i])
 	})
 }

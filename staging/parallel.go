@@ -1,11 +1,11 @@
 package staging
 
 import (
-	"runtime"
+	"context"
+	"errors"
 	"sync"
-	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/spectrumfs/spectrum/internal/inorder"
 )
 
 // A worker does the work of one index after another, and is closed when there
@@ -15,48 +15,29 @@ type worker interface {
 	close()
 }
 
-// parallel gives the indexes below n, in ascending order, to workers made by
-// start. When some fail, the error is that of the lowest index that does,
-// whatever the timing: every lower index was handed out before and is finished,
-// higher ones are given up.
+// parallel gives the indexes below n to workers made by start. When some fail,
+// the error is that of the lowest index that does, whatever the timing. A
+// worker asks its own ctx: a cancelled one has a step, and so an [Error].
 func parallel(workers, n int, start func() worker) *Error {
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
+	var mu sync.Mutex
+	var started []worker
+	begin := func() worker {
+		mu.Lock()
+		defer mu.Unlock()
+		w := start()
+		started = append(started, w)
+		return w
 	}
-	low := lowest{index: n}
-	var next atomic.Int64
-	var g errgroup.Group
-	for range min(workers, n) {
-		g.Go(func() error {
-			w := start()
-			defer w.close()
-			for i := int(next.Add(1)) - 1; low.wants(i); i = int(next.Add(1)) - 1 {
-				low.add(i, w.do(i))
-			}
-			return nil
-		})
+	err := inorder.Each(context.Background(), workers, n, begin, func(w worker, i int) error {
+		if failure := w.do(i); failure != nil {
+			return failure
+		}
+		return nil
+	})
+	for _, w := range started {
+		w.close()
 	}
-	_ = g.Wait() // errors are in low, by index
-	return low.err
-}
-
-// lowest holds the error of the lowest index that failed so far.
-type lowest struct {
-	mu    sync.Mutex
-	index int
-	err   *Error
-}
-
-func (l *lowest) wants(i int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return i < l.index
-}
-
-func (l *lowest) add(i int, err *Error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil && i < l.index {
-		l.index, l.err = i, err
-	}
+	var failure *Error
+	errors.As(err, &failure)
+	return failure
 }

@@ -64,7 +64,7 @@ type outputPolicy struct {
 // hash. The error is the one of the first output in order that failed.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, outputs []output, policy outputPolicy) error {
 	var mu sync.Mutex
-	return inorder.Each(ctx, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
+	return inorder.Each(ctx, 0, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
 		o := &outputs[i]
 		if o.formErr != nil && policy.skipIllFormed {
 			return nil

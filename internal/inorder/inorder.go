@@ -15,10 +15,13 @@ import (
 )
 
 // Each calls do(w, i) once for each i from 0 to n-1, on up to as many
-// goroutines as there are processors, each with a w of its own made by
-// newWorker. It returns the error of the lowest i that failed. When ctx is
+// goroutines as workers says (0: as there are processors), each with a w of its
+// own made by newWorker. It returns the error of the lowest i that failed. When ctx is
 // done no further index is begun, and its error counts as that index's.
-func Each[W any](ctx context.Context, n int, newWorker func() W, do func(w W, i int) error) error {
+func Each[W any](ctx context.Context, workers, n int, newWorker func() W, do func(w W, i int) error) error {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
 	var r run
 	r.failed.Store(int64(n))
 	work := func() {
@@ -30,7 +33,7 @@ func Each[W any](ctx context.Context, n int, newWorker func() W, do func(w W, i 
 		}
 	}
 	var group sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+	for range min(n, workers) - 1 {
 		group.Go(work)
 	}
 	work() // this goroutine works too: alone, when there is one index

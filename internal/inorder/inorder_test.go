@@ -16,7 +16,7 @@ func none() struct{} { return struct{}{} }
 func TestEveryIndexOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 1000} {
 		calls := make([]atomic.Int32, n)
-		err := inorder.Each(t.Context(), n, none, func(_ struct{}, i int) error {
+		err := inorder.Each(t.Context(), 0, n, none, func(_ struct{}, i int) error {
 			calls[i].Add(1)
 			return nil
 		})
@@ -36,7 +36,7 @@ func TestEveryIndexOnce(t *testing.T) {
 func TestLowestFailureWins(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	higher := make(chan struct{})
-	err := inorder.Each(t.Context(), 100, none, func(_ struct{}, i int) error {
+	err := inorder.Each(t.Context(), 0, 100, none, func(_ struct{}, i int) error {
 		switch i {
 		case 1:
 			<-higher
@@ -55,7 +55,7 @@ func TestLowestFailureWins(t *testing.T) {
 // TestAlwaysTheSame repeats a run with many failures.
 func TestAlwaysTheSame(t *testing.T) {
 	for range 500 {
-		err := inorder.Each(t.Context(), 64, none, func(_ struct{}, i int) error {
+		err := inorder.Each(t.Context(), 0, 64, none, func(_ struct{}, i int) error {
 			if i%7 == 5 {
 				return fmt.Errorf("index %d", i)
 			}
@@ -69,7 +69,7 @@ func TestAlwaysTheSame(t *testing.T) {
 
 func TestStopsAfterFailure(t *testing.T) {
 	var calls atomic.Int32
-	_ = inorder.Each(t.Context(), 1_000_000, none, func(struct{}, int) error {
+	_ = inorder.Each(t.Context(), 0, 1_000_000, none, func(struct{}, int) error {
 		calls.Add(1)
 		return errors.New("no")
 	})
@@ -81,7 +81,7 @@ func TestStopsAfterFailure(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := inorder.Each(ctx, 10, none, func(struct{}, int) error {
+	err := inorder.Each(ctx, 0, 10, none, func(struct{}, int) error {
 		t.Error("work was begun")
 		return nil
 	})

@@ -88,7 +88,7 @@ func (o SealOptions) complete() error {
 // hashAll fills in the digest and size of every output.
 func hashAll(ctx context.Context, opts SealOptions, outputs []output) error {
 	progress := newMeter(opts.Progress, len(outputs))
-	return inorder.Each(ctx, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
+	return inorder.Each(ctx, 0, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
 		if err := outputs[i].hash(ctx, opts.Project, h); err != nil {
 			return err
 		}
