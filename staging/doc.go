@@ -57,8 +57,9 @@
 // A nil error means that all is in place and durable. An error whose Rollback
 // is nil means that nothing of the attempt is left. Nothing is ever overwritten,
 // and nothing reached that is not beneath the root. Which error is reported does
-// not depend on timing: of several files that fail, it is the first in path
-// order. Of the first error of a sync there is no second try.
+// not depend on timing: of several files that fail, it is the one of the lowest
+// rank, and then the first in path order. Of the first error of a sync there is
+// no second try.
 //
 // # What it does not promise
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"sync"
@@ -18,9 +19,36 @@ import (
 
 // Watch is told how far hashing has got. The zero Watch is told nothing.
 type Watch struct {
-	// Hashed is called after each output with its size in bytes, by one
+	// Hashed is called with the number of bytes that were read more, by one
 	// goroutine at a time.
 	Hashed func(bytes int64)
+}
+
+// oneAtATime keeps parallel readers from calling together.
+func (w Watch) oneAtATime() Watch {
+	if w.Hashed == nil {
+		return w
+	}
+	var mu sync.Mutex
+	return Watch{func(bytes int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.Hashed(bytes)
+	}}
+}
+
+// watched is a source that tells how much of it was read.
+type watched struct {
+	io.ReaderAt
+	watch Watch
+}
+
+func (w watched) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(p, off)
+	if w.watch.Hashed != nil {
+		w.watch.Hashed(int64(n))
+	}
+	return n, err
 }
 
 // output is one entry of "hashes" and, once it has been read, what was found.
@@ -63,27 +91,19 @@ type outputPolicy struct {
 // hashOutputs reads every output on all cores and compares it with the signed
 // hash. The error is the one of the first output in order that failed.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, outputs []output, policy outputPolicy) error {
-	var mu sync.Mutex
+	policy.watch = policy.watch.oneAtATime()
 	return inorder.Each(ctx, 0, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
 		o := &outputs[i]
 		if o.formErr != nil && policy.skipIllFormed {
 			return nil
 		}
-		if err := o.hash(ctx, project, h); err != nil {
-			return err
-		}
-		if policy.watch.Hashed != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			policy.watch.Hashed(o.table.Size())
-		}
-		return nil
+		return o.hash(ctx, project, h, policy.watch)
 	})
 }
 
 // hash reads one output and gives the verdict on it. A link that stays beneath
 // the project root is followed (decision D4).
-func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher) error {
+func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher, watch Watch) error {
 	if o.formErr != nil {
 		return o.missing(o.formErr)
 	}
@@ -92,7 +112,7 @@ func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.H
 		return o.missing(err)
 	}
 	defer f.Close()
-	table, err := h.Sum(ctx, f, readLimit(st.Size))
+	table, err := h.Sum(ctx, watched{f, watch}, readLimit(st.Size))
 	if err != nil {
 		return o.missing(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -27,7 +28,7 @@ type app struct {
 // environment beats default.
 func (a *app) commonFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.projectRoot, "project-root", os.Getenv("SPECTRUM_PROJECT_ROOT"), "directory that output `paths` are relative to (SPECTRUM_PROJECT_ROOT)")
+	flags.StringVar(&a.projectRoot, "project-root", os.Getenv("SPECTRUM_PROJECT_ROOT"), "`directory` that output paths are relative to (SPECTRUM_PROJECT_ROOT)")
 	flags.StringVar(&a.stateDir, "state-dir", os.Getenv("SPECTRUM_STATE_DIR"), "state `directory` (SPECTRUM_STATE_DIR; default $XDG_STATE_HOME/spectrum)")
 	flags.BoolVar(&a.json, "json", false, "print exactly one canonical JSON value on stdout")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
@@ -48,6 +49,20 @@ func (a *app) openState() (*statedir.Dir, error) {
 	return state, nil
 }
 
+// openStateApart opens the state directory of a command that looks at a
+// restore root. Neither may be in the other: what is kept would change what is
+// looked at, and nothing may be written beneath a restore root before a commit.
+func (a *app) openStateApart(restoreRoot string) (*statedir.Dir, error) {
+	path, err := a.statePath()
+	if err != nil {
+		return nil, err
+	}
+	if err := overlap("state directory", path, []place{{"the restore root", restoreRoot}}); err != nil {
+		return nil, refusedHint(err, "name another state directory with --state-dir DIR")
+	}
+	return a.openState()
+}
+
 func (a *app) statePath() (string, error) {
 	if a.stateDir != "" {
 		return a.stateDir, nil
@@ -55,12 +70,15 @@ func (a *app) statePath() (string, error) {
 	return statedir.Default()
 }
 
-// result prints the one result of a command: text for people and scripts, or
-// with --json the canonical JSON of v.
+// result prints the one result of a command: text for people and scripts, if
+// there is any, or with --json the canonical JSON of v.
 func (a *app) result(text string, v any) error {
-	if !a.json {
+	if !a.json && text != "" {
 		_, err := fmt.Fprintln(a.stdout, text)
 		return err
+	}
+	if !a.json {
+		return nil
 	}
 	raw, err := canonjson.Marshal(v)
 	if err != nil {
@@ -68,6 +86,9 @@ func (a *app) result(text string, v any) error {
 	}
 	return a.raw(raw)
 }
+
+// jsonText is a path as JSON can hold it.
+func jsonText(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
 
 // raw prints one canonical JSON value, without a newline.
 func (a *app) raw(value []byte) error {

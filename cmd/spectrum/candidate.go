@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -39,19 +40,22 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 	if c.origin.ProjectRoot, err = filepath.Abs(root); err != nil {
 		return nil, err
 	}
-	return c, c.open()
+	return reopen(c.origin)
 }
 
-// reopen opens the candidate of an earlier preview.
+// reopen opens the candidate of a preview.
 func reopen(o preview.Origin) (*candidate, error) {
 	c := &candidate{origin: o}
-	return c, c.open()
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *candidate) open() error {
 	project, err := pathsafe.OpenRoot(c.origin.ProjectRoot)
 	if err != nil {
-		return refusedHint(fmt.Errorf("project root %q: %w", c.origin.ProjectRoot, errors.Unwrap(err)), "name the directory that the output paths are relative to with --project-root DIR")
+		return refusedHint(fmt.Errorf("project root: %w", err), "name the directory that the output paths are relative to with --project-root DIR")
 	}
 	c.project = project
 	for _, dir := range c.origin.RunDirs {
@@ -86,13 +90,26 @@ func absolute(paths []string) ([]string, error) {
 		if p == "" {
 			return nil, errors.New("the path of a run directory is empty")
 		}
-		abs, err := filepath.Abs(p)
+		abs, err := absoluteRunDir(p)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, abs)
 	}
 	return out, nil
+}
+
+// absoluteRunDir makes a path absolute. Its last component names the run, so
+// "." and ".." are resolved as the kernel does, and not by the letter.
+func absoluteRunDir(path string) (string, error) {
+	if base := filepath.Base(path); base == "." || strings.HasSuffix(strings.TrimRight(path, "/"), "..") {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", err
+		}
+		path = real
+	}
+	return filepath.Abs(path)
 }
 
 // projectRootOf finds the directory that holds the CONTRACTS/_runs/ or

@@ -46,14 +46,14 @@ preview and asks for the statement. There is no flag that skips either.`,
 
 func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
 	switch byID := opts.preview != ""; {
-	case byID && (len(runDirs) > 0 || opts.chain || opts.restoreRoot != ""):
+	case byID && (len(runDirs) > 0 || opts.chain || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
 	case !byID && len(runDirs) == 0 && !opts.chain:
 		return usage(cmd, "give --preview ID, or run directories")
 	}
-	state, err := app.openState()
+	state, err := app.openStateApart(opts.restoreRoot)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,14 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 // askApproval shows the preview on the terminal and reads the statement. A
 // candidate that is rejected is reported as such before anybody is asked.
 func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, runDirs []string) error {
+	canAsk := !a.json && onTerminal(os.Stdin) && onTerminal(a.stderr)
+	opts.silent = !canAsk && (a.quiet || a.json) // what is approved is shown, whatever else is not
 	shown, err := a.showPreview(cmd, state, opts.previewOptions, runDirs)
 	if err != nil {
 		return err
 	}
-	if a.json || !onTerminal(os.Stdin) || !onTerminal(a.stderr) {
-		return errApprovalRequired
+	if !canAsk {
+		return &approvalRequired{shown.id}
 	}
 	if _, err := fmt.Fprint(a.stderr, "\nstatement: "); err != nil {
 		return err
@@ -131,7 +133,10 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, id, statem
 		return err
 	}
 	a.say("restored %d files, %s, under %q", plan.Files(), bytesText(plan.Bytes()), r.Root().Name())
-	return a.commitResult()
+	if err := a.commitResult(); err != nil {
+		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)
+	}
+	return nil
 }
 
 // carryOut runs the commit with a progress bar over copying and checking.

@@ -31,7 +31,7 @@ func startDaemon(ctx context.Context) error {
 	child.Args[0] = os.Args[0]
 	child.Env = append(os.Environ(), readyVariable+"=3")
 	child.ExtraFiles = []*os.File{writer}
-	child.Stderr = os.Stderr
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := errors.Join(child.Start(), writer.Close()); err != nil {
 		return fmt.Errorf("starting the background process: %w", err)
@@ -70,23 +70,30 @@ func readyPipe() (ready, bool) {
 	return ready{os.NewFile(uintptr(fd), "ready")}, true
 }
 
-// signal turns stderr over to the log file of the views, lets go of the
-// terminal's other streams, and tells the parent that the view is ready.
-func (r ready) signal(a *app) error {
+// openViewLog opens the file that views in the background log to.
+func (a *app) openViewLog() (*os.File, error) {
 	state, err := a.openState()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer state.Close()
-	log, err := os.OpenFile(filepath.Join(state.Path(), "view.log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	return os.OpenFile(filepath.Join(state.Path(), "view.log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+}
+
+// signal turns stderr over to the log, lets go of stdout, and tells the parent
+// that the view is ready.
+func (r ready) signal(log *os.File) error {
+	defer r.pipe.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	if err := unix.Dup3(int(log.Fd()), int(os.Stderr.Fd()), 0); err != nil {
-		return err
+	defer null.Close()
+	for _, turn := range []struct{ from, to *os.File }{{null, os.Stdout}, {log, os.Stderr}} {
+		if err := unix.Dup3(int(turn.from.Fd()), int(turn.to.Fd()), 0); err != nil {
+			return err
+		}
 	}
-	defer r.pipe.Close()
 	_, err = r.pipe.Write([]byte{1})
 	return err
 }

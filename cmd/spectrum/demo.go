@@ -50,11 +50,11 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 		return err
 	}
 	if err := os.Rename(temp, dir); err != nil {
-		return refusedHint(fmt.Errorf("%q is there already and is not an empty directory", dir), "name a directory that does not exist yet")
+		return refusedHint(fmt.Errorf("%q must not be there, or be an empty directory: %w", dir, err), "name a directory that does not exist yet")
 	}
-	steps := demoSteps(os.Args[0], dir)
+	steps := demoSteps(jsonText(os.Args[0]), jsonText(dir))
 	app.say("wrote %q: two signed runs, a tampered copy, a key, an empty restore root\n", dir)
-	return app.result(strings.Join(steps, "\n"), map[string]any{"directory": dir, "ok": true, "steps": steps})
+	return app.result(strings.Join(steps, "\n"), map[string]any{"directory": jsonText(dir), "ok": true, "steps": steps})
 }
 
 func writeDemo(ctx context.Context, dir string) error {

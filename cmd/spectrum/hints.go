@@ -46,7 +46,10 @@ func known(hint string) []string {
 func approvalHints(err error) []string {
 	statement := fmt.Sprintf("the statement is exactly: %s", preview.Statement)
 	again := "make a new preview with \"spectrum preview --restore-root DIR RUN_DIR...\""
+	var shown *approvalRequired
 	switch {
+	case errors.As(err, &shown):
+		return []string{fmt.Sprintf("spectrum commit --preview %s --approve '%s'", shown.id, preview.Statement)}
 	case errors.Is(err, preview.ErrVague):
 		return []string{statement}
 	case errors.Is(err, errApprovalRequired):

@@ -38,7 +38,7 @@ func runKeygen(app *app, opts keygenOptions) error {
 		return refused(err)
 	}
 	app.say("wrote %q; whoever can read it can sign as this validator", path)
-	return app.result(key.ValidatorID(), map[string]any{"key_file": path, "ok": true, "validator_id": key.ValidatorID()})
+	return app.result(key.ValidatorID(), map[string]any{"key_file": jsonText(path), "ok": true, "validator_id": key.ValidatorID()})
 }
 
 // keyPath is the key file that was named, or the state directory's.

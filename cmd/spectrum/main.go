@@ -19,13 +19,18 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // run is the whole program but for its exit.
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end
 	app := &app{stdout: os.Stdout, stderr: os.Stderr}
 	root := newRoot(app)
 	root.SetArgs(args)
 	return app.finish(root.ExecuteContext(ctx))
 }
+
+// endings are the signals that ask the program to end. None of them may end it
+// by itself: a commit has to be undone, and a view to be unmounted.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
 func newRoot(app *app) *cobra.Command {
 	root := &cobra.Command{

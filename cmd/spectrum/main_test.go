@@ -38,7 +38,7 @@ func spectrum(t *testing.T, args ...string) (stdout, stderr string, status int) 
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && !asExit(err, &exit) {
 		t.Fatal(err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
@@ -64,3 +64,6 @@ func stateHome(t *testing.T) string {
 }
 
 var stateHomes = map[string]string{}
+
+// asExit says whether an error is an exit status other than 0.
+func asExit(err error, exit **exec.ExitError) bool { return errors.As(err, exit) }

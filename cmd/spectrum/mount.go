@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -67,6 +68,13 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 	if err := app.checkMountpoint(c, opts, mountpoint); err != nil {
 		return err
 	}
+	var log *os.File
+	if isDaemon {
+		if log, err = app.openViewLog(); err != nil {
+			return err
+		}
+		defer log.Close()
+	}
 	plan, err := app.planView(cmd.Context(), c)
 	if err != nil {
 		return err
@@ -80,10 +88,12 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 		how = "\"spectrum umount\""
 	}
 	app.say("mounted %d files, %s, at %q; %s ends it", plan.Files(), bytesText(plan.Bytes()), view.Path(), how)
-	if isDaemon {
-		if err := ready.signal(app); err != nil {
-			return errors.Join(err, view.Unmount(cmd.Context(), 0))
-		}
+	err = app.result("", map[string]any{"bytes": plan.Bytes(), "files": plan.Files(), "mountpoint": jsonText(view.Path()), "ok": true})
+	if err == nil && isDaemon {
+		err = ready.signal(log)
+	}
+	if err != nil {
+		return errors.Join(err, view.Unmount(context.WithoutCancel(cmd.Context()), 0))
 	}
 	return app.serve(cmd.Context(), view)
 }
@@ -102,7 +112,7 @@ func (a *app) checkMountpoint(c *candidate, opts mountOptions, mountpoint string
 	for _, dir := range c.origin.RunDirs {
 		places = append(places, place{"a run directory", dir})
 	}
-	return refusedHint(overlap(mountpoint, places), "mount on an empty directory somewhere else")
+	return refusedHint(overlap("mountpoint", mountpoint, places), "mount on an empty directory somewhere else")
 }
 
 func mountpointError(err error) error {
@@ -113,13 +123,13 @@ func mountpointError(err error) error {
 	return refusedHint(err, hint)
 }
 
-// place is a directory that a view must keep clear of.
+// place is a directory that another must keep clear of.
 type place struct{ what, path string }
 
-// overlap says whether a mount point is one of the places, is in one, or has
-// one in it. Links are resolved.
-func overlap(mountpoint string, places []place) error {
-	real, err := realPath(mountpoint)
+// overlap says whether a directory is one of the places, is in one, or has one
+// in it. Links are resolved.
+func overlap(what, path string, places []place) error {
+	real, err := realPath(path)
 	if err != nil {
 		return err
 	}
@@ -129,10 +139,10 @@ func overlap(mountpoint string, places []place) error {
 		}
 		other, err := realPath(p.path)
 		if err != nil {
-			return err
+			continue // what leads nowhere overlaps nothing; others say what is wrong with it
 		}
 		if isWithin(real, other) || isWithin(other, real) {
-			return fmt.Errorf("mountpoint %q overlaps %s %q", mountpoint, p.what, p.path)
+			return fmt.Errorf("%s %q overlaps %s %q", what, path, p.what, p.path)
 		}
 	}
 	return nil

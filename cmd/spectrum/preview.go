@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore"
@@ -18,6 +19,7 @@ import (
 type previewOptions struct {
 	restoreRoot string
 	chain       bool
+	silent      bool // the report is not wanted
 }
 
 func (o *previewOptions) flags(cmd *cobra.Command) {
@@ -46,7 +48,8 @@ func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []str
 	if len(runDirs) == 0 && !opts.chain {
 		return usage(cmd, "no run directory was given")
 	}
-	state, err := app.openState()
+	opts.silent = app.quiet || app.json
+	state, err := app.openStateApart(opts.restoreRoot)
 	if err != nil {
 		return err
 	}
@@ -75,6 +78,9 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	}
 	defer c.close()
 	c.origin.RestoreRoot = opts.restoreRoot
+	if err := checkText(c.origin); err != nil {
+		return shownPreview{}, err
+	}
 	r, p, err := a.makePreview(cmd.Context(), c)
 	if err != nil {
 		return shownPreview{}, err
@@ -87,12 +93,22 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	if err := state.SavePreview(p.ID(), raw); err != nil {
 		return shownPreview{}, fmt.Errorf("keeping the preview: %w", err)
 	}
-	if !a.quiet && !a.json {
+	if !opts.silent {
 		if err := writeReport(a.stderr, p); err != nil {
 			return shownPreview{}, err
 		}
 	}
 	return shownPreview{p.ID(), raw}, nil
+}
+
+// checkText refuses paths that a preview cannot name.
+func checkText(o preview.Origin) error {
+	for _, path := range append([]string{o.ProjectRoot, o.RestoreRoot}, o.RunDirs...) {
+		if !utf8.ValidString(path) {
+			return refused(fmt.Errorf("path %q is not UTF-8, so a preview cannot name it", path))
+		}
+	}
+	return nil
 }
 
 func writeReport(w io.Writer, p *preview.Preview) error {

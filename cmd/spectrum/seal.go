@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -72,7 +73,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	bar.done()
 	app.say("sealed %d files, %s, as %q", sealed.Files, bytesText(sealed.Bytes), runDir)
 	return app.result(sealed.BundleRoot, map[string]any{
-		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "ok": true, "run_dir": runDir, "validator_id": sealed.ValidatorID,
+		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	})
 }
 
@@ -105,7 +106,11 @@ func (a *app) loadKey(named string) (bundle.Key, error) {
 	}
 	key, err := bundle.LoadKey(path)
 	if err != nil {
-		return bundle.Key{}, refusedHint(err, "\"spectrum keygen\" makes a key")
+		hint := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "\"spectrum keygen\" makes a key"
+		}
+		return bundle.Key{}, refusedHint(err, hint)
 	}
 	return key, nil
 }
@@ -134,12 +139,14 @@ func beneath(root string, args []string) ([]string, error) {
 // buildID tells which build of spectrum sealed a bundle (SPECTRUM-02, section
 // 2.2): the commit it was built from, else the hash of the program.
 func buildID() string {
+	built := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return "git:" + s.Value
-			}
+			built[s.Key] = s.Value
 		}
+	}
+	if revision := built["vcs.revision"]; revision != "" && built["vcs.modified"] == "false" {
+		return "git:" + revision
 	}
 	return "file:" + programHash()
 }

@@ -24,7 +24,7 @@ func newUmount(app *app) *cobra.Command {
 				return refused(err)
 			}
 			app.say("unmounted %q", args[0])
-			return nil
+			return app.result("", map[string]any{"mountpoint": jsonText(args[0]), "ok": true})
 		},
 	}
 }

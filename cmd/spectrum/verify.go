@@ -81,9 +81,9 @@ func accepted(root string, fields map[string]any) acceptance {
 func verifyBy(ctx context.Context, opts verifyOptions, c *candidate, watch verify.Watch) (acceptance, error) {
 	switch {
 	case opts.law == "resume":
-		return accepted("", map[string]any{}), verify.Resume(ctx, c.runs[0], opts.buildID, watch)
+		return unsigned(map[string]any{}, verify.Resume(ctx, c.runs[0], opts.buildID, watch))
 	case opts.law == "memory":
-		return accepted("", map[string]any{"run_ids": runIDs(c.runs)}), verify.Memory(ctx, c.runs, watch)
+		return unsigned(map[string]any{"run_ids": runIDs(c.runs)}, verify.Memory(ctx, c.runs, watch))
 	case c.origin.Chain:
 		return verifyChain(ctx, c, watch)
 	}
@@ -92,6 +92,14 @@ func verifyBy(ctx context.Context, opts verifyOptions, c *candidate, watch verif
 		return acceptance{}, err
 	}
 	return accepted(b.Root(), map[string]any{"bundle_root": b.Root()}), nil
+}
+
+// unsigned is what a law without roots accepted, unless it did not.
+func unsigned(fields map[string]any, err error) (acceptance, error) {
+	if err != nil {
+		return acceptance{}, err
+	}
+	return accepted("", fields), nil
 }
 
 func verifyChain(ctx context.Context, c *candidate, watch verify.Watch) (acceptance, error) {

@@ -19,11 +19,12 @@ import (
 
 // view is a foreground mount in a process of its own.
 type view struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	dir  string
-	said *bytes.Buffer // all of stderr, once the process has ended
-	done chan error
+	t      *testing.T
+	cmd    *exec.Cmd
+	dir    string
+	said   *bytes.Buffer // all of stderr, once the process has ended
+	stderr io.Closer
+	done   chan error
 }
 
 // mountView mounts a run and waits until the program says that it is mounted.
@@ -39,6 +40,7 @@ func mountView(t *testing.T, runDir string) *view {
 		t.Fatal(err)
 	}
 	t.Cleanup(v.end)
+	v.stderr = stderr
 	lines := bufio.NewReader(io.TeeReader(stderr, v.said))
 	first, _ := lines.ReadString('\n')
 	go func() {

@@ -71,6 +71,13 @@ func (e *childError) Error() string { return fmt.Sprintf("exit status %d", e.sta
 // errApprovalRequired: a commit without an approved preview.
 var errApprovalRequired = errors.New("approval required: nothing was written")
 
+// approvalRequired is errApprovalRequired with the preview that could be
+// approved.
+type approvalRequired struct{ id string }
+
+func (e *approvalRequired) Error() string { return errApprovalRequired.Error() }
+func (e *approvalRequired) Unwrap() error { return errApprovalRequired }
+
 // finish reports how a command ended and returns the exit status.
 func (a *app) finish(err error) int {
 	status := statusOf(err)

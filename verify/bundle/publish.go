@@ -121,7 +121,10 @@ func (r runDir) place(files []file) (err error) {
 	if err := r.rename(temp); err != nil {
 		return err
 	}
-	return r.parent.Sync()
+	if err := r.parent.Sync(); err != nil {
+		return errors.Join(err, r.parent.RenameNoReplace(r.name, r.parent, temp))
+	}
+	return nil
 }
 
 func (r runDir) write(temp string, files []file) error {
@@ -151,18 +154,19 @@ func (r runDir) rename(temp string) error {
 	if err := r.parent.Rmdir(r.name); err != nil {
 		return err
 	}
-	return r.parent.RenameNoReplace(temp, r.parent, r.name)
+	if err := r.parent.RenameNoReplace(temp, r.parent, r.name); err != nil {
+		return errors.Join(err, r.parent.Mkdir(r.name, 0o777))
+	}
+	return nil
 }
 
 // discard removes what write made, as far as it got.
 func (r runDir) discard(temp string, files []file) {
-	dir, err := r.parent.OpenDir(temp)
-	if err != nil {
-		return
-	}
-	defer dir.Close()
-	for _, f := range files {
-		_ = dir.Unlink(f.name)
+	if dir, err := r.parent.OpenDir(temp); err == nil {
+		defer dir.Close()
+		for _, f := range files {
+			_ = dir.Unlink(f.name)
+		}
 	}
 	_ = r.parent.Rmdir(temp)
 }
