@@ -84,9 +84,6 @@ func (r *Run) Target(path string) string { return r.prefix + path }
 // restore makes (section 6.3); "" in single mode.
 func (r *Run) Dir() string { return strings.TrimSuffix(r.prefix, "/") }
 
-// Bytes is the sum of the outputs' sizes.
-func (r *Run) Bytes() int64 { return r.bytes }
-
 // Artifact is a result artifact as it will be written, byte for byte.
 type Artifact struct {
 	Path string // beneath the restore root
@@ -165,7 +162,7 @@ func (r *Run) checkSources(ctx context.Context) error {
 	for _, o := range outputs {
 		r.bytes += o.Size()
 	}
-	return inorder.Each(ctx, 0, len(outputs), func() struct{} { return struct{}{} }, func(_ struct{}, i int) error {
+	return inorder.Do(ctx, len(outputs), func(i int) error {
 		return checkSource(outputs[i])
 	})
 }

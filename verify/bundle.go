@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"crypto/sha256"
 	"io"
 	"io/fs"
 	"iter"
@@ -67,9 +66,6 @@ func (o Output) Path() pathsafe.Path { return o.output.path }
 
 // Size is the number of bytes that were hashed.
 func (o Output) Size() int64 { return o.output.table.Size() }
-
-// Digest is the SHA-256 that was signed.
-func (o Output) Digest() [sha256.Size]byte { return o.output.table.Digest() }
 
 // Hash is the digest as it was signed: "sha256:" and 64 lower-case hex digits.
 func (o Output) Hash() string { return o.output.declared }

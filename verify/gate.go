@@ -79,13 +79,14 @@ func GateChain(ctx context.Context, runs []*Run, watch Watch) (*GatedChain, erro
 		}
 		c.bundles = append(c.bundles, g)
 	}
-	if c.root = ""; c.complete() {
-		root, err := chainRoot(c.verified())
-		if err != nil {
-			return nil, err
-		}
-		c.root = root
+	if !c.complete() {
+		return c, nil
 	}
+	root, err := chainRoot(c.verified())
+	if err != nil {
+		return nil, err
+	}
+	c.root = root
 	return c, nil
 }
 

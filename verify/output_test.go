@@ -2,7 +2,6 @@ package verify_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -41,7 +40,7 @@ func TestOutput(t *testing.T) {
 	b, err := strict(t, r)
 	must(t, err)
 	o := outputAt(t, b, "dist/a")
-	if o.Size() != 3 || o.Digest() != sha256.Sum256([]byte("aaa")) || o.Hash() != bundletest.Hash("aaa") || !o.ModTime().Equal(when) || o.Perm() != 0o751 {
+	if o.Size() != 3 || o.Hash() != bundletest.Hash("aaa") || !o.ModTime().Equal(when) || o.Perm() != 0o751 {
 		t.Errorf("%d bytes, %s, %v, %v", o.Size(), o.Hash(), o.ModTime(), o.Perm())
 	}
 	st, err := o.Lstat()

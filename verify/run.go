@@ -65,9 +65,6 @@ func resolve(path string) (string, error) {
 // ID is the run_id.
 func (r *Run) ID() string { return r.id }
 
-// Name is the path that the run was opened by, for messages only.
-func (r *Run) Name() string { return r.name }
-
 // Close closes the run directory. Outputs can be read after it.
 func (r *Run) Close() error {
 	if r.dir == nil {

@@ -86,7 +86,7 @@ func TestZeroValues(t *testing.T) {
 		t.Error("the zero GatedChain has a root")
 	}
 	var r verify.Run
-	if r.ID() != "" || r.Name() != "" || r.Close() != nil {
+	if r.ID() != "" || r.Close() != nil {
 		t.Error("the zero Run is one")
 	}
 }

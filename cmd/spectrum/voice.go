@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 	"unicode"
@@ -192,11 +191,8 @@ func jsonCode(err error, status int) string {
 
 // wordsOf is what an error says.
 func wordsOf(err error) string {
-	switch {
-	case errors.Is(err, context.Canceled) && statusOf(err) == statusInterrupted:
+	if statusOf(err) == statusInterrupted {
 		return "interrupted"
-	case errors.Is(err, fs.ErrPermission) && statusOf(err) == statusInternal:
-		return err.Error() + " (as this user)"
 	}
 	return err.Error()
 }

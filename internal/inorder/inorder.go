@@ -41,6 +41,11 @@ func Each[W any](ctx context.Context, workers, n int, newWorker func() W, do fun
 	return r.err
 }
 
+// Do is [Each] for work that needs nothing of its own.
+func Do(ctx context.Context, n int, do func(i int) error) error {
+	return Each(ctx, 0, n, func() struct{} { return struct{}{} }, func(_ struct{}, i int) error { return do(i) })
+}
+
 // first returns the first error of two steps; the second is not taken after a
 // failed first.
 func first(a, b func() error) error {

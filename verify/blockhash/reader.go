@@ -65,7 +65,7 @@ func (r *Reader) readBlocks(p []byte, off int64) (int, error) {
 	if first == last { // the usual case of a small file
 		return beforeBlock(len(p), off, r.copyBlock(p, off, first))
 	}
-	err := inorder.Each(context.Background(), 0, int(last-first+1), noState, func(_ struct{}, i int) error {
+	err := inorder.Do(context.Background(), int(last-first+1), func(i int) error {
 		return r.copyBlock(p, off, first+int64(i))
 	})
 	return beforeBlock(len(p), off, err)
@@ -123,12 +123,10 @@ func (r *Reader) block(i int64, buf *[BlockSize]byte) ([]byte, error) {
 // table's size are not looked at.
 func (r *Reader) Check(ctx context.Context) error {
 	tasks := (r.table.Blocks() + taskBlocks - 1) / taskBlocks
-	return inorder.Each(ctx, 0, int(tasks), noState, func(_ struct{}, task int) error {
+	return inorder.Do(ctx, int(tasks), func(task int) error {
 		return r.checkBlocks(int64(task) * taskBlocks)
 	})
 }
-
-func noState() struct{} { return struct{}{} }
 
 // taskBlocks is how many neighbouring blocks one goroutine takes at a time.
 const taskBlocks = 16
