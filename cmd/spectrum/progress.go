@@ -24,6 +24,7 @@ func (a *app) newBar(what string, total int64) *bar {
 		progressbar.OptionSetWriter(a.stderr),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowBytes(true),
+		progressbar.OptionShowCount(),
 		progressbar.OptionShowTotalBytes(true),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionThrottle(100_000_000),

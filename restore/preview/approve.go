@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/verify/canonjson"
 
 	"github.com/go-json-experiment/json"
 )
@@ -32,34 +31,38 @@ var (
 // Record is a preview that was kept. It says what was shown, and how to make
 // it again; it approves nothing.
 type Record struct {
-	id    string
-	block block
+	id        string
+	canonical []byte // the decision block
+	origin    Origin
 }
 
 // ParseRecord reads what [Preview.JSON] wrote for the preview with this
 // identity: exactly that, byte for byte.
 func ParseRecord(raw []byte, id string) (*Record, error) {
-	value, err := canonjson.Parse(raw)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrForged, err)
-	}
-	object, _ := value.Object()
-	canonical := object.Without("preview_id").Append(nil)
-	if identity(canonical) != id {
+	canonical, ok := withoutID(raw, id)
+	if !ok || identity(canonical) != id {
 		return nil, ErrForged
 	}
-	r := &Record{id: id}
-	if err := json.Unmarshal(canonical, &r.block); err != nil {
+	var fields struct {
+		Origin Origin `json:"origin"`
+	}
+	if err := json.Unmarshal(canonical, &fields); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	if again, err := r.block.withID(id); err != nil || !bytes.Equal(again, raw) {
-		return nil, errors.Join(ErrForged, err)
-	}
-	return r, nil
+	return &Record{id, canonical, fields.Origin}, nil
+}
+
+// withoutID undoes what block.withID does to the canonical form: in the order
+// of keys the identity stands right before the items. (No string in JSON can
+// hold the same text: its quotes would be escaped.)
+func withoutID(raw []byte, id string) ([]byte, bool) {
+	const next = `"proposed_restorations":`
+	before, after, ok := bytes.Cut(raw, []byte(`"preview_id":"`+id+`",`+next))
+	return slices.Concat(before, []byte(next), after), ok
 }
 
 // Origin says how to make the preview again.
-func (r *Record) Origin() Origin { return r.block.Origin }
+func (r *Record) Origin() Origin { return r.origin }
 
 // Ledger remembers which previews were used.
 type Ledger interface {
@@ -119,10 +122,14 @@ func (r *Record) Approve(again *Preview, statement string, ledger Ledger) (*Appr
 
 // changed says in words what differs between two previews.
 func (r *Record) changed(again *Preview) string {
-	if r.block.SourceID != again.block.SourceID || !slices.Equal(r.block.Items, again.block.Items) {
+	var was block
+	if err := json.Unmarshal(r.canonical, &was); err != nil {
+		return "what it shows"
+	}
+	if was.SourceID != again.block.SourceID || !slices.Equal(was.Items, again.block.Items) {
 		return "the candidate"
 	}
-	if r.block.Root.State != again.block.Root.State {
+	if was.Root.State != again.block.Root.State {
 		return fmt.Sprintf("the restore root %q", again.block.Root.Path)
 	}
 	return "what it shows"
