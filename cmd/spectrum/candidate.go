@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -102,7 +101,7 @@ func absolute(paths []string) ([]string, error) {
 // absoluteRunDir makes a path absolute. Its last component names the run, so
 // "." and ".." are resolved as the kernel does, and not by the letter.
 func absoluteRunDir(path string) (string, error) {
-	if base := filepath.Base(path); base == "." || strings.HasSuffix(strings.TrimRight(path, "/"), "..") {
+	if base := filepath.Base(path); base == "." || base == ".." {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return "", err
