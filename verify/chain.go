@@ -19,23 +19,32 @@ type Chain struct {
 // StrictChain verifies a chain by SPECTRUM-05: the chain's own checks, every
 // bundle in chain order, then the chain root. All or nothing.
 func StrictChain(ctx context.Context, runs []*Run, watch Watch) (*Chain, error) {
-	if err := checkRunIDs(runs); err != nil {
-		return nil, err
-	}
-	c := &Chain{}
-	for _, run := range runs {
-		b, err := Strict(ctx, run, watch)
-		if err != nil {
-			return nil, rejectIn(err, run)
-		}
-		c.bundles = append(c.bundles, b)
-	}
-	root, err := chainRoot(c.bundles)
+	bundles, err := inChainOrder(runs, func(run *Run) (*Bundle, error) { return Strict(ctx, run, watch) })
 	if err != nil {
 		return nil, err
 	}
-	c.root = root
-	return c, nil
+	root, err := chainRoot(bundles)
+	if err != nil {
+		return nil, err
+	}
+	return &Chain{bundles, root}, nil
+}
+
+// inChainOrder applies the checks that a chain has before its bundles, then
+// verifies every bundle in chain order; the first failure names its run.
+func inChainOrder[T any](runs []*Run, verify func(*Run) (T, error)) ([]T, error) {
+	if err := checkRunIDs(runs); err != nil {
+		return nil, err
+	}
+	bundles := make([]T, len(runs))
+	for i, run := range runs {
+		b, err := verify(run)
+		if err != nil {
+			return nil, rejectIn(err, run)
+		}
+		bundles[i] = b
+	}
+	return bundles, nil
 }
 
 // Bundles yields the bundles in chain order.

@@ -68,17 +68,11 @@ type GatedChain struct {
 // GateChain is [Gate] for a chain: the chain's own checks, then every bundle
 // in chain order.
 func GateChain(ctx context.Context, runs []*Run, watch Watch) (*GatedChain, error) {
-	if err := checkRunIDs(runs); err != nil {
+	bundles, err := inChainOrder(runs, func(run *Run) (*Gated, error) { return Gate(ctx, run, watch) })
+	if err != nil {
 		return nil, err
 	}
-	c := &GatedChain{}
-	for _, run := range runs {
-		g, err := Gate(ctx, run, watch)
-		if err != nil {
-			return nil, rejectIn(err, run)
-		}
-		c.bundles = append(c.bundles, g)
-	}
+	c := &GatedChain{bundles: bundles}
 	if !c.complete() {
 		return c, nil
 	}

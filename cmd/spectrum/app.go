@@ -70,21 +70,26 @@ func (a *app) statePath() (string, error) {
 	return statedir.Default()
 }
 
-// result prints the one result of a command: text for people and scripts, if
-// there is any, or with --json the canonical JSON of v.
+// result prints the one result of a command: text, or with --json the canonical
+// JSON of v.
 func (a *app) result(text string, v any) error {
-	if !a.json && text != "" {
-		_, err := fmt.Fprintln(a.stdout, text)
-		return err
-	}
 	if !a.json {
-		return nil
+		return a.text(text)
 	}
 	raw, err := canonjson.Marshal(v)
 	if err != nil {
 		return err
 	}
 	return a.raw(raw)
+}
+
+// text prints a result for people and scripts, if there is any.
+func (a *app) text(result string) error {
+	if result == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(a.stdout, result)
+	return err
 }
 
 // jsonText is a path as JSON can hold it.

@@ -152,7 +152,7 @@ func (a *app) carryOut(ctx context.Context, approved *preview.Approved, bytes in
 
 func (a *app) commitResult() error {
 	if !a.json {
-		return a.result("OK", nil)
+		return a.text("OK")
 	}
 	raw, err := restore.ResultOf(nil).JSON()
 	if err != nil {

@@ -61,7 +61,7 @@ func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []str
 	if app.json {
 		return app.raw(shown.json)
 	}
-	return app.result(shown.id, nil)
+	return app.text(shown.id)
 }
 
 // shownPreview is a preview that was shown and kept.
