@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,14 +41,13 @@ func TestForeignFileInOurDirectory(t *testing.T) {
 		want = writeForeign(t, foreign)
 		return errWrong
 	}
-	e := wantStep(t, Run(context.Background(), sc.spec), StepVerify, "zero")
+	e := wantStep(t, sc.commit(), StepVerify, "zero")
 	if e.Rollback == nil || !errors.Is(e.Rollback, unix.ENOTEMPTY) || !errors.Is(e, errWrong) {
 		t.Errorf("%v", e)
 	}
 	stillThere(t, foreign, want)
 	must(t, os.Remove(foreign))
-	must(t, os.Remove(filepath.Join(sc.root, "fresh/deep")))
-	must(t, os.Remove(filepath.Join(sc.root, "fresh")))
+	sc.mustRecover()
 	sameTree(t, before, sc.root)
 }
 
@@ -73,12 +71,13 @@ func TestForeignTarget(t *testing.T) {
 			}
 			return nil
 		}
-		e := wantStep(t, Run(context.Background(), sc.spec), c.step, c.target)
+		e := wantStep(t, sc.commit(), c.step, c.target)
 		if e.Rollback == nil || !errors.Is(e, fs.ErrExist) {
 			t.Errorf("%q: %v", c.target, e)
 		}
 		stillThere(t, foreign, want)
 		must(t, os.Remove(foreign))
+		sc.mustRecover()
 		sameTree(t, before, sc.root)
 	}
 }
@@ -95,7 +94,7 @@ func TestForeignTargetBeforeAnyMove(t *testing.T) {
 		want = writeForeign(t, foreign)
 		return errWrong
 	}
-	e := wantStep(t, Run(context.Background(), sc.spec), StepCheck, "zero")
+	e := wantStep(t, sc.commit(), StepCheck, "zero")
 	if e.Rollback == nil {
 		t.Error("a target exists, and the rollback is said to have reached the state before")
 	}
@@ -113,7 +112,7 @@ func TestForeignDirectoryInTheWay(t *testing.T) {
 		}
 		return nil
 	}
-	e := wantStep(t, Run(context.Background(), sc.spec), StepFinalize, "fresh")
+	e := wantStep(t, sc.commit(), StepFinalize, "fresh")
 	if e.Rollback != nil || !errors.Is(e, fs.ErrExist) {
 		t.Error(e)
 	}
@@ -153,7 +152,7 @@ func TestTargetChangesAfterMove(t *testing.T) {
 				}
 				return nil
 			}
-			e := wantStep(t, Run(context.Background(), sc.spec), c.step, "fresh/g")
+			e := wantStep(t, sc.commit(), c.step, "fresh/g")
 			if (e.Rollback != nil) != c.stays {
 				t.Error(e)
 			}
@@ -257,7 +256,7 @@ func TestForeignFileInStaging(t *testing.T) {
 			want = writeForeign(t, foreign)
 			return errWrong
 		}
-		e := wantStep(t, Run(context.Background(), sc.spec), StepCheck, "zero")
+		e := wantStep(t, sc.commit(), StepCheck, "zero")
 		if e.Rollback == nil {
 			t.Error("the rollback is said to be clean")
 		}
@@ -285,7 +284,7 @@ func TestForeignDirectoryInPlaceOfOurs(t *testing.T) {
 			want = take(t, deep)
 			return errWrong
 		}
-		e := wantStep(t, Run(context.Background(), sc.spec), StepVerify, "zero")
+		e := wantStep(t, sc.commit(), StepVerify, "zero")
 		if e.Rollback == nil {
 			t.Error("the rollback is said to be clean")
 		}
@@ -309,8 +308,8 @@ func TestStagingIsCleanedAway(t *testing.T) {
 			}
 			return nil
 		}
-		e := failure(t, Run(context.Background(), sc.spec))
-		if want := map[int]Step{1: StepFinalize, 2: StepPublish}[n]; e.Step != want || e.Rollback != nil {
+		e := failure(t, sc.commit())
+		if want := map[int]Step{1: StepStage, 2: StepPublish}[n]; e.Step != want || e.Rollback != nil {
 			t.Errorf("cleaned at check %d: %v", n, e)
 		}
 		sameTree(t, before, sc.root)
@@ -396,7 +395,7 @@ func TestReplacedControl(t *testing.T) {
 	must(t, err)
 	m.see(st, st.Size)
 	u := &undo{attempt: &attempt{s: s}} // no staging directory
-	must(t, u.removeFile(d, "ours", &m))
+	must(t, u.removeFile(d, "ours", victim{mark: &m}))
 	if _, err := os.Lstat(filepath.Join(root, "ours")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the attack does not bite: %v", err)
 	}

@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -50,7 +49,7 @@ func refusedUntouched(t *testing.T, sc *scene, step Step, path string, want erro
 	before, inode := take(t, sc.root), kind(t, sc.root)
 	err := sc.run(func(op, path string, f func() error) error {
 		switch op {
-		case "open directory", "lock", "survey", "stat":
+		case "open directory", "lock", "list", "survey", "stat":
 		default:
 			t.Errorf("%s %q was called", op, path)
 		}
@@ -81,7 +80,7 @@ func TestTargetsMeet(t *testing.T) {
 	for _, files := range [][]string{{"d/n/a", "l/n/b"}, {"d/f", "l/f"}, {"d/f", "l/f/x"}} {
 		sc := newScene(t, t.TempDir(), []string{"d/", "l -> d"}, files, nil)
 		before := take(t, sc.root)
-		e := failure(t, Run(context.Background(), sc.spec))
+		e := failure(t, sc.commit())
 		if e.Step != StepConflict || !strings.HasPrefix(e.Path, "l/") || e.Rollback != nil {
 			t.Error(e)
 		}
@@ -94,7 +93,7 @@ func TestSpecIsRefused(t *testing.T) {
 		spoil func(s *Spec)
 		path  string
 	}{
-		"no root":            {func(s *Spec) { s.Root = nil }, ""},
+		"no UTF-8":           {func(s *Spec) { s.Files[1].Path = mustParse(t, "b\xff") }, "b\xff"},
 		"no path":            {func(s *Spec) { s.Files[1].Path = pathsafe.Path{} }, ""},
 		"not in order":       {func(s *Spec) { s.Files[0], s.Files[1] = s.Files[1], s.Files[0] }, "a"},
 		"twice":              {func(s *Spec) { s.Files[1] = s.Files[0] }, "a"},
@@ -123,7 +122,7 @@ func TestErrorText(t *testing.T) {
 	if e.Error() != want || !errors.Is(e, fs.ErrExist) {
 		t.Errorf("%s", e)
 	}
-	for s := StepBegin; s <= StepCleanup; s++ {
+	for s := StepBegin; s <= StepPublish; s++ {
 		if s.String() == "" || strings.HasPrefix(s.String(), "step") {
 			t.Errorf("%d has no name", int(s))
 		}
@@ -141,7 +140,7 @@ func TestNewDirectories(t *testing.T) {
 		refusedUntouched(t, sc, StepConflict, "b", errTaken)
 	}
 	sc := newScene(t, t.TempDir(), []string{"b/"}, []string{"b/c"}, nil)
-	must(t, Run(context.Background(), sc.spec))
+	must(t, sc.commit())
 }
 
 // TestRankDecides: of several failures that of the lowest rank counts, though
@@ -161,7 +160,7 @@ func TestRankDecides(t *testing.T) {
 				}
 				return nil
 			}
-			_ = wantStep(t, Run(context.Background(), sc.spec), step, want)
+			_ = wantStep(t, sc.commit(), step, want)
 		}
 	}
 }

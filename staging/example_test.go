@@ -2,6 +2,7 @@ package staging_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -31,12 +32,12 @@ func Example() {
 	root, err := pathsafe.OpenRoot(filepath.Join(dir, "root"))
 	check(err)
 	defer root.Close()
+	key := []byte("32 random bytes from a safe place") // it authenticates the journal
 	target, _ := pathsafe.Parse("docs/hello.txt")
 	report, _ := pathsafe.Parse("REPORT")
 	spec := staging.Spec{
-		Root: root,
 		Files: []staging.File{{
-			Path: target, Size: 6, Perm: 0o644, ModTime: time.Unix(1_700_000_000, 0),
+			Path: target, Size: 6, SHA256: sha256.Sum256([]byte("hello\n")), Perm: 0o644, ModTime: time.Unix(1_700_000_000, 0),
 			Open: func() (*os.File, error) { return os.Open(source) },
 			Check: func(_ context.Context, f io.ReaderAt) error {
 				buf := make([]byte, 7)
@@ -48,11 +49,11 @@ func Example() {
 		}},
 		Artifacts: []staging.Artifact{{Path: report, Data: []byte("done")}},
 	}
-	fmt.Println(staging.Run(context.Background(), spec))
+	fmt.Println(staging.Run(context.Background(), root, key, spec))
 
 	// Nothing is ever overwritten: the same once more is a conflict.
 	var failed *staging.Error
-	if err := staging.Run(context.Background(), spec); errors.As(err, &failed) {
+	if err := staging.Run(context.Background(), root, key, spec); errors.As(err, &failed) {
 		fmt.Println(failed.Step, failed.Path, failed.Rollback)
 	}
 	names, _ := root.Names()

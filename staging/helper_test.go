@@ -3,6 +3,7 @@ package staging
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -149,7 +150,9 @@ type scene struct {
 	root    string
 	source  string
 	content map[string]string // by target
+	dir     *pathsafe.Dir
 	spec    Spec
+	lazy    bool // nothing is synced
 
 	mu     sync.Mutex
 	checks map[string]int                                // how often each target was checked
@@ -158,13 +161,15 @@ type scene struct {
 
 var modTime = time.Unix(1_234_567_890, 987_654_321)
 
-// newScene plants the foreign entries in root and makes files and artifacts as
-// the targets.
+// newScene plants the foreign entries in root, unless they stand there already,
+// and makes files and artifacts as the targets.
 func newScene(t testing.TB, root string, foreign, files, artifacts []string) *scene {
 	t.Helper()
-	plant(t, root, foreign...)
+	if _, err := os.Lstat(filepath.Join(root, foreignThings[0])); err != nil {
+		plant(t, root, foreign...)
+	}
 	s := &scene{t: t, root: root, source: t.TempDir(), content: map[string]string{}, checks: map[string]int{}}
-	s.spec.Root = openRoot(t, root)
+	s.dir = openRoot(t, root)
 	s.spec.Workers = 1
 	slices.Sort(files)
 	for i, name := range files {
@@ -184,7 +189,8 @@ func (s *scene) addFile(i int, name string) {
 	must(s.t, os.WriteFile(source, []byte(content), 0o600))
 	s.spec.Files = append(s.spec.Files, File{
 		Path: mustParse(s.t, name), Size: int64(len(content)), Perm: permOf(i), ModTime: modTime,
-		Open: func() (*os.File, error) { return os.Open(source) },
+		SHA256: sha256.Sum256([]byte(content)),
+		Open:   func() (*os.File, error) { return os.Open(source) },
 		Check: func(ctx context.Context, f io.ReaderAt) error {
 			return errors.Join(ctx.Err(), s.check(name, content, f))
 		},
@@ -222,7 +228,35 @@ func (s *scene) check(name, content string, f io.ReaderAt) error {
 // run runs the spec with a hook on the seam, and forgets earlier checks.
 func (s *scene) run(hook func(op, path string, f func() error) error) error {
 	clear(s.checks)
-	return run(context.Background(), s.spec, &seam{hook: hook})
+	return run(context.Background(), s.dir, s.spec, &runner{testKey, &seam{hook: hook}})
+}
+
+// commit runs the spec.
+func (s *scene) commit() error { return Run(context.Background(), s.dir, testKey, s.spec) }
+
+var testKey = []byte("the key of these tests, not secret")
+
+// recover ends what a commit left, as a session of its own does.
+func (s *scene) recover(mode Mode) ([]Outcome, error) {
+	s.t.Helper()
+	l, err := lock(context.Background(), s.dir, testKey, &locking{s: &seam{hook: s.lazily}})
+	must(s.t, err)
+	defer l.Close()
+	return l.Recover(context.Background(), mode)
+}
+
+// mustRecover wants a person's recovery to end what a failed rollback left, and
+// a command's to refuse.
+func (s *scene) mustRecover() {
+	s.t.Helper()
+	var halt *HaltError
+	if _, err := s.recover(Automatic); !errors.As(err, &halt) || !errors.Is(err, ErrHalted) {
+		s.t.Errorf("the root is not halted: %v", err)
+	}
+	out, err := s.recover(Person)
+	if err != nil || len(out) != 1 || out[0].Result != RolledBack {
+		s.t.Errorf("recovered with %v, %v", out, err)
+	}
 }
 
 // done sees that everything is in place as the spec says, and nothing else is
@@ -330,12 +364,11 @@ func chainScene(t testing.TB, root string) *scene {
 	return s
 }
 
-// manyScene is above every limit at which another way is taken: syncfs, named
-// artifacts.
+// manyScene is above the limit at which another way is taken: syncfs.
 func manyScene(t testing.TB, root string) *scene {
 	t.Helper()
 	var files, artifacts []string
-	for i := range maxUnnamed + 1 {
+	for i := range few + 1 {
 		files = append(files, fmt.Sprintf("r%02d/f", i))
 		artifacts = append(artifacts, fmt.Sprintf("r%02d/REPORT.json", i))
 	}

@@ -9,16 +9,14 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// openStage is step 2: the chain manifest, then the staging directory beside
-// it, then the directories below that.
+// openStage is step 2: the staging directory and in it the journal's INTENT,
+// then the chain manifest beside it, then the directories below.
 func (a *attempt) openStage(context.Context) *Error {
-	if a.spec.Manifest != nil {
-		if err := a.writeManifest(); err != nil {
-			return fail(StepStage, a.manifestName(), err)
-		}
-	}
 	if err := a.makeStage(); err != nil {
 		return fail(StepStage, a.stageName(), err)
+	}
+	if err := a.placeManifest(); err != nil {
+		return fail(StepStage, a.manifestName(), err)
 	}
 	if err := a.root.sync(); err != nil {
 		return fail(StepStage, a.stageName(), err)
@@ -26,18 +24,46 @@ func (a *attempt) openStage(context.Context) *Error {
 	return a.makeDirs()
 }
 
+func (a *attempt) makeStage() (err error) {
+	if err := a.makeDir(a.root, a.stageName(), 0o700, &a.stageMark); err != nil {
+		return err
+	}
+	if a.stage, err = a.root.openName(a.stageName()); err != nil {
+		return err
+	}
+	if err := a.writeManifest(); err != nil {
+		return err
+	}
+	return a.enterIntent()
+}
+
+// writeManifest makes the chain manifest in staging, so that its identity is
+// known before it stands beside it.
 func (a *attempt) writeManifest() error {
-	f, err := a.root.create(a.manifestName())
+	if a.spec.Manifest == nil {
+		return nil
+	}
+	f, err := a.stage.create(manifestStaged)
 	a.manifestMark.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return err
 	}
-	err = a.fillAndSync(f, &a.manifestMark, a.spec.Manifest)
+	err = a.fill(f, &a.manifestMark, a.spec.Manifest)
+	if err == nil {
+		err = a.s.syncFile(f)
+	}
 	return errors.Join(err, a.s.closeFile(f))
 }
 
-// fillAndSync writes a file that is not a target, and marks it.
-func (a *attempt) fillAndSync(f *os.File, m *mark, data []byte) error {
+func (a *attempt) placeManifest() error {
+	if a.spec.Manifest == nil {
+		return nil
+	}
+	return a.stage.rename(manifestStaged, a.root, a.manifestName())
+}
+
+// fill writes a file that is not one of the spec, and marks it.
+func (a *attempt) fill(f *os.File, m *mark, data []byte) error {
 	st, err := a.s.identify(f)
 	if err != nil {
 		return err
@@ -49,25 +75,8 @@ func (a *attempt) fillAndSync(f *os.File, m *mark, data []byte) error {
 	if err := a.s.chmod(f, 0o644); err != nil {
 		return err
 	}
-	if err := a.s.syncFile(f); err != nil {
-		return err
-	}
 	m.size = int64(len(data))
 	return nil
-}
-
-func (a *attempt) makeStage() (err error) {
-	if err := a.makeDir(a.root, a.stageName(), 0o700, &a.stageMark); err != nil {
-		return err
-	}
-	name, err := pathsafe.Parse(a.stageName())
-	if err != nil {
-		return err
-	}
-	if a.stage, err = a.root.open(name); err != nil {
-		return err
-	}
-	return a.probe()
 }
 
 // makeDir makes a directory and marks it.
@@ -85,18 +94,6 @@ func (a *attempt) makeDir(in dir, name string, perm uint32, m *mark) error {
 	return nil
 }
 
-// probe finds out, before anything is copied, whether this file system can
-// move without replacing.
-func (a *attempt) probe() error {
-	if err := a.stage.mkdir(probeName, 0o700); err != nil {
-		return err
-	}
-	if err := a.stage.rename(probeName, a.stage, probeMoved); err != nil {
-		return err
-	}
-	return a.stage.rmdir(probeMoved)
-}
-
 // makeDirs makes the directories of the plan below staging.
 func (a *attempt) makeDirs() *Error {
 	at := cache{base: a.stage}
@@ -112,4 +109,13 @@ func (a *attempt) makeDirs() *Error {
 		}
 	}
 	return nil
+}
+
+// openName opens a directory by its name in d.
+func (d dir) openName(name string) (dir, error) {
+	p, err := pathsafe.Parse(name)
+	if err != nil {
+		return dir{}, err
+	}
+	return d.open(p)
 }

@@ -17,20 +17,27 @@ const few = 16
 func (a *attempt) fewEntries() bool { return len(a.plan.files)+len(a.plan.dirs) <= few }
 
 // persist is step 4: everything below staging becomes durable, files and the
-// directories that name them.
+// directories that name them, and the journal says PREPARED.
 func (a *attempt) persist(ctx context.Context) *Error {
 	a.progress(PhaseSync, 0)
 	if err := ctx.Err(); err != nil {
 		return fail(StepStage, a.stageName(), err)
 	}
+	if err := a.syncStaged(); err != nil {
+		return fail(StepStage, a.stageName(), err)
+	}
+	return fail(StepStage, a.stageName(), a.enterPrepared())
+}
+
+func (a *attempt) syncStaged() error {
 	if !a.fewEntries() {
-		return fail(StepStage, a.stageName(), a.root.syncFS())
+		return a.root.syncFS()
 	}
 	dirs := []pathsafe.Path{{}}
-	for _, d := range a.plan.dirs {
-		dirs = append(dirs, d.path)
+	for i := range a.plan.dirs {
+		dirs = append(dirs, a.plan.dirs[i].path)
 	}
-	return fail(StepStage, a.stageName(), syncDirs(a.stage, dirs))
+	return syncDirs(a.stage, dirs)
 }
 
 // syncDirs makes the names in the directories durable, deepest first and base,

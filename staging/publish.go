@@ -4,127 +4,112 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// publish is step 7. All artifacts are written and synced before the first
-// gets its name, so that a full disk is met before that.
+// publish is step 7. All artifacts are durable in staging before the journal
+// says COMMITTED, and that it does before the first of them gets its name: so a
+// full disk is met before, and whoever sees an artifact sees a commit that no
+// crash takes back.
 func (a *attempt) publish(context.Context) *Error {
 	a.progress(PhasePublish, 0)
-	if err := a.prepareAll(); err != nil {
+	if err := a.prepareArtifacts(); err != nil {
 		return err
 	}
-	at := cache{base: a.root}
-	defer at.close()
-	var dirs []pathsafe.Path
-	for i := range a.artifacts {
-		p := &a.artifacts[i]
-		if err := a.place(p, &at); err != nil {
-			return fail(StepPublish, p.path.String(), err)
-		}
-		dirs = append(dirs, parent(p.path))
+	if err := a.enterCommitted(); err != nil {
+		return fail(StepPublish, a.stageName(), err)
 	}
-	return fail(StepPublish, "", syncDirs(a.root, dirs))
+	return a.place()
 }
 
-// A prepared artifact is whole and durable: a file without a name or, where
-// the file system has none, or descriptors would run out, a file in staging.
+// A prepared artifact is whole and durable in the directory for artifacts
+// below staging, and has its index as its name there.
 type prepared struct {
-	path   pathsafe.Path
-	f      *os.File // without a name; nil if it has one
-	name   string   // below the directory for artifacts
-	staged mark     // for the name in staging
-	mark   mark     // for the target
+	path  pathsafe.Path
+	mark  mark
+	check check // of one that comes from a journal
 }
 
-// close has no error: what was written was synced.
-func (p *prepared) close() {
-	if p.f != nil {
-		_ = p.f.Close()
+func artifactsOf(list []Artifact) []prepared {
+	all := make([]prepared, len(list))
+	for i := range list {
+		all[i].path = list[i].Path
 	}
+	return all
 }
 
-// maxUnnamed bounds the descriptors held.
-const maxUnnamed = 16
-
-func (a *attempt) prepareAll() *Error {
-	unnamed := len(a.spec.Artifacts) <= maxUnnamed
-	a.artifacts = make([]prepared, len(a.spec.Artifacts))
-	for i, art := range a.spec.Artifacts {
-		p := &a.artifacts[i]
-		p.path = art.Path
-		err := errors.ErrUnsupported
-		if unnamed {
-			err = a.prepareUnnamed(p, art.Data)
-		}
-		if errors.Is(err, errors.ErrUnsupported) {
-			unnamed = false
-			err = a.prepareNamed(p, art.Data, i)
-		}
-		if err != nil {
-			return fail(StepPublish, art.Path.String(), err)
-		}
+func (a *attempt) prepareArtifacts() *Error {
+	if len(a.artifacts) == 0 {
+		return nil
 	}
-	return nil
-}
-
-func (a *attempt) prepareUnnamed(p *prepared, data []byte) (err error) {
-	if p.f, err = a.stage.createUnnamed(); err != nil {
-		return err
+	if err := a.makeDir(a.stage, holdName, 0o700, &a.holdMark); err != nil {
+		return fail(StepPublish, holdName, err)
 	}
-	return a.fillAndSync(p.f, &p.mark, data)
-}
-
-func (a *attempt) prepareNamed(p *prepared, data []byte, i int) error {
-	hold, err := a.openHold()
+	hold, err := a.stage.openName(holdName)
 	if err != nil {
-		return err
+		return fail(StepPublish, holdName, err)
 	}
 	defer hold.close()
-	p.name = strconv.Itoa(i)
-	f, err := hold.create(p.name)
-	p.staged.tried = !errors.Is(err, fs.ErrExist)
+	for i := range a.artifacts {
+		if err := a.prepare(hold, i); err != nil {
+			return fail(StepPublish, a.artifacts[i].path.String(), err)
+		}
+	}
+	if len(a.artifacts) > few {
+		return fail(StepPublish, holdName, a.root.syncFS())
+	}
+	return fail(StepPublish, holdName, hold.sync())
+}
+
+func (a *attempt) prepare(hold dir, i int) error {
+	m := &a.artifacts[i].mark
+	f, err := hold.create(strconv.Itoa(i))
+	m.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return err
 	}
-	err = a.fillAndSync(f, &p.mark, data)
-	p.staged = p.mark
-	p.staged.tried = true // the target is not yet
+	err = a.fill(f, m, a.spec.Artifacts[i].Data)
+	if err == nil && len(a.artifacts) <= few {
+		err = a.s.syncFile(f)
+	}
 	return errors.Join(err, a.s.closeFile(f))
 }
 
-// openHold opens the directory for named artifacts, which it makes if needed.
-func (a *attempt) openHold() (dir, error) {
-	if !a.holdMark.tried {
-		if err := a.makeDir(a.stage, holdName, 0o700, &a.holdMark); err != nil {
-			return dir{}, err
-		}
+// place gives each artifact its name, in order, in one step and never over
+// anything.
+func (a *attempt) place() *Error {
+	if len(a.artifacts) == 0 {
+		return nil
 	}
-	p, err := pathsafe.Parse(holdName)
+	hold, err := a.stage.openName(holdName)
 	if err != nil {
-		return dir{}, err
-	}
-	return a.stage.open(p)
-}
-
-// place gives an artifact its name in the target directory, in one step and
-// never over anything.
-func (a *attempt) place(p *prepared, at *cache) error {
-	to, err := at.open(parent(p.path))
-	if err != nil {
-		return err
-	}
-	p.mark.tried = true
-	if p.f != nil {
-		return to.link(p.f, p.path.Base())
-	}
-	hold, err := a.openHold()
-	if err != nil {
-		return err
+		return fail(StepPublish, holdName, err)
 	}
 	defer hold.close()
-	return hold.rename(p.name, to, p.path.Base())
+	at := cache{base: a.root}
+	defer at.close()
+	for i := range a.artifacts {
+		path := a.artifacts[i].path
+		to, err := at.open(parent(path))
+		if err == nil {
+			err = hold.rename(strconv.Itoa(i), to, path.Base())
+		}
+		if a.revived {
+			err = gone(err) // placed before
+		}
+		if err != nil {
+			return fail(StepPublish, path.String(), err)
+		}
+	}
+	return fail(StepPublish, "", a.syncArtifacts())
+}
+
+func (a *attempt) syncArtifacts() error {
+	var dirs []pathsafe.Path
+	for i := range a.artifacts {
+		dirs = append(dirs, parent(a.artifacts[i].path))
+	}
+	return syncDirs(a.root, dirs)
 }

@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,13 +28,13 @@ func TestRandomTrees(t *testing.T) {
 		before := take(t, root)
 		fail := failCheck(sc.spec.Files[len(files)-1].Path.String(), 2)
 		sc.hook = fail
-		err := Run(context.Background(), sc.spec)
+		err := sc.commit()
 		if e := failure(t, err); e.Rollback != nil || (e.Step != StepConflict && e.Step != StepVerify) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 		sameTree(t, before, root)
 		sc.hook = nil
-		if e := failureOrNil(t, Run(context.Background(), sc.spec)); e == nil {
+		if e := failureOrNil(t, sc.commit()); e == nil {
 			committed++
 			sc.done(before)
 		} else {

@@ -1,119 +1,115 @@
 package staging
 
 import (
-	"github.com/spectrumfs/spectrum/pathsafe"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
 )
 
 // rollback removes exactly what this attempt made, and says so: nil means that
 // nothing of it is left and that no target exists (SPECTRUM-06 section 8.5.1).
 // It goes on after an error. The order is that of section 8.5.2: what looks
-// like success first, what says that something is unfinished last.
+// like success first, what says that something is unfinished last. The journal
+// goes when all else is gone for good; while it is there the root is not clean.
 func (a *attempt) rollback() error {
 	u := newUndo(a)
 	defer u.close()
+	switch err := a.enterRollingBack(); {
+	case err != nil:
+		u.note(rollingBackName, err)
+	case a.stage.h == nil: // nothing else was made
+		u.stageDir()
+		u.targets()
+	default:
+		u.everything()
+		u.journal()
+	}
+	if u.err() != nil {
+		a.halt()
+	}
+	return u.err()
+}
+
+// everything undoes all but the journal, durably.
+func (u *undo) everything() {
+	u.returnAsides()
 	u.unpublish()
-	u.locate()
 	u.files()
 	u.dirs(func(d *plannedDir) bool { return true })
-	u.probe()
-	u.stageDir()
+	u.hold()
 	u.manifest()
 	u.sync()
-	u.targets()
-	return u.err()
+	if !u.revived || u.phase >= phasePrepared {
+		u.targets()
+	}
 }
 
 // unpublish removes what was published, the last one first.
 func (u *undo) unpublish() {
+	if u.phase < phaseCommitted {
+		return
+	}
 	for i := len(u.attempt.artifacts) - 1; i >= 0; i-- {
 		p := &u.attempt.artifacts[i]
-		if p.mark.tried {
-			in, err := u.inRoot.open(parent(p.path))
-			if err == nil {
-				err = u.removeFile(in, p.path.Base(), &p.mark)
-			}
-			u.note(p.path.String(), gone(err))
+		in, err := u.inRoot.open(parent(p.path))
+		if err == nil {
+			err = u.removeFile(in, p.path.Base(), u.victimArtifact(i))
 		}
+		u.note(p.path.String(), gone(err))
 	}
 }
 
-// locate finds out which tops are at their target. What the moves returned
-// does not count, only what stands there.
-func (u *undo) locate() {
-	for i := range u.plan.tops {
-		t := &u.plan.tops[i]
-		if !t.tried {
-			continue
-		}
-		in, err := u.inRoot.open(parent(t.path))
-		if err != nil {
-			u.note(t.path.String(), gone(err))
-			continue
-		}
-		st, err := in.stat(t.path.Base())
-		u.note(t.path.String(), gone(err))
-		u.placed[i] = err == nil && u.plan.markOf(t).is(st)
-	}
-}
-
-func (p *plan) markOf(t *top) *mark {
-	if t.dir != none {
-		return &p.dirs[t.dir].mark
-	}
-	return &p.files[t.file].mark
-}
-
-// files removes the files, wherever their tops are.
+// files removes the files, wherever they are: in staging, or at their targets
+// once moves may have been made.
 func (u *undo) files() {
 	for i := range u.plan.files {
-		f := &u.plan.files[i]
-		if !f.mark.tried {
-			continue
-		}
 		path := u.spec.Files[i].Path
-		u.note(path.String(), gone(u.file(path, f)))
+		u.note(path.String(), gone(u.file(i)))
 	}
 }
 
-func (u *undo) file(path pathsafe.Path, f *plannedFile) error {
-	at, remove := &u.inStage, u.removeStaged
-	if u.isPlaced(f.top) {
-		at, remove = &u.inRoot, u.removeFile
+func (u *undo) file(i int) error {
+	path, m := u.spec.Files[i].Path, &u.plan.files[i].mark
+	in, err := u.inStage.open(parent(path))
+	if err == nil {
+		err = u.removeStaged(in, path.Base(), m)
 	}
-	in, err := at.open(parent(path))
-	if err != nil {
+	if !errors.Is(err, fs.ErrNotExist) || u.phase < phasePrepared {
 		return err
 	}
-	return remove(in, path.Base(), &f.mark)
+	if in, err = u.inRoot.open(parent(path)); err != nil {
+		return err
+	}
+	return u.removeFile(in, path.Base(), u.victimFile(i))
 }
 
 // dirs removes the directories that are wanted, deepest first.
 func (u *undo) dirs(wanted func(*plannedDir) bool) {
 	for i := len(u.plan.dirs) - 1; i >= 0; i-- {
 		d := &u.plan.dirs[i]
-		if !d.mark.tried || !wanted(d) {
-			continue
+		if wanted(d) {
+			u.note(d.path.String(), gone(u.dir(d)))
 		}
-		at, private := &u.inStage, true
-		if u.isPlaced(d.top) {
-			at, private = &u.inRoot, false
-		}
-		in, err := at.open(parent(d.path))
-		if err == nil {
-			err = removeDir(in, d.path.Base(), &d.mark, private)
-		}
-		u.note(d.path.String(), gone(err))
 	}
 }
 
-// probe removes what an unfinished probe left.
-func (u *undo) probe() {
-	if u.stage.h == nil {
-		return
+func (u *undo) dir(d *plannedDir) error {
+	in, err := u.inStage.open(parent(d.path))
+	if err == nil {
+		err = removeDir(in, d.path.Base(), &d.mark, true)
 	}
-	for _, name := range []string{probeName, probeMoved} {
-		u.note(name, gone(u.stage.rmdir(name)))
+	if !errors.Is(err, fs.ErrNotExist) || u.phase < phasePrepared || d.top == none {
+		return err
 	}
+	if in, err = u.inRoot.open(parent(d.path)); err != nil {
+		return err
+	}
+	err = removeDir(in, d.path.Base(), &d.mark, false)
+	if u.revived && errors.Is(err, errForeign) { // ours went before, and this is no target
+		return nil
+	}
+	return err
 }
 
 // sync makes the removals durable.
@@ -128,28 +124,61 @@ func (u *undo) sync() {
 // targets looks at every target once more. One that is there now is somebody
 // else's; it stays, and the state before is not reached (decision D15).
 func (u *undo) targets() {
-	var missing string
+	missing := ""
 	for i := range u.spec.Files {
 		path := u.spec.Files[i].Path
-		if missing != "" && len(path.String()) > len(missing) && path.String()[:len(missing)] == missing {
+		if missing != "" && strings.HasPrefix(path.String(), missing) {
 			continue // below a directory that is not there
 		}
 		missing = ""
-		site, ok := u.target(path)
-		if up := parents(path); ok && site.Missing < len(up) {
+		site, err := u.root.survey(path)
+		u.noteTarget(path.String(), site.Exists, err)
+		if up := parents(path); err == nil && site.Missing < len(up) {
 			missing = up[site.Missing].String() + "/"
 		}
 	}
-	for _, art := range u.spec.Artifacts {
-		u.target(art.Path)
+	for i := range u.attempt.artifacts {
+		path := u.attempt.artifacts[i].path
+		site, err := u.root.survey(path)
+		u.noteTarget(path.String(), site.Exists, err)
 	}
 }
 
-func (u *undo) target(path pathsafe.Path) (pathsafe.Site, bool) {
-	site, err := u.root.survey(path)
-	if err == nil && site.Exists {
+func (u *undo) noteTarget(path string, exists bool, err error) {
+	if err == nil && exists {
 		err = errTaken
 	}
-	u.note(path.String(), err)
-	return site, err == nil
+	u.note(path, err)
+}
+
+// halt marks the root as one where a person must act. The journal that is
+// left says so too, but a journal alone may also come from a kill, and then the
+// next session tries to end what it says. It is all that can be done: it has no
+// error.
+func (a *attempt) halt() {
+	if a.stage.h == nil {
+		return
+	}
+	f, err := a.stage.create(haltedName)
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed the staging directory
+		f, err = a.haltAnew()
+	}
+	if err == nil {
+		_ = a.s.closeFile(f)
+		_ = a.stage.sync()
+		_ = a.root.sync()
+	}
+}
+
+func (a *attempt) haltAnew() (*os.File, error) {
+	if err := a.root.mkdir(a.stageName(), 0o700); err != nil {
+		return nil, err
+	}
+	stage, err := a.root.openName(a.stageName())
+	if err != nil {
+		return nil, err
+	}
+	a.stage.close()
+	a.stage = stage
+	return stage.create(haltedName)
 }

@@ -95,16 +95,12 @@ func (d dir) create(name string) (f *os.File, err error) {
 	return f, err
 }
 
-func (d dir) createUnnamed() (f *os.File, err error) {
-	err = d.s.do("create unnamed file", ".", func() error {
-		f, err = d.h.CreateUnnamed(0o600)
+func (d dir) names() (names []string, err error) {
+	err = d.s.do("list", d.h.Name(), func() error {
+		names, err = d.h.Names()
 		return err
 	})
-	return f, err
-}
-
-func (d dir) link(f *os.File, name string) error {
-	return d.s.do("link", name, func() error { return d.h.Link(f, name) })
+	return names, err
 }
 
 func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err error) {

@@ -2,11 +2,13 @@ package staging
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -14,9 +16,10 @@ import (
 // A File is one file to put in place.
 type File struct {
 	Path    pathsafe.Path
-	Size    int64     // bytes
-	Perm    uint32    // permission bits, at most 0777
-	ModTime time.Time // of the file in place
+	Size    int64             // bytes
+	SHA256  [sha256.Size]byte // of the content; it goes into the journal
+	Perm    uint32            // permission bits, at most 0777
+	ModTime time.Time         // of the file in place
 	// Rank decides which error counts when several files fail: that of the
 	// lowest rank, and within a rank the first in path order.
 	Rank int
@@ -39,9 +42,6 @@ type Artifact struct {
 
 // A Spec says what Run shall put where.
 type Spec struct {
-	// Root is the directory that everything stands beneath. Run locks it
-	// through a handle of its own; who calls must not hold that lock.
-	Root *pathsafe.Dir
 	// Files ascend by the bytes of their paths; none is below another.
 	Files []File
 	// New are directories on the way to files that must not be there yet.
@@ -55,6 +55,9 @@ type Spec struct {
 	// Progress, unless nil, is told how many more bytes of a phase are done: 0
 	// at its beginning. It may be called by several goroutines at once.
 	Progress func(phase string, bytes int64)
+	// Leftover, unless nil, is told when the restore is complete and durable,
+	// and the staging directory could not be removed. The next session does it.
+	Leftover func(name string, err error)
 	// Workers is how many files are copied or checked at a time, 0 for
 	// GOMAXPROCS.
 	Workers int
@@ -94,18 +97,16 @@ const (
 	StepVerify
 	// StepPublish: an artifact could not be put in place.
 	StepPublish
-	// StepCleanup: what is left of staging could not be removed.
-	StepCleanup
 )
 
 var stepNames = [...]string{
 	StepBegin: "begin", StepConflict: "conflict", StepStage: "stage", StepCheck: "check", StepFinalize: "finalize",
-	StepMissing: "missing", StepVerify: "verify", StepPublish: "publish", StepCleanup: "clean up",
+	StepMissing: "missing", StepVerify: "verify", StepPublish: "publish",
 }
 
 // String returns the step as a word.
 func (s Step) String() string {
-	if s < StepBegin || s > StepCleanup {
+	if s < StepBegin || s > StepPublish {
 		return fmt.Sprintf("step %d", int(s))
 	}
 	return stepNames[s]
@@ -148,9 +149,6 @@ var errTaken = errors.New("something stands there")
 
 // validate refuses a spec that no caller of sound mind makes.
 func (s *Spec) validate() *Error {
-	if s.Root == nil {
-		return fail(StepBegin, "", errors.New("no root"))
-	}
 	for i, f := range s.Files {
 		var err error
 		switch {
@@ -162,6 +160,8 @@ func (s *Spec) validate() *Error {
 			err = errors.New("no source or no check")
 		case f.Perm&^0o777 != 0:
 			err = fmt.Errorf("%o has more than permission bits", f.Perm)
+		case !utf8.ValidString(f.Path.String()):
+			err = errors.New("not UTF-8, so the journal cannot name it")
 		}
 		if err != nil {
 			return fail(StepBegin, f.Path.String(), err)

@@ -2,6 +2,7 @@ package staging
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +17,7 @@ import (
 // An attacker swaps an existing parent with a link out of the root, all the
 // time. Nothing ever gets out, and nothing foreign is lost.
 func TestSwappedParent(t *testing.T) {
-	base := t.TempDir()
+	base := mountTmpfs(t, "")
 	plant(t, base, "root/parent/keep", "outside/keep", "root/swap -> ../outside")
 	root, outside := filepath.Join(base, "root"), filepath.Join(base, "outside")
 	before := take(t, outside)
@@ -31,6 +32,7 @@ func TestSwappedParent(t *testing.T) {
 			refused++
 		default:
 			failed++ // our file is where the root does not lead at that moment
+			recoverSwapped(t, root)
 		}
 	}
 	t.Logf("%d committed, %d refused, %d with a failed rollback, %d swaps", done, refused, failed, stop())
@@ -69,6 +71,7 @@ func TestSwappedParentAtEveryCall(t *testing.T) {
 			if calls >= n && calls < n+span {
 				swap()
 			}
+			recoverSwapped(t, root)
 			if d := diff(before, take(t, outside), false); d != "" {
 				t.Fatalf("swapped at %d, back at %d: something got out:\n%s", n, n+span, d)
 			}
@@ -80,23 +83,35 @@ func TestSwappedParentAtEveryCall(t *testing.T) {
 	}
 }
 
+// recoverSwapped asks until the root leads to what the commit had made.
+func recoverSwapped(t *testing.T, root string) {
+	l, err := Lock(context.Background(), openRoot(t, root), testKey, 0)
+	must(t, err)
+	defer l.Close()
+	for range 1000 {
+		if _, err = l.Recover(context.Background(), Person); err == nil {
+			return
+		}
+	}
+	t.Error(err)
+}
+
 // swappedCommit puts new names below parent.
 func swappedCommit(t *testing.T, root string, i int, hook func(op, path string, f func() error) error) error {
 	source := filepath.Join(t.TempDir(), "source")
 	must(t, os.WriteFile(source, []byte("x"), 0o600))
 	file := func(name string) File {
 		return File{
-			Path: mustParse(t, name), Size: 1, Perm: 0o644, ModTime: modTime,
+			Path: mustParse(t, name), Size: 1, SHA256: sha256.Sum256([]byte("x")), Perm: 0o644, ModTime: modTime,
 			Open:  func() (*os.File, error) { return os.Open(source) },
 			Check: func(context.Context, io.ReaderAt) error { return nil },
 		}
 	}
-	return run(context.Background(), Spec{
-		Root:      openRoot(t, root),
+	return run(context.Background(), openRoot(t, root), Spec{
 		Files:     []File{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
 		Artifacts: []Artifact{{mustParse(t, fmt.Sprintf("parent/r%d", i)), []byte("r")}},
 		Workers:   1,
-	}, &seam{hook: hook})
+	}, &runner{testKey, &seam{hook: hook}})
 }
 
 func swapper(t *testing.T, a, b string) (stop func() int) {

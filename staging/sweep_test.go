@@ -106,6 +106,7 @@ func sweepOnce(s *sweeper, f fault) {
 			return
 		case err == nil:
 			harmless++
+			completed(t, sc)
 			sc.done(before)
 			sc, before = s.fresh()
 		default:
@@ -116,6 +117,18 @@ func sweepOnce(s *sweeper, f fault) {
 			t.Fatalf("call %d, %q", n, in.what)
 		}
 	}
+}
+
+// completed wants what may be left of a restore that is complete to go.
+func completed(t *testing.T, sc *scene) {
+	t.Helper()
+	out, err := sc.recover(Automatic)
+	for _, o := range out {
+		if o.Result != Completed && o.Result != Cleared {
+			t.Error(o)
+		}
+	}
+	must(t, err)
 }
 
 func checkSingleFault(t *testing.T, sc *scene, before picture, in *injector, err error) {
@@ -141,18 +154,22 @@ func TestEveryCallOfRollbackFails(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%v", c.name, f), func(t *testing.T) {
 				s := &sweeper{t: t, base: mountTmpfs(t, ""), make: c.make}
-				ops, total := traceOf(t, s)
-				sweepRollback(s, f, total)
+				ops, _ := traceOf(t, s)
+				sweepRollback(s, f, lastMove(ops)+1) // the sync after it
 				sweepRollback(s, f, lastMove(ops))
 			})
 		}
 	}
 }
 
+// place is the call that puts an artifact in place: its name in staging is a
+// number.
+var place = regexp.MustCompile(`^rename \d+$`)
+
 // lastMove returns the number of the call that puts the last artifact in place.
 func lastMove(ops []string) int {
 	for i := len(ops); i > 0; i-- {
-		if strings.HasPrefix(ops[i-1], "link ") || strings.HasPrefix(ops[i-1], "rename ") {
+		if place.MatchString(ops[i-1]) {
 			return i
 		}
 	}
@@ -188,6 +205,7 @@ func sweepRollback(s *sweeper, f fault, broken int) {
 		} else {
 			sameTree(t, before, sc.root)
 		}
+		settled(t, sc, before, err)
 		if t.Failed() {
 			t.Fatalf("call %d, %q: %v", n, in.what, err)
 		}
@@ -229,16 +247,33 @@ func TestEverythingFailsFromCall(t *testing.T) {
 			for n := 1; n <= total; n += stride {
 				sc, before := s.fresh()
 				in := &injector{fault: fault{err: unix.EIO}, n: n, onward: true}
-				e := failure(t, sc.run(in.hook))
-				if e.Rollback == nil {
-					sameTree(t, before, sc.root)
-				}
+				err := sc.run(in.hook)
 				foreignKept(t, before, sc.root)
+				settled(t, sc, before, err)
 				if t.Failed() {
-					t.Fatalf("call %d, %q: %v", n, in.what, e)
+					t.Fatalf("call %d, %q: %v", n, in.what, err)
 				}
 			}
 		})
+	}
+}
+
+// settled wants a root to be clean, one way or the other, once the faults are
+// over and a person has asked for it.
+func settled(t *testing.T, sc *scene, before picture, err error) {
+	t.Helper()
+	out, recErr := sc.recover(Person)
+	must(t, recErr)
+	complete := err == nil
+	if e := failureOrNil(t, err); e != nil && e.Rollback != nil {
+		complete = len(out) == 1 && out[0].Result == Completed
+	} else if err != nil && len(out) > 0 {
+		t.Errorf("the rollback is said to be clean, and there was %v", out)
+	}
+	if complete {
+		sc.done(before)
+	} else {
+		sameTree(t, before, sc.root)
 	}
 }
 
@@ -251,6 +286,7 @@ func TestEveryCallFailsInParallel(t *testing.T) {
 		in := &injector{fault: faults[0], n: n}
 		err := sc.run(in.hook)
 		if err == nil {
+			completed(t, sc)
 			sc.done(before)
 			sc, before = s.fresh()
 			sc.spec.Workers = 8
@@ -285,64 +321,59 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// Rule: nothing leaves staging before it is durable, artifacts come after the
-// last check, and each directory is synced after its last change.
-func TestOrderOfSyncs(t *testing.T) {
-	for _, c := range scenes {
-		t.Run(c.name, func(t *testing.T) {
-			ops, _ := traceOf(t, &sweeper{t: t, base: t.TempDir(), make: c.make})
-			ops = slimTrace(ops)
-			want := map[string]string{
-				"single": "lock sync mkdirs files sync renames sync checks artifacts links sync remove sync",
-				"chain":  "lock manifest sync mkdirs files sync renames sync checks artifacts links sync remove sync",
-				"many":   "lock sync mkdirs files sync renames sync checks artifacts links sync remove sync",
-			}[c.name]
-			if got := strings.Join(ops, " "); got != want {
-				t.Errorf("the order is\n%s, want\n%s", got, want)
-			}
-		})
-	}
-}
-
-// The syncs, moves and links of the two small scenes, one by one; and those
-// of the rollback when the last link fails, where a rename moves something aside.
+// Every sync, move and removal of a journal record, in order; and those of the
+// rollback when the last artifact cannot be placed, where a rename moves
+// something aside. What differs only in its number is shown once.
 func TestEverySync(t *testing.T) {
-	for _, c := range scenes[:2] {
+	for _, c := range scenes {
 		for _, fails := range []bool{false, true} {
-			sc := c.make(t, t.TempDir())
-			links := 0
-			var got []string
-			err := sc.run(func(op, path string, f func() error) error {
-				if strings.HasPrefix(op, "sync") || op == "rename" || op == "link" {
-					got = append(got, op+" "+path)
-				}
-				if op == "link" {
-					links++
-				}
-				if fails && op == "link" && links == len(sc.spec.Artifacts) {
-					got = nil
-					return unix.EIO
-				}
-				return f()
-			})
-			if (err != nil) != fails {
-				t.Error(err)
-			}
-			trace := strings.ReplaceAll(strings.Join(got, "\n"), sc.root, "ROOT")
-			trace = regexp.MustCompile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").ReplaceAllString(trace, "UUID")
 			name := c.name
 			if fails {
 				name += " rollback"
 			}
-			if trace != everySync[name] {
-				t.Errorf("%s:\n%s", name, trace)
+			if got := syncTrace(t, c.make(t, t.TempDir()), fails); got != everySync[name] {
+				t.Errorf("%s:\n%s", name, got)
 			}
 		}
 	}
 }
 
+func syncTrace(t *testing.T, sc *scene, fails bool) string {
+	t.Helper()
+	placed := 0
+	var got []string
+	err := sc.run(func(op, path string, f func() error) error {
+		line := op + " " + path
+		if strings.HasPrefix(op, "sync") || op == "rename" || op == "unlink" && ofJournal(path) {
+			line = numbers.ReplaceAllString(uuids.ReplaceAllString(strings.ReplaceAll(line, sc.root, "ROOT"), "UUID"), "N")
+			if len(got) == 0 || got[len(got)-1] != line {
+				got = append(got, line)
+			}
+		}
+		if place.MatchString(op + " " + path) {
+			placed++
+		}
+		if fails && placed == len(sc.spec.Artifacts) {
+			placed, got = -1, nil
+			return unix.EIO
+		}
+		return f()
+	})
+	if (err != nil) != fails {
+		t.Error(err)
+	}
+	return strings.Join(got, "\n")
+}
+
+var (
+	uuids   = regexp.MustCompile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+	numbers = regexp.MustCompile(`\b(r?\d\d|\d+)\b`)
+)
+
 var everySync = map[string]string{
-	"single": `rename .spectrum06_probe
+	"single": `sync .spectrum06_intent.new
+rename .spectrum06_intent.new
+sync .spectrum06_staging_UUID
 sync ROOT
 sync a.txt
 sync x
@@ -358,6 +389,9 @@ sync existing
 sync fresh
 sync inlink
 sync .spectrum06_staging_UUID
+sync .spectrum06_prepared.new
+rename .spectrum06_prepared.new
+sync .spectrum06_staging_UUID
 rename a.txt
 rename x
 rename new
@@ -368,13 +402,21 @@ sync existing/empty
 sync existing
 sync inlink
 sync ROOT
-sync unnamed file
-sync unnamed file
-link RESTORE_MANIFEST.json
-link RESTORE_REPORT.json
+sync N
+sync .spectrum06_artifacts
+sync .spectrum06_committed.new
+rename .spectrum06_committed.new
+sync .spectrum06_staging_UUID
+rename N
 sync ROOT
+unlink .spectrum06_prepared
+sync .spectrum06_staging_UUID
+unlink .spectrum06_intent
+unlink .spectrum06_committed
 sync ROOT`,
-	"single rollback": `rename RESTORE_MANIFEST.json
+	"single rollback": `rename .spectrum06_committed
+sync .spectrum06_staging_UUID
+rename RESTORE_MANIFEST.json
 rename a.txt
 rename x
 rename new
@@ -386,17 +428,16 @@ rename zero
 sync existing/empty
 sync existing
 sync inlink
+sync ROOT
+unlink .spectrum06_prepared
+unlink .spectrum06_rolling_back
+unlink .spectrum06_intent
 sync ROOT`,
-	"chain rollback": `rename RESTORE_MANIFEST.json
-rename RESTORE_REPORT.json
-rename RESTORE_MANIFEST.json
-rename c
-rename a
-rename b
-rename a
-sync ROOT`,
-	"chain": `sync .spectrum06_chain_UUID.json
-rename .spectrum06_probe
+	"chain": `sync .spectrum06_manifest
+sync .spectrum06_intent.new
+rename .spectrum06_intent.new
+sync .spectrum06_staging_UUID
+rename .spectrum06_manifest
 sync ROOT
 sync c
 sync a
@@ -406,75 +447,73 @@ sync run1/out
 sync run1
 sync run2
 sync .spectrum06_staging_UUID
+sync .spectrum06_prepared.new
+rename .spectrum06_prepared.new
+sync .spectrum06_staging_UUID
 rename run1
 rename run2
 sync ROOT
-sync unnamed file
-sync unnamed file
-sync unnamed file
-sync unnamed file
-link RESTORE_MANIFEST.json
-link RESTORE_REPORT.json
-link RESTORE_MANIFEST.json
-link RESTORE_REPORT.json
+sync N
+sync .spectrum06_artifacts
+sync .spectrum06_committed.new
+rename .spectrum06_committed.new
+sync .spectrum06_staging_UUID
+rename N
 sync run1
 sync run2
 sync ROOT
+rename .spectrum06_chain_UUID.json
+sync ROOT
+unlink .spectrum06_prepared
+sync .spectrum06_staging_UUID
+unlink .spectrum06_intent
+unlink .spectrum06_committed
 sync ROOT`,
-}
-
-// slimTrace names the phases of a trace. Inside "files" and "artifacts" syncs
-// of single files belong to them.
-func slimTrace(ops []string) []string {
-	var phases []string
-	add := func(s string) {
-		if len(phases) == 0 || phases[len(phases)-1] != s {
-			phases = append(phases, s)
-		}
-	}
-	for _, op := range ops {
-		phase := phaseOf(op, phases)
-		if phase != "" {
-			add(phase)
-		}
-	}
-	return phases
-}
-
-func phaseOf(op string, phases []string) string {
-	last := ""
-	if len(phases) > 0 {
-		last = phases[len(phases)-1]
-	}
-	verb, name, _ := strings.Cut(op, " ")
-	switch {
-	case verb == "lock":
-		return "lock"
-	case strings.HasPrefix(op, "create .spectrum06_chain_"):
-		return "manifest"
-	case last == "manifest" && strings.Contains(op, ".spectrum06_chain_"):
-		return ""
-	case strings.HasPrefix(op, "create unnamed"), op == "make directory "+holdName:
-		return "artifacts"
-	case strings.HasPrefix(op, "make directory") && !strings.Contains(op, "spectrum06"):
-		return "mkdirs"
-	case strings.HasPrefix(op, "copy "), verb == "create" && last != "artifacts":
-		return "files"
-	case (last == "files" || last == "artifacts") && verb == "sync" && !strings.HasPrefix(name, "system") &&
-		!strings.Contains(name, "/") && !strings.Contains(name, ".spectrum06_staging"):
-		return "" // of a single file
-	case verb == "sync":
-		return "sync"
-	case verb == "rename" && strings.Contains(op, "probe"):
-		return ""
-	case verb == "rename" && (last == "artifacts" || last == "links"), verb == "link":
-		return "links"
-	case verb == "rename":
-		return "renames"
-	case verb == "check" && last == "sync":
-		return "checks"
-	case verb == "remove" && !strings.Contains(op, "probe"), verb == "unlink":
-		return "remove"
-	}
-	return ""
+	"chain rollback": `rename .spectrum06_committed
+sync .spectrum06_staging_UUID
+rename RESTORE_MANIFEST.json
+rename RESTORE_REPORT.json
+rename RESTORE_MANIFEST.json
+rename c
+rename a
+rename b
+rename a
+rename .spectrum06_chain_UUID.json
+sync ROOT
+unlink .spectrum06_prepared
+unlink .spectrum06_rolling_back
+unlink .spectrum06_intent
+sync ROOT`,
+	"many": `sync .spectrum06_intent.new
+rename .spectrum06_intent.new
+sync .spectrum06_staging_UUID
+sync ROOT
+sync file system ROOT
+sync .spectrum06_prepared.new
+rename .spectrum06_prepared.new
+sync .spectrum06_staging_UUID
+rename N
+sync ROOT
+sync file system ROOT
+sync .spectrum06_committed.new
+rename .spectrum06_committed.new
+sync .spectrum06_staging_UUID
+rename N
+sync file system ROOT
+sync ROOT
+unlink .spectrum06_prepared
+sync .spectrum06_staging_UUID
+unlink .spectrum06_intent
+unlink .spectrum06_committed
+sync ROOT`,
+	"many rollback": `rename .spectrum06_committed
+sync .spectrum06_staging_UUID
+rename REPORT.json
+rename f
+sync file system ROOT
+sync ROOT
+unlink .spectrum06_prepared
+unlink .spectrum06_rolling_back
+unlink .spectrum06_intent
+sync ROOT`,
 }

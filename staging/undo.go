@@ -1,10 +1,15 @@
 package staging
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"strconv"
+	"strings"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,27 +21,18 @@ var errForeign = errors.New("is not of this commit, so it stays")
 type undo struct {
 	*attempt
 	inRoot, inStage cache
-	placed          []bool // by top: it is at its target
-	asides          int
 	first           error
 	count           int
 }
 
 func newUndo(a *attempt) *undo {
-	return &undo{
-		attempt: a,
-		inRoot:  cache{base: a.root},
-		inStage: cache{base: a.stage},
-		placed:  make([]bool, len(a.plan.tops)),
-	}
+	return &undo{attempt: a, inRoot: cache{base: a.root}, inStage: cache{base: a.stage}}
 }
 
 func (u *undo) close() {
 	u.inRoot.close()
 	u.inStage.close()
 }
-
-func (u *undo) isPlaced(top int) bool { return top != none && u.placed[top] }
 
 func (u *undo) note(path string, err error) {
 	if err == nil {
@@ -54,31 +50,143 @@ func (u *undo) err() error {
 	return u.first
 }
 
+// A victim is a file of ours that goes from a place where others may work.
+type victim struct {
+	mark  *mark
+	check check  // of its content; nil where no time has passed
+	aside string // its name in staging meanwhile
+}
+
+// A check reads content and returns nil if it is what it should be.
+type check func(ctx context.Context, f io.ReaderAt) error
+
+// The victims of an attempt. The content of those of a killed one is checked:
+// somebody may have written into them since, and then they are not ours alone.
+
+func (u *undo) victimFile(i int) victim {
+	v := victim{mark: &u.plan.files[i].mark, aside: asideFile + strconv.Itoa(i)}
+	if u.revived {
+		v.check = u.spec.Files[i].Check
+	}
+	return v
+}
+
+func (u *undo) victimArtifact(i int) victim {
+	p := &u.attempt.artifacts[i]
+	return victim{&p.mark, p.check, asideArtifact + strconv.Itoa(i)}
+}
+
+func (u *undo) victimManifest() victim {
+	return victim{&u.manifestMark, u.manifestCheck, asideOfManifest}
+}
+
 // removeFile removes a file of ours from a directory where others may work at
 // the same time. Between a look and an unlink the name could come to mean
 // another file; so the file is first moved aside, where nobody else comes, and
 // looked at again. What proves to be foreign is put back.
-func (u *undo) removeFile(in dir, name string, m *mark) error {
+func (u *undo) removeFile(in dir, name string, v victim) error {
+	if err := u.proven(in, name, v); err != nil {
+		return err
+	}
+	if u.stage.h == nil || in.rename(name, u.stage, v.aside) != nil {
+		return in.unlink(name) // staging is gone: what was seen has to do
+	}
+	err := u.removeAside(v)
+	if errors.Is(err, errForeign) {
+		return errors.Join(err, u.stage.rename(v.aside, in, name))
+	}
+	return err
+}
+
+// removeAside removes what was moved aside if it is the victim.
+func (u *undo) removeAside(v victim) error {
+	if err := u.proven(u.stage, v.aside, v); err != nil {
+		return errors.Join(errForeign, err)
+	}
+	return u.stage.unlink(v.aside)
+}
+
+// proven tells whether a name is that of the victim, by its identity and, where
+// time has passed, by its content.
+func (u *undo) proven(in dir, name string, v victim) error {
 	st, err := in.stat(name)
 	if err != nil {
 		return err
 	}
-	if !m.is(st) {
+	if !v.mark.is(st) {
 		return errForeign
 	}
-	u.asides++
-	aside := asidePrefix + strconv.Itoa(u.asides)
-	if u.stage.h == nil || in.rename(name, u.stage, aside) != nil {
-		return in.unlink(name) // staging is gone: what was seen has to do
+	if v.check == nil {
+		return nil
 	}
-	st, err = u.stage.stat(aside)
-	if err == nil && m.is(st) {
-		return u.stage.unlink(aside)
+	p, err := pathsafe.Parse(name)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = errForeign
+	f, st, err := in.openRegular(p)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // its own bits forbid reading: the identity has to do
 	}
-	return errors.Join(err, u.stage.rename(aside, in, name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !v.mark.is(st) {
+		return errForeign
+	}
+	if err := u.s.do("check", name, func() error { return v.check(context.Background(), f) }); err != nil {
+		return fmt.Errorf("%w: somebody has changed it: %w", errForeign, err)
+	}
+	return nil
+}
+
+// returnAsides ends what a killed rollback began: what it had moved aside goes,
+// or goes back.
+func (u *undo) returnAsides() {
+	if !u.revived {
+		return
+	}
+	names, err := u.stage.names()
+	u.note(u.stageName(), err)
+	for _, name := range names {
+		if path, v, ok := u.asideOf(name); ok {
+			u.note(path.String(), u.returnAside(path, v))
+		}
+	}
+}
+
+func (u *undo) returnAside(path pathsafe.Path, v victim) error {
+	err := u.removeAside(v)
+	if !errors.Is(err, errForeign) {
+		return err
+	}
+	in, openErr := u.inRoot.open(parent(path))
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	return errors.Join(err, u.stage.rename(v.aside, in, path.Base()))
+}
+
+// asideOf tells what a name in staging was moved aside for.
+func (u *undo) asideOf(name string) (path pathsafe.Path, v victim, ok bool) {
+	if name == asideOfManifest && u.manifestMark.known {
+		path, err := pathsafe.Parse(u.manifestName())
+		return path, u.victimManifest(), err == nil
+	}
+	if i, ok := index(name, asideFile, len(u.plan.files)); ok {
+		return u.spec.Files[i].Path, u.victimFile(i), true
+	}
+	if i, ok := index(name, asideArtifact, len(u.attempt.artifacts)); ok {
+		return u.attempt.artifacts[i].path, u.victimArtifact(i), true
+	}
+	return path, v, false
+}
+
+// index reads a name that is a prefix and an index below n.
+func index(name, prefix string, n int) (int, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	i, err := strconv.Atoi(rest)
+	return i, ok && err == nil && i >= 0 && i < n
 }
 
 // removeStaged removes a file below staging, where only we work. Its identity
@@ -111,35 +219,30 @@ func removeDir(in dir, name string, m *mark, private bool) error {
 	return err
 }
 
-// stageDir removes the staging directory with what is left of the artifacts.
-func (u *undo) stageDir() {
-	if !u.stageMark.tried {
-		return
-	}
-	u.hold()
-	u.note(u.stageName(), gone(removeDir(u.root, u.stageName(), &u.stageMark, true)))
-}
-
+// hold removes the directory for artifacts below staging with what is left of
+// them.
 func (u *undo) hold() {
-	if !u.holdMark.tried {
-		return
-	}
-	hold, err := u.openHold()
+	hold, err := u.stage.openName(holdName)
 	if err != nil {
 		u.note(holdName, gone(err))
 		return
 	}
 	defer hold.close()
 	for i := range u.attempt.artifacts {
-		if p := &u.attempt.artifacts[i]; p.staged.tried {
-			u.note(p.name, gone(u.removeStaged(hold, p.name, &p.staged)))
-		}
+		name := strconv.Itoa(i)
+		u.note(name, gone(u.removeStaged(hold, name, &u.attempt.artifacts[i].mark)))
 	}
 	u.note(holdName, gone(removeDir(u.stage, holdName, &u.holdMark, true)))
 }
 
+// manifest removes the chain manifest, in staging or beside it.
 func (u *undo) manifest() {
-	if u.manifestMark.tried {
-		u.note(u.manifestName(), gone(u.removeStaged(u.root, u.manifestName(), &u.manifestMark)))
+	m := &u.manifestMark
+	if !m.tried {
+		return
+	}
+	u.note(manifestStaged, gone(u.removeStaged(u.stage, manifestStaged, m)))
+	if m.known {
+		u.note(u.manifestName(), gone(u.removeFile(u.root, u.manifestName(), u.victimManifest())))
 	}
 }

@@ -63,7 +63,7 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 			return err
 		}
 	}
-	return app.commitPreview(cmd.Context(), state, opts.preview, opts.approve)
+	return app.commitPreview(cmd.Context(), state, opts)
 }
 
 // askApproval shows the preview on the terminal and reads the statement. A
@@ -105,13 +105,13 @@ func readLine(ctx context.Context) (string, error) {
 }
 
 // commitPreview verifies and plans again, wants the same preview and the
-// statement, and commits.
-func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, id, statement string) error {
-	record, err := loadRecord(state, id)
+// statement, and commits: all of it under the lock of the restore root.
+func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commitOptions) error {
+	record, err := loadRecord(state, opts.preview)
 	if err != nil {
 		return err
 	}
-	if err := preview.CheckStatement(statement); err != nil {
+	if err := preview.CheckStatement(opts.approve); err != nil {
 		return err
 	}
 	c, err := reopen(record.Origin())
@@ -119,17 +119,22 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, id, statem
 		return err
 	}
 	defer c.close()
+	in, err := a.enterFor(ctx, state, record.Origin().RestoreRoot, opts.wait)
+	if err != nil {
+		return err
+	}
+	defer in.Leave()
 	r, again, err := a.makePreview(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	approved, err := record.Approve(again, statement, state)
+	approved, err := record.Approve(again, opts.approve, state)
 	if err != nil {
 		return err
 	}
 	plan := r.Plan()
-	if err := a.carryOut(ctx, approved, plan.Bytes()); err != nil {
+	if err := a.carryOut(ctx, in, approved, plan.Bytes()); err != nil {
 		return err
 	}
 	a.say("restored %d files, %s, under %q", plan.Files(), bytesText(plan.Bytes()), r.Root().Name())
@@ -140,13 +145,18 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, id, statem
 }
 
 // carryOut runs the commit with a progress bar over copying and checking.
-func (a *app) carryOut(ctx context.Context, approved *preview.Approved, bytes int64) error {
+func (a *app) carryOut(ctx context.Context, in *commit.Root, approved *preview.Approved, bytes int64) error {
 	bar := a.newBar("restoring", 2*bytes)
 	defer bar.done()
-	return commit.Run(ctx, approved, func(phase string, bytes int64) {
-		if phase == staging.PhaseStage || phase == staging.PhaseVerify {
-			bar.add(bytes)
-		}
+	return commit.Run(ctx, in, approved, commit.Watch{
+		Progress: func(phase string, bytes int64) {
+			if phase == staging.PhaseStage || phase == staging.PhaseVerify {
+				bar.add(bytes)
+			}
+		},
+		Leftover: func(name string, err error) {
+			a.tell("spectrum: the restore is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
+		},
 	})
 }
 

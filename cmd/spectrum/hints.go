@@ -8,6 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 )
 
@@ -17,9 +18,15 @@ func hintsOf(err error) []string {
 	var refusal *refusedError
 	var reject *verify.Reject
 	var failure *restore.Failure
+	var halt *staging.HaltError
+	var busy *staging.BusyError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
+	case errors.As(err, &halt):
+		return haltHints
+	case errors.As(err, &busy):
+		return []string{"wait for it with --lock-timeout 5m"}
 	case errors.As(err, &use):
 		return []string{fmt.Sprintf("see %q", use.command+" --help")}
 	case errors.As(err, &refusal) && refusal.hint != "":
@@ -59,6 +66,13 @@ func approvalHints(err error) []string {
 	}
 }
 
+// haltHints are the next steps for a root in which an attempt cannot be ended.
+var haltHints = []string{
+	"look at what is named, then \"spectrum recover RESTORE_ROOT\" tries again",
+	"was the commit made with another state directory; name it with --state-dir DIR",
+	"\"spectrum recover --acknowledge RESTORE_ROOT\" releases the root and leaves there what cannot be undone",
+}
+
 // rejectHints holds a next step for the verdicts that have one.
 var rejectHints = map[verify.Code]string{
 	verify.HashMismatch:     "nothing of this bundle can be used; get the file again from where it was sealed",
@@ -76,5 +90,5 @@ var failureHints = map[restore.Code]string{
 	restore.TargetNotExist:       "make the directory first; a restore never makes its own root",
 	restore.TargetPathExists:     "a restore never overwrites; move what is there away, then preview again",
 	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
-	restore.RollbackFailed:       "look at the restore root before anything else is done with it: what is left there is named above",
+	restore.RollbackFailed:       "look at what is named above, then \"spectrum recover RESTORE_ROOT\" tries again; until then nothing else is done in this root",
 }

@@ -52,7 +52,7 @@ Start with:  spectrum demo /tmp/demo`,
 	app.commonFlags(root)
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
-		newPreview(app), newCommit(app), newVersion(app),
+		newPreview(app), newCommit(app), newRecover(app), newVersion(app),
 	)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -20,10 +21,12 @@ type previewOptions struct {
 	restoreRoot string
 	chain       bool
 	silent      bool // the report is not wanted
+	wait        time.Duration
 }
 
 func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.restoreRoot, "restore-root", "", "existing `directory` to restore under, as an absolute path")
+	lockFlag(cmd, &o.wait)
 	cmd.Flags().BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
 }
 
@@ -81,7 +84,7 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	if err := checkText(c.origin); err != nil {
 		return shownPreview{}, err
 	}
-	r, p, err := a.makePreview(cmd.Context(), c)
+	r, p, err := a.previewClean(cmd.Context(), state, c, opts.wait)
 	if err != nil {
 		return shownPreview{}, err
 	}
@@ -114,6 +117,17 @@ func checkText(o preview.Origin) error {
 func writeReport(w io.Writer, p *preview.Preview) error {
 	buffered := bufio.NewWriter(w)
 	return errors.Join(p.WriteReport(buffered), buffered.Flush())
+}
+
+// previewClean is makePreview for a root that is entered meanwhile: nobody is at
+// work in it, and nothing is left in it of a commit that was killed.
+func (a *app) previewClean(ctx context.Context, state *statedir.Dir, c *candidate, wait time.Duration) (*restore.Restore, *preview.Preview, error) {
+	in, err := a.enterFor(ctx, state, c.origin.RestoreRoot, wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Leave()
+	return a.makePreview(ctx, c)
 }
 
 // makePreview runs PREFLIGHT and PLAN and makes the preview of what came out.

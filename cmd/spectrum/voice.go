@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spf13/cobra"
@@ -101,6 +102,8 @@ func statusOf(err error) int {
 		reject  *verify.Reject
 		failure *restore.Failure
 		refusal *refusedError
+		halt    *staging.HaltError
+		busy    *staging.BusyError
 	)
 	switch {
 	case err == nil:
@@ -108,6 +111,8 @@ func statusOf(err error) int {
 	case errors.As(err, &child):
 		return child.status
 	case errors.As(err, &failure) && failure.Code == restore.RollbackFailed:
+		return statusHalted
+	case errors.As(err, &halt):
 		return statusHalted
 	case errors.Is(err, context.Canceled):
 		return statusInterrupted
@@ -119,7 +124,7 @@ func statusOf(err error) int {
 		return statusApproval
 	case errors.As(err, &failure) && failure.Code == restore.InternalError:
 		return statusInternal
-	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal):
+	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal), errors.As(err, &busy):
 		return statusRejected
 	default:
 		return statusInternal
@@ -175,9 +180,15 @@ func jsonCode(err error, status int) string {
 	if code := approvalCode(err); code != "" {
 		return code
 	}
+	var busy *staging.BusyError
+	if errors.As(err, &busy) {
+		return "ROOT_LOCKED"
+	}
 	switch status {
 	case statusRejected:
 		return "REFUSED"
+	case statusHalted:
+		return "ROOT_HALTED"
 	case statusUsage:
 		return "USAGE"
 	case statusUnavailable:

@@ -1,5 +1,5 @@
 // Package statedir keeps what belongs to the operator and to no restore: the
-// key, and the previews with the record of their use.
+// keys, and the previews with the record of their use.
 //
 // The directory has mode 0700. One that others may enter, that belongs to
 // somebody else or that is a symbolic link is refused: its content would be
@@ -7,6 +7,7 @@
 package statedir
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -90,6 +91,40 @@ func (d *Dir) Path() string { return d.path }
 
 // KeyPath is where the operator's key is unless a command says otherwise.
 func (d *Dir) KeyPath() string { return filepath.Join(d.path, "key.pem") }
+
+// The journal key, in bytes.
+const (
+	journalKey     = "journal.key"
+	journalKeySize = 32
+)
+
+// JournalKey is the key that the journals of commits are authenticated with. It
+// is made when it is asked for the first time.
+func (d *Dir) JournalKey() ([]byte, error) {
+	fresh := make([]byte, journalKeySize)
+	rand.Read(fresh)
+	err := d.root.WriteFile(journalKey, fresh, 0o600)
+	if err == nil {
+		return fresh, d.root.Sync()
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return d.readJournalKey()
+}
+
+func (d *Dir) readJournalKey() ([]byte, error) {
+	f, _, err := d.root.Open(journalKey)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	key, err := io.ReadAll(io.LimitReader(f, journalKeySize+1))
+	if err == nil && len(key) != journalKeySize {
+		err = fmt.Errorf("%q is not a journal key of %d bytes", filepath.Join(d.path, journalKey), journalKeySize)
+	}
+	return key, err
+}
 
 // Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
 )
 
 // TestChainOrderDecides: of two failures that of the earlier run counts,
@@ -18,7 +17,7 @@ func TestChainOrderDecides(t *testing.T) {
 	must(t, os.WriteFile(s.source("of-z"), []byte("Z"), 0o644))
 	must(t, os.Remove(s.source("of-a")))
 	want := restore.Failure{Code: restore.StagingHashMismatch, Phase: restore.Execute, Path: "z/of-z"}
-	if got := failureOf(t, commit.Run(t.Context(), a, nil)); got != want {
+	if got := failureOf(t, s.commit(t.Context(), a, nil)); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -31,7 +30,7 @@ func TestRunDirectoryMadeMeanwhile(t *testing.T) {
 	must(t, os.Mkdir(s.at("run-2"), 0o755))
 	before := census(t, s.root)
 	want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "run-2"}
-	if got := failureOf(t, commit.Run(t.Context(), a, nil)); got != want {
+	if got := failureOf(t, s.commit(t.Context(), a, nil)); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if census(t, s.root) != before {

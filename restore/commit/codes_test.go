@@ -2,6 +2,9 @@ package commit_test
 
 import (
 	"context"
+	"errors"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/staging"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
 )
 
 // run approves, lets the fault happen at its time, and returns how the commit
@@ -24,7 +26,7 @@ func (f fault) run(s *scene) error {
 		f.do(s)
 		quiet = census(s.t, s.root)
 	}
-	err := commit.Run(context.Background(), a, at(f.on, func() { f.do(s) }))
+	err := s.commit(context.Background(), a, at(f.on, func() { f.do(s) }))
 	if f.quiet && census(s.t, s.root) != quiet {
 		s.t.Error("something was written")
 	}
@@ -61,7 +63,7 @@ func (f fault) checkLeft(s *scene, before map[string]entry) {
 		delete(after, path)
 		delete(want, path)
 	}
-	if f.left {
+	if f.code == restore.RollbackFailed {
 		dropOurs(s, after)
 	}
 	for path := range want {
@@ -110,6 +112,9 @@ func dropOurs(s *scene, after map[string]entry) {
 // lost comes back, the sources are right again.
 func (f fault) cleared(s *scene, before map[string]entry) {
 	s.t.Helper()
+	if f.code == restore.RollbackFailed {
+		f.checkHalted(s)
+	}
 	for path := range tree(s.t, s.root) {
 		if _, was := before[path]; !was {
 			must(s.t, os.RemoveAll(s.at(path)))
@@ -124,6 +129,34 @@ func (f fault) cleared(s *scene, before map[string]entry) {
 	for path, content := range outputs {
 		s.Write(path, content)
 	}
+}
+
+// checkHalted wants the root to be halted, and recovered by a person once the
+// rival's things are gone.
+func (f fault) checkHalted(s *scene) {
+	s.t.Helper()
+	var halt *staging.HaltError
+	if _, _, err := enter(s, staging.Automatic); !errors.As(err, &halt) || !errors.Is(err, staging.ErrHalted) {
+		s.t.Errorf("the root is not halted: %v", err)
+	}
+	for _, path := range f.foreignPaths(s) {
+		must(s.t, os.RemoveAll(s.at(path)))
+	}
+	in, ended, err := enter(s, staging.Person)
+	must(s.t, err)
+	in.Leave()
+	if len(ended) != 1 || ended[0].Result != staging.RolledBack && ended[0].Result != staging.Cleared {
+		s.t.Errorf("recovered with %v", ended)
+	}
+	for path := range tree(s.t, s.root) {
+		if ours.MatchString(path) {
+			s.t.Errorf("%q is left", path)
+		}
+	}
+}
+
+func enter(s *scene, mode staging.Mode) (*commit.Root, []staging.Outcome, error) {
+	return commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Mode: mode})
 }
 
 // eachFault makes a scene with each fault, in each mode where it can be.

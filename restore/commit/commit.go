@@ -2,7 +2,9 @@ package commit
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -16,12 +18,21 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Run carries an approved restore out. nil means that everything, both
-// artifacts of every bundle included, is in place and durable. The error is a
-// [*restore.Failure]; unless its code is [restore.RollbackFailed] the restore
-// root is as it was. Progress is told of each phase's name and how many more
-// bytes of it are done; it may be nil.
-func Run(ctx context.Context, approved *preview.Approved, progress func(phase string, bytes int64)) error {
+// Watch is told of a commit under way. Its functions may be nil.
+type Watch struct {
+	// Progress hears each phase's name and how many more bytes of it are done.
+	Progress func(phase string, bytes int64)
+	// Leftover hears the name of a staging directory that could not be removed
+	// though the restore is complete, and why. The next one to enter the root
+	// removes it.
+	Leftover func(name string, err error)
+}
+
+// Run carries an approved restore out in the root that was entered for it. nil
+// means that everything, both artifacts of every bundle included, is in place
+// and durable. The error is a [*restore.Failure]; unless its code is
+// [restore.RollbackFailed] the restore root is as it was.
+func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch) error {
 	if !approved.Take() {
 		return restore.Internal(restore.Execute, errors.New("there is no approval, or it was carried out before"))
 	}
@@ -29,12 +40,15 @@ func Run(ctx context.Context, approved *preview.Approved, progress func(phase st
 	if err := r.Blocked(); err != nil {
 		return err
 	}
+	if err := in.check(r.Root()); err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
 	spec, err := specOf(r)
 	if err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
-	spec.Progress = progress
-	if err := staging.Run(ctx, spec); err != nil {
+	spec.Progress, spec.Leftover = watch.Progress, watch.Leftover
+	if err := in.session.Run(ctx, spec); err != nil {
 		return failureOf(err)
 	}
 	return nil
@@ -42,7 +56,7 @@ func Run(ctx context.Context, approved *preview.Approved, progress func(phase st
 
 // specOf describes the plan as a transaction on the restore root.
 func specOf(r *restore.Restore) (staging.Spec, error) {
-	spec := staging.Spec{Root: r.Root(), Files: make([]staging.File, 0, r.Plan().Files())}
+	spec := staging.Spec{Files: make([]staging.File, 0, r.Plan().Files())}
 	rank := 0
 	for run := range r.Plan().Runs() {
 		if err := addRun(&spec, run, rank); err != nil {
@@ -73,7 +87,11 @@ func addRun(spec *staging.Spec, run *restore.Run, rank int) error {
 		if err != nil {
 			return err
 		}
-		spec.Files = append(spec.Files, fileOf(path, o, rank))
+		file, err := fileOf(path, o, rank)
+		if err != nil {
+			return err
+		}
+		spec.Files = append(spec.Files, file)
 	}
 	for _, a := range run.Artifacts() {
 		path, err := pathsafe.Parse(a.Path)
@@ -87,12 +105,17 @@ func addRun(spec *staging.Spec, run *restore.Run, rank int) error {
 
 // fileOf describes one output. That a copy has the signed size is for staging
 // to see; it is right when every block of it checks.
-func fileOf(path pathsafe.Path, o verify.Output, rank int) staging.File {
-	return staging.File{
+func fileOf(path pathsafe.Path, o verify.Output, rank int) (staging.File, error) {
+	f := staging.File{
 		Path: path, Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(), Rank: rank,
 		Open:  func() (*os.File, error) { return o.OpenSource() },
 		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
 	}
+	text, _ := strings.CutPrefix(o.Hash(), "sha256:")
+	if n, err := hex.Decode(f.SHA256[:], []byte(text)); err != nil || n != len(f.SHA256) {
+		return f, fmt.Errorf("%q was verified with the hash %q", path, o.Hash())
+	}
+	return f, nil
 }
 
 // chainManifest records the intended order of bundle restores (step C.6).
@@ -113,7 +136,6 @@ var steps = map[staging.Step]restore.Code{
 	staging.StepMissing:  restore.OutputMissingAfterRestore,
 	staging.StepVerify:   restore.HashMismatchAfterRestore,
 	staging.StepPublish:  restore.ResultArtifactWriteFailed,
-	staging.StepCleanup:  restore.FinalizeFailed,
 }
 
 // failureOf gives a failed transaction its code, phase and cause.

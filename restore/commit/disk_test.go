@@ -10,7 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 				s.mount(".", c.options)
 				s.add("run-2", map[string]string{"a/b/c/d/big": strings.Repeat("x", 100<<10), "a/b/c/small": "s", "top": "t"})
 				before, free := tree(t, s.root), freeSpace(t, s.root)
-				err := commit.Run(context.Background(), s.approve(), at(c.on, func() { fill(t, s.at("filler")) }))
+				err := s.commit(context.Background(), s.approve(), at(c.on, func() { fill(t, s.at("filler")) }))
 				if got := failureOf(t, err); got.Code != c.code || got.Phase != c.phase || !errors.Is(err, syscall.ENOSPC) {
 					t.Errorf("%v", err)
 				}
@@ -74,11 +74,11 @@ func TestTwoCommits(t *testing.T) {
 		other.add("run-9", map[string]string{"elsewhere": "x"})
 		before := tree(t, s.root)
 		a, b := s.approve(), other.approve()
-		must(t, commit.Run(context.Background(), a, at(on, func() {
+		must(t, s.commit(context.Background(), a, at(on, func() {
 			now := census(t, s.root)
-			err := commit.Run(context.Background(), b, nil)
-			want := restore.Failure{Code: restore.InternalError, Phase: restore.Execute}
-			if got := failureOf(t, err); got != want || !errors.Is(err, pathsafe.ErrLocked) {
+			err := s.commit(context.Background(), b, nil)
+			var busy *staging.BusyError
+			if !errors.As(err, &busy) || busy.PID != os.Getpid() || !errors.Is(err, pathsafe.ErrLocked) {
 				t.Errorf("during %s: %v", on, err)
 			}
 			if census(t, s.root) != now {
@@ -107,7 +107,7 @@ func TestCancel(t *testing.T) {
 				if c.on == "" {
 					cancel()
 				}
-				err := commit.Run(ctx, a, at(c.on, cancel))
+				err := s.commit(ctx, a, at(c.on, cancel))
 				if c.finishes {
 					must(t, err)
 					s.checkRestored(before)
@@ -133,7 +133,7 @@ func TestRivals(t *testing.T) {
 		stop := make(chan struct{})
 		made := make(chan int)
 		go func() { made <- disturb(s, stop) }()
-		must(t, commit.Run(context.Background(), a, nil))
+		must(t, s.commit(context.Background(), a, nil))
 		close(stop)
 		if <-made == 0 {
 			t.Error("nobody disturbed")
@@ -177,7 +177,7 @@ func TestKnownConflict(t *testing.T) {
 			s := newScene(t, "single")
 			c.do(s)
 			a, before := s.approve(), census(t, s.root)
-			err := commit.Run(context.Background(), a, func(phase string, _ int64) { t.Errorf("phase %s began", phase) })
+			err := s.commit(context.Background(), a, func(phase string, _ int64) { t.Errorf("phase %s began", phase) })
 			if got := failureOf(t, err); got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}

@@ -48,7 +48,13 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	result := restore.ResultOf(commit.Run(ctx, approved, nil))
+	key := []byte("32 random bytes from a safe place") // it authenticates the journal
+	in, _, err := commit.Enter(ctx, root, commit.Entry{Key: key})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer in.Leave()
+	result := restore.ResultOf(commit.Run(ctx, in, approved, commit.Watch{}))
 	text, _ := result.JSON()
 	fmt.Printf("%s\n", text)
 	entries, _ := os.ReadDir(root)

@@ -28,7 +28,6 @@ type fault struct {
 	only    string   // the mode, where there is only one
 	foreign []string // what stays because of somebody else, as targets of the last run
 	lost    []string // what somebody else took away from the root
-	left    bool     // staging could not be removed
 	quiet   bool     // nothing was written at all: no time changed
 }
 
@@ -157,7 +156,6 @@ var rootFaults = []fault{
 	}, code: restore.InternalError, phase: execute, foreign: []string{"existing", "moved", "moved/keep.txt"}, lost: []string{"existing", "existing/keep.txt"}, quiet: true},
 	{name: "mounted on a parent", only: "single", do: func(s *scene) { s.mount("existing", "") },
 		code: restore.InternalError, phase: execute, quiet: true},
-	{name: "locked by another commit", do: func(s *scene) { lock(s) }, code: restore.InternalError, phase: execute, quiet: true},
 	{name: "made immutable", do: func(s *scene) { freeze(s, ".") }, code: restore.InternalError, phase: execute, quiet: true},
 }
 
@@ -183,7 +181,7 @@ var finalizeFaults = []fault{
 	{name: "target made at the top", on: finalizePhase, only: "single", do: rival("top.txt"),
 		code: restore.RollbackFailed, cause: restore.FinalizeFailed, phase: execute, path: "top.txt", foreign: []string{"top.txt"}},
 	{name: "root made immutable", on: finalizePhase, do: func(s *scene) { freeze(s, ".") },
-		code: restore.RollbackFailed, cause: restore.FinalizeFailed, phase: execute, path: "new", chainPath: "run-1", left: true},
+		code: restore.RollbackFailed, cause: restore.FinalizeFailed, phase: execute, path: "new", chainPath: "run-1"},
 }
 
 // verifyFaults happen when everything is moved and nothing is checked, or
@@ -223,8 +221,6 @@ var publishFaults = []fault{
 		code: restore.RollbackFailed, cause: restore.ResultArtifactWriteFailed, phase: check, path: restore.ManifestName, foreign: []string{restore.ManifestName}},
 	{name: "report made", on: publishPhase, do: rival(restore.ReportName),
 		code: restore.RollbackFailed, cause: restore.ResultArtifactWriteFailed, phase: check, path: restore.ReportName, foreign: []string{restore.ReportName}},
-	{name: "something foreign in staging", on: publishPhase, do: func(s *scene) { must(s.t, os.WriteFile(s.staging()+"/x", []byte("rival"), 0o600)) },
-		code: restore.RollbackFailed, cause: restore.FinalizeFailed, phase: execute, path: stagingDir, chainPath: stagingDir, left: true},
 	{name: "report made as a directory", on: publishPhase, do: func(s *scene) { must(s.t, os.Mkdir(s.at(s.target(restore.ReportName)), 0o755)) },
 		code: restore.RollbackFailed, cause: restore.ResultArtifactWriteFailed, phase: check, path: restore.ReportName, foreign: []string{restore.ReportName}},
 }
@@ -234,14 +230,6 @@ func faults() (all []fault) {
 		all = append(all, group...)
 	}
 	return all
-}
-
-// lock holds the lock that another commit would hold.
-func lock(s *scene) {
-	d, err := os.Open(s.root)
-	must(s.t, err)
-	must(s.t, unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB))
-	s.undo(func() { d.Close() })
 }
 
 // freeze makes a directory beneath the root immutable.

@@ -165,11 +165,23 @@ type forgetful struct{}
 
 func (forgetful) Use(string) error { return nil }
 
+// commit enters the root and carries the approval out.
+func (s *scene) commit(ctx context.Context, a *preview.Approved, progress func(string, int64)) error {
+	in, _, err := commit.Enter(ctx, s.root, commit.Entry{Key: testKey})
+	if err != nil {
+		return err
+	}
+	defer in.Leave()
+	return commit.Run(ctx, in, a, commit.Watch{Progress: progress})
+}
+
+var testKey = []byte("the key of these tests, not secret")
+
 // mustCommit commits and wants exactly the planned tree beside what was there.
 func (s *scene) mustCommit() {
 	s.t.Helper()
 	before := tree(s.t, s.root)
-	must(s.t, commit.Run(context.Background(), s.approve(), nil))
+	must(s.t, s.commit(context.Background(), s.approve(), nil))
 	s.checkRestored(before)
 }
 

@@ -24,9 +24,8 @@ func TestStepsHaveCodes(t *testing.T) {
 		staging.StepMissing:  {restore.OutputMissingAfterRestore, restore.Verify},
 		staging.StepVerify:   {restore.HashMismatchAfterRestore, restore.Verify},
 		staging.StepPublish:  {restore.ResultArtifactWriteFailed, restore.Verify},
-		staging.StepCleanup:  {restore.FinalizeFailed, restore.Execute},
 	}
-	for step := staging.StepBegin; step <= staging.StepCleanup; step++ {
+	for step := staging.StepBegin; step <= staging.StepPublish; step++ {
 		w := want[step]
 		got := restore.ResultOf(failureOf(&staging.Error{Step: step, Path: "p", Err: io.EOF}))
 		if got != (restore.Result{Code: w.code, Phase: w.phase}) {

@@ -2,15 +2,18 @@ package commit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/staging"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -143,11 +146,11 @@ func TestCommitTwice(t *testing.T) {
 	for _, mode := range []string{"single", "chain"} {
 		s := newScene(t, mode)
 		a := s.approve()
-		must(t, commit.Run(context.Background(), a, nil))
+		must(t, s.commit(context.Background(), a, nil))
 		before := census(t, s.root)
 		want := restore.Failure{Code: restore.InternalError, Phase: restore.Execute}
 		for _, spent := range []*preview.Approved{a, {}} {
-			if got := failureOf(t, commit.Run(context.Background(), spent, nil)); got != want {
+			if got := failureOf(t, s.commit(context.Background(), spent, nil)); got != want {
 				t.Errorf("%s: %+v", mode, got)
 			}
 		}
@@ -155,6 +158,36 @@ func TestCommitTwice(t *testing.T) {
 			t.Errorf("%s: the second commit left a trace", mode)
 		}
 	}
+}
+
+// TestForeignInStaging: it does not undo a restore that is complete. It stays,
+// and the root is the operator's again when somebody has looked.
+func TestForeignInStaging(t *testing.T) {
+	s := newScene(t, "single")
+	before, foreign := tree(t, s.root), ""
+	in, _, err := enter(s, staging.Automatic)
+	must(t, err)
+	left := 0
+	must(t, commit.Run(t.Context(), in, s.approve(), commit.Watch{
+		Progress: at(publishPhase, func() {
+			foreign = s.staging() + "/x"
+			must(t, os.WriteFile(foreign, []byte("rival"), 0o600))
+		}),
+		Leftover: func(string, error) { left++ },
+	}))
+	in.Leave()
+	var halt *staging.HaltError
+	if _, _, err := enter(s, staging.Person); left != 1 || !errors.As(err, &halt) {
+		t.Errorf("told %d times, then %v", left, err)
+	}
+	in, ended, err := enter(s, staging.Acknowledged)
+	must(t, err)
+	in.Leave()
+	if len(ended) != 1 || ended[0].Result != staging.Released || ended[0].Left == nil || read(t, foreign) != "rival" {
+		t.Errorf("%v", ended)
+	}
+	must(t, os.RemoveAll(filepath.Dir(foreign)))
+	s.checkRestored(before)
 }
 
 // TestChainManifest: steps C.6 and C.8. It stands in the root from before the
@@ -169,7 +202,7 @@ func TestChainManifest(t *testing.T) {
 		s.runs[0].BundleRoot(), s.runs[1].BundleRoot(), s.runs[2].BundleRoot(), a.Restore().Plan().ChainRoot())
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	must(t, commit.Run(context.Background(), a, func(phase string, _ int64) {
+	must(t, s.commit(context.Background(), a, func(phase string, _ int64) {
 		mu.Lock()
 		defer mu.Unlock()
 		name := strings.Replace(s.staging(), ".spectrum06_staging_", ".spectrum06_chain_", 1) + ".json"
@@ -192,7 +225,7 @@ func TestProgress(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
 	bytes := map[string]int64{}
-	must(t, commit.Run(context.Background(), a, func(phase string, n int64) {
+	must(t, s.commit(context.Background(), a, func(phase string, n int64) {
 		mu.Lock()
 		defer mu.Unlock()
 		if _, ok := bytes[phase]; !ok {

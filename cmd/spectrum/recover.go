@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spf13/cobra"
+)
+
+type recoverOptions struct {
+	acknowledge bool
+	wait        time.Duration
+}
+
+func newRecover(app *app) *cobra.Command {
+	var opts recoverOptions
+	cmd := &cobra.Command{
+		Use:   "recover [--acknowledge] RESTORE_ROOT",
+		Short: "end what a killed or failed commit left in a restore root",
+		Long: `recover looks for unfinished commits in a restore root. Each is rolled back,
+or completed when all of its files were in place and checked already. The next
+preview or commit does the same by itself, but for a root that is halted: one
+whose rollback has failed waits for this command.
+
+What is not of the commit is never touched. Where something foreign is in the
+way, the root stays halted until it is gone, or until --acknowledge says that
+somebody has looked: then what is left stays, and is nobody's.`,
+		Args: asUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRecover(cmd.Context(), app, opts, args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&opts.acknowledge, "acknowledge", false, "release a halted root: what cannot be undone stays as it is")
+	lockFlag(cmd, &opts.wait)
+	return cmd
+}
+
+func lockFlag(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "lock-timeout", 0, "how long to wait for another commit in this root, like 90s (default: not at all)")
+}
+
+func runRecover(ctx context.Context, app *app, opts recoverOptions, path string) error {
+	root, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	state, err := app.openStateApart(root)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	entry := commit.Entry{Wait: opts.wait, Mode: staging.Person}
+	if opts.acknowledge {
+		entry.Mode = staging.Acknowledged
+	}
+	in, ended, err := enter(ctx, state, root, entry)
+	if errors.Is(err, commit.ErrNoRoot) {
+		return refused(err)
+	}
+	if err != nil {
+		app.tellEnded(ended)
+		return err
+	}
+	in.Leave()
+	return app.recovered(root, ended)
+}
+
+// recovered prints what became of what was found.
+func (a *app) recovered(root string, ended []staging.Outcome) error {
+	attempts := make([]map[string]any, 0, len(ended))
+	lines := make([]string, 0, len(ended))
+	for _, o := range ended {
+		attempt := map[string]any{"attempt": o.Attempt, "result": strings.ReplaceAll(o.Result.String(), " ", "_"), "left": nil}
+		if o.Left != nil {
+			attempt["left"] = jsonText(o.Left.Error())
+			a.tell("spectrum: left as it is: %s", oneLine(o.Left.Error()))
+		}
+		attempts = append(attempts, attempt)
+		lines = append(lines, o.Result.String()+" "+o.Attempt)
+	}
+	if len(ended) == 0 {
+		lines = append(lines, "clean")
+	}
+	return a.result(strings.Join(lines, "\n"), map[string]any{
+		"attempts": attempts, "code": "OK", "ok": true, "restore_root": jsonText(root),
+	})
+}
+
+// enter enters a restore root with the key of the state directory.
+func enter(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, []staging.Outcome, error) {
+	key, err := state.JournalKey()
+	if err != nil {
+		return nil, nil, fmt.Errorf("journal key: %w", err)
+	}
+	e.Key = key
+	return commit.Enter(ctx, root, e)
+}
+
+// enterFor enters the restore root of a command that goes on there. What is
+// wrong with a root that cannot be opened the restore says, in the order of its
+// law; the Root is nil then.
+func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*commit.Root, error) {
+	in, ended, err := enter(ctx, state, root, commit.Entry{Wait: wait})
+	if errors.Is(err, commit.ErrNoRoot) {
+		return nil, nil
+	}
+	a.tellEnded(ended)
+	return in, err
+}
+
+// tellEnded says what an earlier commit had left. It is news even to those who
+// want quiet.
+func (a *app) tellEnded(ended []staging.Outcome) {
+	for _, o := range ended {
+		a.tell("spectrum: an unfinished commit was found and %s (%s)", o.Result, o.Attempt)
+	}
+}

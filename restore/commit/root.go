@@ -1,0 +1,72 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// Root is a restore root that was entered: nobody else commits or recovers
+// there until it is left.
+type Root struct{ session *staging.Session }
+
+// Entry says how a restore root is entered.
+type Entry struct {
+	Key  []byte        // authenticates journals, at least staging.MinKey bytes
+	Wait time.Duration // for another one to leave
+	Mode staging.Mode  // on whose behalf leftovers are ended
+}
+
+// ErrNoRoot: what cannot be entered is not the absolute path of a directory
+// that can be opened. Section 8.4.4 has the codes for it.
+var ErrNoRoot = errors.New("it cannot be opened as a restore root")
+
+// Enter takes the lock of a restore root and ends what an earlier commit left
+// there when it was killed or could not be rolled back; it returns what that
+// was. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
+// work, or a [*staging.HaltError] where a person must act. The caller leaves
+// the root.
+func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
+	if !filepath.IsAbs(path) {
+		return nil, nil, fmt.Errorf("%w: %q is not absolute", ErrNoRoot, path)
+	}
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrNoRoot, err)
+	}
+	defer dir.Close()
+	session, err := staging.Lock(ctx, dir, e.Key, e.Wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	ended, err := session.Recover(ctx, e.Mode)
+	if err != nil {
+		session.Close()
+		return nil, ended, err
+	}
+	return &Root{session}, ended, nil
+}
+
+// Leave gives the root up. A nil Root was never entered.
+func (r *Root) Leave() {
+	if r != nil {
+		r.session.Close()
+	}
+}
+
+// check wants the root that was entered to be the one that was planned for.
+func (r *Root) check(planned *pathsafe.Dir) error {
+	if r == nil {
+		return errors.New("the restore root was not entered")
+	}
+	same, err := r.session.Is(planned)
+	if err == nil && !same {
+		err = errors.New("the restore root is another directory than the one that was entered")
+	}
+	return err
+}

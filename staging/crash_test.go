@@ -1,0 +1,191 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The child of a crash test commits or recovers, and is killed at a call. It is
+// this test binary; these variables say what it is to do.
+const (
+	childScene = "STAGING_CHILD_SCENE"
+	childRoot  = "STAGING_CHILD_ROOT"
+	childTask  = "STAGING_CHILD_TASK" // "commit" or "recover"
+	childCall  = "STAGING_CHILD_CALL" // before which call it is killed, from 1
+)
+
+// TestCrashChild is the child; in a run of all tests it does nothing.
+func TestCrashChild(t *testing.T) {
+	root := os.Getenv(childRoot)
+	if root == "" {
+		return
+	}
+	n, err := strconv.ParseInt(os.Getenv(childCall), 10, 64)
+	must(t, err)
+	var calls atomic.Int64 // several workers check at a time
+	r := &runner{testKey, &seam{hook: func(op, path string, f func() error) error {
+		if calls.Add(1) == n {
+			must(t, unix.Kill(unix.Getpid(), unix.SIGKILL))
+		}
+		return f()
+	}}}
+	for _, c := range scenes {
+		if c.name == os.Getenv(childScene) {
+			must(t, childDoes(c.make(t, root), r))
+		}
+	}
+}
+
+func childDoes(sc *scene, r *runner) error {
+	if os.Getenv(childTask) == "commit" {
+		return run(context.Background(), sc.dir, sc.spec, r)
+	}
+	l, err := lock(context.Background(), sc.dir, r.key, &locking{s: r.s})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	_, err = l.Recover(context.Background(), Automatic)
+	return err
+}
+
+// crasher kills children.
+type crasher struct {
+	t     *testing.T
+	scene string
+	temp  string
+}
+
+// kill runs a child that is killed before call n; false if it ended before.
+func (c *crasher) kill(root, task string, n int) bool {
+	c.t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
+	cmd.Env = append(os.Environ(), childScene+"="+c.scene, childRoot+"="+root, childTask+"="+task,
+		childCall+"="+strconv.Itoa(n), "TMPDIR="+c.temp)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err == nil {
+		return false
+	}
+	if !errors.As(err, &exit) || exit.Sys().(interface{ Signaled() bool }).Signaled() == false {
+		c.t.Fatalf("%s, call %d: %v\n%s", task, n, err, out)
+	}
+	return true
+}
+
+// crashed is what a kill left.
+type crashed struct {
+	*scene
+	before   picture
+	artifact bool // the last artifact was seen
+}
+
+// crashAt makes a fresh root and kills a commit there; ok is false if it ended.
+func (c *crasher) crashAt(make func(t testing.TB, root string) *scene, base string, n int) (k crashed, ok bool) {
+	c.t.Helper()
+	root := filepath.Join(base, fmt.Sprint("root", n))
+	must(c.t, os.RemoveAll(root))
+	k.scene = make(c.t, root)
+	k.before = take(c.t, root)
+	ok = c.kill(root, "commit", n)
+	last := k.spec.Artifacts[len(k.spec.Artifacts)-1].Path.String()
+	_, err := os.Lstat(filepath.Join(root, last))
+	k.artifact = err == nil
+	foreignKept(c.t, k.before, root)
+	return k, ok
+}
+
+// settle recovers and wants the state before or after; after is wanted if the
+// last artifact was seen.
+func (k *crashed) settle() Result {
+	k.t.Helper()
+	out, err := k.recover(Automatic)
+	must(k.t, err)
+	result := Cleared
+	if len(out) == 1 {
+		result = out[0].Result
+	}
+	if again, err := k.recover(Automatic); err != nil || len(again) > 0 {
+		k.t.Errorf("the second recovery found %v, %v", again, err)
+	}
+	if k.artifact || result == Completed {
+		k.done(k.before)
+		return Completed
+	}
+	sameTree(k.t, k.before, k.root)
+	return RolledBack
+}
+
+// TestKillAtEveryCall: a commit is killed before each of its calls. Recovery
+// brings the root to the state before or to the state after.
+func TestKillAtEveryCall(t *testing.T) {
+	for _, s := range scenes[:2] {
+		c := &crasher{t, s.name, t.TempDir()}
+		base := mountTmpfs(t, "")
+		if s.name == "single" {
+			base = t.TempDir() // where an inode number is used again at once
+		}
+		ends := map[Result]int{}
+		for n, more := 1, true; more; n++ {
+			var k crashed
+			k, more = c.crashAt(s.make, base, n)
+			ends[k.settle()]++
+			if t.Failed() {
+				t.Fatalf("%s, call %d", s.name, n)
+			}
+		}
+		t.Logf("%s: killed at %d calls: %d before, %d after", s.name, ends[RolledBack]+ends[Completed]-1, ends[RolledBack], ends[Completed])
+		if ends[RolledBack] < 50 || ends[Completed] < 5 {
+			t.Error("too few of one kind")
+		}
+	}
+}
+
+// TestKillInRecovery: the recovery of a killed commit is killed at each of its
+// calls, and recovered in turn.
+func TestKillInRecovery(t *testing.T) {
+	pairs := 0
+	for _, s := range scenes[:2] {
+		c := &crasher{t, s.name, t.TempDir()}
+		base := mountTmpfs(t, "")
+		for n, more := 1+long(0, 9), true; more; n += long(1, 23) {
+			for m, killed := 1, true; killed && more; m += long(1, 11) {
+				var k crashed
+				if k, more = c.crashAt(s.make, base, n); !more {
+					break
+				}
+				killed = c.kill(k.root, "recover", m)
+				k.settleAny()
+				if pairs++; t.Failed() {
+					t.Fatalf("%s: commit killed at %d, recovery at %d", s.name, n, m)
+				}
+			}
+		}
+	}
+	t.Logf("%d pairs", pairs)
+	if pairs < 100 {
+		t.Error("too few")
+	}
+}
+
+// settleAny is settle for an attempt that may be ended already.
+func (k *crashed) settleAny() {
+	k.t.Helper()
+	_, err := k.recover(Automatic)
+	must(k.t, err)
+	last := k.spec.Artifacts[len(k.spec.Artifacts)-1].Path.String()
+	if _, err := os.Lstat(filepath.Join(k.root, last)); err == nil || k.artifact {
+		k.done(k.before)
+	} else {
+		sameTree(k.t, k.before, k.root)
+	}
+}

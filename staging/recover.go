@@ -1,0 +1,304 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Mode says on whose behalf a root is recovered.
+type Mode int
+
+const (
+	// Automatic: the next command ends what a kill or a crash has interrupted.
+	// A root that is halted stays so.
+	Automatic Mode = iota
+	// Person: somebody asked for it. A halted root is tried again.
+	Person
+	// Acknowledged: somebody has looked, and takes the root as it will be. What
+	// can be undone is undone, also by a journal of this user that another key
+	// has made; what cannot stays, and nothing halts the root any longer.
+	Acknowledged
+)
+
+// Outcome says what became of an attempt that was found.
+type Outcome struct {
+	Attempt string // its identity, a UUID
+	Result  Result
+	Left    error // why something of it or in its way is left; only with Released
+}
+
+// Result is how a recovery ended.
+type Result int
+
+const (
+	// RolledBack: nothing of the attempt is left, and no target of it exists.
+	RolledBack Result = iota + 1
+	// Completed: all of its files and artifacts are in place.
+	Completed
+	// Cleared: it had ended, one way or the other, or had not begun; only its
+	// staging directory was left.
+	Cleared
+	// Released: its journal is void, and what is left is nobody's.
+	Released
+)
+
+var resultNames = [...]string{RolledBack: "rolled back", Completed: "completed", Cleared: "cleared away", Released: "released"}
+
+// String returns the result as words.
+func (r Result) String() string {
+	if r < RolledBack || r > Released {
+		return "result " + strconv.Itoa(int(r))
+	}
+	return resultNames[r]
+}
+
+// HaltError says that an unfinished attempt stands in a root and cannot be
+// ended without a person.
+type HaltError struct {
+	Attempt string // its identity, a UUID
+	Staging string // the name of its staging directory in the root
+	Err     error
+}
+
+// Error names the staging directory and the cause.
+func (e *HaltError) Error() string {
+	return fmt.Sprintf("an unfinished commit is in the way (%q): %v", e.Staging, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *HaltError) Unwrap() error { return e.Err }
+
+// ErrHalted is the cause of a HaltError where an earlier rollback has failed.
+var ErrHalted = errors.New("its rollback failed, and nobody has acted since")
+
+// Recover ends what earlier attempts left in the root: it rolls each one back,
+// or completes it if its journal says COMMITTED. It may be killed at any point
+// and called again. The outcomes are those of the attempts found; the error is
+// a [*HaltError] where one cannot be ended.
+func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
+	names, err := l.root.names()
+	if err != nil {
+		return nil, err
+	}
+	var outcomes []Outcome
+	for _, name := range names {
+		id, ok := attemptOf(name)
+		if !ok {
+			continue
+		}
+		result, left, err := l.end(ctx, id, mode)
+		if err != nil {
+			return outcomes, &HaltError{id, name, err}
+		}
+		if result != 0 {
+			outcomes = append(outcomes, Outcome{id, result, left})
+		}
+	}
+	return outcomes, nil
+}
+
+// attemptOf reads the name of a staging directory.
+func attemptOf(name string) (id string, ok bool) {
+	id, ok = strings.CutPrefix(name, stagePrefix)
+	parsed, err := uuid.Parse(id)
+	return id, ok && err == nil && parsed.String() == id
+}
+
+// end ends one attempt; a result of 0 says that this is none.
+func (l *Session) end(ctx context.Context, id string, mode Mode) (Result, error, error) {
+	a := &attempt{s: l.s, root: l.root, key: l.key, id: id, revived: true, plan: &plan{}}
+	defer a.close()
+	f, err := a.find()
+	if err != nil || !f.isOne {
+		return 0, nil, err
+	}
+	if f.halted && mode == Automatic {
+		return 0, nil, ErrHalted
+	}
+	err = a.reviveFor(&f, l.key, mode)
+	if err != nil && mode == Acknowledged {
+		return Released, err, a.setAside(&f)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	result, err := a.endRevived(ctx, f.ended)
+	if err != nil && mode == Acknowledged {
+		return Released, err, a.release()
+	}
+	return result, nil, err
+}
+
+// found is what stands under the name of a staging directory.
+type found struct {
+	isOne  bool // it is one, as far as can be seen
+	halted bool
+	intent bool
+	ended  Result // how, if nothing but the last records are left
+	mine   bool   // nobody but this user can have made what is in it
+	names  []string
+}
+
+// find opens a staging directory. One that this user did not make and that has
+// no journal, and one without INTENT that holds what no attempt puts there
+// before, are none: they stay.
+func (a *attempt) find() (f found, err error) {
+	st, err := a.root.stat(a.stageName())
+	if err != nil || !st.Mode.IsDir() {
+		return f, gone(err)
+	}
+	if a.stage, err = a.root.openName(a.stageName()); err != nil {
+		return f, err
+	}
+	if st, err = a.stage.statSelf(); err != nil {
+		return f, err
+	}
+	a.stageMark.see(st, anySize)
+	a.stageMark.tried = true
+	if f.names, err = a.stage.names(); err != nil {
+		return f, err
+	}
+	f.mine = int(st.UID) == os.Geteuid() && st.Perm&0o077 == 0
+	f.sort()
+	return f, nil
+}
+
+// sort tells what the names say.
+func (f *found) sort() {
+	has := func(name string) bool { return slices.Contains(f.names, name) }
+	f.intent, f.halted, f.ended = has(intentName), has(haltedName), Cleared
+	if has(committedName) {
+		f.ended = Completed
+	}
+	strange := func(name string) bool { return !ofJournal(name) && name != manifestStaged }
+	f.isOne = f.intent || f.halted || f.mine && !slices.ContainsFunc(f.names, strange)
+}
+
+// errNotMine: a journal that this user has not written.
+var errNotMine = errors.New("it belongs to another user")
+
+// reviveFor reads the journal, with the trust that the mode has.
+func (a *attempt) reviveFor(f *found, key []byte, mode Mode) error {
+	switch {
+	case !f.mine:
+		return errNotMine
+	case !f.intent: // nothing had begun, or all had ended
+		a.manifestMark.tried = true
+		return nil
+	case mode == Acknowledged:
+		key = nil
+	}
+	return a.revive(key)
+}
+
+// endRevived rolls back or goes forward, as the journal says.
+func (a *attempt) endRevived(ctx context.Context, ended Result) (Result, error) {
+	if a.phase == phaseNone {
+		return ended, a.rollback()
+	}
+	if a.phase != phaseCommitted {
+		return RolledBack, a.rollback()
+	}
+	placed, err := a.placedAll()
+	if err != nil {
+		return 0, err
+	}
+	if !placed {
+		if err := a.forward(ctx); err != nil {
+			return RolledBack, a.rollback()
+		}
+	}
+	if err := a.syncArtifacts(); err != nil {
+		return 0, err
+	}
+	return Completed, a.cleanUp()
+}
+
+// placedAll tells whether every artifact has left staging. It then stood at its
+// name, and what became of it since is not ours to judge.
+func (a *attempt) placedAll() (bool, error) {
+	hold, err := a.stage.openName(holdName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer hold.close()
+	for i := range a.artifacts {
+		_, err := hold.stat(strconv.Itoa(i))
+		if err == nil {
+			return false, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// forward is what is left of steps 6 and 7.
+func (a *attempt) forward(ctx context.Context) error {
+	a.plan.order = byRank(a.spec.Files)
+	for i := range a.spec.Files {
+		if a.spec.Files[i].Check == nil {
+			return errUnfit
+		}
+	}
+	if err := a.verify(ctx); err != nil {
+		return err
+	}
+	if err := a.place(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// release makes a journal void whose attempt could not be undone altogether:
+// what is left of it stays.
+func (a *attempt) release() error {
+	u := newUndo(a)
+	defer u.close()
+	left, err := a.stage.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range left {
+		if ofJournal(name) {
+			u.note(name, gone(a.stage.unlink(name)))
+		}
+	}
+	if err := u.err(); err != nil {
+		return err
+	}
+	if err := a.stage.sync(); err != nil {
+		return err
+	}
+	u.stageDir() // where it is empty
+	return nil
+}
+
+// voidSuffix marks the records of a journal that was set aside.
+const voidSuffix = ".void"
+
+// setAside makes a journal void that cannot be believed. Nothing is removed:
+// its maker may still want it.
+func (a *attempt) setAside(f *found) error {
+	for _, name := range f.names {
+		if !ofJournal(name) {
+			continue
+		}
+		if err := a.stage.rename(name, a.stage, name+voidSuffix); err != nil {
+			return err
+		}
+	}
+	return a.stage.sync()
+}
