@@ -201,7 +201,12 @@ func (s *scene) commit() error {
 }
 
 func commitApproved(a *preview.Approved) error {
-	return commit.Run(context.Background(), a, nil)
+	in, _, err := commit.Enter(context.Background(), a.Restore().Root().Name(), commit.Entry{Key: []byte("the key of these tests, not secret")})
+	if err != nil {
+		return err
+	}
+	defer in.Leave()
+	return commit.Run(context.Background(), in, a, commit.Watch{})
 }
 
 // mustRestore commits and wants exactly these files beneath the restore root,
