@@ -22,7 +22,7 @@ type Entry struct {
 	Mode staging.Mode  // on whose behalf leftovers are ended
 }
 
-// ErrNoRoot: what cannot be entered is not the absolute path of a directory
+// ErrNoRoot says that what cannot be entered is not the absolute path of a directory
 // that can be opened. Section 8.4.4 has the codes for it.
 var ErrNoRoot = errors.New("it cannot be opened as a restore root")
 
