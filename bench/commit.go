@@ -8,9 +8,27 @@ import (
 	"time"
 )
 
-// commitAgainstCopy measures an approved commit, which is durable when it returns, against
-// cp -a followed by sync -f.
-func (b *bench) commitAgainstCopy(ctx context.Context, s set) (pair, error) {
+// commitRows measures an approved commit, which is durable when it returns: against cp -a
+// followed by sync -f, and against the plain restore, which is not durable.
+func (b *bench) commitRows(ctx context.Context, s set) ([]row, error) {
+	copied, err := b.commitAgainst(ctx, s, func(ctx context.Context, s set, root string) error {
+		err := runCommand(ctx, "", "cp", "-a", s.data(), root)
+		return errors.Join(err, runCommand(ctx, "", "sync", "-f", root))
+	})
+	if err != nil {
+		return nil, err
+	}
+	plain, err := b.commitAgainst(ctx, s, plainRestore)
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		timed("commit "+s.name+": cp -a, sync -f", copied, 0.5, true),
+		timed("commit "+s.name+": plain loop, one thread, no sync", plain, 3, false),
+	}, nil
+}
+
+func (b *bench) commitAgainst(ctx context.Context, s set, other func(ctx context.Context, s set, root string) error) (pair, error) {
 	ours := func(ctx context.Context, _ int) (time.Duration, error) {
 		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
 			id, err := b.spectrum.preview(ctx, s, root)
@@ -22,10 +40,7 @@ func (b *bench) commitAgainstCopy(ctx context.Context, s set) (pair, error) {
 	}
 	theirs := func(ctx context.Context, _ int) (time.Duration, error) {
 		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
-			return clock(func() error {
-				err := runCommand(ctx, "", "cp", "-a", s.data(), root)
-				return errors.Join(err, runCommand(ctx, "", "sync", "-f", root))
-			})
+			return clock(func() error { return other(ctx, s, root) })
 		})
 	}
 	return interleave(ctx, b.rounds, ours, theirs)

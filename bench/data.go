@@ -29,7 +29,8 @@ type sizes struct {
 }
 
 // need gives the bytes that the largest section takes: its set, what both sides restore in
-// each round, and as much again for what file systems add. Some 12 GiB by default.
+// each round of two measurements, and as much again for what file systems add. Some 22 GiB
+// by default.
 func (s sizes) need(rounds int) int64 {
 	const block = 4 * kib
 	largest := max(
@@ -38,7 +39,7 @@ func (s sizes) need(rounds int) int64 {
 		int64(s.viewMiB)*mib,
 		int64(s.tiny)*block,
 	)
-	return int64(2*rounds+2) * largest
+	return int64(4*rounds+2) * largest
 }
 
 func checkSpace(dir string, need int64) error {

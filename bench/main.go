@@ -2,7 +2,9 @@
 // same files, in one run, with a warm cache, and prints a table of ratios:
 //
 //   - verify against openssl (one process per core) and against sha256sum -c
-//   - a durable commit against cp -a followed by sync -f
+//   - a durable commit against cp -a followed by sync -f, and against one thread that copies and
+//     hashes file after file and syncs nothing
+//   - one syncfs against an fsync of each file
 //   - first and second read through the view against go-fuse's own loopback
 //   - peak resident memory of verify and mount with many outputs
 //

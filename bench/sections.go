@@ -30,6 +30,7 @@ func sections() []section {
 		{"small", (*bench).small},
 		{"view", (*bench).view},
 		{"memory", (*bench).memory},
+		{"syncs", (*bench).syncs},
 	}
 }
 
