@@ -119,7 +119,7 @@ func TestInterleave(t *testing.T) {
 	if !slices.Equal(p.ours, []time.Duration{10, 11, 12}) || !slices.Equal(p.theirs, []time.Duration{20, 21, 22}) {
 		t.Errorf("times %v", p)
 	}
-	if best(p.ours) != 10 || median(p.ours) != 14 {
+	if best(p.ours) != 10 || median(p.ours) != 11 {
 		t.Errorf("best %d, median %d", best(p.ours), median(p.ours))
 	}
 }
