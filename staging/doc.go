@@ -1,49 +1,82 @@
 // Package staging puts a set of files beneath a directory: all of them, durable
-// and checked, or none. It is a transaction on a directory and knows nothing of
-// what the files are.
+// and checked, or none, through errors, kills and power cuts. It is a
+// transaction on a directory and knows nothing of what the files are.
 //
 // # The order of a commit
 //
-// [Run] goes through these steps. Each ends with its syncs, and none begins
-// before the one above is done.
+// [Session.Run] goes through these steps under the lock that [Lock] took (flock
+// on the root). Each ends with its syncs, and none begins before the one above
+// is done.
 //
-//  1. Take the lock of the root (flock). Look at every target, files before
-//     artifacts, each in order; nothing may stand there. Nothing has been
-//     written so far.
-//  2. Write the chain manifest, if there is one, and sync it. Make the staging
-//     directory .spectrum06_staging_<uuid>, mode 0700, in the root; try there
-//     whether this file system moves without replacing. Sync the root. Make
+//  1. Look at every target, files before artifacts, each in order; nothing may
+//     stand there. Nothing has been written so far.
+//  2. Make the staging directory .spectrum06_staging_<uuid>, mode 0700, in the
+//     root, and in it the journal's record INTENT: all paths to come. Only then
+//     put the chain manifest, if there is one, beside it. Sync the root. Make
 //     the directories of all files below staging, each file at its own path.
 //  3. Copy every file, several at a time: share its blocks where the file
 //     system can, else copy inside the kernel. Have the disk begin with large ones at once.
 //     Check the copy by reading what was written. Set times, then mode.
 //  4. Make staging durable: up to 16 entries file by file and directory by
-//     directory, more of them by one syncfs on a handle opened in step 1.
+//     directory, more of them by one syncfs on a handle opened before. Write
+//     the record PREPARED: the identity of every file and directory.
 //  5. Move with renameat2(RENAME_NOREPLACE): a whole subtree where its top is
 //     new, a single file where its directory exists. Sync every directory that
 //     got something, deepest first, the root last. Until the first move a
 //     cancelled context stops the commit; from here on it is finished.
 //  6. Look every file up afresh from the root. It must be the very inode that
 //     was staged (device, inode, birth time, size), and is checked again.
-//  7. Write the artifacts to files without a name and sync them, all of them,
-//     then link them to their names in the order given; where that is not
-//     possible, rename them out of staging. Sync their directories. Whoever
-//     sees the last artifact sees a finished commit.
-//  8. Remove what is left of staging, then the chain manifest. Sync the root.
+//  7. Write the artifacts into staging and sync them, all of them. Write the
+//     record COMMITTED: their identities. Then move them to their names in the
+//     order given, and sync their directories. Whoever sees an artifact sees a
+//     commit that no crash takes back.
+//  8. Remove what is left of staging and the chain manifest. Sync the root.
+//     Remove the journal, PREPARED first and durably, and the staging directory.
+//     From the end of step 7 on the commit has succeeded, whatever becomes of this.
+//
+// # The journal
+//
+// Each record is a file of its own that is never changed: written beside its
+// name, synced, renamed, the directory synced. So none can be seen torn. A
+// record is JSON and ends with an HMAC-SHA-256 of it under the key of the
+// session. The journal needs no mark of its own for a halt: while one of its
+// records is there the root is not clean.
 //
 // # Rollback
 //
-// Any failure after step 1 rolls back: artifacts, files, directories deepest
-// first, staging, chain manifest, sync; then every target is looked at once
-// more. What goes is exactly what this attempt made. A file is compared with
-// its recorded identity, moved aside into staging where nobody else works,
-// compared again, and only then unlinked; what proves to be somebody else's is
-// put back. Directories are only ever removed empty. What existed before stays,
-// empty directories too (SPECTRUM-06 section 8.5, decisions D11, D14, D15).
+// Any failure of steps 2 to 7 rolls back: artifacts, files, directories deepest
+// first, chain manifest; a sync of every directory concerned; a look at every
+// target; and only then the journal and the staging directory. After COMMITTED
+// it first renames that record to ROLLING_BACK, which needs no space. What goes
+// is exactly what this attempt made. A file is compared with its recorded
+// identity, moved aside into staging where nobody else works, compared again,
+// and only then unlinked; what proves to be somebody else's is put back.
+// Directories are only ever removed empty. What existed before stays, empty
+// directories too (SPECTRUM-06 section 8.5, decisions D11, D14, D15).
 //
 // The rollback has failed, and [Error].Rollback says why, when something cannot
 // be removed, when something foreign is in a directory of ours, or when a
-// target exists that somebody else made meanwhile.
+// target exists that somebody else made meanwhile. The root is then halted: a
+// mark is put beside the journal, and no command but a person's touches it.
+//
+// # Recovery
+//
+// [Session.Recover] ends what a killed attempt left. Without INTENT, or with
+// INTENT alone, nothing has been moved: what staging holds by the names of the
+// intent goes. PREPARED is rolled back as above, with the identities of the
+// record. COMMITTED goes forward: unless every artifact has left staging
+// already, everything is checked once more (step 6), the artifacts are placed,
+// then step 8. ROLLING_BACK is rolled back. Every step accepts that it was done
+// before, so a recovery can be killed at any point too.
+//
+// An identity outlives a reboot: inode, birth time, size and SHA-256, in a root
+// that is still the same inode. An inode number alone would not do: ext4 gives
+// it to the next file. A file whose content has changed since is not ours alone
+// any more, and stays.
+//
+// A journal that this key has not made, that lies in a directory of another
+// user or one open to others, or that was written for another root, is not
+// believed: [HaltError].
 //
 // # What it trusts
 //
@@ -55,23 +88,27 @@
 // # What it promises
 //
 // A nil error means that all is in place and durable. An error whose Rollback
-// is nil means that nothing of the attempt is left. Nothing is ever overwritten,
-// and nothing reached that is not beneath the root. Which error is reported does
+// is nil means that nothing of the attempt is left. After a kill or a crash
+// Recover reaches one of the two, or halts. Nothing is ever overwritten, and
+// nothing reached that is not beneath the root. Which error is reported does
 // not depend on timing: of several files that fail, it is the one of the lowest
 // rank, and then the first in path order. Of the first error of a sync there is
 // no second try.
 //
 // # What it does not promise
 //
-//   - Anything about a commit that was killed: its staging directory is left.
 //   - Anything about another host: the lock is one of this host's kernel.
 //   - A file system without RENAME_NOREPLACE (some FUSE and network file
-//     systems): it is refused in step 2.
+//     systems): it is refused in step 2. A file system that does not keep the
+//     order of what was synced (ext4 without its journal) can break the rest.
 //   - Extended attributes, owners, set-id bits: they are not carried over.
 //     Directories get 0777 less the umask.
 //   - Two targets that differ only by a link beneath the root: refused.
 //   - Reading back, without root's powers, a file whose own bits forbid that
-//     to its owner: step 6 fails.
+//     to its owner: step 6 fails. Recovery then knows such a file by its
+//     inode, birth time and size alone.
 //   - syncfs reports write errors since Linux 5.8 only; before that, step 4
 //     can miss one when there are more than 16 entries.
+//   - Anything when not even the mark of a halt could be written: then the next
+//     command tries the rollback again as after a kill.
 package staging

@@ -1,19 +1,38 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"log"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // The program under test runs in processes of its own: the test binary starts
-// itself under the name "spectrum".
+// itself under the name "spectrum", and under the name "killat" to kill it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"spectrum": main})
+	testscript.Main(m, map[string]func(){"spectrum": main, "killat": killAt})
+}
+
+// killAt runs "killat N COMMAND...": the command is killed instead of its N-th
+// rename.
+func killAt() {
+	n, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	plan := sysfault.Plan{N: n, Kill: true, Match: func(c sysfault.Call) bool { return c.Name == "renameat2" }}
+	result, err := sysfault.Run(context.Background(), plan, os.Args[2:]...)
+	if err != nil || result.Fired != 1 {
+		log.Fatalf("%d kills, %v: %s", result.Fired, err, result.Stderr)
+	}
+	os.Exit(result.Status)
 }
 
 func TestScripts(t *testing.T) {
