@@ -438,3 +438,23 @@ func TestReadOnlyRoot(t *testing.T) {
 	}
 	sameTree(t, before, base)
 }
+
+// TestRenamesGrowWithSubtrees: a new subtree is moved in one go, whatever is in
+// it.
+func TestRenamesGrowWithSubtrees(t *testing.T) {
+	var files []string
+	for i := range 300 {
+		files = append(files, fmt.Sprintf("new/%d/%d", i%7, i), fmt.Sprintf("other/%d", i))
+	}
+	sc := newScene(t, mountTmpfs(t, ""), nil, append(files, "top"), []string{"r"})
+	moves := 0
+	must(t, sc.run(func(op, path string, f func() error) error {
+		if op == "rename" && !strings.HasPrefix(path, ".spectrum06_") {
+			moves++
+		}
+		return f()
+	}))
+	if moves != 3+1 {
+		t.Errorf("%d moves of two subtrees, a file and an artifact", moves)
+	}
+}

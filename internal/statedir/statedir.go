@@ -101,16 +101,25 @@ const (
 // JournalKey is the key that the journals of commits are authenticated with. It
 // is made when it is asked for the first time.
 func (d *Dir) JournalKey() ([]byte, error) {
+	key, err := d.readJournalKey()
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = d.makeJournalKey()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return key, nil
+}
+
+// makeJournalKey makes the key, unless somebody else does it first.
+func (d *Dir) makeJournalKey() ([]byte, error) {
 	fresh := make([]byte, journalKeySize)
 	rand.Read(fresh)
 	err := d.root.WriteFile(journalKey, fresh, 0o600)
-	if err == nil {
-		return fresh, d.root.Sync()
+	if errors.Is(err, fs.ErrExist) {
+		return d.readJournalKey()
 	}
-	if !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
-	}
-	return d.readJournalKey()
+	return fresh, errors.Join(err, d.root.Sync())
 }
 
 func (d *Dir) readJournalKey() ([]byte, error) {
@@ -121,7 +130,7 @@ func (d *Dir) readJournalKey() ([]byte, error) {
 	defer f.Close()
 	key, err := io.ReadAll(io.LimitReader(f, journalKeySize+1))
 	if err == nil && len(key) != journalKeySize {
-		err = fmt.Errorf("%q is not a journal key of %d bytes", filepath.Join(d.path, journalKey), journalKeySize)
+		err = fmt.Errorf("%q is not a journal key of %d bytes", journalKey, journalKeySize)
 	}
 	return key, err
 }

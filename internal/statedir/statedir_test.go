@@ -3,6 +3,7 @@ package statedir_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -349,5 +350,43 @@ func TestDefault(t *testing.T) {
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%+v: %q, %v", c, got, err)
 		}
+	}
+}
+
+// TestJournalKey: it is made once, also by many at a time, and is nobody else's
+// to read or to shorten.
+func TestJournalKey(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o700))
+	keys := make(chan string, 20)
+	for range 20 {
+		go func() {
+			d, err := statedir.Open(path)
+			if err != nil {
+				keys <- err.Error()
+				return
+			}
+			defer d.Close()
+			key, err := d.JournalKey()
+			keys <- fmt.Sprintf("%x %v", key, err)
+		}()
+	}
+	first := <-keys
+	for range 19 {
+		if again := <-keys; again != first {
+			t.Errorf("%s, and %s", first, again)
+		}
+	}
+	info, err := os.Stat(filepath.Join(path, "journal.key"))
+	must(t, err)
+	if len(first) != 64+len(" <nil>") || info.Mode() != 0o600 {
+		t.Errorf("%s, mode %v", first, info.Mode())
+	}
+	must(t, os.Truncate(filepath.Join(path, "journal.key"), 31))
+	d, err := statedir.Open(path)
+	must(t, err)
+	defer d.Close()
+	if key, err := d.JournalKey(); err == nil || key != nil {
+		t.Errorf("a short key: %x", key)
 	}
 }
