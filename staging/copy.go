@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // copyChunk is how much is copied at a time: between two chunks the disk is
@@ -30,8 +32,9 @@ func (a *attempt) stageFiles(ctx context.Context) *Error {
 // whose ctx it has.
 type copier struct {
 	*attempt
-	ctx context.Context
-	at  cache
+	ctx     context.Context
+	at      cache
+	noClone bool // this file system does not share blocks
 }
 
 func (c *copier) close() { c.at.close() }
@@ -115,9 +118,13 @@ func (c *copier) content(dst *os.File, f *File) error {
 		return err
 	}
 	defer src.Close()
-	if c.s.clone(dst, src) == nil { // else copying does it
-		c.progress(PhaseStage, f.Size)
-		return nil
+	if !c.noClone {
+		err = c.s.clone(dst, src)
+		if err == nil {
+			c.progress(PhaseStage, f.Size)
+			return nil
+		}
+		c.noClone = errors.Is(err, unix.EOPNOTSUPP) // else the next one may do; copying does in any case
 	}
 	return c.copyBytes(dst, src, f.Size)
 }
@@ -129,18 +136,19 @@ func (c *copier) copyBytes(dst, src *os.File, size int64) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		n, err := c.s.copy(dst, src, min(copyChunk, size+1-done))
+		wanted := min(copyChunk, size+1-done)
+		n, err := c.s.copy(dst, src, wanted)
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			return nil
 		}
 		if n >= writeBackMin {
 			c.s.startWriteBack(dst, done, n)
 		}
 		done += n
 		c.progress(PhaseStage, n)
+		if n < wanted { // the source ends here
+			return nil
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package staging
 import (
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -169,8 +170,12 @@ func (s *seam) setModTime(f *os.File, t time.Time) error {
 	}
 	times := []unix.Timespec{ts, ts}
 	return s.do("set times", f.Name(), func() error {
-		self := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
-		return unix.UtimesNanoAt(unix.AT_FDCWD, self, times, 0)
+		err := unix.UtimesNanoAt(int(f.Fd()), "", times, unix.AT_EMPTY_PATH)
+		if err == unix.EINVAL { // before Linux 5.8
+			err = unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), times, 0)
+		}
+		runtime.KeepAlive(f)
+		return err
 	})
 }
 
