@@ -1,6 +1,6 @@
 # make            install what is missing, build bin/spectrum, say what to do next
 # make test       everything a change must pass: lint, tests, a few seconds of fuzzing
-# make test-long  the long sweeps as well (an hour or so)
+# make test-long  the long sweeps as well (hours)
 # make unit       only the tests with -race; PKG=./verify/... narrows it
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
 # make fuzz       each fuzz target for FUZZTIME (5s)
@@ -48,13 +48,14 @@ test: need-test build lint
 	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m ./cmd/... ./fusefs/...
 	$(MAKE) --no-print-directory fuzz
 
-unit: need-test
-	scripts/leftovers.sh go test -race -count=1 -timeout 10m $(PKG)
+# The tests below test/ run the binary that a user runs.
+unit: need-test build
+	scripts/leftovers.sh env SPECTRUM_BIN=$(CURDIR)/bin/spectrum go test -race -count=1 -timeout 15m $(PKG)
 
 # The long tests run without the race detector: they are about real sizes.
 test-long: test
-	scripts/leftovers.sh env SPECTRUM_LONG=1 go test -race -count=1 -timeout 60m -skip '^TestLong' ./...
-	scripts/leftovers.sh env SPECTRUM_LONG=1 go test -count=1 -timeout 60m -run '^TestLong' ./...
+	scripts/leftovers.sh env SPECTRUM_LONG=1 SPECTRUM_BIN=$(CURDIR)/bin/spectrum go test -race -count=1 -timeout 60m -skip '^TestLong' ./...
+	scripts/leftovers.sh env SPECTRUM_LONG=1 SPECTRUM_BIN=$(CURDIR)/bin/spectrum go test -count=1 -timeout 300m -run '^TestLong' ./...
 	$(MAKE) --no-print-directory fuzz FUZZTIME=60s
 
 lint: $(GOLANGCI) $(GOVULNCHECK)

@@ -18,6 +18,10 @@ want fusermount3 fuse3
 if [ "$purpose" = test ]; then
     want strace strace
     want gcc gcc # the race detector
+    want mkfs.ext4 e2fsprogs # disk images, to be filled and to lose their power
+    want mkfs.xfs xfsprogs
+    want mkfs.btrfs btrfs-progs
+    want losetup mount
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
