@@ -94,12 +94,12 @@ func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
 		if !ok {
 			continue
 		}
-		result, left, err := l.end(ctx, id, mode)
-		if err != nil {
+		outcome := Outcome{Attempt: id}
+		if err := l.end(ctx, &outcome, mode); err != nil {
 			return outcomes, &HaltError{id, name, err}
 		}
-		if result != 0 {
-			outcomes = append(outcomes, Outcome{id, result, left})
+		if outcome.Result != 0 {
+			outcomes = append(outcomes, outcome)
 		}
 	}
 	return outcomes, nil
@@ -112,29 +112,28 @@ func attemptOf(name string) (id string, ok bool) {
 	return id, ok && err == nil && parsed.String() == id
 }
 
-// end ends one attempt; a result of 0 says that this is none.
-func (l *Session) end(ctx context.Context, id string, mode Mode) (Result, error, error) {
-	a := &attempt{s: l.s, root: l.root, key: l.key, id: id, revived: true, plan: &plan{}}
+// end ends one attempt. The outcome has no result if this is none.
+func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
+	a := &attempt{s: l.s, root: l.root, key: l.key, id: o.Attempt, revived: true, plan: &plan{}}
 	defer a.close()
 	f, err := a.find()
 	if err != nil || !f.isOne {
-		return 0, nil, err
+		return err
 	}
 	if f.halted && mode == Automatic {
-		return 0, nil, ErrHalted
+		return ErrHalted
 	}
-	err = a.reviveFor(&f, l.key, mode)
-	if err != nil && mode == Acknowledged {
-		return Released, err, a.setAside(&f)
+	release := a.release
+	if err = a.reviveFor(&f, mode); err != nil {
+		release = func() error { return a.setAside(&f) }
+	} else {
+		o.Result, err = a.endRevived(ctx, f.ended)
 	}
-	if err != nil {
-		return 0, nil, err
+	if err == nil || mode != Acknowledged {
+		return err
 	}
-	result, err := a.endRevived(ctx, f.ended)
-	if err != nil && mode == Acknowledged {
-		return Released, err, a.release()
-	}
-	return result, nil, err
+	o.Result, o.Left = Released, err
+	return release()
 }
 
 // found is what stands under the name of a staging directory.
@@ -144,6 +143,7 @@ type found struct {
 	intent bool
 	ended  Result // how, if nothing but the last records are left
 	mine   bool   // nobody but this user can have made what is in it
+	uid    uint32
 	names  []string
 }
 
@@ -166,7 +166,7 @@ func (a *attempt) find() (f found, err error) {
 	if f.names, err = a.stage.names(); err != nil {
 		return f, err
 	}
-	f.mine = int(st.UID) == os.Geteuid() && st.Perm&0o077 == 0
+	f.uid, f.mine = st.UID, int(st.UID) == os.Geteuid() && st.Perm&0o077 == 0
 	f.sort()
 	return f, nil
 }
@@ -182,14 +182,12 @@ func (f *found) sort() {
 	f.isOne = f.intent || f.halted || f.mine && !slices.ContainsFunc(f.names, strange)
 }
 
-// errNotMine: a journal that this user has not written.
-var errNotMine = errors.New("it belongs to another user")
-
 // reviveFor reads the journal, with the trust that the mode has.
-func (a *attempt) reviveFor(f *found, key []byte, mode Mode) error {
+func (a *attempt) reviveFor(f *found, mode Mode) error {
+	key := a.key
 	switch {
 	case !f.mine:
-		return errNotMine
+		return fmt.Errorf("it belongs to user %d, or is open to others", f.uid)
 	case !f.intent: // nothing had begun, or all had ended
 		a.manifestMark.tried = true
 		return nil
