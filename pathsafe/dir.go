@@ -242,6 +242,17 @@ func (d *Dir) Sync() error { return d.do("sync", ".", unix.Fsync) }
 // SyncFS makes the whole file system of the directory durable.
 func (d *Dir) SyncFS() error { return d.do("sync file system of", ".", unix.Syncfs) }
 
+// FileSystem returns the magic number of the directory's file system (statfs).
+func (d *Dir) FileSystem() (magic int64, err error) {
+	err = d.do("statfs", ".", func(fd int) error {
+		var sf unix.Statfs_t
+		err := unix.Fstatfs(fd, &sf)
+		magic = int64(sf.Type)
+		return err
+	})
+	return magic, err
+}
+
 // TryLock takes the lock of the directory (flock, on this host) for this
 // handle until it is closed, or gives ErrLocked at once.
 func (d *Dir) TryLock() error {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // observe condenses everything beneath a restore root into one digest: names,
@@ -29,7 +30,25 @@ func observe(ctx context.Context, root *pathsafe.Dir, name string) (rootState, e
 	if err != nil {
 		return rootState{}, err
 	}
-	return rootState{name, hex.EncodeToString(h.Sum(nil)), warnings(name, st)}, nil
+	magic, err := root.FileSystem()
+	if err != nil {
+		return rootState{}, err
+	}
+	return rootState{name, hex.EncodeToString(h.Sum(nil)), append(warnings(name, st), unsafeAt(magic)...)}, nil
+}
+
+// unsafeAt warns of file systems on which all or nothing was not tried through
+// a power cut, or cannot be had.
+func unsafeAt(magic int64) []string {
+	names := map[int64]string{
+		unix.MSDOS_SUPER_MAGIC: "vfat", unix.EXFAT_SUPER_MAGIC: "exfat", unix.NFS_SUPER_MAGIC: "NFS",
+		unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.FUSE_SUPER_MAGIC: "FUSE",
+	}
+	name, ok := names[magic]
+	if !ok {
+		return nil
+	}
+	return []string{fmt.Sprintf("the restore root is on %s: that a power cut leaves all or nothing is not known there", name)}
 }
 
 // warnings says what an operator should know of a restore root that is allowed
