@@ -1,0 +1,124 @@
+package scene
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// Statement approves a preview.
+const Statement = "Approved: commit the restore preview exactly as proposed."
+
+// Patience is how long a command may take. What takes longer hangs.
+const Patience = time.Minute
+
+var binary string
+
+// Main is the TestMain of a package that plays scenes. It takes the binary from
+// SPECTRUM_BIN, or builds it.
+func Main(m *testing.M) int {
+	if binary = os.Getenv("SPECTRUM_BIN"); binary != "" {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "scene")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary = filepath.Join(dir, "spectrum")
+	build := exec.Command("go", "build", "-o", binary, "github.com/spectrumfs/spectrum/cmd/spectrum")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// Binary is the path of the binary under test.
+func Binary() string { return binary }
+
+// A Reply is what a command answered.
+type Reply struct {
+	Args           []string
+	Status         int // the exit status, or 128 and the signal that killed it
+	Hung           bool
+	Stdout, Stderr string
+	Fault          sysfault.Result // of a run with a plan
+
+	// Answer is the JSON on stdout, if there is any.
+	Answer struct {
+		OK    bool   `json:"ok"`
+		Code  string `json:"code"`
+		Cause string `json:"cause_code"`
+		Phase string `json:"phase"`
+	}
+}
+
+func (r Reply) String() string {
+	return fmt.Sprintf("%q: exit %d, stdout %q, stderr %q", r.Args, r.Status, r.Stdout, r.Stderr)
+}
+
+// Killed says whether a SIGKILL ended the command.
+func (r Reply) Killed() bool { return r.Status == 128+9 }
+
+// Run runs a command of the program to its end, under a plan if there is one.
+func (p *Project) Run(t testing.TB, plan *sysfault.Plan, args ...string) Reply {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	argv := p.Argv(args...)
+	r := Reply{Args: args}
+	var err error
+	if plan != nil {
+		r.Fault, err = sysfault.Run(ctx, *plan, argv...)
+		r.Status, r.Stdout, r.Stderr = r.Fault.Status, string(r.Fault.Stdout), string(r.Fault.Stderr)
+	} else {
+		r.Status, r.Stdout, r.Stderr, err = plain(ctx, argv)
+	}
+	r.Hung = ctx.Err() != nil
+	if err != nil && !r.Hung {
+		t.Fatalf("%q: %v", args, err)
+	}
+	_ = json.Unmarshal([]byte(r.Stdout), &r.Answer)
+	return r
+}
+
+// Argv is the command line of a command of the program.
+func (p *Project) Argv(args ...string) []string {
+	return append([]string{binary, "--no-progress", "--state-dir", p.State}, args...)
+}
+
+func plain(ctx context.Context, argv []string) (status int, stdout, stderr string, err error) {
+	var out, diag bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &out, &diag
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = nil
+	}
+	if cmd.ProcessState == nil {
+		return 0, "", "", err
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), diag.String(), err
+}
+
+// Must runs a command that must succeed.
+func (p *Project) Must(t testing.TB, args ...string) Reply {
+	t.Helper()
+	r := p.Run(t, nil, args...)
+	if r.Status != 0 {
+		t.Fatal(r)
+	}
+	return r
+}

@@ -1,0 +1,186 @@
+package scene
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+const (
+	manifest = "RESTORE_MANIFEST.json"
+	report   = "RESTORE_REPORT.json"
+	// ForeignStaging is a directory that looks like one of an attempt.
+	ForeignStaging = ".spectrum06_staging_00000000-1111-4222-8333-444444444444"
+)
+
+// A Site is a restore root with foreign things in it.
+type Site struct {
+	Project       *Project
+	Root          string
+	Before, After Tree
+}
+
+// Site makes a restore root at this path, which must not exist yet or be an
+// empty directory.
+func (p *Project) Site(t testing.TB, root string) *Site {
+	t.Helper()
+	must(t, os.MkdirAll(root, 0o755))
+	must(t, p.furnish(root))
+	before, err := Take(root)
+	must(t, err)
+	return &Site{p, root, before, p.after(before)}
+}
+
+// furnish puts foreign things into a root.
+func (p *Project) furnish(root string) error {
+	at := func(name string) string { return filepath.Join(root, name) }
+	dirs := []string{ForeignStaging, ForeignStaging + "/sub", "beside", "beside/empty"}
+	files := []string{"foreign.txt", "beside/deep.txt", ForeignStaging + "/content", ForeignStaging + "/sub/.spectrum06_intent"}
+	if !p.Chain {
+		dirs = append(dirs, "out", "out/deep")
+		files = append(files, "out/foreign.txt", "out/deep/foreign.txt")
+	}
+	var err error
+	for _, dir := range dirs {
+		err = errors.Join(err, os.Mkdir(at(dir), 0o750))
+	}
+	for _, file := range files {
+		err = errors.Join(err, os.WriteFile(at(file), []byte("not yours: "+file), 0o640))
+	}
+	return errors.Join(err,
+		os.Link(at("foreign.txt"), at("beside/hard link")),
+		os.Symlink("nowhere", at("beside/dangling")),
+		syscall.Mkfifo(at("beside/fifo"), 0o600))
+}
+
+// after is what a commit makes of a tree.
+func (p *Project) after(before Tree) Tree {
+	after := maps.Clone(before)
+	for name, thing := range p.made {
+		if _, ok := after[name]; !ok || !thing.Mode.IsDir() {
+			after[name] = thing
+		}
+	}
+	return after
+}
+
+// makes is what a commit makes in an empty root: computed from the sources.
+func (p *Project) makes() (Tree, error) {
+	made := Tree{}
+	umask := umask()
+	for _, run := range p.Runs {
+		put := func(name string, thing Thing) {
+			name = filepath.Join(p.ResultRoot(run), name)
+			made[name] = thing
+			for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+				made[dir] = Thing{Mode: os.ModeDir | 0o777&^umask}
+			}
+		}
+		for name := range run.Files {
+			thing, err := look(p.Source(name))
+			if err != nil {
+				return nil, err
+			}
+			thing.Inode = 0
+			put(name, thing)
+		}
+		put(manifest, Thing{Mode: 0o666 &^ umask, Links: 1, Content: digest(run.manifest())})
+		put(report, Thing{Mode: 0o666 &^ umask, Links: 1, Content: digest(p.report(run))})
+	}
+	return made, nil
+}
+
+func umask() os.FileMode {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		panic(err)
+	}
+	var mask os.FileMode
+	_, rest, _ := strings.Cut(string(status), "Umask:")
+	if _, err := fmt.Sscanf(rest, "%o", &mask); err != nil {
+		panic(err)
+	}
+	return mask
+}
+
+func (r Run) manifest() []byte {
+	var entries []string
+	for _, name := range r.Files.Names() {
+		content := []byte(r.Files[name])
+		entries = append(entries, fmt.Sprintf(`{"bytes":%d,"relative_path":%q,"sha256":"sha256:%s"}`, len(content), name, digest(content)))
+	}
+	return []byte(`{"entries":[` + strings.Join(entries, ",") + `]}`)
+}
+
+func (p *Project) report(r Run) []byte {
+	chain := "null"
+	if p.Chain {
+		chain = fmt.Sprintf("%q", p.chainRoot)
+	}
+	size := 0
+	for _, content := range r.Files {
+		size += len(content)
+	}
+	return fmt.Appendf(nil, `{"bundle_roots":[%q],"chain_root":%s,"ok":true,"restored_bytes":%d,"restored_files_count":%d}`,
+		r.Root, chain, size, len(r.Files))
+}
+
+// ReportSeen says whether a report of a commit stands in the root.
+func (s *Site) ReportSeen() bool {
+	for _, run := range s.Project.Runs {
+		if _, err := os.Lstat(filepath.Join(s.Root, s.Project.ResultRoot(run), report)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// PreviewReply makes a preview, or is refused.
+func (s *Site) PreviewReply(t testing.TB, plan *sysfault.Plan) Reply {
+	t.Helper()
+	args := []string{"preview", "-q", "--restore-root", s.Root}
+	for _, run := range s.Project.Runs {
+		args = append(args, run.Dir)
+	}
+	return s.Project.Run(t, plan, args...)
+}
+
+// Preview makes a preview and returns its id.
+func (s *Site) Preview(t testing.TB) string {
+	t.Helper()
+	r := s.PreviewReply(t, nil)
+	if r.Status != 0 {
+		t.Fatal(r)
+	}
+	return strings.TrimSpace(r.Stdout)
+}
+
+// CommitArgs are the arguments of the commit of a preview.
+func CommitArgs(id string) []string {
+	return []string{"commit", "--json", "--preview", id, "--approve", Statement}
+}
+
+// Commit makes a preview and commits it, under a plan if there is one.
+func (s *Site) Commit(t testing.TB, plan *sysfault.Plan) Reply {
+	t.Helper()
+	return s.Project.Run(t, plan, CommitArgs(s.Preview(t))...)
+}
+
+// Recover runs recover, under a plan if there is one.
+func (s *Site) Recover(t testing.TB, plan *sysfault.Plan, flags ...string) Reply {
+	t.Helper()
+	return s.Project.Run(t, plan, append(append([]string{"recover", "--json"}, flags...), s.Root)...)
+}
+
+// Remove removes the root, so that a sweep does not pile up trees.
+func (s *Site) Remove(t testing.TB) {
+	t.Helper()
+	must(t, os.RemoveAll(s.Root))
+}

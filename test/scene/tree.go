@@ -1,0 +1,115 @@
+package scene
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// A Thing is what stands at a path.
+type Thing struct {
+	Mode    fs.FileMode
+	Content string // the SHA-256 of a file, or where a link leads
+	Links   uint64 // of anything but a directory
+
+	// Set for what has a history: two things are the same then.
+	Inode    uint64
+	Modified int64 // in nanoseconds, of anything but a directory
+	UID, GID uint32
+}
+
+// A Tree is a picture of all that is beneath a directory, and of itself as ".".
+type Tree map[string]Thing
+
+// Take takes a picture. It opens nothing but regular files.
+func Take(root string) (Tree, error) {
+	tree := Tree{}
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		thing, err := look(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		tree[name] = thing
+		return err
+	})
+	return tree, err
+}
+
+func look(path string) (Thing, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return Thing{}, err
+	}
+	stat := info.Sys().(*syscall.Stat_t)
+	thing := Thing{Mode: info.Mode(), Inode: stat.Ino, UID: stat.Uid, GID: stat.Gid}
+	if !info.IsDir() {
+		thing.Links, thing.Modified = uint64(stat.Nlink), info.ModTime().UnixNano()
+	}
+	switch info.Mode().Type() {
+	case 0:
+		content, err := os.ReadFile(path)
+		thing.Content = digest(content)
+		return thing, err
+	case fs.ModeSymlink:
+		thing.Content, err = os.Readlink(path)
+	}
+	return thing, err
+}
+
+func digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
+
+// same compares what is with what is wanted. A wanted thing without an inode is
+// new, and what is 0 in it may be anything.
+func same(want, is Thing) bool {
+	if want.Inode == 0 {
+		is.Inode = 0
+		if want.Modified == 0 {
+			is.Modified = 0
+		}
+	}
+	return want == is
+}
+
+// Diff names what is not as wanted, one line for each; "" is none.
+func Diff(want, is Tree) string {
+	names := map[string]bool{}
+	for name := range want {
+		names[name] = true
+	}
+	for name := range is {
+		names[name] = true
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		w, wanted := want[name]
+		i, there := is[name]
+		switch {
+		case !there:
+			lines = append(lines, fmt.Sprintf("  missing %q", name))
+		case !wanted:
+			lines = append(lines, fmt.Sprintf("  extra   %q: %v", name, i.Mode))
+		case !same(w, i):
+			lines = append(lines, fmt.Sprintf("  other   %q: want %+v, is %+v", name, w, i))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Stamp is all that stat tells about the times of a directory.
+func Stamp(dir string) (string, error) {
+	var s syscall.Stat_t
+	if err := syscall.Stat(dir, &s); err != nil {
+		return "", err
+	}
+	return fmt.Sprint(s.Ino, s.Mtim, s.Ctim, s.Nlink), nil
+}

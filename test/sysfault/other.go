@@ -1,0 +1,16 @@
+//go:build !(linux && amd64)
+
+package sysfault
+
+import (
+	"context"
+	"errors"
+)
+
+// Run fails on this system.
+func Run(context.Context, Plan, ...string) (Result, error) {
+	return Result{}, errors.New("sysfault: only Linux on amd64 is supported")
+}
+
+// Mutating says no on this system.
+func Mutating(Call) bool { return false }
