@@ -1,0 +1,192 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// nobody is a user without rights; root ignores mode bits.
+const nobody = 65534
+
+// TestDenied lets the system refuse what the commit asks for. The code is the
+// law's, and the root is as before; without the hindrance the commit succeeds.
+func TestDenied(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		code   string
+		asUser bool
+		hinder func(t *testing.T, root string) (free func())
+	}{
+		{"parent not writable", "RESTORE_FINALIZE_FAILED", true, func(t *testing.T, root string) func() {
+			return chmod(t, filepath.Join(root, "out/deep"), 0o555)
+		}},
+		{"parent of a new directory not writable", "RESTORE_FINALIZE_FAILED", true, func(t *testing.T, root string) func() {
+			return chmod(t, filepath.Join(root, "out"), 0o555)
+		}},
+		{"root not writable", "RESTORE_TARGET_NOT_WRITABLE", true, func(t *testing.T, root string) func() {
+			return chmod(t, root, 0o555)
+		}},
+		{"parent of somebody else", "RESTORE_FINALIZE_FAILED", true, func(t *testing.T, root string) func() {
+			return take(t, filepath.Join(root, "out/deep"), 0o755)
+		}},
+		{"parent that cannot be entered", "RESTORE_INTERNAL_ERROR", true, func(t *testing.T, root string) func() {
+			return take(t, filepath.Join(root, "out/deep"), 0o700)
+		}},
+		{"parent immutable", "RESTORE_FINALIZE_FAILED", false, func(t *testing.T, root string) func() {
+			return immutable(t, filepath.Join(root, "out/deep"))
+		}},
+		{"first parent immutable", "RESTORE_FINALIZE_FAILED", false, func(t *testing.T, root string) func() {
+			return immutable(t, filepath.Join(root, "out"))
+		}},
+		{"root immutable", "RESTORE_TARGET_NOT_WRITABLE", false, immutable},
+		{"root read-only", "RESTORE_TARGET_NOT_WRITABLE", false, func(t *testing.T, root string) func() {
+			return readOnly(t, root)
+		}},
+		{"parent on another mount, read-only", "RESTORE_FINALIZE_FAILED", false, func(t *testing.T, root string) func() {
+			return readOnly(t, filepath.Join(root, "out/deep"))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) { deniedCase(t, c.code, c.asUser, c.hinder) })
+	}
+}
+
+func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, string) func()) {
+	p, v := scene.New(t, small()), newVolume(t, "ext4")
+	site := p.Site(t, filepath.Join(v.path, "root"))
+	run := func(args ...string) scene.Reply { return p.Run(t, nil, args...) }
+	if asUser {
+		top := filepath.Dir(p.Dir)
+		give(t, top)
+		give(t, v.path)
+		must(t, os.Chmod(filepath.Dir(top), 0o755))
+		run = func(args ...string) scene.Reply { return runAsNobody(t, p, args...) }
+	}
+	free := hinder(t, site.Root)
+	settle(t, site)
+	stamp, err := scene.Stamp(site.Root)
+	must(t, err)
+	r := commitWith(site, run)
+	if r.Answer.Code != code {
+		t.Errorf("want %s, got %v", code, r)
+	}
+	want(t, site, scene.Before)
+	if code == "RESTORE_TARGET_NOT_WRITABLE" {
+		if err := site.Refused(stamp); err != nil {
+			t.Error(err)
+		}
+	}
+	free()
+	settle(t, site)
+	if r := commitWith(site, run); r.Status != 0 {
+		t.Errorf("without the hindrance: %v", r)
+	}
+	want(t, site, scene.After)
+}
+
+// commitWith makes a preview and commits it.
+func commitWith(site *scene.Site, run func(args ...string) scene.Reply) scene.Reply {
+	r := run("preview", "--json", "--restore-root", site.Root, site.Project.Runs[0].Dir)
+	var answer struct {
+		PreviewID string `json:"preview_id"`
+	}
+	if r.Status != 0 || json.Unmarshal([]byte(r.Stdout), &answer) != nil {
+		return r
+	}
+	return run(scene.CommitArgs(answer.PreviewID)...)
+}
+
+// runAsNobody runs a command of the program as a user without rights. The
+// binary may lie where that user cannot go, so it is copied.
+func runAsNobody(t *testing.T, p *scene.Project, args ...string) scene.Reply {
+	t.Helper()
+	argv := p.Argv(args...)
+	argv[0] = filepath.Join(filepath.Dir(p.Dir), "spectrum")
+	if _, err := os.Stat(argv[0]); err != nil {
+		run(t, "cp", scene.Binary(), argv[0])
+		must(t, os.Chmod(argv[0], 0o755))
+	}
+	argv = append([]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, argv...)
+	ctx, cancel := context.WithTimeout(t.Context(), scene.Patience)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	r := scene.Reply{Args: args, Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+	_ = json.Unmarshal(stdout.Bytes(), &r.Answer)
+	return r
+}
+
+// settle takes the root as it is now for that before the commit. What is new
+// then belongs to whom the root belongs to.
+func settle(t *testing.T, site *scene.Site) {
+	t.Helper()
+	now, err := scene.Take(site.Root)
+	must(t, err)
+	for name, thing := range site.After {
+		if there, ok := now[name]; ok {
+			site.After[name] = there
+			continue
+		}
+		thing.UID, thing.GID = now["."].UID, now["."].GID
+		site.After[name] = thing
+	}
+	site.Before = now
+}
+
+// give gives a tree to nobody.
+func give(t *testing.T, dir string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, nobody, nobody)
+	}))
+}
+
+func chmod(t *testing.T, dir string, mode os.FileMode) func() {
+	t.Helper()
+	must(t, os.Chmod(dir, mode))
+	return func() { must(t, os.Chmod(dir, 0o755)) }
+}
+
+// take takes a directory from nobody.
+func take(t *testing.T, dir string, mode os.FileMode) func() {
+	t.Helper()
+	must(t, os.Chown(dir, 0, 0))
+	free := chmod(t, dir, mode)
+	return func() {
+		free()
+		must(t, os.Chown(dir, nobody, nobody))
+	}
+}
+
+func immutable(t *testing.T, dir string) func() {
+	t.Helper()
+	run(t, "chattr", "+i", dir)
+	free := func() { run(t, "chattr", "-i", dir) }
+	t.Cleanup(free)
+	return free
+}
+
+// readOnly mounts a directory on itself, read-only.
+func readOnly(t *testing.T, dir string) func() {
+	t.Helper()
+	run(t, "mount", "--bind", dir, dir)
+	t.Cleanup(func() { unmount(t, dir) })
+	run(t, "mount", "-o", "remount,bind,ro", dir)
+	return func() { unmount(t, dir) }
+}

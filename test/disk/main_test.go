@@ -1,0 +1,41 @@
+package disk
+
+import (
+	"os"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+
+// want fails unless the site is in this state.
+func want(t *testing.T, site *scene.Site, state scene.State) {
+	t.Helper()
+	if _, err := site.Check(state); err != nil {
+		t.Error(err)
+	}
+}
+
+// again commits where there is nothing in the way any longer.
+func again(t *testing.T, site *scene.Site) {
+	t.Helper()
+	if r := site.Commit(t, nil); r.Status != 0 {
+		t.Errorf("with space again: %v", r)
+	}
+	want(t, site, scene.After)
+}
+
+// codes are those that a full disk may end with, and their exit status.
+var codes = map[string]int{
+	"RESTORE_INTERNAL_ERROR":               70,
+	"RESTORE_FINALIZE_FAILED":              1,
+	"RESTORE_RESULT_ARTIFACT_WRITE_FAILED": 1,
+}
+
+func wantFull(t *testing.T, r scene.Reply) {
+	t.Helper()
+	if status, ok := codes[r.Answer.Code]; !ok || r.Status != status {
+		t.Errorf("a full disk ends with %v", r)
+	}
+}

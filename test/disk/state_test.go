@@ -1,0 +1,78 @@
+package disk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// The state directory is full, the restore root has plenty: sweeps the blocks
+// or inodes that are left for the state, once before the preview and once
+// between preview and commit.
+func TestStateFull(t *testing.T) {
+	for _, c := range []struct {
+		kind  string
+		steps int64
+		leave func(*volume, *testing.T, int64)
+	}{
+		{"tmpfs", 8, func(v *volume, t *testing.T, n int64) { v.leaveBytes(t, n*4096) }},
+		{"ext4", 8, func(v *volume, t *testing.T, n int64) { v.leaveBytes(t, n*4096) }},
+		{"tmpfs-few", 8, func(v *volume, t *testing.T, n int64) { v.leaveInodes(t, int(n)) }},
+		{"ext4-few", 8, func(v *volume, t *testing.T, n int64) { v.leaveInodes(t, int(n)) }},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			t.Parallel()
+			p, v := scene.New(t, small()), newVolume(t, c.kind)
+			ends := map[string]int{}
+			for n := range c.steps {
+				for _, seen := range []bool{false, true} {
+					what := fmt.Sprintf("%d left, preview before that: %v", n, seen)
+					p.State = filepath.Join(v.path, fmt.Sprintf("state%d%v", n, seen))
+					end := stateStep(t, p, v, seen, func() { c.leave(v, t, n) })
+					ends[end]++
+					if t.Failed() {
+						t.Fatalf("%s, %s: %s", c.kind, what, end)
+					}
+				}
+			}
+			t.Logf("%s: %d steps, %v", c.kind, 2*c.steps, ends)
+			if ends["done"] == 0 || len(ends) < 2 {
+				t.Errorf("the sweep saw only %v", ends)
+			}
+		})
+	}
+}
+
+// stateStep makes a preview and commits it. fill takes the space either before
+// the preview or after it.
+func stateStep(t *testing.T, p *scene.Project, v *volume, seen bool, fill func()) (end string) {
+	t.Helper()
+	site := p.Site(t, filepath.Join(filepath.Dir(p.Dir), filepath.Base(p.State)))
+	must(t, os.Mkdir(p.State, 0o700))
+	if !seen {
+		fill()
+	}
+	r := site.PreviewReply(t, nil)
+	end = "preview refused"
+	if r.Status == 0 {
+		if seen {
+			fill()
+		}
+		end, r = "commit refused", p.Run(t, nil, scene.CommitArgs(strings.TrimSpace(r.Stdout))...)
+	}
+	v.release(t)
+	if r.Status == 0 {
+		want(t, site, scene.After)
+		return "done"
+	}
+	if r.Status != 70 {
+		t.Errorf("a full state directory ends with %v", r)
+	}
+	want(t, site, scene.Before)
+	again(t, site)
+	return end
+}

@@ -1,0 +1,213 @@
+package rival
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"golang.org/x/sys/unix"
+)
+
+// An arena is the ground of one attempt: a restore root, and around it what an
+// attacker needs.
+type arena struct {
+	*scene.Site
+	dir     string     // of all of it
+	outside string     // where nothing may be written
+	loot    string     // what the attacker has to swap with
+	fresh   scene.Tree // what a commit adds
+	planted scene.Tree // what the attacker put into the root and left there
+	foreign map[uint64]scene.Thing
+	acting  bool   // an attack is in force that can be undone
+	found   string // what it has taken
+	acted   int
+}
+
+func newArena(t *testing.T, p *scene.Project, name string) *arena {
+	t.Helper()
+	dir := filepath.Join(filepath.Dir(p.Dir), name)
+	a := &arena{dir: dir, planted: scene.Tree{}, foreign: map[uint64]scene.Thing{}}
+	a.outside, a.loot = filepath.Join(dir, "outside"), filepath.Join(dir, "loot")
+	a.Site = p.Site(t, filepath.Join(dir, "root"))
+	a.fresh = added(a.Site)
+	for _, d := range []string{"outside/sub", "loot/dir/sub", "loot/root/out", "loot/stage/out/sub", "loot/moved"} {
+		must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
+	}
+	for _, f := range []string{
+		"outside/secret", "outside/new.txt", "loot/dir/new.txt", "loot/dir/sub/x", "loot/root/out/foreign",
+		"loot/root/top.txt", "loot/stage/out/new.txt", "loot/stage/out/sub/x", "loot/stage/top.txt", "loot/file",
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, f), []byte("not of the commit: "+f), 0o640))
+	}
+	must(t, os.WriteFile(filepath.Join(a.loot, "twin"), []byte(prey()["out/new.txt"]), 0o644))
+	must(t, os.Symlink(a.outside, filepath.Join(a.loot, "link")))
+	for ino, at := range a.inventory(t) {
+		a.foreign[ino] = at.thing
+	}
+	return a
+}
+
+// added is what a commit adds to a root.
+func added(site *scene.Site) scene.Tree {
+	tree := scene.Tree{}
+	for name, thing := range site.After {
+		if _, ok := site.Before[name]; !ok {
+			tree[name] = thing
+		}
+	}
+	return tree
+}
+
+// A place is where a thing lies below the arena, and what it is.
+type place struct {
+	path  string
+	thing scene.Thing
+}
+
+// inventory has everything in the arena by its inode number.
+func (a *arena) inventory(t *testing.T) map[uint64]place {
+	t.Helper()
+	all := map[uint64]place{}
+	for path, thing := range take(t, a.dir) {
+		if path != "." {
+			all[thing.Inode] = place{path, thing}
+		}
+	}
+	return all
+}
+
+// exchange swaps two names in one step.
+func (a *arena) exchange(one, two string) bool {
+	return a.did(unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, two, unix.RENAME_EXCHANGE))
+}
+
+func (a *arena) did(err error) bool {
+	if err == nil {
+		a.acted++
+	}
+	return err == nil
+}
+
+// plant puts a foreign file into the root that stays there.
+func (a *arena) plant(name string) bool {
+	path := filepath.Join(a.Root, name)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false
+	}
+	_, err = f.WriteString("planted at " + name)
+	tree, lookErr := scene.Take(path)
+	if a.did(errors.Join(err, f.Close(), lookErr)) {
+		a.leave(name, tree["."])
+	}
+	return true
+}
+
+// leave makes a thing in the root a foreign one.
+func (a *arena) leave(name string, thing scene.Thing) {
+	a.planted[name], a.foreign[thing.Inode] = thing, thing
+}
+
+// staging finds the staging directory of the commit.
+func (a *arena) staging() string {
+	d, err := os.Open(a.Root)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	for _, name := range names {
+		if isStaging(name) {
+			return filepath.Join(a.Root, name)
+		}
+	}
+	return ""
+}
+
+// isStaging tells whether a path is in the staging directory of a commit.
+func isStaging(path string) bool {
+	return strings.HasPrefix(path, ".spectrum06_staging_") && !strings.HasPrefix(path, scene.ForeignStaging)
+}
+
+// same is the root as it was, less what the attacker has taken out of it, and
+// with what it has planted.
+func (a *arena) same(t *testing.T) scene.Tree {
+	t.Helper()
+	inside := map[uint64]bool{}
+	for ino, at := range a.inventory(t) {
+		inside[ino] = at.path == "root" || strings.HasPrefix(at.path, "root/")
+	}
+	tree := scene.Tree{}
+	for name, thing := range a.Before {
+		if inside[thing.Inode] {
+			tree[name] = thing
+		}
+	}
+	maps.Copy(tree, a.planted)
+	return tree
+}
+
+// after is the same root with everything in place.
+func (a *arena) after(t *testing.T) scene.Tree {
+	t.Helper()
+	tree := a.same(t)
+	maps.Copy(tree, a.fresh)
+	for name := range a.fresh {
+		for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+			if _, ok := tree[dir]; !ok {
+				tree[dir] = scene.Thing{Mode: fs.ModeDir | 0o755}
+			}
+		}
+	}
+	maps.Copy(tree, a.planted)
+	return tree
+}
+
+// without drops what is in the staging directory of the commit.
+func withoutStaging(tree scene.Tree) scene.Tree {
+	tree = maps.Clone(tree)
+	maps.DeleteFunc(tree, func(name string, _ scene.Thing) bool { return isStaging(name) })
+	return tree
+}
+
+// failed shows what the attempt was when it went wrong, and else removes it:
+// there are thousands of them.
+func (a *arena) failed(t *testing.T, what string, r scene.Reply) bool {
+	t.Helper()
+	if t.Failed() {
+		t.Errorf("%s, acted %d times: %v", what, a.acted, r)
+		return true
+	}
+	must(t, os.RemoveAll(a.dir))
+	return false
+}
+
+// counts tells how often a pattern ended how.
+type counts struct{ tried, idle, acts, done, refused, halted int }
+
+func (c *counts) add(a *arena, r scene.Reply) {
+	c.tried++
+	c.acts += a.acted
+	if a.acted == 0 {
+		c.idle++
+	}
+	switch r.Status {
+	case 0:
+		c.done++
+	case 3:
+		c.halted++
+	default:
+		c.refused++
+	}
+}
+
+func (c *counts) String() string {
+	return fmt.Sprintf("%d commands, %d acts (none in %d commands), done %d, refused %d, halted %d",
+		c.tried, c.acts, c.idle, c.done, c.refused, c.halted)
+}

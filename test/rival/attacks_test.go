@@ -1,0 +1,138 @@
+package rival
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// An attack does something to the root, and may undo it.
+type attack struct {
+	name      string
+	act       func(*arena) bool // false where there was nothing to do it to
+	undo      func(*arena)      // nil: it stays
+	takes     bool              // it takes from staging, so that remains may be left there
+	ours      bool              // what it moves is the commit's own
+	hides     bool              // it puts another thing in the place of a directory that stays whole elsewhere
+	root      bool              // it moves the root itself
+	contested bool              // in a loop both sides win often
+	gives     bool              // it puts its own into the staging directory, where all names are the commit's: that is given up
+}
+
+// swap is an attack that exchanges two names, and exchanges them again.
+func swap(name, one, two string) attack {
+	do := func(a *arena) bool { return a.exchange(filepath.Join(a.dir, one), filepath.Join(a.dir, two)) }
+	return attack{name: name, act: do, undo: func(a *arena) { do(a) }}
+}
+
+// move is an attack that renames, and renames back.
+func move(name, from, to string) attack {
+	return attack{
+		name: name,
+		act:  func(a *arena) bool { return a.did(os.Rename(filepath.Join(a.dir, from), filepath.Join(a.dir, to))) },
+		undo: func(a *arena) { a.did(os.Rename(filepath.Join(a.dir, to), filepath.Join(a.dir, from))) },
+	}
+}
+
+// swapFound exchanges what find names with a thing of the attacker.
+func swapFound(name, with string, find func(*arena) string) attack {
+	return attack{
+		name: name, takes: true,
+		act: func(a *arena) bool {
+			path := find(a)
+			if path == "" || !a.exchange(path, filepath.Join(a.loot, with)) {
+				return false
+			}
+			a.found = path
+			return true
+		},
+		undo: func(a *arena) { a.exchange(a.found, filepath.Join(a.loot, with)) },
+	}
+}
+
+// firstFile finds a regular file in staging whose name starts so, or not so.
+func firstFile(journal bool) func(*arena) string {
+	return func(a *arena) string {
+		stage, found := a.staging(), ""
+		if stage == "" {
+			return ""
+		}
+		_ = filepath.WalkDir(stage, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() && found == "" && (filepath.Dir(path) == stage && e.Name()[0] == '.') == journal {
+				found = path
+			}
+			return nil // the program removes things meanwhile
+		})
+		return found
+	}
+}
+
+// placed finds an output that is in its place.
+func placed(a *arena) string {
+	for _, name := range []string{"out/new.txt", "fresh/deep/a", "out/sub/x", "top.txt"} {
+		path := filepath.Join(a.Root, name)
+		tree, err := scene.Take(path)
+		if _, foreign := a.foreign[tree["."].Inode]; err == nil && !foreign {
+			return path
+		}
+	}
+	return ""
+}
+
+// replant removes an output that is in its place and puts a file of its own
+// there; on ext4 it has the very inode number.
+func replant(a *arena) bool {
+	path := placed(a)
+	if path == "" || os.Remove(path) != nil {
+		return false
+	}
+	name, err := filepath.Rel(a.Root, path)
+	return err == nil && a.plant(name)
+}
+
+func planting(names ...string) attack {
+	return attack{name: "plant " + names[0], act: func(a *arena) bool {
+		for _, name := range names {
+			if a.plant(name) {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+// attacks are all patterns.
+func attacks() []attack {
+	twin := swapFound("target becomes its twin", "twin", placed)
+	other := swapFound("target becomes another file", "file", placed)
+	twin.takes, other.takes = false, false
+	journal := swapFound("journal becomes another file", "file", firstFile(true))
+	staged, stagedTwin := swapFound("staged file becomes another", "file", firstFile(false)),
+		swapFound("staged file becomes its twin", "twin", firstFile(false))
+	journal.gives, staged.gives, stagedTwin.gives = true, true, true
+	out, outBelow := move("new directory moves out", "root/fresh", "loot/moved/fresh"),
+		move("new directory below a parent moves out", "root/out/sub", "loot/moved/sub")
+	rootDir, rootLink := swap("root becomes another directory", "root", "loot/root"),
+		swap("root becomes a link out", "root", "loot/link")
+	rootDir.root, rootLink.root = true, true
+	parent := move("parent moves out", "root/out", "loot/moved/out")
+	out.ours, outBelow.ours, parent.ours = true, true, true // with what was moved into it
+	link, file, dir := swap("parent becomes a link out", "root/out", "loot/link"),
+		swap("parent becomes a file", "root/out", "loot/file"),
+		swap("parent becomes another directory", "root/out", "loot/dir")
+	link.contested, link.hides, file.hides, dir.hides = true, true, true, true
+	return []attack{
+		link, file, dir,
+		rootDir, rootLink,
+		parent, out, outBelow,
+		swapFound("staging becomes another directory", "stage", (*arena).staging),
+		swapFound("staging becomes a link out", "link", (*arena).staging),
+		staged, stagedTwin,
+		journal, twin, other,
+		{name: "target is made anew", act: replant},
+		planting("out/new.txt"), planting("top.txt"), planting("fresh/deep/intruder", "fresh/intruder", "fresh"),
+		planting("out/sub/intruder", "out/sub"), planting("RESTORE_MANIFEST.json"), planting("RESTORE_REPORT.json"),
+	}
+}

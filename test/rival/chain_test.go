@@ -1,0 +1,78 @@
+package rival
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// lastSource is a source of the last run of the chain.
+const lastSource = "third/deep/c"
+
+// TestChainLateFailure lets the last run of a chain fail, in every third window:
+// its source changes, or somebody makes its directory. The runs before it go
+// too, and the chain manifest.
+func TestChainLateFailure(t *testing.T) {
+	for name, act := range map[string]func(*arena) bool{
+		"source changes": func(a *arena) bool {
+			return a.did(os.WriteFile(a.Project.Source(lastSource), []byte("other\n"), 0o644))
+		},
+		"source is removed": func(a *arena) bool { return a.did(os.Remove(a.Project.Source(lastSource))) },
+		"directory is made": func(a *arena) bool {
+			dir := filepath.Join(a.Root, a.Project.Runs[2].ID)
+			if os.Mkdir(dir, 0o755) != nil {
+				return false
+			}
+			tree, err := scene.Take(dir)
+			a.leave(a.Project.Runs[2].ID, tree["."])
+			return a.did(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := scene.New(t, preyChain()...)
+			codes, manifests, windows := map[string]int{}, 0, 0
+			for n := 1; ; n += 3 {
+				a := newArena(t, p, fmt.Sprint(n))
+				r := a.Commit(t, &sysfault.Plan{N: n, Match: a.names, Before: func(sysfault.Call) {
+					act(a)
+					found, err := filepath.Glob(filepath.Join(a.Root, ".spectrum06_chain_*"))
+					must(t, err)
+					manifests += len(found)
+				}})
+				windows += r.Fault.Fired
+				codes[fmt.Sprint(r.Status, " ", r.Answer.Code)]++
+				a.end(t, r, attack{})
+				if a.failed(t, fmt.Sprintf("%s before call %d", name, n), r) || r.Fault.Fired == 0 {
+					break
+				}
+				must(t, os.WriteFile(p.Source(lastSource), []byte("c\n"), 0o644))
+			}
+			t.Logf("%d windows, %d of them with a chain manifest, %v", windows, manifests, codes)
+			if manifests == 0 || len(codes) < 3 {
+				t.Error("too little was seen")
+			}
+		})
+	}
+}
+
+// TestChainStale changes a source of the last run between preview and commit.
+func TestChainStale(t *testing.T) {
+	p := scene.New(t, preyChain()...)
+	a := newArena(t, p, "stale")
+	stamp, err := scene.Stamp(a.Root)
+	must(t, err)
+	id := a.Preview(t)
+	must(t, os.WriteFile(p.Source(lastSource), []byte("C\n"), 0o644))
+	r := p.Run(t, nil, scene.CommitArgs(id)...)
+	if r.Status != 1 || r.Answer.Code != "RESTORE_VERIFY_STRICT_FAILED" {
+		t.Error(r)
+	}
+	if err := a.Refused(stamp); err != nil {
+		t.Error(err)
+	}
+}

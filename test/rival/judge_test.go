@@ -1,0 +1,154 @@
+package rival
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// end judges a commit that has ended. What the attacker moved is put back first;
+// but what it stole of a commit that was then refused is the attacker's.
+func (a *arena) end(t *testing.T, r scene.Reply, attack attack) {
+	t.Helper()
+	wantEnd(t, r)
+	if attack.undo != nil && a.acting && (r.Status == 0 || !attack.ours) {
+		attack.undo(a)
+	}
+	switch {
+	case r.Status == 0:
+		a.compare(t, a.after(t), attack)
+		a.recoverCleanly(t, attack)
+	case refused(r) && attack.ours: // what comes back after the last look cannot be seen
+		a.wantKnown(t)
+	case refused(r):
+		a.compare(t, a.same(t), attack)
+		a.recoverCleanly(t, attack)
+	case r.Status == 3:
+		a.endHalt(t, attack)
+	default:
+		t.Errorf("exit status %d", r.Status)
+	}
+	a.wantForeign(t, attack)
+}
+
+// compare looks at the root. Where the attacker takes the commit's own directory
+// away, what is left of that may stay.
+func (a *arena) compare(t *testing.T, want scene.Tree, attack attack) {
+	t.Helper()
+	if d := scene.Diff(want, a.seen(t, attack)); d != "" {
+		t.Errorf("the root:\n%s", d)
+	}
+}
+
+// seen is the root without what no program can know of: what is left in a
+// staging directory that was taken away, and empty directories of the commit in
+// a parent that was hidden while they were looked for.
+func (a *arena) seen(t *testing.T, attack attack) scene.Tree {
+	t.Helper()
+	is := take(t, a.Root)
+	if attack.takes {
+		is = withoutStaging(is)
+	}
+	if attack.hides && !a.hasOutputs(is) {
+		for name, thing := range a.fresh {
+			if _, known := a.planted[name]; thing.Mode.IsDir() && !known {
+				delete(is, name)
+			}
+		}
+	}
+	return is
+}
+
+func (a *arena) hasOutputs(is scene.Tree) bool {
+	for name, thing := range a.fresh {
+		if _, ok := is[name]; ok && !thing.Mode.IsDir() {
+			return true
+		}
+	}
+	return false
+}
+
+// recoverCleanly wants nothing to be left to do after a commit that ended. What
+// was swapped with the staging directory may look like one that halted.
+func (a *arena) recoverCleanly(t *testing.T, attack attack) {
+	t.Helper()
+	was := a.seen(t, attack)
+	r := wantEnd(t, a.Recover(t, nil))
+	if r.Status != 0 && !attack.takes {
+		t.Errorf("recover after a commit that ended: %v", r)
+	}
+	if d := scene.Diff(was, a.seen(t, attack)); d != "" {
+		t.Errorf("recover after a commit that ended:\n%s", d)
+	}
+}
+
+// endHalt lets recover end what the commit could not undo; and where it cannot
+// either, somebody acknowledges. A root whose journal was taken may look as if
+// nothing had begun.
+func (a *arena) endHalt(t *testing.T, attack attack) {
+	t.Helper()
+	if err := a.Halted(t); err != nil && !attack.takes {
+		t.Error(err)
+	}
+	r := wantEnd(t, a.Recover(t, nil))
+	if r.Status == 0 && !attack.takes {
+		a.wantEither(t, attack)
+		return
+	}
+	if r.Status != 3 && r.Status != 0 {
+		t.Errorf("recover in a halted root: %v", r)
+	}
+	if r := wantEnd(t, a.Recover(t, nil, "--acknowledge")); r.Status != 0 {
+		t.Errorf("acknowledged: %v", r)
+	}
+	if a.Halted(t) == nil {
+		t.Error("acknowledged, and still halted")
+	}
+	a.wantKnown(t)
+}
+
+// wantEither wants the root to be as before or to have everything in place.
+func (a *arena) wantEither(t *testing.T, attack attack) {
+	t.Helper()
+	is := a.seen(t, attack)
+	before, after := scene.Diff(a.same(t), is), scene.Diff(a.after(t), is)
+	if before != "" && after != "" {
+		t.Errorf("the root is not as before:\n%s\nand not as after:\n%s", before, after)
+	}
+}
+
+// wantKnown wants nothing in the root but what is not the commit's, outputs with
+// their bytes, and remains of staging.
+func (a *arena) wantKnown(t *testing.T) {
+	t.Helper()
+	known := a.after(t)
+	for name, thing := range withoutStaging(take(t, a.Root)) {
+		if _, foreign := a.foreign[thing.Inode]; foreign {
+			continue
+		}
+		want, ok := known[name]
+		if !ok || want.Mode != thing.Mode || want.Content != thing.Content {
+			t.Errorf("%q is %+v", name, thing)
+		}
+	}
+}
+
+// wantForeign wants everything that is not the commit's to be there, wherever
+// the attacker has put it, and nothing new outside.
+func (a *arena) wantForeign(t *testing.T, attack attack) {
+	t.Helper()
+	is := a.inventory(t)
+	for ino, thing := range a.foreign {
+		at, there := is[ino]
+		if at.thing != thing && (there || !attack.gives) {
+			t.Errorf("inode %d was %+v, is %+v at %q", ino, thing, at.thing, at.path)
+		}
+	}
+	for ino, at := range is {
+		if _, ok := a.foreign[ino]; !ok && strings.HasPrefix(filepath.Join(a.dir, at.path), a.outside) {
+			t.Errorf("outside of the root: %q, %+v", at.path, at.thing)
+		}
+	}
+}

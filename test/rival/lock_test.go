@@ -1,0 +1,95 @@
+package rival
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+	"golang.org/x/sys/unix"
+)
+
+// lockHolder reads from the kernel who has the lock of a directory, 0 if nobody.
+func lockHolder(t *testing.T, dir string) int {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Stat(dir, &st))
+	text, err := os.ReadFile("/proc/locks")
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		field := strings.Fields(line)
+		if len(field) > 5 && field[1] == "FLOCK" && strings.HasSuffix(field[5], fmt.Sprintf(":%d", st.Ino)) {
+			pid, err := strconv.Atoi(field[4])
+			must(t, err)
+			return pid
+		}
+	}
+	return 0
+}
+
+// wantClosedOnExec wants no descriptor of the root to be inherited by what the
+// process starts; one of them holds the lock.
+func wantClosedOnExec(t *testing.T, pid int, root string) {
+	t.Helper()
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	must(t, err)
+	locks := 0
+	for _, fd := range fds {
+		to, err := os.Readlink(fd)
+		must(t, err)
+		if to != root {
+			continue
+		}
+		locks++
+		n, err := strconv.Atoi(filepath.Base(fd))
+		must(t, err)
+		info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", pid, n))
+		must(t, err)
+		var flags int
+		for line := range strings.Lines(string(info)) {
+			_, _ = fmt.Sscanf(line, "flags: %o", &flags)
+		}
+		if flags&unix.O_CLOEXEC == 0 {
+			t.Errorf("descriptor %d, %q, is inherited", n, to)
+		}
+	}
+	if locks == 0 {
+		t.Errorf("process %d has no descriptor of %q", pid, root)
+	}
+}
+
+// TestLockAfterKill kills a commit at its calls: the lock is free at once.
+func TestLockAfterKill(t *testing.T) {
+	t.Parallel()
+	p := scene.New(t, prey())
+	killed, held := 0, 0
+	for n := 1; ; n += 4 {
+		a := newArena(t, p, fmt.Sprint(n))
+		r := a.Commit(t, &sysfault.Plan{N: n, Match: a.names, Kill: true, Before: func(sysfault.Call) {
+			if lockHolder(t, a.Root) != 0 {
+				held++
+			}
+		}})
+		if r.Fault.Fired == 0 {
+			break
+		}
+		killed++
+		if err := a.Unlocked(); err != nil {
+			t.Error(err)
+		}
+		if r := a.Recover(t, nil); r.Status != 0 {
+			t.Error(r)
+		}
+		if a.failed(t, fmt.Sprintf("killed before call %d", n), r) {
+			return
+		}
+	}
+	t.Logf("killed %d times, %d of them under the lock", killed, held)
+	if held == 0 {
+		t.Error("nothing was killed under the lock")
+	}
+}

@@ -1,0 +1,144 @@
+package rival
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"golang.org/x/sys/unix"
+)
+
+// TestLoop runs every attack beside the free running program, at moments that
+// nobody chose.
+func TestLoop(t *testing.T) {
+	for _, attack := range attacks() {
+		t.Run(attack.name, func(t *testing.T) {
+			t.Parallel()
+			loop(t, attack, func(c *counts) bool { return c.tried >= 30 })
+		})
+	}
+}
+
+// TestLongLoop acts 100,000 times in every pattern that can act often in one
+// commit, and runs 5,000 commits of the others.
+func TestLongLoop(t *testing.T) {
+	if os.Getenv("SPECTRUM_LONG") == "" {
+		t.Skip("long: make test-long")
+	}
+	for _, attack := range attacks() {
+		t.Run(attack.name, func(t *testing.T) {
+			t.Parallel()
+			loop(t, attack, func(c *counts) bool { return c.acts >= 100_000 })
+		})
+	}
+}
+
+// loop commits until there were enough. A pattern where both sides win often
+// must have seen ten commits succeed and ten refused, and goes on until then.
+func loop(t *testing.T, attack attack, enough func(*counts) bool) {
+	t.Helper()
+	p := scene.New(t, prey())
+	var sum counts
+	seen := func() bool { return sum.done >= 10 && sum.refused+sum.halted >= 10 }
+	for n := 0; n < 5000 && (!enough(&sum) || attack.contested && !seen()); n++ {
+		a := newArena(t, p, fmt.Sprint(n))
+		r := a.contest(t, attack, rand.New(rand.NewPCG(1, uint64(n))))
+		sum.add(a, r)
+		a.end(t, r, attack)
+		if a.failed(t, attack.name, r) {
+			return
+		}
+	}
+	t.Logf("%v", &sum)
+	if sum.acts == 0 || attack.contested && !seen() {
+		t.Errorf("too little was seen: %v", &sum)
+	}
+}
+
+// contest commits while another goroutine attacks.
+func (a *arena) contest(t *testing.T, attack attack, random *rand.Rand) scene.Reply {
+	t.Helper()
+	id := a.Preview(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.harass(ctx, attack, random)
+	}()
+	r := a.Project.Run(t, nil, scene.CommitArgs(id)...)
+	cancel()
+	<-ended
+	return r
+}
+
+// harass waits for the commit to begin, and then acts and undoes until it ends.
+// The first act comes at any moment of a commit, and some commits it lets go.
+func (a *arena) harass(ctx context.Context, attack attack, random *rand.Rand) {
+	for a.staging() == "" {
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	spin(ctx, time.Duration(random.Int64N(int64(20*time.Millisecond))))
+	for ctx.Err() == nil {
+		if !attack.act(a) {
+			continue
+		}
+		if attack.undo == nil {
+			return
+		}
+		a.acting = true
+		spin(ctx, time.Duration(random.Int64N(int64(300*time.Microsecond))))
+		attack.undo(a)
+		a.acting = false
+		spin(ctx, time.Duration(random.Int64N(int64(time.Millisecond))))
+	}
+}
+
+// spin waits for a time that is too short to sleep.
+func spin(ctx context.Context, d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
+		continue
+	}
+}
+
+// TestLoopBites is the negative control: a writer that looks at the parent and
+// then opens by path loses against the same attacker.
+func TestLoopBites(t *testing.T) {
+	dir := t.TempDir()
+	parent, link, outside := filepath.Join(dir, "par"), filepath.Join(dir, "link"), filepath.Join(dir, "outside")
+	must(t, os.Mkdir(parent, 0o755))
+	must(t, os.Mkdir(outside, 0o755))
+	must(t, os.Symlink(outside, link))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			_ = unix.Renameat2(unix.AT_FDCWD, parent, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
+		}
+	}()
+	tried, written, escaped := 0, 0, 0
+	for deadline := time.Now().Add(scene.Patience); escaped < 10 && time.Now().Before(deadline); tried++ {
+		if info, err := os.Lstat(parent); err != nil || !info.IsDir() {
+			continue
+		}
+		if os.WriteFile(filepath.Join(parent, "new.txt"), []byte("new"), 0o644) == nil {
+			written++
+		}
+		if os.Remove(filepath.Join(outside, "new.txt")) == nil {
+			escaped++
+		}
+	}
+	cancel()
+	<-ended
+	t.Logf("%d attempts, %d written, %d of them outside", tried, written, escaped)
+	if escaped == 0 {
+		t.Error("the attack does not bite")
+	}
+}

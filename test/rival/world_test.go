@@ -1,0 +1,53 @@
+package rival
+
+import (
+	"os"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+
+// prey are the outputs that attackers are after: in a directory that exists, in
+// a new one below it, in a new one, and in the root itself.
+func prey() scene.Files {
+	return scene.Files{
+		"out/new.txt": "new\n", "out/sub/x": "x of sub\n", "fresh/deep/a": "a\n", "top.txt": "top\n",
+	}
+}
+
+// preyChain is a chain that begins with the prey.
+func preyChain() []scene.Files {
+	return []scene.Files{
+		prey(),
+		{"second/b": "b\n", "out/new.txt": prey()["out/new.txt"]},
+		{"third/deep/c": "c\n", "last": "last\n"},
+	}
+}
+
+// wantEnd fails when a command did not end by itself.
+func wantEnd(t *testing.T, r scene.Reply) scene.Reply {
+	t.Helper()
+	if r.Hung {
+		t.Fatalf("it hangs: %v", r)
+	}
+	return r
+}
+
+// refused tells whether a commit says that the root is as it was.
+func refused(r scene.Reply) bool { return r.Status == 1 || r.Status == 70 || r.Status == 4 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func take(t *testing.T, root string) scene.Tree {
+	t.Helper()
+	tree, err := scene.Take(root)
+	must(t, err)
+	return tree
+}
