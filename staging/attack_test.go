@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -432,5 +433,60 @@ func TestForeignFileAtEveryCall(t *testing.T) {
 	t.Logf("planted at %d calls, %d reported", planted, stayed)
 	if planted < 20 || stayed != planted {
 		t.Error("want all of at least 20 reported")
+	}
+}
+
+// An artifact is replaced in staging at the last moment: the restore has not
+// succeeded, and what was put in place stays.
+func TestArtifactReplacedInStaging(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	before := take(t, sc.root)
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	want := writeForeign(t, theirs)
+	e := failure(t, sc.run(func(op, path string, f func() error) error {
+		if op == "rename" && path == "0" {
+			must(t, os.Rename(theirs, filepath.Join(sc.stage(), holdName, "0")))
+		}
+		return f()
+	}))
+	if e.Step != StepPublish || e.Path != "RESTORE_MANIFEST.json" || e.Rollback == nil || !errors.Is(e, errReplaced) {
+		t.Error(e)
+	}
+	if got := describe(t, sc.at("RESTORE_MANIFEST.json"), "theirs"); got != want {
+		t.Errorf("theirs was %s, is %s", want, got)
+	}
+	must(t, os.Remove(sc.at("RESTORE_MANIFEST.json")))
+	sc.mustRecover()
+	sameTree(t, before, sc.root)
+}
+
+// The staging directory is exchanged for another one before it is opened: that
+// one stays as it is.
+func TestStagingReplacedBeforeItIsOpened(t *testing.T) {
+	for _, mode := range []os.FileMode{0o700, 0o755} {
+		for _, entries := range [][]string{{"zero", "fresh/g", manifestStaged, intentName}, nil} {
+			if mode == 0o700 && entries == nil {
+				continue // no different from ours
+			}
+			sc := singleScene(t, t.TempDir())
+			before := take(t, sc.root)
+			theirs := filepath.Join(t.TempDir(), "theirs")
+			must(t, os.Mkdir(theirs, mode))
+			plant(t, theirs, entries...)
+			want := take(t, theirs)
+			stage := ""
+			e := failure(t, sc.run(func(op, path string, f func() error) error {
+				if op == "open directory" && strings.HasPrefix(path, stagePrefix) {
+					stage = sc.at(path)
+					must(t, errors.Join(os.Remove(stage), os.Rename(theirs, stage)))
+				}
+				return f()
+			}))
+			if e.Step != StepStage || e.Rollback != nil || !errors.Is(e, errReplaced) {
+				t.Error(e)
+			}
+			sameTree(t, want, stage)
+			foreignKept(t, before, sc.root)
+		}
 	}
 }

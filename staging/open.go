@@ -24,17 +24,45 @@ func (a *attempt) openStage(context.Context) *Error {
 	return a.makeDirs()
 }
 
-func (a *attempt) makeStage() (err error) {
-	if err := a.makeDir(a.root, a.stageName(), 0o700, &a.stageMark); err != nil {
+func (a *attempt) makeStage() error {
+	err := a.root.mkdir(a.stageName(), 0o700)
+	a.stageMark.tried = !errors.Is(err, fs.ErrExist)
+	if err != nil {
 		return err
 	}
-	if a.stage, err = a.root.openName(a.stageName()); err != nil {
+	stage, err := a.root.openName(a.stageName())
+	if err != nil {
 		return err
 	}
+	if err := a.checkStage(stage); err != nil {
+		stage.close()
+		return err
+	}
+	a.stage = stage
 	if err := a.writeManifest(); err != nil {
 		return err
 	}
 	return a.enterIntent()
+}
+
+// checkStage wants the directory that was opened to be the one that was made, or
+// one that is no different: empty, closed to others and this user's. Somebody
+// else's, put in its place meanwhile, stays.
+func (a *attempt) checkStage(stage dir) error {
+	st, err := stage.statSelf()
+	if err != nil {
+		return err
+	}
+	names, err := stage.names()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 || st.Perm != 0o700 || int(st.UID) != os.Geteuid() {
+		a.stageMark.tried = false
+		return errReplaced
+	}
+	a.stageMark.see(st, anySize)
+	return nil
 }
 
 // writeManifest makes the chain manifest in staging, so that its identity is

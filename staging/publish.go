@@ -2,6 +2,7 @@ package staging
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"strconv"
@@ -78,7 +79,7 @@ func (a *attempt) prepare(hold dir, i int) error {
 }
 
 // place gives each artifact its name, in order, in one step and never over
-// anything.
+// anything, and looks it up afresh from the root, as step 6 does with files.
 func (a *attempt) place() *Error {
 	if len(a.artifacts) == 0 {
 		return nil
@@ -91,19 +92,45 @@ func (a *attempt) place() *Error {
 	at := cache{base: a.root}
 	defer at.close()
 	for i := range a.artifacts {
-		path := a.artifacts[i].path
-		to, err := at.open(parent(path))
-		if err == nil {
-			err = hold.rename(strconv.Itoa(i), to, path.Base())
-		}
-		if a.revived {
-			err = gone(err) // placed before
-		}
-		if err != nil {
-			return fail(StepPublish, path.String(), err)
+		if err := a.placeOne(hold, &at, i); err != nil {
+			return fail(StepPublish, a.artifacts[i].path.String(), err)
 		}
 	}
 	return fail(StepPublish, "", a.syncArtifacts())
+}
+
+func (a *attempt) placeOne(hold dir, at *cache, i int) error {
+	path := a.artifacts[i].path
+	to, err := at.open(parent(path))
+	if err != nil {
+		return err
+	}
+	err = hold.rename(strconv.Itoa(i), to, path.Base())
+	if a.revived && errors.Is(err, fs.ErrNotExist) {
+		return nil // placed before the crash: what became of it since is not ours to judge
+	}
+	if err != nil {
+		return err
+	}
+	return a.verifyArtifact(i)
+}
+
+func (a *attempt) verifyArtifact(i int) error {
+	p := &a.artifacts[i]
+	f, st, err := a.root.openRegular(p.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !p.mark.is(st) {
+		return errReplaced
+	}
+	check := p.check
+	if check == nil {
+		data := a.spec.Artifacts[i].Data
+		check = thing{Size: int64(len(data))}.with(sha256.Sum256(data)).check()
+	}
+	return a.s.do("check", p.path.String(), func() error { return check(context.Background(), f) })
 }
 
 func (a *attempt) syncArtifacts() error {

@@ -120,6 +120,9 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 	if err != nil || !f.isOne {
 		return err
 	}
+	if l.Halted != nil {
+		f.halted = f.halted || l.Halted(o.Attempt)
+	}
 	if f.halted && mode == Automatic {
 		return ErrHalted
 	}

@@ -15,6 +15,11 @@ const MinKey = 16
 // A Session holds the lock of a root: while it is open no other commit and no
 // recovery is at work there (flock, on this host).
 type Session struct {
+	// Halted, unless nil, tells what the caller knows of an attempt: that its
+	// rollback has failed. The mark of that in the root may be missing, where
+	// the root could not even take that.
+	Halted func(attempt string) bool
+
 	root dir // its own handle, which holds the lock
 	key  []byte
 	s    *seam
@@ -49,7 +54,7 @@ func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*S
 		own.close()
 		return nil, fail(StepBegin, "", err)
 	}
-	return &Session{own, key, how.s}, nil
+	return &Session{root: own, key: key, s: how.s}, nil
 }
 
 // lockPoll is how often a lock is asked for.
@@ -99,7 +104,7 @@ func (l *Session) Run(ctx context.Context, spec Spec) error {
 	}
 	defer a.close()
 	if err := a.commit(ctx); err != nil {
-		err.Rollback = a.rollback()
+		err.Rollback, err.Attempt = a.rollback(), a.id
 		return err
 	}
 	a.finish()

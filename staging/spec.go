@@ -122,6 +122,8 @@ type Error struct {
 	// Rollback is nil when nothing of the attempt is left and no target
 	// exists. Otherwise it says what is in the way.
 	Rollback error
+	// Attempt is the identity of the attempt, a UUID; "" before it began.
+	Attempt string
 }
 
 // Error names the step, the path and the cause, and a failed rollback.

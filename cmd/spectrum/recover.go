@@ -99,7 +99,7 @@ func enter(ctx context.Context, state *statedir.Dir, root string, e commit.Entry
 	if err != nil {
 		return nil, nil, fmt.Errorf("journal key: %w", err)
 	}
-	e.Key = key
+	e.Key, e.Halts = key, state
 	return commit.Enter(ctx, root, e)
 }
 

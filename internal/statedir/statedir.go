@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -135,6 +136,61 @@ func (d *Dir) readJournalKey() ([]byte, error) {
 	return key, err
 }
 
+// halts is the directory of the attempts whose rollback has failed.
+const halts = "halts"
+
+// Halt remembers, durably, that the rollback of an attempt has failed.
+func (d *Dir) Halt(attempt string) error {
+	dir, err := d.halts(attempt)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.WriteFile(attempt, nil, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return dir.Sync()
+}
+
+// Halted tells whether the rollback of an attempt is known to have failed.
+func (d *Dir) Halted(attempt string) bool {
+	dir, err := d.root.OpenDir(halts)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	_, err = dir.Lstat(attempt)
+	return err == nil
+}
+
+// Release forgets it.
+func (d *Dir) Release(attempt string) error {
+	if !d.Halted(attempt) {
+		return nil
+	}
+	dir, err := d.halts(attempt)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Unlink(attempt)
+}
+
+func (d *Dir) halts(attempt string) (*pathsafe.Dir, error) {
+	if _, err := uuid.Parse(attempt); err != nil {
+		return nil, fmt.Errorf("attempt %q: %w", attempt, err)
+	}
+	return d.open(halts)
+}
+
+// open opens a directory of the state directory, which it makes if needed.
+func (d *Dir) open(name string) (*pathsafe.Dir, error) {
+	if err := d.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return d.root.OpenDir(name)
+}
+
 // Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }
 
@@ -189,8 +245,5 @@ func (d *Dir) previews(id string) (*pathsafe.Dir, error) {
 	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
 		return nil, fmt.Errorf("%q is not a preview id: %w", id, fs.ErrNotExist)
 	}
-	if err := d.root.Mkdir(previews, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	return d.root.OpenDir(previews)
+	return d.open(previews)
 }

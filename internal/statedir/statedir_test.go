@@ -390,3 +390,29 @@ func TestJournalKey(t *testing.T) {
 		t.Errorf("a short key: %x", key)
 	}
 }
+
+func TestHalts(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o700))
+	d, err := statedir.Open(path)
+	must(t, err)
+	defer d.Close()
+	const attempt = "11111111-2222-4333-8444-555555555555"
+	must(t, d.Release(attempt)) // of what was never halted
+	for range 2 {
+		if d.Halted(attempt) {
+			t.Error("halted before")
+		}
+		must(t, d.Halt(attempt))
+		must(t, d.Halt(attempt))
+		if !d.Halted(attempt) {
+			t.Error("not halted")
+		}
+		must(t, d.Release(attempt))
+	}
+	for _, name := range []string{"", ".", "../x", "a/b"} {
+		if d.Halt(name) == nil || d.Halted(name) {
+			t.Errorf("%q was taken", name)
+		}
+	}
+}

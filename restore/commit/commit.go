@@ -49,6 +49,7 @@ func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch)
 	}
 	spec.Progress, spec.Leftover = watch.Progress, watch.Leftover
 	if err := in.session.Run(ctx, spec); err != nil {
+		in.halt(err)
 		return failureOf(err)
 	}
 	return nil

@@ -13,13 +13,25 @@ import (
 
 // Root is a restore root that was entered: nobody else commits or recovers
 // there until it is left.
-type Root struct{ session *staging.Session }
+type Root struct {
+	session *staging.Session
+	halts   Halts
+}
 
 // Entry says how a restore root is entered.
 type Entry struct {
-	Key  []byte        // authenticates journals, at least staging.MinKey bytes
-	Wait time.Duration // for another one to leave
-	Mode staging.Mode  // on whose behalf leftovers are ended
+	Key   []byte        // authenticates journals, at least staging.MinKey bytes
+	Halts Halts         // may be nil
+	Wait  time.Duration // for another one to leave
+	Mode  staging.Mode  // on whose behalf leftovers are ended
+}
+
+// Halts remembers, outside of every restore root, the attempts whose rollback
+// has failed: a root that is full or read-only cannot take a mark of that.
+type Halts interface {
+	Halt(attempt string) error
+	Halted(attempt string) bool
+	Release(attempt string) error
 }
 
 // ErrNoRoot says that what cannot be entered is not the absolute path of a directory
@@ -44,12 +56,29 @@ func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome,
 	if err != nil {
 		return nil, nil, err
 	}
+	if e.Halts != nil {
+		session.Halted = e.Halts.Halted
+	}
 	ended, err := session.Recover(ctx, e.Mode)
+	for _, o := range ended {
+		if e.Halts != nil {
+			err = errors.Join(err, e.Halts.Release(o.Attempt))
+		}
+	}
 	if err != nil {
 		session.Close()
 		return nil, ended, err
 	}
-	return &Root{session}, ended, nil
+	return &Root{session, e.Halts}, ended, nil
+}
+
+// halt remembers what a failed transaction says of its rollback. It is the
+// second mark; the root has the first, so it has no error.
+func (r *Root) halt(err error) {
+	var e *staging.Error
+	if errors.As(err, &e) && e.Rollback != nil && r.halts != nil {
+		_ = r.halts.Halt(e.Attempt)
+	}
 }
 
 // Leave gives the root up. A nil Root was never entered.

@@ -190,6 +190,50 @@ func TestForeignInStaging(t *testing.T) {
 	s.checkRestored(before)
 }
 
+// TestHaltOutsideOfTheRoot: a root that turned read-only cannot take the mark of
+// a halt. What remembers halts elsewhere can.
+func TestHaltOutsideOfTheRoot(t *testing.T) {
+	for _, remembered := range []bool{true, false} {
+		s := emptyScene(t, false)
+		s.mount(".", "")
+		s.add("run-1", map[string]string{"a/b": "x", "c": "y"})
+		before := tree(t, s.root)
+		e := commit.Entry{Key: testKey}
+		if remembered {
+			e.Halts = halts{}
+		}
+		in, _, err := commit.Enter(t.Context(), s.root, e)
+		must(t, err)
+		remount := func(flags uintptr) { must(t, unix.Mount("", s.root, "", unix.MS_REMOUNT|flags, "")) }
+		err = commit.Run(t.Context(), in, s.approve(), commit.Watch{Progress: at(verifyPhase, func() { remount(unix.MS_RDONLY) })})
+		in.Leave()
+		remount(0)
+		if got := failureOf(t, err); got.Code != restore.RollbackFailed {
+			t.Fatal(err)
+		}
+		in, _, err = commit.Enter(t.Context(), s.root, e)
+		in.Leave()
+		if remembered != errors.Is(err, staging.ErrHalted) {
+			t.Errorf("remembered %v: %v", remembered, err)
+		}
+		e.Mode = staging.Person
+		in, _, err = commit.Enter(t.Context(), s.root, e)
+		must(t, err)
+		in.Leave()
+		fault{on: finalizePhase}.checkLeft(s, before)
+		if h, ok := e.Halts.(halts); ok && len(h) > 0 {
+			t.Errorf("still remembered: %v", h)
+		}
+	}
+}
+
+// halts remembers in memory.
+type halts map[string]bool
+
+func (h halts) Halt(id string) error    { h[id] = true; return nil }
+func (h halts) Halted(id string) bool   { return h[id] }
+func (h halts) Release(id string) error { delete(h, id); return nil }
+
 // TestChainManifest: steps C.6 and C.8. It stands in the root from before the
 // first copy until the end, and records the intended order.
 func TestChainManifest(t *testing.T) {
