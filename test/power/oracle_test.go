@@ -1,0 +1,80 @@
+package power
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// A loss is what was found after a power cut, and after the recovery.
+type loss struct {
+	writes int  // how many were lost
+	late   bool // the command had ended
+	state  scene.State
+	fault  error
+}
+
+// A tally counts losses.
+type tally struct {
+	cuts, lossy, late int
+	states            [3]int
+	faults            []error
+}
+
+func (s *tally) add(l loss) {
+	s.cuts++
+	if l.writes > 0 {
+		s.lossy++
+	}
+	if l.late {
+		s.late++
+	}
+	if l.fault != nil {
+		s.faults = append(s.faults, l.fault)
+	} else {
+		s.states[l.state]++
+	}
+}
+
+func (s *tally) String() string {
+	return fmt.Sprintf("%d power cuts (%d lost writes, %d came late): %d before, %d after, %d bad",
+		s.cuts, s.lossy, s.late, s.states[scene.Before], s.states[scene.After], len(s.faults))
+}
+
+// report prints the counts and the first faults. Cuts that never showed the given
+// states are no test, nor are those that lost nothing or all came early.
+func (s *tally) report(t *testing.T, states ...scene.State) {
+	t.Helper()
+	t.Log(s)
+	for _, fault := range s.faults[:min(len(s.faults), 3)] {
+		t.Error(fault)
+	}
+	for _, e := range states {
+		if s.states[e] == 0 {
+			t.Errorf("no cut showed the root as %v", e)
+		}
+	}
+	if s.lossy == 0 || s.late == 0 {
+		t.Error("these cuts do not show a command")
+	}
+}
+
+// recovered recovers a root and says how it is then. What is neither exactly as
+// before nor exactly as after is an error, as is a recovery that fails, and a
+// second one that changes anything.
+func recovered(t testing.TB, s *scene.Site) (scene.State, error) {
+	t.Helper()
+	found, err := scene.Take(s.Root)
+	if err != nil {
+		return scene.Other, err
+	}
+	if r := s.Recover(t, nil); r.Status != 0 {
+		return scene.Other, fmt.Errorf("%v\nafter the loss, and not as before:\n%s", r, scene.Diff(s.Before, found))
+	}
+	state, err := s.Recovered(t, scene.Before, scene.After)
+	if err != nil {
+		err = fmt.Errorf("%w\nafter the loss, and not as before:\n%s", err, scene.Diff(s.Before, found))
+	}
+	return state, err
+}

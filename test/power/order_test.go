@@ -1,0 +1,132 @@
+package power
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// redundant are the syncs that no rule needs, and why they are there.
+var redundant = map[string]string{
+	"fsync R after move to R/run-002/RESTORE_REPORT.json": upToRoot,
+	"fsync R after move to R/run-003/RESTORE_REPORT.json": upToRoot,
+}
+
+const upToRoot = "in a chain no artifact is directly in the root, which is synced with their directories all the same"
+
+// TestSyncOrder holds the trace of a commit against the rules, and then takes
+// each sync out of it: every one must be missed.
+func TestSyncOrder(t *testing.T) {
+	for _, c := range commits {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := c.project(t)
+			site := p.Site(t, filepath.Join(t.TempDir(), "root"))
+			d := discipline{root: site.Root, state: p.State}
+			points := keeps(t, d, site, scene.After, scene.CommitArgs(site.Preview(t)))
+			if has := slices.ContainsFunc(points, func(p syncPoint) bool { return strings.HasPrefix(p.name, "syncfs ") }); has != c.syncfs {
+				t.Errorf("syncfs was called: %v", has)
+			}
+			if len(points) < 10 {
+				t.Errorf("only %d syncs were tried", len(points))
+			}
+		})
+	}
+}
+
+// TestSyncOrderOfRecovery does it to recoveries. A commit was killed before it
+// could sync what it had done; the recovery cannot know, and must not build on
+// it.
+func TestSyncOrderOfRecovery(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		last   string // what got its name last
+		unsafe []string
+		state  scene.State
+	}{
+		{"back", "top0", []string{"top0", "new", "out/f0-01", "out/deep/f0-03", "out/new"}, scene.Before},
+		{"forward", committedName, []string{stagePrefix + "*/" + committedName}, scene.After},
+		{"forward with artifacts", reportName, []string{manifestName, reportName}, scene.After},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := single.project(t)
+			site := p.Site(t, filepath.Join(t.TempDir(), "root"))
+			if r := site.Commit(t, beforeSync(c.last, sysfault.Plan{Kill: true})); !r.Killed() {
+				t.Fatal(r)
+			}
+			d := discipline{root: site.Root, state: p.State, entered: records[:2], names: map[string]change{}}
+			for _, name := range c.unsafe {
+				d.names[theOnly(t, filepath.Join(site.Root, name))] = change{line: -1}
+			}
+			d.stage = filepath.Dir(theOnly(t, filepath.Join(site.Root, stagePrefix+"*", preparedName)))
+			if c.state == scene.After {
+				d.entered = records
+			}
+			keeps(t, d, site, c.state, []string{"recover", site.Root})
+		})
+	}
+}
+
+// theOnly is the path that a pattern means.
+func theOnly(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	must(t, err)
+	if len(found) != 1 {
+		t.Fatalf("%q: %q", pattern, found)
+	}
+	return found[0]
+}
+
+// keeps traces a command, holds it against the rules, and takes its syncs out
+// one by one.
+func keeps(t *testing.T, d discipline, site *scene.Site, state scene.State, args []string) []syncPoint {
+	t.Helper()
+	all := effects(t, strace(t, site.Project.Argv(args...)...))
+	if _, err := site.Check(state); err != nil {
+		t.Fatal(err)
+	}
+	faults := d.check(all)
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+	withoutRecords(t, d, all, len(faults))
+	points := d.syncPoints(all)
+	missed, spare := 0, 0
+	for _, p := range points {
+		without := d.check(p.without(all))
+		switch reason := redundant[p.name]; {
+		case len(without) > len(faults) && reason == "":
+			missed++
+			t.Logf("missed: %s", p.name)
+		case len(without) > len(faults):
+			t.Errorf("%q is said to be redundant, but without it: %q", p.name, without)
+		case reason != "":
+			spare++
+			t.Logf("redundant: %s: %s", p.name, reason)
+		default:
+			t.Errorf("without %q no rule is broken", p.name)
+		}
+	}
+	t.Logf("%d calls, %d syncs: %d are missed when taken out, %d are redundant", len(all), len(points), missed, spare)
+	return points
+}
+
+// withoutRecords takes the making of each record out of a trace in which so many
+// faults are known.
+func withoutRecords(t *testing.T, d discipline, all []effect, known int) {
+	t.Helper()
+	for i, e := range all {
+		if e.kind != moving || !slices.Contains(records, filepath.Base(e.to)) {
+			continue
+		}
+		if without := d.check(slices.Delete(slices.Clone(all), i, i+1)); len(without) <= known {
+			t.Errorf("without the record %q no rule is broken", filepath.Base(e.to))
+		}
+	}
+}
