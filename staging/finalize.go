@@ -22,7 +22,20 @@ func (a *attempt) finalize(ctx context.Context) *Error {
 			return fail(StepFinalize, t.path.String(), err)
 		}
 	}
-	return fail(StepFinalize, "", syncDirs(a.root, a.touched()))
+	return fail(StepFinalize, "", a.syncMoves())
+}
+
+// syncMoves makes the moves durable: first the directories that were left, then
+// those that were entered. The other way round btrfs may come back from a power
+// cut with a file under both names.
+func (a *attempt) syncMoves() error {
+	dirs := a.touched()
+	if len(dirs) <= few { // else one syncfs will do for both
+		if err := syncDirs(a.stage, dirs); err != nil {
+			return err
+		}
+	}
+	return syncDirs(a.root, dirs)
 }
 
 func (t *top) move(from, to *cache) error {

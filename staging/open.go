@@ -10,18 +10,30 @@ import (
 )
 
 // openStage is step 2: the staging directory and in it the journal's INTENT,
-// then the chain manifest beside it, then the directories below.
+// durably; then the chain manifest beside it and the directories below.
 func (a *attempt) openStage(context.Context) *Error {
 	if err := a.makeStage(); err != nil {
+		return fail(StepStage, a.stageName(), err)
+	}
+	if err := a.root.sync(); err != nil {
 		return fail(StepStage, a.stageName(), err)
 	}
 	if err := a.placeManifest(); err != nil {
 		return fail(StepStage, a.manifestName(), err)
 	}
-	if err := a.root.sync(); err != nil {
-		return fail(StepStage, a.stageName(), err)
+	if err := a.makeHold(); err != nil {
+		return fail(StepStage, holdName, err)
 	}
 	return a.makeDirs()
+}
+
+// makeHold makes the directory for artifacts, so that its name is durable by
+// PREPARED: after COMMITTED its absence says that all of them were placed.
+func (a *attempt) makeHold() error {
+	if len(a.artifacts) == 0 {
+		return nil
+	}
+	return a.makeDir(a.stage, holdName, 0o700, &a.holdMark)
 }
 
 func (a *attempt) makeStage() error {

@@ -45,9 +45,6 @@ func (a *attempt) prepareArtifacts() *Error {
 	if len(a.artifacts) == 0 {
 		return nil
 	}
-	if err := a.makeDir(a.stage, holdName, 0o700, &a.holdMark); err != nil {
-		return fail(StepPublish, holdName, err)
-	}
 	hold, err := a.stage.openName(holdName)
 	if err != nil {
 		return fail(StepPublish, holdName, err)
@@ -96,6 +93,9 @@ func (a *attempt) place() *Error {
 			return fail(StepPublish, a.artifacts[i].path.String(), err)
 		}
 	}
+	if err := hold.sync(); err != nil { // before the directories that they entered: see syncMoves
+		return fail(StepPublish, holdName, err)
+	}
 	return fail(StepPublish, "", a.syncArtifacts())
 }
 
@@ -108,6 +108,9 @@ func (a *attempt) placeOne(hold dir, at *cache, i int) error {
 	err = hold.rename(strconv.Itoa(i), to, path.Base())
 	if a.revived && errors.Is(err, fs.ErrNotExist) {
 		return nil // placed before the crash: what became of it since is not ours to judge
+	}
+	if a.revived && errors.Is(err, fs.ErrExist) && a.verifyArtifact(i) == nil {
+		return hold.unlink(strconv.Itoa(i)) // placed, and the crash has brought the old name back
 	}
 	if err != nil {
 		return err

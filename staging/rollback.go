@@ -75,9 +75,10 @@ func (u *undo) file(i int) error {
 	if err == nil {
 		err = u.removeStaged(in, path.Base(), m)
 	}
-	if !errors.Is(err, fs.ErrNotExist) || u.phase < phasePrepared {
+	if gone(err) != nil || u.phase < phasePrepared || err == nil && !u.revived {
 		return err
 	}
+	// Not in staging; or a crash has brought that name back, and the file has both.
 	if in, err = u.inRoot.open(parent(path)); err != nil {
 		return err
 	}

@@ -408,6 +408,10 @@ rename zero
 sync existing/empty
 sync existing
 sync inlink
+sync .spectrum06_staging_UUID
+sync existing/empty
+sync existing
+sync inlink
 sync ROOT
 sync N
 sync .spectrum06_artifacts
@@ -415,6 +419,7 @@ sync .spectrum06_committed.new
 rename .spectrum06_committed.new
 sync .spectrum06_staging_UUID
 rename N
+sync .spectrum06_artifacts
 sync ROOT
 unlink .spectrum06_prepared
 sync .spectrum06_staging_UUID
@@ -444,8 +449,8 @@ sync ROOT`,
 sync .spectrum06_intent.new
 rename .spectrum06_intent.new
 sync .spectrum06_staging_UUID
-rename .spectrum06_manifest
 sync ROOT
+rename .spectrum06_manifest
 sync c
 sync a
 sync b
@@ -459,6 +464,7 @@ rename .spectrum06_prepared.new
 sync .spectrum06_staging_UUID
 rename run1
 rename run2
+sync .spectrum06_staging_UUID
 sync ROOT
 sync N
 sync .spectrum06_artifacts
@@ -466,6 +472,7 @@ sync .spectrum06_committed.new
 rename .spectrum06_committed.new
 sync .spectrum06_staging_UUID
 rename N
+sync .spectrum06_artifacts
 sync run1
 sync run2
 sync ROOT
@@ -500,12 +507,14 @@ sync .spectrum06_prepared.new
 rename .spectrum06_prepared.new
 sync .spectrum06_staging_UUID
 rename N
+sync .spectrum06_staging_UUID
 sync ROOT
 sync file system ROOT
 sync .spectrum06_committed.new
 rename .spectrum06_committed.new
 sync .spectrum06_staging_UUID
 rename N
+sync .spectrum06_artifacts
 sync file system ROOT
 sync ROOT
 unlink .spectrum06_prepared
