@@ -99,7 +99,10 @@ func (a *attempt) placeManifest() error {
 	if a.spec.Manifest == nil {
 		return nil
 	}
-	return a.stage.rename(manifestStaged, a.root, a.manifestName())
+	if err := a.stage.rename(manifestStaged, a.root, a.manifestName()); err != nil {
+		return err
+	}
+	return errors.Join(a.stage.sync(), a.root.sync())
 }
 
 // fill writes a file that is not one of the spec, and marks it.

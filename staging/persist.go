@@ -34,6 +34,9 @@ func (a *attempt) syncStaged() error {
 		return a.root.syncFS()
 	}
 	dirs := []pathsafe.Path{{}}
+	if hold, err := pathsafe.Parse(holdName); err == nil {
+		dirs = append(dirs, hold)
+	}
 	for i := range a.plan.dirs {
 		dirs = append(dirs, a.plan.dirs[i].path)
 	}

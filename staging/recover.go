@@ -202,8 +202,10 @@ func (a *attempt) reviveFor(f *found, mode Mode) error {
 
 // endRevived rolls back or goes forward, as the journal says.
 func (a *attempt) endRevived(ctx context.Context, ended Result) (Result, error) {
-	if err := errors.Join(a.stage.sync(), a.root.sync()); err != nil { // what it builds on must not be lost again
-		return 0, err
+	if a.phase >= phaseCommitted { // what it builds on must not be lost again
+		if err := a.stage.sync(); err != nil {
+			return 0, err
+		}
 	}
 	if a.phase == phaseNone {
 		return ended, a.rollback()

@@ -37,9 +37,9 @@ func (u *undo) everything() {
 	u.unpublish()
 	u.files()
 	u.dirs(func(d *plannedDir) bool { return true })
-	u.hold()
 	u.manifest()
 	u.sync()
+	u.hold()
 	if !u.revived || u.phase >= phasePrepared {
 		u.targets()
 	}

@@ -392,6 +392,7 @@ sync via
 sync zero
 sync existing/empty
 sync fresh/deep
+sync .spectrum06_artifacts
 sync existing
 sync fresh
 sync inlink
@@ -451,11 +452,14 @@ rename .spectrum06_intent.new
 sync .spectrum06_staging_UUID
 sync ROOT
 rename .spectrum06_manifest
+sync .spectrum06_staging_UUID
+sync ROOT
 sync c
 sync a
 sync b
 sync a
 sync run1/out
+sync .spectrum06_artifacts
 sync run1
 sync run2
 sync .spectrum06_staging_UUID

@@ -33,6 +33,7 @@ type discipline struct {
 	stage       string
 	data        map[string]change // files and directories whose content or metadata is not safe
 	names       map[string]change // names that are there or gone, and not safely so
+	left        map[string]string // what left staging, by its new name: its old one
 	entered     []string          // the records that there are
 	begun       bool              // something beneath the root was changed
 	faults      []string
@@ -47,6 +48,7 @@ type change struct {
 // check returns the rules that a trace breaks. d is what the trace begins with.
 func (d discipline) check(all []effect) []string {
 	d.names, d.data, d.entered = maps.Clone(d.names), map[string]change{}, slices.Clone(d.entered)
+	d.left = map[string]string{}
 	if d.names == nil {
 		d.names = map[string]change{}
 	}
@@ -212,6 +214,9 @@ func (d *discipline) apply(e effect) {
 		rename(d.data, e.path, e.to)
 		rename(d.names, e.path, e.to)
 		d.names[e.to], d.names[e.path] = now, change{e.end, true}
+		if d.staged(e.path) && d.outside(e.to) {
+			d.left[e.to] = e.path
+		}
 		if name := d.record(e.to); name != "" {
 			d.entered = append(d.entered, name)
 		}
@@ -220,11 +225,28 @@ func (d *discipline) apply(e effect) {
 		forget(d.names, e.path)
 		d.names[e.path] = change{e.end, true}
 	case syncing:
+		d.enteredFirst(e)
 		settle(d.data, e.start, func(path string) bool { return path == e.path })
 		settle(d.names, e.start, func(path string) bool { return filepath.Dir(path) == e.path })
 	case syncingAll:
+		clear(d.left)
 		settle(d.data, e.start, func(string) bool { return true })
 		settle(d.names, e.start, func(string) bool { return true })
+	}
+}
+
+// enteredFirst judges the sync of a directory that something has entered: the
+// one that it has left has to be synced before, or btrfs may come back from a
+// power cut with both names.
+func (d *discipline) enteredFirst(e effect) {
+	for to, from := range d.left {
+		if filepath.Dir(to) != e.path {
+			continue
+		}
+		if old, unsafe := d.names[from]; unsafe && old.gone {
+			d.faults = append(d.faults, d.short(fmt.Sprintf("%s is synced before %s, which %s has left", e.path, filepath.Dir(from), to)))
+		}
+		delete(d.left, to)
 	}
 }
 

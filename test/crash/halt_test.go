@@ -1,0 +1,68 @@
+package crash
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// moving matches what moves or removes things of the plan, but not the journal.
+func moving(c sysfault.Call) bool {
+	if c.Name != "renameat2" && c.Name != "renameat" && c.Name != "unlinkat" {
+		return false
+	}
+	return !strings.HasPrefix(filepath.Base(c.Path), ".spectrum06_")
+}
+
+// TestHalt has the disk refuse every move from a point on, in the commit and in
+// its rollback, while the journal can still be written: the root is halted, and
+// stays so until recover has done the work.
+func TestHalt(t *testing.T) {
+	for name, runs := range map[string][]scene.Files{"single": {scene.Single()}, "chain": scene.Chain(3, 3)} {
+		t.Run(name, func(t *testing.T) {
+			st := newStage(t, scratch(t), runs...)
+			sweep(t, func(t *testing.T, n int) bool {
+				s := st.site(t, n)
+				r := s.Commit(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: beneath(s, moving)})
+				if r.Fault.Fired == 0 {
+					return false
+				}
+				if r.Answer.Code == scene.RollbackFailed {
+					st.halted(t, s, r)
+				} else {
+					st.add("ended with " + quote(r.Answer.Code))
+				}
+				again := s.Recover(t, nil)
+				_, err := s.Recovered(t, scene.Allowed(r, s.ReportSeen())...)
+				if err != nil || again.Status != 0 {
+					t.Errorf("failed from move %d on: %v\n%v\n%v", n, r, again, err)
+				}
+				return true
+			})
+			st.want(t, "halted")
+		})
+	}
+}
+
+// halted checks a root after a rollback that failed.
+func (st *stage) halted(t *testing.T, s *scene.Site, r scene.Reply) {
+	t.Helper()
+	st.add("halted")
+	if r.Status != 3 || r.Answer.Cause == "" || r.Answer.Cause == scene.RollbackFailed {
+		t.Errorf("%v", r)
+	}
+	tree, err := scene.Take(s.Root)
+	must(t, err)
+	if err := s.Halted(t); err != nil {
+		t.Errorf("after %v: %v", r, err)
+	}
+	now, err := scene.Take(s.Root)
+	must(t, err)
+	if d := scene.Diff(tree, now); d != "" {
+		t.Errorf("a command changed a halted root:\n%s", d)
+	}
+}

@@ -1,0 +1,65 @@
+//go:build linux
+
+package crash
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// TestReadOnly turns the root read-only before each call of a commit. That is an
+// error which does not go away, also in the rollback; and then it does.
+func TestReadOnly(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount")
+	}
+	st := newStage(t, scratch(t), scene.Small())
+	sweep(t, func(t *testing.T, n int) bool {
+		s := st.site(t, n)
+		must(t, unix.Mount(s.Root, s.Root, "", unix.MS_BIND, ""))
+		defer func() { must(t, unix.Unmount(s.Root, unix.MNT_DETACH)) }()
+		var turned error
+		var at sysfault.Call
+		r := s.Commit(t, &sysfault.Plan{N: n, Match: beneath(s, changing), Before: func(c sysfault.Call) {
+			at, turned = c, readOnly(s.Root, true)
+		}})
+		if r.Fault.Fired == 0 {
+			return false
+		}
+		switch {
+		case errors.Is(turned, unix.EBUSY): // a file is open for writing
+			st.add("busy")
+		case turned != nil:
+			t.Fatal(turned)
+		}
+		must(t, readOnly(s.Root, false))
+		err := wellSaid(r, nil)
+		if r.Answer.Code == scene.RollbackFailed {
+			st.add("halted")
+		} else {
+			st.add("ended with " + quote(r.Answer.Code))
+		}
+		again := s.Recover(t, nil)
+		state, wrong := s.Recovered(t, scene.Allowed(r, s.ReportSeen())...)
+		st.add("recovered " + state.String())
+		if err := errors.Join(err, wrong); err != nil || again.Status != 0 {
+			t.Errorf("read-only before %s\n%v\n%v\n%v", describe(s, at), r, again, err)
+		}
+		return true
+	})
+	st.want(t, "halted", "recovered before", "recovered after")
+}
+
+func readOnly(dir string, on bool) error {
+	flags := uintptr(unix.MS_REMOUNT | unix.MS_BIND)
+	if on {
+		flags |= unix.MS_RDONLY
+	}
+	return unix.Mount("", dir, "", flags, "")
+}

@@ -1,0 +1,112 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// A moment is a call of a commit before which it is killed.
+type moment struct {
+	name string
+	at   func(sysfault.Call) bool
+}
+
+// moments are those at which what is left differs most.
+var moments = []moment{
+	{"nothing staged", func(c sysfault.Call) bool {
+		return c.Name == "mkdirat" && !strings.HasPrefix(filepath.Base(c.Path), ".spectrum06_")
+	}},
+	{"staged", func(c sysfault.Call) bool { return record(c, ".spectrum06_prepared") }},
+	{"prepared", func(c sysfault.Call) bool { return c.To != "" && filepath.Base(c.To) == "top.txt" }},
+	{"all in place", func(c sysfault.Call) bool { return record(c, ".spectrum06_committed") }},
+	{"committed", func(c sysfault.Call) bool { return filepath.Base(c.To) == "RESTORE_MANIFEST.json" }},
+	{"half reported", func(c sysfault.Call) bool { return filepath.Base(c.To) == "RESTORE_REPORT.json" }},
+	{"cleaning", func(c sysfault.Call) bool { return c.Name == "unlinkat" }},
+}
+
+// record matches the move that makes a record of the journal valid.
+func record(c sysfault.Call, name string) bool {
+	return c.Name == "renameat2" && filepath.Base(c.To) == name
+}
+
+// killedAt commits and is killed at a moment.
+func killedAt(t *testing.T, s *scene.Site, m moment) scene.Reply {
+	t.Helper()
+	r := s.Commit(t, &sysfault.Plan{N: 1, Kill: true, Record: true, Match: beneath(s, m.at)})
+	if !r.Killed() {
+		t.Fatalf("%s: not killed: %v", m.name, r)
+	}
+	return r
+}
+
+// TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
+// next one must do all that is left.
+func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 11, some) }
+
+func TestLongErrorsInRecover(t *testing.T) {
+	needLong(t)
+	failRecoveries(t, 3, all)
+}
+
+func failRecoveries(t *testing.T, stride int, choose func(int) []fault) {
+	t.Helper()
+	st := newStage(t, scratch(t), scene.Small())
+	for i, m := range moments {
+		sweep(t, func(t *testing.T, n int) bool {
+			n = n*stride - i%stride
+			for _, f := range choose(n) {
+				s := st.site(t, m.name, n, int(f.errno), f.onward)
+				killedAt(t, s, m)
+				if !st.failRecover(t, s, m, n, f) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	st.want(t, "runs", "failed", "succeeded", "recovered before", "recovered after")
+}
+
+// failRecover fails call n of a recovery. It is false if there is none.
+func (st *stage) failRecover(t *testing.T, s *scene.Site, m moment, n int, f fault) bool {
+	t.Helper()
+	seen := s.ReportSeen()
+	var hits []sysfault.Call
+	r := s.Recover(t, &sysfault.Plan{N: n, Onward: f.onward, Errno: f.errno, Match: beneath(s, anything), Before: func(c sysfault.Call) {
+		hits = append(hits, c)
+	}})
+	if r.Fault.Fired == 0 {
+		return false
+	}
+	allowed := []scene.State{scene.Before, scene.After}
+	if seen {
+		allowed = allowed[1:]
+	}
+	errs := []error{wellSaid(r, hits)}
+	word := "failed"
+	if r.Status == 0 {
+		word = "succeeded"
+		_, err := s.Check(allowed...)
+		errs = append(errs, err)
+	}
+	again := s.Recover(t, nil)
+	if again.Status != 0 {
+		errs = append(errs, fmt.Errorf("the next one: %v", again))
+	}
+	state, err := s.Recovered(t, allowed...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		t.Errorf("killed when %s, recovery with %v: %s\n%v\n%v", m.name, f, describe(s, hits[0]), r, err)
+		return true
+	}
+	st.add("runs")
+	st.add(word)
+	st.add("recovered " + state.String())
+	s.Remove(t)
+	return true
+}

@@ -1,0 +1,141 @@
+package crash
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+
+func needLong(t *testing.T) {
+	t.Helper()
+	if os.Getenv("SPECTRUM_LONG") == "" {
+		t.Skip("long: make test-long")
+	}
+}
+
+// scratch is a directory in memory, if there is memory to be had.
+func scratch(t *testing.T) string {
+	t.Helper()
+	const shm, tmpfs = "/dev/shm", 0x01021994
+	var fs syscall.Statfs_t
+	if syscall.Statfs(shm, &fs) != nil || fs.Type != tmpfs || fs.Bavail*uint64(fs.Bsize) < 64<<20 {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(shm, "crash")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// A stage is a project, and a directory for the restore roots of its trials.
+type stage struct {
+	*scene.Project
+	dir string
+	tally
+}
+
+func newStage(t *testing.T, dir string, runs ...scene.Files) *stage {
+	t.Helper()
+	return &stage{Project: scene.NewIn(t, dir, runs...), dir: dir}
+}
+
+func (st *stage) site(t *testing.T, name ...any) *scene.Site {
+	t.Helper()
+	return st.Site(t, filepath.Join(st.dir, strings.ReplaceAll(fmt.Sprintln(name...), "\n", "")))
+}
+
+// A tally counts what a sweep did.
+type tally struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *tally) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	c.n[what]++
+}
+
+// want prints the tally, and fails if one of these was never counted.
+func (c *tally) want(t *testing.T, keys ...string) {
+	t.Helper()
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(c.n)) {
+		words = append(words, fmt.Sprintf("%s %d", k, c.n[k]))
+	}
+	t.Log(strings.Join(words, ", "))
+	for _, k := range keys {
+		if c.n[k] == 0 {
+			t.Errorf("never counted: %s", k)
+		}
+	}
+}
+
+// sweep runs trials 1, 2, 3 and so on, until one says that it had nothing to
+// do. Two run at a time. The first that fails ends its lane.
+func sweep(t *testing.T, trial func(t *testing.T, n int) bool) {
+	t.Helper()
+	const lanes = 2
+	t.Run("sweep", func(t *testing.T) {
+		for lane := range lanes {
+			t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
+				t.Parallel()
+				for n := lane + 1; trial(t, n) && !t.Failed(); n += lanes {
+				}
+			})
+		}
+	})
+}
+
+// beneath matches the calls of want that are about the root or the state.
+func beneath(s *scene.Site, want func(sysfault.Call) bool) func(sysfault.Call) bool {
+	return func(c sysfault.Call) bool {
+		return want(c) && (inside(c.Path, s.Root) || inside(c.Path, s.Project.State))
+	}
+}
+
+func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// changing matches the calls that can change what is on the disk. The close of
+// a file does not: to be killed before it is to be killed before the next call.
+func changing(c sysfault.Call) bool { return c.Name != "close" && sysfault.Mutating(c) }
+
+// anything matches all calls that sysfault knows.
+func anything(sysfault.Call) bool { return true }
+
+// last describes the last counted call, with short paths.
+func last(s *scene.Site, r scene.Reply) string {
+	if len(r.Fault.Trace) == 0 {
+		return "nothing"
+	}
+	return describe(s, r.Fault.Trace[len(r.Fault.Trace)-1])
+}
+
+func describe(s *scene.Site, c sysfault.Call) string {
+	text := fmt.Sprintf("call %d, %s %s", c.N, c.Name, c.Path)
+	if c.To != "" {
+		text += " to " + c.To
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, s.Root, "R"), s.Project.State, "STATE")
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
