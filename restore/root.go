@@ -60,10 +60,10 @@ func checkRunDirs(root *pathsafe.Dir, g gated) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			err = errors.New("it exists already in the restore root")
+		if err != nil {
+			return Internal(Preflight, err).in(b.RunID())
 		}
-		return Fail(ChainTargetDirExists, b.RunID(), err).in(b.RunID())
+		return Fail(ChainTargetDirExists, b.RunID(), errors.New("it exists already in the restore root")).in(b.RunID())
 	}
 	return nil
 }

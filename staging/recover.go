@@ -141,18 +141,19 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 
 // found is what stands under the name of a staging directory.
 type found struct {
-	isOne  bool // it is one, as far as can be seen
-	halted bool
-	intent bool
-	ended  Result // how, if nothing but the last records are left
-	mine   bool   // nobody but this user can have made what is in it
-	uid    uint32
-	names  []string
+	isOne   bool // it is one, as far as can be seen
+	halted  bool
+	intent  bool
+	strange bool   // there is more in it than the journal
+	ended   Result // how, if nothing but the last records are left
+	mine    bool   // nobody but this user can have made what is in it
+	uid     uint32
+	names   []string
 }
 
-// find opens a staging directory. One that this user did not make and that has
-// no journal, and one without INTENT that holds what no attempt puts there
-// before, are none: they stay.
+// find opens a staging directory. Without a record of a journal it is none, and
+// stays, if this user did not make it or if it holds what no attempt puts there
+// before INTENT.
 func (a *attempt) find() (f found, err error) {
 	st, err := a.root.stat(a.stageName())
 	if err != nil || !st.Mode.IsDir() {
@@ -182,7 +183,8 @@ func (f *found) sort() {
 		f.ended = Completed
 	}
 	strange := func(name string) bool { return !ofJournal(name) && name != manifestStaged }
-	f.isOne = f.intent || f.halted || f.mine && !slices.ContainsFunc(f.names, strange)
+	f.strange = slices.ContainsFunc(f.names, strange)
+	f.isOne = f.halted || slices.ContainsFunc(journalNames, has) || f.mine && !f.strange
 }
 
 // reviveFor reads the journal, with the trust that the mode has.
@@ -191,13 +193,41 @@ func (a *attempt) reviveFor(f *found, mode Mode) error {
 	switch {
 	case !f.mine:
 		return fmt.Errorf("it belongs to user %d, or is open to others", f.uid)
-	case !f.intent: // nothing had begun, or all had ended
-		a.manifestMark.tried = true
-		return nil
 	case mode == Acknowledged:
 		key = nil
 	}
-	return a.revive(key)
+	if f.intent {
+		return a.revive(key)
+	}
+	if f.strange {
+		return errors.New("its journal has lost INTENT")
+	}
+	a.manifestMark.tried = true // nothing had begun, or all had ended
+	return a.believe(key)
+}
+
+// believe wants the records that are there without INTENT to be of this attempt.
+func (a *attempt) believe(key []byte) error {
+	var prepared preparedRecord
+	var committed committedRecord
+	for _, r := range []struct {
+		name    string
+		record  any
+		attempt *string
+	}{
+		{preparedName, &prepared, &prepared.Attempt},
+		{committedName, &committed, &committed.Attempt},
+		{rollingBackName, &committed, &committed.Attempt},
+	} {
+		found, err := a.stage.read(key, r.name, r.record)
+		if err != nil {
+			return err
+		}
+		if found && *r.attempt != a.id {
+			return errUnfit
+		}
+	}
+	return nil
 }
 
 // endRevived rolls back or goes forward, as the journal says.

@@ -190,8 +190,16 @@ func TestRecoverMissesNothing(t *testing.T) {
 // place, is nobody's to act on.
 func TestRecoverForeignJournal(t *testing.T) {
 	for name, spoil := range map[string]func(sc *scene){
-		"other key":   func(sc *scene) { forge(sc, []byte("another key of these tests")) },
-		"no record":   func(sc *scene) { must(sc.t, os.WriteFile(sc.stage()+"/"+intentName, nil, 0o600)) },
+		"other key": func(sc *scene) { forge(sc, []byte("another key of these tests")) },
+		"no record": func(sc *scene) { must(sc.t, os.WriteFile(sc.stage()+"/"+intentName, nil, 0o600)) },
+		"lone record": func(sc *scene) {
+			must(sc.t, os.Remove(sc.stage()+"/"+intentName))
+			must(sc.t, os.WriteFile(sc.stage()+"/"+preparedName, []byte("precious"), 0o600))
+		},
+		"record of another attempt": func(sc *scene) {
+			must(sc.t, os.Remove(sc.stage()+"/"+intentName))
+			must(sc.t, os.Rename(sc.stage(), sc.at(stagePrefix+"11111111-2222-4333-8444-555555555555")))
+		},
 		"other user":  func(sc *scene) { must(sc.t, os.Chown(sc.stage(), 65534, -1)) },
 		"open to all": func(sc *scene) { must(sc.t, os.Chmod(sc.stage(), 0o755)) },
 		"other attempt": func(sc *scene) {

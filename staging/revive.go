@@ -165,8 +165,11 @@ func (t thing) check() check {
 			return err
 		}
 		if hex.EncodeToString(h.Sum(nil)) != t.SHA256 {
-			return errors.New("its content is another")
+			return errChanged
 		}
 		return nil
 	}
 }
+
+// errChanged: the content of a thing is not what was recorded.
+var errChanged = errors.New("somebody has changed its content")

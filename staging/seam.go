@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -175,12 +176,12 @@ func (s *seam) setModTime(f *os.File, t time.Time) error {
 			err = unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), times, 0)
 		}
 		runtime.KeepAlive(f)
-		return err
+		return named("set times of", f, err)
 	})
 }
 
 func (s *seam) chmod(f *os.File, perm uint32) error {
-	return s.do("set mode", f.Name(), func() error { return unix.Fchmod(int(f.Fd()), perm) })
+	return s.do("set mode", f.Name(), func() error { return named("set mode of", f, unix.Fchmod(int(f.Fd()), perm)) })
 }
 
 func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
@@ -194,3 +195,11 @@ func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
 func (s *seam) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
 
 func (s *seam) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }
+
+// named says in an error which call failed, on which file.
+func named(call string, f *os.File, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", call, f.Name(), err)
+}

@@ -129,6 +129,9 @@ type Error struct {
 // Error names the step, the path and the cause, and a failed rollback.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%v %q: %v", e.Step, e.Path, e.Err)
+	if e.Path == "" {
+		text = fmt.Sprintf("%v: %v", e.Step, e.Err)
+	}
 	if e.Rollback != nil {
 		text += fmt.Sprintf("; rollback failed: %v", e.Rollback)
 	}

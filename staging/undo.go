@@ -38,7 +38,10 @@ func (u *undo) note(path string, err error) {
 	if err == nil {
 		return
 	}
-	if u.count++; u.count == 1 {
+	if u.count++; u.count > 1 {
+		return
+	}
+	if u.first = err; path != "" {
 		u.first = fmt.Errorf("%q: %w", path, err)
 	}
 }
@@ -91,19 +94,28 @@ func (u *undo) removeFile(in dir, name string, v victim) error {
 	if u.stage.h == nil || in.rename(name, u.stage, v.aside) != nil {
 		return in.unlink(name) // staging is gone: what was seen has to do
 	}
-	err := u.removeAside(v)
-	if errors.Is(err, errForeign) {
-		return errors.Join(err, u.stage.rename(v.aside, in, name))
+	back, err := u.removeAside(v)
+	if back {
+		return both(err, u.stage.rename(v.aside, in, name))
 	}
 	return err
 }
 
-// removeAside removes what was moved aside if it is the victim.
-func (u *undo) removeAside(v victim) error {
+// removeAside removes what was moved aside if it is the victim. Else it has to
+// go back.
+func (u *undo) removeAside(v victim) (back bool, err error) {
 	if err := u.proven(u.stage, v.aside, v); err != nil {
-		return errors.Join(errForeign, err)
+		return true, err
 	}
-	return u.stage.unlink(v.aside)
+	return false, u.stage.unlink(v.aside)
+}
+
+// both is errors.Join on one line.
+func both(err, other error) error {
+	if err == nil || other == nil {
+		return errors.Join(err, other)
+	}
+	return fmt.Errorf("%w; %w", err, other)
 }
 
 // proven tells whether a name is that of the victim, by its identity and, where
@@ -134,10 +146,11 @@ func (u *undo) proven(in dir, name string, v victim) error {
 	if !v.mark.is(st) {
 		return errForeign
 	}
-	if err := u.s.do("check", name, func() error { return v.check(context.Background(), f) }); err != nil {
-		return fmt.Errorf("%w: somebody has changed it: %w", errForeign, err)
+	err = u.s.do("check", name, func() error { return v.check(context.Background(), f) })
+	if errors.Is(err, errChanged) {
+		return fmt.Errorf("%w: %w", errForeign, err)
 	}
-	return nil
+	return err
 }
 
 // returnAsides ends what a killed rollback began: what it had moved aside goes,
@@ -156,15 +169,15 @@ func (u *undo) returnAsides() {
 }
 
 func (u *undo) returnAside(path pathsafe.Path, v victim) error {
-	err := u.removeAside(v)
-	if !errors.Is(err, errForeign) {
+	back, err := u.removeAside(v)
+	if !back {
 		return err
 	}
 	in, openErr := u.inRoot.open(parent(path))
 	if openErr != nil {
-		return errors.Join(err, openErr)
+		return both(err, openErr)
 	}
-	return errors.Join(err, u.stage.rename(v.aside, in, path.Base()))
+	return both(err, u.stage.rename(v.aside, in, path.Base()))
 }
 
 // asideOf tells what a name in staging was moved aside for.

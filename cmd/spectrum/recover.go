@@ -105,11 +105,11 @@ func enter(ctx context.Context, state *statedir.Dir, root string, e commit.Entry
 
 // enterFor enters the restore root of a command that goes on there. What is
 // wrong with a root that cannot be opened the restore says, in the order of its
-// law; the Root is nil then.
+// law.
 func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*commit.Root, error) {
 	in, ended, err := enter(ctx, state, root, commit.Entry{Wait: wait})
 	if errors.Is(err, commit.ErrNoRoot) {
-		return nil, nil
+		return commit.NotEntered(err), nil
 	}
 	a.tellEnded(ended)
 	return in, err

@@ -235,7 +235,7 @@ func (d *Dir) write(id, suffix string, data []byte) error {
 	}
 	defer dir.Close()
 	if err := dir.WriteFile(id+suffix, data, 0o600); err != nil {
-		return err
+		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	return dir.Sync()
 }

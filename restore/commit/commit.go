@@ -41,7 +41,7 @@ func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch)
 		return err
 	}
 	if err := in.check(r.Root()); err != nil {
-		return restore.Internal(restore.Execute, err)
+		return restore.Internal(restore.Preflight, err)
 	}
 	spec, err := specOf(r)
 	if err != nil {

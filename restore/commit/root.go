@@ -16,7 +16,13 @@ import (
 type Root struct {
 	session *staging.Session
 	halts   Halts
+	err     error // why it was not entered
 }
+
+// NotEntered is a root that could not be entered. Planning a restore for it
+// should fail too, and says why in the order of section 8.4; if it does not, the
+// commit fails with err.
+func NotEntered(err error) *Root { return &Root{err: err} }
 
 // Entry says how a restore root is entered.
 type Entry struct {
@@ -69,7 +75,7 @@ func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome,
 		session.Close()
 		return nil, ended, err
 	}
-	return &Root{session, e.Halts}, ended, nil
+	return &Root{session: session, halts: e.Halts}, ended, nil
 }
 
 // halt remembers what a failed transaction says of its rollback. It is the
@@ -83,15 +89,22 @@ func (r *Root) halt(err error) {
 
 // Leave gives the root up. A nil Root was never entered.
 func (r *Root) Leave() {
-	if r != nil {
+	if r != nil && r.session != nil {
 		r.session.Close()
 	}
 }
 
+func (r *Root) reason() error {
+	if r == nil || r.err == nil {
+		return errors.New("nobody has tried to")
+	}
+	return r.err
+}
+
 // check wants the root that was entered to be the one that was planned for.
 func (r *Root) check(planned *pathsafe.Dir) error {
-	if r == nil {
-		return errors.New("the restore root was not entered")
+	if r == nil || r.session == nil {
+		return fmt.Errorf("the restore root was not entered: %w", r.reason())
 	}
 	same, err := r.session.Is(planned)
 	if err == nil && !same {
