@@ -61,6 +61,7 @@ func TestSourceChanges(t *testing.T) {
 			t.Parallel()
 			p := scene.New(t, prey())
 			source, spare := p.Source("top.txt"), filepath.Join(filepath.Dir(p.Dir), "spare")
+			mend := mender(t, source)
 			codes := map[string]int{}
 			for n := 0; ; n++ {
 				a := newArena(t, p, fmt.Sprint(n))
@@ -76,14 +77,29 @@ func TestSourceChanges(t *testing.T) {
 				if a.failed(t, fmt.Sprintf("%s before call %d", name, n), r) {
 					return
 				}
-				must(t, os.RemoveAll(source))
-				must(t, os.WriteFile(source, []byte(prey()["top.txt"]), 0o644))
+				mend()
 			}
 			t.Log(codes)
 			if len(codes) < 2 {
 				t.Error("only one end was seen")
 			}
 		})
+	}
+}
+
+// mender makes a file again what it is now, whatever becomes of it.
+func mender(t *testing.T, path string) (mend func()) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	return func() {
+		t.Helper()
+		must(t, os.RemoveAll(path))
+		must(t, os.WriteFile(path, content, 0o600))
+		must(t, os.Chmod(path, info.Mode()))
+		must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
 	}
 }
 
