@@ -23,9 +23,35 @@ const writeBackMin = 128 << 10
 // as it was written.
 func (a *attempt) stageFiles(ctx context.Context) *Error {
 	a.progress(PhaseStage, 0)
-	return parallel(a.spec.Workers, len(a.spec.Files), func() worker {
-		return &copier{attempt: a, ctx: ctx, at: cache{base: a.stage}}
+	batches := a.batches()
+	return parallel(a.spec.Workers, len(batches), func() worker {
+		return &copier{attempt: a, ctx: ctx, at: cache{base: a.stage}, batches: batches}
 	})
+}
+
+// The bounds of a batch.
+const (
+	batchFiles = 256
+	batchBytes = 4 << 20
+)
+
+// batches divides the order of the files into runs that one worker copies:
+// neighbours in one directory, where several workers would wait for each other
+// to make their names.
+func (a *attempt) batches() (all [][]int) {
+	var bytes int64
+	for turn, i := range a.plan.order {
+		f := &a.spec.Files[i]
+		n := len(all) - 1
+		fits := n >= 0 && len(all[n]) < batchFiles && bytes+f.Size <= batchBytes
+		if !fits || a.plan.files[i].dir != a.plan.files[a.plan.order[turn-1]].dir {
+			all, bytes = append(all, nil), 0
+			n++
+		}
+		all[n] = append(all[n], i)
+		bytes += f.Size
+	}
+	return all
 }
 
 // A copier is a worker of step 3. It lives as long as one call of stageFiles,
@@ -34,13 +60,22 @@ type copier struct {
 	*attempt
 	ctx     context.Context
 	at      cache
+	batches [][]int
 	noClone bool // this file system does not share blocks
 }
 
 func (c *copier) close() { c.at.close() }
 
 func (c *copier) do(turn int) *Error {
-	i := c.plan.order[turn]
+	for _, i := range c.batches[turn] {
+		if err := c.one(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) one(i int) *Error {
 	f, planned := &c.spec.Files[i], &c.plan.files[i]
 	name := f.Path.String()
 	if err := c.ctx.Err(); err != nil {
