@@ -2,6 +2,8 @@
 # make test       everything a change must pass: lint, tests, a few seconds of fuzzing
 # make test-long  the long sweeps as well (hours)
 # make unit       only the tests with -race; PKG=./verify/... narrows it
+# make faults     kills, errors, full disks, power cuts and rivals, on the real binary, with
+#                 their counts; FAULTS=./test/crash narrows it
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
 # make fuzz       each fuzz target for FUZZTIME (5s)
 # make bench      speed and memory against openssl, sha256sum, cp and go-fuse's loopback
@@ -12,7 +14,8 @@
 # Any other test may read SPECTRUM_LONG=1 as leave to sweep more than it does by default.
 
 SHELL    := /bin/bash
-PKG      ?= ./...
+PKG      ?= $(shell go list ./... | grep -v /test/)
+FAULTS   ?= ./test/...
 FUZZTIME ?= 5s
 # Flags of the benchmark, such as BENCH="-only view -rounds 3".
 BENCH    ?=
@@ -27,7 +30,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test build test test-long unit lint fuzz bench clean
+.PHONY: all need-run need-test build test test-long unit faults lint fuzz bench clean
 
 all: need-run build
 	@echo
@@ -45,17 +48,23 @@ build:
 
 test: need-test build lint
 	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory faults
 	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m ./cmd/... ./fusefs/...
 	$(MAKE) --no-print-directory fuzz
 
-# The tests below test/ run the binary that a user runs.
-unit: need-test build
-	scripts/leftovers.sh env SPECTRUM_BIN=$(CURDIR)/bin/spectrum go test -race -count=1 -timeout 15m $(PKG)
+unit: need-test
+	scripts/leftovers.sh go test -race -count=1 -timeout 15m $(PKG)
+
+# Without the race detector: it would watch the tests, and not the binary.
+faults: need-test build
+	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_BIN=$(CURDIR)/bin/spectrum \
+	    go test -v -count=1 -timeout 15m $(FAULTS)
 
 # The long tests run without the race detector: they are about real sizes.
 test-long: test
-	scripts/leftovers.sh env SPECTRUM_LONG=1 SPECTRUM_BIN=$(CURDIR)/bin/spectrum go test -race -count=1 -timeout 60m -skip '^TestLong' ./...
-	scripts/leftovers.sh env SPECTRUM_LONG=1 SPECTRUM_BIN=$(CURDIR)/bin/spectrum go test -count=1 -timeout 300m -run '^TestLong' ./...
+	scripts/leftovers.sh env SPECTRUM_LONG=1 go test -race -count=1 -timeout 60m -skip '^TestLong' $(PKG)
+	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_LONG=1 SPECTRUM_BIN=$(CURDIR)/bin/spectrum \
+	    go test -v -count=1 -timeout 600m -run '^TestLong' ./...
 	$(MAKE) --no-print-directory fuzz FUZZTIME=60s
 
 lint: $(GOLANGCI) $(GOVULNCHECK)

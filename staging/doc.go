@@ -11,9 +11,10 @@
 //  1. Look at every target, files before artifacts, each in order; nothing may
 //     stand there. Nothing has been written so far.
 //  2. Make the staging directory .spectrum06_staging_<uuid>, mode 0700, in the
-//     root, and in it the journal's record INTENT: all paths to come. Only then
-//     put the chain manifest, if there is one, beside it. Sync the root. Make
-//     the directories of all files below staging, each file at its own path.
+//     root, and in it the journal's record INTENT: all paths to come. Sync the
+//     root. Only then put the chain manifest, if there is one, beside it, and
+//     sync again. Make the directories of all files below staging, each file at
+//     its own path, and one for the artifacts.
 //  3. Copy every file, several at a time: share its blocks where the file
 //     system can, else copy inside the kernel. Have the disk begin with large ones at once.
 //     Check the copy by reading what was written. Set times, then mode.
@@ -22,14 +23,17 @@
 //     the record PREPARED: the identity of every file and directory.
 //  5. Move with renameat2(RENAME_NOREPLACE): a whole subtree where its top is
 //     new, a single file where its directory exists. Sync every directory that
-//     got something, deepest first, the root last. Until the first move a
-//     cancelled context stops the commit; from here on it is finished.
+//     something has left, then every one that got something, deepest first and
+//     the root last: in the other order btrfs may come back from a power cut
+//     with both names. Until the first move a cancelled context stops the
+//     commit; from here on it is finished.
 //  6. Look every file up afresh from the root. It must be the very inode that
 //     was staged (device, inode, birth time, size), and is checked again.
 //  7. Write the artifacts into staging and sync them, all of them. Write the
 //     record COMMITTED: their identities. Then move them to their names in the
-//     order given, and sync their directories. Whoever sees an artifact sees a
-//     commit that no crash takes back.
+//     order given, look each one up afresh and check it, and sync the directory
+//     that they left and those that they entered. Whoever sees an artifact sees
+//     a commit that no crash takes back.
 //  8. Remove what is left of staging and the chain manifest. Sync the root.
 //     Remove the journal, PREPARED first and durably, and the staging directory.
 //     From the end of step 7 on the commit has succeeded, whatever becomes of this.
@@ -66,8 +70,10 @@
 // intent goes. PREPARED is rolled back as above, with the identities of the
 // record. COMMITTED goes forward: unless every artifact has left staging
 // already, everything is checked once more (step 6), the artifacts are placed,
-// then step 8. ROLLING_BACK is rolled back. Every step accepts that it was done
-// before, so a recovery can be killed at any point too.
+// then step 8. ROLLING_BACK is rolled back. From COMMITTED on the journal is
+// synced before anything is built on it. Every step accepts that it was done
+// before, so a recovery can be killed at any point too, and that a crash has
+// brought an old name back beside the new one.
 //
 // An identity outlives a reboot: inode, birth time, size and SHA-256, in a root
 // that is still the same inode. An inode number alone would not do: ext4 gives
@@ -109,6 +115,9 @@
 //     inode, birth time and size alone.
 //   - syncfs reports write errors since Linux 5.8 only; before that, step 4
 //     can miss one when there are more than 16 entries.
-//   - Anything when not even the mark of a halt could be written: then the next
-//     command tries the rollback again as after a kill.
+//   - That a halt is known when its mark could not be written and nobody
+//     remembers it ([Session].Halted): then the next command tries the rollback
+//     again as after a kill.
+//   - Anything against this user's own processes, or root's, that put things
+//     into staging under the names of the journal.
 package staging

@@ -45,9 +45,9 @@ func (a *attempt) prepareArtifacts() *Error {
 	if len(a.artifacts) == 0 {
 		return nil
 	}
-	hold, err := a.stage.openName(holdName)
+	hold, err := a.openHold()
 	if err != nil {
-		return fail(StepPublish, holdName, err)
+		return err
 	}
 	defer hold.close()
 	for i := range a.artifacts {
@@ -59,6 +59,11 @@ func (a *attempt) prepareArtifacts() *Error {
 		return fail(StepPublish, holdName, a.root.syncFS())
 	}
 	return fail(StepPublish, holdName, hold.sync())
+}
+
+func (a *attempt) openHold() (dir, *Error) {
+	hold, err := a.stage.openName(holdName)
+	return hold, fail(StepPublish, holdName, err)
 }
 
 func (a *attempt) prepare(hold dir, i int) error {
@@ -81,9 +86,9 @@ func (a *attempt) place() *Error {
 	if len(a.artifacts) == 0 {
 		return nil
 	}
-	hold, err := a.stage.openName(holdName)
-	if err != nil {
-		return fail(StepPublish, holdName, err)
+	hold, failure := a.openHold()
+	if failure != nil {
+		return failure
 	}
 	defer hold.close()
 	at := cache{base: a.root}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -244,19 +245,9 @@ func forge(sc *scene, key []byte) {
 		raw, err := os.ReadFile(path)
 		must(sc.t, err)
 		text, _, _ := bytes.Cut(raw, []byte("\n"))
-		sealed := append(append(append([]byte{}, text...), '\n'), []byte(hexOf(authenticate(key, name, text))+"\n")...)
+		sealed := fmt.Appendf(bytes.Clone(text), "\n%x\n", authenticate(key, name, text))
 		must(sc.t, os.WriteFile(path, sealed, 0o600))
 	}
-}
-
-func hexOf(b []byte) string {
-	const digits = "0123456789abcdef"
-	var out strings.Builder
-	for _, c := range b {
-		out.WriteByte(digits[c>>4])
-		out.WriteByte(digits[c&15])
-	}
-	return out.String()
 }
 
 // What only has the name of a staging directory is none.

@@ -9,31 +9,39 @@ import (
 	"testing"
 )
 
-// TestConformanceNamesExist holds docs/conformance.md to the tree: every file
-// and every test that it names is there, and no cell is empty.
+// TestConformanceNamesExist holds the pages that name code and tests to the
+// tree: every file and every test that they name is there, and no cell of their
+// tables is empty.
 func TestConformanceNamesExist(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join(repository, "docs", "conformance.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := testNames(t)
-	named := regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Za-z0-9_]*)`").FindAllStringSubmatch(string(raw), -1)
-	if len(named) < 50 || len(tests) < 100 {
-		t.Fatalf("found %d names in the page and %d tests: this test no longer finds them", len(named), len(tests))
-	}
-	for _, name := range named {
-		if !tests[name[1]] {
-			t.Errorf("there is no test %s", name[1])
+	for page, least := range map[string]int{"conformance.md": 50, "reliability.md": 30} {
+		raw, err := os.ReadFile(filepath.Join(repository, "docs", page))
+		if err != nil {
+			t.Fatal(err)
 		}
+		named := regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Za-z0-9_]*)`").FindAllStringSubmatch(string(raw), -1)
+		if len(named) < least || len(tests) < 100 {
+			t.Fatalf("found %d names in %s and %d tests: this test no longer finds them", len(named), page, len(tests))
+		}
+		for _, name := range named {
+			if !tests[name[1]] {
+				t.Errorf("%s: there is no test %s", page, name[1])
+			}
+		}
+		checkPage(t, page, string(raw))
 	}
-	for _, name := range regexp.MustCompile("`([a-z0-9_/]+\\.(?:go|txtar))`").FindAllStringSubmatch(string(raw), -1) {
+}
+
+func checkPage(t *testing.T, page, text string) {
+	t.Helper()
+	for _, name := range regexp.MustCompile("`([a-z0-9_/]+\\.(?:go|txtar))`").FindAllStringSubmatch(text, -1) {
 		if _, err := os.Stat(filepath.Join(repository, name[1])); err != nil {
-			t.Errorf("there is no file %s", name[1])
+			t.Errorf("%s: there is no file %s", page, name[1])
 		}
 	}
-	for i, line := range strings.Split(string(raw), "\n") {
+	for i, line := range strings.Split(text, "\n") {
 		if strings.HasPrefix(line, "|") && regexp.MustCompile(`\|\s*\|`).MatchString(line) {
-			t.Errorf("line %d has an empty cell", i+1)
+			t.Errorf("%s: line %d has an empty cell", page, i+1)
 		}
 	}
 }
