@@ -3,17 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"iter"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
-	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
 
@@ -60,12 +54,12 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 	if opts.daemon && !isDaemon {
 		return startDaemon(cmd.Context())
 	}
-	c, err := app.openCandidate(cmd, runDirs, opts.chain)
+	source, err := app.openViewSource(cmd, opts, runDirs)
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	if err := app.checkMountpoint(c, opts, mountpoint); err != nil {
+	defer source.close()
+	if err := app.checkMountpoint(source.places(), mountpoint); err != nil {
 		return err
 	}
 	var log *os.File
@@ -75,11 +69,16 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 		}
 		defer log.Close()
 	}
-	plan, err := app.planView(cmd.Context(), c)
-	if err != nil {
+	if err := source.prepare(cmd.Context()); err != nil {
 		return err
 	}
-	view, err := app.mountPlan(plan, opts, mountpoint)
+	view, err := source.mount(mountpoint, fusefs.Options{
+		Source: "spectrum", Exec: opts.exec, AllowOther: opts.allowOther, Log: app.logger(),
+	})
+	var bad *fusefs.MountpointError
+	if errors.As(err, &bad) {
+		return mountpointError(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -87,8 +86,10 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 	if isDaemon {
 		how = "\"spectrum umount\""
 	}
-	app.say("mounted %d files, %s, at %q; %s ends it", plan.Files(), bytesText(plan.Bytes()), view.Path(), how)
-	err = app.result("", map[string]any{"bytes": plan.Bytes(), "files": plan.Files(), "mountpoint": jsonText(view.Path()), "ok": true})
+	text, fields := source.describe()
+	app.say("mounted %s, at %q; %s ends it", text, view.Path(), how)
+	fields["mountpoint"], fields["ok"] = jsonText(view.Path()), true
+	err = app.result("", fields)
 	if err == nil && isDaemon {
 		err = ready.signal(log)
 	}
@@ -97,137 +98,6 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 	}
 	return app.serve(cmd.Context(), view)
 }
-
-// checkMountpoint refuses a directory that cannot carry the view, or where it
-// would stand in the way of what it shows.
-func (a *app) checkMountpoint(c *candidate, opts mountOptions, mountpoint string) error {
-	if err := fusefs.CheckMountpoint(mountpoint); err != nil {
-		return mountpointError(err)
-	}
-	state, err := a.statePath()
-	if err != nil {
-		return err
-	}
-	places := []place{{"the project root", c.origin.ProjectRoot}, {"the restore root", opts.restoreRoot}, {"the state directory", state}}
-	for _, dir := range c.origin.RunDirs {
-		places = append(places, place{"a run directory", dir})
-	}
-	return refusedHint(overlap("mountpoint", mountpoint, places), "mount on an empty directory somewhere else")
-}
-
-func mountpointError(err error) error {
-	hint := "make an empty directory and mount on that"
-	if errors.Is(err, fusefs.ErrDeadMount) || errors.Is(err, fusefs.ErrAlreadyMounted) {
-		hint = "\"spectrum umount MOUNTPOINT\" ends a view"
-	}
-	return refusedHint(err, hint)
-}
-
-// place is a directory that another must keep clear of.
-type place struct{ what, path string }
-
-// overlap says whether a directory is one of the places, is in one, or has one
-// in it. Links are resolved.
-func overlap(what, path string, places []place) error {
-	real, err := realPath(path)
-	if err != nil {
-		return err
-	}
-	for _, p := range places {
-		if p.path == "" {
-			continue
-		}
-		other, err := realPath(p.path)
-		if err != nil {
-			continue // what leads nowhere overlaps nothing; others say what is wrong with it
-		}
-		if isWithin(real, other) || isWithin(other, real) {
-			return fmt.Errorf("%s %q overlaps %s %q", what, path, p.what, p.path)
-		}
-	}
-	return nil
-}
-
-// realPath resolves links; what does not exist is resolved as far as it does.
-func realPath(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(abs)
-	if err == nil || abs == "/" {
-		return real, err
-	}
-	parent, err := realPath(filepath.Dir(abs))
-	return filepath.Join(parent, filepath.Base(abs)), err
-}
-
-func isWithin(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
-func (a *app) planView(ctx context.Context, c *candidate) (*restore.Plan, error) {
-	bar := a.newBar("verifying", -1)
-	defer bar.done()
-	return restore.ForView(ctx, c.restore(verify.Watch{Hashed: bar.add}))
-}
-
-func (a *app) mountPlan(plan *restore.Plan, opts mountOptions, mountpoint string) (*fusefs.View, error) {
-	tree, err := fusefs.NewTree(viewFiles(plan))
-	if err != nil {
-		return nil, err
-	}
-	view, err := fusefs.Mount(tree, mountpoint, fusefs.Options{
-		Source: "spectrum", Exec: opts.exec, AllowOther: opts.allowOther, Log: a.logger(),
-	})
-	var bad *fusefs.MountpointError
-	if errors.As(err, &bad) {
-		return nil, mountpointError(err)
-	}
-	return view, err
-}
-
-// viewFiles describes the plan as a tree: what a commit would write, without
-// write bits. The result artifacts have the time of the newest output.
-func viewFiles(plan *restore.Plan) iter.Seq[fusefs.File] {
-	return func(yield func(fusefs.File) bool) {
-		for run := range plan.Runs() {
-			var newest time.Time
-			for o := range run.Bundle().Outputs() {
-				if o.ModTime().After(newest) {
-					newest = o.ModTime()
-				}
-				if !yield(outputFile(run, o)) {
-					return
-				}
-			}
-			for _, artifact := range run.Artifacts() {
-				if !yield(artifactFile(artifact, newest)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func outputFile(run *restore.Run, o verify.Output) fusefs.File {
-	return fusefs.File{
-		Path: run.Target(o.Path().String()), Size: o.Size(), Mode: o.Perm(), ModTime: o.ModTime(),
-		Open: func() (fusefs.Content, error) { return o.Open() },
-	}
-}
-
-func artifactFile(a restore.Artifact, modTime time.Time) fusefs.File {
-	return fusefs.File{
-		Path: a.Path, Size: int64(len(a.Data)), Mode: 0o444, ModTime: modTime,
-		Open: func() (fusefs.Content, error) { return memory{strings.NewReader(string(a.Data))}, nil },
-	}
-}
-
-// memory is content that is held, so nothing can change it.
-type memory struct{ *strings.Reader }
-
-func (memory) Close() error { return nil }
 
 // serve keeps the view until it is unmounted from outside, or ends it when ctx
 // is done, which is how a foreground mount is meant to end.

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"github.com/spectrumfs/spectrum/fusefs"
+	"path/filepath"
+	"strings"
+)
+
+// checkMountpoint refuses a directory that cannot carry the view, or where it
+// would stand in the way of what it shows.
+func (a *app) checkMountpoint(places []place, mountpoint string) error {
+	if err := fusefs.CheckMountpoint(mountpoint); err != nil {
+		return mountpointError(err)
+	}
+	state, err := a.statePath()
+	if err != nil {
+		return err
+	}
+	places = append(places, place{"the state directory", state})
+	return refusedHint(overlap("mountpoint", mountpoint, places), "mount on an empty directory somewhere else")
+}
+
+func mountpointError(err error) error {
+	hint := "make an empty directory and mount on that"
+	if errors.Is(err, fusefs.ErrDeadMount) || errors.Is(err, fusefs.ErrAlreadyMounted) {
+		hint = "\"spectrum umount MOUNTPOINT\" ends a view"
+	}
+	return refusedHint(err, hint)
+}
+
+// place is a directory that another must keep clear of.
+type place struct{ what, path string }
+
+// overlap says whether a directory is one of the places, is in one, or has one
+// in it. Links are resolved.
+func overlap(what, path string, places []place) error {
+	real, err := realPath(path)
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if p.path == "" {
+			continue
+		}
+		other, err := realPath(p.path)
+		if err != nil {
+			continue // what leads nowhere overlaps nothing; others say what is wrong with it
+		}
+		if isWithin(real, other) || isWithin(other, real) {
+			return fmt.Errorf("%s %q overlaps %s %q", what, path, p.what, p.path)
+		}
+	}
+	return nil
+}
+
+// realPath resolves links; what does not exist is resolved as far as it does.
+func realPath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err == nil || abs == "/" {
+		return real, err
+	}
+	parent, err := realPath(filepath.Dir(abs))
+	return filepath.Join(parent, filepath.Base(abs)), err
+}
+
+func isWithin(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
