@@ -11,6 +11,9 @@ const (
 	// dirPerm: everybody may look who may see the mount at all; nobody writes.
 	dirPerm = 0o555
 
+	// filePerm is for the files that the view makes itself.
+	filePerm = 0o444
+
 	// statBlock is the unit of statfs and the preferred size that stat shows.
 	// It is the page size: the kernel's cache works in pages whatever we say.
 	statBlock = 4096
@@ -20,54 +23,95 @@ const (
 	generation = 1
 )
 
-// The tree never changes while it is mounted, so the kernel may keep all that
-// it was told for as long as it likes: a year stands for ever.
+// A tree never changes while it is mounted, so the kernel may keep all that it
+// was told for as long as it likes: a year stands for ever.
 const (
 	entryTimeout    = 365 * 24 * time.Hour // a name leads to the same node for ever
 	attrTimeout     = 365 * 24 * time.Hour // size, mode and times are the plan's, not the source's
 	negativeTimeout = 365 * 24 * time.Hour // what is not in the tree will never be in it
+
+	// volumeTimeout is for names that a shelf adds: it may be gone, or spoiled,
+	// and the kernel asks again after this time at the latest.
+	volumeTimeout = time.Second
 )
 
-// index gives the node of a number that the kernel sent, if there is one.
-func (s *fileSystem) index(nodeID uint64) (uint32, bool) {
-	if nodeID == 0 || nodeID > uint64(len(s.tree.nodes)) {
-		return 0, false
+func blocks512(size uint64) uint64 { return (size + 511) / 512 }
+
+// attr fills in what stat shows, and gives the time for which it holds.
+func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
+	if a.tree == nil {
+		s.dirAttr(a, a.volume.source.ModTime(), 1, out) // 1: how many are in there is not known
+		return 0
 	}
-	return uint32(nodeID - 1), true
-}
-
-// nodeID is the number of a node in the protocol, and its inode number.
-func nodeID(id uint32) uint64 { return uint64(id) + 1 }
-
-// attr fills in what stat shows.
-func (s *fileSystem) attr(id uint32, out *fuse.Attr) {
-	n := &s.tree.nodes[id]
+	n := a.node()
+	modTime := time.Unix(n.sec, int64(n.nsec))
+	if s.isShelf(a) {
+		names, _ := s.shelf.Names()
+		s.dirAttr(a, s.shelf.ModTime(), 2+n.subdirs+uint32(len(names)), out)
+		return 0
+	}
+	if n.isDir() {
+		s.dirAttr(a, modTime, 2+n.subdirs, out) // its name, its ".", and the ".." of each subdirectory
+		return attrTimeout
+	}
 	*out = fuse.Attr{
-		Ino:     nodeID(id),
+		Ino:     a.number(),
 		Size:    uint64(n.size),
-		Blocks:  (uint64(n.size) + 511) / 512,
-		Mode:    typeOf(n) | n.perm,
+		Blocks:  blocks512(uint64(n.size)),
+		Mode:    syscall.S_IFREG | n.perm,
 		Nlink:   1,
 		Owner:   fuse.Owner{Uid: s.uid, Gid: s.gid},
 		Blksize: statBlock,
 	}
-	out.Atime, out.Mtime, out.Ctime = uint64(n.sec), uint64(n.sec), uint64(n.sec)
-	out.Atimensec, out.Mtimensec, out.Ctimensec = n.nsec, n.nsec, n.nsec
-	if n.isDir() {
-		out.Nlink = 2 + n.subdirs // its name, its ".", and the ".." of each subdirectory
+	out.SetTimes(&modTime, &modTime, &modTime)
+	return attrTimeout
+}
+
+func (s *fileSystem) dirAttr(a at, modTime time.Time, links uint32, out *fuse.Attr) {
+	*out = fuse.Attr{
+		Ino:     a.number(),
+		Mode:    syscall.S_IFDIR | dirPerm,
+		Nlink:   links,
+		Owner:   fuse.Owner{Uid: s.uid, Gid: s.gid},
+		Blksize: statBlock,
 	}
+	out.SetTimes(&modTime, &modTime, &modTime)
 }
 
-// entry fills in the answer to a lookup that found the node.
-func (s *fileSystem) entry(id uint32, out *fuse.EntryOut) {
-	out.NodeId, out.Generation = nodeID(id), generation
+// entry fills in the answer to a lookup that found the place.
+func (s *fileSystem) entry(a at, out *fuse.EntryOut) {
+	if live, ok := a.live(); ok {
+		s.liveEntry(a, live, out)
+		return
+	}
+	out.NodeId, out.Generation = a.number(), generation
 	out.SetEntryTimeout(entryTimeout)
-	out.SetAttrTimeout(attrTimeout)
-	s.attr(id, &out.Attr)
+	if a.volume.source != nil && a.id == rootNode {
+		out.SetEntryTimeout(volumeTimeout)
+	}
+	out.SetAttrTimeout(s.attr(a, &out.Attr))
 }
 
-func typeOf(n *node) uint32 {
-	if n.isDir() {
+// live gives the live source of a place, if it is one of a live file.
+func (a at) live() (Live, bool) {
+	if a.isDir() {
+		return nil, false
+	}
+	live, ok := a.node().source.(Live)
+	return live, ok
+}
+
+// liveEntry answers with what the file is now. The name is asked for again each
+// time it is used.
+func (s *fileSystem) liveEntry(a at, live Live, out *fuse.EntryOut) {
+	n := s.snapshots.look(a.number(), live)
+	out.NodeId, out.Generation = n.number, generation
+	out.SetAttrTimeout(attrTimeout)
+	n.attr(s, &out.Attr)
+}
+
+func typeOf(a at) uint32 {
+	if a.isDir() {
 		return syscall.S_IFDIR
 	}
 	return syscall.S_IFREG

@@ -185,7 +185,7 @@ func treeOf(o orders) (*Tree, error) {
 				return
 			}
 		}
-	})
+	}, nil)
 }
 
 const testBlock = 4096
@@ -205,13 +205,13 @@ func describe(path string, delay time.Duration) (File, error) {
 	}
 	return File{
 		Size: st.Size(), Mode: st.Mode(), ModTime: st.ModTime(),
-		Open: func() (Content, error) {
+		Source: SourceFunc(func() (Content, error) {
 			f, err := os.Open(path)
 			if err != nil {
 				return nil, err
 			}
 			return &checked{f, sums, delay}, nil
-		},
+		}),
 	}, nil
 }
 

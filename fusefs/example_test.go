@@ -27,13 +27,13 @@ func Example() {
 				Size:    int64(len(data)),
 				Mode:    0o644, // shown as 0444
 				ModTime: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-				Open:    func() (fusefs.Content, error) { return memory{bytes.NewReader(data)}, nil },
+				Source:  fusefs.SourceFunc(func() (fusefs.Content, error) { return memory{bytes.NewReader(data)}, nil }),
 			}
 			if !yield(file) {
 				return
 			}
 		}
-	})
+	}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,9 +55,9 @@ func Example() {
 // A tree is refused when two of its files cannot both be there.
 func ExampleNewTree() {
 	_, err := fusefs.NewTree(func(yield func(fusefs.File) bool) {
-		open := func() (fusefs.Content, error) { return memory{bytes.NewReader(nil)}, nil }
-		_ = yield(fusefs.File{Path: "a/b", Open: open}) && yield(fusefs.File{Path: "a", Open: open})
-	})
+		empty := fusefs.SourceFunc(func() (fusefs.Content, error) { return memory{bytes.NewReader(nil)}, nil })
+		_ = yield(fusefs.File{Path: "a/b", Source: empty}) && yield(fusefs.File{Path: "a", Source: empty})
+	}, nil)
 	fmt.Println(err)
 	// Output: this tree cannot be shown: "a" and "a/b" cannot both be there
 }

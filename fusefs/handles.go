@@ -24,7 +24,7 @@ func handleLimit() int {
 
 // handle is one open content, shared by all who read that node.
 type handle struct {
-	node    uint32
+	place   at
 	ready   chan struct{} // closed when content or err is there
 	content Content
 	err     error
@@ -39,23 +39,23 @@ type handle struct {
 // uses is closed when its place is needed, the least recently used first.
 type handleCache struct {
 	max  int
-	open func(node uint32) (Content, error)
+	open func(place at) (Content, error)
 
 	mu     sync.Mutex
-	all    map[uint32]*handle
+	all    map[at]*handle
 	idle   *list.List // of *handle, least recently used first
 	closed bool
 }
 
-func newHandleCache(most int, open func(uint32) (Content, error)) *handleCache {
-	return &handleCache{max: most, open: open, all: make(map[uint32]*handle), idle: list.New()}
+func newHandleCache(most int, open func(at) (Content, error)) *handleCache {
+	return &handleCache{max: most, open: open, all: make(map[at]*handle), idle: list.New()}
 }
 
 // acquire gives the open content of a node, opening it if need be; those who
 // come while it is being opened wait for that. Whoever gets a handle must
 // release it.
-func (c *handleCache) acquire(cancel <-chan struct{}, node uint32) (*handle, error) {
-	h, fresh, surplus := c.take(node)
+func (c *handleCache) acquire(cancel <-chan struct{}, place at) (*handle, error) {
+	h, fresh, surplus := c.take(place)
 	closeHandles(surplus)
 	kept := false
 	defer func() {
@@ -77,10 +77,10 @@ func (c *handleCache) acquire(cancel <-chan struct{}, node uint32) (*handle, err
 
 // take gives a reference to the handle of a node, and whether the caller is the
 // one who has to fill it; and the handles that had to make room.
-func (c *handleCache) take(node uint32) (h *handle, fresh bool, surplus []*handle) {
+func (c *handleCache) take(place at) (h *handle, fresh bool, surplus []*handle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h = c.all[node]; h != nil {
+	if h = c.all[place]; h != nil {
 		if h.idle != nil {
 			c.idle.Remove(h.idle)
 			h.idle = nil
@@ -89,8 +89,8 @@ func (c *handleCache) take(node uint32) (h *handle, fresh bool, surplus []*handl
 		return h, false, nil
 	}
 	surplus = c.shrink(c.max - 1)
-	h = &handle{node: node, refs: 1, ready: make(chan struct{})}
-	c.all[node] = h
+	h = &handle{place: place, refs: 1, ready: make(chan struct{})}
+	c.all[place] = h
 	return h, true, surplus
 }
 
@@ -99,13 +99,13 @@ func (c *handleCache) take(node uint32) (h *handle, fresh bool, surplus []*handl
 func (c *handleCache) fill(h *handle) {
 	h.err = errors.New("open: panic") // for those who wait, if it comes to that
 	defer close(h.ready)
-	content, err := c.open(h.node)
+	content, err := c.open(h.place)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		c.mu.Lock()
 		surplus := c.shrink(0)
 		c.mu.Unlock()
 		closeHandles(surplus)
-		content, err = c.open(h.node)
+		content, err = c.open(h.place)
 	}
 	h.content, h.err = content, err
 }
@@ -153,7 +153,7 @@ func (c *handleCache) shrink(keep int) (surplus []*handle) {
 func (c *handleCache) drop(h *handle) *handle {
 	c.idle.Remove(h.idle)
 	h.idle = nil
-	delete(c.all, h.node)
+	delete(c.all, h.place)
 	return h
 }
 

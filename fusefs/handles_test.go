@@ -40,7 +40,8 @@ type contents struct {
 	most         atomic.Int64
 }
 
-func (s *contents) openNode(node uint32) (Content, error) {
+func (s *contents) openNode(place at) (Content, error) {
+	node := place.id
 	if node%17 == 13 {
 		return nil, fmt.Errorf("node %d does not open", node)
 	}
@@ -67,7 +68,7 @@ func TestHandlesUnderLoad(t *testing.T) {
 			random := rand.New(rand.NewSource(int64(u)))
 			for range 2000 {
 				node := uint32(random.Intn(50))
-				h, err := c.acquire(nil, node)
+				h, err := c.acquire(nil, at{id: node})
 				if (err != nil) != (node%17 == 13) {
 					t.Errorf("node %d: %v", node, err)
 				}
@@ -101,7 +102,7 @@ func TestHandlesShareAndEvictLeastRecent(t *testing.T) {
 	s := &contents{t: t}
 	c := newHandleCache(3, s.openNode)
 	touch := func(node uint32) *handle {
-		h, err := c.acquire(nil, node)
+		h, err := c.acquire(nil, at{id: node})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,13 +123,13 @@ func TestHandlesShareAndEvictLeastRecent(t *testing.T) {
 		t.Errorf("%d are open", s.open.Load())
 	}
 	c.release(d)
-	if c.all[2] != nil || c.all[1] == nil || c.all[3] == nil || s.open.Load() != 3 {
+	if c.all[at{id: 2}] != nil || c.all[at{id: 1}] == nil || c.all[at{id: 3}] == nil || s.open.Load() != 3 {
 		t.Fatalf("known %v", c.all)
 	}
 	c.release(a)
 	c.release(touch(5))
 	c.release(touch(6))
-	if c.all[3] == nil {
+	if c.all[at{id: 3}] == nil {
 		t.Fatal("evicted while in use")
 	}
 	c.release(b)
@@ -141,7 +142,7 @@ func TestHandlesOverTheLimit(t *testing.T) {
 	c := newHandleCache(2, s.openNode)
 	var hs []*handle
 	for node := range uint32(5) {
-		h, err := c.acquire(nil, node)
+		h, err := c.acquire(nil, at{id: node})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func TestHandlesOverTheLimit(t *testing.T) {
 func TestHandlesOutOfDescriptors(t *testing.T) {
 	s := &contents{t: t}
 	limit, tries := int64(4), 0
-	c := newHandleCache(8, func(node uint32) (Content, error) {
+	c := newHandleCache(8, func(node at) (Content, error) {
 		tries++
 		if s.open.Load() >= limit {
 			return nil, fmt.Errorf("open: %w", unix.EMFILE)
@@ -173,18 +174,18 @@ func TestHandlesOutOfDescriptors(t *testing.T) {
 		return s.openNode(node)
 	})
 	for node := range uint32(6) {
-		h, err := c.acquire(nil, node)
+		h, err := c.acquire(nil, at{id: node})
 		if err != nil {
 			t.Fatalf("node %d: %v", node, err)
 		}
 		c.release(h)
 	}
 	limit, tries = 0, 0
-	if _, err := c.acquire(nil, 9); !errors.Is(err, unix.EMFILE) || tries != 2 {
+	if _, err := c.acquire(nil, at{id: 9}); !errors.Is(err, unix.EMFILE) || tries != 2 {
 		t.Errorf("%v after %d tries", err, tries)
 	}
 	limit = 4
-	h, err := c.acquire(nil, 9) // a failure is not remembered
+	h, err := c.acquire(nil, at{id: 9}) // a failure is not remembered
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestHandlesWaitForOpen(t *testing.T) {
 		s := &contents{t: t}
 		gate := make(chan struct{})
 		var opens atomic.Int64
-		c := newHandleCache(4, func(node uint32) (Content, error) {
+		c := newHandleCache(4, func(node at) (Content, error) {
 			opens.Add(1)
 			<-gate
 			if fail != nil {
@@ -209,7 +210,7 @@ func TestHandlesWaitForOpen(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				h, err := c.acquire(nil, 1)
+				h, err := c.acquire(nil, at{id: 1})
 				if !errors.Is(err, fail) {
 					t.Errorf("%v, want %v", err, fail)
 				}
@@ -221,11 +222,11 @@ func TestHandlesWaitForOpen(t *testing.T) {
 		eventually(t, "everybody waiting", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return c.all[1] != nil && c.all[1].refs == 20
+			return c.all[at{id: 1}] != nil && c.all[at{id: 1}].refs == 20
 		})
 		cancelled := make(chan struct{})
 		close(cancelled)
-		if _, err := c.acquire(cancelled, 1); !errors.Is(err, errInterrupted) {
+		if _, err := c.acquire(cancelled, at{id: 1}); !errors.Is(err, errInterrupted) {
 			t.Errorf("interrupted: %v", err)
 		}
 		close(gate)

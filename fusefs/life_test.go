@@ -390,8 +390,8 @@ func mountOther(t *testing.T, kind, dir string) {
 func oneFile(t *testing.T) *Tree {
 	t.Helper()
 	tree, err := NewTree(func(yield func(File) bool) {
-		yield(File{Path: "f", Open: func() (Content, error) { return nil, errors.New("not to be read") }})
-	})
+		yield(File{Path: "f", Source: SourceFunc(func() (Content, error) { return nil, errors.New("not to be read") })})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

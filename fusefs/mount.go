@@ -23,6 +23,9 @@ type Options struct {
 	Exec       bool   // programs may be run from the view
 	AllowOther bool   // other users may look, as the permission bits say
 
+	Shelf Shelf  // adds directories to the root of the tree; nil: none
+	Stats *Stats // counts what is read; nil: nobody wants to know
+
 	// Log gets findings (Error), holders that keep a view busy (Warn), and what
 	// the FUSE library has to say (Debug). nil: nobody.
 	Log *slog.Logger
@@ -63,6 +66,9 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if opts.Stats == nil {
+		opts.Stats = new(Stats)
+	}
 	opts.Source = cleanSource(opts.Source)
 	p, err := openEmpty(mountpoint)
 	if err != nil {
@@ -102,7 +108,7 @@ func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, e
 		_ = unix.Close(dev)
 		return nil, err
 	}
-	fs := newFileSystem(tree, opts.Log, opts.OnTamper)
+	fs := newFileSystem(tree, opts)
 	fs.answerOpen = sys.answerOpen
 	// go-fuse takes over a descriptor that is given to it under this name.
 	server, err := fuse.NewServer(fs, fmt.Sprintf("/dev/fd/%d", dev), serverOptions(opts.Log))
@@ -110,7 +116,7 @@ func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, e
 		_ = unix.Close(own)
 		return nil, err
 	}
-	v := &View{sys: sys, path: path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log, done: make(chan struct{})}
+	v := &View{sys: sys, fs: fs, path: path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log, done: make(chan struct{})}
 	ready := make(chan struct{})
 	go v.serve(server, ready)
 	v.mount, err = checkMounted(path, opts)

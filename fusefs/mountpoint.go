@@ -22,6 +22,7 @@ var (
 	ErrDeadMount      = errors.New("a dead FUSE mount is there: its server has gone")
 	ErrNotMounted     = errors.New("nothing is mounted there")
 	ErrNotSpectrum    = errors.New("what is mounted there is not a spectrum view")
+	ErrNotOwn         = errors.New("the view there was mounted by another user")
 )
 
 // A MountpointError says what is wrong with a mount point. Err is one of the

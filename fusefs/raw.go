@@ -3,7 +3,7 @@ package fusefs
 import (
 	"log/slog"
 	"os"
-	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -15,15 +15,25 @@ import (
 // mount is read-only: SetAttr, Mknod, Mkdir, Unlink, Rmdir, Rename, Link,
 // Symlink, SetXAttr, RemoveXAttr, Create, Tmpfile, Write, Fallocate,
 // CopyFileRange are not here, and a test holds that. ACCESS is never sent with
-// default_permissions, and FORGET has nothing to forget.
+// default_permissions.
 type fileSystem struct {
 	fuse.RawFileSystem
 
-	tree     *Tree
+	volumes   *volumes
+	shelf     Shelf // nil: none
+	snapshots *snapshots
+	listings  listings
+
 	uid, gid uint32
 	handles  *handleCache
 	permits  chan struct{} // one per read that may be at work
 	findings *findings
+	stats    *Stats
+	log      *slog.Logger
+
+	server  *fuse.Server  // from Init on
+	done    chan struct{} // closed when the view ends
+	endOnce sync.Once
 
 	// Whether to have the kernel do without OPEN and OPENDIR; see Init.
 	answerOpen, skipOpen, skipOpenDir bool
@@ -34,13 +44,18 @@ var _ fuse.RawFileSystem = (*fileSystem)(nil)
 // estale: the kernel asked for a number that was never given out.
 const estale = fuse.Status(syscall.ESTALE)
 
-func newFileSystem(tree *Tree, log *slog.Logger, onTamper func(string, error)) *fileSystem {
+func newFileSystem(tree *Tree, opts Options) *fileSystem {
 	s := &fileSystem{
 		RawFileSystem: fuse.NewDefaultRawFileSystem(),
-		tree:          tree,
+		volumes:       newVolumes(tree),
+		shelf:         opts.Shelf,
+		snapshots:     newSnapshots(),
 		uid:           uint32(os.Geteuid()),
 		gid:           uint32(os.Getegid()),
-		findings:      newFindings(log, onTamper),
+		findings:      newFindings(opts.Log, opts.OnTamper),
+		stats:         opts.Stats,
+		log:           opts.Log,
+		done:          make(chan struct{}),
 	}
 	s.handles = newHandleCache(handleLimit(), s.openContent)
 	s.permits = newPermits(s.handles.max)
@@ -59,47 +74,80 @@ const capNoOpenDir = 1 << 24
 // may stay. Measured with tar over 20,000 files of 8 KiB: half the time when
 // read first, a quarter when read again; a directory that was listed before
 // costs no request at all. Kernels before 4.9 (before 5.1 for directories) would
-// pass the ENOSYS on to the user, so they get answers.
+// pass the ENOSYS on to the user, so they get answers; and a listing that a
+// shelf adds to must be made anew each time.
 func (s *fileSystem) Init(server *fuse.Server) {
 	flags := server.KernelSettings().Flags64()
 	s.skipOpen = flags&fuse.CAP_NO_OPEN_SUPPORT != 0 && !s.answerOpen
-	s.skipOpenDir = flags&capNoOpenDir != 0 && !s.answerOpen
+	s.skipOpenDir = flags&capNoOpenDir != 0 && !s.answerOpen && s.shelf == nil
+	s.server = server
 }
 
+// end tells what takes its time that nobody waits for it any more.
+func (s *fileSystem) end() { s.endOnce.Do(func() { close(s.done) }) }
+
 // OnUnmount comes after the last request.
-func (s *fileSystem) OnUnmount() { s.handles.close() }
+func (s *fileSystem) OnUnmount() {
+	s.end()
+	s.handles.close()
+}
+
+// notify tells the kernel to drop what it keeps of a node's content. A node
+// that it does not know is no error.
+func (s *fileSystem) notify(number uint64) { _ = s.server.InodeNotify(number, 0, 0) }
 
 // Lookup finds a name in a directory. A name that is not there is answered with
 // node 0 instead of ENOENT: only so may the kernel remember the absence.
-func (s *fileSystem) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
-	dir, st := s.dir(in.NodeId)
+func (s *fileSystem) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	dir, st := s.enter(cancel, in.NodeId)
 	if st != fuse.OK {
 		return st
 	}
-	id, ok := s.tree.lookup(dir, name)
-	if !ok {
+	id, ok := dir.tree.lookup(dir.id, name)
+	switch {
+	case ok:
+		s.entry(at{dir.volume, dir.tree, id}, out)
+	case s.isShelf(dir):
+		return s.shelfLookup(name, out)
+	default:
 		out.SetEntryTimeout(negativeTimeout)
-		return fuse.OK
 	}
-	s.entry(id, out)
 	return fuse.OK
+}
+
+// Forget says that the kernel knows a node no more. Only snapshots are made for
+// the kernel's sake.
+func (s *fileSystem) Forget(number, lookups uint64) {
+	if number&liveBit != 0 {
+		s.snapshots.forget(number, lookups)
+	}
 }
 
 // GetAttr gives the attributes of the plan.
 func (s *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
-	id, ok := s.index(in.NodeId)
+	if n := s.snapshots.numbered(in.NodeId); n != nil {
+		out.SetTimeout(attrTimeout)
+		n.attr(s, &out.Attr)
+		return fuse.OK
+	}
+	if in.NodeId == latestNumber && s.shelf != nil {
+		s.latestAttr(&out.Attr)
+		return fuse.OK
+	}
+	a, ok := s.find(in.NodeId)
 	if !ok {
 		return estale
 	}
-	out.SetTimeout(attrTimeout)
-	s.attr(id, &out.Attr)
+	out.SetTimeout(s.attr(a, &out.Attr))
 	return fuse.OK
 }
 
 // Open has nothing to do: contents are opened by the first read, and shared.
 func (s *fileSystem) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	if _, st := s.file(in.NodeId); st != fuse.OK {
-		return st
+	if s.snapshots.numbered(in.NodeId) == nil {
+		if _, st := s.file(in.NodeId); st != fuse.OK {
+			return st
+		}
 	}
 	if s.skipOpen {
 		return fuse.ENOSYS
@@ -115,58 +163,13 @@ func (s *fileSystem) Release(<-chan struct{}, *fuse.ReleaseIn) {}
 // for an answer whenever somebody closes a file.
 func (s *fileSystem) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
 
-// StatFs gives the totals of the tree: full to the last block, as it is.
+// StatFs gives the totals of the trees that there are: full to the last block,
+// as they are.
 func (s *fileSystem) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
-	*out = fuse.StatfsOut{
-		Blocks:  s.tree.blocks,
-		Files:   uint64(len(s.tree.nodes)),
-		Bsize:   statBlock,
-		Frsize:  statBlock,
-		NameLen: maxName,
-	}
+	*out = fuse.StatfsOut{Bsize: statBlock, Frsize: statBlock, NameLen: maxName}
+	s.volumes.each(func(t *Tree) {
+		out.Blocks += t.blocks
+		out.Files += uint64(t.listed())
+	})
 	return fuse.OK
-}
-
-// GetXAttr has no attributes to give. Outside "user." there never will be any,
-// and ENOTSUP says so: `ls -l` then asks once and not once per file.
-func (s *fileSystem) GetXAttr(_ <-chan struct{}, in *fuse.InHeader, name string, _ []byte) (uint32, fuse.Status) {
-	if _, ok := s.index(in.NodeId); !ok {
-		return 0, estale
-	}
-	if strings.HasPrefix(name, "user.") {
-		return 0, fuse.Status(syscall.ENODATA)
-	}
-	return 0, fuse.ENOTSUP
-}
-
-// ListXAttr lists no attributes.
-func (s *fileSystem) ListXAttr(_ <-chan struct{}, in *fuse.InHeader, _ []byte) (uint32, fuse.Status) {
-	if _, ok := s.index(in.NodeId); !ok {
-		return 0, estale
-	}
-	return 0, fuse.OK
-}
-
-// file gives the index of a node that must be a file.
-func (s *fileSystem) file(nodeID uint64) (uint32, fuse.Status) {
-	id, ok := s.index(nodeID)
-	if !ok {
-		return 0, estale
-	}
-	if s.tree.nodes[id].isDir() {
-		return 0, fuse.EISDIR
-	}
-	return id, fuse.OK
-}
-
-// dir gives the index of a node that must be a directory.
-func (s *fileSystem) dir(nodeID uint64) (uint32, fuse.Status) {
-	id, ok := s.index(nodeID)
-	if !ok {
-		return 0, estale
-	}
-	if !s.tree.nodes[id].isDir() {
-		return 0, fuse.ENOTDIR
-	}
-	return id, fuse.OK
 }

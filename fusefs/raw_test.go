@@ -55,15 +55,19 @@ type fixture struct {
 
 func newFixture(t testing.TB, files ...File) *fixture {
 	t.Helper()
-	tree, err := NewTree(slices.Values(files))
+	tree, err := NewTree(slices.Values(files), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := &fixture{}
-	x.fileSystem = newFileSystem(tree, slog.New(slog.NewTextHandler(&x.log, nil)), func(path string, _ error) {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.tampers = append(x.tampers, path)
+	x.fileSystem = newFileSystem(tree, Options{
+		Log:   slog.New(slog.NewTextHandler(&x.log, nil)),
+		Stats: new(Stats),
+		OnTamper: func(path string, _ error) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.tampers = append(x.tampers, path)
+		},
 	})
 	return x
 }
@@ -86,10 +90,10 @@ func (x *fixture) read(cancel <-chan struct{}, node, off uint64, size int) ([]by
 func TestReadOnlyByAbsence(t *testing.T) {
 	own := reflect.TypeFor[*fileSystem]()
 	standard := reflect.ValueOf(fuse.NewDefaultRawFileSystem())
-	s := reflect.ValueOf(newFixture(t, File{Path: "f", Open: noContent}).fileSystem)
+	s := reflect.ValueOf(newFixture(t, File{Path: "f", Source: SourceFunc(noContent)}).fileSystem)
 	for _, name := range []string{"SetAttr", "Mknod", "Mkdir", "Unlink", "Rmdir", "Rename", "Link", "Symlink",
 		"SetXAttr", "RemoveXAttr", "Create", "Tmpfile", "Write", "Writev", "CopyFileRange", "Fallocate", "Ioctl",
-		"Fsync", "FsyncDir", "GetLk", "SetLk", "SetLkw", "Access", "Readlink", "Lseek", "Statx"} {
+		"Fsync", "FsyncDir", "GetLk", "SetLk", "SetLkw", "Access", "Lseek", "Statx"} {
 		if _, ok := own.MethodByName(name); !ok {
 			t.Fatalf("there is no request %s", name)
 		}
@@ -110,7 +114,7 @@ func TestReadOnlyByAbsence(t *testing.T) {
 // elsewhere, never a panic.
 func TestAnyRequest(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1000)
-	x := newFixture(t, File{Path: "d/f", Size: int64(len(data)), Open: inMemory(data)}, File{Path: "e", Open: inMemory(nil)})
+	x := newFixture(t, File{Path: "d/f", Size: int64(len(data)), Source: SourceFunc(inMemory(data))}, File{Path: "e", Source: SourceFunc(inMemory(nil))})
 	// nodes: 1 root, 2 "d", 3 "e", 4 "d/f"
 	files, dirs := map[uint64][]byte{3: nil, 4: data}, map[uint64]bool{1: true, 2: true}
 	numbers := rapid.OneOf(rapid.Uint64Range(0, 6), rapid.SampledFrom([]uint64{math.MaxUint64, 1 << 32, 1<<32 + 1, 1 << 63}))
@@ -162,7 +166,7 @@ func TestAnyRequest(t *testing.T) {
 }
 
 func TestOpenFlags(t *testing.T) {
-	x := newFixture(t, File{Path: "d/f", Open: noContent})
+	x := newFixture(t, File{Path: "d/f", Source: SourceFunc(noContent)})
 	file, dir := fuse.InHeader{NodeId: 3}, fuse.InHeader{NodeId: 2}
 	for _, skip := range []bool{false, true} {
 		x.skipOpen, x.skipOpenDir = skip, skip
@@ -185,7 +189,7 @@ func TestOpenFlags(t *testing.T) {
 }
 
 func TestTimeoutsReachTheKernel(t *testing.T) {
-	x := newFixture(t, File{Path: "f", Open: noContent})
+	x := newFixture(t, File{Path: "f", Source: SourceFunc(noContent)})
 	var found, absent fuse.EntryOut
 	var attr fuse.AttrOut
 	x.Lookup(nil, &fuse.InHeader{NodeId: 1}, "f", &found)
@@ -219,7 +223,7 @@ func TestBadContents(t *testing.T) {
 		"nothing, not even EOF": {content(func([]byte, int64) (int, error) { return 0, nil }), "short read at offset 5: 0 of 10 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newFixture(t, File{Path: "bad dir/bad", Size: 15, Open: test.open}, File{Path: "good", Size: 3, Open: inMemory([]byte("abc"))})
+			x := newFixture(t, File{Path: "bad dir/bad", Size: 15, Source: SourceFunc(test.open)}, File{Path: "good", Size: 3, Source: SourceFunc(inMemory([]byte("abc")))})
 			for range 3 * cap(x.permits) {
 				if _, st := x.read(nil, 4, 5, 10); st != fuse.EIO {
 					t.Fatalf("read: %v", st)
@@ -240,9 +244,9 @@ func TestBadContents(t *testing.T) {
 }
 
 func TestFullReadWithEOF(t *testing.T) {
-	x := newFixture(t, File{Path: "f", Size: 3, Open: func() (Content, error) {
+	x := newFixture(t, File{Path: "f", Size: 3, Source: SourceFunc(func() (Content, error) {
 		return fakeContent{func(p []byte, _ int64) (int, error) { return copy(p, "abc"), io.EOF }, nothing}, nil
-	}})
+	})})
 	if got, st := x.read(nil, 2, 0, 3); st != fuse.OK || string(got) != "abc" {
 		t.Errorf("%q, %v", got, st)
 	}
@@ -257,7 +261,7 @@ func TestPanickingContents(t *testing.T) {
 			return fakeContent{func([]byte, int64) (int, error) { panic("read") }, nothing}, nil
 		},
 	} {
-		x := newFixture(t, File{Path: "bad", Size: 15, Open: open}, File{Path: "good", Size: 3, Open: inMemory([]byte("abc"))})
+		x := newFixture(t, File{Path: "bad", Size: 15, Source: SourceFunc(open)}, File{Path: "good", Size: 3, Source: SourceFunc(inMemory([]byte("abc")))})
 		for range 3 * cap(x.permits) {
 			func() {
 				defer func() {
@@ -283,7 +287,7 @@ func TestPanickingContents(t *testing.T) {
 func TestPermitsBoundReads(t *testing.T) {
 	var working, most atomic.Int64
 	gate := make(chan struct{})
-	x := newFixture(t, File{Path: "f", Size: 10, Open: func() (Content, error) {
+	x := newFixture(t, File{Path: "f", Size: 10, Source: SourceFunc(func() (Content, error) {
 		return fakeContent{func(p []byte, _ int64) (int, error) {
 			n := working.Add(1)
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
@@ -292,7 +296,7 @@ func TestPermitsBoundReads(t *testing.T) {
 			working.Add(-1)
 			return len(p), nil
 		}, nothing}, nil
-	}})
+	})})
 	var wg sync.WaitGroup
 	for range 200 {
 		wg.Go(func() {
@@ -322,9 +326,9 @@ func TestPermitsBoundReads(t *testing.T) {
 
 func TestFindingsAreBounded(t *testing.T) {
 	var n atomic.Int64
-	x := newFixture(t, File{Path: "f", Size: 10, Open: func() (Content, error) {
+	x := newFixture(t, File{Path: "f", Size: 10, Source: SourceFunc(func() (Content, error) {
 		return nil, errors.New("different each time: " + strings.Repeat("x", int(n.Add(1))))
-	}})
+	})})
 	for range maxFindings + 100 {
 		if _, st := x.read(nil, 2, 0, 10); st != fuse.EIO {
 			t.Fatalf("read: %v", st)

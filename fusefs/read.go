@@ -37,11 +37,15 @@ func newPermits(most int) chan struct{} {
 // Read gives checked bytes, all that were asked for up to the planned size, or
 // EIO. What one range of one file holds has no effect on any other.
 func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
-	id, st := s.file(in.NodeId)
+	if n := s.snapshots.numbered(in.NodeId); n != nil {
+		buf = clip(buf, in, int64(len(n.data)))
+		return fuse.ReadResultData(buf[:copy(buf, n.data[min(in.Offset, uint64(len(n.data))):])]), fuse.OK
+	}
+	a, st := s.file(in.NodeId)
 	if st != fuse.OK {
 		return nil, st
 	}
-	buf = clip(buf, in, s.tree.nodes[id].size)
+	buf = clip(buf, in, a.node().size)
 	if len(buf) == 0 {
 		return fuse.ReadResultData(nil), fuse.OK
 	}
@@ -49,14 +53,15 @@ func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 		return nil, fuse.EINTR
 	}
 	defer func() { s.permits <- struct{}{} }()
-	err := s.readChecked(cancel, id, buf, int64(in.Offset))
+	err := s.readChecked(cancel, a, buf, int64(in.Offset))
 	if errors.Is(err, errInterrupted) {
 		return nil, fuse.EINTR
 	}
 	if err != nil {
-		s.findings.report(s.tree.path(id), err)
+		s.findings.report(a.path(), err)
 		return nil, fuse.EIO
 	}
+	s.stats.count(len(buf))
 	return fuse.ReadResultData(buf), fuse.OK
 }
 
@@ -69,9 +74,15 @@ func clip(buf []byte, in *fuse.ReadIn, size int64) []byte {
 	return buf[:min(uint64(len(buf)), uint64(in.Size), uint64(size)-in.Offset)]
 }
 
+// errSpoiled: a volume is no longer what it was when its tree was made.
+var errSpoiled = errors.New("the directory that holds it changed after it was verified: nothing of it is read any more")
+
 // readChecked fills the buffer from the file's content.
-func (s *fileSystem) readChecked(cancel <-chan struct{}, id uint32, buf []byte, off int64) error {
-	h, err := s.handles.acquire(cancel, id)
+func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, off int64) error {
+	if a.volume.spoiled.Load() {
+		return errSpoiled
+	}
+	h, err := s.handles.acquire(cancel, a)
 	if err != nil {
 		return err
 	}
@@ -87,9 +98,12 @@ func (s *fileSystem) readChecked(cancel <-chan struct{}, id uint32, buf []byte, 
 	return err
 }
 
-// openContent opens the content of a node.
-func (s *fileSystem) openContent(id uint32) (Content, error) {
-	c, err := s.tree.nodes[id].open()
+// openContent opens the content of a file.
+func (s *fileSystem) openContent(a at) (Content, error) {
+	if s.checkSpoiled(a.volume) {
+		return nil, errSpoiled
+	}
+	c, err := a.node().source.Open()
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}

@@ -1,16 +1,25 @@
 package fusefs
 
-import "github.com/hanwen/go-fuse/v2/fuse"
+import (
+	"syscall"
 
-// A directory is listed as ".", "..", and its children by name. An entry's
-// offset is its place in that order plus one, so that a listing can go on from
-// any entry, in any process, without a handle.
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// A directory is listed as ".", "..", its children by name, and, in the root,
+// what a shelf adds. An entry's offset is its place in that order plus one, so
+// that a listing can go on from any entry, in any process, without a handle
+// (but for a shelf's).
 const dots = 2
 
 // OpenDir has nothing to open. See Init for ENOSYS.
-func (s *fileSystem) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	if _, st := s.dir(in.NodeId); st != fuse.OK {
+func (s *fileSystem) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	a, st := s.enter(cancel, in.NodeId)
+	if st != fuse.OK {
 		return st
+	}
+	if s.isShelf(a) {
+		return s.openShelf(out)
 	}
 	if s.skipOpenDir {
 		return fuse.ENOSYS
@@ -21,63 +30,106 @@ func (s *fileSystem) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenO
 	return fuse.OK
 }
 
-// ReleaseDir has nothing to release.
-func (s *fileSystem) ReleaseDir(*fuse.ReleaseIn) {}
+// ReleaseDir ends a listing.
+func (s *fileSystem) ReleaseDir(in *fuse.ReleaseIn) { s.listings.end(in.Fh) }
 
 // ReadDir lists names only.
-func (s *fileSystem) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	dir, st := s.dir(in.NodeId)
+func (s *fileSystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	l, st := s.listing(cancel, in)
 	if st != fuse.OK {
 		return st
 	}
-	for pos := in.Offset; pos < s.listLen(dir); pos++ {
-		e, _ := s.dirEntry(dir, pos)
-		if !out.AddDirEntry(e) {
+	for pos := in.Offset; pos < l.len(); pos++ {
+		if !out.AddDirEntry(l.entry(pos)) {
 			break
 		}
 	}
 	return fuse.OK
 }
 
-// ReadDirPlus lists names with what a lookup of each would give.
-func (s *fileSystem) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	dir, st := s.dir(in.NodeId)
+// ReadDirPlus lists names with what a lookup of each would give. The dots, what
+// changes, and what a shelf adds get node 0: the kernel looks them up when they
+// are wanted.
+func (s *fileSystem) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	l, st := s.listing(cancel, in)
 	if st != fuse.OK {
 		return st
 	}
-	for pos := in.Offset; pos < s.listLen(dir); pos++ {
-		e, id := s.dirEntry(dir, pos)
-		entry := out.AddDirLookupEntry(e)
+	for pos := in.Offset; pos < l.len(); pos++ {
+		entry := out.AddDirLookupEntry(l.entry(pos))
 		if entry == nil {
 			break
 		}
-		if pos >= dots { // node 0 for the dots: the kernel knows them
-			s.entry(id, entry)
+		child, ok := l.child(pos)
+		if !ok {
+			continue
+		}
+		if _, live := child.live(); !live {
+			s.entry(child, entry)
 		}
 	}
 	return fuse.OK
 }
 
-// listLen is the number of entries of a directory, with the dots.
-func (s *fileSystem) listLen(dir uint32) uint64 {
-	return dots + uint64(s.tree.nodes[dir].count)
+// listing is what one reader of a directory sees.
+type listing struct {
+	dir     at
+	volumes *volumes
+	shelf   []string // the names that a shelf adds
 }
 
-// dirEntry gives the entry at a place, which must be below listLen, and its node.
-func (s *fileSystem) dirEntry(dir uint32, pos uint64) (fuse.DirEntry, uint32) {
-	d := &s.tree.nodes[dir]
-	id, name := dir, "."
-	switch {
-	case pos == 1:
-		id, name = d.parent, ".."
-	case pos >= dots:
-		id = d.first + uint32(pos-dots)
-		name = s.tree.nodes[id].name
+func (s *fileSystem) listing(cancel <-chan struct{}, in *fuse.ReadIn) (listing, fuse.Status) {
+	dir, st := s.enter(cancel, in.NodeId)
+	l := listing{dir: dir, volumes: s.volumes}
+	if st == fuse.OK && s.isShelf(dir) {
+		l.shelf = s.listings.of(in.Fh)
 	}
-	return fuse.DirEntry{
-		Name: name,
-		Mode: typeOf(&s.tree.nodes[id]),
-		Ino:  nodeID(id),
-		Off:  pos + 1,
-	}, id
+	return l, st
+}
+
+// len is the number of entries, with the dots.
+func (l listing) len() uint64 { return l.children() + uint64(len(l.shelf)) }
+
+// children is the number of entries up to and with those of the tree.
+func (l listing) children() uint64 { return dots + uint64(l.dir.node().count) }
+
+// child gives the place of the entry at a position, if it is one of the tree's.
+func (l listing) child(pos uint64) (at, bool) {
+	if pos < dots || pos >= l.children() {
+		return at{}, false
+	}
+	return at{l.dir.volume, l.dir.tree, l.dir.node().first + uint32(pos-dots)}, true
+}
+
+// entry gives the entry at a position, which must be below len.
+func (l listing) entry(pos uint64) fuse.DirEntry {
+	e := fuse.DirEntry{Name: ".", Mode: syscall.S_IFDIR, Ino: l.dir.number(), Off: pos + 1}
+	switch child, ok := l.child(pos); {
+	case ok:
+		e.Name, e.Mode, e.Ino = child.node().name, typeOf(child), child.number()
+	case pos == 1:
+		e.Name, e.Ino = "..", l.parent()
+	case pos >= dots:
+		e.Name, e.Ino, e.Mode = l.added(pos)
+	}
+	return e
+}
+
+// added gives the name, number and type of what a shelf adds at a position.
+func (l listing) added(pos uint64) (name string, number uint64, mode uint32) {
+	name = l.shelf[pos-l.children()]
+	if pos == l.children() {
+		return name, latestNumber, syscall.S_IFLNK // see openShelf
+	}
+	v := l.volumes.named(name, nil)
+	return name, at{v, nil, rootNode}.number(), syscall.S_IFDIR
+}
+
+// parent is the number of the directory that holds this one. Only in the root
+// of the view it is its own; the kernel does not look at it.
+func (l listing) parent() uint64 {
+	if l.dir.id == rootNode {
+		return uint64(rootNode) + 1
+	}
+	return at{l.dir.volume, l.dir.tree, l.dir.node().parent}.number()
 }

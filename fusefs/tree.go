@@ -23,11 +23,33 @@ type File struct {
 	Size    int64       // bytes
 	Mode    fs.FileMode // permission bits; the view clears the write bits
 	ModTime time.Time
+	Source  Source
+}
 
+// Source is what a file's content is read from. A [Live] one is not read at
+// all, it makes its content anew.
+type Source interface {
 	// Open gives the content. It is called when somebody reads, any number of
 	// times, from several goroutines; an error is EIO for the reader.
-	Open func() (Content, error)
+	Open() (Content, error)
+
+	// XAttrs are the file's extended attributes, with their full names
+	// ("user.x"), in the order in which they are listed. It is called when
+	// somebody asks.
+	XAttrs() []XAttr
 }
+
+// SourceFunc is a [Source] without extended attributes.
+type SourceFunc func() (Content, error)
+
+// Open calls the function.
+func (f SourceFunc) Open() (Content, error) { return f() }
+
+// XAttrs are none.
+func (f SourceFunc) XAttrs() []XAttr { return nil }
+
+// XAttr is an extended attribute.
+type XAttr struct{ Name, Value string }
 
 // Content gives the bytes of one file. ReadAt fills the buffer with bytes that
 // have been checked, or it returns an error and no bytes; it is called by
@@ -38,9 +60,11 @@ type Content interface {
 	io.Closer
 }
 
-// rootNode is the index of the root in Tree.nodes. The kernel's node number is
-// the index plus one, so that the root is 1 as the protocol wants.
+// rootNode is the index of the root in Tree.nodes.
 const rootNode = 0
+
+// ControlName is the directory of a tree's root that is found but not listed.
+const ControlName = ".spectrum"
 
 // maxName is the longest name that Linux knows (NAME_MAX), in bytes.
 const maxName = 255
@@ -50,11 +74,11 @@ const maxName = 255
 const reservedRootName = ".go-fuse-epoll-hack"
 
 // node is a file or a directory. One is made per entry and kept as long as the
-// view lives, so it is kept to 64 bytes; the name shares its memory with the
+// view lives, so it is kept to 72 bytes; the name shares its memory with the
 // File's path.
 type node struct {
-	name    string                  // the last component; "" for the root
-	open    func() (Content, error) // nil for a directory
+	name    string // the last component; "" for the root
+	source  Source // nil for a directory
 	size    int64
 	sec     int64 // mtime; of a directory: the newest below it
 	nsec    uint32
@@ -65,20 +89,39 @@ type node struct {
 	subdirs uint32 // directory: number of children that are directories
 }
 
-func (n *node) isDir() bool { return n.open == nil }
+func (n *node) isDir() bool { return n.source == nil }
 
 // A Tree is an immutable directory tree, ready to be mounted. The zero value
 // holds nothing, not even a root, and cannot be mounted.
 type Tree struct {
-	nodes  []node
-	bytes  uint64 // sum of the sizes
-	blocks uint64 // sum of the sizes, each rounded up to statBlock
+	nodes   []node
+	control uint32 // the root of what is found but not listed; 0 if there is none
+	bytes   uint64 // sum of the sizes of what is listed
+	blocks  uint64 // sum of those sizes, each rounded up to statBlock
 }
 
 // NewTree makes a tree of the files, which may come in any order. Directories
-// are those that the paths name. The errors, all [ErrBadTree], name the path,
-// and both paths when two clash: the same path twice, or "a" and "a/b".
-func NewTree(files iter.Seq[File]) (*Tree, error) {
+// are those that the paths name. The files of control, which may be nil, are
+// put below [ControlName]: whoever knows that name finds them, but they are not
+// listed and not counted. The errors, all [ErrBadTree], name the path, and both
+// paths when two clash: the same path twice, or "a" and "a/b".
+func NewTree(files, control iter.Seq[File]) (*Tree, error) {
+	t, err := newTree(files)
+	if err != nil || control == nil {
+		return t, err
+	}
+	hidden, err := newTree(control)
+	if err != nil {
+		return nil, err
+	}
+	if _, taken := t.lookup(rootNode, ControlName); taken {
+		return nil, fmt.Errorf("%w: the name %q is taken by the view", ErrBadTree, ControlName)
+	}
+	t.hide(hidden)
+	return t, nil
+}
+
+func newTree(files iter.Seq[File]) (*Tree, error) {
 	var flat []node // name still holds the whole path
 	for f := range files {
 		n, err := newNode(f)
@@ -94,6 +137,28 @@ func NewTree(files iter.Seq[File]) (*Tree, error) {
 	return layOut(flat)
 }
 
+// hide appends another tree as the control directory: behind the last child of
+// the last directory, so that no listing comes by it.
+func (t *Tree) hide(control *Tree) {
+	t.control = uint32(len(t.nodes))
+	t.nodes = slices.Grow(t.nodes, len(control.nodes))
+	for _, n := range control.nodes {
+		n.parent += t.control
+		n.first += t.control
+		t.nodes = append(t.nodes, n)
+	}
+	root := &t.nodes[t.control]
+	root.name, root.parent = ControlName, rootNode
+}
+
+// listed is the number of nodes that can be found by listing.
+func (t *Tree) listed() int {
+	if t.control != 0 {
+		return int(t.control)
+	}
+	return len(t.nodes)
+}
+
 // newNode makes the node of a file, with the whole path for its name.
 func newNode(f File) (node, error) {
 	if err := checkPath(f.Path); err != nil {
@@ -102,16 +167,16 @@ func newNode(f File) (node, error) {
 	if f.Size < 0 {
 		return node{}, fmt.Errorf("%w: %q has the size %d", ErrBadTree, f.Path, f.Size)
 	}
-	if f.Open == nil {
+	if f.Source == nil {
 		return node{}, fmt.Errorf("%w: %q has no content", ErrBadTree, f.Path)
 	}
 	return node{
-		name: f.Path,
-		open: f.Open,
-		size: f.Size,
-		sec:  f.ModTime.Unix(),
-		nsec: uint32(f.ModTime.Nanosecond()),
-		perm: uint32(f.Mode.Perm() &^ 0o222),
+		name:   f.Path,
+		source: f.Source,
+		size:   f.Size,
+		sec:    f.ModTime.Unix(),
+		nsec:   uint32(f.ModTime.Nanosecond()),
+		perm:   uint32(f.Mode.Perm() &^ 0o222),
 	}, nil
 }
 
@@ -168,6 +233,9 @@ func (t *Tree) children(dir uint32) []node {
 
 // lookup finds a name in a directory.
 func (t *Tree) lookup(dir uint32, name string) (uint32, bool) {
+	if dir == rootNode && t.control != 0 && name == ControlName {
+		return t.control, true
+	}
 	i, ok := slices.BinarySearchFunc(t.children(dir), name, func(n node, name string) int {
 		return strings.Compare(n.name, name)
 	})

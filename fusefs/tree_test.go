@@ -75,14 +75,14 @@ func TestTreeAgainstNaive(t *testing.T) {
 				Path:    somePath(t),
 				Size:    rapid.Int64Range(0, 1<<40).Draw(t, "size"),
 				ModTime: time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999999999).Draw(t, "nsec")),
-				Open:    noContent,
+				Source:  SourceFunc(noContent),
 			}
 		}), 0, 12).Draw(t, "files")
 		want := make(naive)
 		for _, f := range files {
 			want[f.Path] = f
 		}
-		tree, err := NewTree(slices.Values(files))
+		tree, err := NewTree(slices.Values(files), nil)
 		if bad := len(want) < len(files) || want.clash(); bad != (err != nil) {
 			t.Fatalf("error %v, want one: %v", err, bad)
 		}
@@ -93,12 +93,21 @@ func TestTreeAgainstNaive(t *testing.T) {
 			return
 		}
 		accepted++
-		compare(t, newFileSystem(tree, nil, nil), rootNode, "", want)
+		compare(t, newFileSystem(tree, Options{Stats: new(Stats)}), rootNode, "", want)
 	})
 	if accepted == 0 {
 		t.Fatal("no tree was accepted")
 	}
 }
+
+// root is the root of a view.
+func root(s *fileSystem) at {
+	a, _ := s.find(1)
+	return a
+}
+
+// nodeID is the number of a node of the first tree.
+func nodeID(id uint32) uint64 { return at{volume: &volume{}, id: id}.number() }
 
 // compare walks a directory as the kernel would.
 func compare(t *rapid.T, s *fileSystem, dir uint32, path string, want naive) {
@@ -113,7 +122,7 @@ func compare(t *rapid.T, s *fileSystem, dir uint32, path string, want naive) {
 			t.Fatalf("lookup of %q: %v, node %d", child, st, out.NodeId)
 		}
 		id := uint32(out.NodeId - 1)
-		if got := s.tree.path(id); got != child {
+		if got := root(s).tree.path(id); got != child {
 			t.Fatalf("the path of %q is %q", child, got)
 		}
 		if names[name] {
@@ -140,7 +149,9 @@ func compare(t *rapid.T, s *fileSystem, dir uint32, path string, want naive) {
 		}
 	}
 	var out fuse.AttrOut
-	s.attr(dir, &out.Attr)
+	a := root(s)
+	a.id = dir
+	s.attr(a, &out.Attr)
 	if !out.IsDir() || int(out.Nlink) != 2+subdirs || (len(want) > 0 && !out.ModTime().Equal(want.newest(path))) {
 		t.Fatalf("directory %q: %+v, want %d subdirectories, %v", path, out.Attr, subdirs, want.newest(path))
 	}
@@ -189,25 +200,25 @@ func readAll(t *rapid.T, s *fileSystem, dir uint32, size int) (names []string) {
 }
 
 func TestTreeRefuses(t *testing.T) {
-	ok := File{Path: "ok", Open: noContent}
+	ok := File{Path: "ok", Source: SourceFunc(noContent)}
 	long := strings.Repeat("n", 256)
 	for name, f := range map[string]File{
-		"empty":             {Path: "", Open: noContent},
-		"absolute":          {Path: "/a", Open: noContent},
-		"slash at the end":  {Path: "a/", Open: noContent},
-		"double slash":      {Path: "a//b", Open: noContent},
-		"dot":               {Path: "a/./b", Open: noContent},
-		"only a dot":        {Path: ".", Open: noContent},
-		"dots":              {Path: "a/../b", Open: noContent},
-		"dots at the start": {Path: "../b", Open: noContent},
-		"NUL":               {Path: "a\x00b", Open: noContent},
-		"long name":         {Path: "a/" + long, Open: noContent},
-		"library's name":    {Path: ".go-fuse-epoll-hack", Open: noContent},
-		"below it":          {Path: ".go-fuse-epoll-hack/x", Open: noContent},
-		"negative size":     {Path: "a", Size: -1, Open: noContent},
+		"empty":             {Path: "", Source: SourceFunc(noContent)},
+		"absolute":          {Path: "/a", Source: SourceFunc(noContent)},
+		"slash at the end":  {Path: "a/", Source: SourceFunc(noContent)},
+		"double slash":      {Path: "a//b", Source: SourceFunc(noContent)},
+		"dot":               {Path: "a/./b", Source: SourceFunc(noContent)},
+		"only a dot":        {Path: ".", Source: SourceFunc(noContent)},
+		"dots":              {Path: "a/../b", Source: SourceFunc(noContent)},
+		"dots at the start": {Path: "../b", Source: SourceFunc(noContent)},
+		"NUL":               {Path: "a\x00b", Source: SourceFunc(noContent)},
+		"long name":         {Path: "a/" + long, Source: SourceFunc(noContent)},
+		"library's name":    {Path: ".go-fuse-epoll-hack", Source: SourceFunc(noContent)},
+		"below it":          {Path: ".go-fuse-epoll-hack/x", Source: SourceFunc(noContent)},
+		"negative size":     {Path: "a", Size: -1, Source: SourceFunc(noContent)},
 		"no content":        {Path: "a"},
 	} {
-		tree, err := NewTree(slices.Values([]File{ok, f}))
+		tree, err := NewTree(slices.Values([]File{ok, f}), nil)
 		if tree != nil || !errors.Is(err, ErrBadTree) {
 			t.Errorf("%s: %v, %v", name, tree, err)
 		}
@@ -215,9 +226,9 @@ func TestTreeRefuses(t *testing.T) {
 	legal := []string{"...", "..a", ".a", long[1:], "a/.go-fuse-epoll-hack", "\xff\xfe", "a b\n", `back\slash`}
 	var files []File
 	for _, path := range legal {
-		files = append(files, File{Path: path, Open: noContent})
+		files = append(files, File{Path: path, Source: SourceFunc(noContent)})
 	}
-	if _, err := NewTree(slices.Values(files)); err != nil {
+	if _, err := NewTree(slices.Values(files), nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -228,8 +239,8 @@ func TestTreeClashNamesBoth(t *testing.T) {
 		{"x/a", "x/a/b", `"x/a" and "x/a/b"`},
 		{"x/a/b/c", "x/a", `"x/a" and "x/a/b/c"`},
 	} {
-		files := []File{{Path: "x/a-b", Open: noContent}, {Path: test[0], Open: noContent}, {Path: "x/a.b", Open: noContent}, {Path: test[1], Open: noContent}}
-		_, err := NewTree(slices.Values(files))
+		files := []File{{Path: "x/a-b", Source: SourceFunc(noContent)}, {Path: test[0], Source: SourceFunc(noContent)}, {Path: "x/a.b", Source: SourceFunc(noContent)}, {Path: test[1], Source: SourceFunc(noContent)}}
+		_, err := NewTree(slices.Values(files), nil)
 		if !errors.Is(err, ErrBadTree) || !strings.Contains(err.Error(), test[2]) {
 			t.Errorf("%q: %v", test, err)
 		}
@@ -238,8 +249,8 @@ func TestTreeClashNamesBoth(t *testing.T) {
 
 func TestTreeModes(t *testing.T) {
 	for mode := range uint32(0o7777 + 1) {
-		f := File{Path: "f", Mode: fileMode(mode), Open: noContent}
-		tree, err := NewTree(slices.Values([]File{f}))
+		f := File{Path: "f", Mode: fileMode(mode), Source: SourceFunc(noContent)}
+		tree, err := NewTree(slices.Values([]File{f}), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,13 +261,13 @@ func TestTreeModes(t *testing.T) {
 }
 
 func TestTreeIsCompact(t *testing.T) {
-	if size := unsafe.Sizeof(node{}); size > 64 {
+	if size := unsafe.Sizeof(node{}); size > 72 {
 		t.Errorf("a node takes %d bytes", size)
 	}
 }
 
 func TestTreeEmpty(t *testing.T) {
-	tree, err := NewTree(func(func(File) bool) {})
+	tree, err := NewTree(func(func(File) bool) {}, nil)
 	if err != nil || len(tree.nodes) != 1 {
 		t.Fatalf("%v, %v", tree, err)
 	}
@@ -271,11 +282,11 @@ func TestTreeEmpty(t *testing.T) {
 func BenchmarkNewTree(b *testing.B) {
 	var files []File
 	for i := range 1_000_000 {
-		files = append(files, File{Path: fmt.Sprintf("dir-%03d/sub.%02d/file%d.txt", i/5000, i/100%50, i), Open: noContent})
+		files = append(files, File{Path: fmt.Sprintf("dir-%03d/sub.%02d/file%d.txt", i/5000, i/100%50, i), Source: SourceFunc(noContent)})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := NewTree(slices.Values(files)); err != nil {
+		if _, err := NewTree(slices.Values(files), nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // unmounted, by [View.Unmount] or from outside.
 type View struct {
 	sys   system
+	fs    *fileSystem
 	path  string
 	mount mountID
 	log   *slog.Logger
@@ -69,6 +70,7 @@ var ErrStuck = errors.New("a read of a source does not return")
 // errors. After a nil no goroutine and no descriptor of the view is left. A
 // view that is not mounted any more is no error.
 func (v *View) Unmount(ctx context.Context, grace time.Duration) error {
+	v.fs.end()
 	if err := v.detach(ctx, grace); err != nil {
 		return err
 	}

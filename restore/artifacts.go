@@ -1,20 +1,26 @@
 package restore
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // This file is law: the bytes of the two result artifacts (section 7).
 
-// manifest is RESTORE_MANIFEST.json (section 7.4).
-type manifest struct {
-	Entries []manifestEntry `json:"entries"`
-}
-
-type manifestEntry struct {
-	RelativePath string `json:"relative_path"`
-	SHA256       string `json:"sha256"`
-	Bytes        int64  `json:"bytes"`
+// appendEntry appends an entry of RESTORE_MANIFEST.json in canonical form
+// (section 7.4), by hand: there may be millions.
+func appendEntry(dst []byte, path, hash string, bytes int64) []byte {
+	dst = append(dst, `{"bytes":`...)
+	dst = strconv.AppendInt(dst, bytes, 10)
+	dst = append(dst, `,"relative_path":`...)
+	dst = canonjson.AppendText(dst, path)
+	dst = append(dst, `,"sha256":`...)
+	dst = canonjson.AppendText(dst, hash)
+	return append(dst, '}')
 }
 
 // report is RESTORE_REPORT.json (section 7.5).
@@ -30,20 +36,40 @@ type report struct {
 // by the bytes of their paths (section 7.4.5). Count and sum are taken from
 // the same entries (section 7.6).
 func (r *Run) makeArtifacts(chainRoot string) error {
-	m := manifest{Entries: make([]manifestEntry, 0, r.bundle.Len())}
+	var err error
 	rep := report{OK: true, BundleRoots: []string{r.bundle.Root()}}
-	for o := range r.bundle.Outputs() {
-		m.Entries = append(m.Entries, manifestEntry{o.Path().String(), o.Hash(), o.Size()})
-		rep.RestoredFilesCount++
-		rep.RestoredBytes += o.Size()
+	if r.manifest, err = r.makeManifest(&rep); err != nil {
+		return err
 	}
 	if chainRoot != "" {
 		rep.ChainRoot = &chainRoot
 	}
-	var err error
-	if r.manifest, err = canonjson.Marshal(m); err != nil {
-		return err
-	}
-	r.report, err = canonjson.Marshal(rep)
+	raw, err := canonjson.Marshal(rep)
+	r.report = string(raw)
 	return err
+}
+
+// makeManifest writes the manifest, and counts what it writes.
+func (r *Run) makeManifest(rep *report) (string, error) {
+	var m strings.Builder
+	var entry []byte
+	m.WriteString(`{"entries":[`)
+	for o := range r.bundle.Outputs() {
+		path := o.Path().String()
+		if !utf8.ValidString(path) {
+			return "", fmt.Errorf("path %q is not UTF-8", path)
+		}
+		if rep.RestoredFilesCount > 0 {
+			m.WriteByte(',')
+		}
+		entry = appendEntry(entry[:0], path, o.Hash(), o.Size())
+		if rep.RestoredFilesCount == 0 {
+			m.Grow((len(entry) + 1) * r.bundle.Len()) // neighbours have names of like length
+		}
+		m.Write(entry)
+		rep.RestoredFilesCount++
+		rep.RestoredBytes += o.Size()
+	}
+	m.WriteString("]}")
+	return m.String(), nil
 }

@@ -34,8 +34,8 @@ type Run struct {
 	bundle   *verify.Bundle
 	prefix   string // "" in single mode, "run_id/" in a chain
 	bytes    int64
-	manifest []byte
-	report   []byte
+	manifest string
+	report   string
 }
 
 // Runs yields the bundles' parts in chain order; one in single mode.
@@ -73,6 +73,9 @@ func (p *Plan) Bytes() int64 {
 	return n
 }
 
+// Bytes is the sum of the sizes of this bundle's outputs.
+func (r *Run) Bytes() int64 { return r.bytes }
+
 // Bundle is the verified bundle.
 func (r *Run) Bundle() *verify.Bundle { return r.bundle }
 
@@ -87,15 +90,15 @@ func (r *Run) Dir() string { return strings.TrimSuffix(r.prefix, "/") }
 // Artifact is a result artifact as it will be written, byte for byte.
 type Artifact struct {
 	Path string // beneath the restore root
-	Data []byte
+	Data string
 }
 
 // Artifacts are the two result artifacts in the order in which they are put in
 // place (sections 7.1 to 7.5).
 func (r *Run) Artifacts() []Artifact {
 	return []Artifact{
-		{r.Target(ManifestName), slices.Clone(r.manifest)},
-		{r.Target(ReportName), slices.Clone(r.report)},
+		{r.Target(ManifestName), r.manifest},
+		{r.Target(ReportName), r.report},
 	}
 }
 

@@ -25,10 +25,10 @@ var strictOrder = []string{
 	bundle.Identity, bundle.SignedPayload, bundle.Signature,
 }
 
-// artifact is one artifact that was read: once, from one handle. Of its bytes
-// only those of TASK_SPEC.json count any more, and are kept.
+// artifact is one artifact that was read: once, from one handle.
 type artifact struct {
 	raw    []byte
+	stat   pathsafe.Stat
 	object canonjson.Object
 }
 
@@ -52,7 +52,7 @@ func presenceError(err error) string {
 // read reads and parses an artifact. Any error but one of this machine's means
 // that it is malformed.
 func (r *Run) read(name string) (artifact, error) {
-	raw, err := r.readRaw(name)
+	raw, st, err := r.readRaw(name)
 	if err != nil {
 		return artifact{}, err
 	}
@@ -64,28 +64,25 @@ func (r *Run) read(name string) (artifact, error) {
 	if !ok {
 		return artifact{}, errors.New("is not a JSON object")
 	}
-	if name != bundle.TaskSpec {
-		raw = nil
-	}
-	return artifact{raw, object}, nil
+	return artifact{raw, st, object}, nil
 }
 
-func (r *Run) readRaw(name string) ([]byte, error) {
+func (r *Run) readRaw(name string) ([]byte, pathsafe.Stat, error) {
 	limit := limitOf(name)
 	f, st, err := r.dir.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, st, err
 	}
 	defer f.Close()
 	if st.Size > limit {
-		return nil, fmt.Errorf("has %d bytes; at most %d are read", st.Size, limit)
+		return nil, st, fmt.Errorf("has %d bytes; at most %d are read", st.Size, limit)
 	}
 	raw := make([]byte, st.Size)
 	n, err := io.ReadFull(f, raw)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, st, err
 	}
-	return raw[:n], nil
+	return raw[:n], st, nil
 }
 
 func limitOf(name string) int64 {

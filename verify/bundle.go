@@ -18,7 +18,9 @@ type Bundle struct {
 	root        string
 	validatorID string
 	project     *pathsafe.Dir
+	path        string // of the run directory
 	outputs     []output
+	artifacts   []*keptArtifact
 }
 
 func (e *examination) bundle() *Bundle {
@@ -27,7 +29,9 @@ func (e *examination) bundle() *Bundle {
 		root:        e.root,
 		validatorID: e.key.validatorID,
 		project:     e.run.project,
+		path:        e.run.name,
 		outputs:     e.outputs,
+		artifacts:   e.kept,
 	}
 }
 
@@ -68,7 +72,7 @@ func (o Output) Path() pathsafe.Path { return o.output.path }
 func (o Output) Size() int64 { return o.output.table.Size() }
 
 // Hash is the digest as it was signed: "sha256:" and 64 lower-case hex digits.
-func (o Output) Hash() string { return o.output.declared }
+func (o Output) Hash() string { return digestText(&o.output.table) }
 
 // Perm is the source's permission bits, without set-id and sticky bits.
 func (o Output) Perm() fs.FileMode { return o.output.perm }
@@ -95,17 +99,18 @@ func (o Output) Check(content io.ReaderAt) *blockhash.Reader {
 	return blockhash.NewReader(content, &o.output.table)
 }
 
-// Open opens the source for checked reading, through no symbolic link.
-func (o Output) Open() (*Source, error) {
+// Open opens the source for checked reading, through no symbolic link. Blocks
+// of which only a part is wanted are kept in the cache; it may be nil.
+func (o Output) Open(cache *blockhash.Cache) (*Source, error) {
 	f, err := o.OpenSource()
 	if err != nil {
 		return nil, err
 	}
-	return &Source{o.Check(f), f}, nil
+	return &Source{o.Check(f).Cached(cache), f}, nil
 }
 
-// Source reads an output from its source. Every byte is checked in the call
-// that returns it; what does not match is a [*blockhash.MismatchError].
+// Source reads an output from its source. Every byte was checked before it is
+// returned; what does not match is a [*blockhash.MismatchError].
 type Source struct {
 	checked *blockhash.Reader
 	file    *os.File

@@ -57,7 +57,7 @@ func Example() {
 		return
 	}
 	for o := range b.Outputs() {
-		source, err := o.Open()
+		source, err := o.Open(nil)
 		if err != nil {
 			fmt.Println(err)
 			return

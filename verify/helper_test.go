@@ -258,7 +258,7 @@ func proofHashOf(t testing.TB, proof string) string {
 // readAll reads an output through its checked reader.
 func readAll(t testing.TB, o verify.Output) string {
 	t.Helper()
-	source, err := o.Open()
+	source, err := o.Open(nil)
 	must(t, err)
 	defer source.Close()
 	raw, err := io.ReadAll(io.NewSectionReader(source, 0, o.Size()+1))

@@ -17,11 +17,25 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Watch is told how far hashing has got. The zero Watch is told nothing.
+// Watch is told how far hashing has got, and says what the outputs are wanted
+// for. It has no say in the verdict. The zero Watch is told nothing.
 type Watch struct {
 	// Hashed is called with the number of bytes that were read more, by one
 	// goroutine at a time.
 	Hashed func(bytes int64)
+
+	// Reread is for a bundle that will be read through [Output.Open] and
+	// [Artifact.Open], as a view reads it: each block of an output is tagged
+	// while it is hashed (see package blockhash), which makes later checks many
+	// times faster and hashing a little slower, and the artifacts are remembered.
+	Reread bool
+}
+
+func (w Watch) newHasher() *blockhash.Hasher {
+	if w.Reread {
+		return blockhash.NewTagger()
+	}
+	return blockhash.NewHasher()
 }
 
 // oneAtATime keeps parallel readers from calling together.
@@ -30,11 +44,13 @@ func (w Watch) oneAtATime() Watch {
 		return w
 	}
 	var mu sync.Mutex
-	return Watch{func(bytes int64) {
+	tell := w.Hashed
+	w.Hashed = func(bytes int64) {
 		mu.Lock()
 		defer mu.Unlock()
-		w.Hashed(bytes)
-	}}
+		tell(bytes)
+	}
+	return w
 }
 
 // watched is a source that tells how much of it was read.
@@ -92,7 +108,7 @@ type outputPolicy struct {
 // hash. The error is the one of the first output in order that failed.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, outputs []output, policy outputPolicy) error {
 	policy.watch = policy.watch.oneAtATime()
-	return inorder.Each(ctx, 0, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
+	return inorder.Each(ctx, 0, len(outputs), policy.watch.newHasher, func(h *blockhash.Hasher, i int) error {
 		o := &outputs[i]
 		if o.formErr != nil && policy.skipIllFormed {
 			return nil
@@ -119,7 +135,7 @@ func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.H
 	if actual := digestText(&table); actual != o.declared {
 		return o.mismatch(actual)
 	}
-	o.table, o.perm = table, st.Mode.Perm()
+	o.table, o.perm, o.declared = table, st.Mode.Perm(), "" // the table's digest says it now
 	o.sec, o.nsec = st.ModTime.Unix(), int32(st.ModTime.Nanosecond())
 	return nil
 }

@@ -103,7 +103,7 @@ func TestReadAfterClose(t *testing.T) {
 // TestFlippedByte: only the block that holds it cannot be read.
 func TestFlippedByte(t *testing.T) {
 	r, b, content := bigRun(t)
-	source, err := outputAt(t, b, "dist/big").Open()
+	source, err := outputAt(t, b, "dist/big").Open(nil)
 	must(t, err)
 	defer source.Close()
 	for i := range 4 {
@@ -150,7 +150,7 @@ func TestTruncatedAndGrown(t *testing.T) {
 	r, b, content := bigRun(t)
 	o := outputAt(t, b, "dist/big")
 	must(t, os.Truncate(at(r, "dist/big"), block+5))
-	source, err := o.Open()
+	source, err := o.Open(nil)
 	must(t, err)
 	defer source.Close()
 	var mismatch *blockhash.MismatchError
@@ -185,7 +185,7 @@ func TestReplacedSource(t *testing.T) {
 			want = fs.ErrNotExist
 		}
 		must(t, inTime(t, func() error {
-			if source, err := o.Open(); !errors.Is(err, want) || source != nil {
+			if source, err := o.Open(nil); !errors.Is(err, want) || source != nil {
 				t.Errorf("%s: Open gives %v", kind, err)
 			}
 			if f, err := o.OpenSource(); !errors.Is(err, want) || f != nil {
@@ -202,7 +202,7 @@ func TestReplacedParent(t *testing.T) {
 	must(t, os.Rename(at(r, "dist"), at(r, "real")))
 	must(t, os.Symlink("real", at(r, "dist")))
 	o := outputAt(t, b, "dist/big")
-	if _, err := o.Open(); !errors.Is(err, pathsafe.ErrSymlink) {
+	if _, err := o.Open(nil); !errors.Is(err, pathsafe.ErrSymlink) {
 		t.Errorf("Open gives %v", err)
 	}
 	if _, err := o.Lstat(); !errors.Is(err, pathsafe.ErrSymlink) {
@@ -218,7 +218,7 @@ func TestSourceThatIsALink(t *testing.T) {
 	b, err := strict(t, r)
 	must(t, err)
 	o := outputAt(t, b, "dist/a")
-	if _, err := o.Open(); !errors.Is(err, pathsafe.ErrSymlink) {
+	if _, err := o.Open(nil); !errors.Is(err, pathsafe.ErrSymlink) {
 		t.Errorf("Open gives %v", err)
 	}
 	if _, err := o.Lstat(); !errors.Is(err, pathsafe.ErrSymlink) {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // Run is a run directory that may hold a bundle, together with the project
@@ -71,4 +73,19 @@ func (r *Run) Close() error {
 		return nil
 	}
 	return r.dir.Close()
+}
+
+// ClaimedCompletion is the completed_at of STATUS.json as it stands there.
+// Nothing has been verified: it is good for deciding which run to verify first.
+func (r *Run) ClaimedCompletion() (time.Time, bool) {
+	if r.dir == nil {
+		return time.Time{}, false
+	}
+	a, err := r.read(bundle.Status)
+	if err != nil {
+		return time.Time{}, false
+	}
+	value, _ := a.object.Get("completed_at")
+	completed, err := rfc3339(value)
+	return completed, err == nil
 }

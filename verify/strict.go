@@ -32,6 +32,7 @@ type examination struct {
 	hashes HashesFault
 
 	artifacts map[string]artifact
+	kept      []*keptArtifact  // when the watch wants them
 	declared  canonjson.Object // "hashes"; empty when hashes says it cannot be used
 	key       identity
 	root      string
@@ -91,7 +92,7 @@ func (e *examination) parse(context.Context) error {
 		if !e.usable(name) {
 			continue
 		}
-		a, err := e.run.read(name)
+		a, err := e.read(name)
 		if err == nil {
 			e.artifacts[name] = a
 			continue
@@ -104,6 +105,26 @@ func (e *examination) parse(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// read reads an artifact. Of its bytes only those of TASK_SPEC.json count any
+// more; of all a later reader has to know what they were.
+func (e *examination) read(name string) (artifact, error) {
+	a, err := e.run.read(name)
+	if err != nil {
+		return artifact{}, err
+	}
+	if e.watch.Reread {
+		kept, err := keepArtifact(name, a.raw, a.stat)
+		if err != nil {
+			return artifact{}, err
+		}
+		e.kept = append(e.kept, kept)
+	}
+	if name != bundle.TaskSpec {
+		a.raw = nil
+	}
+	return a, nil
 }
 
 // fault is the verdict on an artifact. In a restore's gate a fault of

@@ -18,6 +18,8 @@ type candidate struct {
 	origin  preview.Origin // without a restore root and a nonce
 	project *pathsafe.Dir  // nil when there is no run
 	runs    []*verify.Run
+	reread  bool     // its content will be read through the plan
+	shown   []string // the bundle roots that a view shows of it; nil when nobody looked
 }
 
 // openCandidate opens the run directories and their project root.
@@ -52,9 +54,9 @@ func reopen(o preview.Origin) (*candidate, error) {
 }
 
 func (c *candidate) open() error {
-	project, err := pathsafe.OpenRoot(c.origin.ProjectRoot)
+	project, err := openProject(c.origin.ProjectRoot)
 	if err != nil {
-		return refusedHint(fmt.Errorf("project root: %w", err), "name the directory that the output paths are relative to with --project-root DIR")
+		return err
 	}
 	c.project = project
 	for _, dir := range c.origin.RunDirs {
@@ -68,6 +70,14 @@ func (c *candidate) open() error {
 	return nil
 }
 
+func openProject(path string) (*pathsafe.Dir, error) {
+	project, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, refusedHint(fmt.Errorf("project root: %w", err), "name the directory that the output paths are relative to with --project-root DIR")
+	}
+	return project, nil
+}
+
 // close closes what was opened; outputs can no longer be read after it.
 func (c *candidate) close() {
 	for _, run := range c.runs {
@@ -78,8 +88,10 @@ func (c *candidate) close() {
 	}
 }
 
-// restore is the candidate as package restore wants it.
-func (c *candidate) restore(watch verify.Watch) restore.Candidate {
+// restore is the candidate as package restore wants it; hashed is told how far
+// verification has got.
+func (c *candidate) restore(hashed func(bytes int64)) restore.Candidate {
+	watch := verify.Watch{Hashed: hashed, Reread: c.reread}
 	return restore.Candidate{Runs: c.runs, Chain: c.origin.Chain, Watch: watch}
 }
 

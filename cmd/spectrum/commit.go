@@ -24,7 +24,7 @@ type commitOptions struct {
 func newCommit(app *app) *cobra.Command {
 	var opts commitOptions
 	cmd := &cobra.Command{
-		Use:   "commit --preview ID --approve STATEMENT | --restore-root DIR [--chain] RUN_DIR...",
+		Use:   "commit --preview ID --approve STATEMENT | --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
 		Short: "carry an approved restore out: all of it or nothing",
 		Long: `commit carries out a preview that the operator approves with the statement
 
@@ -46,12 +46,16 @@ preview and asks for the statement. There is no flag that skips either.`,
 
 func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
 	switch byID := opts.preview != ""; {
-	case byID && (len(runDirs) > 0 || opts.chain || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
+	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
-	case !byID && len(runDirs) == 0 && !opts.chain:
+	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":
 		return usage(cmd, "give --preview ID, or run directories")
+	case !byID:
+		if err := opts.check(cmd, runDirs); err != nil {
+			return err
+		}
 	}
 	state, err := app.openStateApart(opts.restoreRoot)
 	if err != nil {
@@ -112,6 +116,9 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return err
 	}
 	if err := preview.CheckStatement(opts.approve); err != nil {
+		return err
+	}
+	if err := checkShown(record.Origin().View); err != nil {
 		return err
 	}
 	c, err := reopen(record.Origin())

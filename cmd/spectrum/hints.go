@@ -25,6 +25,8 @@ func hintsOf(err error) []string {
 		return nil
 	case errors.As(err, &halt):
 		return haltHints
+	case errors.Is(err, errTampered):
+		return []string{".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again"}
 	case errors.As(err, &busy):
 		return []string{"wait for it with --lock-timeout 5m"}
 	case errors.As(err, &use):

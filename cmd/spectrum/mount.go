@@ -13,6 +13,7 @@ import (
 
 type mountOptions struct {
 	chain       bool
+	all         bool
 	restoreRoot string
 	daemon      bool
 	allowOther  bool
@@ -39,6 +40,7 @@ read of what does not match is an I/O error. Ctrl-C ends the view.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	flags.BoolVar(&opts.all, "all", false, "show every run of a runs directory")
 	flags.StringVar(&opts.restoreRoot, "restore-root", "", "`directory` that a restore would go to; the view must not be mounted there")
 	flags.BoolVar(&opts.daemon, "daemon", false, "return when the view is ready, and serve it in the background")
 	flags.BoolVar(&opts.allowOther, "allow-other", false, "let other users look into the view")
@@ -69,7 +71,7 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 		}
 		defer log.Close()
 	}
-	if err := source.prepare(cmd.Context()); err != nil {
+	if err := source.prepare(cmd.Context(), mountpoint); err != nil {
 		return err
 	}
 	view, err := source.mount(mountpoint, fusefs.Options{

@@ -13,13 +13,13 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
 
 type previewOptions struct {
 	restoreRoot string
 	chain       bool
+	fromMount   string
 	silent      bool // the report is not wanted
 	wait        time.Duration
 }
@@ -27,13 +27,14 @@ type previewOptions struct {
 func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.restoreRoot, "restore-root", "", "existing `directory` to restore under, as an absolute path")
 	lockFlag(cmd, &o.wait)
+	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "take the candidate that the view on this `mountpoint` shows")
 	cmd.Flags().BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
 }
 
 func newPreview(app *app) *cobra.Command {
 	var opts previewOptions
 	cmd := &cobra.Command{
-		Use:   "preview --restore-root DIR [--chain] RUN_DIR...",
+		Use:   "preview --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
 		Short: "show what a restore would do, and print the id of this preview",
 		Long: `preview verifies the candidate, plans the restore, and shows the plan held
 against the restore root. It writes nothing under the restore root. The id on
@@ -48,8 +49,8 @@ stdout is what "spectrum commit --preview ID" takes.`,
 }
 
 func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []string) error {
-	if len(runDirs) == 0 && !opts.chain {
-		return usage(cmd, "no run directory was given")
+	if err := opts.check(cmd, runDirs); err != nil {
+		return err
 	}
 	opts.silent = app.quiet || app.json
 	state, err := app.openStateApart(opts.restoreRoot)
@@ -75,12 +76,11 @@ type shownPreview struct {
 
 // showPreview plans a restore, keeps its preview, and shows it.
 func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewOptions, runDirs []string) (shownPreview, error) {
-	c, err := a.openCandidate(cmd, runDirs, opts.chain)
+	c, err := a.openProposed(cmd, opts, runDirs)
 	if err != nil {
 		return shownPreview{}, err
 	}
 	defer c.close()
-	c.origin.RestoreRoot = opts.restoreRoot
 	if err := checkText(c.origin); err != nil {
 		return shownPreview{}, err
 	}
@@ -89,12 +89,9 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		return shownPreview{}, err
 	}
 	defer r.Close()
-	raw, err := p.JSON()
+	raw, err := keepPreview(state, p)
 	if err != nil {
 		return shownPreview{}, err
-	}
-	if err := state.SavePreview(p.ID(), raw); err != nil {
-		return shownPreview{}, fmt.Errorf("keeping the preview: %w", err)
 	}
 	if !opts.silent {
 		if err := writeReport(a.stderr, p); err != nil {
@@ -102,6 +99,42 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		}
 	}
 	return shownPreview{p.ID(), raw}, nil
+}
+
+// check refuses what says too little or too much about the candidate.
+func (o *previewOptions) check(cmd *cobra.Command, runDirs []string) error {
+	switch {
+	case o.fromMount != "" && (len(runDirs) > 0 || o.chain || cmd.Flags().Changed("project-root")):
+		return usage(cmd, "--from-mount says already which run directories are meant")
+	case o.fromMount == "" && len(runDirs) == 0 && !o.chain:
+		return usage(cmd, "no run directory was given")
+	}
+	return nil
+}
+
+// openProposed opens the candidate that is to be previewed.
+func (a *app) openProposed(cmd *cobra.Command, opts previewOptions, runDirs []string) (*candidate, error) {
+	if opts.fromMount != "" {
+		return openMounted(opts.fromMount, opts.restoreRoot)
+	}
+	c, err := a.openCandidate(cmd, runDirs, opts.chain)
+	if err != nil {
+		return nil, err
+	}
+	c.origin.RestoreRoot = opts.restoreRoot
+	return c, nil
+}
+
+// keepPreview keeps a preview in the state directory, for its approval.
+func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
+	raw, err := p.JSON()
+	if err != nil {
+		return nil, err
+	}
+	if err := state.SavePreview(p.ID(), raw); err != nil {
+		return nil, fmt.Errorf("keeping the preview: %w", err)
+	}
+	return raw, nil
 }
 
 // checkText refuses paths that a preview cannot name.
@@ -135,8 +168,12 @@ func (a *app) previewClean(ctx context.Context, state *statedir.Dir, c *candidat
 func (a *app) makePreview(ctx context.Context, c *candidate) (*restore.Restore, *preview.Preview, error) {
 	bar := a.newBar("verifying", -1)
 	defer bar.done()
-	r, err := restore.ForRoot(ctx, c.restore(verify.Watch{Hashed: bar.add}), c.origin.RestoreRoot)
+	r, err := restore.ForRoot(ctx, c.restore(bar.add), c.origin.RestoreRoot)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.isAsShown(r.Plan()); err != nil {
+		r.Close()
 		return nil, nil, err
 	}
 	p, err := preview.New(ctx, r, c.origin)

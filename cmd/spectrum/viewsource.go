@@ -1,15 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"iter"
-	"strings"
-	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spf13/cobra"
 )
 
@@ -19,7 +17,7 @@ type viewSource interface {
 	// places are the directories that the mount point must keep clear of.
 	places() []place
 	// prepare does what must have succeeded before anything is mounted.
-	prepare(ctx context.Context) error
+	prepare(ctx context.Context, mountpoint string) error
 	mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error)
 	// describe says what was mounted: in words, and as fields of the result.
 	describe() (text string, fields map[string]any)
@@ -28,42 +26,87 @@ type viewSource interface {
 
 // openViewSource opens what the command line names.
 func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []string) (viewSource, error) {
+	if opts.all {
+		return a.openRunsView(cmd, runDirs[0])
+	}
 	c, err := a.openCandidate(cmd, runDirs, opts.chain)
 	if err != nil {
 		return nil, err
 	}
-	return &candidateView{app: a, candidate: c, restoreRoot: opts.restoreRoot}, nil
+	c.origin.RestoreRoot, c.reread = opts.restoreRoot, true
+	return &candidateView{app: a, candidate: c, status: newViewStatus()}, nil
 }
 
 // candidateView is the view of one candidate: what a restore of it would put
 // under the restore root.
 type candidateView struct {
-	app         *app
-	candidate   *candidate
-	restoreRoot string
-	plan        *restore.Plan
+	app       *app
+	candidate *candidate
+	status    *viewStatus
+	plan      *restore.Plan
+	report    string // the preview, when there is a restore root
 }
 
 func (v *candidateView) close() { v.candidate.close() }
 
 func (v *candidateView) places() []place {
-	places := []place{{"the project root", v.candidate.origin.ProjectRoot}, {"the restore root", v.restoreRoot}}
-	for _, dir := range v.candidate.origin.RunDirs {
+	o := v.candidate.origin
+	places := []place{{"the project root", o.ProjectRoot}, {"the restore root", o.RestoreRoot}}
+	for _, dir := range o.RunDirs {
 		places = append(places, place{"a run directory", dir})
 	}
 	return places
 }
 
-func (v *candidateView) prepare(ctx context.Context) (err error) {
-	v.plan, err = v.app.planView(ctx, v.candidate)
+// prepare verifies and plans. With a restore root the plan is held against it,
+// and the preview is kept: what the view shows is what its approval commits.
+func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err error) {
+	if v.candidate.origin.RestoreRoot != "" {
+		return v.preparePreview(ctx, mountpoint)
+	}
+	bar := v.app.newBar("verifying", -1)
+	defer bar.done()
+	v.plan, err = restore.ForView(ctx, v.candidate.restore(bar.add))
 	return err
 }
 
-func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
-	tree, err := fusefs.NewTree(viewFiles(v.plan))
-	if err != nil {
-		return nil, err
+func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) error {
+	o := &v.candidate.origin
+	o.View = &preview.View{Mountpoint: mountpoint, ID: v.status.id}
+	if err := checkText(*o); err != nil {
+		return err
 	}
+	state, err := v.app.openStateApart(o.RestoreRoot)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	r, p, err := v.app.previewClean(ctx, state, v.candidate, 0)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if _, err := keepPreview(state, p); err != nil {
+		return err
+	}
+	var report bytes.Buffer
+	if err := p.WriteReport(&report); err != nil {
+		return err
+	}
+	v.plan, v.report = r.Plan(), report.String()
+	return nil
+}
+
+func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
+	control := v.status.files(v.candidate.origin, v.plan)
+	if v.report != "" {
+		control = append(control, heldFile(previewFile, v.report, v.status.since))
+	}
+	tree, err := viewTree(v.plan, control)
+	if err != nil {
+		return nil, refused(err)
+	}
+	v.status.watch(&opts)
 	return fusefs.Mount(tree, mountpoint, opts)
 }
 
@@ -71,51 +114,3 @@ func (v *candidateView) describe() (text string, fields map[string]any) {
 	return fmt.Sprintf("%d files, %s", v.plan.Files(), bytesText(v.plan.Bytes())),
 		map[string]any{"bytes": v.plan.Bytes(), "files": v.plan.Files()}
 }
-
-func (a *app) planView(ctx context.Context, c *candidate) (*restore.Plan, error) {
-	bar := a.newBar("verifying", -1)
-	defer bar.done()
-	return restore.ForView(ctx, c.restore(verify.Watch{Hashed: bar.add}))
-}
-
-// viewFiles describes the plan as a tree: what a commit would write, without
-// write bits. The result artifacts have the time of the newest output.
-func viewFiles(plan *restore.Plan) iter.Seq[fusefs.File] {
-	return func(yield func(fusefs.File) bool) {
-		for run := range plan.Runs() {
-			var newest time.Time
-			for o := range run.Bundle().Outputs() {
-				if o.ModTime().After(newest) {
-					newest = o.ModTime()
-				}
-				if !yield(outputFile(run, o)) {
-					return
-				}
-			}
-			for _, artifact := range run.Artifacts() {
-				if !yield(artifactFile(artifact, newest)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func outputFile(run *restore.Run, o verify.Output) fusefs.File {
-	return fusefs.File{
-		Path: run.Target(o.Path().String()), Size: o.Size(), Mode: o.Perm(), ModTime: o.ModTime(),
-		Open: func() (fusefs.Content, error) { return o.Open() },
-	}
-}
-
-func artifactFile(a restore.Artifact, modTime time.Time) fusefs.File {
-	return fusefs.File{
-		Path: a.Path, Size: int64(len(a.Data)), Mode: 0o444, ModTime: modTime,
-		Open: func() (fusefs.Content, error) { return memory{strings.NewReader(string(a.Data))}, nil },
-	}
-}
-
-// memory is content that is held, so nothing can change it.
-type memory struct{ *strings.Reader }
-
-func (memory) Close() error { return nil }

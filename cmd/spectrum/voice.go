@@ -124,7 +124,7 @@ func statusOf(err error) int {
 		return statusApproval
 	case errors.As(err, &failure) && failure.Code == restore.InternalError:
 		return statusInternal
-	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal), errors.As(err, &busy):
+	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal), errors.As(err, &busy), errors.Is(err, errTampered):
 		return statusRejected
 	default:
 		return statusInternal
@@ -141,6 +141,7 @@ var approvalCodes = []struct {
 	{preview.ErrStale, "APPROVAL_STALE"},
 	{preview.ErrUsed, "APPROVAL_USED"},
 	{preview.ErrForged, "APPROVAL_INVALID"},
+	{errNotShown, "APPROVAL_STALE"},
 }
 
 func isApproval(err error) bool { return approvalCode(err) != "" }
@@ -183,6 +184,9 @@ func jsonCode(err error, status int) string {
 	var busy *staging.BusyError
 	if errors.As(err, &busy) {
 		return "ROOT_LOCKED"
+	}
+	if errors.Is(err, errTampered) {
+		return "VIEW_TAMPERED"
 	}
 	switch status {
 	case statusRejected:

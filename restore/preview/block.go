@@ -14,6 +14,13 @@ type Origin struct {
 	Chain       bool     `json:"chain"`
 	RestoreRoot string   `json:"restore_root"` // as it was given
 	Nonce       string   `json:"nonce"`        // tells previews of one state from one another
+	View        *View    `json:"view"`         // the view that was looked at, if there was one
+}
+
+// View names a mounted view.
+type View struct {
+	Mountpoint string `json:"mountpoint"` // absolute
+	ID         string `json:"view_id"`
 }
 
 // block is the decision block (protocol section 13). Its canonical form is

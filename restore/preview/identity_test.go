@@ -234,7 +234,7 @@ const goldenBlock = `{` +
 	`"conflicts":[{"authority_comparison":"current state outranks the restore candidate","conflict_id":"C-001","current_state":"a regular file of 3 bytes","item":"a","operator_decision":"pending","recommended_resolution":"move the existing entry away, then preview again","risk":"a restore never overwrites: the commit will be refused with RESTORE_TARGET_PATH_EXISTS","savepoint_claim":"the restore would create this path","type":"state_conflict"}],` +
 	`"current_active_savepoint_id":"unknown",` +
 	`"do_not_restore_items":[],` +
-	`"origin":{"chain":false,"nonce":"nonce","project_root":"/project","restore_root":"/restore","run_dirs":["/project/run-1"]},` +
+	`"origin":{"chain":false,"nonce":"nonce","project_root":"/project","restore_root":"/restore","run_dirs":["/project/run-1"],"view":null},` +
 	`"preview_id":"ID",` +
 	`"proposed_restorations":[{"bytes":6,"item":"a","label":"conflict_with_current_state","mode":"0644","modified":"2023-11-14T22:13:20.000000005Z","restore_id":"R-001","scope":"project_state","sha256":"sha256:b6a98d9ce9a2d9149288fa3df42d377c3e42737afdcdaf714e33c0a100b51060"},{"bytes":0,"item":"b","label":"restore_active","mode":"0644","modified":"2023-11-14T22:13:20.000000005Z","restore_id":"R-002","scope":"project_state","sha256":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}],` +
 	`"protocol_version":"restore-v01",` +

@@ -4,32 +4,44 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
+	"slices"
 )
 
 // Hasher makes tables. It holds a buffer, so one is made for each worker and
 // used for many files; it must not be used by two goroutines at once.
 type Hasher struct {
-	hash hash.Hash
-	buf  []byte
+	hash  hash.Hash
+	buf   []byte
+	marks []byte // of the file at hand
+	tags  bool
+	nonce nonce
 }
 
 // readSize is how much is read at once: several blocks, and few enough bytes
 // to stay in a core's cache.
 const readSize = 4 * BlockSize
 
-// NewHasher returns a Hasher.
+// NewHasher returns a Hasher whose tables cost nothing extra to make.
 func NewHasher() *Hasher {
 	return &Hasher{hash: sha256.New(), buf: make([]byte, readSize)}
+}
+
+// NewTagger returns a Hasher that tags every block of what it hashes, for files
+// that will be read more than once.
+func NewTagger() *Hasher {
+	h := NewHasher()
+	h.tags = true
+	return h
 }
 
 // Sum reads r from its start, at most limit bytes, and returns the table of
 // what it read. A file that ends earlier is no error: the table's size says
 // where. It stops when ctx is done.
 func (h *Hasher) Sum(ctx context.Context, r io.ReaderAt, limit int64) (Table, error) {
-	h.hash.Reset()
-	var t Table
+	t := h.begin()
 	for t.size < limit {
 		if err := ctx.Err(); err != nil {
 			return Table{}, err
@@ -44,22 +56,50 @@ func (h *Hasher) Sum(ctx context.Context, r io.ReaderAt, limit int64) (Table, er
 			break
 		}
 	}
-	h.hash.Sum(t.digest[:0])
-	return t, nil
+	return h.end(t)
 }
 
-// add hashes data, which begins at a block boundary, and notes the state at
-// each boundary that is followed by a byte.
+func (h *Hasher) begin() Table {
+	h.hash.Reset()
+	h.marks = h.marks[:0]
+	if h.tags {
+		return Table{serial: serials.Add(1)}
+	}
+	return Table{}
+}
+
+// add hashes data, which begins at a block boundary.
 func (h *Hasher) add(t *Table, data []byte) {
 	for len(data) > 0 {
-		if t.size > 0 {
-			t.states = appendState(t.states, h.hash)
-		}
-		n := min(BlockSize, len(data))
+		n := min(int(t.blockSize()), len(data))
+		h.mark(t, data[:n])
 		h.hash.Write(data[:n])
 		t.size += int64(n)
 		data = data[n:]
 	}
+}
+
+// mark notes what one block will be checked against: its tag, or the state
+// before it.
+func (h *Hasher) mark(t *Table, block []byte) {
+	switch {
+	case h.tags:
+		h.marks = appendTag(h.marks, h.nonce.set(t.serial, t.size/TagBlockSize), block)
+	case t.size > 0:
+		h.marks = appendState(h.marks, h.hash)
+	}
+}
+
+func (h *Hasher) end(t Table) (Table, error) {
+	if h.tags && t.Blocks() > maxTagBlocks {
+		return Table{}, fmt.Errorf("%d bytes are too many to be tagged", t.size)
+	}
+	if h.tags && t.size == 0 {
+		h.mark(&t, nil)
+	}
+	h.hash.Sum(t.digest[:0])
+	t.marks = slices.Clone(h.marks)
+	return t, nil
 }
 
 // readFull reads len(p) bytes at off, or as many as there are.

@@ -30,12 +30,23 @@ func (e *MismatchError) Error() string {
 type Reader struct {
 	src   io.ReaderAt
 	table *Table
+	cache *Cache // nil: none
 }
 
 // NewReader returns a Reader of src, whose table is t.
 func NewReader(src io.ReaderAt, t *Table) *Reader { return &Reader{src: src, table: t} }
 
-var buffers = sync.Pool{New: func() any { return new([BlockSize]byte) }}
+// Cached returns a Reader that keeps blocks of which only a part was wanted in
+// a cache; a nil cache keeps nothing.
+func (r *Reader) Cached(c *Cache) *Reader { return &Reader{r.src, r.table, c} }
+
+// scratch is what checking one block takes.
+type scratch struct {
+	block [BlockSize]byte
+	nonce nonce
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // ReadAt fills p with checked bytes from off, on several cores when they are in
 // several blocks. It returns io.EOF at the table's size, a [*MismatchError] for
@@ -56,29 +67,27 @@ func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// taskBytes is how much one goroutine checks at a time, at the least.
+const taskBytes = 256 << 10
+
 // readBlocks fills p, all of which lies before the table's size.
 func (r *Reader) readBlocks(p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	first, last := off/BlockSize, (off+int64(len(p))-1)/BlockSize
-	if first == last { // the usual case of a small file
-		return beforeBlock(len(p), off, r.copyBlock(p, off, first))
-	}
-	err := inorder.Do(context.Background(), int(last-first+1), func(i int) error {
-		return r.copyBlock(p, off, first+int64(i))
+	size := r.table.blockSize()
+	first, last := off/size, (off+int64(len(p))-1)/size
+	perTask := taskBytes / size
+	tasks := (last - first + perTask) / perTask
+	err := inorder.Do(context.Background(), int(tasks), func(task int) error {
+		i := first + int64(task)*perTask
+		return r.copyBlocks(p, off, i, min(i+perTask, last+1))
 	})
-	return beforeBlock(len(p), off, err)
-}
-
-// beforeBlock is the result of a read of n bytes at off: all, or those before
-// the block that failed.
-func beforeBlock(n int, off int64, err error) (int, error) {
 	var bad *blockError
 	if errors.As(err, &bad) {
-		return int(max(0, bad.block*BlockSize-off)), bad.err
+		return int(max(0, bad.block*size-off)), bad.err
 	}
-	return n, err
+	return len(p), err
 }
 
 // blockError is an error and the block it was met at.
@@ -89,33 +98,53 @@ type blockError struct {
 
 func (e *blockError) Error() string { return e.err.Error() }
 
-// copyBlock checks block i and copies what belongs into p, which begins at off.
-func (r *Reader) copyBlock(p []byte, off, i int64) error {
-	buf := buffers.Get().(*[BlockSize]byte)
-	defer buffers.Put(buf)
-	block, err := r.block(i, buf)
-	if err != nil {
-		return &blockError{i, err}
+// copyBlocks checks the blocks from i up to end, and copies what belongs into
+// p, which begins at off.
+func (r *Reader) copyBlocks(p []byte, off, i, end int64) error {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	for ; i < end; i++ {
+		if err := r.copyBlock(p, off, i, s); err != nil {
+			return &blockError{i, err}
+		}
 	}
-	if begin := i * BlockSize; begin < off {
-		copy(p, block[off-begin:])
+	return nil
+}
+
+func (r *Reader) copyBlock(p []byte, off, i int64, s *scratch) error {
+	begin := i * r.table.blockSize()
+	into, from := p, int64(0)
+	if begin < off {
+		from = off - begin
 	} else {
-		copy(p[begin-off:], block)
+		into = p[begin-off:]
+	}
+	whole := from == 0 && len(into) >= r.table.blockLen(i)
+	if !whole && r.cache.get(r.table, i, into, from) {
+		return nil
+	}
+	block, err := r.block(i, s)
+	if err != nil {
+		return err
+	}
+	copy(into, block[from:])
+	if !whole {
+		r.cache.put(r.table, i, block)
 	}
 	return nil
 }
 
 // block reads and checks block i.
-func (r *Reader) block(i int64, buf *[BlockSize]byte) ([]byte, error) {
-	want := r.table.blockLen(i)
-	n, err := readFull(r.src, buf[:want], i*BlockSize)
+func (r *Reader) block(i int64, s *scratch) ([]byte, error) {
+	want, off := r.table.blockLen(i), i*r.table.blockSize()
+	n, err := readFull(r.src, s.block[:want], off)
 	if err != nil {
 		return nil, fmt.Errorf("block %d: %w", i, err)
 	}
-	if n < want || !r.table.holds(i, buf[:n]) {
-		return nil, &MismatchError{Block: i, Off: i * BlockSize, Len: want, Got: n}
+	if n < want || !r.table.holds(i, s.block[:n], &s.nonce) {
+		return nil, &MismatchError{Block: i, Off: off, Len: want, Got: n}
 	}
-	return buf[:n], nil
+	return s.block[:n], nil
 }
 
 // Check reads all of the source and returns the error of its first bad block,
@@ -133,10 +162,10 @@ const taskBlocks = 16
 
 // checkBlocks checks one task's blocks from block i on.
 func (r *Reader) checkBlocks(i int64) error {
-	buf := buffers.Get().(*[BlockSize]byte)
-	defer buffers.Put(buf)
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
 	for end := min(i+taskBlocks, r.table.Blocks()); i < end; i++ {
-		if _, err := r.block(i, buf); err != nil {
+		if _, err := r.block(i, s); err != nil {
 			return err
 		}
 	}

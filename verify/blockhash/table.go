@@ -10,16 +10,25 @@ import (
 	"sync"
 )
 
-// BlockSize is the number of bytes in every block but the last. Larger blocks
-// make small random reads dearer, smaller ones make the table larger.
+// BlockSize is the number of bytes in every block but the last, in a table of
+// chaining values. Larger blocks make small random reads dearer, smaller ones
+// make the table larger.
 const BlockSize = 64 << 10
 
-// Table holds a file's size, its SHA-256, and the chaining value at the end of
-// every block but the last: 32 bytes a block. The zero Table belongs to no file.
+// TagBlockSize is the same in a table with tags. Tags are half as long and far
+// faster to check, so blocks are smaller: see docs/performance.md for what was
+// measured.
+const TagBlockSize = 32 << 10
+
+// Table holds a file's size, its SHA-256, and what its blocks are checked
+// against: the chaining value at the end of every block but the last (32 bytes
+// each), or, in a table that a tagging [Hasher] made, a tag of every block (16
+// bytes each). The zero Table belongs to no file.
 type Table struct {
 	size   int64
+	serial uint64 // of a table with tags; 0 in one of chaining values
 	digest [sha256.Size]byte
-	states []byte
+	marks  []byte // chaining values or tags
 }
 
 // Size is the number of bytes that were hashed.
@@ -29,15 +38,26 @@ func (t *Table) Size() int64 { return t.size }
 func (t *Table) Digest() [sha256.Size]byte { return t.digest }
 
 // Blocks is the number of blocks; an empty file has one, which is empty.
-func (t *Table) Blocks() int64 { return max(1, (t.size+BlockSize-1)/BlockSize) }
+func (t *Table) Blocks() int64 { return max(1, (t.size+t.blockSize()-1)/t.blockSize()) }
+
+// blockSize is the number of bytes in every block but the last.
+func (t *Table) blockSize() int64 {
+	if t.serial != 0 {
+		return TagBlockSize
+	}
+	return BlockSize
+}
 
 // blockLen is the number of bytes in block i.
 func (t *Table) blockLen(i int64) int {
-	return int(min(BlockSize, t.size-i*BlockSize))
+	return int(min(t.blockSize(), t.size-i*t.blockSize()))
 }
 
-// holds says whether data is block i.
-func (t *Table) holds(i int64, data []byte) bool {
+// holds says whether data is block i. The nonce is the caller's to lend.
+func (t *Table) holds(i int64, data []byte, n *nonce) bool {
+	if t.serial != 0 {
+		return tagHolds(t.marks[i*tagLen:(i+1)*tagLen], n.set(t.serial, i), data)
+	}
 	h := hashers.Get().(hash.Hash)
 	defer hashers.Put(h)
 	resume(h, t.stateBefore(i), i*BlockSize)
@@ -53,7 +73,7 @@ func (t *Table) stateBefore(i int64) []byte {
 	if i == 0 {
 		return nil
 	}
-	return t.states[(i-1)*sha256.Size : i*sha256.Size]
+	return t.marks[(i-1)*sha256.Size : i*sha256.Size]
 }
 
 // The binary form of Go's SHA-256, fixed by its compatibility promise: a magic

@@ -142,11 +142,15 @@ func appendString(dst, raw []byte) ([]byte, error) {
 	return appendQuoted(dst, text), nil
 }
 
+// AppendText appends a string in canonical form to dst. It must be UTF-8, as
+// what was parsed is.
+func AppendText(dst []byte, text string) []byte { return appendQuoted(dst, text) }
+
 // appendQuoted escapes what must be escaped and nothing else.
-func appendQuoted(dst, text []byte) []byte {
+func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
-	for _, c := range text {
-		switch {
+	for i := range len(text) {
+		switch c := text[i]; {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
 		case c >= 0x20:

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spf13/cobra"
+)
+
+// runsView is the view of a runs directory: each run that is there is a
+// directory of the view, and is verified when somebody first enters it.
+type runsView struct {
+	dir         string // absolute
+	projectRoot string
+	project     *pathsafe.Dir
+	status      *viewStatus
+	log         *slog.Logger
+	turn        chan struct{} // one run is verified at a time: that takes all processors already
+
+	mu   sync.Mutex
+	runs map[string]*shelfRun // those that somebody looked up
+}
+
+var _ fusefs.Shelf = (*runsView)(nil)
+
+func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	v := &runsView{
+		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(),
+		turn: make(chan struct{}, 1), runs: make(map[string]*shelfRun),
+	}
+	v.status.runs = v.states
+	if v.projectRoot == "" {
+		if v.projectRoot, err = projectRootOf([]string{filepath.Join(dir, "run")}); err != nil {
+			return nil, usage(cmd, "%w", err)
+		}
+	}
+	if v.projectRoot, err = filepath.Abs(v.projectRoot); err != nil {
+		return nil, err
+	}
+	v.project, err = openProject(v.projectRoot)
+	return v, err
+}
+
+func (v *runsView) close() { v.project.Close() }
+
+func (v *runsView) places() []place {
+	return []place{{"the project root", v.projectRoot}, {"the runs directory", v.dir}}
+}
+
+// prepare makes sure that there is a directory; runs may come later.
+func (v *runsView) prepare(context.Context, string) error {
+	_, err := v.Names()
+	return refused(err)
+}
+
+func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
+	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{v.status.file()}))
+	if err != nil {
+		return nil, err
+	}
+	v.status.watch(&opts)
+	opts.Shelf = v
+	return fusefs.Mount(tree, mountpoint, opts)
+}
+
+func (v *runsView) describe() (text string, fields map[string]any) {
+	names, _ := v.Names()
+	return fmt.Sprintf("%d runs of %q", len(names), v.dir), map[string]any{"runs": len(names), "runs_dir": jsonText(v.dir)}
+}
+
+// Names lists the runs that are there now.
+func (v *runsView) Names() ([]string, error) {
+	entries, err := os.ReadDir(v.dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if e.IsDir() && isRunName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// isRunName leaves out what the view has names for itself, and hidden
+// directories, such as a run that is being sealed.
+func isRunName(name string) bool {
+	return !strings.HasPrefix(name, ".") && name != fusefs.LatestName
+}
+
+// Find gives the run of a name, if it is there now.
+func (v *runsView) Find(name string) fusefs.Volume {
+	if info, err := os.Lstat(filepath.Join(v.dir, name)); err != nil || !info.IsDir() || !isRunName(name) {
+		return nil
+	}
+	return v.run(name)
+}
+
+func (v *runsView) run(name string) *shelfRun {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.runs[name]
+	if r == nil {
+		r = &shelfRun{view: v, name: name, path: filepath.Join(v.dir, name), free: make(chan struct{}, 1)}
+		v.runs[name] = r
+	}
+	return r
+}
+
+// ModTime is that of the runs directory.
+func (v *runsView) ModTime() time.Time { return modTimeOf(v.dir) }
+
+func modTimeOf(path string) time.Time {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// Latest gives the accepted run that was completed last. When it was completed
+// a run itself says, so they are verified from the last one on until one is
+// accepted: what it says is signed then.
+func (v *runsView) Latest(done <-chan struct{}) string {
+	names, err := v.Names()
+	if err != nil {
+		return ""
+	}
+	claims := make([]claim, 0, len(names))
+	for _, name := range names {
+		if c, ok := v.claimOf(name); ok {
+			claims = append(claims, c)
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		if a.completed.Equal(b.completed) {
+			return strings.Compare(b.name, a.name)
+		}
+		return b.completed.Compare(a.completed)
+	})
+	for _, c := range claims {
+		if _, err := v.run(c.name).Tree(done); err == nil && v.run(c.name).isAccepted() {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// claim is when a run says that it was completed.
+type claim struct {
+	name      string
+	completed time.Time
+}
+
+// claimOf reads a run's claim. One that says nothing comes after all others.
+func (v *runsView) claimOf(name string) (claim, bool) {
+	run, err := verify.OpenRun(v.project, filepath.Join(v.dir, name))
+	if err != nil {
+		return claim{}, false
+	}
+	defer run.Close()
+	completed, _ := run.ClaimedCompletion()
+	return claim{name, completed}, true
+}
+
+// states is what status.json says of the runs that somebody has looked up.
+func (v *runsView) states() map[string]any {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	states := make(map[string]any, len(v.runs))
+	for name, r := range v.runs {
+		if _, err := os.Lstat(r.path); errors.Is(err, fs.ErrNotExist) && r.state() == runUnverified {
+			continue
+		}
+		states[jsonText(name)] = r.record()
+	}
+	return states
+}

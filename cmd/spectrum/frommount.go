@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+)
+
+var (
+	// errTampered: a view has found that its sources are not what was verified.
+	errTampered = errors.New("the view found tampering: nothing that it shows may be committed")
+
+	// errNotShown: the view that somebody looked at does not vouch for the
+	// candidate any more.
+	errNotShown = errors.New("the view that was looked at is gone")
+)
+
+// openMounted opens the candidate that a view shows. The view is asked who it
+// is and what it has seen; the candidate is verified again all the same.
+func openMounted(mountpoint, restoreRoot string) (*candidate, error) {
+	path, err := ownView(mountpoint)
+	if err != nil {
+		return nil, err
+	}
+	var record candidateRecord
+	err = readControl(path, candidateFile, &record)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = refusedHint(fmt.Errorf("the view on %q shows no single candidate", path), "name run directories instead")
+	}
+	if err != nil {
+		return nil, err
+	}
+	status, err := untampered(path)
+	if err != nil {
+		return nil, err
+	}
+	if restoreRoot == "" && record.RestoreRoot != nil {
+		restoreRoot = *record.RestoreRoot
+	}
+	c, err := reopen(preview.Origin{
+		ProjectRoot: record.ProjectRoot, RunDirs: record.RunDirs, Chain: record.Chain, RestoreRoot: restoreRoot,
+		View: &preview.View{Mountpoint: path, ID: status.ViewID},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range record.Runs {
+		c.shown = append(c.shown, run.BundleRoot)
+	}
+	return c, nil
+}
+
+// ownView gives the real path of a live view that this user, or root, has
+// mounted: what another user's server says is not worth asking for.
+func ownView(mountpoint string) (string, error) {
+	path, err := fusefs.FindView(mountpoint)
+	if errors.Is(err, fusefs.ErrDeadMount) {
+		return "", refusedHint(err, "\"spectrum umount MOUNTPOINT\" clears it; then mount again")
+	}
+	if err != nil {
+		return "", refusedHint(err, "name the directory that \"spectrum mount\" has mounted on")
+	}
+	return path, nil
+}
+
+// untampered reads what a view says of itself; the error is [errTampered] when
+// it has found anything.
+func untampered(path string) (statusRecord, error) {
+	var status statusRecord
+	if err := readControl(path, statusFile, &status); err != nil {
+		return statusRecord{}, err
+	}
+	if status.Tampered {
+		return statusRecord{}, fmt.Errorf("view on %q: %w", path, errTampered)
+	}
+	return status, nil
+}
+
+func readControl(path, name string, v any) error {
+	raw, err := os.ReadFile(filepath.Join(path, fusefs.ControlName, name))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("%s of the view on %q: %w", name, path, err)
+	}
+	return nil
+}
+
+// checkShown makes sure that a view on which a preview rests is still there and
+// has found nothing.
+func checkShown(view *preview.View) error {
+	if view == nil {
+		return nil
+	}
+	path, err := fusefs.FindView(view.Mountpoint)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotShown, err)
+	}
+	status, err := untampered(path)
+	if err == nil && status.ViewID != view.ID {
+		err = fmt.Errorf("%w: another one is mounted on %q", errNotShown, path)
+	}
+	return err
+}
+
+// isAsShown makes sure that what was planned is what the view shows.
+func (c *candidate) isAsShown(plan *restore.Plan) error {
+	if c.shown == nil {
+		return nil
+	}
+	var roots []string
+	for run := range plan.Runs() {
+		roots = append(roots, run.Bundle().Root())
+	}
+	if !slices.Equal(roots, c.shown) {
+		return refusedHint(errors.New("the run directories hold another bundle than the view shows"), "mount again, and look again")
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// rejectedFile is all that the directory of a rejected run holds.
+const rejectedFile = "REJECTED.json"
+
+// runState is how far a run has got in a view of many.
+type runState string
+
+const (
+	runUnverified runState = "unverified"
+	runVerifying  runState = "verifying"
+	runAccepted   runState = "accepted"
+	runRejected   runState = "rejected"
+	runChanged    runState = "changed" // it was accepted, but its artifacts are others now
+)
+
+// shelfRun is one run of a [runsView]. There is one verdict on it as long as
+// the view lives.
+type shelfRun struct {
+	view *runsView
+	name string
+	path string
+	free chan struct{} // holds a token while somebody is at work on the verdict
+
+	mu        sync.Mutex
+	now       runState // "" is unverified
+	tree      *fusefs.Tree
+	plan      *restore.Plan // of an accepted run
+	rejection []byte
+	looked    time.Time // when its artifacts were last found to be intact
+}
+
+var _ fusefs.Volume = (*shelfRun)(nil)
+
+// ModTime is that of the run directory.
+func (r *shelfRun) ModTime() time.Time { return modTimeOf(r.path) }
+
+func (r *shelfRun) state() runState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now == "" {
+		return runUnverified
+	}
+	return r.now
+}
+
+func (r *shelfRun) isAccepted() bool { return r.state() == runAccepted }
+
+// Tree gives what the run's directory shows: what a view of the run alone would
+// show, or why there is none.
+func (r *shelfRun) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
+	select {
+	case r.free <- struct{}{}:
+		defer func() { <-r.free }()
+	case <-done:
+		return nil, context.Canceled
+	}
+	if tree := r.known(); tree != nil {
+		return tree, nil
+	}
+	select {
+	case r.view.turn <- struct{}{}:
+		defer func() { <-r.view.turn }()
+	case <-done:
+		return nil, context.Canceled
+	}
+	return r.judge(done)
+}
+
+func (r *shelfRun) known() *fusefs.Tree {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tree
+}
+
+// judge verifies the run. An error means that there is no verdict.
+func (r *shelfRun) judge(done <-chan struct{}) (*fusefs.Tree, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	r.set(runVerifying, nil, nil)
+	plan, tree, err := r.verify(ctx)
+	reason, isVerdict := rejection(err)
+	switch {
+	case err == nil:
+		r.set(runAccepted, tree, plan)
+		return tree, nil
+	case !isVerdict || ctx.Err() != nil:
+		r.set(runUnverified, nil, nil)
+		return nil, err
+	}
+	r.view.log.Warn("a run was rejected", "run", r.name, "error", err)
+	return r.reject(reason)
+}
+
+func (r *shelfRun) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now, r.tree, r.plan, r.looked = state, tree, plan, time.Now()
+}
+
+// verify plans the run as a view of it alone would.
+func (r *shelfRun) verify(ctx context.Context) (*restore.Plan, *fusefs.Tree, error) {
+	run, err := verify.OpenRun(r.view.project, r.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer run.Close()
+	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true}})
+	if err != nil {
+		return nil, nil, err
+	}
+	origin := preview.Origin{ProjectRoot: r.view.projectRoot, RunDirs: []string{r.path}}
+	tree, err := viewTree(plan, candidateFiles(origin, plan, r.view.status.since))
+	return plan, tree, err
+}
+
+// rejection is REJECTED.json: the verdict of the law that gave it. False: the
+// error is none.
+func rejection(err error) ([]byte, bool) {
+	var reject *verify.Reject
+	var failure *restore.Failure
+	fields := map[string]any{"details": map[string]any{}, "ok": false}
+	switch {
+	case errors.As(err, &reject):
+		raw, err := reject.JSON()
+		return append(raw, '\n'), err == nil
+	case errors.As(err, &failure) && failure.Code != restore.InternalError:
+		fields["code"] = string(failure.Code)
+		if failure.Path != "" {
+			fields["details"] = map[string]any{"path": jsonText(failure.Path)}
+		}
+	case errors.Is(err, fusefs.ErrBadTree):
+		fields["code"] = "REFUSED"
+	default:
+		return nil, false
+	}
+	fields["message"] = jsonText(err.Error())
+	return line(fields), true
+}
+
+// reject shows the verdict, and nothing else.
+func (r *shelfRun) reject(reason []byte) (*fusefs.Tree, error) {
+	file := heldFile(rejectedFile, string(reason), time.Now())
+	tree, err := fusefs.NewTree(slices.Values([]fusefs.File{file}), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.set(runRejected, tree, nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rejection = reason
+	return tree, nil
+}
+
+// lookAgainAfter is how long a run's artifacts count as intact without a look.
+const lookAgainAfter = time.Second
+
+// Spoiled says whether the artifacts of an accepted run are others now. It is
+// not verified again: whoever wants the new run mounts anew.
+func (r *shelfRun) Spoiled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now != runAccepted || time.Since(r.looked) < lookAgainAfter {
+		return r.now == runChanged
+	}
+	r.looked = time.Now()
+	for run := range r.plan.Runs() {
+		if err := run.Bundle().ArtifactsIntact(); err != nil {
+			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "error", err)
+			r.now = runChanged
+		}
+	}
+	return r.now == runChanged
+}
+
+// record is what status.json says of the run.
+func (r *shelfRun) record() map[string]any {
+	state := r.state()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record := map[string]any{"state": string(state)}
+	if r.plan != nil {
+		record["files"], record["bytes"] = r.plan.Files(), r.plan.Bytes()
+		for run := range r.plan.Runs() {
+			record["bundle_root"] = run.Bundle().Root()
+		}
+	}
+	if value, err := canonjson.Parse(r.rejection); err == nil {
+		object, _ := value.Object()
+		code, _ := object.Get("code")
+		record["code"], _ = code.Text()
+	}
+	return record
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// The files of a view's control directory.
+const (
+	statusFile    = "status.json"
+	candidateFile = "candidate.json"
+	previewFile   = "preview.md"
+)
+
+// maxShownFindings is how many findings status.json tells in full.
+const maxShownFindings = 100
+
+// viewStatus is what a view says of itself.
+type viewStatus struct {
+	id    string
+	since time.Time
+	stats fusefs.Stats
+	runs  func() map[string]any // what a view of many runs says of each; nil for others
+
+	mu       sync.Mutex
+	count    int64
+	findings []tamperFinding
+}
+
+type tamperFinding struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+func newViewStatus() *viewStatus {
+	return &viewStatus{id: uuid.NewString(), since: time.Now()}
+}
+
+// watch has a view tell what it does.
+func (s *viewStatus) watch(opts *fusefs.Options) {
+	opts.Stats, opts.OnTamper = &s.stats, s.tampered
+}
+
+func (s *viewStatus) tampered(path string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	if len(s.findings) < maxShownFindings {
+		s.findings = append(s.findings, tamperFinding{jsonText(path), jsonText(err.Error())})
+	}
+}
+
+// statusRecord is status.json.
+type statusRecord struct {
+	ViewID    string          `json:"view_id"`
+	Since     string          `json:"mounted_at"`
+	Bytes     int64           `json:"verified_bytes"` // given to the kernel, each read checked
+	Reads     int64           `json:"verified_reads"`
+	Tampered  bool            `json:"tampered"`
+	Findings  int64           `json:"tamper_findings"`
+	Tampering []tamperFinding `json:"tampering"` // the first of them
+	Runs      map[string]any  `json:"runs,omitempty"`
+}
+
+func (s *viewStatus) record() statusRecord {
+	r := statusRecord{
+		ViewID: s.id, Since: s.since.UTC().Format(time.RFC3339),
+		Bytes: s.stats.Bytes(), Reads: s.stats.Reads(),
+	}
+	if s.runs != nil {
+		r.Runs = s.runs()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Tampered, r.Findings, r.Tampering = s.count > 0, s.count, slices.Clone(s.findings)
+	return r
+}
+
+// json is status.json as it is now.
+func (s *viewStatus) json() []byte { return line(s.record()) }
+
+// line is a value as canonical JSON with a newline behind it. What is given to
+// it always has such a form.
+func line(v any) []byte {
+	raw, err := canonjson.Marshal(v)
+	if err != nil {
+		raw = []byte("{}")
+	}
+	return append(raw, '\n')
+}
+
+func (s *viewStatus) file() fusefs.File {
+	return fusefs.File{Path: statusFile, ModTime: s.since, Source: fusefs.Live(s.json)}
+}
+
+// files are the control files of a view of one candidate.
+func (s *viewStatus) files(o preview.Origin, plan *restore.Plan) []fusefs.File {
+	return append(candidateFiles(o, plan, s.since), s.file())
+}
+
+// candidateRecord is candidate.json.
+type candidateRecord struct {
+	ProjectRoot string         `json:"project_root"`
+	RunDirs     []string       `json:"run_dirs"`
+	Chain       bool           `json:"chain"`
+	ChainRoot   *string        `json:"chain_root"`
+	RestoreRoot *string        `json:"restore_root"`
+	Runs        []candidateRun `json:"runs"`
+	Unsigned    []string       `json:"unsigned_artifacts"` // decision D16
+}
+
+type candidateRun struct {
+	RunID       string `json:"run_id"`
+	BundleRoot  string `json:"bundle_root"`
+	ValidatorID string `json:"validator_id"`
+	Files       int    `json:"files"`
+	Bytes       int64  `json:"bytes"`
+}
+
+func newCandidateRecord(o preview.Origin, plan *restore.Plan) candidateRecord {
+	r := candidateRecord{
+		ProjectRoot: jsonText(o.ProjectRoot), Chain: plan.IsChain(), Unsigned: []string{bundle.Proof},
+	}
+	for _, dir := range o.RunDirs {
+		r.RunDirs = append(r.RunDirs, jsonText(dir))
+	}
+	if root := plan.ChainRoot(); plan.IsChain() {
+		r.ChainRoot = &root
+	}
+	if root := jsonText(o.RestoreRoot); root != "" {
+		r.RestoreRoot = &root
+	}
+	for run := range plan.Runs() {
+		b := run.Bundle()
+		r.Runs = append(r.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID(), b.Len(), run.Bytes()})
+	}
+	return r
+}
+
+// candidateFiles are candidate.json and, for each run, the seven artifacts as
+// they were verified.
+func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time) []fusefs.File {
+	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, plan))), since)}
+	for run := range plan.Runs() {
+		b := run.Bundle()
+		for _, a := range b.Artifacts() {
+			files = append(files, signedFile("runs/"+b.RunID()+"/"+a.Name(), a))
+		}
+	}
+	return files
+}
+
+func signedFile(path string, a verify.Artifact) fusefs.File {
+	return fusefs.File{
+		Path: path, Size: a.Size(), Mode: 0o444, ModTime: a.ModTime(),
+		Source: fusefs.SourceFunc(func() (fusefs.Content, error) {
+			source, err := a.Open()
+			if err != nil {
+				return nil, err
+			}
+			return source, nil
+		}),
+	}
+}

@@ -1,0 +1,45 @@
+package fusefs
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// FindView gives the real path of a live view that is mounted on a directory,
+// by this user or by root. The errors are [*MountpointError]: [ErrNotMounted],
+// [ErrNotSpectrum], [ErrDeadMount], and [ErrNotOwn] for a view of another user,
+// whose server might say anything, or nothing for ever.
+func FindView(path string) (string, error) {
+	p, err := openPlace(path)
+	if err != nil {
+		return "", err
+	}
+	defer p.close()
+	if err := p.checkView(); err != nil {
+		return "", &MountpointError{p.path, err}
+	}
+	return p.path, nil
+}
+
+func (p *place) checkView() error {
+	switch {
+	case !p.isMountpoint():
+		return ErrNotMounted
+	case p.mount.FSType != fsType:
+		return fmt.Errorf("%w but %s", ErrNotSpectrum, p.mount.FSType)
+	case !p.isOwn():
+		return ErrNotOwn
+	case p.isDead():
+		return ErrDeadMount
+	}
+	return nil
+}
+
+// isOwn asks the mount table, where the kernel says who mounted.
+func (p *place) isOwn() bool {
+	options := strings.Split(p.mount.VFSOptions, ",")
+	return slices.Contains(options, "user_id=0") ||
+		slices.Contains(options, fmt.Sprintf("user_id=%d", os.Geteuid()))
+}

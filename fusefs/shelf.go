@@ -1,0 +1,109 @@
+package fusefs
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// LatestName is the link in the root of a view with a [Shelf]. No volume has
+// that name.
+const LatestName = "latest"
+
+// shelfLookup finds a name that the shelf adds to the root. The kernel must not
+// remember for long that it is there, and not at all that it is not.
+func (s *fileSystem) shelfLookup(name string, out *fuse.EntryOut) fuse.Status {
+	if source := s.shelf.Find(name); source != nil {
+		v := s.volumes.named(name, source)
+		s.checkSpoiled(v)
+		s.entry(at{v, v.tree.Load(), rootNode}, out)
+		return fuse.OK
+	}
+	if name != LatestName {
+		return fuse.ENOENT
+	}
+	out.NodeId, out.Generation = latestNumber, generation
+	s.latestAttr(&out.Attr)
+	return fuse.OK
+}
+
+// latestAttr shows a link. Its size is not known before somebody follows it, so
+// it is 0, as for the links in /proc.
+func (s *fileSystem) latestAttr(out *fuse.Attr) {
+	*out = fuse.Attr{
+		Ino:     latestNumber,
+		Mode:    syscall.S_IFLNK | 0o777,
+		Nlink:   1,
+		Owner:   fuse.Owner{Uid: s.uid, Gid: s.gid},
+		Blksize: statBlock,
+	}
+	modTime := s.shelf.ModTime()
+	out.SetTimes(&modTime, &modTime, &modTime)
+}
+
+// Readlink follows the only link there is.
+func (s *fileSystem) Readlink(cancel <-chan struct{}, in *fuse.InHeader) ([]byte, fuse.Status) {
+	if s.shelf == nil || in.NodeId != latestNumber {
+		return nil, fuse.EINVAL
+	}
+	found := make(chan struct{})
+	var target string
+	go func() {
+		defer close(found)
+		target = s.shelf.Latest(s.done)
+	}()
+	if !await(cancel, found) {
+		return nil, fuse.EINTR
+	}
+	if target == "" {
+		return nil, fuse.ENOENT
+	}
+	return []byte(target), fuse.OK
+}
+
+// listings are the entries of the root as those who opened it found them: what
+// comes and goes while they read must not move the others.
+type listings struct {
+	mu   sync.Mutex
+	last uint64
+	open map[uint64][]string
+}
+
+// begin takes a listing of the shelf, and gives its handle.
+func (l *listings) begin(names []string) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = make(map[uint64][]string)
+	}
+	l.last++
+	l.open[l.last] = names
+	return l.last
+}
+
+func (l *listings) of(handle uint64) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open[handle]
+}
+
+func (l *listings) end(handle uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, handle)
+}
+
+// openShelf begins a listing of the root. Nothing of it may be cached.
+func (s *fileSystem) openShelf(out *fuse.OpenOut) fuse.Status {
+	names, err := s.shelf.Names()
+	if err != nil {
+		s.log.Error("the directory of the view cannot be listed", "error", err)
+		return fuse.EIO
+	}
+	if len(names) > 0 {
+		names = append([]string{LatestName}, names...)
+	}
+	out.Fh = s.listings.begin(names)
+	return fuse.OK
+}

@@ -1,0 +1,62 @@
+package fusefs
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// GetXAttr gives one extended attribute. Outside "user." there never will be
+// any, and ENOTSUP says so: `ls -l` then asks once and not once per file.
+func (s *fileSystem) GetXAttr(_ <-chan struct{}, in *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
+	attrs, st := s.xattrs(in.NodeId)
+	if st != fuse.OK {
+		return 0, st
+	}
+	if !strings.HasPrefix(name, "user.") {
+		return 0, fuse.ENOTSUP
+	}
+	for _, a := range attrs {
+		if a.Name == name {
+			return give(dest, a.Value)
+		}
+	}
+	return 0, fuse.Status(syscall.ENODATA)
+}
+
+// ListXAttr lists their names, each with a NUL byte behind it.
+func (s *fileSystem) ListXAttr(_ <-chan struct{}, in *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
+	attrs, st := s.xattrs(in.NodeId)
+	if st != fuse.OK {
+		return 0, st
+	}
+	var names strings.Builder
+	for _, a := range attrs {
+		names.WriteString(a.Name + "\x00")
+	}
+	return give(dest, names.String())
+}
+
+// give copies what was asked for, or says how long it is when there is no room
+// for it: that is a question when there is no room at all.
+func give(dest []byte, text string) (uint32, fuse.Status) {
+	if len(dest) < len(text) {
+		return uint32(len(text)), fuse.ERANGE
+	}
+	return uint32(copy(dest, text)), fuse.OK
+}
+
+// xattrs gives the attributes of a number; only files of a tree have any.
+func (s *fileSystem) xattrs(number uint64) ([]XAttr, fuse.Status) {
+	a, ok := s.find(number)
+	switch {
+	case number == latestNumber || s.snapshots.numbered(number) != nil:
+		return nil, fuse.OK
+	case !ok:
+		return nil, estale
+	case a.isDir():
+		return nil, fuse.OK
+	}
+	return a.node().source.XAttrs(), fuse.OK
+}

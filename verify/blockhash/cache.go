@@ -1,0 +1,90 @@
+package blockhash
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Cache keeps checked blocks, up to a number of bytes, the least recently used
+// go first. It is for random reads that are smaller than a block: a neighbour
+// that is read soon after needs no second check. Whoever reads whole blocks
+// does not come by here. It is safe for parallel use; a nil Cache keeps
+// nothing.
+type Cache struct {
+	mu    sync.Mutex
+	room  int // bytes that may still be added
+	all   map[blockKey]*list.Element
+	order *list.List // of *cachedBlock, least recently used first
+}
+
+// blockKey names a block. A table stands for one content, for ever.
+type blockKey struct {
+	table *Table
+	block int64
+}
+
+type cachedBlock struct {
+	key  blockKey
+	data []byte
+}
+
+// NewCache returns a Cache for so many bytes.
+func NewCache(bytes int) *Cache {
+	return &Cache{room: bytes, all: make(map[blockKey]*list.Element), order: list.New()}
+}
+
+// get copies a part of a block that is kept, from the byte from on.
+func (c *Cache) get(t *Table, block int64, p []byte, from int64) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.all[blockKey{t, block}]
+	if e == nil {
+		return false
+	}
+	c.order.MoveToBack(e)
+	copy(p, e.Value.(*cachedBlock).data[from:])
+	return true
+}
+
+// put keeps a copy of a checked block. What had to go gives its memory to it.
+func (c *Cache) put(t *Table, block int64, data []byte) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := blockKey{t, block}
+	if c.all[key] != nil {
+		return // somebody was faster
+	}
+	kept := c.makeRoom(len(data))
+	if kept == nil {
+		return
+	}
+	kept.key, kept.data = key, append(kept.data[:0], data...)
+	c.room -= cap(kept.data)
+	c.all[key] = c.order.PushBack(kept)
+}
+
+// makeRoom gives a place for n bytes, with memory of what it displaced if there
+// was anything; nil when the cache is smaller than that.
+func (c *Cache) makeRoom(n int) *cachedBlock {
+	free := &cachedBlock{}
+	for c.room < n {
+		oldest := c.order.Front()
+		if oldest == nil {
+			return nil
+		}
+		c.order.Remove(oldest)
+		gone := oldest.Value.(*cachedBlock)
+		delete(c.all, gone.key)
+		c.room += cap(gone.data)
+		if cap(gone.data) >= n {
+			free = gone
+		}
+	}
+	return free
+}

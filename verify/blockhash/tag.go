@@ -1,0 +1,59 @@
+package blockhash
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+)
+
+// tagLen is the length of a tag in bytes.
+const tagLen = 16
+
+// tagger is AES-256-GCM with a key that was drawn when the process first needed
+// it and that never leaves the process. Used without a plaintext it is a
+// message authentication code (GMAC) over a block. It runs at the speed of
+// memory: some 7 GB/s on a core that hashes 0.3 to 1.7 GB/s.
+var tagger = sync.OnceValue(func() cipher.AEAD {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it does not fail: it ends the program
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic("blockhash: AES does not take a key of 32 bytes: " + err.Error())
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		panic("blockhash: GCM does not take AES: " + err.Error())
+	}
+	return gcm
+})
+
+// serials gives every table with tags a number of its own, from 1.
+var serials atomic.Uint64
+
+// nonce is unique for every block of every table: the table's number and the
+// block's. It belongs to a worker, because it would else be allocated anew for
+// every block.
+type nonce [12]byte
+
+func (n *nonce) set(serial uint64, block int64) []byte {
+	binary.BigEndian.PutUint64(n[:8], serial)
+	binary.BigEndian.PutUint32(n[8:], uint32(block))
+	return n[:]
+}
+
+// maxTagBlocks is how many blocks of one table have a nonce of their own.
+const maxTagBlocks = 1 << 32
+
+// appendTag appends the tag of a block.
+func appendTag(dst []byte, n []byte, data []byte) []byte {
+	return tagger().Seal(dst, n, nil, data)
+}
+
+// tagHolds says, in constant time, whether data is what the tag was made of.
+func tagHolds(tag, n, data []byte) bool {
+	_, err := tagger().Open(nil, n, tag, data)
+	return err == nil
+}

@@ -1,0 +1,114 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+)
+
+// Artifact is one of the seven artifacts of a verified bundle, as it was read
+// when the bundle was verified. PROOF.json is one of them, although no
+// signature covers it (decision D16).
+type Artifact struct {
+	bundle *Bundle
+	kept   *keptArtifact
+}
+
+// keptArtifact is what is remembered of an artifact's file.
+type keptArtifact struct {
+	name  string
+	table blockhash.Table
+	seen  atomic.Pointer[pathsafe.Stat] // with this identity it had the content that was read
+	when  time.Time                     // of last modification, when it was read
+}
+
+func keepArtifact(name string, raw []byte, st pathsafe.Stat) (*keptArtifact, error) {
+	table, err := blockhash.NewHasher().Sum(context.Background(), bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return nil, fmt.Errorf("hashing %q: %w", name, err)
+	}
+	kept := &keptArtifact{name: name, table: table, when: st.ModTime}
+	kept.seen.Store(&st)
+	return kept, nil
+}
+
+// Name is the artifact's file name.
+func (a Artifact) Name() string { return a.kept.name }
+
+// Size is the number of bytes that were read.
+func (a Artifact) Size() int64 { return a.kept.table.Size() }
+
+// ModTime is when the file was last modified before it was read.
+func (a Artifact) ModTime() time.Time { return a.kept.when }
+
+// Open opens the artifact's file for reading; only the bytes that were verified
+// come out of it.
+func (a Artifact) Open() (*Source, error) {
+	f, _, err := a.bundle.openArtifact(a.kept.name)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{blockhash.NewReader(f, &a.kept.table), f}, nil
+}
+
+// openArtifact finds the run directory by its path: holding it open would cost
+// a descriptor for each bundle that anybody looks at.
+func (b *Bundle) openArtifact(name string) (*os.File, pathsafe.Stat, error) {
+	dir, err := pathsafe.OpenRoot(b.path)
+	if err != nil {
+		return nil, pathsafe.Stat{}, err
+	}
+	defer dir.Close()
+	return dir.Open(name)
+}
+
+// Artifacts are the seven artifacts in the order of SPECTRUM-05. There are none
+// unless [Watch.Reread] was set when the bundle was verified.
+func (b *Bundle) Artifacts() []Artifact {
+	artifacts := make([]Artifact, 0, len(b.artifacts))
+	for _, kept := range b.artifacts {
+		artifacts = append(artifacts, Artifact{b, kept})
+	}
+	return artifacts
+}
+
+// ArtifactsIntact says whether every artifact still is, byte for byte, what was
+// verified. A file that looks untouched (the same inode, size and times) is not
+// read again.
+func (b *Bundle) ArtifactsIntact() error {
+	for _, kept := range b.artifacts {
+		if err := b.intact(kept); err != nil {
+			return fmt.Errorf("artifact %q is not what was verified: %w", kept.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *Bundle) intact(kept *keptArtifact) error {
+	f, st, err := b.openArtifact(kept.name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if untouched(*kept.seen.Load(), st) {
+		return nil
+	}
+	if st.Size != kept.table.Size() {
+		return fmt.Errorf("it has %d bytes, not %d", st.Size, kept.table.Size())
+	}
+	if err := blockhash.NewReader(f, &kept.table).Check(context.Background()); err != nil {
+		return err
+	}
+	kept.seen.Store(&st)
+	return nil
+}
+
+func untouched(a, b pathsafe.Stat) bool {
+	return a.ID == b.ID && a.Size == b.Size && a.ModTime.Equal(b.ModTime) && a.ChangeTime.Equal(b.ChangeTime)
+}
