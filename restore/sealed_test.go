@@ -17,7 +17,7 @@ func TestSealed(t *testing.T) {
 		methods []string
 	}{
 		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Files", "IsChain", "Runs"}},
-		{&restore.Run{}, []string{"Artifacts", "Bundle", "Dir", "Target"}},
+		{&restore.Run{}, []string{"Artifacts", "Bundle", "Bytes", "Dir", "Target"}},
 		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Plan", "Root"}},
 	} {
 		typ := reflect.TypeOf(c.value)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"sync/atomic"
 	"time"
@@ -68,14 +69,16 @@ func (b *Bundle) openArtifact(name string) (*os.File, pathsafe.Stat, error) {
 	return dir.Open(name)
 }
 
-// Artifacts are the seven artifacts in the order of SPECTRUM-05. There are none
-// unless [Watch.Reread] was set when the bundle was verified.
-func (b *Bundle) Artifacts() []Artifact {
-	artifacts := make([]Artifact, 0, len(b.artifacts))
-	for _, kept := range b.artifacts {
-		artifacts = append(artifacts, Artifact{b, kept})
+// Artifacts yields the seven artifacts in the order of SPECTRUM-05. There are
+// none unless [Watch.Reread] was set when the bundle was verified.
+func (b *Bundle) Artifacts() iter.Seq[Artifact] {
+	return func(yield func(Artifact) bool) {
+		for _, kept := range b.artifacts {
+			if !yield(Artifact{b, kept}) {
+				return
+			}
+		}
 	}
-	return artifacts
 }
 
 // ArtifactsIntact says whether every artifact still is, byte for byte, what was

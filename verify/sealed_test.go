@@ -11,7 +11,7 @@ import (
 // sealed are the types that only verifying makes, and what Run, which nothing
 // vouches for, has in common with them.
 var sealed = []reflect.Type{
-	reflect.TypeFor[verify.Bundle](), reflect.TypeFor[verify.Chain](), reflect.TypeFor[verify.Output](),
+	reflect.TypeFor[verify.Bundle](), reflect.TypeFor[verify.Chain](), reflect.TypeFor[verify.Output](), reflect.TypeFor[verify.Artifact](),
 	reflect.TypeFor[verify.Gated](), reflect.TypeFor[verify.GatedChain](), reflect.TypeFor[verify.Run](),
 }
 

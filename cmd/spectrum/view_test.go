@@ -93,8 +93,8 @@ func readBlock(t *testing.T, path string, block int64) ([]byte, error) {
 	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM); err != nil {
 		t.Fatal(err)
 	}
-	buf := make([]byte, blockhash.BlockSize)
-	n, err := f.ReadAt(buf, block*blockhash.BlockSize)
+	buf := make([]byte, blockhash.TagBlockSize)
+	n, err := f.ReadAt(buf, block*blockhash.TagBlockSize)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
@@ -104,23 +104,23 @@ func readBlock(t *testing.T, path string, block int64) ([]byte, error) {
 // TestTamperingAfterMount flips a byte in a block that was read and in one
 // that was not: the first stays as it was, the second is EIO, the rest reads.
 func TestTamperingAfterMount(t *testing.T) {
-	const blocks, tampered = 48, 40
-	content := strings.Repeat("0123456789abcdef", blocks*blockhash.BlockSize/16)
+	const blocks, tampered = 96, 80
+	content := strings.Repeat("0123456789abcdef", blocks*blockhash.TagBlockSize/16)
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"big.bin": content, "small.txt": "small"})
 	v := mountView(t, run.Dir)
 	seen := filepath.Join(v.dir, "big.bin")
 	source := filepath.Join(project.Root, "big.bin")
 
-	if got, err := readBlock(t, seen, 0); err != nil || string(got) != content[:blockhash.BlockSize] {
+	if got, err := readBlock(t, seen, 0); err != nil || string(got) != content[:blockhash.TagBlockSize] {
 		t.Fatalf("block 0 before: %v", err)
 	}
 	flip(t, source, 5)
-	flip(t, source, tampered*blockhash.BlockSize+7)
+	flip(t, source, tampered*blockhash.TagBlockSize+7)
 
 	for block := int64(0); block < blocks; block++ {
 		got, err := readBlock(t, seen, block)
-		want := content[block*blockhash.BlockSize:][:blockhash.BlockSize]
+		want := content[block*blockhash.TagBlockSize:][:blockhash.TagBlockSize]
 		switch {
 		case block == tampered && !errors.Is(err, syscall.EIO):
 			t.Errorf("the tampered block: %v", err)
@@ -135,7 +135,7 @@ func TestTamperingAfterMount(t *testing.T) {
 	if err != nil {
 		t.Errorf("the mount ended with %v", err)
 	}
-	if n := strings.Count(said, "block 40"); n != 1 || !strings.Contains(said, "big.bin") {
+	if n := strings.Count(said, "block 80"); n != 1 || !strings.Contains(said, "big.bin") {
 		t.Errorf("the log names the block %d times: %s", n, said)
 	}
 	if strings.Contains(said, "block 0 ") {

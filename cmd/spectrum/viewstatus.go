@@ -152,7 +152,7 @@ func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time) []fus
 	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, plan))), since)}
 	for run := range plan.Runs() {
 		b := run.Bundle()
-		for _, a := range b.Artifacts() {
+		for a := range b.Artifacts() {
 			files = append(files, signedFile("runs/"+b.RunID()+"/"+a.Name(), a))
 		}
 	}
