@@ -10,6 +10,8 @@
 //  1. [NewTree] turns the description into a compact immutable [Tree]. A path
 //     that is not in plain form, that stands there twice, or that would have
 //     to be a file and a directory at once, is an error: nothing is repaired.
+//     Beside it stands a control directory, [ControlName], which is found by
+//     its name and never listed.
 //  2. [CheckMountpoint] says why a directory cannot carry a view. [Mount] asks
 //     the same again, on the handle that it then mounts on.
 //  3. [Mount] mounts (directly as root, through fusermount3 otherwise), starts
@@ -20,7 +22,13 @@
 //     clipped to the size of the plan. What comes back whole goes to the
 //     kernel, which may keep it. Anything else is EIO for that range alone, a
 //     line in the log, and a call of [Options.OnTamper].
-//  5. [View.Unmount] ends it: normally, or after a grace with the holders
+//  5. A [Live] file is another file each time its name is looked up and its
+//     content has changed: every reader sees one content, whole.
+//  6. A [Shelf] adds directories to the root that come and go. Each has a tree
+//     of its own, which is made when somebody first enters it, once for all who
+//     come; when it is [Volume.Spoiled], all of its reads are EIO and the
+//     kernel drops what it kept of them.
+//  7. [View.Unmount] ends it: normally, or after a grace with the holders
 //     named in the log, by detaching. [Unmount] does it for a view of another
 //     process, also of one that has died.
 //
@@ -33,7 +41,9 @@
 //
 // # What it promises
 //
-//   - Attributes come from the description, never from the live source.
+//   - Attributes come from the description, never from the live source. Inode
+//     numbers are stable while the view lives, directories are in the order of
+//     their names' bytes.
 //   - Nothing can be written: no request that changes something is
 //     implemented, and the mount is read-only, so the kernel says EROFS first.
 //   - No request panics, no goroutine or descriptor belongs to a file: the

@@ -68,6 +68,9 @@ func (ss *snapshots) look(of uint64, live Live) *snapshot {
 
 // numbered gives a snapshot that the kernel was told of, or nil.
 func (ss *snapshots) numbered(number uint64) *snapshot {
+	if number&liveBit == 0 {
+		return nil
+	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.all[number]

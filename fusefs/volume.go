@@ -73,14 +73,19 @@ func newVolumes(first *Tree) *volumes {
 	return &volumes{all: []*volume{v}, byName: make(map[string]*volume)}
 }
 
-// numbered gives a volume by its number, or nil.
+// numbered gives a volume by its number, or nil. One that was only listed has
+// nothing that the kernel could ask for.
 func (vs *volumes) numbered(number uint64) *volume {
 	vs.mu.RLock()
 	defer vs.mu.RUnlock()
 	if number >= uint64(len(vs.all)) {
 		return nil
 	}
-	return vs.all[number]
+	v := vs.all[number]
+	if number > 0 && v.source == nil {
+		return nil
+	}
+	return v
 }
 
 // named gives the volume of a name, with a number of its own from then on. A

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
@@ -24,8 +25,15 @@ type viewSource interface {
 	close()
 }
 
+// viewGCPercent is how much garbage may gather next to what a view keeps. A
+// view makes little of it once it is mounted, and should not grow by half while
+// it verifies. Measured with a million files: the peak is 0.67 GB in place of
+// 0.94, for a quarter more processor time.
+const viewGCPercent = 30
+
 // openViewSource opens what the command line names.
 func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []string) (viewSource, error) {
+	debug.SetGCPercent(viewGCPercent)
 	if opts.all {
 		return a.openRunsView(cmd, runDirs[0])
 	}
@@ -107,6 +115,7 @@ func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.V
 		return nil, refused(err)
 	}
 	v.status.watch(&opts)
+	debug.FreeOSMemory() // verifying a million files takes twice what keeping their tree does
 	return fusefs.Mount(tree, mountpoint, opts)
 }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -94,19 +95,20 @@ func (s *outputSource) XAttrs() []fusefs.XAttr {
 // artifactFile is a result artifact as it would be written.
 func artifactFile(s *shown, a restore.Artifact, modTime time.Time) fusefs.File {
 	file := heldFile(a.Path, a.Data, modTime)
-	file.Source = &artifactSource{file.Source, s, sha256.Sum256([]byte(a.Data))}
+	file.Source = &artifactSource{file.Source, s, sync.OnceValue(func() string {
+		digest := sha256.Sum256([]byte(a.Data))
+		return hex.EncodeToString(digest[:])
+	})}
 	return file
 }
 
 type artifactSource struct {
 	fusefs.Source
 	shown  *shown
-	digest [sha256.Size]byte
+	digest func() string // large manifests take a while: only for those who ask
 }
 
-func (s *artifactSource) XAttrs() []fusefs.XAttr {
-	return s.shown.xattrs(hex.EncodeToString(s.digest[:]))
-}
+func (s *artifactSource) XAttrs() []fusefs.XAttr { return s.shown.xattrs(s.digest()) }
 
 // heldFile is a file whose content is held in memory, so nothing can change it.
 func heldFile(path string, text string, modTime time.Time) fusefs.File {
