@@ -6,7 +6,8 @@
 #                 their counts; FAULTS=./test/crash narrows it
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
 # make fuzz       each fuzz target for FUZZTIME (5s)
-# make bench      speed and memory against openssl, sha256sum, cp and go-fuse's loopback
+# make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
+#                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
 # make clean      remove what make built
 #
 # A long test is named TestLong..., and begins with
@@ -17,7 +18,8 @@ SHELL    := /bin/bash
 PKG      ?= $(shell go list ./... | grep -v /test/)
 FAULTS   ?= ./test/...
 FUZZTIME ?= 5s
-# Flags of the benchmark, such as BENCH="-only view -rounds 3".
+# Flags of the benchmark, such as BENCH="-only view -rounds 3" or
+# BENCH="-markdown -svg docs/performance.svg".
 BENCH    ?=
 
 # The linters that are too large for go.mod. staticcheck is there: go tool staticcheck.
@@ -30,7 +32,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test build test test-long unit faults lint fuzz bench clean
+.PHONY: all need-run need-test need-bench build test test-long unit faults lint fuzz bench clean
 
 all: need-run build
 	@echo
@@ -42,6 +44,9 @@ need-run:
 
 need-test:
 	@scripts/need.sh test
+
+need-bench:
+	@scripts/need.sh bench
 
 build:
 	go build -o bin/spectrum ./cmd/spectrum
@@ -79,7 +84,7 @@ lint: $(GOLANGCI) $(GOVULNCHECK)
 fuzz:
 	scripts/leftovers.sh scripts/fuzz.sh $(FUZZTIME)
 
-bench: need-test build
+bench: need-bench build
 	go build -o bin/loopback ./bench/loopback
 	go build -o bin/bench ./bench
 	bin/bench -bin bin/spectrum -loopback bin/loopback $(BENCH)

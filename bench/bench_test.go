@@ -23,8 +23,12 @@ func TestWholeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 14 {
-		t.Errorf("%d rows, want 14: %v", len(rows), rows)
+	want := 27
+	if _, err := exec.LookPath("restic"); err == nil {
+		want += 2
+	}
+	if len(rows) != want {
+		t.Errorf("%d rows, want %d: %v", len(rows), want, rows)
 	}
 	wantEmpty(t, dir)
 }
@@ -56,7 +60,7 @@ func TestCancelCleansUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = b.withSet(ctx, "cancel", 1, 1, func(s set) error {
+	err = b.withSet(ctx, set{name: "cancel", n: 1, size: 1}, func(s set) error {
 		m, err := b.mountSpectrum(ctx, s)
 		cancel()
 		if err != nil {
@@ -84,7 +88,7 @@ func stubArgs(t *testing.T) (args []string, dir string) {
 	dir = t.TempDir()
 	return []string{
 		"-bin", "testdata/spectrum.sh", "-loopback", loopback, "-dir", dir,
-		"-rounds", "2", "-big-mib", "1", "-small", "250", "-view-mib", "2", "-tiny", "250",
+		"-rounds", "2", "-big-mib", "1", "-small", "250", "-view-mib", "2", "-tiny", "250", "-million", "2500",
 	}, dir
 }
 
@@ -139,6 +143,14 @@ func TestVerdicts(t *testing.T) {
 		{timed("", times(200, 100), 0.5, true), false},
 		{resident("", 299, 300*kib), true},
 		{resident("", 300, 300*kib), false},
+		{beyond("", times(149, 100), 50), true},
+		{beyond("", times(150, 100), 50), false},
+		{within("", []time.Duration{50, 49}, 50), true},
+		{within("", []time.Duration{50, 51}, 50), false},
+		{perFile("", 7, 10, kib), true},
+		{perFile("", 10, 10, kib), false},
+		{perFile("", 1<<40, 1, 0), true},
+		{timed("", times(100, 1), 0, false), true},
 	} {
 		if c.row.ok != c.ok || missed([]row{c.row}) == c.ok {
 			t.Errorf("%+v: want ok %v", c.row, c.ok)
@@ -158,13 +170,13 @@ func TestPrintRowsShowsMisses(t *testing.T) {
 	}
 }
 
-func TestParseHWM(t *testing.T) {
-	got, err := parseHWM([]byte("Name:\tx\nVmPeak:\t 9 kB\nVmHWM:\t  4321 kB\nVmRSS:\t 7 kB\n"))
+func TestParseStatus(t *testing.T) {
+	got, err := parseStatus([]byte("Name:\tx\nVmPeak:\t 9 kB\nVmHWM:\t  4321 kB\nVmRSS:\t 7 kB\n"), "VmHWM")
 	if got != 4321 || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
 	for _, bad := range []string{"", "VmRSS:\t7 kB\n", "VmHWM:\t7 MB\n", "VmHWM:\tx kB\n"} {
-		if got, err := parseHWM([]byte(bad)); err == nil {
+		if got, err := parseStatus([]byte(bad), "VmHWM"); err == nil {
 			t.Errorf("%q: got %d", bad, got)
 		}
 	}
@@ -176,7 +188,7 @@ func TestShareCoversEveryFileOnce(t *testing.T) {
 		want = append(want, set{}.file(i))
 	}
 	for core := range 3 {
-		all = append(all, share(set{}, 7, core, 3)...)
+		all = append(all, share(set{n: 7}, core, 3)...)
 	}
 	slices.Sort(all)
 	if !slices.Equal(all, want) {
@@ -186,7 +198,7 @@ func TestShareCoversEveryFileOnce(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
-	if err := checkSpace(dir, 1<<62); err == nil {
+	if err := checkSpace(dir, 1<<62, 0); err == nil {
 		t.Error("space for 2^62 bytes")
 	}
 	if _, err := chosen("big,nonsense"); err == nil {
@@ -195,7 +207,14 @@ func TestRefusals(t *testing.T) {
 	if _, err := parse([]string{"-bin", filepath.Join(dir, "absent")}); err == nil {
 		t.Error("a binary that does not exist was taken")
 	}
-	if need := (sizes{bigMiB: 256, small: 20_000, viewMiB: 512, tiny: 100_000}).need(5); need < 12*gib {
+	byDefault := sizes{bigMiB: 256, small: 20_000, viewMiB: 512, tiny: 100_000, million: 1_000_000}
+	if need := byDefault.need(5); need < 12*gib {
 		t.Errorf("the default sizes need %d bytes", need)
+	}
+	if need := byDefault.need(1); need < 2*4*kib*1_000_000 {
+		t.Errorf("a million files and as much again need %d bytes", need)
+	}
+	if files := byDefault.files(1); files < 1_000_000 {
+		t.Errorf("the default sizes need %d inodes", files)
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 // big holds verify and commit of four big files against openssl and cp.
 func (b *bench) big(ctx context.Context) (rows []row, err error) {
-	size := b.sizes.bigMiB * mib
-	err = b.withSet(ctx, "big", bigFiles, size, func(s set) error {
-		openssl := func() error { return opensslPerCore(ctx, s, bigFiles, runtime.NumCPU()) }
+	big := set{name: "big", n: bigFiles, size: b.sizes.bigMiB * mib}
+	err = b.withSet(ctx, big, func(s set) error {
+		openssl := func() error { return opensslPerCore(ctx, s, runtime.NumCPU()) }
 		verify, err := b.verifyAgainst(ctx, s, openssl)
 		if err != nil {
 			return err
@@ -29,8 +29,9 @@ func (b *bench) big(ctx context.Context) (rows []row, err error) {
 
 // small holds verify and commit of many small files against sha256sum -c and cp.
 func (b *bench) small(ctx context.Context) (rows []row, err error) {
-	err = b.withSet(ctx, "small", b.sizes.small, smallSize, func(s set) error {
-		list, err := sha256sumList(ctx, s, b.sizes.small)
+	small := set{name: "small", n: b.sizes.small, size: smallSize}
+	err = b.withSet(ctx, small, func(s set) error {
+		list, err := sha256sumList(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -60,29 +61,29 @@ func (b *bench) verifyAgainst(ctx context.Context, s set, other func() error) (p
 		func(context.Context, int) (time.Duration, error) { return clock(other) })
 }
 
-// opensslPerCore hashes the n files of s by cores processes at once, each with its share.
-func opensslPerCore(ctx context.Context, s set, n, cores int) error {
+// opensslPerCore hashes the files of s by cores processes at once, each with its share.
+func opensslPerCore(ctx context.Context, s set, cores int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for core := range min(n, cores) {
-		args := append([]string{"dgst", "-sha256"}, share(s, n, core, cores)...)
+	for core := range min(s.n, cores) {
+		args := append([]string{"dgst", "-sha256"}, share(s, core, cores)...)
 		group.Go(func() error { return runCommand(ctx, s.project, "openssl", args...) })
 	}
 	return group.Wait()
 }
 
-// share gives the files of the n in s that are the given core's.
-func share(s set, n, core, cores int) []string {
+// share gives the files of s that are the given core's.
+func share(s set, core, cores int) []string {
 	var files []string
-	for i := core; i < n; i += cores {
+	for i := core; i < s.n; i += cores {
 		files = append(files, s.file(i))
 	}
 	return files
 }
 
 // sha256sumList writes the list that sha256sum -c takes, and gives its path.
-func sha256sumList(ctx context.Context, s set, n int) (string, error) {
+func sha256sumList(ctx context.Context, s set) (string, error) {
 	var names bytes.Buffer
-	for i := range n {
+	for i := range s.n {
 		names.WriteString(s.file(i) + "\x00")
 	}
 	cmd := command(ctx, s.project, "xargs", "-0", "sha256sum")

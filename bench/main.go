@@ -5,11 +5,16 @@
 //   - a durable commit against cp -a followed by sync -f, and against one thread that copies and
 //     hashes file after file and syncs nothing
 //   - one syncfs against an fsync of each file
-//   - first and second read through the view against go-fuse's own loopback
+//   - first, second, random and concurrent reads through the view, and find and ls -lR over
+//     many files, against go-fuse's own loopback
+//   - first reads by cat and tar against restic mount, when restic is installed
 //   - peak resident memory of verify and mount with many outputs
+//   - a view of a million files: how long until it is there, its first ls, its memory
 //
 // Each measurement is repeated, ours and theirs in turn, and the best of each counts: noise
 // only ever adds time. A ratio is their time divided by ours, so that more is better.
+//
+// The rows are printed as text or, for the documentation, as Markdown, and can be drawn.
 // The exit status is 1 when a target was missed or something failed.
 package main
 
@@ -34,6 +39,8 @@ type options struct {
 	loopback string // the binary of bench/loopback
 	dir      string // where the data goes
 	only     string // comma separated names of sections; empty is all
+	svg      string // a file to draw the rows into; empty is none
+	markdown bool
 	rounds   int
 	sizes    sizes
 }
@@ -56,13 +63,21 @@ func run(args []string, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	rows, err := measureAll(ctx, opts)
-	if printErr := printRows(stdout, rows); err == nil {
-		err = printErr
+	err = errors.Join(err, report(stdout, rows, opts.markdown))
+	if err == nil && opts.svg != "" {
+		err = os.WriteFile(opts.svg, drawing(rows), 0o644)
 	}
 	if err == nil && missed(rows) {
 		err = errMissed
 	}
 	return err
+}
+
+func report(stdout io.Writer, rows []row, markdown bool) error {
+	if markdown {
+		return printMarkdown(stdout, rows)
+	}
+	return printRows(stdout, rows)
 }
 
 func parse(args []string) (options, error) {
@@ -72,11 +87,14 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.loopback, "loopback", "bin/loopback", "the `binary` of bench/loopback")
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "put the data into a new directory under `DIR`")
 	flags.StringVar(&o.only, "only", "", "run only these `sections`: "+strings.Join(sectionNames(), ","))
+	flags.StringVar(&o.svg, "svg", "", "draw the rows into `FILE`")
+	flags.BoolVar(&o.markdown, "markdown", false, "print the rows as a table in Markdown")
 	flags.IntVar(&o.rounds, "rounds", 5, "repeat each measurement `N` times")
 	flags.IntVar(&o.sizes.bigMiB, "big-mib", 256, "`MiB` of each of the four big files")
 	flags.IntVar(&o.sizes.small, "small", 20_000, "how `many` files of 8 KiB")
-	flags.IntVar(&o.sizes.viewMiB, "view-mib", 512, "`MiB` of the file that is read through the view")
+	flags.IntVar(&o.sizes.viewMiB, "view-mib", 512, "`MiB` of each of the two files that are read through the view")
 	flags.IntVar(&o.sizes.tiny, "tiny", 100_000, "how `many` files of 1 KiB")
+	flags.IntVar(&o.sizes.million, "million", 1_000_000, "how `many` files of 100 bytes")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}

@@ -16,7 +16,10 @@ import (
 type mounted struct {
 	cmd        *exec.Cmd
 	mountpoint string
+	root       string // what stands beside the project's own directory
 	ended      chan error
+
+	interrupted int // the exit status of a program that calls SIGINT a failure
 }
 
 // mountSpectrum mounts the view of s. mountLoopback mounts its project with a server that
@@ -41,13 +44,13 @@ func (b *bench) mountPassthrough(ctx context.Context, s set) (*mounted, error) {
 }
 
 // mount starts what prepare gives for a fresh mountpoint, and returns when a file system of
-// type fstype is there.
+// type fstype, or of any when that is empty, is there.
 func (b *bench) mount(fstype string, prepare func(mountpoint string) *exec.Cmd) (*mounted, error) {
 	mountpoint := filepath.Join(b.work, "mnt")
 	if err := os.Mkdir(mountpoint, 0o755); err != nil {
 		return nil, err
 	}
-	m := &mounted{cmd: prepare(mountpoint), mountpoint: mountpoint, ended: make(chan error, 1)}
+	m := &mounted{cmd: prepare(mountpoint), mountpoint: mountpoint, root: mountpoint, ended: make(chan error, 1)}
 	if err := m.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -84,6 +87,10 @@ func isMounted(mountpoint, fstype string) (bool, error) {
 func (m *mounted) close() error {
 	_ = m.cmd.Process.Signal(os.Interrupt) // it may have ended by itself
 	err := m.wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == m.interrupted {
+		err = nil
+	}
 	if still, mountErr := isMounted(m.mountpoint, ""); still || mountErr != nil {
 		err = errors.Join(err, mountErr, fmt.Errorf("%q was left mounted", m.mountpoint),
 			umount(m.mountpoint, "--lazy"))

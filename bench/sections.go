@@ -29,8 +29,11 @@ func sections() []section {
 		{"big", (*bench).big},
 		{"small", (*bench).small},
 		{"view", (*bench).view},
+		{"names", (*bench).names},
+		{"restic", (*bench).restic},
 		{"memory", (*bench).memory},
 		{"syncs", (*bench).syncs},
+		{"million", (*bench).million}, // last: a file system is long not itself after it
 	}
 }
 
@@ -64,7 +67,7 @@ func measureAll(ctx context.Context, opts options) (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSpace(opts.dir, opts.sizes.need(opts.rounds)); err != nil {
+	if err := checkSpace(opts.dir, opts.sizes.need(opts.rounds), opts.sizes.files(opts.rounds)); err != nil {
 		return nil, err
 	}
 	b, err := newBench(ctx, opts)
@@ -99,15 +102,15 @@ func newBench(ctx context.Context, opts options) (*bench, error) {
 	return b, nil
 }
 
-// withSet hands a sealed project of n files to f, and removes it afterwards, with all that
-// was restored from it.
-func (b *bench) withSet(ctx context.Context, name string, n, size int, f func(set) error) (err error) {
-	s := set{project: filepath.Join(b.work, name), name: name}
+// withSet makes and seals s in a project of its own and hands it to f, and removes it
+// afterwards, with all that was restored from it.
+func (b *bench) withSet(ctx context.Context, s set, f func(set) error) (err error) {
+	s.project = filepath.Join(b.work, s.name)
 	defer func() { err = errors.Join(err, os.RemoveAll(s.project), os.RemoveAll(b.restores())) }()
 	if err := os.Mkdir(b.restores(), 0o755); err != nil {
 		return err
 	}
-	if err := s.write(n, size); err != nil {
+	if err := s.write(ctx); err != nil {
 		return err
 	}
 	if err := b.spectrum.seal(ctx, s); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -15,6 +16,8 @@ type row struct {
 	theirs string
 	ratio  string
 	want   string
+	value  float64 // their time divided by ours, or a limit by what was measured
+	target float64 // what value is to reach; 0 for the record only
 	ok     bool
 }
 
@@ -28,6 +31,8 @@ func timed(name string, p pair, want float64, strict bool) row {
 		theirs: seconds(best(p.theirs)),
 		ratio:  fmt.Sprintf("%.2f (median %.2f)", ratio, float64(median(p.theirs))/float64(median(p.ours))),
 		want:   fmt.Sprintf(">= %.2f", want),
+		value:  ratio,
+		target: want,
 		ok:     ratio >= want,
 	}
 	if want == 0 {
@@ -40,6 +45,30 @@ func timed(name string, p pair, want float64, strict bool) row {
 	return r
 }
 
+// beyond gives the row of a measurement that may take less than extra longer than theirs.
+func beyond(name string, p pair, extra time.Duration) row {
+	r := timed(name, p, 1, true)
+	limit := best(p.theirs) + extra
+	r.want = fmt.Sprintf("< %s + %s", seconds(best(p.theirs)), seconds(extra))
+	r.value = float64(limit) / float64(best(p.ours))
+	r.ok = best(p.ours) < limit
+	return r
+}
+
+// within gives the row of times that want to stay below limit.
+func within(name string, times []time.Duration, limit time.Duration) row {
+	return row{
+		name:   name,
+		ours:   seconds(best(times)),
+		theirs: "-",
+		ratio:  fmt.Sprintf("- (median %s)", seconds(median(times))),
+		want:   "< " + seconds(limit),
+		value:  float64(limit) / float64(best(times)),
+		target: 1,
+		ok:     best(times) < limit,
+	}
+}
+
 // resident gives the row of a peak of memory, in KiB as the kernel counts it, that wants to
 // stay below limit bytes.
 func resident(name string, peakKiB, limit int64) row {
@@ -50,8 +79,22 @@ func resident(name string, peakKiB, limit int64) row {
 		theirs: "-",
 		ratio:  "-",
 		want:   fmt.Sprintf("< %d MB", limit/mb),
+		value:  float64(limit) / float64(peakKiB*kib),
+		target: 1,
 		ok:     peakKiB*kib < limit,
 	}
+}
+
+// perFile is resident with n files, of which each may take less than limit bytes; 0 wants
+// nothing.
+func perFile(name string, usedKiB int64, n int, limit int64) row {
+	r := resident(name, usedKiB, int64(n)*limit)
+	r.ours = fmt.Sprintf("%d B a file", usedKiB*kib/int64(n))
+	r.want = fmt.Sprintf("< %d B a file", limit)
+	if limit == 0 {
+		r.want, r.target, r.ok = "-", 0, true
+	}
+	return r
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
@@ -69,14 +112,43 @@ func printRows(w io.Writer, rows []row) error {
 		return err
 	}
 	for _, r := range rows {
-		verdict := "ok"
-		if !r.ok {
-			verdict = "MISSED"
-		}
-		_, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.ours, r.theirs, r.ratio, r.want, verdict)
+		_, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.ours, r.theirs, r.ratio, r.want, r.verdict())
 		if err != nil {
 			return err
 		}
 	}
 	return t.Flush()
+}
+
+// printMarkdown prints the rows as docs/performance.md has them.
+func printMarkdown(w io.Writer, rows []row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	lines := "| measurement | spectrum | the other | ratio | wanted | |\n|---|---:|---:|---:|---:|---|\n"
+	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`)
+	for _, r := range rows {
+		verdict := r.verdict()
+		if !r.ok {
+			verdict = "**" + verdict + "**"
+		}
+		cells := []string{r.name, r.ours, r.theirs, r.ratio, r.want}
+		for i, cell := range cells {
+			cells[i] = escape.Replace(cell)
+		}
+		lines += "| " + strings.Join(cells, " | ") + " | " + verdict + " |\n"
+	}
+	_, err := io.WriteString(w, lines)
+	return err
+}
+
+// verdict is empty for what is measured for the record only.
+func (r row) verdict() string {
+	switch {
+	case !r.ok:
+		return "MISSED"
+	case r.target == 0:
+		return "-"
+	}
+	return "ok"
 }

@@ -1,12 +1,12 @@
 #!/bin/bash
-# usage: need.sh run|test
+# usage: need.sh run|test|bench
 #
-# Installs by apt what is missing to run spectrum, or to test it. Without fuse3 spectrum
-# still builds and does everything but mount for users other than root, so for "run" a
-# package that cannot be installed is a warning; for "test" it is an error.
+# Installs by apt what is missing to run spectrum, to test it, or to measure it. Without
+# fuse3 spectrum still builds and does everything but mount for users other than root, so
+# for "run" a package that cannot be installed is a warning; otherwise it is an error.
 set -euo pipefail
 
-purpose=${1:?usage: need.sh run|test}
+purpose=${1:?usage: need.sh run|test|bench}
 missing=()
 want() { command -v "$1" >/dev/null || missing+=("$2"); }
 
@@ -22,6 +22,11 @@ if [ "$purpose" = test ]; then
     want mkfs.xfs xfsprogs
     want mkfs.btrfs btrfs-progs
     want losetup mount
+fi
+if [ "$purpose" = bench ]; then
+    want openssl openssl
+    want restic restic
+    want umount mount
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
