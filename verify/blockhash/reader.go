@@ -79,10 +79,15 @@ func (r *Reader) readBlocks(p []byte, off int64) (int, error) {
 	first, last := off/size, (off+int64(len(p))-1)/size
 	perTask := taskBytes / size
 	tasks := (last - first + perTask) / perTask
-	err := inorder.Do(context.Background(), int(tasks), func(task int) error {
-		i := first + int64(task)*perTask
-		return r.copyBlocks(p, off, i, min(i+perTask, last+1))
-	})
+	var err error
+	if tasks == 1 { // the usual case of a small read
+		err = r.copyBlocks(p, off, first, last+1)
+	} else {
+		err = inorder.Do(context.Background(), int(tasks), func(task int) error {
+			i := first + int64(task)*perTask
+			return r.copyBlocks(p, off, i, min(i+perTask, last+1))
+		})
+	}
 	var bad *blockError
 	if errors.As(err, &bad) {
 		return int(max(0, bad.block*size-off)), bad.err
