@@ -8,6 +8,8 @@
 # make fuzz       each fuzz target for FUZZTIME (5s)
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
+# make install    what was built, to PREFIX/bin (/usr/local), with the helpers of mount(8) in
+#                 /sbin and the systemd unit; below DESTDIR, if that is given
 # make clean      remove what make built
 #
 # A long test is named TestLong..., and begins with
@@ -21,6 +23,11 @@ FUZZTIME ?= 5s
 # Flags of the benchmark, such as BENCH="-only view -rounds 3" or
 # BENCH="-markdown -svg docs/performance.svg".
 BENCH    ?=
+# What is installed, and where to.
+PROGRAM  ?= bin/spectrum
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+UNIT     := spectrum-view@.service
 
 # The linters that are too large for go.mod. staticcheck is there: go tool staticcheck.
 GOLANGCI_VERSION    := v2.15.0
@@ -32,7 +39,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test need-bench build test test-long unit faults lint fuzz bench clean
+.PHONY: all need-run need-test need-bench build test test-long unit faults lint fuzz bench install clean
 
 all: need-run build
 	@echo
@@ -88,6 +95,14 @@ bench: need-bench build
 	go build -o bin/loopback ./bench/loopback
 	go build -o bin/bench ./bench
 	bin/bench -bin bin/spectrum -loopback bin/loopback $(BENCH)
+
+# It builds nothing: whoever installs may be root, and have no Go.
+install:
+	install -D -m 755 '$(PROGRAM)' '$(DESTDIR)$(PREFIX)/bin/spectrum'
+	install -d '$(DESTDIR)/sbin' '$(DESTDIR)$(PREFIX)/lib/systemd/system'
+	ln -sf '$(PREFIX)/bin/spectrum' '$(DESTDIR)/sbin/mount.spectrum'
+	ln -sf '$(PREFIX)/bin/spectrum' '$(DESTDIR)/sbin/mount.fuse.spectrum'
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' 'contrib/systemd/$(UNIT)' > '$(DESTDIR)$(PREFIX)/lib/systemd/system/$(UNIT)'
 
 clean:
 	rm -rf bin .tools

@@ -81,6 +81,9 @@ func (s system) runHelper(socket *os.File, args ...string) error {
 	if strings.Contains(strings.ToLower(text), "resource busy") {
 		return fmt.Errorf("%s: %w", helperName, unix.EBUSY)
 	}
+	if strings.Contains(text, "'user_allow_other' is set") {
+		return fmt.Errorf("%w: %q", ErrAllowOther, text)
+	}
 	return fmt.Errorf("%s: %w: %q", helperName, err, text)
 }
 

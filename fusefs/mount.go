@@ -16,6 +16,9 @@ import (
 // system at all. The text says what is missing.
 var ErrUnavailable = errors.New("mounting is not possible here")
 
+// ErrAllowOther is the [ErrUnavailable] of a user who may not let others in.
+var ErrAllowOther = fmt.Errorf("%w for other users", ErrUnavailable)
+
 // Options say how a view is mounted and who hears of it. The zero value is the
 // strictest.
 type Options struct {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -21,7 +20,10 @@ const readyVariable = "SPECTRUM_READY_FD"
 // startDaemon runs this command again in a session of its own and returns when
 // the view is ready. If it never is, the child has said why, and its exit
 // status is ours.
-func startDaemon(ctx context.Context) error {
+func startDaemon(ctx context.Context, namespace string) error {
+	if err := keepDescriptors(); err != nil {
+		return err
+	}
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return err
@@ -33,57 +35,64 @@ func startDaemon(ctx context.Context) error {
 	child.ExtraFiles = []*os.File{writer}
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := errors.Join(child.Start(), writer.Close()); err != nil {
+	err = startIn(namespace, child)
+	_ = writer.Close() // or we would wait for ourselves
+	if err != nil {
 		return fmt.Errorf("starting the background process: %w", err)
 	}
 	return awaitReady(ctx, child, reader)
 }
 
+// keepDescriptors keeps from the background what this process was started
+// with: a lock of the caller's, or the end of a pipe, would be held by the view.
+func keepDescriptors() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, entry := range open {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
 func awaitReady(ctx context.Context, child *exec.Cmd, ready *os.File) error {
 	stop := context.AfterFunc(ctx, func() { _ = child.Process.Signal(syscall.SIGTERM) })
-	defer stop()
-	if n, _ := io.ReadFull(ready, make([]byte, 1)); n == 1 {
+	n, _ := io.ReadFull(ready, make([]byte, 1))
+	if told := !stop(); n == 1 && !told {
 		return child.Process.Release()
 	}
 	err := child.Wait()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		return &childError{exit.ExitCode()}
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case err == nil:
+		err = errors.New("it was ended")
 	}
-	return fmt.Errorf("the background process ended before the view was ready: %w", errors.Join(err, io.ErrUnexpectedEOF))
+	return fmt.Errorf("the background process ended before the view was ready: %w", err)
 }
 
-// ready is the descriptor on which the parent waits.
-type ready struct{ pipe *os.File }
-
-// readyPipe finds out whether this process is the background half.
-func readyPipe() (ready, bool) {
+// readyPipe finds out whether this process is the background half, and who
+// waits for it.
+func readyPipe() (listeners, bool) {
 	fd, err := strconv.Atoi(os.Getenv(readyVariable))
 	if err != nil || fd < 3 {
-		return ready{}, false
+		return listeners{}, false
 	}
 	_ = os.Unsetenv(readyVariable) // it fails for names that no variable can have
 	unix.CloseOnExec(fd)
-	return ready{os.NewFile(uintptr(fd), "ready")}, true
+	_ = os.WriteFile("/proc/self/comm", []byte("spectrum"), 0) // ps would call it "exe"
+	return listeners{parent: os.NewFile(uintptr(fd), "ready")}, true
 }
 
-// openViewLog opens the file that views in the background log to.
-func (a *app) openViewLog() (*os.File, error) {
-	state, err := a.openState()
-	if err != nil {
-		return nil, err
-	}
-	defer state.Close()
-	return os.OpenFile(filepath.Join(state.Path(), "view.log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-}
-
-// signal turns stderr over to the log, lets go of stdout, and tells the parent
-// that the view is ready.
-func (r ready) signal(log *os.File) error {
-	defer r.pipe.Close()
+// leave lets go of what the process that waits was given: streams, working
+// directory. Only the log remains.
+func leave(log *os.File) error {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -94,6 +103,5 @@ func (r ready) signal(log *os.File) error {
 			return err
 		}
 	}
-	_, err = r.pipe.Write([]byte{1})
-	return err
+	return os.Chdir("/")
 }

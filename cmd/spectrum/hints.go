@@ -33,6 +33,8 @@ func hintsOf(err error) []string {
 		return []string{fmt.Sprintf("see %q", use.command+" --help")}
 	case errors.As(err, &refusal) && refusal.hint != "":
 		return []string{refusal.hint}
+	case errors.Is(err, fusefs.ErrAllowOther):
+		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other"}
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return []string{"install the fuse3 package, and run where /dev/fuse may be opened"}
 	case isApproval(err):

@@ -10,20 +10,25 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
 
-// run is the whole program but for its exit.
-func run(args []string) int {
+// run is the whole program but for its exit. Which one it is depends on the name
+// that it was started under.
+func run(program string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end
 	app := &app{stdout: os.Stdout, stderr: os.Stderr}
 	root := newRoot(app)
+	if isMountHelper(program) {
+		root = newMountHelper(app, filepath.Base(program))
+	}
 	root.SetArgs(args)
 	return app.finish(root.ExecuteContext(ctx))
 }
@@ -41,20 +46,24 @@ view in which every byte is checked as it is read, previews what a restore
 would change, and commits exactly what was approved: all of it or nothing.
 
 Start with:  spectrum demo /tmp/demo`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          noCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetOut(app.stdout)
-	root.SetErr(app.stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
-	app.commonFlags(root)
+	setUp(root, app)
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
 		newPreview(app), newCommit(app), newRecover(app), newVersion(app),
 	)
 	return root
+}
+
+// setUp has a root command speak as the whole program does.
+func setUp(root *cobra.Command, app *app) {
+	root.SetOut(app.stdout)
+	root.SetErr(app.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
+	root.SilenceErrors, root.SilenceUsage = true, true
+	app.commonFlags(root)
 }
 
 // noCommand refuses a word that is no command.

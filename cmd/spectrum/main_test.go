@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,9 +16,13 @@ import (
 )
 
 // The program under test runs in processes of its own: the test binary starts
-// itself under the name "spectrum", and under the name "killat" to kill it.
+// itself under the name "spectrum" or one of a mount(8) helper, and under the name "killat" to kill it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"spectrum": main, "killat": killAt})
+	programs := map[string]func(){"spectrum": main, "killat": killAt, "private": private}
+	for _, name := range helperNames {
+		programs[name] = main
+	}
+	testscript.Main(m, programs)
 }
 
 // killAt runs "killat N COMMAND...": the command is killed instead of its N-th
@@ -45,6 +50,11 @@ func TestScripts(t *testing.T) {
 // isolate keeps the scripts out of the user's own state directory.
 func isolate(env *testscript.Env) error {
 	env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		return err
+	}
+	env.Setenv("REPOSITORY", root)
 	env.Setenv("APPROVE", "Approved: commit the restore preview exactly as proposed.")
 	return nil
 }

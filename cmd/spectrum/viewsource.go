@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -79,6 +80,10 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 }
 
 func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) error {
+	mountpoint, err := filepath.Abs(mountpoint)
+	if err != nil {
+		return err
+	}
 	o := &v.candidate.origin
 	o.View = &preview.View{Mountpoint: mountpoint, ID: v.status.id}
 	if err := checkText(*o); err != nil {

@@ -13,24 +13,44 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // Default is where the state directory is when nobody says otherwise:
-// $XDG_STATE_HOME/spectrum, else ~/.local/state/spectrum.
+// $XDG_STATE_HOME/spectrum, else ~/.local/state/spectrum. At boot there is no
+// HOME; then it is the home directory of the password database.
 func Default() (string, error) {
 	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "spectrum"), nil
 	}
-	home, err := os.UserHomeDir()
+	home, err := homeDir()
 	if err != nil {
 		return "", fmt.Errorf("finding the state directory: %w", err)
 	}
 	return filepath.Join(home, ".local", "state", "spectrum"), nil
+}
+
+func homeDir() (string, error) {
+	if home := os.Getenv("HOME"); home != "" {
+		return home, nil
+	}
+	uid := strconv.Itoa(os.Geteuid())
+	u, err := user.LookupId(uid)
+	if err != nil {
+		return "", fmt.Errorf("HOME is not set: %w", err)
+	}
+	if !filepath.IsAbs(u.HomeDir) {
+		return "", fmt.Errorf("HOME is not set, and user %s has no home directory", uid)
+	}
+	return u.HomeDir, nil
 }
 
 // Dir is the state directory.
@@ -134,6 +154,36 @@ func (d *Dir) readJournalKey() ([]byte, error) {
 		err = fmt.Errorf("%q is not a journal key of %d bytes", journalKey, journalKeySize)
 	}
 	return key, err
+}
+
+// ViewLog opens the log of the views in the background, to be written at its end.
+func (d *Dir) ViewLog() (*os.File, error) {
+	f, err := d.openToAppend("view.log")
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return f, nil
+}
+
+// openToAppend opens a regular file, through no link, and makes it where it is
+// missing. Nothing else is waited for: a FIFO would have us wait for a reader.
+func (d *Dir) openToAppend(name string) (*os.File, error) {
+	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err := unix.Openat(d.root.Fd(), name, flags, 0o600)
+	runtime.KeepAlive(d)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: name, Err: pathsafe.ErrNotRegular}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // halts is the directory of the attempts whose rollback has failed.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -337,17 +339,19 @@ func TestClosed(t *testing.T) {
 
 // TestDefault: where it is when nobody says otherwise.
 func TestDefault(t *testing.T) {
+	me, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	must(t, err)
 	for _, c := range []struct{ xdg, home, want string }{
 		{"/xdg", "/home/u", "/xdg/spectrum"},
 		{"/xdg/../y/", "/home/u", "/y/spectrum"},
 		{"", "/home/u", "/home/u/.local/state/spectrum"},
 		{"relative", "/home/u", "/home/u/.local/state/spectrum"}, // as the XDG specification has it
-		{"", "", ""},
+		{"", "", me.HomeDir + "/.local/state/spectrum"},          // as at boot
 	} {
 		t.Setenv("XDG_STATE_HOME", c.xdg)
 		t.Setenv("HOME", c.home)
 		got, err := statedir.Default()
-		if got != c.want || (err != nil) != (c.want == "") {
+		if got != c.want || err != nil {
 			t.Errorf("%+v: %q, %v", c, got, err)
 		}
 	}
@@ -414,5 +418,62 @@ func TestHalts(t *testing.T) {
 		if d.Halt(name) == nil || d.Halted(name) {
 			t.Errorf("%q was taken", name)
 		}
+	}
+}
+
+// TestViewLog: it is written at its end, by nobody else's leave, and what
+// stands in its place and is no file is refused and not waited for.
+func TestViewLog(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	path := filepath.Join(d.Path(), "view.log")
+	for _, line := range []string{"one\n", "two\n"} {
+		f, err := d.ViewLog()
+		must(t, err)
+		_, err = f.WriteString(line)
+		must(t, errors.Join(err, f.Close()))
+	}
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	if string(raw) != "one\ntwo\n" || info.Mode() != 0o600 {
+		t.Errorf("%q, mode %v", raw, info.Mode())
+	}
+	stolen := filepath.Join(t.TempDir(), "stolen")
+	for what, with := range map[string]func() error{
+		"link":          func() error { return os.Symlink(stolen, path) },
+		"directory":     func() error { return os.Mkdir(path, 0o700) },
+		"FIFO":          func() error { return unix.Mkfifo(path, 0o600) },
+		"FIFO, read by": func() error { return errors.Join(unix.Mkfifo(path, 0o600), readFIFO(t, path)) },
+		"device":        func() error { return unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))) },
+	} {
+		must(t, os.Remove(path))
+		must(t, with())
+		if f, err := d.ViewLog(); err == nil || f != nil || !strings.Contains(err.Error(), "view.log") {
+			t.Errorf("%s: %v, %v", what, f, err)
+		}
+	}
+	if _, err := os.Lstat(stolen); err == nil {
+		t.Error("it was made through the link")
+	}
+}
+
+// readFIFO has the FIFO read until the test ends, so that it can be opened.
+func readFIFO(t *testing.T, path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return err
+}
+
+// TestViewLogMoved: it is in the directory that was opened, wherever that is now.
+func TestViewLogMoved(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	moved := d.Path() + "-moved"
+	must(t, errors.Join(os.Rename(d.Path(), moved), os.Mkdir(d.Path(), 0o700)))
+	f, err := d.ViewLog()
+	must(t, err)
+	f.Close()
+	if got := names(t, moved); !reflect.DeepEqual(got, []string{"view.log"}) || len(names(t, d.Path())) > 0 {
+		t.Errorf("files %q", got)
 	}
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+)
+
+// listeners are those who wait to hear that the view is ready: a service
+// manager, or the process that put this one into the background.
+type listeners struct {
+	manager manager
+	parent  *os.File // nil in the foreground
+	log     *os.File // where the background logs to
+}
+
+// openLog opens the log of a view in the background, before there is anything
+// that would have to be undone.
+func (l *listeners) openLog(a *app) error {
+	if l.parent == nil {
+		return nil
+	}
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	l.log, err = state.ViewLog()
+	return refused(err)
+}
+
+func (l *listeners) close() {
+	for _, f := range []*os.File{l.parent, l.log} {
+		if f != nil {
+			_ = f.Close() // the log is written through stderr, and not through this one
+		}
+	}
+}
+
+// release lets the process that waits go on.
+func (l *listeners) release() error {
+	if l.parent == nil {
+		return nil
+	}
+	defer l.close()
+	if err := leave(l.log); err != nil {
+		return err
+	}
+	_, err := l.parent.Write([]byte{1})
+	return err
+}
+
+// announce tells everybody that the view is ready: people and scripts first,
+// since nobody hears what a background process says after that.
+func (a *app) announce(source viewSource, view *fusefs.View, to listeners) error {
+	how := "Ctrl-C"
+	if to.parent != nil {
+		how = "\"spectrum umount\""
+	}
+	text, fields := source.describe()
+	where := fmt.Sprintf("%s, at %q", text, view.Path())
+	a.say("mounted %s; %s ends it", where, how)
+	fields["mountpoint"], fields["ok"] = jsonText(view.Path()), true
+	if err := a.result("", fields); err != nil {
+		return err
+	}
+	a.notify(to.manager, "READY=1\nSTATUS="+oneLine(where))
+	return to.release()
+}

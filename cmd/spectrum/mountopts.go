@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// mountOptions are what a command line says about a view.
+type mountOptions struct {
+	chain       bool
+	all         bool
+	restoreRoot string
+	daemon      bool
+	allowOther  bool
+	exec        bool
+	listed      []string // the -o options, as they were given
+
+	// Of the mount(8) helper only.
+	source    string // what the mount table shows; "" is the program's own name
+	namespace string // the mount namespace to mount in; "" is this one
+	sloppy    bool   // options that nobody knows are no error
+}
+
+// addFlags defines the flags of a command that mounts.
+func (o *mountOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	flags.BoolVar(&o.all, "all", false, "a view of all runs: the one directory given holds them")
+	flags.StringVar(&o.restoreRoot, "restore-root", "", "`directory` that a restore would go to; the view must not be mounted there")
+	flags.BoolVar(&o.daemon, "daemon", false, "return when the view is ready, and serve it in the background")
+	flags.BoolVar(&o.allowOther, "allow-other", false, "let other users look into the view, as its permission bits say")
+	flags.BoolVar(&o.exec, "exec", false, "let programs be run from the view")
+	flags.StringArrayVarP(&o.listed, "options", "o", nil, "a `list` of mount options as in fstab: allow_other, exec, chain, all, run=DIR, project_root=DIR, state_dir=DIR, restore_root=DIR")
+}
+
+// mountOption is one option of a list as in fstab.
+type mountOption struct {
+	name, value string
+	valued      bool // there was a "="
+}
+
+// flagOptions are the options that stand for a flag, which wins over them. Those
+// without a value of their own take the next one.
+var flagOptions = map[string]struct{ flag, value string }{
+	"allow_other":  {"allow-other", "true"},
+	"allow_exec":   {"exec", "true"}, // mount(8) does not hand on exec: for it that is the default
+	"exec":         {"exec", "true"},
+	"noexec":       {"exec", "false"},
+	"chain":        {"chain", "true"},
+	"all":          {"all", "true"},
+	"project_root": {"project-root", ""},
+	"state_dir":    {"state-dir", ""},
+	"restore_root": {"restore-root", ""},
+}
+
+// runOption names a further run directory of a chain.
+const runOption = "run"
+
+// genericOptions are those of every file system. mount(8) deals with some, and
+// the others cannot be had: a view is read-only, nosuid and nodev in any case,
+// and nothing in it changes when it is looked at.
+var genericOptions = setOf(
+	"ro", "rw", "defaults", "auto", "noauto", "nofail", "_netdev", "user", "nouser", "users", "nousers", "owner", "noowner", "group", "nogroup",
+	"atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime",
+	"sync", "async", "dirsync", "suid", "nosuid", "dev", "nodev", "mand", "nomand", "iversion", "noiversion", "silent", "loud",
+	"default_permissions", "comment",
+)
+
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// isGeneric: user and comment have a value at times, and so may the options of
+// the namespace that is left to programs which read fstab.
+func (o mountOption) isGeneric() bool {
+	if strings.HasPrefix(o.name, "x-") || strings.HasPrefix(o.name, "X-") {
+		return true
+	}
+	return genericOptions[o.name] && (!o.valued || o.name == "user" || o.name == "comment")
+}
+
+// splitOptions takes a list apart at its commas. Of a comma or a backslash that
+// belongs to a value, a backslash stands before.
+func splitOptions(list string) (options []mountOption) {
+	var part strings.Builder
+	flush := func() {
+		if part.Len() > 0 {
+			var o mountOption
+			o.name, o.value, o.valued = strings.Cut(part.String(), "=")
+			options = append(options, o)
+		}
+		part.Reset()
+	}
+	for i := 0; i < len(list); i++ {
+		escape := list[i] == '\\' && i+1 < len(list) && (list[i+1] == ',' || list[i+1] == '\\')
+		switch {
+		case escape:
+			i++
+			part.WriteByte(list[i])
+		case list[i] == ',':
+			flush()
+		default:
+			part.WriteByte(list[i])
+		}
+	}
+	flush()
+	return options
+}
+
+// settle carries out what -o says, makes sure that it all goes together, and
+// returns the run directories with those that -o adds. Paths are made absolute:
+// a view in the background leaves the directory that it was started in.
+func (o *mountOptions) settle(cmd *cobra.Command, app *app, runDirs []string) ([]string, error) {
+	var added []string
+	for _, list := range o.listed {
+		for _, option := range splitOptions(list) {
+			if option.name == runOption && option.value != "" {
+				added = append(added, option.value)
+			} else if err := o.apply(cmd, option); err != nil {
+				return nil, usage(cmd, "%w", err)
+			}
+		}
+	}
+	runDirs = append(runDirs[:len(runDirs):len(runDirs)], added...)
+	if err := o.check(runDirs); err != nil {
+		return nil, usage(cmd, "%w", err)
+	}
+	return runDirs, makeAbsolute(&app.projectRoot, &app.stateDir, &o.restoreRoot)
+}
+
+// apply carries out one option, unless a flag has said it already.
+func (o *mountOptions) apply(cmd *cobra.Command, option mountOption) error {
+	known, ok := flagOptions[option.name]
+	takesValue := ok && known.value == "" || option.name == runOption
+	switch {
+	case takesValue && option.value == "":
+		return fmt.Errorf("mount option %q needs a value: %s=DIR", option.name, option.name)
+	case ok && !takesValue && option.valued:
+		return fmt.Errorf("mount option %q takes no value", option.name)
+	case option.name == "remount":
+		return errors.New("a view cannot be remounted: unmount it, then mount it as it should be")
+	case !ok && (option.isGeneric() || o.sloppy):
+		return nil
+	case !ok:
+		return fmt.Errorf("unknown mount option %q", option.name)
+	}
+	flag := cmd.Flags().Lookup(known.flag)
+	if flag.Changed {
+		return nil
+	}
+	return flag.Value.Set(known.value + option.value) // one of them is empty; it does not count as given
+}
+
+// check makes sure that the options go together.
+func (o *mountOptions) check(runDirs []string) error {
+	switch {
+	case o.all && o.chain:
+		return errors.New("a view is of a chain or of all runs, not of both")
+	case o.all && o.restoreRoot != "":
+		return errors.New("a view of all runs is no view of a restore, and has no restore root")
+	case o.all && len(runDirs) != 1:
+		return fmt.Errorf("a view of all runs takes one directory that holds them, not %d", len(runDirs))
+	case len(runDirs) == 0 && !o.chain:
+		return errors.New("no run directory was given")
+	}
+	return nil
+}
+
+// makeAbsolute makes paths absolute that were given at all.
+func makeAbsolute(paths ...*string) (err error) {
+	for _, path := range paths {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"net"
+	"os"
+	"time"
+)
+
+// notifyVariable tells a service where its manager listens, as systemd does for
+// Type=notify: the path of a datagram socket, or "@" and its abstract name.
+const notifyVariable = "NOTIFY_SOCKET"
+
+// notifyPatience is how long a manager that does not read is waited for.
+const notifyPatience = 5 * time.Second
+
+// manager is the service manager; "" is none.
+type manager string
+
+// takeManager finds the service manager, and hides it from processes that are
+// started: none of them speaks for this one.
+func takeManager() manager {
+	m := manager(os.Getenv(notifyVariable))
+	_ = os.Unsetenv(notifyVariable) // it fails for names that no variable can have
+	return m
+}
+
+// notify sends the manager lines of the form NAME=VALUE.
+func (m manager) notify(lines string) error {
+	if m == "" {
+		return nil
+	}
+	conn, err := net.DialTimeout("unixgram", string(m), notifyPatience)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(notifyPatience)); err != nil {
+		return err
+	}
+	_, err = conn.Write([]byte(lines))
+	return err
+}
+
+// notify tells the manager. That it does not hear is no reason not to serve.
+func (a *app) notify(m manager, lines string) {
+	if err := m.notify(lines); err != nil {
+		a.tell("spectrum: the service manager could not be told: %s", oneLine(err.Error()))
+	}
+}
