@@ -18,7 +18,8 @@ type Bundle struct {
 	root        string
 	validatorID string
 	project     *pathsafe.Dir
-	path        string // of the run directory
+	path        string      // of the run directory
+	dir         pathsafe.ID // of the same
 	outputs     []output
 	artifacts   []*keptArtifact
 }
@@ -32,6 +33,7 @@ func (e *examination) bundle() *Bundle {
 		path:        e.run.name,
 		outputs:     e.outputs,
 		artifacts:   e.kept,
+		dir:         e.dir,
 	}
 }
 

@@ -29,14 +29,20 @@ type keptArtifact struct {
 	when  time.Time                     // of last modification, when it was read
 }
 
-func keepArtifact(name string, raw []byte, st pathsafe.Stat) (*keptArtifact, error) {
-	table, err := blockhash.NewHasher().Sum(context.Background(), bytes.NewReader(raw), int64(len(raw)))
+// keep remembers an artifact that was read, and which directory it was in.
+func (e *examination) keep(name string, a artifact) error {
+	st, err := e.run.dir.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("hashing %q: %w", name, err)
+		return err
 	}
-	kept := &keptArtifact{name: name, table: table, when: st.ModTime}
-	kept.seen.Store(&st)
-	return kept, nil
+	table, err := blockhash.NewHasher().Sum(context.Background(), bytes.NewReader(a.raw), int64(len(a.raw)))
+	if err != nil {
+		return fmt.Errorf("hashing %q: %w", name, err)
+	}
+	kept := &keptArtifact{name: name, table: table, when: a.stat.ModTime}
+	kept.seen.Store(&a.stat)
+	e.kept, e.dir = append(e.kept, kept), st.ID
+	return nil
 }
 
 // Name is the artifact's file name.
@@ -59,13 +65,22 @@ func (a Artifact) Open() (*Source, error) {
 }
 
 // openArtifact finds the run directory by its path: holding it open would cost
-// a descriptor for each bundle that anybody looks at.
+// a descriptor for each bundle that anybody looks at. Nothing is opened in
+// another directory of that path: it might be one of a view that this very
+// process serves.
 func (b *Bundle) openArtifact(name string) (*os.File, pathsafe.Stat, error) {
 	dir, err := pathsafe.OpenRoot(b.path)
 	if err != nil {
 		return nil, pathsafe.Stat{}, err
 	}
 	defer dir.Close()
+	st, err := dir.Stat()
+	if err != nil {
+		return nil, pathsafe.Stat{}, err
+	}
+	if st.ID.Dev != b.dir.Dev || st.ID.Ino != b.dir.Ino {
+		return nil, pathsafe.Stat{}, fmt.Errorf("run directory %q is another one now", b.path)
+	}
 	return dir.Open(name)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
@@ -33,6 +34,7 @@ type examination struct {
 
 	artifacts map[string]artifact
 	kept      []*keptArtifact  // when the watch wants them
+	dir       pathsafe.ID      // of the run directory, with kept
 	declared  canonjson.Object // "hashes"; empty when hashes says it cannot be used
 	key       identity
 	root      string
@@ -115,11 +117,9 @@ func (e *examination) read(name string) (artifact, error) {
 		return artifact{}, err
 	}
 	if e.watch.Reread {
-		kept, err := keepArtifact(name, a.raw, a.stat)
-		if err != nil {
+		if err := e.keep(name, a); err != nil {
 			return artifact{}, err
 		}
-		e.kept = append(e.kept, kept)
 	}
 	if name != bundle.TaskSpec {
 		a.raw = nil
