@@ -122,7 +122,7 @@ func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, e
 	v := &View{sys: sys, fs: fs, path: path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log, done: make(chan struct{})}
 	ready := make(chan struct{})
 	go v.serve(server, ready)
-	v.mount, err = checkMounted(path, opts)
+	v.mount, v.unique, err = checkMounted(path, opts)
 	close(ready)
 	if err != nil {
 		v.hangUp()
@@ -193,30 +193,30 @@ func dataOptions(opts Options) []string {
 
 // checkMounted reads the mount table back: whoever did the mounting, it counts
 // only when all that makes a view safe is really set.
-func checkMounted(path string, opts Options) (mountID, error) {
+func checkMounted(path string, opts Options) (mountID, uint64, error) {
 	p, err := openPlace(path)
 	if err != nil {
-		return mountID{}, err
+		return mountID{}, 0, err
 	}
 	defer p.close()
 	m := p.mount
 	if !p.isMountpoint() || m.FSType != fsType {
-		return mountID{}, fmt.Errorf("the mount table shows %s where the view should be", m.FSType)
+		return mountID{}, 0, fmt.Errorf("the mount table shows %s where the view should be", m.FSType)
 	}
 	have := strings.Split(m.Options, ",")
 	for _, name := range flagNames(opts) {
 		if !slices.Contains(have, name) {
-			return mountID{}, fmt.Errorf("it was mounted without %s (%s)", name, m.Options)
+			return mountID{}, 0, fmt.Errorf("it was mounted without %s (%s)", name, m.Options)
 		}
 	}
 	data := strings.Split(m.VFSOptions, ",")
 	if !slices.Contains(data, "default_permissions") {
-		return mountID{}, fmt.Errorf("it was mounted without default_permissions (%s)", m.VFSOptions)
+		return mountID{}, 0, fmt.Errorf("it was mounted without default_permissions (%s)", m.VFSOptions)
 	}
 	if !opts.AllowOther && slices.Contains(data, "allow_other") {
-		return mountID{}, fmt.Errorf("it was mounted for all users (%s)", m.VFSOptions)
+		return mountID{}, 0, fmt.Errorf("it was mounted for all users (%s)", m.VFSOptions)
 	}
-	return idOf(m), nil
+	return idOf(m), p.unique, nil
 }
 
 // available says whether the FUSE device can be opened by this user.

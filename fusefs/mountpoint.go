@@ -56,6 +56,10 @@ type place struct {
 	fd    int
 	path  string // the real path, as the kernel gives it
 	mount *mountinfo.Info
+
+	// unique is a number of the mount that is never given to another one,
+	// as mount.ID is as soon as it is free; 0 where the kernel has none.
+	unique uint64
 }
 
 func (p *place) close() { _ = unix.Close(p.fd) }
@@ -73,6 +77,7 @@ func openPlace(path string) (*place, error) {
 	p := &place{fd: fd}
 	if p.path, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil {
 		p.mount, err = mountOf(fd)
+		p.unique = uniqueOf(fd)
 	}
 	if err != nil {
 		p.close()
@@ -207,4 +212,14 @@ func mountOf(fd int) (*mountinfo.Info, error) {
 		return nil, fmt.Errorf("the mount table has no mount %d", id)
 	}
 	return found[0], nil
+}
+
+// uniqueOf gives the mount number that is never used again (Linux 6.8), or 0.
+func uniqueOf(fd int) uint64 {
+	var st unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE, &st)
+	if err != nil || st.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
+		return 0
+	}
+	return st.Mnt_id
 }

@@ -17,13 +17,14 @@ import (
 // A View is a mounted tree with its running server. It ends when it is
 // unmounted, by [View.Unmount] or from outside.
 type View struct {
-	sys   system
-	fs    *fileSystem
-	path  string
-	mount mountID
-	log   *slog.Logger
-	dev   *os.File      // our own descriptor of the FUSE connection, for hangUp
-	done  chan struct{} // closed when the server has ended
+	sys    system
+	fs     *fileSystem
+	path   string
+	mount  mountID
+	unique uint64 // see place
+	log    *slog.Logger
+	dev    *os.File      // our own descriptor of the FUSE connection, for hangUp
+	done   chan struct{} // closed when the server has ended
 }
 
 // Path is the mount point with all symbolic links resolved.
@@ -149,11 +150,11 @@ func (v *View) onTop() (bool, error) {
 	if err == nil {
 		defer p.close()
 		if idOf(p.mount) == v.mount {
-			return true, nil
+			return p.unique == v.unique, nil // another one may have our number by now
 		}
 	}
 	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return idOf(m) != v.mount, false
+		return idOf(m) != v.mount || m.Mountpoint != v.path, false
 	})
 	if err != nil {
 		return false, fmt.Errorf("read the mount table: %w", err)

@@ -22,6 +22,10 @@ if [ "$purpose" = test ]; then
     want mkfs.xfs xfsprogs
     want mkfs.btrfs btrfs-progs
     want losetup mount
+    want prlimit util-linux # a view with few descriptors
+    want git git # what is run on a view
+    want sqlite3 sqlite3
+    want rsync rsync
 fi
 if [ "$purpose" = bench ]; then
     want openssl openssl

@@ -40,7 +40,8 @@ func (e *examination) keep(name string, a artifact) error {
 		return fmt.Errorf("hashing %q: %w", name, err)
 	}
 	kept := &keptArtifact{name: name, table: table, when: a.stat.ModTime}
-	kept.seen.Store(&a.stat)
+	seen := a.stat // a copy: a pointer into a would keep its bytes as well
+	kept.seen.Store(&seen)
 	e.kept, e.dir = append(e.kept, kept), st.ID
 	return nil
 }

@@ -49,9 +49,9 @@ func Gate(ctx context.Context, run *Run, watch Watch) (*Gated, error) {
 	}
 	g := &Gated{runID: run.id, proof: e.proof, hashes: e.hashes}
 	wellFormed := true
-	for i := range e.outputs {
-		g.paths = append(g.paths, e.outputs[i].name)
-		wellFormed = wellFormed && e.outputs[i].formErr == nil
+	for i := range e.entries {
+		g.paths = append(g.paths, e.entries[i].name)
+		wellFormed = wellFormed && e.entries[i].formErr == nil
 	}
 	if wellFormed && g.proof == ProofGood && g.hashes == HashesGood {
 		g.bundle = e.bundle()

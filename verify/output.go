@@ -67,34 +67,37 @@ func (w watched) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// output is one entry of "hashes" and, once it has been read, what was found.
-type output struct {
-	name     string        // the key as signed
-	path     pathsafe.Path // zero when the key is ill formed
-	formErr  error
-	declared string // the value as signed
+// declaration is one entry of "hashes", as it was signed.
+type declaration struct {
+	name    string
+	path    pathsafe.Path // zero when the name is ill formed
+	formErr error
+	hash    canonjson.Value // a string
+}
 
+// output is a declared file that was read and is the one that was signed.
+type output struct {
+	path  pathsafe.Path
 	table blockhash.Table
 	perm  fs.FileMode
 	nsec  int32 // with sec, the time of last modification: a time.Time takes more room
 	sec   int64
 }
 
-// declaredOutputs lists "hashes" in ascending order of the path's bytes
+// declarationsOf lists "hashes" in ascending order of the path's bytes
 // (decision D18), which is the order of its members.
-func declaredOutputs(hashes canonjson.Object) ([]output, error) {
-	outputs := make([]output, 0, hashes.Len())
+func declarationsOf(hashes canonjson.Object) ([]declaration, error) {
+	declared := make([]declaration, 0, hashes.Len())
 	for name, value := range hashes.Members() {
-		declared, ok := value.Text()
-		if !ok {
+		if !value.IsText() {
 			reject := rejectField(ArtifactMalformed, bundle.OutputHashes, "hashes", "the hash of %q is not a string", name)
 			reject.Details["path"] = name
 			return nil, reject
 		}
 		path, err := pathsafe.Parse(name)
-		outputs = append(outputs, output{name: name, path: path, formErr: err, declared: declared})
+		declared = append(declared, declaration{name, path, err, value})
 	}
-	return outputs, nil
+	return declared, nil
 }
 
 // outputPolicy is what differs between the laws that read outputs.
@@ -104,40 +107,51 @@ type outputPolicy struct {
 	watch         Watch
 }
 
-// hashOutputs reads every output on all cores and compares it with the signed
-// hash. The error is the one of the first output in order that failed.
-func hashOutputs(ctx context.Context, project *pathsafe.Dir, outputs []output, policy outputPolicy) error {
+// hashOutputs reads every declared output on all cores and compares it with the
+// signed hash. The error is the one of the first in order that failed. What was
+// left out by the policy is the zero output.
+func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declaration, policy outputPolicy) ([]output, error) {
 	policy.watch = policy.watch.oneAtATime()
-	return inorder.Each(ctx, 0, len(outputs), policy.watch.newHasher, func(h *blockhash.Hasher, i int) error {
-		o := &outputs[i]
-		if o.formErr != nil && policy.skipIllFormed {
+	outputs := make([]output, len(declared))
+	err := inorder.Each(ctx, 0, len(declared), policy.watch.newHasher, func(h *blockhash.Hasher, i int) (err error) {
+		d := &declared[i]
+		if d.formErr != nil && policy.skipIllFormed {
 			return nil
 		}
-		return o.hash(ctx, project, h, policy.watch)
+		outputs[i], err = d.read(ctx, project, h, policy.watch)
+		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return outputs, nil
 }
 
-// hash reads one output and gives the verdict on it. A link that stays beneath
+// read reads one output and gives the verdict on it. A link that stays beneath
 // the project root is followed (decision D4).
-func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher, watch Watch) error {
-	if o.formErr != nil {
-		return o.missing(o.formErr)
+func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher, watch Watch) (output, error) {
+	if d.formErr != nil {
+		return output{}, d.missing(d.formErr)
 	}
-	f, st, err := project.OpenRegular(o.path, pathsafe.LinksBeneath)
+	f, st, err := project.OpenRegular(d.path, pathsafe.LinksBeneath)
 	if err != nil {
-		return o.missing(err)
+		return output{}, d.missing(err)
 	}
 	defer f.Close()
 	table, err := h.Sum(ctx, watched{f, watch}, readLimit(st.Size))
 	if err != nil {
-		return o.missing(err)
+		return output{}, d.missing(err)
 	}
-	if actual := digestText(&table); actual != o.declared {
-		return o.mismatch(actual)
+	if actual := digestText(&table); actual != d.text() {
+		return output{}, d.mismatch(actual)
 	}
-	o.table, o.perm, o.declared = table, st.Mode.Perm(), "" // the table's digest says it now
-	o.sec, o.nsec = st.ModTime.Unix(), int32(st.ModTime.Nanosecond())
-	return nil
+	return output{d.path, table, st.Mode.Perm(), int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
+}
+
+// text is the hash as it was signed.
+func (d *declaration) text() string {
+	text, _ := d.hash.Text()
+	return text
 }
 
 // readLimit bounds how much of a file is read: what it had when it was opened,
@@ -155,14 +169,14 @@ func digestText(t *blockhash.Table) string {
 	return bundle.HashPrefix + hex.EncodeToString(digest[:])
 }
 
-func (o *output) missing(err error) error {
+func (d *declaration) missing(err error) error {
 	if machineFault(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("output %q: %w", o.name, err)
+		return fmt.Errorf("output %q: %w", d.name, err)
 	}
 	return &Reject{
 		Code:    OutputMissing,
-		Message: fmt.Sprintf("output %q %s", o.name, missingReason(err)),
-		Details: map[string]string{"path": o.name},
+		Message: fmt.Sprintf("output %q %s", d.name, missingReason(err)),
+		Details: map[string]string{"path": d.name},
 	}
 }
 
@@ -177,15 +191,15 @@ func missingReason(err error) string {
 	return "cannot be read: " + err.Error()
 }
 
-func (o *output) mismatch(actual string) error {
-	message := fmt.Sprintf("output %q is not the file that was signed", o.name)
-	if !wellFormedHash(o.declared) {
-		message = fmt.Sprintf("output %q: the signed hash is not \"sha256:\" and 64 lower-case hex digits", o.name)
+func (d *declaration) mismatch(actual string) error {
+	message := fmt.Sprintf("output %q is not the file that was signed", d.name)
+	if !wellFormedHash(d.text()) {
+		message = fmt.Sprintf("output %q: the signed hash is not \"sha256:\" and 64 lower-case hex digits", d.name)
 	}
 	return &Reject{
 		Code:    HashMismatch,
 		Message: message,
-		Details: map[string]string{"path": o.name, "expected": o.declared, "actual": actual},
+		Details: map[string]string{"path": d.name, "expected": d.text(), "actual": actual},
 	}
 }
 

@@ -25,7 +25,7 @@ func Resume(ctx context.Context, run *Run, buildID string, watch Watch) error {
 // resumed is what SPECTRUM-03 needs of a bundle that SPECTRUM-02 accepted.
 type resumed struct {
 	taskSpec, status canonjson.Object
-	outputs          []output
+	outputs          []declaration
 }
 
 // resume follows the procedure of section 3.1: presence of every artifact,
@@ -56,7 +56,8 @@ func resume(ctx context.Context, run *Run, buildID string, watch Watch) (resumed
 	if err != nil {
 		return resumed{}, err
 	}
-	return resumed{taskSpec, status, outputs}, hashOutputs(ctx, run.project, outputs, outputPolicy{watch: watch})
+	_, err = hashOutputs(ctx, run.project, outputs, outputPolicy{watch: watch})
+	return resumed{taskSpec, status, outputs}, err
 }
 
 // presentAll finds the first artifact that is missing.
@@ -116,13 +117,13 @@ func resumeValidator(hashes canonjson.Object, want string) error {
 }
 
 // resumeOutputs finds the entries that step 3 goes through.
-func resumeOutputs(hashes canonjson.Object) ([]output, error) {
+func resumeOutputs(hashes canonjson.Object) ([]declaration, error) {
 	value, _ := hashes.Get("hashes")
 	object, ok := value.Object()
 	if !ok {
 		return nil, rejectField(BundleIncomplete, bundle.OutputHashes, "hashes", "\"hashes\" is missing or not an object")
 	}
-	outputs, err := declaredOutputs(object)
+	outputs, err := declarationsOf(object)
 	if err != nil {
 		return nil, rejectField(BundleIncomplete, bundle.OutputHashes, "hashes", "a value of \"hashes\" is not a string")
 	}

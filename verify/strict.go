@@ -38,7 +38,8 @@ type examination struct {
 	declared  canonjson.Object // "hashes"; empty when hashes says it cannot be used
 	key       identity
 	root      string
-	outputs   []output
+	entries   []declaration // the same, one by one
+	outputs   []output      // what was read of them
 }
 
 // examine runs the ten phases in the law's order; the first failure ends it.
@@ -94,7 +95,7 @@ func (e *examination) parse(context.Context) error {
 		if !e.usable(name) {
 			continue
 		}
-		a, err := e.read(name)
+		a, err := e.readArtifact(name)
 		if err == nil {
 			e.artifacts[name] = a
 			continue
@@ -109,9 +110,9 @@ func (e *examination) parse(context.Context) error {
 	return nil
 }
 
-// read reads an artifact. Of its bytes only those of TASK_SPEC.json count any
+// readArtifact reads an artifact. Of its bytes only those of TASK_SPEC.json count any
 // more; of all a later reader has to know what they were.
-func (e *examination) read(name string) (artifact, error) {
+func (e *examination) readArtifact(name string) (artifact, error) {
 	a, err := e.run.read(name)
 	if err != nil {
 		return artifact{}, err
@@ -176,12 +177,12 @@ func (e *examination) findHashes() error {
 	if !ok {
 		return e.hashesFault(rejectField(ArtifactMalformed, bundle.OutputHashes, "hashes", "\"hashes\" is not an object"))
 	}
-	outputs, err := declaredOutputs(object)
+	entries, err := declarationsOf(object)
 	if err != nil {
 		return err
 	}
-	e.declared, e.outputs = object, outputs
-	if e.gate && len(outputs) == 0 {
+	e.declared, e.entries = object, entries
+	if e.gate && len(entries) == 0 {
 		e.hashes = HashesEmpty
 	}
 	return nil
@@ -251,7 +252,9 @@ func (e *examination) checkOutputs(ctx context.Context) error {
 	if !e.usable(bundle.OutputHashes) {
 		return nil
 	}
-	return hashOutputs(ctx, e.run.project, e.outputs, outputPolicy{skipIllFormed: e.gate, watch: e.watch})
+	var err error
+	e.outputs, err = hashOutputs(ctx, e.run.project, e.entries, outputPolicy{skipIllFormed: e.gate, watch: e.watch})
+	return err
 }
 
 // runStatus is phase 10.

@@ -31,6 +31,9 @@ func (v Value) Text() (string, bool) {
 	return string(unquote(v.text)), true
 }
 
+// IsText says whether v is a string.
+func (v Value) IsText() bool { return v.first() == '"' }
+
 // IsTrue says whether v is exactly the boolean true.
 func (v Value) IsTrue() bool { return string(v.text) == "true" }
 

@@ -1,0 +1,110 @@
+package view
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// raceBinary builds the program with the race detector, once.
+var raceBinary func() (string, error)
+
+func TestMain(m *testing.M) {
+	if path, ok := os.LookupEnv(childEnv); ok {
+		os.Exit(childMain(path))
+	}
+	dir, err := os.MkdirTemp("", "view")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	raceBinary = sync.OnceValues(func() (string, error) {
+		binary := filepath.Join(dir, "spectrum-race")
+		out, err := exec.Command("go", "build", "-race", "-o", binary, "github.com/spectrumfs/spectrum/cmd/spectrum").CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return binary, err
+	})
+	code := scene.Main(m)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// withRace is a mount by the program built with the race detector.
+func withRace(t *testing.T) scene.Mounting {
+	t.Helper()
+	binary, err := raceBinary()
+	must(t, err)
+	return scene.Mounting{Binary: binary}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for something that another process does; the time limit is
+// no part of any expectation.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(scene.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("waited in vain until %s", what)
+}
+
+// run runs a program that uses a view and returns what it prints.
+func run(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// sealed is a project with one signed run over a directory, which make fills
+// as it likes.
+func sealed(t *testing.T, make func(dir string)) *scene.Project {
+	t.Helper()
+	p := scene.New(t, scene.Files{"seed": "seed\n"})
+	tree := p.Source("tree")
+	must(t, os.Mkdir(tree, 0o755))
+	make(tree)
+	key := filepath.Join(filepath.Dir(p.State), "key.pem")
+	dir := filepath.Join(filepath.Dir(p.Runs[0].Dir), "run-tree")
+	argv := p.Argv("seal", "-q", "--key", key, "--run-dir", dir, tree)
+	run(t, nil, argv[0], argv[1:]...) // it may take long
+	p.Runs = []scene.Run{{ID: filepath.Base(dir), Dir: dir}}
+	return p
+}
+
+// findings are the lines of the log in which a finding in this file is
+// reported, without their times.
+func findings(v *scene.View, name string) []string {
+	var lines []string
+	for line := range strings.Lines(v.Log()) {
+		if !strings.Contains(line, "level=ERROR") || !strings.Contains(line, name) {
+			continue
+		}
+		if _, rest, ok := strings.Cut(line, " "); ok && strings.HasPrefix(line, "time=") {
+			line = rest
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,93 @@
+package view
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"golang.org/x/sys/unix"
+)
+
+// TestMountpointRefused: where a view must not be it is refused with a reason,
+// and nothing is mounted. A dead view is in TestKillWhileReading.
+func TestMountpointRefused(t *testing.T) {
+	p := scene.New(t, scene.Small())
+	v := p.Mount(t, scene.Mounting{})
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"full/x", "project/inside"} {
+		must(t, os.MkdirAll(at(name), 0o755))
+	}
+	must(t, os.WriteFile(at("file"), nil, 0o644))
+	must(t, unix.Mkfifo(at("fifo"), 0o644))
+	must(t, os.Symlink("full", at("to full")))
+	must(t, os.Symlink("nowhere", at("dangling")))
+	inside, run, state := p.Source("inside"), filepath.Join(p.Runs[0].Dir, "inside"), filepath.Join(p.State, "inside")
+	for _, d := range []string{inside, run, state} {
+		must(t, os.Mkdir(d, 0o700))
+	}
+	must(t, os.Symlink(inside, at("to inside")))
+	before := table(t)
+	for place, reason := range map[string]string{
+		at("full"):        "not empty",
+		at("to full"):     at("full"),
+		at("file"):        "not a directory",
+		at("fifo"):        "not a directory",
+		at("nothing"):     "no such file",
+		at("dangling"):    "no such file",
+		v.Dir:             "mounted there already",
+		v.Path("new"):     "not empty",
+		inside:            "overlaps the project root",
+		at("to inside"):   "overlaps the project root",
+		run:               "overlaps",
+		state:             "overlaps the state directory",
+		filepath.Dir(dir): "not empty",
+		"/":               "mounted there already",
+		"":                "no such file",
+	} {
+		r := p.Run(t, nil, "mount", p.Runs[0].Dir, place)
+		if r.Status != 1 || !strings.Contains(r.Stderr, reason) {
+			t.Errorf("%q: %v, want %q", place, r, reason)
+		}
+	}
+	if after := table(t); after != before {
+		t.Errorf("something was mounted:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// table is the part of the mount table that has views of this test.
+func table(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/self/mountinfo")
+	must(t, err)
+	var lines []string
+	for line := range strings.Lines(string(raw)) {
+		if strings.Contains(line, t.Name()) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// TestMountpointThroughLink: the real path is named, by the program and in the
+// mount table, and the link may be used for it.
+func TestMountpointThroughLink(t *testing.T) {
+	p := scene.New(t, scene.Small())
+	dir := t.TempDir()
+	link, real := filepath.Join(dir, "link"), filepath.Join(dir, "real")
+	must(t, os.Mkdir(real, 0o755))
+	must(t, os.Symlink("real", link))
+	v := p.MountOn(t, link, scene.Mounting{})
+	if v.Dir != real || !strings.Contains(v.Log(), real) || !v.Mounted(t) {
+		t.Errorf("mounted on %q: %s", v.Dir, v.Log())
+	}
+	if got, err := os.ReadFile(filepath.Join(link, "top.txt")); err != nil || string(got) != "top\n" {
+		t.Errorf("through the link it reads %q, %v", got, err)
+	}
+	p.Must(t, "umount", link)
+	if status := v.Wait(t); status != 0 || v.Mounted(t) {
+		t.Errorf("status %d, mounted %v", status, v.Mounted(t))
+	}
+}
