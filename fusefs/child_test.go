@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -54,6 +55,7 @@ func childMain(text string) int {
 		"cycles":       childCycles,
 		"namespace":    childNamespace,
 		"unprivileged": childUnprivileged,
+		"shelf":        childShelf,
 	}[o.Scenario]
 	if err := scenario(o); err != nil {
 		return childFailed(err)
@@ -166,26 +168,24 @@ func inventory(o orders) string {
 // treeOf describes a directory, each file with a digest of every block as it is
 // now: what changes later does not check any more.
 func treeOf(o orders) (*Tree, error) {
-	var files []File
-	err := filepath.WalkDir(o.Source, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		f, err := describe(path, o.Delay)
-		f.Path, _ = filepath.Rel(o.Source, path)
-		files = append(files, f)
-		return err
-	})
+	files, err := describeAll(o.Source, o.Delay)
 	if err != nil {
 		return nil, err
 	}
-	return NewTree(func(yield func(File) bool) {
-		for _, f := range files {
-			if !yield(f) {
-				return
-			}
+	return NewTree(slices.Values(files), nil)
+}
+
+func describeAll(dir string, delay time.Duration) (files []File, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
-	}, nil)
+		f, err := describe(path, delay)
+		f.Path, _ = filepath.Rel(dir, path)
+		files = append(files, f)
+		return err
+	})
+	return files, err
 }
 
 const testBlock = 4096

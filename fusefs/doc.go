@@ -1,9 +1,10 @@
 // Package fusefs serves a tree of checked files as a read-only FUSE file
 // system: the view.
 //
-// It is handed a description of a tree (path, size, mode, time, and a way to
-// open each file's content) and knows nothing of where that comes from. It
-// knows no bundles and never writes.
+// It is handed a description of a tree (path, size, mode, time, extended
+// attributes, and a way to open each file's content), and perhaps a [Shelf] of
+// more such trees, and knows nothing of where they come from. It knows no
+// bundles and never writes.
 //
 // # The flow
 //
@@ -43,11 +44,13 @@
 //
 //   - Attributes come from the description, never from the live source. Inode
 //     numbers are stable while the view lives, directories are in the order of
-//     their names' bytes.
+//     their names' bytes. Live files, the root of a view with a shelf, and a
+//     volume that nobody has entered show what they are now.
 //   - Nothing can be written: no request that changes something is
 //     implemented, and the mount is read-only, so the kernel says EROFS first.
-//   - No request panics, no goroutine or descriptor belongs to a file: the
-//     open contents are bounded and shared by all readers.
+//   - No request panics (a panic of a Content, a Volume or a Shelf is EIO), no
+//     goroutine or descriptor belongs to a file: the open contents are bounded
+//     and shared by all readers.
 //   - A crashed server leaves a dead mount that says so (ENOTCONN on what was
 //     not cached) until [Unmount] clears it. There is no automatic unmount.
 //
@@ -55,7 +58,12 @@
 //
 //   - Pages that were checked once stay as they were in the kernel's cache,
 //     whatever happens to the source later; also after the server has died,
-//     for those who still hold the mount.
+//     for those who still hold the mount. Those of a spoiled volume are
+//     dropped when somebody asks for something that is not cached: a process
+//     that stays inside and reads nothing but cached pages goes on reading them.
+//   - A volume's number is never taken back: names that come and go for ever,
+//     each a new one, cost some hundred bytes each.
+//   - rewinddir on an open root shows the volumes of the time it was opened.
 //   - Whoever maps a file into memory gets SIGBUS on a page that does not
 //     check: the kernel has no other way to say EIO.
 //   - A read that hangs in its source (a dead network disk) cannot be called

@@ -29,6 +29,8 @@ func (p *place) checkView() error {
 		return ErrNotMounted
 	case p.mount.FSType != fsType:
 		return fmt.Errorf("%w but %s", ErrNotSpectrum, p.mount.FSType)
+	case p.mount.Root != "/":
+		return fmt.Errorf("%w but a part of one", ErrNotSpectrum) // whatever lies in it could pass for the view's own
 	case !p.isOwn():
 		return ErrNotOwn
 	case p.isDead():

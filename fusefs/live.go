@@ -10,7 +10,7 @@ import (
 
 // Live is a [Source] of which every opening sees a new content: what it was at
 // that moment, whole, however long it is read. The Size and ModTime of its
-// [File] do not count.
+// [File] do not count. What was returned must not change afterwards.
 type Live func() []byte
 
 // Open is not used: see snapshots.

@@ -3,6 +3,7 @@ package fusefs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -240,6 +242,24 @@ func TestBadContents(t *testing.T) {
 				t.Errorf("OnTamper was called for %q", x.tampers)
 			}
 		})
+	}
+}
+
+// TestScarcityIsNoTampering: that there was no descriptor or memory says nothing
+// of the source; it is told once, and the view is not tampered with.
+func TestScarcityIsNoTampering(t *testing.T) {
+	for _, scarce := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+		x := newFixture(t, File{Path: "f", Size: 3, Source: SourceFunc(func() (Content, error) {
+			return nil, fmt.Errorf("open: %w", scarce)
+		})})
+		for range 3 {
+			if _, st := x.read(nil, 2, 0, 3); st != fuse.EIO {
+				t.Fatalf("%v: %v", scarce, st)
+			}
+		}
+		if log := x.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "level=WARN") || len(x.tampers) > 0 {
+			t.Errorf("%v: log %q, OnTamper %q", scarce, log, x.tampers)
+		}
 	}
 }
 

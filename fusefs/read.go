@@ -79,7 +79,7 @@ var errSpoiled = errors.New("the directory that holds it changed after it was ve
 
 // readChecked fills the buffer from the file's content.
 func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, off int64) error {
-	if a.volume.spoiled.Load() {
+	if s.checkSpoiled(a.volume) {
 		return errSpoiled
 	}
 	h, err := s.handles.acquire(cancel, a)
@@ -100,9 +100,6 @@ func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, off i
 
 // openContent opens the content of a file.
 func (s *fileSystem) openContent(a at) (Content, error) {
-	if s.checkSpoiled(a.volume) {
-		return nil, errSpoiled
-	}
 	c, err := a.node().source.Open()
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)

@@ -49,12 +49,20 @@ func (s *fileSystem) Readlink(cancel <-chan struct{}, in *fuse.InHeader) ([]byte
 	}
 	found := make(chan struct{})
 	var target string
+	var err error
 	go func() {
 		defer close(found)
-		target = s.shelf.Latest(s.done)
+		err = attempt(func() error {
+			target = s.shelf.Latest(s.done)
+			return nil
+		})
 	}()
 	if !await(cancel, found) {
 		return nil, fuse.EINTR
+	}
+	if err != nil {
+		s.log.Error("the latest directory of the view cannot be found", "error", err)
+		return nil, fuse.EIO
 	}
 	if target == "" {
 		return nil, fuse.ENOENT

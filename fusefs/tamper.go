@@ -1,8 +1,11 @@
 package fusefs
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxFindings bounds what is remembered, and so what is logged: a source that
@@ -31,6 +34,10 @@ func (f *findings) report(path string, err error) {
 	if !fresh {
 		return
 	}
+	if isScarcity(err) {
+		f.log.Warn("a source could not be read now: the reader gets an I/O error", "path", path, "error", err)
+		return
+	}
 	f.log.Error("a source does not give what was signed: the reader gets an I/O error", "path", path, "error", err)
 	if last {
 		f.log.Error("too many findings: further ones are not logged", "limit", maxFindings)
@@ -38,6 +45,12 @@ func (f *findings) report(path string, err error) {
 	if f.onTamper != nil {
 		f.onTamper(path, err)
 	}
+}
+
+// isScarcity says whether an error tells of this machine, and nothing of the
+// source.
+func isScarcity(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 // add says whether the finding is new, and whether it is the last to be kept.

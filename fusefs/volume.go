@@ -38,7 +38,8 @@ type Volume interface {
 	Tree(done <-chan struct{}) (*Tree, error)
 
 	// Spoiled says that what was there when the tree was made is there no more.
-	// From then on all reads of the volume are EIO.
+	// From then on all reads of its files are EIO, but for live ones. It is asked
+	// at every look-up of its name and at every read that the kernel cannot answer.
 	Spoiled() bool
 
 	// ModTime is the time of the directory until the tree is there.
@@ -73,19 +74,18 @@ func newVolumes(first *Tree) *volumes {
 	return &volumes{all: []*volume{v}, byName: make(map[string]*volume)}
 }
 
-// numbered gives a volume by its number, or nil. One that was only listed has
-// nothing that the kernel could ask for.
+// numbered gives a volume by its number, or nil, also where the name was only
+// listed: nothing was said of that number that could be asked about.
 func (vs *volumes) numbered(number uint64) *volume {
 	vs.mu.RLock()
 	defer vs.mu.RUnlock()
 	if number >= uint64(len(vs.all)) {
 		return nil
 	}
-	v := vs.all[number]
-	if number > 0 && v.source == nil {
-		return nil
+	if v := vs.all[number]; v.source != nil || number == 0 {
+		return v
 	}
-	return v
+	return nil
 }
 
 // named gives the volume of a name, with a number of its own from then on. A
@@ -154,7 +154,11 @@ func (s *fileSystem) loadNow(v *volume) {
 	if v.tree.Load() != nil {
 		return // somebody was faster
 	}
-	t, err := v.source.Tree(s.done)
+	var t *Tree
+	err := attempt(func() (err error) {
+		t, err = v.source.Tree(s.done)
+		return err
+	})
 	if err == nil && (t == nil || len(t.nodes) == 0) {
 		err = fmt.Errorf("%w: there is no tree", ErrBadTree)
 	}
@@ -163,6 +167,17 @@ func (s *fileSystem) loadNow(v *volume) {
 		return
 	}
 	v.tree.Store(t)
+}
+
+// attempt does what a shelf has to do, in a goroutine of ours: a panic there
+// would end the process, and not only the request as elsewhere.
+func attempt(do func() error) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			err = fmt.Errorf("panic: %v", what)
+		}
+	}()
+	return do()
 }
 
 // checkSpoiled asks a volume whether it still holds what it shows. When it does

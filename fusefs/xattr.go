@@ -51,7 +51,7 @@ func give(dest []byte, text string) (uint32, fuse.Status) {
 func (s *fileSystem) xattrs(number uint64) ([]XAttr, fuse.Status) {
 	a, ok := s.find(number)
 	switch {
-	case number == latestNumber || s.snapshots.numbered(number) != nil:
+	case number == latestNumber && s.shelf != nil || s.snapshots.numbered(number) != nil:
 		return nil, fuse.OK
 	case !ok:
 		return nil, estale

@@ -53,6 +53,7 @@ func (r *Run) makeArtifacts(chainRoot string) error {
 func (r *Run) makeManifest(rep *report) (string, error) {
 	var m strings.Builder
 	var entry []byte
+	m.Grow(r.manifestRoom())
 	m.WriteString(`{"entries":[`)
 	for o := range r.bundle.Outputs() {
 		path := o.Path().String()
@@ -63,13 +64,23 @@ func (r *Run) makeManifest(rep *report) (string, error) {
 			m.WriteByte(',')
 		}
 		entry = appendEntry(entry[:0], path, o.Hash(), o.Size())
-		if rep.RestoredFilesCount == 0 {
-			m.Grow((len(entry) + 1) * r.bundle.Len()) // neighbours have names of like length
-		}
 		m.Write(entry)
 		rep.RestoredFilesCount++
 		rep.RestoredBytes += o.Size()
 	}
 	m.WriteString("]}")
 	return m.String(), nil
+}
+
+// entryRoom is what an entry takes beside its path.
+const entryRoom = len(`{"bytes":,"relative_path":"","sha256":"sha256:"},`) + 64 + len("1000000000000")
+
+// manifestRoom is about how many bytes the manifest takes: all but for what
+// must be escaped in paths. Growing step by step would take twice as much.
+func (r *Run) manifestRoom() int {
+	room := 0
+	for o := range r.bundle.Outputs() {
+		room += len(o.Path().String()) + entryRoom
+	}
+	return room
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // Bundle is a bundle that was verified. It can only be made by verifying, and
@@ -17,6 +18,7 @@ type Bundle struct {
 	runID       string
 	root        string
 	validatorID string
+	completed   time.Time
 	project     *pathsafe.Dir
 	path        string      // of the run directory
 	dir         pathsafe.ID // of the same
@@ -25,7 +27,9 @@ type Bundle struct {
 }
 
 func (e *examination) bundle() *Bundle {
+	completed, _ := completion(e.artifacts[bundle.Status].object)
 	return &Bundle{
+		completed:   completed,
 		runID:       e.run.id,
 		root:        e.root,
 		validatorID: e.key.validatorID,
@@ -45,6 +49,10 @@ func (b *Bundle) Root() string { return b.root }
 
 // ValidatorID is the identity that signed the bundle, 64 lower-case hex digits.
 func (b *Bundle) ValidatorID() string { return b.validatorID }
+
+// Completed is the completed_at of STATUS.json, which is signed; the zero time
+// when that says none.
+func (b *Bundle) Completed() time.Time { return b.completed }
 
 // Len is the number of outputs.
 func (b *Bundle) Len() int { return len(b.outputs) }

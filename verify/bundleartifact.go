@@ -99,7 +99,8 @@ func (b *Bundle) Artifacts() iter.Seq[Artifact] {
 
 // ArtifactsIntact says whether every artifact still is, byte for byte, what was
 // verified. A file that looks untouched (the same inode, size and times) is not
-// read again.
+// read again: that does not notice a writer who changes it through a mapping
+// that was written to before. What [Artifact.Open] reads is checked all the same.
 func (b *Bundle) ArtifactsIntact() error {
 	for _, kept := range b.artifacts {
 		if err := b.intact(kept); err != nil {

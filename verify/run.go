@@ -9,6 +9,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // Run is a run directory that may hold a bundle, together with the project
@@ -85,7 +86,12 @@ func (r *Run) ClaimedCompletion() (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	value, _ := a.object.Get("completed_at")
+	return completion(a.object)
+}
+
+// completion reads the completed_at of a STATUS.json.
+func completion(status canonjson.Object) (time.Time, bool) {
+	value, _ := status.Get("completed_at")
 	completed, err := rfc3339(value)
 	return completed, err == nil
 }

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -47,7 +50,7 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	v.status.runs = v.states
 	if v.projectRoot == "" {
 		if v.projectRoot, err = projectRootOf([]string{filepath.Join(dir, "run")}); err != nil {
-			return nil, usage(cmd, "%w", err)
+			return nil, usage(cmd, "%q is not a CONTRACTS/_runs directory, so --project-root must be given", dir)
 		}
 	}
 	if v.projectRoot, err = filepath.Abs(v.projectRoot); err != nil {
@@ -66,6 +69,10 @@ func (v *runsView) places() []place {
 // prepare makes sure that there is a directory; runs may come later.
 func (v *runsView) prepare(context.Context, string) error {
 	_, err := v.Names()
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("runs directory %q: %w", v.dir, failed.Err)
+	}
 	return refused(err)
 }
 
@@ -137,17 +144,29 @@ func modTimeOf(path string) time.Time {
 
 // Latest gives the accepted run that was completed last. When it was completed
 // a run itself says, so they are verified from the last one on until one is
-// accepted: what it says is signed then.
+// accepted: what it says is signed then. If that is not what it said before, the
+// order was another one.
 func (v *runsView) Latest(done <-chan struct{}) string {
+	for {
+		c, ok := v.newest(done)
+		if !ok {
+			return ""
+		}
+		if signed := v.claimOf(c.name); signed.completed.Equal(c.completed) {
+			return c.name
+		}
+	}
+}
+
+// newest gives the first run that is accepted in the order of their claims.
+func (v *runsView) newest(done <-chan struct{}) (claim, bool) {
 	names, err := v.Names()
 	if err != nil {
-		return ""
+		return claim{}, false
 	}
 	claims := make([]claim, 0, len(names))
 	for _, name := range names {
-		if c, ok := v.claimOf(name); ok {
-			claims = append(claims, c)
-		}
+		claims = append(claims, v.claimOf(name))
 	}
 	slices.SortFunc(claims, func(a, b claim) int {
 		if a.completed.Equal(b.completed) {
@@ -156,11 +175,12 @@ func (v *runsView) Latest(done <-chan struct{}) string {
 		return b.completed.Compare(a.completed)
 	})
 	for _, c := range claims {
-		if _, err := v.run(c.name).Tree(done); err == nil && v.run(c.name).isAccepted() {
-			return c.name
+		run := v.run(c.name)
+		if _, err := run.Tree(done); err == nil && !run.Spoiled() && run.isAccepted() {
+			return c, true
 		}
 	}
-	return ""
+	return claim{}, false
 }
 
 // claim is when a run says that it was completed.
@@ -169,27 +189,52 @@ type claim struct {
 	completed time.Time
 }
 
-// claimOf reads a run's claim. One that says nothing comes after all others.
-func (v *runsView) claimOf(name string) (claim, bool) {
+// claimOf gives a run's claim: the signed one when the run is accepted. One that
+// says nothing comes after all others.
+func (v *runsView) claimOf(name string) claim {
+	if completed, ok := v.signedCompletion(name); ok {
+		return claim{name, completed}
+	}
 	run, err := verify.OpenRun(v.project, filepath.Join(v.dir, name))
 	if err != nil {
-		return claim{}, false
+		return claim{name: name}
 	}
 	defer run.Close()
 	completed, _ := run.ClaimedCompletion()
-	return claim{name, completed}, true
+	return claim{name, completed}
+}
+
+// signedCompletion is when an accepted run was completed.
+func (v *runsView) signedCompletion(name string) (time.Time, bool) {
+	v.mu.Lock()
+	run := v.runs[name]
+	v.mu.Unlock()
+	if run == nil {
+		return time.Time{}, false
+	}
+	return run.completed()
 }
 
 // states is what status.json says of the runs that somebody has looked up.
 func (v *runsView) states() map[string]any {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	states := make(map[string]any, len(v.runs))
-	for name, r := range v.runs {
+	runs := maps.Clone(v.runs)
+	v.mu.Unlock() // a look at the artifacts may take its time
+	states := make(map[string]any, len(runs))
+	for name, r := range runs {
 		if _, err := os.Lstat(r.path); errors.Is(err, fs.ErrNotExist) && r.state() == runUnverified {
 			continue
 		}
-		states[jsonText(name)] = r.record()
+		states[runKey(name)] = r.record()
 	}
 	return states
+}
+
+// runKey is the name of a run in status.json: quoted where JSON could not hold
+// it, so that no two runs have the same.
+func runKey(name string) string {
+	if utf8.ValidString(name) && !strings.HasPrefix(name, `"`) {
+		return name
+	}
+	return strconv.Quote(name)
 }

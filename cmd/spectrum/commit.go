@@ -57,6 +57,9 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 			return err
 		}
 	}
+	if err := opts.takeRoot(); err != nil {
+		return err
+	}
 	state, err := app.openStateApart(opts.restoreRoot)
 	if err != nil {
 		return err
@@ -136,6 +139,9 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return err
 	}
 	defer r.Close()
+	if err := checkShown(record.Origin().View); err != nil { // again: to get here may have taken its time
+		return err
+	}
 	approved, err := record.Approve(again, opts.approve, state)
 	if err != nil {
 		return err

@@ -261,8 +261,8 @@ func sealBig(t *testing.T) string {
 	return run
 }
 
-// opens says whether a background half has a file of this name open.
-func opens(t *testing.T, name string) bool {
+// holdsOpen says whether a background half has a file of this name open.
+func holdsOpen(t *testing.T, name string) bool {
 	t.Helper()
 	for _, pid := range background(t) {
 		for _, to := range descriptors(t, pid) {
@@ -283,7 +283,7 @@ func interruptDaemon(t *testing.T, sig syscall.Signal, run, dir string) bool {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "that it verifies, or is ready", func() bool { return isMounted(t, dir) || opens(t, bigOutput) })
+	await(t, "that it verifies, or is ready", func() bool { return isMounted(t, dir) || holdsOpen(t, bigOutput) })
 	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}

@@ -26,24 +26,16 @@ var (
 // openMounted opens the candidate that a view shows. The view is asked who it
 // is and what it has seen; the candidate is verified again all the same.
 func openMounted(mountpoint, restoreRoot string) (*candidate, error) {
-	path, err := ownView(mountpoint)
+	path, record, err := readCandidate(mountpoint)
 	if err != nil {
 		return nil, err
 	}
-	var record candidateRecord
-	err = readControl(path, candidateFile, &record)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = refusedHint(fmt.Errorf("the view on %q shows no single candidate", path), "name run directories instead")
-	}
-	if err != nil {
+	var status statusRecord
+	if err := readControl(path, statusFile, &status); err != nil {
 		return nil, err
 	}
-	status, err := untampered(path)
-	if err != nil {
+	if err := status.untampered(path); err != nil {
 		return nil, err
-	}
-	if restoreRoot == "" && record.RestoreRoot != nil {
-		restoreRoot = *record.RestoreRoot
 	}
 	c, err := reopen(preview.Origin{
 		ProjectRoot: record.ProjectRoot, RunDirs: record.RunDirs, Chain: record.Chain, RestoreRoot: restoreRoot,
@@ -56,6 +48,21 @@ func openMounted(mountpoint, restoreRoot string) (*candidate, error) {
 		c.shown = append(c.shown, run.BundleRoot)
 	}
 	return c, nil
+}
+
+// readCandidate asks a view what it shows, and gives its real path too.
+func readCandidate(mountpoint string) (path string, record candidateRecord, err error) {
+	if path, err = ownView(mountpoint); err != nil {
+		return "", candidateRecord{}, err
+	}
+	err = readControl(path, candidateFile, &record)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = refusedHint(fmt.Errorf("the view on %q shows no single candidate", path), "name run directories instead")
+	}
+	if err != nil {
+		return "", candidateRecord{}, err
+	}
+	return path, record, nil
 }
 
 // ownView gives the real path of a live view that this user, or root, has
@@ -71,17 +78,13 @@ func ownView(mountpoint string) (string, error) {
 	return path, nil
 }
 
-// untampered reads what a view says of itself; the error is [errTampered] when
-// it has found anything.
-func untampered(path string) (statusRecord, error) {
-	var status statusRecord
-	if err := readControl(path, statusFile, &status); err != nil {
-		return statusRecord{}, err
+// untampered is [errTampered] when the view on a path says that it has found
+// anything.
+func (s *statusRecord) untampered(path string) error {
+	if s.Tampered {
+		return fmt.Errorf("view on %q: %w", path, errTampered)
 	}
-	if status.Tampered {
-		return statusRecord{}, fmt.Errorf("view on %q: %w", path, errTampered)
-	}
-	return status, nil
+	return nil
 }
 
 func readControl(path, name string, v any) error {
@@ -101,15 +104,18 @@ func checkShown(view *preview.View) error {
 	if view == nil {
 		return nil
 	}
+	var status statusRecord
 	path, err := fusefs.FindView(view.Mountpoint)
+	if err == nil {
+		err = readControl(path, statusFile, &status)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotShown, err)
 	}
-	status, err := untampered(path)
-	if err == nil && status.ViewID != view.ID {
-		err = fmt.Errorf("%w: another one is mounted on %q", errNotShown, path)
+	if status.ViewID != view.ID { // first: what another view has found is of no account
+		return fmt.Errorf("%w: another one is mounted on %q", errNotShown, path)
 	}
-	return err
+	return status.untampered(path)
 }
 
 // isAsShown makes sure that what was planned is what the view shows.

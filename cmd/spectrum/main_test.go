@@ -88,6 +88,7 @@ func stateHome(t *testing.T) string {
 	if !ok {
 		dir = t.TempDir()
 		stateHomes[t.Name()] = dir
+		t.Cleanup(func() { delete(stateHomes, t.Name()) }) // with -count there is a next one
 	}
 	return dir
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os/signal"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -93,14 +94,17 @@ func (a *app) mountSource(source viewSource, mountpoint string, opts mountOption
 }
 
 // serve keeps the view until it is unmounted from outside, or ends it when ctx
-// is done, which is how a foreground mount is meant to end.
+// is done, which is how a foreground mount is meant to end. A second signal
+// means that those who use it are not waited for.
 func (a *app) serve(ctx context.Context, view *fusefs.View, manager manager) error {
 	select {
 	case <-view.Done():
 	case <-ctx.Done():
 	}
 	a.notify(manager, "STOPPING=1")
-	err := view.Unmount(context.WithoutCancel(ctx), unmountGrace)
+	patience, stop := signal.NotifyContext(context.WithoutCancel(ctx), endings...)
+	defer stop()
+	err := view.Unmount(patience, unmountGrace)
 	if errors.Is(err, fusefs.ErrStuck) {
 		a.tell("spectrum: the view is unmounted, but a read of a source does not return: %s", oneLine(err.Error()))
 		return nil

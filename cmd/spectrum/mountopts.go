@@ -117,7 +117,8 @@ func splitOptions(list string) (options []mountOption) {
 
 // settle carries out what -o says, makes sure that it all goes together, and
 // returns the run directories with those that -o adds. Paths are made absolute:
-// a view in the background leaves the directory that it was started in.
+// a view in the background leaves the directory that it was started in. The
+// restore root is not, since the law wants it to be given so.
 func (o *mountOptions) settle(cmd *cobra.Command, app *app, runDirs []string) ([]string, error) {
 	var added []string
 	for _, list := range o.listed {
@@ -133,7 +134,7 @@ func (o *mountOptions) settle(cmd *cobra.Command, app *app, runDirs []string) ([
 	if err := o.check(runDirs); err != nil {
 		return nil, usage(cmd, "%w", err)
 	}
-	return runDirs, makeAbsolute(&app.projectRoot, &app.stateDir, &o.restoreRoot)
+	return runDirs, makeAbsolute(&app.projectRoot, &app.stateDir)
 }
 
 // apply carries out one option, unless a flag has said it already.

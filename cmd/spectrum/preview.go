@@ -52,6 +52,9 @@ func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []str
 	if err := opts.check(cmd, runDirs); err != nil {
 		return err
 	}
+	if err := opts.takeRoot(); err != nil {
+		return err
+	}
 	opts.silent = app.quiet || app.json
 	state, err := app.openStateApart(opts.restoreRoot)
 	if err != nil {
@@ -112,6 +115,19 @@ func (o *previewOptions) check(cmd *cobra.Command, runDirs []string) error {
 	return nil
 }
 
+// takeRoot takes the restore root from the view where none was given. It has to
+// be known before the state directory is opened, which must not lie in it.
+func (o *previewOptions) takeRoot() error {
+	if o.fromMount == "" || o.restoreRoot != "" {
+		return nil
+	}
+	_, record, err := readCandidate(o.fromMount)
+	if err == nil && record.RestoreRoot != nil {
+		o.restoreRoot = *record.RestoreRoot
+	}
+	return err
+}
+
 // openProposed opens the candidate that is to be previewed.
 func (a *app) openProposed(cmd *cobra.Command, opts previewOptions, runDirs []string) (*candidate, error) {
 	if opts.fromMount != "" {
@@ -139,7 +155,11 @@ func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
 
 // checkText refuses paths that a preview cannot name.
 func checkText(o preview.Origin) error {
-	for _, path := range append([]string{o.ProjectRoot, o.RestoreRoot}, o.RunDirs...) {
+	paths := append([]string{o.ProjectRoot, o.RestoreRoot}, o.RunDirs...)
+	if o.View != nil {
+		paths = append(paths, o.View.Mountpoint)
+	}
+	for _, path := range paths {
 		if !utf8.ValidString(path) {
 			return refused(fmt.Errorf("path %q is not UTF-8, so a preview cannot name it", path))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -186,7 +187,7 @@ func (r *shelfRun) Spoiled() bool {
 	}
 	r.looked = time.Now()
 	for run := range r.plan.Runs() {
-		if err := run.Bundle().ArtifactsIntact(); err != nil {
+		if err := run.Bundle().ArtifactsIntact(); err != nil && !isScarcity(err) {
 			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "error", err)
 			r.now = runChanged
 		}
@@ -194,8 +195,28 @@ func (r *shelfRun) Spoiled() bool {
 	return r.now == runChanged
 }
 
+// completed is when the run was completed, if it is accepted.
+func (r *shelfRun) completed() (completed time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now != runAccepted {
+		return time.Time{}, false
+	}
+	for run := range r.plan.Runs() {
+		completed = run.Bundle().Completed()
+	}
+	return completed, true
+}
+
+// isScarcity says whether an error only tells that there could be no look: what
+// is read is checked all the same.
+func isScarcity(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
 // record is what status.json says of the run.
 func (r *shelfRun) record() map[string]any {
+	r.Spoiled() // so that a change is told although nobody has come by since
 	state := r.state()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -80,12 +79,12 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 }
 
 func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) error {
-	mountpoint, err := filepath.Abs(mountpoint)
+	real, err := realPath(mountpoint) // the approval may be given from elsewhere
 	if err != nil {
 		return err
 	}
 	o := &v.candidate.origin
-	o.View = &preview.View{Mountpoint: mountpoint, ID: v.status.id}
+	o.View = &preview.View{Mountpoint: real, ID: v.status.id}
 	if err := checkText(*o); err != nil {
 		return err
 	}

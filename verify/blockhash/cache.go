@@ -11,6 +11,8 @@ import (
 // does not come by here. It is safe for parallel use; a nil Cache keeps
 // nothing.
 type Cache struct {
+	size int // bytes in all
+
 	mu    sync.Mutex
 	room  int // bytes that may still be added
 	all   map[blockKey]*list.Element
@@ -30,7 +32,7 @@ type cachedBlock struct {
 
 // NewCache returns a Cache for so many bytes.
 func NewCache(bytes int) *Cache {
-	return &Cache{room: bytes, all: make(map[blockKey]*list.Element), order: list.New()}
+	return &Cache{size: bytes, room: bytes, all: make(map[blockKey]*list.Element), order: list.New()}
 }
 
 // get copies a part of a block that is kept, from the byte from on.
@@ -72,12 +74,12 @@ func (c *Cache) put(t *Table, block int64, data []byte) {
 // makeRoom gives a place for n bytes, with memory of what it displaced if there
 // was anything; nil when the cache is smaller than that.
 func (c *Cache) makeRoom(n int) *cachedBlock {
+	if n > c.size {
+		return nil
+	}
 	free := &cachedBlock{}
 	for c.room < n {
 		oldest := c.order.Front()
-		if oldest == nil {
-			return nil
-		}
 		c.order.Remove(oldest)
 		gone := oldest.Value.(*cachedBlock)
 		delete(c.all, gone.key)
@@ -85,6 +87,9 @@ func (c *Cache) makeRoom(n int) *cachedBlock {
 		if cap(gone.data) >= n {
 			free = gone
 		}
+	}
+	if free.data == nil {
+		free.data = make([]byte, 0, n) // to append would take more than it needs
 	}
 	return free
 }

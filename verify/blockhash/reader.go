@@ -37,7 +37,8 @@ type Reader struct {
 func NewReader(src io.ReaderAt, t *Table) *Reader { return &Reader{src: src, table: t} }
 
 // Cached returns a Reader that keeps blocks of which only a part was wanted in
-// a cache; a nil cache keeps nothing.
+// a cache; a nil cache keeps nothing. A cache knows a table by its address, so
+// the table must not be overwritten as long as the cache lives.
 func (r *Reader) Cached(c *Cache) *Reader { return &Reader{r.src, r.table, c} }
 
 // scratch is what checking one block takes.

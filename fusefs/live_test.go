@@ -1,0 +1,219 @@
+package fusefs
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"pgregory.net/rapid"
+)
+
+// copiesOf is a content that shows whether it is whole and unmixed: a number,
+// so many times as the number itself says. The sizes go over page boundaries.
+func copiesOf(n int64) []byte {
+	return bytes.Repeat(fmt.Appendf(nil, "%015d\n", n), int(n*37%1500)+1)
+}
+
+// numberOf gives the number of a content, or says what is wrong with it.
+func numberOf(data []byte) (n int64, err error) {
+	if _, err := fmt.Sscanf(string(data[:min(16, len(data))]), "%d", &n); err != nil {
+		return 0, fmt.Errorf("%d bytes that begin with %q", len(data), data[:min(16, len(data))])
+	}
+	if want := copiesOf(n); !bytes.Equal(data, want) {
+		return 0, fmt.Errorf("%d bytes that begin with %d, want %d", len(data), n, len(want))
+	}
+	return n, nil
+}
+
+// liveFixture has a live file, and how to read what a lookup has found.
+func liveFixture(t rapid.TB, live Live) *fixture {
+	return withShelf(t, nil, []File{textFile("plain", "plain"), {Path: "other", Source: Live(func() []byte { return []byte("other") })}}, []File{{Path: "live", Source: live}})
+}
+
+// TestLiveSnapshots: what was looked up stays as it was, for all who look at it,
+// until the last has forgotten it.
+func TestLiveSnapshots(t *testing.T) {
+	var n atomic.Int64
+	x := liveFixture(t, func() []byte { return copiesOf(n.Load()) })
+	var kept []fuse.EntryOut
+	for i := range int64(20) {
+		n.Store(i)
+		out := x.walk(t, ControlName, "live")
+		if again := x.walk(t, ControlName, "live"); again.NodeId != out.NodeId {
+			t.Errorf("%d: the same content has another number", i)
+		}
+		if out.EntryTimeout() != 0 || out.Size != uint64(len(copiesOf(i))) || out.Mode != fuse.S_IFREG|0o444 || out.Nlink != 1 {
+			t.Errorf("%+v", out)
+		}
+		if i > 0 && (out.NodeId == kept[i-1].NodeId || out.Ino != kept[0].Ino) {
+			t.Errorf("%d: node %x, inode %x", i, out.NodeId, out.Ino)
+		}
+		kept = append(kept, out)
+	}
+	for i, out := range kept {
+		if got, st := x.read(nil, out.NodeId, 0, 1<<20); st != fuse.OK || !bytes.Equal(got, copiesOf(int64(i))) {
+			t.Errorf("%d: %d bytes, %v", i, len(got), st)
+		}
+		var attr fuse.AttrOut
+		if st := x.GetAttr(nil, &fuse.GetAttrIn{InHeader: fuse.InHeader{NodeId: out.NodeId}}, &attr); st != fuse.OK || attr.Size != out.Size || attr.Ino != out.Ino || attr.Mtime != out.Mtime {
+			t.Errorf("%d: %v, %+v, was %+v", i, st, attr.Attr, out.Attr)
+		}
+		x.Forget(out.NodeId, 1)
+		if _, st := x.read(nil, out.NodeId, 0, 1); st != fuse.OK {
+			t.Errorf("%d is gone although it was looked up twice: %v", i, st)
+		}
+		x.Forget(out.NodeId, 1)
+		if _, st := x.read(nil, out.NodeId, 0, 1); st != estale {
+			t.Errorf("%d: a read of what was forgotten: %v", i, st)
+		}
+	}
+	if len(x.snapshots.all)+len(x.snapshots.newest) != 0 {
+		t.Errorf("%d snapshots are left", len(x.snapshots.all))
+	}
+}
+
+// TestLiveReadRanges compares reads of any range with a plain slice.
+func TestLiveReadRanges(t *testing.T) {
+	data := copiesOf(123)
+	x := liveFixture(t, func() []byte { return data })
+	node := x.walk(t, ControlName, "live").NodeId
+	rapid.Check(t, func(t *rapid.T) {
+		off := rapid.OneOf(rapid.Uint64Range(0, uint64(len(data)+10)), rapid.SampledFrom([]uint64{1 << 63, math.MaxUint64, math.MaxUint64 - 5})).Draw(t, "off")
+		size := rapid.IntRange(0, len(data)+10).Draw(t, "size")
+		lo := min(off, uint64(len(data)))
+		got, st := x.read(nil, node, off, size)
+		if want := data[lo:min(lo+uint64(size), uint64(len(data)))]; st != fuse.OK || !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes, %v, want %d", len(got), st, len(want))
+		}
+	})
+}
+
+// TestLiveForgetModel looks up, forgets and changes in any order, and compares
+// the snapshots with what a kernel would know.
+func TestLiveForgetModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var n int64
+		x := liveFixture(t, func() []byte { return copiesOf(n) })
+		known, contents := map[uint64]uint64{}, map[uint64]int64{}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				n = rapid.Int64Range(0, 3).Draw(t, "content")
+			case 1, 2:
+				var out fuse.EntryOut
+				control, _ := x.look(nil, 1, ControlName)
+				if out, _ = x.look(nil, control.NodeId, "live"); known[out.NodeId] > 0 && contents[out.NodeId] != n {
+					t.Fatalf("number %x means %d and %d", out.NodeId, contents[out.NodeId], n)
+				}
+				known[out.NodeId]++
+				contents[out.NodeId] = n
+			case 3:
+				if len(known) == 0 {
+					continue
+				}
+				node := rapid.SampledFrom(slices.Sorted(maps.Keys(known))).Draw(t, "node")
+				lookups := rapid.Uint64Range(1, known[node]).Draw(t, "lookups")
+				x.Forget(node, lookups)
+				if known[node] -= lookups; known[node] == 0 {
+					delete(known, node)
+				}
+			}
+			if len(x.snapshots.all) != len(known) {
+				t.Fatalf("%d snapshots, and the kernel knows %d", len(x.snapshots.all), len(known))
+			}
+			for node := range known {
+				if got, st := x.read(nil, node, 0, 1<<20); st != fuse.OK || !bytes.Equal(got, copiesOf(contents[node])) {
+					t.Fatalf("number %x: %d bytes, %v", node, len(got), st)
+				}
+			}
+		}
+	})
+}
+
+// TestLiveForgetTooMuch: a kernel that forgets what it does not know harms
+// nobody.
+func TestLiveForgetTooMuch(t *testing.T) {
+	x := liveFixture(t, func() []byte { return []byte("x") })
+	for _, n := range []uint64{2, 100, math.MaxUint64} {
+		node := x.walk(t, ControlName, "live").NodeId
+		x.Forget(node, n)
+		x.Forget(node, 1)
+		x.Forget(node, 0)
+		x.Forget(node+1, 1)
+		if len(x.snapshots.all)+len(x.snapshots.newest) != 0 {
+			t.Fatalf("after %d too many: %d snapshots", n, len(x.snapshots.all))
+		}
+	}
+	x.Forget(1, math.MaxUint64) // numbers of a tree are for ever
+	x.walk(t, "plain")
+}
+
+// TestLiveInParallel changes the content all the time. Nobody sees two
+// contents mixed, and nothing is left behind.
+func TestLiveInParallel(t *testing.T) {
+	var n atomic.Int64
+	x := liveFixture(t, func() []byte { return copiesOf(n.Add(1)) })
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 300 {
+				out := x.walk(t, ControlName, "live")
+				data, st := x.read(nil, out.NodeId, 0, 1<<20)
+				if _, err := numberOf(data); st != fuse.OK || err != nil || uint64(len(data)) != out.Size {
+					t.Errorf("%v, %v, %d bytes of %d", st, err, len(data), out.Size)
+				}
+				x.Forget(out.NodeId, 1)
+			}
+		})
+	}
+	group.Wait()
+	if len(x.snapshots.all)+len(x.snapshots.newest) != 0 {
+		t.Errorf("%d snapshots are left", len(x.snapshots.all))
+	}
+}
+
+// TestLiveIsListedWithoutANode: a listing must not tell the kernel of a
+// snapshot, and shows the inode number that stat shows.
+func TestLiveIsListedWithoutANode(t *testing.T) {
+	x := liveFixture(t, func() []byte { return []byte("x") })
+	out := x.walk(t, "other")
+	list := fuse.NewDirEntryList(make([]byte, 4096), 0)
+	x.ReadDirPlus(nil, &fuse.ReadIn{InHeader: fuse.InHeader{NodeId: 1}}, list)
+	entries, outs, err := fuse.ParseDirLookupEntries(list.Bytes())
+	if err != nil || len(entries) != 4 {
+		t.Fatal(entries, err)
+	}
+	for i, e := range entries {
+		if e.Name == "other" && (e.Ino != out.Ino || outs[i].NodeId != 0) {
+			t.Errorf("listed as %x with node %x, found as %x", e.Ino, outs[i].NodeId, out.Ino)
+		}
+		if strings.HasPrefix(e.Name, ControlName) {
+			t.Error("the control directory is listed")
+		}
+	}
+	if len(x.snapshots.all) != 1 {
+		t.Errorf("%d snapshots", len(x.snapshots.all))
+	}
+	if st := x.Open(nil, &fuse.OpenIn{InHeader: fuse.InHeader{NodeId: out.NodeId}}, &fuse.OpenOut{}); st != fuse.OK {
+		t.Errorf("open: %v", st)
+	}
+	if x.stats.Reads() != 0 {
+		t.Error("a listing counts as a read")
+	}
+}
+
+// TestLiveOfNothing is an empty file.
+func TestLiveOfNothing(t *testing.T) {
+	x := liveFixture(t, func() []byte { return nil })
+	out := x.walk(t, ControlName, "live")
+	if got, st := x.read(nil, out.NodeId, 0, 100); st != fuse.OK || len(got) != 0 || out.Size != 0 {
+		t.Errorf("%q, %v, size %d", got, st, out.Size)
+	}
+}
