@@ -98,7 +98,7 @@ func (b *Bundle) Artifacts() iter.Seq[Artifact] {
 }
 
 // ArtifactsIntact says whether every artifact still is, byte for byte, what was
-// verified. A file that looks untouched (the same inode, size and times) is not
+// verified, in the same directory. A file that looks untouched (the same inode, size and times) is not
 // read again: that does not notice a writer who changes it through a mapping
 // that was written to before. What [Artifact.Open] reads is checked all the same.
 func (b *Bundle) ArtifactsIntact() error {
