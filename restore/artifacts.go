@@ -1,11 +1,14 @@
 package restore
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -13,14 +16,15 @@ import (
 
 // appendEntry appends an entry of RESTORE_MANIFEST.json in canonical form
 // (section 7.4), by hand: there may be millions.
-func appendEntry(dst []byte, path, hash string, bytes int64) []byte {
+func appendEntry(dst []byte, o verify.Output) []byte {
+	digest := o.Digest()
 	dst = append(dst, `{"bytes":`...)
-	dst = strconv.AppendInt(dst, bytes, 10)
+	dst = strconv.AppendInt(dst, o.Size(), 10)
 	dst = append(dst, `,"relative_path":`...)
-	dst = canonjson.AppendText(dst, path)
-	dst = append(dst, `,"sha256":`...)
-	dst = canonjson.AppendText(dst, hash)
-	return append(dst, '}')
+	dst = canonjson.AppendText(dst, o.Path().String())
+	dst = append(dst, `,"sha256":"`+bundle.HashPrefix...)
+	dst = hex.AppendEncode(dst, digest[:])
+	return append(dst, `"}`...)
 }
 
 // report is RESTORE_REPORT.json (section 7.5).
@@ -63,7 +67,7 @@ func (r *Run) makeManifest(rep *report) (string, error) {
 		if rep.RestoredFilesCount > 0 {
 			m.WriteByte(',')
 		}
-		entry = appendEntry(entry[:0], path, o.Hash(), o.Size())
+		entry = appendEntry(entry[:0], o)
 		m.Write(entry)
 		rep.RestoredFilesCount++
 		rep.RestoredBytes += o.Size()

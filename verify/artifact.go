@@ -56,6 +56,10 @@ func (r *Run) read(name string) (artifact, error) {
 	if err != nil {
 		return artifact{}, err
 	}
+	return parseArtifact(raw, st)
+}
+
+func parseArtifact(raw []byte, st pathsafe.Stat) (artifact, error) {
 	value, err := canonjson.Parse(raw)
 	if err != nil {
 		return artifact{}, fmt.Errorf("is not strict JSON: %w", err)

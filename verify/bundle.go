@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"crypto/sha256"
 	"io"
 	"io/fs"
 	"iter"
@@ -83,6 +84,9 @@ func (o Output) Size() int64 { return o.output.table.Size() }
 
 // Hash is the digest as it was signed: "sha256:" and 64 lower-case hex digits.
 func (o Output) Hash() string { return digestText(&o.output.table) }
+
+// Digest is the SHA-256 that was signed.
+func (o Output) Digest() [sha256.Size]byte { return o.output.table.Digest() }
 
 // Perm is the source's permission bits, without set-id and sticky bits.
 func (o Output) Perm() fs.FileMode { return o.output.perm }

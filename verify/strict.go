@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -113,14 +114,14 @@ func (e *examination) parse(context.Context) error {
 // readArtifact reads an artifact. Of its bytes only those of TASK_SPEC.json count any
 // more; of all a later reader has to know what they were.
 func (e *examination) readArtifact(name string) (artifact, error) {
-	a, err := e.run.read(name)
+	raw, st, err := e.run.readRaw(name)
 	if err != nil {
 		return artifact{}, err
 	}
-	if e.watch.Reread {
-		if err := e.keep(name, a); err != nil {
-			return artifact{}, err
-		}
+	kept := e.keep(name, raw, st)
+	a, err := parseArtifact(raw, st)
+	if err := errors.Join(err, kept()); err != nil {
+		return artifact{}, err
 	}
 	if name != bundle.TaskSpec {
 		a.raw = nil

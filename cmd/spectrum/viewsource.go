@@ -119,8 +119,9 @@ func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.V
 		return nil, refused(err)
 	}
 	v.status.watch(&opts)
-	debug.FreeOSMemory() // verifying a million files takes twice what keeping their tree does
-	return fusefs.Mount(tree, mountpoint, opts)
+	view, err := fusefs.Mount(tree, mountpoint, opts)
+	go debug.FreeOSMemory() // verifying a million files takes more than keeping their tree does
+	return view, err
 }
 
 func (v *candidateView) describe() (text string, fields map[string]any) {
