@@ -18,12 +18,19 @@ import (
 // The program under test runs in processes of its own: the test binary starts
 // itself under the name "spectrum" or one of a mount(8) helper, and under the name "killat" to kill it.
 func TestMain(m *testing.M) {
+	if err := os.Setenv("GORACE", endAtOnce); err != nil {
+		log.Fatal(err)
+	}
 	programs := map[string]func(){"spectrum": main, "killat": killAt, "private": private}
 	for _, name := range helperNames {
 		programs[name] = main
 	}
 	testscript.Main(m, programs)
 }
+
+// endAtOnce is for programs with the race detector, which would each wait for a
+// second before they end.
+const endAtOnce = "atexit_sleep_ms=0"
 
 // killAt runs "killat N COMMAND...": the command is killed instead of its N-th
 // rename.
@@ -55,6 +62,7 @@ func isolate(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("REPOSITORY", root)
+	env.Setenv("GORACE", endAtOnce)
 	env.Setenv("APPROVE", "Approved: commit the restore preview exactly as proposed.")
 	return nil
 }
