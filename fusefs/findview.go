@@ -23,12 +23,22 @@ func FindView(path string) (string, error) {
 	return p.path, nil
 }
 
-func (p *place) checkView() error {
-	switch {
-	case !p.isMountpoint():
+// checkKind makes sure that some view is mounted on the place.
+func (p *place) checkKind() error {
+	if !p.isMountpoint() {
 		return ErrNotMounted
-	case p.mount.FSType != fsType:
+	}
+	if p.mount.FSType != fsType {
 		return fmt.Errorf("%w but %s", ErrNotSpectrum, p.mount.FSType)
+	}
+	return nil
+}
+
+func (p *place) checkView() error {
+	if err := p.checkKind(); err != nil {
+		return err
+	}
+	switch {
 	case p.mount.Root != "/":
 		return fmt.Errorf("%w but a part of one", ErrNotSpectrum) // whatever lies in it could pass for the view's own
 	case !p.isOwn():

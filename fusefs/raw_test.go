@@ -263,6 +263,19 @@ func TestScarcityIsNoTampering(t *testing.T) {
 	}
 }
 
+// TestScarcityUsesUpNoFindings: however often it happens, tampering is still told.
+func TestScarcityUsesUpNoFindings(t *testing.T) {
+	told := 0
+	f := newFindings(slog.New(slog.DiscardHandler), func(string, error) { told++ })
+	for i := range 2 * maxFindings {
+		f.report(fmt.Sprint(i), fmt.Errorf("open %d: %w", i, unix.EMFILE))
+	}
+	f.report("f", errors.New("block 0 differs"))
+	if told != 1 {
+		t.Errorf("told of %d findings", told)
+	}
+}
+
 func TestFullReadWithEOF(t *testing.T) {
 	x := newFixture(t, File{Path: "f", Size: 3, Source: SourceFunc(func() (Content, error) {
 		return fakeContent{func(p []byte, _ int64) (int, error) { return copy(p, "abc"), io.EOF }, nothing}, nil

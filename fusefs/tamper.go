@@ -22,6 +22,8 @@ type findings struct {
 
 	mu   sync.Mutex
 	seen map[finding]struct{}
+
+	scarce sync.Once // told of what is no finding
 }
 
 func newFindings(log *slog.Logger, onTamper func(string, error)) *findings {
@@ -30,12 +32,14 @@ func newFindings(log *slog.Logger, onTamper func(string, error)) *findings {
 
 // report logs the failure and tells the owner of the view, if it is a new one.
 func (f *findings) report(path string, err error) {
-	fresh, last := f.add(finding{path, err.Error()})
-	if !fresh {
+	if isScarcity(err) {
+		f.scarce.Do(func() { // it must not use up the findings
+			f.log.Warn("a source could not be read now: the reader gets an I/O error, as others may", "path", path, "error", err)
+		})
 		return
 	}
-	if isScarcity(err) {
-		f.log.Warn("a source could not be read now: the reader gets an I/O error", "path", path, "error", err)
+	fresh, last := f.add(finding{path, err.Error()})
+	if !fresh {
 		return
 	}
 	f.log.Error("a source does not give what was signed: the reader gets an I/O error", "path", path, "error", err)

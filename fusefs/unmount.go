@@ -43,11 +43,8 @@ func unmountWith(sys system, mountpoint string) error {
 		return err
 	}
 	p.close() // it would keep the mount busy itself
-	if !p.isMountpoint() {
-		return &MountpointError{p.path, ErrNotMounted}
-	}
-	if p.mount.FSType != fsType {
-		return &MountpointError{p.path, fmt.Errorf("%w but %s", ErrNotSpectrum, p.mount.FSType)}
+	if err := p.checkKind(); err != nil {
+		return &MountpointError{p.path, err}
 	}
 	err = sys.unmount(p.path, false)
 	if !errors.Is(err, unix.EBUSY) {
@@ -68,5 +65,5 @@ func isDeadView(path string) bool {
 		return false
 	}
 	defer p.close()
-	return p.isMountpoint() && p.mount.FSType == fsType && p.isDead()
+	return p.checkKind() == nil && p.isDead()
 }

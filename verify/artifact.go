@@ -140,9 +140,9 @@ func (r *Run) forbiddenArtifact() error {
 	return nil
 }
 
-// machineFault says whether an error tells of this machine and not of the
+// IsMachineFault says whether an error tells of this machine and not of the
 // input: then there is no verdict.
-func machineFault(err error) bool {
+func IsMachineFault(err error) bool {
 	for _, fault := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, pathsafe.ErrNoProc} {
 		if errors.Is(err, fault) {
 			return true

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -68,31 +67,36 @@ func (a Artifact) ModTime() time.Time { return a.kept.when }
 // Open opens the artifact's file for reading; only the bytes that were verified
 // come out of it.
 func (a Artifact) Open() (*Source, error) {
-	f, _, err := a.bundle.openArtifact(a.kept.name)
+	dir, err := a.bundle.openRunDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, _, err := dir.Open(a.kept.name)
 	if err != nil {
 		return nil, err
 	}
 	return &Source{blockhash.NewReader(f, &a.kept.table), f}, nil
 }
 
-// openArtifact finds the run directory by its path: holding it open would cost
+// openRunDir finds the run directory by its path: holding it open would cost
 // a descriptor for each bundle that anybody looks at. Nothing is opened in
 // another directory of that path: it might be one of a view that this very
 // process serves.
-func (b *Bundle) openArtifact(name string) (*os.File, pathsafe.Stat, error) {
+func (b *Bundle) openRunDir() (*pathsafe.Dir, error) {
 	dir, err := pathsafe.OpenRoot(b.path)
 	if err != nil {
-		return nil, pathsafe.Stat{}, err
+		return nil, err
 	}
-	defer dir.Close()
 	st, err := dir.Stat()
+	if err == nil && (st.ID.Dev != b.dir.Dev || st.ID.Ino != b.dir.Ino) {
+		err = fmt.Errorf("run directory %q is another one now", b.path)
+	}
 	if err != nil {
-		return nil, pathsafe.Stat{}, err
+		dir.Close()
+		return nil, err
 	}
-	if st.ID.Dev != b.dir.Dev || st.ID.Ino != b.dir.Ino {
-		return nil, pathsafe.Stat{}, fmt.Errorf("run directory %q is another one now", b.path)
-	}
-	return dir.Open(name)
+	return dir, nil
 }
 
 // Artifacts yields the seven artifacts in the order of SPECTRUM-05. There are
@@ -108,20 +112,29 @@ func (b *Bundle) Artifacts() iter.Seq[Artifact] {
 }
 
 // ArtifactsIntact says whether every artifact still is, byte for byte, what was
-// verified, in the same directory. A file that looks untouched (the same inode, size and times) is not
-// read again: that does not notice a writer who changes it through a mapping
-// that was written to before. What [Artifact.Open] reads is checked all the same.
+// verified, in the same directory. A file that looks untouched (the same inode,
+// size and times) is not read again: that does not notice a writer who changes
+// it through a mapping that was written to before. What [Artifact.Open] reads is
+// checked all the same.
 func (b *Bundle) ArtifactsIntact() error {
+	if len(b.artifacts) == 0 {
+		return nil
+	}
+	dir, err := b.openRunDir()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
 	for _, kept := range b.artifacts {
-		if err := b.intact(kept); err != nil {
+		if err := kept.intact(dir); err != nil {
 			return fmt.Errorf("artifact %q is not what was verified: %w", kept.name, err)
 		}
 	}
 	return nil
 }
 
-func (b *Bundle) intact(kept *keptArtifact) error {
-	f, st, err := b.openArtifact(kept.name)
+func (kept *keptArtifact) intact(dir *pathsafe.Dir) error {
+	f, st, err := dir.Open(kept.name)
 	if err != nil {
 		return err
 	}

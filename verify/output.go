@@ -170,7 +170,7 @@ func digestText(t *blockhash.Table) string {
 }
 
 func (d *declaration) missing(err error) error {
-	if machineFault(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if IsMachineFault(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("output %q: %w", d.name, err)
 	}
 	return &Reject{

@@ -1,7 +1,6 @@
 package verify_test
 
 import (
-	"encoding/hex"
 	"errors"
 	"os"
 	"reflect"
@@ -67,20 +66,8 @@ func TestRereadIsTheSameVerdict(t *testing.T) {
 		spoil(r, f)
 		sameVerdict(t, f.name, r)
 	}
-	type vector struct {
-		Name            string
-		TaskSpecHex     string `json:"task_spec_hex"`
-		StatusHex       string `json:"status_hex"`
-		OutputHashesHex string `json:"output_hashes_hex"`
-		BundleRoot      string `json:"bundle_root"`
-	}
-	for _, v := range bundletest.Vectors[vector](t, "bundle_root") {
-		r := newRun(t)
-		for name, text := range map[string]string{bundle.TaskSpec: v.TaskSpecHex, bundle.Status: v.StatusHex, bundle.OutputHashes: v.OutputHashesHex} {
-			raw, err := hex.DecodeString(text)
-			must(t, err)
-			r.WriteRaw(name, raw)
-		}
+	for _, v := range bundletest.Vectors[rootVector](t, "bundle_root") {
+		r := v.run(t)
 		r.Sign()
 		sameVerdict(t, v.Name, r)
 	}

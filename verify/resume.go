@@ -66,7 +66,7 @@ func (r *Run) presentAll(names []string) error {
 		err := r.present(name)
 		switch {
 		case err == nil:
-		case machineFault(err):
+		case IsMachineFault(err):
 			return err
 		default:
 			return rejectArtifact(BundleIncomplete, name, "%s", presenceError(err))
@@ -82,7 +82,7 @@ func (r *Run) readComplete(name string) (canonjson.Object, error) {
 	switch {
 	case err == nil:
 		return a.object, nil
-	case machineFault(err):
+	case IsMachineFault(err):
 		return canonjson.Object{}, err
 	}
 	return canonjson.Object{}, rejectArtifact(BundleIncomplete, name, "%s", err)

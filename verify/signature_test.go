@@ -126,22 +126,30 @@ func TestSignatureVectors(t *testing.T) {
 	}
 }
 
+// rootVector is a known answer: artifacts and their bundle root.
+type rootVector struct {
+	Name            string
+	TaskSpecHex     string `json:"task_spec_hex"`
+	StatusHex       string `json:"status_hex"`
+	OutputHashesHex string `json:"output_hashes_hex"`
+	BundleRoot      string `json:"bundle_root"`
+}
+
+// run puts the artifacts into a run.
+func (v rootVector) run(t *testing.T) *bundletest.Run {
+	r := newRun(t)
+	for name, text := range map[string]string{bundle.TaskSpec: v.TaskSpecHex, bundle.Status: v.StatusHex, bundle.OutputHashes: v.OutputHashesHex} {
+		raw, err := hex.DecodeString(text)
+		must(t, err)
+		r.WriteRaw(name, raw)
+	}
+	return r
+}
+
 // TestRootsInBundles puts the artifacts of the known answers into a bundle.
 func TestRootsInBundles(t *testing.T) {
-	type vector struct {
-		Name            string
-		TaskSpecHex     string `json:"task_spec_hex"`
-		StatusHex       string `json:"status_hex"`
-		OutputHashesHex string `json:"output_hashes_hex"`
-		BundleRoot      string `json:"bundle_root"`
-	}
-	for _, v := range bundletest.Vectors[vector](t, "bundle_root") {
-		r := newRun(t)
-		for name, text := range map[string]string{bundle.TaskSpec: v.TaskSpecHex, bundle.Status: v.StatusHex, bundle.OutputHashes: v.OutputHashesHex} {
-			raw, err := hex.DecodeString(text)
-			must(t, err)
-			r.WriteRaw(name, raw)
-		}
+	for _, v := range bundletest.Vectors[rootVector](t, "bundle_root") {
+		r := v.run(t)
 		r.Edit(bundle.SignedPayload, set("bundle_root", zeros))
 		_, err := strict(t, r)
 		checkReject(t, err, want{verify.BundleRootMismatch, map[string]string{"artifact": bundle.SignedPayload, "field": "bundle_root", "expected": zeros, "actual": v.BundleRoot}})

@@ -72,7 +72,7 @@ func (e *examination) presence(context.Context) error {
 		if err == nil {
 			continue
 		}
-		if machineFault(err) {
+		if IsMachineFault(err) {
 			return err
 		}
 		if err := e.fault(name, ProofMissing, HashesFileMissing, ArtifactMissing, presenceError(err)); err != nil {
@@ -101,7 +101,7 @@ func (e *examination) parse(context.Context) error {
 			e.artifacts[name] = a
 			continue
 		}
-		if machineFault(err) {
+		if IsMachineFault(err) {
 			return err
 		}
 		if err := e.fault(name, ProofMalformed, HashesMalformed, ArtifactMalformed, err.Error()); err != nil {

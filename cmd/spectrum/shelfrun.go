@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -178,7 +177,8 @@ func (r *shelfRun) reject(reason []byte) (*fusefs.Tree, error) {
 const lookAgainAfter = time.Second
 
 // Spoiled says whether the artifacts of an accepted run are others now. It is
-// not verified again: whoever wants the new run mounts anew.
+// not verified again: whoever wants the new run mounts anew. That there could be
+// no look says nothing: what is read is checked all the same.
 func (r *shelfRun) Spoiled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +187,7 @@ func (r *shelfRun) Spoiled() bool {
 	}
 	r.looked = time.Now()
 	for run := range r.plan.Runs() {
-		if err := run.Bundle().ArtifactsIntact(); err != nil && !isScarcity(err) {
+		if err := run.Bundle().ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
 			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "error", err)
 			r.now = runChanged
 		}
@@ -206,12 +206,6 @@ func (r *shelfRun) completed() (completed time.Time, ok bool) {
 		completed = run.Bundle().Completed()
 	}
 	return completed, true
-}
-
-// isScarcity says whether an error only tells that there could be no look: what
-// is read is checked all the same.
-func isScarcity(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 // record is what status.json says of the run.
