@@ -114,7 +114,7 @@ func attemptOf(name string) (id string, ok bool) {
 
 // end ends one attempt. The outcome has no result if this is none.
 func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
-	a := &attempt{s: l.s, root: l.root, key: l.key, id: o.Attempt, revived: true, plan: &plan{}}
+	a := &attempt{s: l.s, log: l.Log, root: l.root, key: l.key, id: o.Attempt, revived: true, plan: &plan{}}
 	defer a.close()
 	f, err := a.find()
 	if err != nil || !f.isOne {
@@ -238,7 +238,7 @@ func (a *attempt) endRevived(ctx context.Context, ended Result) (Result, error) 
 		}
 	}
 	if a.phase == phaseNone {
-		return ended, a.rollback()
+		return ended, a.clear(ended)
 	}
 	if a.phase != phaseCommitted {
 		return RolledBack, a.rollback()
@@ -255,7 +255,20 @@ func (a *attempt) endRevived(ctx context.Context, ended Result) (Result, error) 
 	if err := a.syncArtifacts(); err != nil {
 		return 0, err
 	}
+	if err := a.completed(); err != nil {
+		return 0, err
+	}
 	return Completed, a.cleanUp()
+}
+
+// clear removes what is left of an attempt that had ended, or had not begun.
+func (a *attempt) clear(ended Result) error {
+	if ended == Completed {
+		if err := a.completed(); err != nil {
+			return err
+		}
+	}
+	return a.rollback()
 }
 
 // placedAll tells whether every artifact has left staging. It then stood at its

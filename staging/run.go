@@ -10,6 +10,7 @@ import (
 type attempt struct {
 	spec  Spec
 	s     *seam
+	log   Log // the session's; may be nil
 	root  dir // the session's
 	key   []byte
 	plan  *plan
@@ -50,7 +51,7 @@ func (l *Session) begin(spec Spec) (*attempt, error) {
 	if err != nil {
 		return nil, fail(StepBegin, "", err)
 	}
-	a := &attempt{spec: spec, s: l.s, root: l.root, key: l.key, id: id.String()}
+	a := &attempt{spec: spec, s: l.s, log: l.Log, root: l.root, key: l.key, id: id.String()}
 	a.artifacts = artifactsOf(spec.Artifacts)
 	p, failure := makePlan(a.root, &a.spec)
 	if failure != nil {
@@ -83,9 +84,21 @@ func (a *attempt) commit(ctx context.Context) *Error {
 // finish is step 8. The restore is complete and stays so, whatever becomes of
 // this: what is left over the next session removes.
 func (a *attempt) finish() {
-	if err := a.cleanUp(); err != nil && a.spec.Leftover != nil {
+	err := a.completed()
+	if err == nil {
+		err = a.cleanUp()
+	}
+	if err != nil && a.spec.Leftover != nil {
 		a.spec.Leftover(a.stageName(), err)
 	}
+}
+
+// completed tells the log.
+func (a *attempt) completed() error {
+	if a.log == nil {
+		return nil
+	}
+	return a.log.Completed(a.id)
 }
 
 func (a *attempt) progress(phase string, bytes int64) {

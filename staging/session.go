@@ -19,10 +19,23 @@ type Session struct {
 	// rollback has failed. The mark of that in the root may be missing, where
 	// the root could not even take that.
 	Halted func(attempt string) bool
+	// Log, unless nil, hears of attempts.
+	Log Log
 
 	root dir // its own handle, which holds the lock
 	key  []byte
 	s    *seam
+}
+
+// A Log hears of attempts. What it keeps is durable when its functions return.
+type Log interface {
+	// Began comes before anything of an attempt is written. If it fails, nothing
+	// is.
+	Began(attempt string) error
+	// Completed comes when all of an attempt is in place and durable, and before
+	// its journal goes. If it fails the journal stays, and Completed comes again
+	// when the next session ends the attempt. It may come more than once.
+	Completed(attempt string) error
 }
 
 // Lock takes the lock of root for a session with a handle of its own, and waits
@@ -103,6 +116,11 @@ func (l *Session) Run(ctx context.Context, spec Spec) error {
 		return err
 	}
 	defer a.close()
+	if l.Log != nil {
+		if err := l.Log.Began(a.id); err != nil {
+			return fail(StepBegin, "", err)
+		}
+	}
 	if err := a.commit(ctx); err != nil {
 		err.Rollback, err.Attempt = a.rollback(), a.id
 		return err

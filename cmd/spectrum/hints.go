@@ -7,6 +7,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
@@ -20,6 +21,7 @@ func hintsOf(err error) []string {
 	var failure *restore.Failure
 	var halt *staging.HaltError
 	var busy *staging.BusyError
+	var damage *audit.DamageError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
@@ -29,6 +31,8 @@ func hintsOf(err error) []string {
 		return []string{".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again"}
 	case errors.As(err, &busy):
 		return []string{"wait for it with --lock-timeout 5m"}
+	case errors.As(err, &damage):
+		return []string{"the events before that are good: \"spectrum audit show\"; look into who may write the state directory, and keep the log as it is"}
 	case errors.As(err, &use):
 		return []string{fmt.Sprintf("see %q", use.command+" --help")}
 	case errors.As(err, &refusal) && refusal.hint != "":

@@ -93,13 +93,18 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 	})
 }
 
-// enter enters a restore root with the key of the state directory.
+// enter enters a restore root with the key and the audit log of the state
+// directory.
 func enter(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, []staging.Outcome, error) {
 	key, err := state.JournalKey()
 	if err != nil {
 		return nil, nil, fmt.Errorf("journal key: %w", err)
 	}
-	e.Key, e.Halts = key, state
+	log, err := openLog(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.Key, e.Halts, e.Log = key, state, log
 	return commit.Enter(ctx, root, e)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
@@ -104,6 +105,7 @@ func statusOf(err error) int {
 		refusal *refusedError
 		halt    *staging.HaltError
 		busy    *staging.BusyError
+		damage  *audit.DamageError
 	)
 	switch {
 	case err == nil:
@@ -124,7 +126,7 @@ func statusOf(err error) int {
 		return statusApproval
 	case errors.As(err, &failure) && failure.Code == restore.InternalError:
 		return statusInternal
-	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal), errors.As(err, &busy), errors.Is(err, errTampered):
+	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
 		return statusRejected
 	default:
 		return statusInternal
@@ -187,6 +189,10 @@ func jsonCode(err error, status int) string {
 	}
 	if errors.Is(err, errTampered) {
 		return "VIEW_TAMPERED"
+	}
+	var damage *audit.DamageError
+	if errors.As(err, &damage) {
+		return "AUDIT_DAMAGED"
 	}
 	switch status {
 	case statusRejected:

@@ -165,10 +165,28 @@ func (d *Dir) ViewLog() (*os.File, error) {
 	return f, nil
 }
 
+// AuditLog opens the audit log, to be read, and written at its end. The name of
+// one that nothing was written to is made durable first.
+func (d *Dir) AuditLog() (*os.File, error) {
+	f, err := d.openToAppend("audit.log")
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() == 0 {
+		err = d.root.Sync()
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return f, nil
+}
+
 // openToAppend opens a regular file, through no link, and makes it where it is
 // missing. Nothing else is waited for: a FIFO would have us wait for a reader.
 func (d *Dir) openToAppend(name string) (*os.File, error) {
-	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err := unix.Openat(d.root.Fd(), name, flags, 0o600)
 	runtime.KeepAlive(d)
 	if err != nil {

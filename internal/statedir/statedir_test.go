@@ -421,13 +421,17 @@ func TestHalts(t *testing.T) {
 	}
 }
 
-// TestViewLog: it is written at its end, by nobody else's leave, and what
-// stands in its place and is no file is refused and not waited for.
-func TestViewLog(t *testing.T) {
+// TestLogs: they are written at their end, by nobody else's leave, and what
+// stands in their place and is no file is refused and not waited for.
+func TestLogs(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
-	path := filepath.Join(d.Path(), "view.log")
+	t.Run("view", func(t *testing.T) { testLog(t, filepath.Join(d.Path(), "view.log"), d.ViewLog) })
+	t.Run("audit", func(t *testing.T) { testLog(t, filepath.Join(d.Path(), "audit.log"), d.AuditLog) })
+}
+
+func testLog(t *testing.T, path string, open func() (*os.File, error)) {
 	for _, line := range []string{"one\n", "two\n"} {
-		f, err := d.ViewLog()
+		f, err := open()
 		must(t, err)
 		_, err = f.WriteString(line)
 		must(t, errors.Join(err, f.Close()))
@@ -449,7 +453,7 @@ func TestViewLog(t *testing.T) {
 	} {
 		must(t, os.Remove(path))
 		must(t, with())
-		if f, err := d.ViewLog(); err == nil || f != nil || !strings.Contains(err.Error(), "view.log") {
+		if f, err := open(); err == nil || f != nil || !strings.Contains(err.Error(), filepath.Base(path)) {
 			t.Errorf("%s: %v, %v", what, f, err)
 		}
 	}

@@ -48,9 +48,10 @@ func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch)
 		return restore.Internal(restore.Execute, err)
 	}
 	spec.Progress, spec.Leftover = watch.Progress, watch.Leftover
+	in.history.preview = approved.PreviewID()
 	if err := in.session.Run(ctx, spec); err != nil {
 		in.halt(err)
-		return failureOf(err)
+		return in.history.failed(failureOf(err), err)
 	}
 	return nil
 }

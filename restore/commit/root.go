@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -16,6 +17,7 @@ import (
 type Root struct {
 	session *staging.Session
 	halts   Halts
+	history *history
 	err     error // why it was not entered
 }
 
@@ -26,10 +28,13 @@ func NotEntered(err error) *Root { return &Root{err: err} }
 
 // Entry says how a restore root is entered.
 type Entry struct {
-	Key   []byte        // authenticates journals, at least staging.MinKey bytes
-	Halts Halts         // may be nil
-	Wait  time.Duration // for another one to leave
-	Mode  staging.Mode  // on whose behalf leftovers are ended
+	Key   []byte // authenticates journals, at least staging.MinKey bytes
+	Halts Halts  // may be nil
+	// Log is told of what is done to roots; nil keeps none. It is closed when
+	// the root is left, or was not entered.
+	Log  *audit.Log
+	Wait time.Duration // for another one to leave
+	Mode staging.Mode  // on whose behalf leftovers are ended
 }
 
 // Halts remembers, outside of every restore root, the attempts whose rollback
@@ -50,6 +55,14 @@ var ErrNoRoot = errors.New("it cannot be opened as a restore root")
 // work, or a [*staging.HaltError] where a person must act. The caller leaves
 // the root.
 func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
+	in, ended, err := entered(ctx, path, e)
+	if err != nil && e.Log != nil {
+		_ = e.Log.Close()
+	}
+	return in, ended, err
+}
+
+func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	if !filepath.IsAbs(path) {
 		return nil, nil, fmt.Errorf("%w: %q is not absolute", ErrNoRoot, path)
 	}
@@ -62,20 +75,32 @@ func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome,
 	if err != nil {
 		return nil, nil, err
 	}
-	if e.Halts != nil {
-		session.Halted = e.Halts.Halted
-	}
-	ended, err := session.Recover(ctx, e.Mode)
-	for _, o := range ended {
-		if e.Halts != nil {
-			err = errors.Join(err, e.Halts.Release(o.Attempt))
-		}
-	}
+	in := &Root{session: session, halts: e.Halts, history: &history{log: e.Log, root: filepath.Clean(path)}}
+	ended, err := in.recover(ctx, e.Mode)
 	if err != nil {
 		session.Close()
 		return nil, ended, err
 	}
-	return &Root{session: session, halts: e.Halts}, ended, nil
+	return in, ended, nil
+}
+
+// recover ends what an earlier commit left, and remembers how.
+func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcome, error) {
+	r.session.Log = r.history
+	if r.halts != nil {
+		r.session.Halted = r.halts.Halted
+	}
+	ended, err := r.session.Recover(ctx, mode)
+	for _, o := range ended {
+		err = errors.Join(err, r.history.ended(o))
+		if r.halts != nil {
+			err = errors.Join(err, r.halts.Release(o.Attempt))
+		}
+	}
+	if err != nil {
+		return ended, errors.Join(err, r.history.halted(err))
+	}
+	return ended, r.history.endStale()
 }
 
 // halt remembers what a failed transaction says of its rollback. It is the
@@ -89,8 +114,12 @@ func (r *Root) halt(err error) {
 
 // Leave gives the root up. A nil Root was never entered.
 func (r *Root) Leave() {
-	if r != nil && r.session != nil {
-		r.session.Close()
+	if r == nil || r.session == nil {
+		return
+	}
+	r.session.Close()
+	if log := r.history.log; log != nil {
+		_ = log.Close()
 	}
 }
 

@@ -11,6 +11,7 @@
 //	O2 after, once success or RESTORE_REPORT.json was seen; before, once failure was reported
 //	O3 foreign things are the same inodes with the same bytes, modes and times
 //	O4 a second recover changes nothing; no lock and nothing of the attempt is left
+//	O5 the audit log verifies; what began has ended, once
 //	O6 a refusal before EXECUTE does not even move the times of the root
 //	O7 a failed rollback leaves the root halted, until recover or an acknowledgement
 package scene

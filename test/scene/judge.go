@@ -70,7 +70,8 @@ func (s *Site) Check(allowed ...State) (State, error) {
 }
 
 // Recovered checks the root after a recovery: the tree, that a second recover
-// changes nothing, not even times, and that no lock is left (O1 to O4).
+// changes nothing, not even times, that no lock is left, and that by the audit
+// log everything has ended (O1 to O5).
 func (s *Site) Recovered(t testing.TB, allowed ...State) (State, error) {
 	t.Helper()
 	state, err := s.Check(allowed...)
@@ -88,7 +89,7 @@ func (s *Site) Recovered(t testing.TB, allowed ...State) (State, error) {
 	if err == nil && first != second {
 		err = fmt.Errorf("the second recover changed something: %s, then %s", first, second)
 	}
-	return state, errors.Join(err, s.Unlocked())
+	return state, errors.Join(err, s.Unlocked(), s.Ended())
 }
 
 // exact is the whole tree with the times of the root, as text.

@@ -59,6 +59,7 @@ func NewIn(t testing.TB, top string, runs ...Files) *Project {
 		p.Runs = append(p.Runs, run)
 		args = append(args, run.Dir)
 	}
+	t.Cleanup(func() { p.CheckAudit(t) })
 	p.roots(t, args)
 	made, err := p.makes()
 	must(t, err)

@@ -1,0 +1,330 @@
+package audit_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"golang.org/x/sys/unix"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a log, as often as a test wants.
+func open(t testing.TB, path string) *audit.Log {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	must(t, err)
+	l := audit.New(f)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// inMemory is a file with this content that no disk is asked for.
+func inMemory(t testing.TB, content []byte) *os.File {
+	t.Helper()
+	fd, err := unix.MemfdCreate("audit.log", unix.MFD_CLOEXEC)
+	must(t, err)
+	f := os.NewFile(uintptr(fd), "audit.log")
+	t.Cleanup(func() { _ = f.Close() })
+	_, err = f.Write(content)
+	must(t, err)
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, unix.O_APPEND)
+	must(t, err)
+	return f
+}
+
+// oneMore appends an event to a log with this content, and returns what is
+// there now.
+func oneMore(t testing.TB, content []byte) []byte {
+	t.Helper()
+	f := inMemory(t, content)
+	must(t, audit.New(f).Append(audit.Event{Kind: audit.CommitBegin, Action: id(9), Root: "/r"}))
+	info, err := f.Stat()
+	must(t, err)
+	now := make([]byte, info.Size())
+	_, err = f.ReadAt(now, 0)
+	must(t, err)
+	return now
+}
+
+func id(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
+
+// history is what a few commits log.
+func history() []audit.Event {
+	return []audit.Event{
+		{Kind: audit.CommitBegin, Action: id(1), Root: "/r", Preview: strings.Repeat("ab", 32)},
+		{Kind: audit.CommitEnd, Action: id(1), Root: "/r"},
+		{Kind: audit.CommitBegin, Action: id(2), Root: "/r"},
+		{Kind: audit.CommitBegin, Action: id(3), Root: "/s\u00e9\n\x1b[2J"},
+		{Kind: audit.RolledBack, Action: id(2), Root: "/r", Rollback: audit.Micro, Reason: "RESTORE_FINALIZE_FAILED"},
+		{Kind: audit.RollbackFailed, Action: id(3), Root: "/s\u00e9\n\x1b[2J", Reason: "something foreign is in the way"},
+		{Kind: audit.Released, Action: id(3), Root: "/s\u00e9\n\x1b[2J", Reason: "left"},
+		{Kind: audit.CommitBegin, Action: id(4), Root: "/\xff"},
+	}
+}
+
+func logged(t testing.TB) (path string, raw []byte) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.log")
+	l := open(t, path)
+	for _, event := range history() {
+		must(t, l.Append(event))
+	}
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	return path, raw
+}
+
+// read reads a log that must be good.
+func read(t testing.TB, raw []byte) ([]audit.Entry, audit.Head) {
+	t.Helper()
+	var entries []audit.Entry
+	head, err := audit.Read(bytes.NewReader(raw), func(e audit.Entry) error {
+		entries = append(entries, e)
+		return nil
+	})
+	must(t, err)
+	return entries, head
+}
+
+func damaged(raw []byte) bool {
+	_, err := audit.Read(bytes.NewReader(raw), func(audit.Entry) error { return nil })
+	var damage *audit.DamageError
+	return errors.As(err, &damage) && damage.Line > 0
+}
+
+func TestAppend(t *testing.T) {
+	_, raw := logged(t)
+	entries, head := read(t, raw)
+	var events []audit.Event
+	for i, e := range entries {
+		if e.Sequence != int64(i+1) || e.UID != os.Getuid() || e.Time.IsZero() {
+			t.Errorf("entry %d: %+v", i+1, e)
+		}
+		events = append(events, e.Event)
+	}
+	want := history()
+	want[7].Root = `"/\xff"`
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{id(4): `"/\xff"`}, head.Open); diff != "" {
+		t.Error(diff)
+	}
+	if head.Sequence != 8 || head.Tears != 0 || head.Tail != 0 || head.Hash != entries[7].Hash {
+		t.Errorf("head %+v", head)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	_, head := read(t, nil)
+	if head.Sequence != 0 || head.Hash != strings.Repeat("0", 64) || len(head.Open) != 0 {
+		t.Errorf("head %+v", head)
+	}
+}
+
+// TestOpenActions: what has begun in a root is known until it ends, and ends once.
+func TestOpenActions(t *testing.T) {
+	path, _ := logged(t)
+	l := open(t, path)
+	for root, want := range map[string][]string{"/\xff": {id(4)}, "/r": nil, `"/\xff"`: {id(4)}} {
+		if got, err := l.Open(root); err != nil || !slices.Equal(got, want) {
+			t.Errorf("open in %q: %q, %v", root, got, err)
+		}
+	}
+	end := audit.Event{Kind: audit.RolledBack, Action: id(4), Root: "/\xff", Rollback: audit.Emergency}
+	must(t, l.End(end))
+	must(t, l.End(end))
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	if entries, head := read(t, raw); len(entries) != 9 || len(head.Open) != 0 {
+		t.Errorf("%d entries, head %+v", len(entries), head)
+	}
+}
+
+// TestRefusedEvents: what makes no sense is not written.
+func TestRefusedEvents(t *testing.T) {
+	path, raw := logged(t)
+	for _, event := range []audit.Event{
+		{},
+		{Kind: "commit", Action: id(9), Root: "/r"},
+		{Kind: audit.CommitBegin, Root: "/r"},
+		{Kind: audit.CommitBegin, Action: id(9)},
+		{Kind: audit.RolledBack, Action: id(4), Root: "/r"},
+		{Kind: audit.CommitEnd, Action: id(4), Root: "/r", Rollback: audit.Micro},
+		{Kind: audit.RolledBack, Action: id(4), Root: "/r", Rollback: "mini"},
+	} {
+		if open(t, path).Append(event) == nil {
+			t.Errorf("%+v was logged", event)
+		}
+	}
+	now, err := os.ReadFile(path)
+	must(t, err)
+	if !bytes.Equal(raw, now) {
+		t.Errorf("the log changed: %q", now[len(raw):])
+	}
+}
+
+// TestReasons: long ones are cut, and what is no text is made text.
+func TestReasons(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	must(t, open(t, path).Append(audit.Event{Kind: audit.CommitBegin, Action: id(1), Root: "/r", Reason: strings.Repeat("\xff\x00", 1<<20)}))
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	if entries, _ := read(t, raw); len(entries) != 1 || len(raw) > 100<<10 {
+		t.Errorf("%d bytes", len(raw))
+	}
+}
+
+// TestEveryCut cuts the log at every length: whole entries are left, and at
+// most the beginning of one more; the next event can be logged, and says so.
+func TestEveryCut(t *testing.T) {
+	_, raw := logged(t)
+	all, _ := read(t, raw)
+	for n := range raw {
+		cut := raw[:n]
+		entries, head := read(t, cut)
+		for i, e := range entries {
+			if e.Hash != all[i].Hash {
+				t.Fatalf("cut at %d: entry %d is another", n, i+1)
+			}
+		}
+		again := oneMore(t, cut)
+		if !bytes.HasPrefix(again, cut) {
+			t.Fatalf("cut at %d: something was taken away", n)
+		}
+		after, now := read(t, again)
+		last := after[len(after)-1]
+		if len(after) != len(entries)+1 || now.Tail != 0 || (head.Tail > 0) != (last.Torn != nil) || (now.Tears > 0) != (last.Torn != nil) {
+			t.Fatalf("cut at %d: %d entries, head %+v, before %+v", n, len(after), now, head)
+		}
+	}
+}
+
+// TestEveryByte flips a bit of each byte of each line but the last: it is found.
+func TestEveryByte(t *testing.T) {
+	_, raw := logged(t)
+	last := bytes.LastIndexByte(raw[:len(raw)-1], '\n') + 1
+	for i := range last {
+		changed := bytes.Clone(raw)
+		changed[i] ^= 1 << (i % 8)
+		if !damaged(changed) {
+			t.Fatalf("byte %d is not noticed: %q", i, changed)
+		}
+	}
+}
+
+// TestLines drops, doubles and swaps lines, and puts in lines of another log.
+func TestLines(t *testing.T) {
+	_, raw := logged(t)
+	_, foreign := logged(t)
+	lines, others := bytes.SplitAfter(raw, []byte("\n")), bytes.SplitAfter(foreign, []byte("\n"))
+	n := len(history())
+	check := func(what string, lines ...[]byte) {
+		t.Helper()
+		if !damaged(bytes.Join(lines, nil)) {
+			t.Errorf("%s: not noticed", what)
+		}
+	}
+	for i := range n {
+		if i < n-1 {
+			check(fmt.Sprintf("without line %d", i+1), slices.Delete(slices.Clone(lines), i, i+1)...)
+		}
+		check(fmt.Sprintf("twice line %d", i+1), slices.Insert(slices.Clone(lines), i, lines[i])...)
+		check(fmt.Sprintf("a foreign line at %d", i+1), slices.Insert(slices.Clone(lines), i, others[n-1])...)
+		check(fmt.Sprintf("an empty line at %d", i+1), slices.Insert(slices.Clone(lines), i, []byte("\n"))...)
+		for j := range i {
+			swapped := slices.Clone(lines)
+			swapped[i], swapped[j] = swapped[j], swapped[i]
+			check(fmt.Sprintf("%d and %d swapped", i+1, j+1), swapped...)
+		}
+	}
+}
+
+// TestChangedLastLine: a last line that is none any more is damage, also after
+// more was logged. (One that was changed into another good one is found only
+// with a head that was kept.)
+func TestChangedLastLine(t *testing.T) {
+	_, raw := logged(t)
+	raw[len(raw)-2] = 'x'
+	if !damaged(raw) {
+		t.Error("it is not noticed")
+	}
+	if !damaged(oneMore(t, raw)) {
+		t.Error("it is not noticed after the next event")
+	}
+}
+
+// TestLongTail: the last entry is found behind whatever stands after it.
+func TestLongTail(t *testing.T) {
+	_, raw := logged(t)
+	entries, head := read(t, oneMore(t, append(raw, bytes.Repeat([]byte("x"), 3<<20)...)))
+	if len(entries) != 9 || head.Tears != 1 || entries[8].Torn.Bytes != 3<<20+1 {
+		t.Errorf("%d entries, %+v, torn %+v", len(entries), head, entries[8].Torn)
+	}
+}
+
+// TestTogether: many append at once, through handles of their own.
+func TestTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	var group sync.WaitGroup
+	for n := range 8 {
+		l := open(t, path)
+		group.Go(func() {
+			for i := range 10 {
+				e := audit.Event{Kind: audit.CommitBegin, Action: id(100*n + i), Root: fmt.Sprintf("/%d", n)}
+				if err := l.Append(e); err != nil {
+					t.Error(err)
+				}
+				if e.Kind = audit.CommitEnd; i%2 == 0 {
+					if err := l.End(e); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	if entries, head := read(t, raw); len(entries) != 120 || len(head.Open) != 40 {
+		t.Errorf("%d entries, %d open", len(entries), len(head.Open))
+	}
+}
+
+// TestFullDisk: what could not be written whole is not logged, and the next one
+// says what is left of it.
+func TestFullDisk(t *testing.T) {
+	path, raw := logged(t)
+	var old unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &old))
+	l := open(t, path)
+	event := audit.Event{Kind: audit.CommitBegin, Action: id(9), Root: "/r"}
+	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(len(raw)) + 40, Max: old.Max}))
+	err := l.Append(event)
+	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &old))
+	if err == nil {
+		t.Fatal("it was logged")
+	}
+	must(t, l.Append(event))
+	now, err := os.ReadFile(path)
+	must(t, err)
+	entries, head := read(t, now)
+	if len(entries) != 9 || head.Tears != 1 || entries[8].Torn.Bytes != 41 {
+		t.Errorf("%d entries, %+v", len(entries), head)
+	}
+}

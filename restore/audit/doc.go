@@ -1,0 +1,43 @@
+// Package audit is the log of what was done to restore roots: append-only, one
+// line for each event, each line bound to the one before it (rollback contract,
+// section 11).
+//
+// # What it promises
+//
+// An event counts as logged when [Log.Append] has returned: its line is in the
+// file and synced. What is to be logged first is done only after that. [Read]
+// finds a line that was changed, removed, doubled or moved, because each names
+// the sequence number and the SHA-256 of the line before. It finds a log that
+// was cut at its end, or written anew from some line on, only with a head that
+// was kept elsewhere: whoever may write the file may also write a good one.
+//
+// # A line
+//
+// Canonical JSON, an object with exactly these members, and a newline:
+//
+//	action    id of what the event belongs to, a UUID
+//	kind      what happened, one of the kinds of this package
+//	open      after this event: the actions that have begun and not ended, with
+//	          the root of each
+//	operator  name of the user, null if the system knows none
+//	preview   id of the preview that was approved, or null
+//	previous  SHA-256 of the line before without its newline, 64 hex digits;
+//	          64 zeros in the first line
+//	reason    in words, or null
+//	rollback  "micro", "session" or "emergency" where something was rolled back,
+//	          else null
+//	root      absolute path of the restore root; one that is no UTF-8 is quoted
+//	          as Go quotes strings
+//	sequence  1 in the first line
+//	snapshot  id of a snapshot, or null
+//	time      RFC 3339 in UTC, of the machine's clock
+//	torn      null, or what stood between the line before and this one
+//	uid       number of the user
+//
+// # A torn line
+//
+// A crash can leave the beginning of a line at the end. Nothing counted on it,
+// and nothing of it is removed: the next event ends it with a newline and says
+// in its member torn how many bytes these are and what their SHA-256 is. A log
+// that has anything else between its lines was changed.
+package audit

@@ -1,0 +1,180 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Log is an open log that can be appended to. Several may be open on one file,
+// in one process or in many.
+type Log struct {
+	f *os.File
+}
+
+// New is the log in f, which is open for reading and for appending. The log
+// closes it.
+func New(f *os.File) *Log { return &Log{f} }
+
+// Close closes the file.
+func (l *Log) Close() error { return l.f.Close() }
+
+// Append adds an event and syncs it. On an error the event is not logged, or
+// may be; what was to follow from it must not be done.
+func (l *Log) Append(event Event) error {
+	return l.add(event, func(tail) bool { return true })
+}
+
+// End adds an event that ends an action, unless the action is not open.
+func (l *Log) End(event Event) error {
+	return l.add(event, func(at tail) bool {
+		_, open := at.last.Open[event.Action]
+		return open
+	})
+}
+
+func (l *Log) add(event Event, wanted func(tail) bool) error {
+	event.Root, event.Reason = rootText(event.Root), reasonText(event.Reason)
+	if err := event.check(); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return l.locked(func(at tail) error {
+		if !wanted(at) {
+			return nil
+		}
+		return l.append(at, event)
+	})
+}
+
+// Open returns the ids of the actions in a root that have begun and not ended.
+func (l *Log) Open(root string) ([]string, error) {
+	var ids []string
+	err := l.locked(func(at tail) error {
+		for id, in := range at.last.Open {
+			if in == rootText(root) {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// Read is the function [Read] over the log as it is now.
+func (l *Log) Read(each func(Entry) error) (Head, error) {
+	info, err := l.f.Stat()
+	if err != nil {
+		return Head{}, err
+	}
+	return Read(io.NewSectionReader(l.f, 0, info.Size()), each)
+}
+
+// locked runs do while nobody else appends, with the end of the log.
+func (l *Log) locked(do func(tail) error) error {
+	if err := l.flock(unix.LOCK_EX); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	defer func() { _ = l.flock(unix.LOCK_UN) }()
+	at, err := l.tail()
+	if err == nil {
+		err = do(at)
+	}
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
+}
+
+func (l *Log) flock(how int) error {
+	for {
+		if err := unix.Flock(int(l.f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func (l *Log) append(at tail, event Event) error {
+	e := Entry{Event: event, Sequence: at.last.Sequence + 1, Time: time.Now().UTC(), Previous: at.last.Hash}
+	e.UID, e.Operator = operator()
+	e.Open = e.after(at.last.Open)
+	var b []byte
+	if len(at.rest) > 0 {
+		b = append(b, '\n')
+		region := newRegion()
+		region.add(append(at.rest, '\n'))
+		e.Torn = region.torn()
+	} else if at.unended {
+		b = append(b, '\n')
+	}
+	line, err := e.line()
+	if err != nil {
+		return err
+	}
+	if _, err := l.f.Write(append(append(b, line...), '\n')); err != nil {
+		return err
+	}
+	return l.f.Sync()
+}
+
+// operator is who runs this program.
+func operator() (uid int, name string) {
+	uid = os.Getuid()
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		name = u.Username
+	}
+	return uid, name
+}
+
+// tail is the end of a log.
+type tail struct {
+	last    Entry
+	unended bool   // the last entry lacks its newline, and nothing else
+	rest    []byte // what stands after the last entry
+}
+
+// tailWindow is how much of the end is read at first, in bytes.
+const tailWindow = 64 << 10
+
+// tail finds the last entry. It reads more than the end of the log only where
+// there is none in it.
+func (l *Log) tail() (tail, error) {
+	info, err := l.f.Stat()
+	if err != nil {
+		return tail{}, err
+	}
+	size := info.Size()
+	for window := min(size, tailWindow); ; window = min(size, 4*window) {
+		raw := make([]byte, window)
+		if _, err := l.f.ReadAt(raw, size-window); err != nil {
+			return tail{}, err
+		}
+		if at, ok := findLast(raw); ok {
+			return at, nil
+		}
+		if window == size {
+			return tail{last: Entry{Hash: genesis}, rest: raw}, nil
+		}
+	}
+}
+
+// findLast finds the last entry in the end of a log.
+func findLast(raw []byte) (tail, bool) {
+	for end := len(raw); end > 0; {
+		begin := bytes.LastIndexByte(raw[:end], '\n') + 1
+		if e, err := parse(raw[begin:end]); err == nil {
+			if end == len(raw) {
+				return tail{last: e, unended: true}, true
+			}
+			return tail{last: e, rest: raw[end+1:]}, true
+		}
+		end = begin - 1
+	}
+	return tail{}, false
+}

@@ -1,0 +1,172 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+)
+
+// Head is where a log stands after its last entry.
+type Head struct {
+	Sequence int64             // 0 if there is no entry
+	Hash     string            // of the last entry; 64 zeros if there is none
+	Open     map[string]string // id to root of what has begun and not ended
+	Tears    int64             // how many torn lines there are
+	Tail     int64             // bytes after the last entry: a torn line that the next one will name
+}
+
+// DamageError says where a log is not as it was written.
+type DamageError struct {
+	Line  int64 // the first is 1
+	After int64 // the sequence number of the last good entry
+	Err   error
+}
+
+// Error names the line.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("line %d of the audit log, after entry %d: %v", e.Line, e.After, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Read reads a log from its beginning, hands each entry to each as soon as it is
+// known to follow from the one before, and returns where the log stands. The
+// error is a [*DamageError], what each returned, or the reader's; there is no
+// head then.
+func Read(r io.Reader, each func(Entry) error) (Head, error) {
+	s := scan{lines: 1, head: Head{Hash: genesis, Open: map[string]string{}}, in: bufio.NewReader(r), region: newRegion()}
+	for {
+		err := s.next(each)
+		if errors.Is(err, io.EOF) {
+			return s.end()
+		}
+		if err != nil {
+			return Head{}, err
+		}
+	}
+}
+
+// scan is a log that is being read.
+type scan struct {
+	head   Head
+	in     *bufio.Reader
+	buf    []byte // the line
+	lines  int64  // the number of the line that is being read
+	region region // what was read since the last entry
+}
+
+// region is what stands after an entry and is none.
+type region struct {
+	line            int64 // where it begins
+	bytes, newlines int64
+	hash            hash.Hash
+}
+
+func newRegion() region { return region{hash: sha256.New()} }
+
+func (r *region) add(b []byte) {
+	r.bytes += int64(len(b))
+	r.newlines += int64(bytes.Count(b, []byte("\n")))
+	r.hash.Write(b)
+}
+
+// torn describes a region as the entry after it does; nil if it is empty.
+func (r *region) torn() *Torn {
+	if r.bytes == 0 {
+		return nil
+	}
+	return &Torn{r.bytes, fmt.Sprintf("%x", r.hash.Sum(nil))}
+}
+
+// next takes one line.
+func (s *scan) next(each func(Entry) error) error {
+	raw, err := s.read()
+	if err != nil {
+		return err
+	}
+	line, ended := bytes.CutSuffix(raw, []byte("\n"))
+	e, err := parse(line)
+	if err != nil {
+		s.strange(raw)
+	} else if err = s.follows(&e); err != nil {
+		return err
+	} else if err = each(e); err != nil {
+		return err
+	}
+	if ended {
+		s.lines++
+	}
+	return nil
+}
+
+// read returns the next line with its newline, or a piece of one that is too
+// long for an entry.
+func (s *scan) read() ([]byte, error) {
+	s.buf = s.buf[:0]
+	for {
+		piece, err := s.in.ReadSlice('\n')
+		s.buf = append(s.buf, piece...)
+		switch {
+		case errors.Is(err, io.EOF) && len(s.buf) > 0:
+			return s.buf, nil
+		case !errors.Is(err, bufio.ErrBufferFull) || len(s.buf) > maxLine:
+			return s.buf, ignoreFull(err)
+		}
+	}
+}
+
+func ignoreFull(err error) error {
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil
+	}
+	return err
+}
+
+// strange takes what is no entry.
+func (s *scan) strange(raw []byte) {
+	if s.region.bytes == 0 {
+		s.region.line = s.lines
+	}
+	s.region.add(raw)
+}
+
+func (s *scan) damage(line int64, format string, args ...any) error {
+	return &DamageError{line, s.head.Sequence, fmt.Errorf(format, args...)}
+}
+
+// follows wants an entry to be the next one, and makes it the head.
+func (s *scan) follows(e *Entry) error {
+	h := &s.head
+	torn := s.region.torn()
+	switch {
+	case e.Sequence != h.Sequence+1:
+		return s.damage(s.lines, "entry %d stands where entry %d belongs", e.Sequence, h.Sequence+1)
+	case e.Previous != h.Hash:
+		return s.damage(s.lines, "entry %d does not follow from the one before it, which was changed or replaced", e.Sequence)
+	case (torn == nil) != (e.Torn == nil) || torn != nil && *torn != *e.Torn || s.region.newlines > 1:
+		return s.damage(max(s.region.line, 1), "what stands before entry %d is no torn line that it names", e.Sequence)
+	case !maps.Equal(e.Open, e.after(h.Open)):
+		return s.damage(s.lines, "entry %d does not say rightly what is open", e.Sequence)
+	}
+	if torn != nil {
+		h.Tears++
+	}
+	h.Sequence, h.Hash, h.Open = e.Sequence, e.Hash, e.Open
+	s.region = newRegion()
+	return nil
+}
+
+// end is the end of the log: at most the beginning of a line is left over.
+func (s *scan) end() (Head, error) {
+	if s.region.newlines > 0 {
+		return Head{}, s.damage(s.region.line, "%w", errForm)
+	}
+	s.head.Tail = s.region.bytes
+	return s.head, nil
+}

@@ -1,0 +1,135 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// witness is a log that remembers what it heard, and may fail.
+type witness struct {
+	heard            []string
+	began, completed func(attempt string) error
+}
+
+func (w *witness) Began(attempt string) error { return w.hear("began", attempt, w.began) }
+
+func (w *witness) Completed(attempt string) error { return w.hear("completed", attempt, w.completed) }
+
+func (w *witness) hear(what, attempt string, then func(string) error) error {
+	w.heard = append(w.heard, what)
+	if then == nil {
+		return nil
+	}
+	return then(attempt)
+}
+
+func (w *witness) check(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(w.heard, want) {
+		t.Errorf("the log heard %q, want %q", w.heard, want)
+	}
+}
+
+// session runs do in a session with a log.
+func (s *scene) session(w *witness, do func(*Session) error) error {
+	s.t.Helper()
+	l, err := lock(context.Background(), s.dir, testKey, &locking{s: &seam{hook: s.lazily}})
+	must(s.t, err)
+	defer l.Close()
+	l.Log = w
+	return do(l)
+}
+
+func (s *scene) runLogged(w *witness) error {
+	return s.session(w, func(l *Session) error { return l.Run(context.Background(), s.spec) })
+}
+
+func (s *scene) recoverLogged(w *witness) error {
+	return s.session(w, func(l *Session) error {
+		_, err := l.Recover(context.Background(), Automatic)
+		return err
+	})
+}
+
+// TestLogIsFirstAndLast: an attempt is known before anything of it is there, and
+// known to be complete while its journal still is.
+func TestLogIsFirstAndLast(t *testing.T) {
+	for _, c := range scenes {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.make(t, t.TempDir())
+			before := take(t, s.root)
+			w := &witness{
+				began: func(string) error {
+					sameTree(t, before, s.root)
+					return nil
+				},
+				completed: func(attempt string) error {
+					for name := range s.content {
+						if _, err := os.Stat(filepath.Join(s.root, name)); err != nil {
+							t.Error(err)
+						}
+					}
+					_, err := os.Stat(filepath.Join(s.root, stagePrefix+attempt, committedName))
+					return err
+				},
+			}
+			must(t, s.runLogged(w))
+			s.done(before)
+			w.check(t, "began", "completed")
+		})
+	}
+}
+
+// TestLogRefuses: what the log cannot take is not begun.
+func TestLogRefuses(t *testing.T) {
+	s := singleScene(t, t.TempDir())
+	before, full := take(t, s.root), errors.New("the log is full")
+	w := &witness{began: func(string) error { return full }}
+	if err := s.runLogged(w); !errors.Is(err, full) || failure(t, err).Step != StepBegin {
+		t.Errorf("%v", err)
+	}
+	sameTree(t, before, s.root)
+	w.check(t, "began")
+}
+
+// TestLogMissesTheEnd: the restore is complete, its journal stays, and the next
+// session tells the log before it removes that.
+func TestLogMissesTheEnd(t *testing.T) {
+	s := chainScene(t, t.TempDir())
+	before, full := take(t, s.root), errors.New("the log is full")
+	w := &witness{completed: func(string) error { return full }}
+	var left error
+	s.spec.Leftover = func(_ string, err error) { left = err }
+	must(t, s.runLogged(w))
+	if !errors.Is(left, full) {
+		t.Errorf("left over: %v", left)
+	}
+	var halt *HaltError
+	if err := s.recoverLogged(w); !errors.As(err, &halt) || !errors.Is(err, full) {
+		t.Errorf("recovered without the log: %v", err)
+	}
+	w.completed = nil
+	must(t, s.recoverLogged(w))
+	s.done(before)
+	w.check(t, "began", "completed", "completed", "completed")
+	must(t, s.recoverLogged(w))
+	w.check(t, "began", "completed", "completed", "completed")
+}
+
+// TestLogOfARollback: a failed commit is never complete.
+func TestLogOfARollback(t *testing.T) {
+	s := singleScene(t, t.TempDir())
+	before := take(t, s.root)
+	must(t, os.WriteFile(s.sourceOf("zero"), []byte("other"), 0o600))
+	w := &witness{}
+	if err := s.runLogged(w); err == nil {
+		t.Fatal("committed")
+	}
+	sameTree(t, before, s.root)
+	must(t, s.recoverLogged(w))
+	w.check(t, "began")
+}
