@@ -5,7 +5,8 @@
 # make faults     kills, errors, full disks, power cuts and rivals, on the real binary, with
 #                 their counts; FAULTS=./test/crash narrows it
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
-# make fuzz       each fuzz target for FUZZTIME (5s)
+# make fuzz       each fuzz target for FUZZTIME (5s), with the number of executions;
+#                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
 # make install    what was built, to PREFIX/bin (/usr/local), with the helpers of mount(8) in

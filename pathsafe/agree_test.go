@@ -88,26 +88,3 @@ func randomPath(rng *rand.Rand, words []string) string {
 	}
 	return strings.Join(names, "/")
 }
-
-func FuzzOpen(f *testing.F) {
-	for _, seed := range [][2]string{
-		{"l", "f"}, {"l/f", "d"}, {"d/l", "../f"}, {"l", "../root/f"}, {"l", "/etc/passwd"}, {"l/l", "."},
-		{"l/n", "d/../d//."}, {"l", "l"}, {"l", "f/.."}, {"l", "/proc/self/cwd"}, {"l/x", "nowhere"},
-	} {
-		f.Add(seed[0], seed[1])
-	}
-	f.Fuzz(func(t *testing.T, path, target string) {
-		p, err := Parse(path)
-		if err != nil {
-			return
-		}
-		root := filepath.Join(t.TempDir(), "root")
-		plant(t, root, "f", "d/f", "d/e/f")
-		for _, at := range []string{"l", "d/l"} {
-			if os.Symlink(target, filepath.Join(root, at)) != nil {
-				return
-			}
-		}
-		checkAgree(t, root, p)
-	})
-}

@@ -285,39 +285,6 @@ func TestRecoverTwo(t *testing.T) {
 	sameTree(t, before, sc.root)
 }
 
-// Any change of any byte of a record: nothing is touched.
-func FuzzJournal(f *testing.F) {
-	f.Add(uint16(3), byte(1), uint8(0), []byte(nil))
-	f.Add(uint16(90), byte(255), uint8(1), []byte(nil))
-	f.Add(uint16(0), byte(0), uint8(2), []byte("{}\n00\n"))
-	f.Fuzz(func(t *testing.T, at uint16, flip byte, which uint8, whole []byte) {
-		sc := newScene(t, t.TempDir(), []string{"foreign/file"}, []string{"a", "b/c"}, []string{"r"})
-		sc.lazy = true
-		sc.abandon("rename 0")
-		names := []string{intentName, preparedName, committedName}
-		path := filepath.Join(sc.stage(), names[int(which)%len(names)])
-		raw, err := os.ReadFile(path)
-		must(t, err)
-		changed := bytes.Clone(whole)
-		if len(whole) == 0 {
-			changed = bytes.Clone(raw)
-			changed[int(at)%len(changed)] ^= flip
-		}
-		must(t, os.WriteFile(path, changed, 0o600))
-		as := take(t, sc.root)
-		if _, err := sc.recover(Automatic); err == nil && !bytes.Equal(raw, changed) && !isSpace(raw, changed) {
-			t.Errorf("%q was believed", changed)
-		} else if err != nil {
-			sameTree(t, as, sc.root)
-		}
-	})
-}
-
-// isSpace: the case of a hex digit and the last newline say nothing.
-func isSpace(a, b []byte) bool {
-	return bytes.EqualFold(bytes.TrimSuffix(a, []byte("\n")), bytes.TrimSuffix(b, []byte("\n")))
-}
-
 func TestLockWaits(t *testing.T) {
 	root := openRoot(t, t.TempDir())
 	first, err := Lock(context.Background(), root, testKey, 0)

@@ -322,34 +322,3 @@ func TestOtherMessages(t *testing.T) {
 		}
 	}
 }
-
-// FuzzStrict puts any bytes into any artifact. It is rejected with a code of
-// the table, or says the very same as before.
-func FuzzStrict(f *testing.F) {
-	for i, name := range strictOrder {
-		f.Add(uint8(i), []byte("{}"))
-		f.Add(uint8(i), canonicalRun(f).Read(name))
-	}
-	r := canonicalRun(f)
-	run := openRuns(f, r)[0]
-	b, err := verify.Strict(f.Context(), run, verify.Watch{})
-	must(f, err)
-	good := make([][]byte, len(strictOrder))
-	for i, name := range strictOrder {
-		good[i] = r.Read(name)
-	}
-	codes := declaredCodes()
-	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
-		i := int(which) % len(strictOrder)
-		must(t, writeFile(r.Path(strictOrder[i]), string(data)))
-		defer func() { must(t, writeFile(r.Path(strictOrder[i]), string(good[i]))) }()
-		now, err := verify.Strict(t.Context(), run, verify.Watch{})
-		if err != nil {
-			if code := rejected(t, err).Code; !slices.Contains(codes, code) {
-				t.Errorf("code %q", code)
-			}
-		} else if now.Root() != b.Root() || now.ValidatorID() != b.ValidatorID() || !slices.Equal(pathsOf(now), pathsOf(b)) {
-			t.Errorf("accepted as %s of %s", now.Root(), now.ValidatorID())
-		}
-	})
-}

@@ -3,22 +3,15 @@ package canonjson_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
-	"math"
-	"math/big"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/verify/plainjson"
 )
 
-// This file writes canonical JSON a second time, slowly and by other means:
-// from the maps of encoding/json, and with numbers found by search. Nothing of
-// the package under test is used.
-
 // slowCanonical is the canonical form of data, which must be one JSON value
-// without double keys.
+// without double keys: read by encoding/json, and by the plain parser, and
+// written by the plain writer. Nothing of the package under test is used.
 func slowCanonical(t testing.TB, data []byte) string {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -30,158 +23,13 @@ func slowCanonical(t testing.TB, data []byte) string {
 	if _, err := dec.Token(); err != io.EOF {
 		t.Fatalf("encoding/json finds more after the value of %.200q", data)
 	}
-	var b strings.Builder
-	slowValue(&b, v)
-	return b.String()
-}
-
-func slowValue(b *strings.Builder, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		slowObject(b, v)
-	case []any:
-		slowArray(b, v)
-	case string:
-		slowString(b, v)
-	case json.Number:
-		b.WriteString(slowNumber(string(v)))
-	case nil:
-		b.WriteString("null")
-	default:
-		fmt.Fprint(b, v)
-	}
-}
-
-func slowObject(b *strings.Builder, members map[string]any) {
-	names := make([]string, 0, len(members))
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int { return bytes.Compare([]byte(x), []byte(y)) })
-	b.WriteByte('{')
-	for i, name := range names {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		slowString(b, name)
-		b.WriteByte(':')
-		slowValue(b, members[name])
-	}
-	b.WriteByte('}')
-}
-
-func slowArray(b *strings.Builder, elements []any) {
-	b.WriteByte('[')
-	for i, v := range elements {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		slowValue(b, v)
-	}
-	b.WriteByte(']')
-}
-
-func slowString(b *strings.Builder, s string) {
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case strings.ContainsRune("\"\\\b\f\n\r\t", r):
-			b.WriteString(map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}[r])
-		case r < ' ':
-			fmt.Fprintf(b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-}
-
-// slowNumber is decision D7.
-func slowNumber(s string) string {
-	if n, ok := new(big.Int).SetString(s, 10); ok {
-		return n.String()
-	}
-	f, err := strconv.ParseFloat(s, 64)
+	plain, err := plainjson.Parse(data)
 	if err != nil {
-		return "not finite: " + s
+		t.Fatalf("the plain parser refuses %.200q: %v", data, err)
 	}
-	if f == 0 {
-		return "0"
+	want := plainjson.Canonical(plain)
+	if got := plainjson.Canonical(v); got != want {
+		t.Fatalf("%.200q: encoding/json reads %.200s, the plain parser %.200s", data, got, want)
 	}
-	sign := ""
-	if f < 0 {
-		sign, f = "-", -f
-	}
-	digits, exponent := shortestDigits(f)
-	return sign + positional(digits, exponent)
-}
-
-// shortestDigits finds the fewest decimal digits d and the exponent e for
-// which 0.d x 10^e reads back to f; of several the nearest to f.
-func shortestDigits(f float64) (string, int) {
-	for n := 1; n < 18; n++ {
-		if digits, exponent, ok := readsBack(f, n); ok {
-			return digits, exponent
-		}
-	}
-	panic(fmt.Sprint("17 digits are enough for every float64: ", f))
-}
-
-// readsBack tries the n digits nearest to f, and the numbers beside them: at a
-// power of two a neighbour may read back where the nearest does not.
-func readsBack(f float64, n int) (string, int, bool) {
-	text := strconv.FormatFloat(f, 'e', n-1, 64)
-	mantissa, exponentText, _ := strings.Cut(text, "e")
-	exponent, _ := strconv.Atoi(exponentText)
-	centre, _ := new(big.Int).SetString(strings.Replace(mantissa, ".", "", 1), 10)
-	var best string
-	var bestDistance *big.Rat
-	for _, step := range []int64{0, -1, 1} {
-		digits := new(big.Int).Add(centre, big.NewInt(step)).String()
-		candidate := digits + "e" + strconv.Itoa(exponent-n+1)
-		if back, err := strconv.ParseFloat(candidate, 64); err != nil || back != f {
-			continue
-		}
-		if d := distance(candidate, f); bestDistance == nil || d.Cmp(bestDistance) < 0 {
-			best, bestDistance = candidate, d
-		}
-	}
-	if best == "" {
-		return "", 0, false
-	}
-	digits, exponentText, _ := strings.Cut(best, "e")
-	exponent, _ = strconv.Atoi(exponentText)
-	return strings.TrimRight(digits, "0"), exponent + len(digits), true
-}
-
-// distance is how far a decimal is from f, exactly.
-func distance(decimal string, f float64) *big.Rat {
-	a, _ := new(big.Rat).SetString(decimal)
-	d := a.Sub(a, new(big.Rat).SetFloat64(f))
-	return d.Abs(d)
-}
-
-// positional writes 0.digits x 10^exponent without an exponent.
-func positional(digits string, exponent int) string {
-	switch {
-	case exponent <= 0:
-		return "0." + strings.Repeat("0", -exponent) + digits
-	case exponent >= len(digits):
-		return digits + strings.Repeat("0", exponent-len(digits))
-	}
-	return digits[:exponent] + "." + digits[exponent:]
-}
-
-func TestSlowWriterKnowsShortestDigits(t *testing.T) {
-	for s, want := range map[string]string{
-		"0.5": "0.5", "1e21": "1" + strings.Repeat("0", 21), "5e-324": "0." + strings.Repeat("0", 323) + "5",
-		"-12.50": "-12.5", "0.1e1": "1", "-0.0": "0", "1e-400": "0", "-0": "0", "2.2250738585072014e-308": "0." + strings.Repeat("0", 307) + "22250738585072014",
-	} {
-		if got := slowNumber(s); got != want {
-			t.Errorf("%s: got %s, want %s", s, got, want)
-		}
-	}
-	if got := slowNumber(strconv.FormatFloat(math.MaxFloat64, 'e', -1, 64)); !strings.HasPrefix(got, "17976931348623157000") || len(got) != 309 {
-		t.Errorf("the largest float64: %s", got)
-	}
+	return want
 }

@@ -1,10 +1,12 @@
 package canonjson_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spectrumfs/spectrum/verify/plainjson"
 )
 
 // suiteCase is one input. The first letter of its name is the class that a
@@ -18,7 +20,10 @@ type suiteCase struct {
 	ok   bool
 }
 
-var suite = []suiteCase{
+// suite is all of them.
+var suite = slices.Concat(suiteCases, suiteClasses)
+
+var suiteCases = []suiteCase{
 	// Arrays.
 	{"y empty array", `[]`, true},
 	{"y array with space in it", "[ \t\r\n]", true},
@@ -294,8 +299,11 @@ func TestSuite(t *testing.T) {
 		if err != nil && len(value.Append(nil)) > 0 {
 			t.Errorf("%s: a value came with the error", c.name)
 		}
+		if _, err := plainjson.Parse([]byte(c.in)); (err == nil) != c.ok {
+			t.Errorf("%s: the plain parser: %.80q: error %v", c.name, c.in, err)
+		}
 	}
-	if classes['y'] < 60 || classes['n'] < 100 || classes['i'] < 30 {
+	if classes['y'] < 95 || classes['n'] < 188 || classes['i'] < 35 {
 		t.Errorf("cases went missing: %v", classes)
 	}
 }
