@@ -13,12 +13,6 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// The largest artifacts that are read, in bytes (decision D6).
-const (
-	maxArtifact     = 16 << 20
-	maxOutputHashes = 256 << 20
-)
-
 // strictOrder is the order in which SPECTRUM-05 checks presence and form.
 var strictOrder = []string{
 	bundle.TaskSpec, bundle.Status, bundle.OutputHashes, bundle.Proof,
@@ -27,15 +21,14 @@ var strictOrder = []string{
 
 // artifact is one artifact that was read: once, from one handle.
 type artifact struct {
-	raw    []byte
-	stat   pathsafe.Stat
+	raw    []byte // of TASK_SPEC.json in a strict examination: its bytes are signed
 	object canonjson.Object
 }
 
 // present says whether an artifact is there, whatever it is.
 func (r *Run) present(name string) error {
-	if r.dir == nil {
-		return r.err
+	if err := r.enter(); err != nil {
+		return err
 	}
 	_, err := r.dir.Lstat(name)
 	return err
@@ -52,15 +45,16 @@ func presenceError(err error) string {
 // read reads and parses an artifact. Any error but one of this machine's means
 // that it is malformed.
 func (r *Run) read(name string) (artifact, error) {
-	raw, st, err := r.readRaw(name)
+	raw, _, err := r.readRaw(name)
 	if err != nil {
 		return artifact{}, err
 	}
-	return parseArtifact(raw, st)
+	return parseArtifact(raw)
 }
 
-func parseArtifact(raw []byte, st pathsafe.Stat) (artifact, error) {
-	value, err := canonjson.Parse(raw)
+// parseArtifact takes its bytes over: the parsed value is written into them.
+func parseArtifact(raw []byte) (artifact, error) {
+	value, err := canonjson.Consume(raw)
 	if err != nil {
 		return artifact{}, fmt.Errorf("is not strict JSON: %w", err)
 	}
@@ -68,11 +62,11 @@ func parseArtifact(raw []byte, st pathsafe.Stat) (artifact, error) {
 	if !ok {
 		return artifact{}, errors.New("is not a JSON object")
 	}
-	return artifact{raw, st, object}, nil
+	return artifact{object: object}, nil
 }
 
 func (r *Run) readRaw(name string) ([]byte, pathsafe.Stat, error) {
-	limit := limitOf(name)
+	limit := bundle.MaxSize(name)
 	f, st, err := r.dir.Open(name)
 	if err != nil {
 		return nil, st, err
@@ -87,13 +81,6 @@ func (r *Run) readRaw(name string) ([]byte, pathsafe.Stat, error) {
 		return nil, st, err
 	}
 	return raw[:n], st, nil
-}
-
-func limitOf(name string) int64 {
-	if name == bundle.OutputHashes {
-		return maxOutputHashes
-	}
-	return maxArtifact
 }
 
 // extraArtifact finds a second identity, payload or signature (decision D9):

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
-	"golang.org/x/sync/errgroup"
 )
 
 // Artifact is one of the seven artifacts of a verified bundle, as it was read
@@ -31,28 +30,20 @@ type keptArtifact struct {
 }
 
 // keep remembers an artifact that was read, and which directory it was in, when
-// the watch wants that. It works while the caller parses what it was given, and
-// is done when what it returns was called.
-func (e *examination) keep(name string, raw []byte, st pathsafe.Stat) func() error {
+// the watch wants that.
+func (e *examination) keep(name string, raw []byte, st pathsafe.Stat) error {
 	if !e.watch.Reread {
-		return func() error { return nil }
-	}
-	var table blockhash.Table
-	var group errgroup.Group
-	group.Go(func() (err error) {
-		table, err = blockhash.NewHasher().Sum(context.Background(), bytes.NewReader(raw), int64(len(raw)))
-		return err
-	})
-	return func() error {
-		dir, err := e.run.dir.Stat()
-		if err := errors.Join(group.Wait(), err); err != nil {
-			return fmt.Errorf("hashing %q: %w", name, err)
-		}
-		kept := &keptArtifact{name: name, table: table, when: st.ModTime}
-		kept.seen.Store(&st)
-		e.kept, e.dir = append(e.kept, kept), dir.ID
 		return nil
 	}
+	table, hashErr := blockhash.NewHasher().Sum(context.Background(), bytes.NewReader(raw), int64(len(raw)))
+	dir, dirErr := e.run.dir.Stat()
+	if err := errors.Join(hashErr, dirErr); err != nil {
+		return fmt.Errorf("hashing %q: %w", name, err)
+	}
+	kept := &keptArtifact{name: name, table: table, when: st.ModTime}
+	kept.seen.Store(&st)
+	e.kept, e.dir = append(e.kept, kept), dir.ID
+	return nil
 }
 
 // Name is the artifact's file name.

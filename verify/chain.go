@@ -39,6 +39,7 @@ func inChainOrder[T any](runs []*Run, verify func(*Run) (T, error)) ([]T, error)
 	bundles := make([]T, len(runs))
 	for i, run := range runs {
 		b, err := verify(run)
+		run.Close()
 		if err != nil {
 			return nil, rejectIn(err, run)
 		}

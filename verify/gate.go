@@ -51,7 +51,7 @@ func Gate(ctx context.Context, run *Run, watch Watch) (*Gated, error) {
 	wellFormed := true
 	for i := range e.entries {
 		g.paths = append(g.paths, e.entries[i].name)
-		wellFormed = wellFormed && e.entries[i].formErr == nil
+		wellFormed = wellFormed && e.entries[i].wellFormed()
 	}
 	if wellFormed && g.proof == ProofGood && g.hashes == HashesGood {
 		g.bundle = e.bundle()

@@ -45,14 +45,6 @@ func TestNoDescriptors(t *testing.T) {
 			t.Errorf("%s: failed %d times", name, failed)
 		}
 	}
-	for name, law := range laws { // it was opened without a descriptor, and looked at with plenty
-		var run *verify.Run
-		must(t, withDescriptors(t, 3, func() (err error) { run, err = verify.OpenRun(project, r.Dir); return err }))
-		var reject *verify.Reject
-		if err := law(run); errors.As(err, &reject) || !errors.Is(err, syscall.EMFILE) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // TestNoDescriptorForAnOutput: they run out when the first output has been

@@ -21,6 +21,7 @@ func Memory(ctx context.Context, runs []*Run, watch Watch) error {
 	bundles := make([]resumed, len(runs))
 	for i, run := range runs {
 		b, err := resume(ctx, run, "", watch)
+		run.Close()
 		if err != nil {
 			return rejectIn(err, run)
 		}
@@ -33,7 +34,9 @@ func Memory(ctx context.Context, runs []*Run, watch Watch) error {
 		return err
 	}
 	for _, run := range runs {
-		if err := run.forbiddenArtifact(); err != nil {
+		err := run.forbiddenArtifact()
+		run.Close()
+		if err != nil {
 			return rejectIn(err, run)
 		}
 	}

@@ -67,12 +67,16 @@ func (w watched) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// declaration is one entry of "hashes", as it was signed.
+// declaration is one entry of "hashes", as it was signed. There may be millions,
+// so nothing is kept that can be computed again.
 type declaration struct {
-	name    string
-	path    pathsafe.Path // zero when the name is ill formed
-	formErr error
-	hash    canonjson.Value // a string
+	name string
+	hash canonjson.Value // a string
+}
+
+func (d *declaration) wellFormed() bool {
+	_, err := pathsafe.Parse(d.name)
+	return err == nil
 }
 
 // output is a declared file that was read and is the one that was signed.
@@ -94,8 +98,7 @@ func declarationsOf(hashes canonjson.Object) ([]declaration, error) {
 			reject.Details["path"] = name
 			return nil, reject
 		}
-		path, err := pathsafe.Parse(name)
-		declared = append(declared, declaration{name, path, err, value})
+		declared = append(declared, declaration{name, value})
 	}
 	return declared, nil
 }
@@ -115,7 +118,7 @@ func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declarat
 	outputs := make([]output, len(declared))
 	err := inorder.Each(ctx, 0, len(declared), policy.watch.newHasher, func(h *blockhash.Hasher, i int) (err error) {
 		d := &declared[i]
-		if d.formErr != nil && policy.skipIllFormed {
+		if policy.skipIllFormed && !d.wellFormed() {
 			return nil
 		}
 		outputs[i], err = d.read(ctx, project, h, policy.watch)
@@ -130,10 +133,11 @@ func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declarat
 // read reads one output and gives the verdict on it. A link that stays beneath
 // the project root is followed (decision D4).
 func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher, watch Watch) (output, error) {
-	if d.formErr != nil {
-		return output{}, d.missing(d.formErr)
+	path, err := pathsafe.Parse(d.name)
+	if err != nil {
+		return output{}, d.missing(err)
 	}
-	f, st, err := project.OpenRegular(d.path, pathsafe.LinksBeneath)
+	f, st, err := project.OpenRegular(path, pathsafe.LinksBeneath)
 	if err != nil {
 		return output{}, d.missing(err)
 	}
@@ -145,7 +149,7 @@ func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockh
 	if actual := digestText(&table); actual != d.text() {
 		return output{}, d.mismatch(actual)
 	}
-	return output{d.path, table, st.Mode.Perm(), int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
+	return output{path, table, st.Mode.Perm(), int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
 }
 
 // text is the hash as it was signed.

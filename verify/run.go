@@ -18,20 +18,29 @@ type Run struct {
 	id      string
 	name    string
 	project *pathsafe.Dir
-	dir     *pathsafe.Dir // nil when it could not be opened; err says why
-	err     error
+	dir     *pathsafe.Dir // nil while nobody looks into it
+	err     error         // why it could not be opened
 }
 
-// OpenRun opens a run directory. One that is not there is no error here: the
-// laws have codes for it. The run does not own project, which must stay open
-// as long as the run and what was verified from it.
+// OpenRun names a run directory. It is opened when a law looks into it, and a
+// chain has one open at a time: it may have more runs than a process may have
+// descriptors. One that is not there is no error here: the laws have codes for
+// it. The run does not own project, which must stay open as long as the run and
+// what was verified from it.
 func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
 	id, err := RunID(path)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := pathsafe.OpenRoot(path)
-	return &Run{id: id, name: path, project: project, dir: dir, err: err}, nil
+	return &Run{id: id, name: path, project: project}, nil
+}
+
+// enter opens the run directory, unless it is open.
+func (r *Run) enter() error {
+	if r.dir == nil && r.err == nil {
+		r.dir, r.err = pathsafe.OpenRoot(r.name)
+	}
+	return r.err
 }
 
 // RunID is the final component of a run directory's path (SPECTRUM-04,
@@ -73,13 +82,15 @@ func (r *Run) Close() error {
 	if r.dir == nil {
 		return nil
 	}
-	return r.dir.Close()
+	dir := r.dir
+	r.dir = nil
+	return dir.Close()
 }
 
 // ClaimedCompletion is the completed_at of STATUS.json as it stands there.
 // Nothing has been verified: it is good for deciding which run to verify first.
 func (r *Run) ClaimedCompletion() (time.Time, bool) {
-	if r.dir == nil {
+	if r.enter() != nil {
 		return time.Time{}, false
 	}
 	a, err := r.read(bundle.Status)

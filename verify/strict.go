@@ -2,7 +2,7 @@ package verify
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -111,22 +111,23 @@ func (e *examination) parse(context.Context) error {
 	return nil
 }
 
-// readArtifact reads an artifact. Of its bytes only those of TASK_SPEC.json count any
-// more; of all a later reader has to know what they were.
+// readArtifact reads an artifact. Of its bytes only those of TASK_SPEC.json count
+// once it is parsed; of all a later reader has to know what they were.
 func (e *examination) readArtifact(name string) (artifact, error) {
 	raw, st, err := e.run.readRaw(name)
 	if err != nil {
 		return artifact{}, err
 	}
-	kept := e.keep(name, raw, st)
-	a, err := parseArtifact(raw, st)
-	if err := errors.Join(err, kept()); err != nil {
+	if err := e.keep(name, raw, st); err != nil {
 		return artifact{}, err
 	}
-	if name != bundle.TaskSpec {
-		a.raw = nil
+	var signed []byte
+	if name == bundle.TaskSpec {
+		signed = slices.Clone(raw)
 	}
-	return a, nil
+	a, err := parseArtifact(raw)
+	a.raw = signed
+	return a, err
 }
 
 // fault is the verdict on an artifact. In a restore's gate a fault of

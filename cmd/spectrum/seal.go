@@ -81,7 +81,12 @@ func sealError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return refusedHint(fmt.Errorf("nothing was sealed: %w", err), "")
+	hint := ""
+	var size *bundle.SizeError
+	if errors.As(err, &size) {
+		hint = "seal the outputs as several bundles; together they can be verified and restored as a chain"
+	}
+	return refusedHint(fmt.Errorf("nothing was sealed: %w", err), hint)
 }
 
 // sealRoots finds the project root and the run directory as absolute paths.

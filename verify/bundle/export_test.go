@@ -18,5 +18,8 @@ func ChainPreimage(bundleRoots, runIDs []string) ([]byte, error) {
 	return chainPreimage(bundleRoots, runIDs)
 }
 
+// CheckKey is what every key goes through.
+var CheckKey = checkKey
+
 // SmallOrderY is the table of SmallOrder.
 var SmallOrderY = smallOrderY

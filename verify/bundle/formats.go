@@ -30,6 +30,15 @@ const (
 	domainPrefix = "CAT-DPT-SPECTRUM-04-v1:BUNDLE:"
 )
 
+// MaxSize is the size in bytes of the largest artifact of this name that is read
+// (decision D6), and so of the largest that is made.
+func MaxSize(name string) int64 {
+	if name == OutputHashes {
+		return 256 << 20
+	}
+	return 16 << 20
+}
+
 // Root is the bundle root: the lower-case hex SHA-256 of the canonical JSON of
 // {"output_hashes","status","task_spec_hash"} (SPECTRUM-04, "Roots"). taskSpec
 // is TASK_SPEC.json as stored, hashes the "hashes" object of

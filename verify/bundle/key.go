@@ -29,8 +29,10 @@ func GenerateKey() (Key, error) {
 	return newKey(private.Seed())
 }
 
-func newKey(seed []byte) (Key, error) {
-	key := Key{ed25519.NewKeyFromSeed(seed)}
+func newKey(seed []byte) (Key, error) { return checkKey(ed25519.NewKeyFromSeed(seed)) }
+
+func checkKey(private ed25519.PrivateKey) (Key, error) {
+	key := Key{private}
 	if SmallOrder(key.public()) {
 		return Key{}, errors.New("its public key has small order")
 	}

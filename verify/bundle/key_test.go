@@ -7,12 +7,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +222,36 @@ func TestZeroKey(t *testing.T) {
 	}
 	if names, _ := os.ReadDir(dir); len(names) > 0 {
 		t.Errorf("left: %v", names)
+	}
+}
+
+// TestPublicKeyIsDerived: a key file may carry a public key beside the seed
+// (RFC 5958). It is never taken: who could choose it would learn the private key
+// from two signatures.
+func TestPublicKeyIsDerived(t *testing.T) {
+	seed := fromHex(t, goldenSeed)
+	right := keyOf(t, goldenSeed)
+	for _, public := range append(encodings(t), bytes.Repeat([]byte{7}, 32), ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)) {
+		der := slices.Concat([]byte{0x30, 0x51, 2, 1, 1, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20}, seed, []byte{0x81, 0x21, 0}, public)
+		path := filepath.Join(t.TempDir(), "key.pem")
+		must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+		key, err := bundle.LoadKey(path)
+		if must(t, err); key.ValidatorID() != right.ValidatorID() {
+			t.Errorf("public key %x was taken from the file", public)
+		}
+	}
+}
+
+// TestWeakKeyIsNoKey: no seed leads to a public key of small order, as far as
+// anybody knows. One that had such a key is refused all the same.
+func TestWeakKeyIsNoKey(t *testing.T) {
+	seed := fromHex(t, goldenSeed)
+	if _, err := bundle.CheckKey(ed25519.NewKeyFromSeed(seed)); err != nil {
+		t.Fatal(err)
+	}
+	for _, public := range encodings(t) {
+		if key, err := bundle.CheckKey(ed25519.PrivateKey(slices.Concat(seed, public))); err == nil || !reflect.ValueOf(key).IsZero() {
+			t.Errorf("%x: key %v, error %v", public, key, err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -53,6 +54,9 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
+	if err := checkRoom(outputs); err != nil {
+		return Sealed{}, err
+	}
 	if err := hashAll(ctx, opts, outputs); err != nil {
 		return Sealed{}, err
 	}
@@ -81,6 +85,36 @@ func (o SealOptions) complete() error {
 		return fmt.Errorf("sealing: %w", errNoKey)
 	case o.BuildID == "":
 		return errors.New("sealing: there is no validator build id")
+	}
+	return nil
+}
+
+// SizeError is an artifact that would be larger than any that is read.
+type SizeError struct {
+	Artifact string
+	Limit    int64 // in bytes
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s would have more than %d bytes, the most that is read", e.Artifact, e.Limit)
+}
+
+// checkRoom refuses more outputs than OUTPUT_HASHES.json can hold, before they
+// are hashed, which may take hours.
+func checkRoom(outputs []output) error {
+	const hash = `:"` + HashPrefix + `",`
+	var entry []byte
+	var size int64
+	for _, o := range outputs {
+		entry = canonjson.AppendText(entry[:0], o.path.String())
+		size += int64(len(entry) + len(hash) + 2*sha256.Size)
+	}
+	return checkSize(OutputHashes, size)
+}
+
+func checkSize(name string, size int64) error {
+	if limit := MaxSize(name); size > limit {
+		return &SizeError{name, limit}
 	}
 	return nil
 }
@@ -213,6 +247,10 @@ func (w *artifactWriter) add(name string, v any) file {
 	raw, err := canonjson.Marshal(v)
 	if err != nil {
 		w.fail(name, err)
+		return file{}
+	}
+	if err := checkSize(name, int64(len(raw))); err != nil {
+		w.err = errors.Join(w.err, err)
 		return file{}
 	}
 	value, err := canonjson.Parse(raw)

@@ -20,19 +20,63 @@ const MaxDepth = 512
 // an error the value is the zero Value.
 func Parse(data []byte) (Value, error) {
 	if len(data) > math.MaxUint32 {
-		return Value{}, errors.New("larger than 4 GiB")
+		return Value{}, errTooLarge
+	}
+	return Consume(slices.Clone(data))
+}
+
+// Consume is [Parse] for data that nobody else needs: the value is written over
+// it, so that a large one never stands in memory twice. Compact text is never
+// longer than what it was read from, so only what has been read is written
+// over. The decoder would look back at that for nothing but the names in the
+// words of an error, which are not used.
+func Consume(data []byte) (Value, error) {
+	if len(data) > math.MaxUint32 {
+		return Value{}, errTooLarge
 	}
 	p := parser{
-		dec:  jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)),
-		text: make([]byte, 0, len(data)),
+		dec:     jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)),
+		text:    data[:0],
+		members: make([]member, 0, countMembers(data)),
 	}
 	if err := p.value(); err != nil {
-		return Value{}, err
+		return Value{}, inWords(err)
 	}
 	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return Value{}, errors.New("bytes after the value")
 	}
 	return Value{text: p.text}, nil
+}
+
+var errTooLarge = errors.New("larger than 4 GiB")
+
+// inWords drops the path of names from an error of the decoder: it is as long
+// as the input wants it to be.
+func inWords(err error) error {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		return fmt.Errorf("%w at byte %d", syntactic.Err, syntactic.ByteOffset)
+	}
+	return err
+}
+
+// countMembers is the number of members in all of data, if it is JSON: room for
+// them is made once, since what grows stands in memory twice meanwhile.
+func countMembers(data []byte) int {
+	n := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case ':':
+			n++
+		case '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // parser appends tokens to the compact text. Offsets are uint32: Parse has
@@ -50,13 +94,14 @@ type container struct {
 	object   bool
 	unsorted bool
 	filled   bool   // it has at least one element or member
+	named    bool   // the value of a name comes next
 	start    uint32 // of its bracket in text
 	first    int    // its first entry in members, if it is an object
 }
 
-// member is where one member of an object stands in text: its quoted name
-// from start to colon, its value up to end.
-type member struct{ start, colon, end uint32 }
+// member is where one member of an object stands in text, from its quoted name
+// to the end of its value.
+type member struct{ start, end uint32 }
 
 // value reads tokens until the one value that began has ended.
 func (p *parser) value() error {
@@ -152,48 +197,45 @@ func (p *parser) top() *container { return &p.stack[len(p.stack)-1] }
 
 // nameIsNext says whether a string that comes now is the name of a member.
 func (p *parser) nameIsNext() bool {
-	if len(p.stack) == 0 || !p.top().object {
-		return false
-	}
-	open := len(p.members)
-	return open == p.top().first || p.members[open-1].end != 0
+	return len(p.stack) > 0 && p.top().object && !p.top().named
 }
 
-// separate writes the comma that the next element or name needs.
+// separate writes the colon that the value of a name needs, or the comma that
+// the next element or name does. That is done only once the value, element or
+// name has been read: the place of the separator has been read then as well.
 func (p *parser) separate() {
 	if len(p.stack) == 0 {
 		return
 	}
-	top := p.top()
-	if top.object && !p.nameIsNext() {
-		return
-	}
-	if top.filled {
+	switch top := p.top(); {
+	case top.named:
+		p.text = append(p.text, ':')
+	case top.filled:
 		p.text = append(p.text, ',')
+	default:
+		top.filled = true
 	}
-	top.filled = true
 }
 
 // name opens a member whose quoted name begins at start, and notes when it
 // does not come after the one before it.
 func (p *parser) name(start uint32) error {
-	m := member{start: start, colon: uint32(len(p.text))}
-	if top := p.top(); len(p.members) > top.first {
+	m, top := member{start: start}, p.top()
+	if len(p.members) > top.first {
 		order := p.compare(p.members[len(p.members)-1], m)
 		if order == 0 {
 			return p.doubleKey(m)
 		}
 		top.unsorted = top.unsorted || order > 0
 	}
-	p.members = append(p.members, m)
-	p.text = append(p.text, ':')
+	p.members, top.named = append(p.members, m), true
 	return nil
 }
 
 // closeMember notes the end of the member whose value has just been written.
 func (p *parser) closeMember() {
 	if len(p.stack) > 0 && p.top().object {
-		p.members[len(p.members)-1].end = uint32(len(p.text))
+		p.members[len(p.members)-1].end, p.top().named = uint32(len(p.text)), false
 	}
 }
 
@@ -209,7 +251,7 @@ func (p *parser) order(top *container) error {
 			return p.doubleKey(members[i])
 		}
 	}
-	p.scratch = p.scratch[:0]
+	p.scratch = slices.Grow(p.scratch[:0], len(p.text)-int(top.start))
 	for i, m := range members {
 		if i > 0 {
 			p.scratch = append(p.scratch, ',')
@@ -221,11 +263,16 @@ func (p *parser) order(top *container) error {
 }
 
 func (p *parser) compare(a, b member) int {
-	return compareQuoted(p.text[a.start:a.colon], p.text[b.start:b.colon])
+	return compareQuoted(p.quotedName(a), p.quotedName(b))
+}
+
+func (p *parser) quotedName(m member) []byte {
+	text := p.text[m.start:]
+	return text[:stringLen(text)]
 }
 
 func (p *parser) doubleKey(m member) error {
-	return fmt.Errorf("key %.100q occurs twice in one object", unquote(p.text[m.start:m.colon]))
+	return fmt.Errorf("key %.100q occurs twice in one object", unquote(p.quotedName(m)))
 }
 
 // compareQuoted orders two canonically quoted names by the UTF-8 bytes of the

@@ -18,7 +18,7 @@ func Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing JSON: %w", err)
 	}
-	value, err := Parse(raw)
+	value, err := Consume(raw)
 	if err != nil {
 		return nil, fmt.Errorf("writing JSON: %w", err)
 	}
