@@ -173,6 +173,9 @@ func (s *scene) refused() restore.Failure {
 	if r != nil {
 		s.t.Error("there is a Restore beside the error")
 	}
+	if everyRefusal != nil {
+		everyRefusal(s, err)
+	}
 	if after := census(s.t, s.arena); after != before {
 		s.t.Errorf("the refusal left a trace:\nbefore\n%s\nafter\n%s", before, after)
 	}

@@ -314,23 +314,23 @@ func (a *attempt) forward(ctx context.Context) error {
 // release makes a journal void whose attempt could not be undone altogether:
 // what is left of it stays.
 func (a *attempt) release() error {
-	u := newUndo(a)
-	defer u.close()
 	left, err := a.stage.names()
 	if err != nil {
 		return err
 	}
-	for _, name := range left {
-		if ofJournal(name) {
-			u.note(name, gone(a.stage.unlink(name)))
+	for _, name := range left { // to the first that stays: some records without the others tell of less than was done
+		if !ofJournal(name) {
+			continue
 		}
-	}
-	if err := u.err(); err != nil {
-		return err
+		if err := gone(a.stage.unlink(name)); err != nil {
+			return err
+		}
 	}
 	if err := a.stage.sync(); err != nil {
 		return err
 	}
+	u := newUndo(a)
+	defer u.close()
 	u.stageDir() // where it is empty
 	return nil
 }

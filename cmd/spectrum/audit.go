@@ -56,7 +56,7 @@ func (a *app) withLog(do func(*audit.Log) error) error {
 func openLog(state *statedir.Dir) (*audit.Log, error) {
 	f, err := state.AuditLog()
 	if err != nil {
-		return nil, refused(err)
+		return nil, err
 	}
 	return audit.New(f), nil
 }

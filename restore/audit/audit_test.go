@@ -71,7 +71,7 @@ func history() []audit.Event {
 		{Kind: audit.CommitBegin, Action: id(2), Root: "/r"},
 		{Kind: audit.CommitBegin, Action: id(3), Root: "/s\u00e9\n\x1b[2J"},
 		{Kind: audit.RolledBack, Action: id(2), Root: "/r", Rollback: audit.Micro, Reason: "RESTORE_FINALIZE_FAILED"},
-		{Kind: audit.RollbackFailed, Action: id(3), Root: "/s\u00e9\n\x1b[2J", Reason: "something foreign is in the way"},
+		{Kind: audit.Halted, Action: id(3), Root: "/s\u00e9\n\x1b[2J", Reason: "something foreign is in the way"},
 		{Kind: audit.Released, Action: id(3), Root: "/s\u00e9\n\x1b[2J", Reason: "left"},
 		{Kind: audit.CommitBegin, Action: id(4), Root: "/\xff"},
 	}

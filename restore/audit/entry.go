@@ -25,14 +25,15 @@ const (
 	CommitEnd Kind = "commit_end"
 	// RolledBack: nothing of an action is left. It ends its action.
 	RolledBack Kind = "rollback"
-	// RollbackFailed: the root is halted. The action stays open.
-	RollbackFailed Kind = "rollback_failed"
+	// Halted: an attempt can neither be undone nor completed, and a person must
+	// act. The action stays open, if it was.
+	Halted Kind = "halt"
 	// Released: a person has looked at a halted root, and what is left of the
 	// action stays as it is. It ends its action.
 	Released Kind = "release"
 )
 
-var kinds = []Kind{CommitBegin, CommitEnd, RolledBack, RollbackFailed, Released}
+var kinds = []Kind{CommitBegin, CommitEnd, RolledBack, Halted, Released}
 
 func (k Kind) ends() bool { return k == CommitEnd || k == RolledBack || k == Released }
 

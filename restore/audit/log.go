@@ -94,8 +94,12 @@ func (l *Log) locked(do func(tail) error) error {
 
 func (l *Log) flock(how int) error {
 	for {
-		if err := unix.Flock(int(l.f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
+		err := unix.Flock(int(l.f.Fd()), how)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return &os.PathError{Op: "lock", Path: l.f.Name(), Err: err}
 		}
 	}
 }

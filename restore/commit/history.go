@@ -47,7 +47,7 @@ func (h *history) failed(failure error, err error) error {
 	}
 	var logged error
 	if e.Rollback != nil {
-		logged = h.rollbackFailed(e.Attempt, failure)
+		logged = h.halt(e.Attempt, failure)
 	} else {
 		logged = h.end(audit.Event{Kind: audit.RolledBack, Action: e.Attempt, Rollback: audit.Micro, Reason: failure.Error()})
 	}
@@ -58,11 +58,11 @@ func (h *history) failed(failure error, err error) error {
 	return failure
 }
 
-func (h *history) rollbackFailed(attempt string, why error) error {
+func (h *history) halt(attempt string, why error) error {
 	if h.log == nil {
 		return nil
 	}
-	return h.log.Append(audit.Event{Kind: audit.RollbackFailed, Action: attempt, Root: h.root, Reason: why.Error()})
+	return h.log.Append(audit.Event{Kind: audit.Halted, Action: attempt, Root: h.root, Reason: why.Error()})
 }
 
 // halted logs that a recovery has failed, once.
@@ -71,7 +71,7 @@ func (h *history) halted(err error) error {
 	if !errors.As(err, &halt) || errors.Is(err, staging.ErrHalted) {
 		return nil
 	}
-	return h.rollbackFailed(halt.Attempt, halt.Err)
+	return h.halt(halt.Attempt, halt.Err)
 }
 
 // ended logs what became of an attempt that was found.

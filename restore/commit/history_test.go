@@ -118,11 +118,11 @@ func TestHistoryOfAFailure(t *testing.T) {
 	if _, err := s.enter(l, staging.Automatic); !errors.Is(err, staging.ErrHalted) {
 		t.Fatal(err)
 	}
-	l.check("commit_begin", "rollback micro", "commit_begin", "rollback_failed")
+	l.check("commit_begin", "rollback micro", "commit_begin", "halt")
 	in, err := s.enter(l, staging.Acknowledged)
 	must(t, err)
 	in.Leave()
-	l.check("commit_begin", "rollback micro", "commit_begin", "rollback_failed", "release")
+	l.check("commit_begin", "rollback micro", "commit_begin", "halt", "release")
 	if last := l.entries()[4]; len(last.Open) > 0 || last.Reason == "" {
 		t.Errorf("%+v", last)
 	}

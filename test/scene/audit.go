@@ -66,8 +66,8 @@ func (p *Project) CheckAudit(t testing.TB) {
 	begun := map[string]bool{}
 	for i, e := range entries {
 		open, known := begun[e.Action]
-		switch begins, ends := e.Kind == "commit_begin", e.Kind != "commit_begin" && e.Kind != "rollback_failed"; {
-		case begins && known, !begins && !open:
+		switch begins, ends := e.Kind == "commit_begin", e.Kind != "commit_begin" && e.Kind != "halt"; {
+		case begins && known, ends && !open:
 			t.Errorf("O5: entry %d is a %s of attempt %s (begun before: %v, and not ended: %v)", i+1, e.Kind, e.Action, known, open)
 		case begins, ends:
 			begun[e.Action] = begins

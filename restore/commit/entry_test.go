@@ -1,0 +1,99 @@
+package commit_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// TestEnterRefuses: what is no absolute path of a directory, has no key, or is
+// in use, is not entered, and nothing is made there.
+func TestEnterRefuses(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
+	t.Chdir(dir)
+	for _, path := range []string{"", ".", "file", dir + "/none", dir + "/file", dir + "/\x00"} {
+		in, ended, err := commit.Enter(t.Context(), path, commit.Entry{Key: testKey})
+		if !errors.Is(err, commit.ErrNoRoot) || in != nil || ended != nil {
+			t.Errorf("%q: %v, %v, %v", path, in, ended, err)
+		}
+	}
+	if in, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: testKey[:staging.MinKey-1]}); err == nil || in != nil {
+		t.Errorf("a short key: %v, %v", in, err)
+	}
+	first, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: testKey})
+	must(t, err)
+	second, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: testKey})
+	if !errors.Is(err, pathsafe.ErrLocked) || second != nil {
+		t.Errorf("a second one: %v, %v", second, err)
+	}
+	first.Leave()
+	second.Leave() // which was never entered
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
+// TestRunNeedsItsRoot: an approval is not carried out in a root that was not
+// entered, nor in another one; why is in the failure, and nothing is written.
+func TestRunNeedsItsRoot(t *testing.T) {
+	for name, root := range map[string]func(t *testing.T) (in *commit.Root, why error){
+		"none":        func(*testing.T) (*commit.Root, error) { return nil, nil },
+		"not entered": func(*testing.T) (*commit.Root, error) { return commit.NotEntered(io.ErrClosedPipe), io.ErrClosedPipe },
+		"another": func(t *testing.T) (*commit.Root, error) {
+			in, _, err := commit.Enter(t.Context(), t.TempDir(), commit.Entry{Key: testKey})
+			must(t, err)
+			return in, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, "single")
+			a, before := s.approve(), census(t, s.root)
+			in, why := root(t)
+			defer in.Leave()
+			err := commit.Run(t.Context(), in, a, commit.Watch{})
+			if got := failureOf(t, err); got != (restore.Failure{Code: restore.InternalError, Phase: restore.Preflight}) {
+				t.Errorf("%+v", got)
+			}
+			if why != nil && !errors.Is(err, why) {
+				t.Errorf("%v does not say why", err)
+			}
+			if census(t, s.root) != before {
+				t.Error("it left a trace")
+			}
+		})
+	}
+}
+
+// TestRunWithClosedRoot: what was planned for cannot be looked at any more.
+func TestRunWithClosedRoot(t *testing.T) {
+	s := newScene(t, "single")
+	a := s.approve()
+	must(t, a.Restore().Close())
+	err := s.commit(t.Context(), a, nil)
+	if got := failureOf(t, err); got != (restore.Failure{Code: restore.InternalError, Phase: restore.Preflight}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRunIsBlocked: an approval of a preview with conflicts is refused before
+// the root is looked at (decision D20).
+func TestRunIsBlocked(t *testing.T) {
+	s := newScene(t, "single")
+	must(t, os.WriteFile(s.at("top.txt"), []byte("theirs"), 0o644))
+	a, before := s.approve(), census(t, s.root)
+	err := commit.Run(t.Context(), nil, a, commit.Watch{})
+	if got := failureOf(t, err); got != (restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "top.txt"}) {
+		t.Errorf("%+v", got)
+	}
+	if census(t, s.root) != before {
+		t.Error("it left a trace")
+	}
+}

@@ -1,0 +1,178 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// recoverWith is a recovery whose calls go through a hook.
+func (s *scene) recoverWith(mode Mode, hook func(op, path string, f func() error) error) ([]Outcome, error) {
+	s.t.Helper()
+	l, err := lock(context.Background(), s.dir, testKey, &locking{s: &seam{}})
+	must(s.t, err)
+	defer l.Close()
+	l.s.hook = hook
+	return l.Recover(context.Background(), mode)
+}
+
+// unfinishable leaves an attempt that cannot be undone altogether: somebody has
+// put a file into a directory that it made.
+func unfinishable(t *testing.T) *scene {
+	t.Helper()
+	sc, _ := lazilyAbandoned(t, allMoved)
+	plant(t, sc.root, "fresh/deep/theirs")
+	return sc
+}
+
+// lazilyAbandoned is abandoned where no power is cut.
+func lazilyAbandoned(t *testing.T, call string) (*scene, picture) {
+	t.Helper()
+	sc := singleScene(t, t.TempDir())
+	sc.lazy = true
+	before := take(t, sc.root)
+	sc.abandon(call)
+	return sc, before
+}
+
+// TestReleased: what cannot be undone is released when a person says so. What is
+// left is told, somebody else's file stays, and the root is free again.
+func TestReleased(t *testing.T) {
+	sc := unfinishable(t)
+	theirs := take(t, sc.root)["fresh/deep/theirs"]
+	for _, mode := range []Mode{Automatic, Person} {
+		var halt *HaltError
+		if _, err := sc.recover(mode); !errors.As(err, &halt) {
+			t.Fatalf("%v", err)
+		}
+	}
+	out, err := sc.recover(Acknowledged)
+	if err != nil || len(out) != 1 || out[0].Result != Released || out[0].Left == nil {
+		t.Fatalf("%v, %v", out, err)
+	}
+	if now := take(t, sc.root)["fresh/deep/theirs"]; now != theirs {
+		t.Errorf("theirs was %s, is %s", theirs, now)
+	}
+	for _, mode := range []Mode{Automatic, Person, Acknowledged} {
+		if out, err := sc.recover(mode); err != nil || len(out) > 0 {
+			t.Errorf("then %v, %v", out, err)
+		}
+	}
+	left := take(t, sc.root)
+	must(t, os.RemoveAll(sc.at("fresh")))
+	must(t, sc.commit())
+	if len(left) == 0 || take(t, sc.root)["fresh"] == "" {
+		t.Error("the next commit put nothing there")
+	}
+}
+
+// TestReleaseFailsAnywhere fails each call of the recovery that releases, once
+// each. Theirs stays, and a second recovery ends it.
+func TestReleaseFailsAnywhere(t *testing.T) {
+	failsAnywhere(t, Acknowledged, unfinishable, func(sc *scene, what string, out []Outcome) {
+		if _, err := os.Lstat(sc.at("fresh/deep/theirs")); err != nil {
+			t.Errorf("%s: theirs is gone: %v", what, err)
+		}
+		if len(out) > 0 && out[0].Result != Released && out[0].Result != Cleared {
+			t.Errorf("%s: %v", what, out)
+		}
+	})
+}
+
+// TestRecoverFailsAnywhere fails each call of a recovery, once each. A second
+// one ends it: all is in place, or all is as it was.
+func TestRecoverFailsAnywhere(t *testing.T) {
+	for _, call := range []string{halfStaged, allMoved, notPublished, allPublished, "unlink .spectrum06_committed"} {
+		var before picture
+		failsAnywhere(t, Automatic, func(t *testing.T) *scene {
+			sc, b := lazilyAbandoned(t, call)
+			before = b
+			return sc
+		}, func(sc *scene, what string, out []Outcome) {
+			if t.Failed() {
+				return
+			}
+			if _, err := os.Lstat(sc.at("RESTORE_MANIFEST.json")); err == nil {
+				sc.done(before)
+			} else {
+				sameTree(t, before, sc.root)
+			}
+			if t.Failed() {
+				t.Fatalf("%s, failing %s: %v", call, what, out)
+			}
+		})
+	}
+}
+
+// failsAnywhere makes a scene for each call of its recovery, fails that call,
+// and recovers again.
+func failsAnywhere(t *testing.T, mode Mode, make func(*testing.T) *scene, check func(sc *scene, what string, out []Outcome)) {
+	t.Helper()
+	failed, calls := 0, 0
+	for n, more := 0, true; more; n++ {
+		more = false
+		t.Run("", func(t *testing.T) {
+			sc, i, what := make(t), 0, ""
+			first, err := sc.recoverWith(mode, func(op, path string, f func() error) error {
+				if i++; i == n+1 && op != "close" {
+					what, more = op+" "+path, true
+					return unix.EIO
+				}
+				more = more || i > n
+				return sc.lazily(op, path, f)
+			})
+			if calls++; err != nil {
+				failed++
+			}
+			out, err := sc.recover(max(mode, Person))
+			if err != nil {
+				t.Fatalf("failing %s (%v), then %v", what, first, err)
+			}
+			if again, err := sc.recover(Automatic); err != nil || len(again) > 0 {
+				t.Fatalf("failing %s: not ended: %v, %v", what, again, err)
+			}
+			check(sc, what, append(slices.Clone(first), out...))
+		})
+	}
+	t.Logf("%d calls failed, of which %d ended the recovery", calls-1, failed)
+	if failed < 3 {
+		t.Errorf("only %d calls matter", failed)
+	}
+}
+
+// TestBusy: the error names who holds the lock, and a session knows its own
+// directory.
+func TestBusy(t *testing.T) {
+	one, other := openRoot(t, t.TempDir()), openRoot(t, t.TempDir())
+	l, err := Lock(t.Context(), one, testKey, 0)
+	must(t, err)
+	defer l.Close()
+	_, err = Lock(t.Context(), one, testKey, 0)
+	var busy *BusyError
+	if !errors.As(err, &busy) || !errors.Is(err, pathsafe.ErrLocked) {
+		t.Fatalf("%v", err)
+	}
+	if busy.PID != os.Getpid() || busy.Command == "" || !strings.Contains(busy.Error(), busy.Command) {
+		t.Errorf("%d %q: %v", busy.PID, busy.Command, busy)
+	}
+	if text := (&BusyError{Err: pathsafe.ErrLocked}).Error(); strings.Contains(text, "process 0") {
+		t.Errorf("it names a process that is none: %s", text)
+	}
+	for dir, want := range map[*pathsafe.Dir]bool{one: true, other: false} {
+		if is, err := l.Is(dir); err != nil || is != want {
+			t.Errorf("%v, %v; want %v", is, err, want)
+		}
+	}
+	closed, err := pathsafe.OpenRoot(t.TempDir())
+	must(t, err)
+	must(t, closed.Close())
+	if is, err := l.Is(closed); err == nil || is {
+		t.Errorf("of a closed one: %v, %v", is, err)
+	}
+}
