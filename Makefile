@@ -4,6 +4,8 @@
 # make unit       only the tests with -race; PKG=./verify/... narrows it
 # make faults     kills, errors, full disks, power cuts and rivals, on the real binary, with
 #                 their counts; FAULTS=./test/crash narrows it
+# make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
+#                 narrows it and names every case (make faults, and so make test, run it too)
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
 # make fuzz       each fuzz target for FUZZTIME (5s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
@@ -24,6 +26,8 @@ FUZZTIME ?= 5s
 # Flags of the benchmark, such as BENCH="-only view -rounds 3" or
 # BENCH="-markdown -svg docs/performance.svg".
 BENCH    ?=
+# Flags of the conformance suite's runner.
+CONFORMANCE ?=
 # What is installed, and where to.
 PROGRAM  ?= bin/spectrum
 PREFIX   ?= /usr/local
@@ -40,7 +44,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test need-bench build test test-long unit faults lint fuzz bench install clean
+.PHONY: all need-run need-test need-bench build test test-long unit faults conformance lint fuzz bench install clean
 
 all: need-run build
 	@echo
@@ -72,6 +76,9 @@ unit: need-test
 faults: need-test build
 	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_BIN=$(CURDIR)/bin/spectrum \
 	    go test -v -count=1 -timeout 15m $(FAULTS)
+
+conformance: build
+	go run ./test/conformance -bin bin/spectrum $(CONFORMANCE)
 
 # The long tests run without the race detector: they are about real sizes.
 test-long: test

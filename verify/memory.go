@@ -2,10 +2,6 @@ package verify
 
 import (
 	"context"
-	"errors"
-	"regexp"
-	"strings"
-	"time"
 
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -46,7 +42,7 @@ func Memory(ctx context.Context, runs []*Run, watch Watch) error {
 // checkOrder wants completed_at to ascend strictly where two consecutive runs
 // both have it, and to be RFC 3339 wherever it is (decision D12).
 func checkOrder(runs []*Run, bundles []resumed) error {
-	var before time.Time
+	var before instant
 	known := false
 	for i, b := range bundles {
 		value, ok := b.status.Get("completed_at")
@@ -58,25 +54,12 @@ func checkOrder(runs []*Run, bundles []resumed) error {
 		if err != nil {
 			return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "completed_at is not an RFC 3339 time").in(runs[i].id)
 		}
-		if known && !completed.After(before) {
+		if known && !completed.after(before) {
 			return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "the run was not completed after the run before it").in(runs[i].id)
 		}
 		before, known = completed, true
 	}
 	return nil
-}
-
-// rfc3339Form is the grammar of RFC 3339, section 5.6. Package time would take
-// more than that: a comma, an hour of one digit, an offset of 25 hours.
-var rfc3339Form = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
-
-func rfc3339(v canonjson.Value) (time.Time, error) {
-	text, _ := v.Text()
-	text = strings.ToUpper(text) // "t" and "z" are allowed
-	if !rfc3339Form.MatchString(text) {
-		return time.Time{}, errors.New("not the form of RFC 3339")
-	}
-	return time.Parse(time.RFC3339, text)
 }
 
 // checkReferences wants every input to be an output of the run itself or of an

@@ -104,5 +104,5 @@ func (r *Run) ClaimedCompletion() (time.Time, bool) {
 func completion(status canonjson.Object) (time.Time, bool) {
 	value, _ := status.Get("completed_at")
 	completed, err := rfc3339(value)
-	return completed, err == nil
+	return completed.time(), err == nil
 }

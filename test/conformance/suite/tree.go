@@ -1,0 +1,163 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// plant makes the tree of a case below a directory.
+func plant(work string, entries []Entry) error {
+	for _, e := range entries {
+		if e.After {
+			continue
+		}
+		if err := e.plant(filepath.Join(work, e.Path)); err != nil {
+			return err
+		}
+	}
+	// Modes come last: a directory may be one in which nothing can be made.
+	for _, e := range slices.Backward(entries) {
+		if e.Mode == 0 || e.After {
+			continue
+		}
+		if err := os.Chmod(filepath.Join(work, e.Path), e.Mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e Entry) plant(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	switch e.Kind {
+	case Dir:
+		return os.MkdirAll(path, 0o755)
+	case Link:
+		return os.Symlink(e.Content, path)
+	case FIFO:
+		return syscall.Mkfifo(path, 0o644)
+	}
+	content := e.Content
+	if n := e.Pad - len(content); n > 0 {
+		content += strings.Repeat(" ", n)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil || e.Size == 0 {
+		return err
+	}
+	return os.Truncate(path, e.Size)
+}
+
+// A thing is what was found at a path.
+type thing struct {
+	kind    fs.FileMode
+	content string // of a file that is not large, or where a link leads
+
+	// What has a history, and does not change while nobody touches it. Of a
+	// directory only the permission bits.
+	perm        fs.FileMode
+	inode, size uint64
+	modified    int64
+}
+
+// picture is all that is below a directory.
+type picture map[string]thing
+
+// large files are told apart by their history alone.
+const large = 1 << 20
+
+func take(work string) (picture, error) {
+	p := picture{}
+	err := filepath.WalkDir(work, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(work, path)
+		if err != nil {
+			return err
+		}
+		p[name], err = look(path)
+		return err
+	})
+	return p, err
+}
+
+func look(path string) (thing, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return thing{}, err
+	}
+	t := thing{kind: info.Mode().Type(), perm: info.Mode() &^ fs.ModeType}
+	if !info.IsDir() {
+		stat := info.Sys().(*syscall.Stat_t)
+		t.inode, t.size, t.modified = stat.Ino, uint64(stat.Size), info.ModTime().UnixNano()
+	}
+	switch {
+	case t.kind == fs.ModeSymlink:
+		t.content, err = os.Readlink(path)
+	case t.kind == 0 && t.size <= large:
+		var raw []byte
+		raw, err = os.ReadFile(path)
+		t.content = string(raw)
+	}
+	return t, err
+}
+
+// kinds of entries, as the file system names them.
+var modes = map[Kind]fs.FileMode{File: 0, Dir: fs.ModeDir, Link: fs.ModeSymlink, FIFO: fs.ModeNamedPipe}
+
+// compare says what is not as it must be: all that was there before is there,
+// untouched, and beside it what is made, and nothing else.
+func compare(before, after picture, made []Entry) error {
+	want := map[string]Entry{}
+	for _, e := range made {
+		want[filepath.Clean(e.Path)] = e
+		for dir := filepath.Dir(e.Path); dir != "."; dir = filepath.Dir(dir) {
+			if _, listed := want[dir]; !listed {
+				want[dir] = Entry{Path: dir, Kind: Dir}
+			}
+		}
+	}
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		wrong = append(wrong, compareThing(name, before, after, want))
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			wrong = append(wrong, fmt.Errorf("%q is gone", name))
+		}
+	}
+	for name := range want {
+		if _, ok := after[name]; !ok {
+			wrong = append(wrong, fmt.Errorf("%q was not made", name))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func compareThing(name string, before, after picture, want map[string]Entry) error {
+	is := after[name]
+	was, old := before[name]
+	e, wanted := want[name]
+	switch {
+	case old && was != is:
+		return fmt.Errorf("%q was touched: %.300q, and it was %.300q", name, fmt.Sprint(is), fmt.Sprint(was))
+	case old:
+		return nil
+	case !wanted:
+		return fmt.Errorf("%q must not be there", name)
+	case is.kind != modes[e.Kind]:
+		return fmt.Errorf("%q is %v, not %v", name, is.kind, modes[e.Kind])
+	case e.Kind != Dir && is.content != e.Content:
+		return fmt.Errorf("%q holds %.300q, not %.300q", name, is.content, e.Content)
+	}
+	return nil
+}
