@@ -159,13 +159,14 @@ func (d *declaration) text() string {
 }
 
 // readLimit bounds how much of a file is read: what it had when it was opened,
-// so that one that grows comes to an end. Some file systems say 0 for files
-// that they make up; of such a file a little is read.
+// so that one that grows comes to an end, and one byte more, so that it is not
+// taken for the file that was signed. Some file systems say 0 for files that they
+// make up; of such a file a little is read.
 func readLimit(size int64) int64 {
 	if size == 0 {
 		return 1 << 20
 	}
-	return size
+	return size + 1
 }
 
 func digestText(t *blockhash.Table) string {

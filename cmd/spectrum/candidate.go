@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -41,16 +42,18 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 	if c.origin.ProjectRoot, err = filepath.Abs(root); err != nil {
 		return nil, err
 	}
-	return reopen(c.origin)
+	return reopen(cmd.Context(), c.origin)
 }
 
 // reopen opens the candidate of a preview.
-func reopen(o preview.Origin) (*candidate, error) {
-	c := &candidate{origin: o}
-	if err := c.open(); err != nil {
-		return nil, err
-	}
-	return c, nil
+func reopen(ctx context.Context, o preview.Origin) (*candidate, error) {
+	return unlessStuck(ctx, func() (*candidate, error) {
+		c := &candidate{origin: o}
+		if err := c.open(); err != nil {
+			return nil, err
+		}
+		return c, nil
+	})
 }
 
 func (c *candidate) open() error {

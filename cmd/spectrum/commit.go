@@ -124,7 +124,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	if err := checkShown(record.Origin().View); err != nil {
 		return err
 	}
-	c, err := reopen(record.Origin())
+	c, err := reopen(ctx, record.Origin())
 	if err != nil {
 		return err
 	}

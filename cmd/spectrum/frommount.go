@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,7 @@ var (
 
 // openMounted opens the candidate that a view shows. The view is asked who it
 // is and what it has seen; the candidate is verified again all the same.
-func openMounted(mountpoint, restoreRoot string) (*candidate, error) {
+func openMounted(ctx context.Context, mountpoint, restoreRoot string) (*candidate, error) {
 	path, record, err := readCandidate(mountpoint)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func openMounted(mountpoint, restoreRoot string) (*candidate, error) {
 	if err := status.untampered(path); err != nil {
 		return nil, err
 	}
-	c, err := reopen(preview.Origin{
+	c, err := reopen(ctx, preview.Origin{
 		ProjectRoot: record.ProjectRoot, RunDirs: record.RunDirs, Chain: record.Chain, RestoreRoot: restoreRoot,
 		View: &preview.View{Mountpoint: path, ID: status.ViewID},
 	})

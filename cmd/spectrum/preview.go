@@ -131,7 +131,7 @@ func (o *previewOptions) takeRoot() error {
 // openProposed opens the candidate that is to be previewed.
 func (a *app) openProposed(cmd *cobra.Command, opts previewOptions, runDirs []string) (*candidate, error) {
 	if opts.fromMount != "" {
-		return openMounted(opts.fromMount, opts.restoreRoot)
+		return openMounted(cmd.Context(), opts.fromMount, opts.restoreRoot)
 	}
 	c, err := a.openCandidate(cmd, runDirs, opts.chain)
 	if err != nil {
@@ -188,7 +188,9 @@ func (a *app) previewClean(ctx context.Context, state *statedir.Dir, c *candidat
 func (a *app) makePreview(ctx context.Context, c *candidate) (*restore.Restore, *preview.Preview, error) {
 	bar := a.newBar("verifying", -1)
 	defer bar.done()
-	r, err := restore.ForRoot(ctx, c.restore(bar.add), c.origin.RestoreRoot)
+	r, err := unlessStuck(ctx, func() (*restore.Restore, error) {
+		return restore.ForRoot(ctx, c.restore(bar.add), c.origin.RestoreRoot)
+	})
 	if err != nil {
 		return nil, nil, err
 	}

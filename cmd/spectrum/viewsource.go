@@ -74,7 +74,9 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 	}
 	bar := v.app.newBar("verifying", -1)
 	defer bar.done()
-	v.plan, err = restore.ForView(ctx, v.candidate.restore(bar.add))
+	v.plan, err = unlessStuck(ctx, func() (*restore.Plan, error) {
+		return restore.ForView(ctx, v.candidate.restore(bar.add))
+	})
 	return err
 }
 

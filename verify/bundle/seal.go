@@ -131,15 +131,16 @@ func hashAll(ctx context.Context, opts SealOptions, outputs []output) error {
 	})
 }
 
-// hash reads the output once. A file that changes its size while it is read
-// is refused: what was sealed would not be what is there.
+// hash reads the output once, and tries to read one byte more than it has. A
+// file that changes its size while it is read is refused, and so is one that has
+// more than it says: what was sealed would not be what is there.
 func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher) error {
 	f, st, err := project.OpenRegular(o.path, pathsafe.NoLinks)
 	if err != nil {
 		return fmt.Errorf("output %q: %w", o.path, err)
 	}
 	defer f.Close()
-	table, err := h.Sum(ctx, f, st.Size)
+	table, err := h.Sum(ctx, f, st.Size+1)
 	if err != nil {
 		return fmt.Errorf("output %q: %w", o.path, err)
 	}

@@ -1,0 +1,204 @@
+package hostile
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+
+// TestHostile puts every tree of the table through all five commands.
+func TestHostile(t *testing.T) {
+	for _, e := range all() {
+		if e.make == nil {
+			continue // TestTableIsWhole has seen that it says why
+		}
+		t.Run(e.title(), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			e.make(p)
+			p.play(e.want)
+		})
+	}
+}
+
+// play runs the commands in the order in which an operator would, seal last.
+func (p *place) play(want verdicts) {
+	p.Helper()
+	before := processes(p, p.top) // looked at once: there are many on a machine
+	defer func() {
+		if left := processes(p, p.top); left != before {
+			p.Errorf("a command leaves a process:\n%s\nbefore:\n%s", left, before)
+		}
+	}()
+	p.verifies(want.verify)
+	p.views(want.mount)
+	id := p.previews(want.preview)
+	p.commits(want.commit, id)
+	p.seals(want.seal)
+}
+
+func nothing(string) bool { return false }
+
+// step runs one command, and judges its answer and what it has left.
+func (p *place) step(command string, want verdict, allowed func(path string) bool, run func() reply) (r reply, ok bool) {
+	p.Helper()
+	if want.isNone() {
+		return r, false
+	}
+	after := func() {}
+	if p.before != nil {
+		after = p.before(command)
+	}
+	before := p.picture()
+	r = run()
+	after()
+	err := judge(want, r)
+	if err != nil {
+		p.Error(err)
+	}
+	p.changed(before, command, allowed)
+	if p.check != nil {
+		p.check(command, r)
+	}
+	return r, err == nil && r.status == 0
+}
+
+func (p *place) verifies(want verdict) {
+	p.Helper()
+	r, ok := p.step("verify", want, nothing, func() reply { return p.run(p.args("verify", p.dirs...)...) })
+	if !ok {
+		return
+	}
+	var roots []string
+	for _, run := range p.runs {
+		roots = append(roots, run.Root())
+	}
+	if got := append(r.answer.Roots, r.answer.BundleRoot); !slices.Equal(slices.DeleteFunc(got, func(s string) bool { return s == "" }), roots) {
+		p.Errorf("verify says the roots %q, they are %q", got, roots)
+	}
+}
+
+// rootFlag names the restore root, if there is one.
+func (p *place) rootFlag() []string {
+	if p.rootArg == "" && !p.emptyRoot {
+		return nil
+	}
+	return []string{"--restore-root", p.rootArg}
+}
+
+// views mounts, and looks at the view if there is one.
+func (p *place) views(want verdict) {
+	p.Helper()
+	p.step("mount", want, nothing, func() reply {
+		args := p.dirs
+		if p.withRoot {
+			args = append(p.rootFlag(), args...)
+		}
+		args = p.args("mount", append(slices.Clone(args), p.mountpoint)...)
+		if p.faults != nil && p.faults("mount") != nil {
+			return p.run(args...)
+		}
+		s := p.mount(p.mountpoint, args...)
+		if s.view == "" {
+			return s.reply
+		}
+		if want == accepted && p.inView != nil {
+			p.inView(s.view)
+		} else if want == accepted {
+			got, err := contents(s.view)
+			if d := difference(p.wanted(), got); d != "" || err != nil {
+				p.Errorf("the view shows something else: %v\n%s", err, d)
+			}
+		}
+		s.status = s.end()
+		return s.reply
+	})
+}
+
+// previews returns the id of the preview, if there is one.
+func (p *place) previews(want verdict) (id string) {
+	p.Helper()
+	r, _ := p.step("preview", want, nothing, func() reply {
+		return p.run(p.args("preview", append(p.rootFlag(), p.dirs...)...)...)
+	})
+	return r.answer.PreviewID
+}
+
+// commits carries the preview out, or wants to hear without one why there is
+// none.
+func (p *place) commits(want verdict, id string) {
+	p.Helper()
+	args := p.args("commit", append(p.rootFlag(), p.dirs...)...)
+	if id != "" {
+		args = scene.CommitArgs(id)
+	}
+	allowed := nothing
+	if want == accepted || p.staged {
+		below := p.below(p.root)
+		allowed = func(path string) bool { return within(path, below) }
+	}
+	before, files := p.rootNow(want)
+	_, ok := p.step("commit", want, allowed, func() reply { return p.run(args...) })
+	switch {
+	case ok:
+		for path, content := range p.wanted() {
+			files[path] = content
+		}
+		got, err := contents(p.root)
+		if d := difference(files, got); d != "" || err != nil {
+			p.Errorf("the restore root is something else: %v\n%s", err, d)
+		}
+	case p.staged:
+		now, err := take(p.root)
+		must(p, err)
+		if d := diff(before, now, func(path string) bool { return path == "." }); d != "" {
+			p.Errorf("the rollback leaves something:\n%s", d)
+		}
+	}
+}
+
+// rootNow is what is in the restore root before a commit that needs to know.
+func (p *place) rootNow(want verdict) (c census, files map[string]string) {
+	p.Helper()
+	var err error
+	if p.staged {
+		c, err = take(p.root)
+		must(p, err)
+	}
+	if want == accepted {
+		files, err = contents(p.root)
+		must(p, err)
+	}
+	return c, files
+}
+
+// seals seals the same outputs. What it makes must be good for a restore.
+func (p *place) seals(want verdict) {
+	p.Helper()
+	dir, allowed := p.sealDir, nothing
+	if want == taken {
+		dir = p.dirs[0]
+	}
+	if want == accepted {
+		made := p.below(dir)
+		allowed = func(path string) bool { return within(path, made) || path == filepath.Dir(made) }
+	}
+	args := append([]string{"--key", p.key, "--run-dir", dir, "--"}, p.sealArgs...)
+	if _, ok := p.step("seal", want, allowed, func() reply { return p.run(p.args("seal", args...)...) }); !ok {
+		return
+	}
+	sealed := *p
+	sealed.check, sealed.before, sealed.faults, sealed.under, sealed.chain = nil, nil, nil, nil, false
+	sealed.step("verify", accepted, nothing, func() reply { return sealed.run(sealed.args("verify", dir)...) })
+	r, ok := sealed.step("preview", accepted, nothing, func() reply {
+		return sealed.run(sealed.args("preview", "--restore-root", p.top+"/fresh", dir)...)
+	})
+	if ok && len(r.answer.Conflicts) > 0 {
+		p.Errorf("what was sealed has conflicts: %v", r)
+	}
+}

@@ -1,0 +1,171 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"golang.org/x/sys/unix"
+)
+
+// shownNames would forge something if they were shown as they are.
+var shownNames = []string{
+	"\x1b[2J\x1b]0;x\x07", "a\nb", "a\tb", "\u202egpj.exe", "a|b", "`a`", "<script>alert(1)<", "\"", "'", "\u2028", "\x7f", "\r", "\u009b2J",
+	"\n| R-999 | \"forged\" | 1 | restore_active |", "\nspectrum: forged", "\nhint: forged", "[x](y)", "*b*", "&lt;", "e\u200b", "\ufeff", "# h", "\U000e0041",
+}
+
+// hostileID is a run id that would forge something.
+const hostileID = "r\x1b[2J\u202e|`\n| forged | x |"
+
+// TestNothingIsForged: row 28, what people are shown of hostile names: on a
+// terminal, in the Markdown of a preview, in messages and in JSON.
+func TestNothingIsForged(t *testing.T) {
+	p := newPlace(t)
+	oddly(shownNames)(p)
+	must(t, os.Rename(p.dirs[0], p.runDir(hostileID)))
+	p.runs[0].id, p.runs[0].dir, p.dirs = hostileID, p.runDir(hostileID), []string{p.runDir(hostileID)}
+
+	report := p.run("preview", "--restore-root", p.root, p.dirs[0])
+	p.isReport("a preview", report.stderr, len(shownNames), 0)
+	must(t, os.WriteFile(p.atRoot(shownNames[0]), nil, 0o644))
+	must(t, os.WriteFile(p.atRoot(shownNames[4]), nil, 0o644))
+	conflicts := p.run("preview", "--restore-root", p.root, p.dirs[0])
+	p.isReport("a preview with conflicts", conflicts.stderr, len(shownNames), 2)
+	must(t, os.Remove(p.atRoot(shownNames[0])))
+	must(t, os.Remove(p.atRoot(shownNames[4])))
+
+	said := p.onTerminal(scene.Statement, p.argv([]string{"commit", "--restore-root", p.root, p.dirs[0]}))
+	p.isPlain("a terminal", strings.ReplaceAll(said, "\r\n", "\n"))
+	if got, err := contents(p.root); err != nil || difference(p.wanted(), got) != "" {
+		t.Errorf("what was approved on a terminal was not restored: %v: %s", err, said)
+	}
+	p.namesInJSON()
+	p.messages()
+}
+
+// namesInJSON wants the names in the decision block byte for byte, on one line
+// without control characters.
+func (p *place) namesInJSON() {
+	p.Helper()
+	must(p, os.Mkdir(p.top+"/other", 0o755))
+	r := p.run("preview", "--json", "--restore-root", p.top+"/other", p.dirs[0])
+	if strings.ContainsFunc(r.stdout, func(c rune) bool { return c < ' ' }) {
+		p.Errorf("control characters in JSON: %v", r)
+	}
+	var block struct {
+		Items []struct {
+			Item string `json:"item"`
+		} `json:"proposed_restorations"`
+	}
+	must(p, json.Unmarshal([]byte(r.stdout), &block))
+	var got []string
+	for _, item := range block.Items {
+		got = append(got, item.Item)
+	}
+	if want := sorted(p.runs[0].outputs); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+		p.Errorf("JSON names %q, want %q", got, want)
+	}
+}
+
+// messages breaks each output in turn, and looks at what is said about it.
+func (p *place) messages() {
+	p.Helper()
+	for _, name := range shownNames {
+		must(p, os.WriteFile(p.at(name), []byte("other"), 0o644))
+		r := p.run("verify", p.dirs[0])
+		p.isPlain(fmt.Sprintf("a message about %q", name), r.stderr)
+		for line := range strings.Lines(r.stderr) {
+			if !strings.HasPrefix(line, "spectrum: ") && !strings.HasPrefix(line, "hint: ") || strings.Count(r.stderr, "\n") > 2 {
+				p.Errorf("a line was forged: %q", r.stderr)
+			}
+		}
+		must(p, os.WriteFile(p.at(name), []byte("content of "+name), 0o644))
+	}
+}
+
+// isPlain wants nothing that moves a cursor, turns text around, or is not seen.
+func (p *place) isPlain(what, text string) {
+	p.Helper()
+	for _, c := range text {
+		if c != '\n' && !unicode.IsPrint(c) {
+			p.Errorf("%s shows %q: %.3000q", what, c, text)
+			return
+		}
+	}
+}
+
+var (
+	bare = regexp.MustCompile("(^|[^\\\\])[`<*\\[]")
+	pipe = regexp.MustCompile(`(^|[^\\])\|`)
+)
+
+// isReport wants a report of so many items and conflicts: in its tables every
+// row has the cells of its head, and no line is there that is none of its own.
+func (p *place) isReport(what, text string, items, conflicts int) {
+	p.Helper()
+	p.isPlain(what, text)
+	rows, columns := map[string]int{}, 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.HasPrefix(line, "|") {
+			columns = 0
+			if bare.MatchString(line) || !ownLine.MatchString(line) {
+				p.Errorf("%s has the line %q", what, line)
+			}
+			continue
+		}
+		cells := len(pipe.FindAllString(line, -1))
+		if columns == 0 {
+			columns = cells
+		}
+		if cells != columns || bare.MatchString(line) {
+			p.Errorf("%s has the row %q with %d cells of %d", what, line, cells, columns)
+		}
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " ")
+		rows[strings.TrimRight(first, "0123456789")]++
+	}
+	if rows["R-"] != items || rows["C-"] != conflicts || strings.Contains(text, "R-999 |") && !strings.Contains(text, `R-999 \|`) {
+		p.Errorf("%s has %d items and %d conflicts, not %d and %d:\n%s", what, rows["R-"], rows["C-"], items, conflicts, text)
+	}
+}
+
+// ownLine are the lines of a report outside its tables.
+var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been written|^No target exists\.$|^Approving a preview|^preview_id [0-9a-f]{64}$`)
+
+// onTerminal runs a command on a terminal of its own, answers with a line, and
+// returns what the terminal got.
+func (p *place) onTerminal(answer string, argv []string) string {
+	p.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	must(p, err)
+	defer master.Close()
+	must(p, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	must(p, err)
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(p, err)
+	ctx, cancel := context.WithTimeout(p.Context(), scene.Patience)
+	defer cancel()
+	c := p.cmd(ctx, argv)
+	c.Stdin, c.Stdout, c.Stderr = terminal, terminal, terminal
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	must(p, c.Start())
+	must(p, terminal.Close())
+	_, err = io.WriteString(master, answer+"\n") // it is read when it is asked for
+	must(p, err)
+	var said bytes.Buffer
+	_, _ = io.Copy(&said, master) // ends with an error when the last one closes the terminal
+	if err := c.Wait(); err != nil {
+		p.Errorf("on a terminal: %v: %s", err, said.String())
+	}
+	return said.String()
+}

@@ -1,0 +1,71 @@
+package hostile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"golang.org/x/sys/unix"
+)
+
+// TestStuckSource: row 78, sources on a file system whose server does not answer
+// (one that has gone is in the table). Each command that is stuck in it ends with
+// Ctrl-C, as interrupted, and leaves nothing.
+func TestStuckSource(t *testing.T) {
+	for _, command := range []string{"verify", "mount", "preview", "commit"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			waiting := p.stuckProject()
+			args := p.args(command, append(p.rootFlag(), p.dirs...)...)
+			switch command {
+			case "verify":
+				args = p.args("verify", p.dirs...)
+			case "mount":
+				args = p.args("mount", p.dirs[0], p.mountpoint)
+			}
+			before := p.picture()
+			p.started = make(chan *os.Process, 1)
+			go func() {
+				process := <-p.started
+				for deadline := time.Now().Add(scene.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+					if raw, err := os.ReadFile(waiting); err == nil && strings.TrimSpace(string(raw)) != "0" {
+						_ = process.Signal(os.Interrupt)
+						return
+					}
+				}
+			}()
+			if r := p.run(args...); r.hung || r.status != 130 || r.code() != "INTERRUPTED" {
+				t.Errorf("stuck and interrupted: %v", r)
+			}
+			p.changed(before, command, nothing)
+		})
+	}
+}
+
+// stuckProject makes the project root a view whose server is stopped, and names
+// the file that says how many requests wait for it.
+func (p *place) stuckProject() (waiting string) {
+	p.Helper()
+	view, control := p.TempDir(), p.TempDir()
+	p.mounts("none", control, "fusectl", 0, "")
+	s := p.mount(view, p.args("mount", p.dirs[0], view)...)
+	if s.view == "" {
+		p.Fatal(s.reply)
+	}
+	var st unix.Statx_t
+	must(p, unix.Statx(unix.AT_FDCWD, view, unix.AT_STATX_DONT_SYNC, 0, &st))
+	waiting = filepath.Join(control, fmt.Sprint(st.Dev_minor), "waiting")
+	if n := strings.TrimSpace(read(p, waiting)); n != "0" {
+		p.Fatalf("%s requests wait already", n)
+	}
+	must(p, s.process.Signal(syscall.SIGSTOP))
+	p.Cleanup(func() { must(p, s.process.Signal(syscall.SIGCONT)) })
+	p.project, p.apart = view, true
+	return waiting
+}
