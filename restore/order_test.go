@@ -171,6 +171,7 @@ func TestOrderInPlan(t *testing.T) {
 func reservedOutput(s *scene) {
 	s.Write(".spectrum06_x", "x")
 	signedPath(".spectrum06_x")(s)
+	s.outputs++
 }
 
 // TestExistingTargetBeforeReservedName: decisions D10 and D11. EXECUTE comes

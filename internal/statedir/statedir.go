@@ -186,8 +186,11 @@ func (d *Dir) AuditLog() (*os.File, error) {
 // openToAppend opens a regular file, through no link, and makes it where it is
 // missing. Nothing else is waited for: a FIFO would have us wait for a reader.
 func (d *Dir) openToAppend(name string) (*os.File, error) {
-	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd, err := unix.Openat(d.root.Fd(), name, flags, 0o600)
+	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err := unix.Openat(d.root.Fd(), name, flags, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		fd, err = unix.Openat(d.root.Fd(), name, flags|unix.O_CREAT, 0o600)
+	}
 	runtime.KeepAlive(d)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}

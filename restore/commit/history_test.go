@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -222,3 +223,34 @@ func openFiles(t testing.TB) []string {
 	slices.Sort(names)
 	return names
 }
+
+// TestUnloggedRollback: a rollback that cannot be logged is done all the same,
+// its failure says so, and the next one to enter logs it.
+func TestUnloggedRollback(t *testing.T) {
+	s, l := newScene(t, "single"), newLedger(t)
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	must(t, err)
+	a, before := s.approve(), tree(t, s.root)
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f)})
+	must(t, err)
+	err = commit.Run(context.Background(), in, a, commit.Watch{Progress: func(phase string, _ int64) {
+		if phase == stagePhase {
+			_ = os.WriteFile(s.source("top.txt"), []byte("TOP\n"), 0o644)
+			_ = f.Close()
+		}
+	}})
+	in.Leave()
+	if failureOf(t, err).Code != restore.StagingHashMismatch || !strings.Contains(err.Error(), "audit log") {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(paths(before), paths(tree(t, s.root))); diff != "" {
+		t.Error(diff)
+	}
+	l.check("commit_begin")
+	again, err := s.enter(l, staging.Automatic)
+	must(t, err)
+	again.Leave()
+	l.check("commit_begin", "rollback emergency")
+}
+
+func paths(tree map[string]entry) []string { return slices.Sorted(maps.Keys(tree)) }

@@ -69,7 +69,7 @@ func (d discipline) check(all []effect) []string {
 	for _, m := range moments {
 		m.do()
 	}
-	d.wantSafe("success is reported", func(path string) bool { return within(path, d.root) })
+	d.wantSafe("success is reported", func(path string) bool { return within(path, d.root) || within(path, d.state) })
 	if !d.begun {
 		d.faults = append(d.faults, "nothing was changed")
 	}

@@ -328,3 +328,21 @@ func TestReserved(t *testing.T) {
 		}
 	}
 }
+
+// TestSealTooLarge: an artifact that nobody would read is not made.
+func TestSealTooLarge(t *testing.T) {
+	s := newSealing(t)
+	s.Write("good.txt", "good")
+	s.opts.Outputs, s.opts.Inputs = []string{"good.txt"}, []string{strings.Repeat("x", 16<<20)}
+	_, err := bundle.Seal(t.Context(), s.opts)
+	var size *bundle.SizeError
+	if !errors.As(err, &size) || size.Artifact != bundle.TaskSpec || size.Limit != 16<<20 {
+		t.Fatalf("%v", err)
+	}
+	if text := err.Error(); !strings.Contains(text, bundle.TaskSpec) || !strings.Contains(text, "16777216") {
+		t.Errorf("%q", text)
+	}
+	if _, err := os.Stat(s.opts.RunDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the run directory: %v", err)
+	}
+}
