@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -326,5 +329,78 @@ func TestFullDisk(t *testing.T) {
 	entries, head := read(t, now)
 	if len(entries) != 9 || head.Tears != 1 || entries[8].Torn.Bytes != 41 {
 		t.Errorf("%d entries, %+v", len(entries), head)
+	}
+}
+
+// TestForms: a line that anything is missing from, or that says something else
+// than an entry can, is none.
+func TestForms(t *testing.T) {
+	_, raw := logged(t)
+	first, _, _ := bytes.Cut(raw, []byte("\n"))
+	entries, _ := read(t, append(bytes.Clone(first), '\n'))
+	if len(entries) != 1 {
+		t.Fatal("the first line is none")
+	}
+	when := entries[0].Time.Format(time.RFC3339Nano)
+	for _, change := range [][2]string{
+		{`"open":{`, `"open":{"a":1,`}, {`"open":{"00000000-0000-4000-8000-000000000001":"/r"}`, `"open":[]`}, {`"open":{"00000000-0000-4000-8000-000000000001":"/r"}`, `"open":null`},
+		{`"uid":`, `"uid":-`}, {`"uid":`, `"uid":1.5,"x":`}, {`"uid":`, `"UID":`}, {`"sequence":1`, `"sequence":01`}, {`"sequence":1`, `"sequence":"1"`}, {`"sequence":1`, `"sequence":0`},
+		{when, strings.Replace(when, "Z", "+00:00", 1)}, {when, "yesterday"}, {when, ""}, {`"torn":null`, `"torn":{}`}, {`"torn":null`, `"torn":{"bytes":1}`}, {`"torn":null`, `"torn":{"bytes":1,"sha256":2}`},
+		{`"kind":"commit_begin"`, `"kind":"commit"`}, {`"kind":"commit_begin"`, `"kind":"rollback"`}, {`"rollback":null`, `"rollback":"micro"`}, {`"rollback":null`, `"rollback":""`}, {`"root":"/r"`, `"root":""`}, {`"root":"/r"`, `"root":null`},
+		{`"action":`, ` "action":`}, {`"action":`, `"a":1,"action":`}, {`"reason":null,`, ``}, {`"reason":null`, `"reason":"\u0041"`}, {`"snapshot":null`, `"snapshot":1`},
+	} {
+		changed := bytes.Replace(first, []byte(change[0]), []byte(change[1]), 1)
+		if bytes.Equal(changed, first) {
+			t.Fatalf("the line does not hold %s", change[0])
+		}
+		if !damaged(append(changed, '\n')) {
+			t.Errorf("%s for %s is taken", change[1], change[0])
+		}
+	}
+}
+
+// TestReaderStops: with the error of whoever is told, and of the source.
+func TestReaderStops(t *testing.T) {
+	_, raw := logged(t)
+	enough, n := errors.New("enough"), 0
+	head, err := audit.Read(bytes.NewReader(raw), func(audit.Entry) error {
+		n++
+		return enough
+	})
+	if !errors.Is(err, enough) || n != 1 || head.Sequence != 0 {
+		t.Errorf("%d entries, %+v, %v", n, head, err)
+	}
+	broken := io.MultiReader(bytes.NewReader(raw), iotest.ErrReader(enough))
+	if _, err := audit.Read(broken, func(audit.Entry) error { return nil }); !errors.Is(err, enough) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDamageSaysWhere: the line, and the last good entry.
+func TestDamageSaysWhere(t *testing.T) {
+	_, raw := logged(t)
+	lines := bytes.SplitAfter(raw, []byte("\n"))
+	lines[4] = []byte("what is this\n")
+	_, err := audit.Read(bytes.NewReader(bytes.Join(lines, nil)), func(audit.Entry) error { return nil })
+	var damage *audit.DamageError
+	if !errors.As(err, &damage) || damage.Line != 5 && damage.Line != 6 || damage.After != 4 || !strings.Contains(err.Error(), "after entry 4") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLogGone: a log whose file is closed does nothing, and says so.
+func TestLogGone(t *testing.T) {
+	path, raw := logged(t)
+	l := open(t, path)
+	must(t, l.Close())
+	_, openErr := l.Open("/r")
+	_, readErr := l.Read(func(audit.Entry) error { return nil })
+	for what, err := range map[string]error{"append": l.Append(history()[0]), "end": l.End(history()[1]), "open": openErr, "read": readErr} {
+		if err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(raw, now) {
+		t.Errorf("the log changed: %v", err)
 	}
 }
