@@ -111,8 +111,11 @@ func damaged(raw []byte) bool {
 }
 
 func TestAppend(t *testing.T) {
-	_, raw := logged(t)
+	path, raw := logged(t)
 	entries, head := read(t, raw)
+	if again, err := open(t, path).Read(func(audit.Entry) error { return nil }); err != nil || again.Hash != head.Hash {
+		t.Errorf("%+v, %v", again, err)
+	}
 	var events []audit.Event
 	for i, e := range entries {
 		if e.Sequence != int64(i+1) || e.UID != os.Getuid() || e.Time.IsZero() {
