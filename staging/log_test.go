@@ -13,11 +13,19 @@ import (
 type witness struct {
 	heard            []string
 	began, completed func(attempt string) error
+	released         func(attempt string) error
 }
 
 func (w *witness) Began(attempt string) error { return w.hear("began", attempt, w.began) }
 
 func (w *witness) Completed(attempt string) error { return w.hear("completed", attempt, w.completed) }
+
+func (w *witness) Released(attempt string, left error) error {
+	if left == nil {
+		return errors.New("nothing is left")
+	}
+	return w.hear("released", attempt, w.released)
+}
 
 func (w *witness) hear(what, attempt string, then func(string) error) error {
 	w.heard = append(w.heard, what)
@@ -118,6 +126,40 @@ func TestLogMissesTheEnd(t *testing.T) {
 	w.check(t, "began", "completed", "completed", "completed")
 	must(t, s.recoverLogged(w))
 	w.check(t, "began", "completed", "completed", "completed")
+}
+
+// TestLogOfARelease: the log knows of a release while the journal is still as it
+// was, and without the log there is none.
+func TestLogOfARelease(t *testing.T) {
+	s := singleScene(t, t.TempDir())
+	const id = "11111111-1111-4111-8111-111111111111"
+	stage := filepath.Join(s.root, stagePrefix+id)
+	must(t, os.Mkdir(stage, 0o700))
+	must(t, os.WriteFile(filepath.Join(stage, intentName), []byte("what nobody believes"), 0o600))
+	before, full := take(t, s.root), errors.New("the log is full")
+	release := func(w *witness) error {
+		return s.session(w, func(l *Session) error {
+			_, err := l.Recover(context.Background(), Acknowledged)
+			return err
+		})
+	}
+	w := &witness{released: func(string) error { return full }}
+	if err := release(w); !errors.Is(err, full) {
+		t.Errorf("released without the log: %v", err)
+	}
+	sameTree(t, before, s.root)
+	w.released = func(attempt string) error {
+		sameTree(t, before, s.root)
+		if attempt != id {
+			t.Errorf("attempt %q", attempt)
+		}
+		return nil
+	}
+	must(t, release(w))
+	w.check(t, "released", "released")
+	if _, err := os.Stat(filepath.Join(stage, intentName+voidSuffix)); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestLogOfARollback: a failed commit is never complete.

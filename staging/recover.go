@@ -136,6 +136,11 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 		return err
 	}
 	o.Result, o.Left = Released, err
+	if l.Log != nil {
+		if err := l.Log.Released(o.Attempt, o.Left); err != nil {
+			return err
+		}
+	}
 	return release()
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -119,12 +120,22 @@ func failsAnywhere(t *testing.T, mode Mode, make func(*testing.T) *scene, check 
 		more = false
 		t.Run("", func(t *testing.T) {
 			sc, i, what := make(t), 0, ""
+			var mu sync.Mutex
+			fails := func(op, path string) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				i++
+				more = more || i > n
+				if i != n+1 || op == "close" {
+					return false
+				}
+				what = op + " " + path
+				return true
+			}
 			first, err := sc.recoverWith(mode, func(op, path string, f func() error) error {
-				if i++; i == n+1 && op != "close" {
-					what, more = op+" "+path, true
+				if fails(op, path) {
 					return unix.EIO
 				}
-				more = more || i > n
 				return sc.lazily(op, path, f)
 			})
 			if calls++; err != nil {

@@ -36,6 +36,10 @@ type Log interface {
 	// its journal goes. If it fails the journal stays, and Completed comes again
 	// when the next session ends the attempt. It may come more than once.
 	Completed(attempt string) error
+	// Released comes before the journal of an attempt is made void, with what is
+	// left of it. If it fails the journal stays as it is. It may come more than
+	// once.
+	Released(attempt string, left error) error
 }
 
 // Lock takes the lock of root for a session with a handle of its own, and waits

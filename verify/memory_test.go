@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -58,6 +59,26 @@ func TestMemoryRejects(t *testing.T) {
 			opened := openRuns(t, runs...)
 			always(t, func() error { return verify.Memory(t.Context(), opened, verify.Watch{}) })
 		})
+	}
+}
+
+// TestMemoryOfTwoDirectories: a run directory that another one takes the place of
+// while its outputs are read is not accepted for what the other one lacks.
+func TestMemoryOfTwoDirectories(t *testing.T) {
+	runs := newChain(t, 2)
+	runs[0].WriteRaw("logs", nil)
+	path, swapped := runs[0].Path("."), false
+	watch := verify.Watch{Hashed: func(int64) {
+		if !swapped {
+			swapped = true
+			must(t, os.Rename(path, path+".moved"))
+			must(t, directory(path))
+		}
+	}}
+	err := verify.Memory(t.Context(), openRuns(t, runs...), watch)
+	var reject *verify.Reject
+	if !swapped || err == nil || errors.As(err, &reject) {
+		t.Errorf("swapped: %v, verdict %v", swapped, err)
 	}
 }
 

@@ -20,6 +20,7 @@ type Run struct {
 	project *pathsafe.Dir
 	dir     *pathsafe.Dir // nil while nobody looks into it
 	err     error         // why it could not be opened
+	first   *pathsafe.ID  // of the directory that was opened first
 }
 
 // OpenRun names a run directory. It is opened when a law looks into it, and a
@@ -35,12 +36,27 @@ func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
 	return &Run{id: id, name: path, project: project}, nil
 }
 
-// enter opens the run directory, unless it is open.
+// enter opens the run directory, unless it is open. A verdict is on one directory:
+// another one that has taken its path since is not entered.
 func (r *Run) enter() error {
-	if r.dir == nil && r.err == nil {
-		r.dir, r.err = pathsafe.OpenRoot(r.name)
+	if r.dir != nil || r.err != nil {
+		return r.err
 	}
-	return r.err
+	dir, err := pathsafe.OpenRoot(r.name)
+	if err != nil {
+		r.err = err
+		return err
+	}
+	st, err := dir.Stat()
+	if err == nil && r.first != nil && (st.ID.Dev != r.first.Dev || st.ID.Ino != r.first.Ino) {
+		err = errors.New("it is another directory now")
+	}
+	if err != nil {
+		dir.Close()
+		return err
+	}
+	r.dir, r.first = dir, &st.ID
+	return nil
 }
 
 // RunID is the final component of a run directory's path (SPECTRUM-04,

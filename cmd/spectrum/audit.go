@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -64,19 +63,19 @@ func openLog(state *statedir.Dir) (*audit.Log, error) {
 // showLog prints what can be read. Of a log that was damaged these are the
 // events before that.
 func (a *app) showLog(log *audit.Log) error {
-	var lines []string
-	var entries []any
-	head, err := log.Read(func(e audit.Entry) error {
-		lines, entries = append(lines, entryText(&e)), append(entries, e.Fields())
-		return nil
-	})
-	if err != nil && a.json {
+	if !a.json {
+		_, err := log.Read(func(e audit.Entry) error { return a.text(entryText(&e)) })
 		return err
 	}
-	if failed := a.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "entries": entries, "head": head.Hash, "ok": true}); failed != nil {
-		return failed
+	var entries []any
+	head, err := log.Read(func(e audit.Entry) error {
+		entries = append(entries, e.Fields())
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	return a.result("", map[string]any{"code": "OK", "entries": entries, "head": head.Hash, "ok": true})
 }
 
 // entryText is an event on one line. What came from outside is quoted.

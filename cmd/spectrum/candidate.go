@@ -20,6 +20,7 @@ type candidate struct {
 	project *pathsafe.Dir  // nil when there is no run
 	runs    []*verify.Run
 	reread  bool     // its content will be read through the plan
+	stuck   bool     // somebody who was left behind still reads it
 	shown   []string // the bundle roots that a view shows of it; nil when nobody looked
 }
 
@@ -83,6 +84,9 @@ func openProject(path string) (*pathsafe.Dir, error) {
 
 // close closes what was opened; outputs can no longer be read after it.
 func (c *candidate) close() {
+	if c.stuck {
+		return
+	}
 	for _, run := range c.runs {
 		run.Close()
 	}

@@ -188,7 +188,7 @@ func (a *app) previewClean(ctx context.Context, state *statedir.Dir, c *candidat
 func (a *app) makePreview(ctx context.Context, c *candidate) (*restore.Restore, *preview.Preview, error) {
 	bar := a.newBar("verifying", -1)
 	defer bar.done()
-	r, err := unlessStuck(ctx, func() (*restore.Restore, error) {
+	r, err := examine(ctx, c, func() (*restore.Restore, error) {
 		return restore.ForRoot(ctx, c.restore(bar.add), c.origin.RestoreRoot)
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []strin
 	defer c.close()
 	bar := app.newBar("verifying", -1)
 	defer bar.done()
-	accepted, err := unlessStuck(cmd.Context(), func() (acceptance, error) {
+	accepted, err := examine(cmd.Context(), c, func() (acceptance, error) {
 		return verifyBy(cmd.Context(), opts, c, verify.Watch{Hashed: bar.add})
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 	}
 	bar := v.app.newBar("verifying", -1)
 	defer bar.done()
-	v.plan, err = unlessStuck(ctx, func() (*restore.Plan, error) {
+	v.plan, err = examine(ctx, v.candidate, func() (*restore.Plan, error) {
 		return restore.ForView(ctx, v.candidate.restore(bar.add))
 	})
 	return err

@@ -61,6 +61,7 @@ func oneMore(t testing.TB, content []byte) []byte {
 	now := make([]byte, info.Size())
 	_, err = f.ReadAt(now, 0)
 	must(t, err)
+	must(t, f.Close())
 	return now
 }
 
@@ -153,12 +154,45 @@ func TestOpenActions(t *testing.T) {
 		}
 	}
 	end := audit.Event{Kind: audit.RolledBack, Action: id(4), Root: "/\xff", Rollback: audit.Emergency}
-	must(t, l.End(end))
-	must(t, l.End(end))
+	must(t, l.Once(end))
+	must(t, l.Once(end))
 	raw, err := os.ReadFile(path)
 	must(t, err)
 	if entries, head := read(t, raw); len(entries) != 9 || len(head.Open) != 0 {
 		t.Errorf("%d entries, head %+v", len(entries), head)
+	}
+}
+
+// TestOnce: what is known is not logged again; another end is, and so is what
+// becomes of an action that never began here.
+func TestOnce(t *testing.T) {
+	path, _ := logged(t)
+	l := open(t, path)
+	for i, c := range []struct {
+		kind   audit.Kind
+		action int
+		wanted bool
+	}{
+		{audit.CommitEnd, 1, false},
+		{audit.CommitEnd, 2, true}, // it was said to be rolled back
+		{audit.CommitEnd, 2, false},
+		{audit.Halted, 4, true},
+		{audit.Halted, 4, false},
+		{audit.CommitEnd, 4, true},
+		{audit.Released, 7, true},
+		{audit.Released, 7, false},
+		{audit.Halted, 7, true},
+		{audit.Released, 7, true},
+	} {
+		before, err := os.ReadFile(path)
+		must(t, err)
+		must(t, l.Once(audit.Event{Kind: c.kind, Action: id(c.action), Root: "/r"}))
+		after, err := os.ReadFile(path)
+		must(t, err)
+		if (len(after) > len(before)) != c.wanted {
+			t.Errorf("case %d: %s of action %d, logged: %v", i, c.kind, c.action, !c.wanted)
+		}
+		read(t, after)
 	}
 }
 
@@ -279,7 +313,7 @@ func TestChangedLastLine(t *testing.T) {
 func TestLongTail(t *testing.T) {
 	_, raw := logged(t)
 	entries, head := read(t, oneMore(t, append(raw, bytes.Repeat([]byte("x"), 3<<20)...)))
-	if len(entries) != 9 || head.Tears != 1 || entries[8].Torn.Bytes != 3<<20+1 {
+	if len(entries) != 9 || head.Tears != 1 || entries[8].Torn.Bytes != 3<<20+2 {
 		t.Errorf("%d entries, %+v, torn %+v", len(entries), head, entries[8].Torn)
 	}
 }
@@ -297,7 +331,7 @@ func TestTogether(t *testing.T) {
 					t.Error(err)
 				}
 				if e.Kind = audit.CommitEnd; i%2 == 0 {
-					if err := l.End(e); err != nil {
+					if err := l.Once(e); err != nil {
 						t.Error(err)
 					}
 				}
@@ -312,26 +346,67 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestFullDisk: what could not be written whole is not logged, and the next one
-// says what is left of it.
+// TestHeld: one that holds the log and does not let go stops nobody for ever.
+func TestHeld(t *testing.T) {
+	path, raw := logged(t)
+	holder, err := os.Open(path)
+	must(t, err)
+	defer holder.Close()
+	must(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
+	l := audit.Hurried(open(t, path))
+	event := audit.Event{Kind: audit.CommitBegin, Action: id(9), Root: "/r"}
+	if err := l.Append(event); !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Errorf("appended: %v", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(raw, now) {
+		t.Errorf("the log changed, %v", err)
+	}
+	must(t, unix.Flock(int(holder.Fd()), unix.LOCK_UN))
+	must(t, l.Append(event))
+}
+
+// TestTwoTears tears a line, and then what the next event writes, at every
+// length: also at the end that the torn line is given. That is no damage.
+func TestTwoTears(t *testing.T) {
+	_, raw := logged(t)
+	torn := raw[:len(raw)-7]
+	again := oneMore(t, torn)
+	for n := len(torn); n <= len(again); n++ {
+		if damaged(again[:n]) {
+			t.Errorf("damaged at %d, torn at %d", n, len(torn))
+		}
+		entries, head := read(t, oneMore(t, again[:n]))
+		if len(entries) < 8 || head.Tail != 0 || head.Tears < 1 || head.Tears > 2 {
+			t.Errorf("cut at %d: %d entries, head %+v", n, len(entries), head)
+		}
+	}
+}
+
+// TestFullDisk: what could not be written whole is not logged, as often as it is
+// tried, and the next one says what is left of it.
 func TestFullDisk(t *testing.T) {
 	path, raw := logged(t)
 	var old unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &old))
 	l := open(t, path)
 	event := audit.Event{Kind: audit.CommitBegin, Action: id(9), Root: "/r"}
-	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(len(raw)) + 40, Max: old.Max}))
-	err := l.Append(event)
-	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &old))
-	if err == nil {
-		t.Fatal("it was logged")
+	for _, room := range []int{40, 80, 81, 82, 120} {
+		must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(len(raw) + room), Max: old.Max}))
+		err := l.Append(event)
+		must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &old))
+		if err == nil {
+			t.Fatal("it was logged")
+		}
+		if now, err := os.ReadFile(path); err != nil || damaged(now) {
+			t.Fatalf("%d bytes of room: damaged, %v", room, err)
+		}
 	}
 	must(t, l.Append(event))
 	now, err := os.ReadFile(path)
 	must(t, err)
 	entries, head := read(t, now)
-	if len(entries) != 9 || head.Tears != 1 || entries[8].Torn.Bytes != 41 {
-		t.Errorf("%d entries, %+v", len(entries), head)
+	if len(entries) != 9 || head.Tears != 3 || entries[8].Torn.Bytes != 122 {
+		t.Errorf("%d entries, %+v, torn %+v", len(entries), head, entries[8].Torn)
 	}
 }
 

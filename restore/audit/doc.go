@@ -36,8 +36,10 @@
 //
 // # A torn line
 //
-// A crash can leave the beginning of a line at the end. Nothing counted on it,
-// and nothing of it is removed: the next event ends it with a newline and says
-// in its member torn how many bytes these are and what their SHA-256 is. A log
-// that has anything else between its lines was changed.
+// A crash or a full disk can leave the beginning of a line at the end. Nothing
+// counted on it, and nothing of it is removed: the next event ends it with "!"
+// and a newline, and says in its member torn how many bytes these are and what
+// their SHA-256 is. That event can be torn too: then there are several such
+// lines, and torn is of all of them. A log that has anything else between its
+// lines was changed.
 package audit

@@ -23,10 +23,12 @@ const (
 	CommitBegin Kind = "commit_begin"
 	// CommitEnd: all of a commit is in place and durable. It ends its action.
 	CommitEnd Kind = "commit_end"
-	// RolledBack: nothing of an action is left. It ends its action.
+	// RolledBack: nothing of an action is left in the root that has its path. It
+	// ends its action.
 	RolledBack Kind = "rollback"
-	// Halted: an attempt can neither be undone nor completed, and a person must
-	// act. The action stays open, if it was.
+	// Halted: an attempt could be neither undone nor completed. Until it can, or a
+	// person acts, nothing else is done in its root. The action stays open, if it
+	// was.
 	Halted Kind = "halt"
 	// Released: a person has looked at a halted root, and what is left of the
 	// action stays as it is. It ends its action.
@@ -73,11 +75,16 @@ type Entry struct {
 	Torn     *Torn             // nil, or what stands before it
 }
 
-// Torn is the beginning of a line that was never finished.
+// Torn is what stands before an entry: the beginnings of one or more lines that
+// were never finished, each with the end that the next event has given it.
 type Torn struct {
 	Bytes  int64
 	SHA256 string // 64 hex digits
 }
+
+// tornEnd ends a torn line. No entry ends so: a last line that was changed is not
+// taken for a torn one.
+const tornEnd = "!\n"
 
 // genesis is the hash that comes before the first entry.
 var genesis = strings.Repeat("0", 2*sha256.Size)

@@ -16,12 +16,20 @@ import (
 // Log is an open log that can be appended to. Several may be open on one file,
 // in one process or in many.
 type Log struct {
-	f *os.File
+	f        *os.File
+	patience time.Duration
 }
+
+// patience is how long a log is waited for. Whoever holds it adds one line; one
+// that was stopped meanwhile must not stop all others for ever.
+const patience = time.Minute
+
+// lockPoll is how often a log is asked for.
+const lockPoll = 5 * time.Millisecond
 
 // New is the log in f, which is open for reading and for appending. The log
 // closes it.
-func New(f *os.File) *Log { return &Log{f} }
+func New(f *os.File) *Log { return &Log{f, patience} }
 
 // Close closes the file.
 func (l *Log) Close() error { return l.f.Close() }
@@ -29,25 +37,61 @@ func (l *Log) Close() error { return l.f.Close() }
 // Append adds an event and syncs it. On an error the event is not logged, or
 // may be; what was to follow from it must not be done.
 func (l *Log) Append(event Event) error {
-	return l.add(event, func(tail) bool { return true })
+	return l.add(event, func(tail) (bool, error) { return true, nil })
 }
 
 // End adds an event that ends an action, unless the action is not open.
 func (l *Log) End(event Event) error {
-	return l.add(event, func(at tail) bool {
+	return l.add(event, func(at tail) (bool, error) {
 		_, open := at.last.Open[event.Action]
-		return open
+		return open, nil
 	})
 }
 
-func (l *Log) add(event Event, wanted func(tail) bool) error {
+// Once adds an event, unless the last one of its action is of the same kind. An
+// end is added to an action that has another one, too: whoever logged that did
+// not know better.
+func (l *Log) Once(event Event) error {
+	return l.add(event, func(at tail) (bool, error) {
+		if _, open := at.last.Open[event.Action]; open && event.Kind.ends() {
+			return true, nil
+		}
+		last, err := l.last(event.Action)
+		return last != event.Kind, err
+	})
+}
+
+// last is the kind of the last event of an action, "" if there is none.
+func (l *Log) last(action string) (kind Kind, err error) {
+	info, err := l.f.Stat()
+	if err != nil {
+		return "", err
+	}
+	for s := newScan(io.NewSectionReader(l.f, 0, info.Size())); ; {
+		raw, err := s.read()
+		if errors.Is(err, io.EOF) {
+			return kind, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if !bytes.Contains(raw, []byte(action)) {
+			continue
+		}
+		if e, err := parse(bytes.TrimSuffix(raw, []byte("\n"))); err == nil && e.Action == action {
+			kind = e.Kind
+		}
+	}
+}
+
+func (l *Log) add(event Event, wanted func(tail) (bool, error)) error {
 	event.Root, event.Reason = rootText(event.Root), reasonText(event.Reason)
 	if err := event.check(); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	return l.locked(func(at tail) error {
-		if !wanted(at) {
-			return nil
+		if ok, err := wanted(at); err != nil || !ok {
+			return err
 		}
 		return l.append(at, event)
 	})
@@ -78,10 +122,10 @@ func (l *Log) Read(each func(Entry) error) (Head, error) {
 
 // locked runs do while nobody else appends, with the end of the log.
 func (l *Log) locked(do func(tail) error) error {
-	if err := l.flock(unix.LOCK_EX); err != nil {
+	if err := l.lock(); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	defer func() { _ = l.flock(unix.LOCK_UN) }()
+	defer func() { _ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN) }()
 	at, err := l.tail()
 	if err == nil {
 		err = do(at)
@@ -92,13 +136,14 @@ func (l *Log) locked(do func(tail) error) error {
 	return nil
 }
 
-func (l *Log) flock(how int) error {
-	for {
-		err := unix.Flock(int(l.f.Fd()), how)
+func (l *Log) lock() error {
+	for begin := time.Now(); ; time.Sleep(lockPoll) {
+		err := unix.Flock(int(l.f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EINTR):
+		case !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begin) > l.patience:
 			return &os.PathError{Op: "lock", Path: l.f.Name(), Err: err}
 		}
 	}
@@ -109,13 +154,16 @@ func (l *Log) append(at tail, event Event) error {
 	e.UID, e.Operator = operator()
 	e.Open = e.after(at.last.Open)
 	var b []byte
-	if len(at.rest) > 0 {
-		b = append(b, '\n')
+	switch {
+	case at.unended:
+		b = []byte("\n")
+	case len(at.rest) > 0:
+		if !bytes.HasSuffix(at.rest, []byte("\n")) {
+			b = []byte(tornEnd)
+		}
 		region := newRegion()
-		region.add(append(at.rest, '\n'))
+		region.add(append(at.rest, b...))
 		e.Torn = region.torn()
-	} else if at.unended {
-		b = append(b, '\n')
 	}
 	line, err := e.line()
 	if err != nil {

@@ -17,7 +17,7 @@ type Head struct {
 	Hash     string            // of the last entry; 64 zeros if there is none
 	Open     map[string]string // id to root of what has begun and not ended
 	Tears    int64             // how many torn lines there are
-	Tail     int64             // bytes after the last entry: a torn line that the next one will name
+	Tail     int64             // bytes after the last entry: torn lines that the next one will name
 }
 
 // DamageError says where a log is not as it was written.
@@ -40,7 +40,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // error is a [*DamageError], what each returned, or the reader's; there is no
 // head then.
 func Read(r io.Reader, each func(Entry) error) (Head, error) {
-	s := scan{lines: 1, head: Head{Hash: genesis, Open: map[string]string{}}, in: bufio.NewReader(r), region: newRegion()}
+	s := newScan(r)
 	for {
 		err := s.next(each)
 		if errors.Is(err, io.EOF) {
@@ -61,18 +61,31 @@ type scan struct {
 	region region // what was read since the last entry
 }
 
+func newScan(r io.Reader) *scan {
+	return &scan{lines: 1, head: Head{Hash: genesis, Open: map[string]string{}}, in: bufio.NewReader(r), region: newRegion()}
+}
+
 // region is what stands after an entry and is none.
 type region struct {
-	line            int64 // where it begins
-	bytes, newlines int64
-	hash            hash.Hash
+	line         int64 // where it begins
+	bytes, lines int64
+	foreign      bool // a line in it has an end that no torn one is given
+	last         byte
+	hash         hash.Hash
 }
 
 func newRegion() region { return region{hash: sha256.New()} }
 
+// add takes a line, or a piece of one.
 func (r *region) add(b []byte) {
+	for _, c := range b {
+		if c == '\n' {
+			r.lines++
+			r.foreign = r.foreign || r.last != tornEnd[0]
+		}
+		r.last = c
+	}
 	r.bytes += int64(len(b))
-	r.newlines += int64(bytes.Count(b, []byte("\n")))
 	r.hash.Write(b)
 }
 
@@ -149,22 +162,20 @@ func (s *scan) follows(e *Entry) error {
 		return s.damage(s.lines, "entry %d stands where entry %d belongs", e.Sequence, h.Sequence+1)
 	case e.Previous != h.Hash:
 		return s.damage(s.lines, "entry %d does not follow from the one before it, which was changed or replaced", e.Sequence)
-	case (torn == nil) != (e.Torn == nil) || torn != nil && *torn != *e.Torn || s.region.newlines > 1:
+	case (torn == nil) != (e.Torn == nil) || torn != nil && *torn != *e.Torn || s.region.foreign:
 		return s.damage(max(s.region.line, 1), "what stands before entry %d is no torn line that it names", e.Sequence)
 	case !maps.Equal(e.Open, e.after(h.Open)):
 		return s.damage(s.lines, "entry %d does not say rightly what is open", e.Sequence)
 	}
-	if torn != nil {
-		h.Tears++
-	}
+	h.Tears += s.region.lines
 	h.Sequence, h.Hash, h.Open = e.Sequence, e.Hash, e.Open
 	s.region = newRegion()
 	return nil
 }
 
-// end is the end of the log: at most the beginning of a line is left over.
+// end is the end of the log: at most torn lines are left over.
 func (s *scan) end() (Head, error) {
-	if s.region.newlines > 0 {
+	if s.region.foreign {
 		return Head{}, s.damage(s.region.line, "%w", errForm)
 	}
 	s.head.Tail = s.region.bytes

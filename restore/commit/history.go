@@ -9,7 +9,7 @@ import (
 )
 
 // history is what the audit log hears of one root: each attempt begins there
-// before anything is written, and ends there once. Without a log it is silent.
+// before anything is written, and ends there. Without a log it is silent.
 type history struct {
 	log     *audit.Log
 	root    string
@@ -26,16 +26,21 @@ func (h *history) Began(attempt string) error {
 
 // Completed is [staging.Log].
 func (h *history) Completed(attempt string) error {
-	return h.end(audit.Event{Kind: audit.CommitEnd, Action: attempt})
+	return h.once(audit.Event{Kind: audit.CommitEnd, Action: attempt})
 }
 
-// end logs the end of an attempt, unless it is known already.
-func (h *history) end(event audit.Event) error {
+// Released is [staging.Log].
+func (h *history) Released(attempt string, left error) error {
+	return h.once(audit.Event{Kind: audit.Released, Action: attempt, Reason: left.Error()})
+}
+
+// once logs what became of an attempt, unless that is known already.
+func (h *history) once(event audit.Event) error {
 	if h.log == nil {
 		return nil
 	}
 	event.Root = h.root
-	return h.log.End(event)
+	return h.log.Once(event)
 }
 
 // failed logs a failed attempt, and returns its failure. What cannot be logged
@@ -49,7 +54,7 @@ func (h *history) failed(failure error, err error) error {
 	if e.Rollback != nil {
 		logged = h.halt(e.Attempt, failure)
 	} else {
-		logged = h.end(audit.Event{Kind: audit.RolledBack, Action: e.Attempt, Rollback: audit.Micro, Reason: failure.Error()})
+		logged = h.once(audit.Event{Kind: audit.RolledBack, Action: e.Attempt, Rollback: audit.Micro, Reason: failure.Error()})
 	}
 	var f *restore.Failure
 	if errors.As(failure, &f) && logged != nil {
@@ -59,13 +64,10 @@ func (h *history) failed(failure error, err error) error {
 }
 
 func (h *history) halt(attempt string, why error) error {
-	if h.log == nil {
-		return nil
-	}
-	return h.log.Append(audit.Event{Kind: audit.Halted, Action: attempt, Root: h.root, Reason: why.Error()})
+	return h.once(audit.Event{Kind: audit.Halted, Action: attempt, Reason: why.Error()})
 }
 
-// halted logs that a recovery has failed, once.
+// halted logs that a recovery has failed, once, however often it is tried.
 func (h *history) halted(err error) error {
 	var halt *staging.HaltError
 	if !errors.As(err, &halt) || errors.Is(err, staging.ErrHalted) {
@@ -74,27 +76,33 @@ func (h *history) halted(err error) error {
 	return h.halt(halt.Attempt, halt.Err)
 }
 
-// ended logs what became of an attempt that was found.
+// ended logs what became of an attempt that was found. That it is complete, or
+// was released, was logged before its journal went.
 func (h *history) ended(o staging.Outcome) error {
-	switch o.Result {
-	case staging.Completed:
-		return h.Completed(o.Attempt)
-	case staging.Released:
-		return h.end(audit.Event{Kind: audit.Released, Action: o.Attempt, Reason: o.Left.Error()})
+	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: audit.Emergency, Reason: "it was found unfinished"}
+	switch {
+	case h.log == nil || o.Result == staging.Completed || o.Result == staging.Released:
+		return nil
+	case o.Result == staging.Cleared: // it may have ended before, one way or the other
+		return h.log.End(event)
 	}
-	return h.end(audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Rollback: audit.Emergency, Reason: "it was found unfinished"})
+	return h.once(event)
 }
 
 // endStale ends the attempts of which nothing is left in the root: they were
 // rolled back, or had not written anything yet, when they were killed. One that
-// was completed has its end in the log before its journal goes.
+// was completed or released has its end in the log before its journal goes.
+//
+// The log knows a root by its path alone. Where another directory stands there
+// now, or another state directory has ended the attempt, this end is a guess;
+// whoever finds the attempt after all logs the true one behind it.
 func (h *history) endStale() error {
 	if h.log == nil {
 		return nil
 	}
 	ids, err := h.log.Open(h.root)
 	for _, id := range ids {
-		err = errors.Join(err, h.end(audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency, Reason: "nothing of it was found"}))
+		err = errors.Join(err, h.once(audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency, Reason: "nothing of it was found"}))
 	}
 	return err
 }

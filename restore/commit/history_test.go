@@ -195,6 +195,86 @@ func TestHistoryOfAKill(t *testing.T) {
 	}
 }
 
+// TestHistoryOfAMovedRoot: an end that was logged because another directory
+// stands where the root was is followed by the true one.
+func TestHistoryOfAMovedRoot(t *testing.T) {
+	s, l := newScene(t, "single"), newLedger(t)
+	moved := s.root + ".moved"
+	must(t, s.run(l, publishPhase, func() {
+		must(t, os.Rename(s.root, moved))
+		must(t, os.Mkdir(s.root, 0o700))
+		in, err := s.enter(l, staging.Automatic)
+		must(t, err)
+		in.Leave()
+		l.check("commit_begin", "rollback emergency")
+	}))
+	l.check("commit_begin", "rollback emergency", "commit_end")
+	if all := l.entries(); len(all[len(all)-1].Open) > 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestHistoryOfTheUnknown: what is undone or left of an attempt that this log
+// has never heard of is logged too; that it halts the root is logged once.
+func TestHistoryOfTheUnknown(t *testing.T) {
+	s, l := newScene(t, "single"), newLedger(t)
+	const id = "11111111-1111-4111-8111-111111111111"
+	stage := filepath.Join(s.root, ".spectrum06_staging_"+id)
+	must(t, os.Mkdir(stage, 0o700))
+	must(t, os.WriteFile(filepath.Join(stage, ".spectrum06_intent"), []byte("of another key"), 0o600))
+	for range 3 {
+		if _, err := s.enter(l, staging.Automatic); err == nil {
+			t.Fatal("entered")
+		}
+	}
+	l.check("halt")
+	in, err := s.enter(l, staging.Acknowledged)
+	must(t, err)
+	in.Leave()
+	l.check("halt", "release")
+	for _, e := range l.entries() {
+		if e.Action != id || e.Reason == "" {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// TestHistoryOfAnEmptyStaging: an attempt of which only the empty staging
+// directory was left has ended as the log says.
+func TestHistoryOfAnEmptyStaging(t *testing.T) {
+	s, l := newScene(t, "single"), newLedger(t)
+	must(t, s.run(l, stagePhase, nil))
+	stage := filepath.Join(s.root, ".spectrum06_staging_"+l.entries()[0].Action)
+	must(t, os.Mkdir(stage, 0o700))
+	in, err := s.enter(l, staging.Automatic)
+	must(t, err)
+	in.Leave()
+	if _, err := os.Lstat(stage); err == nil {
+		t.Error("it was not cleared away")
+	}
+	l.check("commit_begin", "commit_end")
+}
+
+// TestReleaseIsLoggedFirst: without the log nothing is released, so that nobody
+// takes what is left for rolled back.
+func TestReleaseIsLoggedFirst(t *testing.T) {
+	s, l := newScene(t, "single"), newLedger(t)
+	const id = "11111111-1111-4111-8111-111111111111"
+	stage := filepath.Join(s.root, ".spectrum06_staging_"+id)
+	must(t, os.Mkdir(stage, 0o700))
+	must(t, os.WriteFile(filepath.Join(stage, ".spectrum06_intent"), []byte("of another key"), 0o600))
+	before := census(t, s.root)
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	must(t, err)
+	must(t, f.Close())
+	if _, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f), Mode: staging.Acknowledged}); err == nil {
+		t.Error("released without a log")
+	}
+	if after := census(t, s.root); after != before {
+		t.Errorf("before %s, after %s", before, after)
+	}
+}
+
 // TestLogIsClosed: with the root, and when the root is not entered.
 func TestLogIsClosed(t *testing.T) {
 	s, l := newScene(t, "single"), newLedger(t)

@@ -76,8 +76,12 @@ func countMembers(data []byte) int {
 			}
 		}
 	}
-	return n
+	return min(n, len(data)/minMember)
 }
+
+// minMember is the least number of bytes for a member and its comma or brackets:
+// what is no JSON gets no more room than it could use.
+const minMember = len(`"":0,`)
 
 // parser appends tokens to the compact text. Offsets are uint32: Parse has
 // bounded the size, and there may be many of them.

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// TestStuckCandidateStaysOpen: what somebody still reads who was left behind is
+// not closed under them.
+func TestStuckCandidateStaysOpen(t *testing.T) {
+	project, err := pathsafe.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer project.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c, answer, read := &candidate{project: project}, make(chan struct{}), make(chan error, 1)
+	_, err = examine(ctx, c, func() (struct{}, error) {
+		<-answer
+		_, err := project.Names()
+		read <- err
+		return struct{}{}, err
+	})
+	if !errors.Is(err, errStuck) || !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	c.close()
+	close(answer)
+	if err := <-read; err != nil {
+		t.Errorf("what was left behind: %v", err)
+	}
+
+	c = &candidate{project: project}
+	if _, err := examine(context.Background(), c, project.Names); err != nil {
+		t.Error(err)
+	}
+	c.close()
+	if _, err := project.Names(); err == nil {
+		t.Error("what nobody reads stays open")
+	}
+}
