@@ -29,6 +29,7 @@ func (a *app) newBar(what string, total int64) *bar {
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionThrottle(100_000_000),
 		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0), // else a goroutine draws too, and reads without the lock
 		progressbar.OptionUseANSICodes(os.Getenv("NO_COLOR") == ""),
 	)}
 }
