@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -186,7 +187,7 @@ func (s *scene) refused() restore.Failure {
 func (s *scene) approved() *preview.Approved {
 	s.t.Helper()
 	r := s.mustPlan()
-	p, err := preview.New(context.Background(), r, preview.Origin{RunDirs: s.dirs, RestoreRoot: s.root})
+	p, err := preview.New(context.Background(), r, preview.Origin{RunDirs: s.dirs, RestoreRoot: s.root}, trust.Policy{})
 	must(s.t, err)
 	raw, err := p.JSON()
 	must(s.t, err)

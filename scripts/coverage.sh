@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 least=90
 listed=docs/coverage.md
 packages=("$@")
-[ $# -gt 0 ] || packages=(verify verify/canonjson verify/blockhash verify/bundle pathsafe restore restore/preview restore/audit restore/commit staging)
+[ $# -gt 0 ] || packages=(verify verify/canonjson verify/blockhash verify/bundle pathsafe restore restore/preview restore/trust restore/audit restore/commit staging)
 
 profiles=${PROFILES:-}
 if [ -z "$profiles" ]; then

@@ -134,7 +134,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return err
 	}
 	defer in.Leave()
-	r, again, err := a.makePreview(ctx, c)
+	r, again, err := a.makePreview(ctx, state, c)
 	if err != nil {
 		return err
 	}

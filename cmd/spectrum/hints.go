@@ -41,6 +41,10 @@ func hintsOf(err error) []string {
 		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other"}
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return []string{"install the fuse3 package, and run where /dev/fuse may be opened"}
+	case errors.Is(err, preview.ErrRevoked):
+		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
+	case errors.Is(err, preview.ErrQuarantined):
+		return []string{"if you trust this validator, \"spectrum trust add VALIDATOR_ID\"; \"spectrum trust list\" says whom you trust"}
 	case isApproval(err):
 		return approvalHints(err)
 	case errors.As(err, &reject):

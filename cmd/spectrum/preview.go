@@ -180,12 +180,12 @@ func (a *app) previewClean(ctx context.Context, state *statedir.Dir, c *candidat
 		return nil, nil, err
 	}
 	defer in.Leave()
-	return a.makePreview(ctx, c)
+	return a.makePreview(ctx, state, c)
 }
 
 // makePreview runs PREFLIGHT and PLAN and makes the preview of what came out.
 // The caller closes the restore.
-func (a *app) makePreview(ctx context.Context, c *candidate) (*restore.Restore, *preview.Preview, error) {
+func (a *app) makePreview(ctx context.Context, state *statedir.Dir, c *candidate) (*restore.Restore, *preview.Preview, error) {
 	bar := a.newBar("verifying", -1)
 	defer bar.done()
 	r, err := examine(ctx, c, func() (*restore.Restore, error) {
@@ -194,16 +194,23 @@ func (a *app) makePreview(ctx context.Context, c *candidate) (*restore.Restore, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.isAsShown(r.Plan()); err != nil {
-		r.Close()
-		return nil, nil, err
-	}
-	p, err := preview.New(ctx, r, c.origin)
+	p, err := previewOf(ctx, state, c, r)
 	if err != nil {
 		r.Close()
 		return nil, nil, err
 	}
 	return r, p, nil
+}
+
+func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restore.Restore) (*preview.Preview, error) {
+	if err := c.isAsShown(r.Plan()); err != nil {
+		return nil, err
+	}
+	policy, err := loadTrust(state)
+	if err != nil {
+		return nil, err
+	}
+	return preview.New(ctx, r, c.origin, policy)
 }
 
 // loadRecord reads a preview that was kept.

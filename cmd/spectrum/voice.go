@@ -27,6 +27,7 @@ const (
 	statusRejected    = 1
 	statusHalted      = 3
 	statusApproval    = 4
+	statusPolicy      = 5
 	statusUsage       = 64
 	statusUnavailable = 69
 	statusInternal    = 70
@@ -124,6 +125,8 @@ func statusOf(err error) int {
 		return statusUnavailable
 	case isApproval(err):
 		return statusApproval
+	case errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked):
+		return statusPolicy
 	case errors.As(err, &failure) && failure.Code == restore.InternalError:
 		return statusInternal
 	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
@@ -194,11 +197,16 @@ func jsonCode(err error, status int) string {
 	if errors.As(err, &damage) {
 		return "AUDIT_DAMAGED"
 	}
+	if errors.Is(err, preview.ErrRevoked) {
+		return "VALIDATOR_REVOKED"
+	}
 	switch status {
 	case statusRejected:
 		return "REFUSED"
 	case statusHalted:
 		return "ROOT_HALTED"
+	case statusPolicy:
+		return "CANDIDATE_QUARANTINED"
 	case statusUsage:
 		return "USAGE"
 	case statusUnavailable:

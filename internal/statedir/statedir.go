@@ -207,6 +207,17 @@ func (d *Dir) openToAppend(name string) (*os.File, error) {
 	return f, nil
 }
 
+// TrustPlace is the directory of the validators that the operator trusts, which
+// is made if needed.
+func (d *Dir) TrustPlace() (string, error) {
+	const name = "trust"
+	dir, err := d.open(name)
+	if err != nil {
+		return "", fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return filepath.Join(d.path, name), dir.Close()
+}
+
 // halts is the directory of the attempts whose rollback has failed.
 const halts = "halts"
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -34,7 +35,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer r.Close()
-	shown, err := preview.New(ctx, r, preview.Origin{RestoreRoot: root})
+	shown, err := preview.New(ctx, r, preview.Origin{RestoreRoot: root}, trust.Policy{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -149,7 +150,7 @@ func (s *scene) approve() *preview.Approved {
 
 func approve(t testing.TB, r *restore.Restore) *preview.Approved {
 	t.Helper()
-	p, err := preview.New(context.Background(), r, preview.Origin{})
+	p, err := preview.New(context.Background(), r, preview.Origin{}, trust.Policy{})
 	must(t, err)
 	raw, err := p.JSON()
 	must(t, err)

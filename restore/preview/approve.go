@@ -129,6 +129,9 @@ func (r *Record) changed(again *Preview) string {
 	if was.SourceID != again.block.SourceID || !slices.Equal(was.Items, again.block.Items) {
 		return "the candidate"
 	}
+	if was.Trust != again.block.Trust {
+		return "whom you trust"
+	}
 	if was.Root.State != again.block.Root.State {
 		return fmt.Sprintf("the restore root %q", again.block.Root.Path)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
 // Origin says how a preview came about, so that it can be made again.
@@ -39,6 +40,7 @@ type block struct {
 	Approval        approval   `json:"approval"`
 
 	Candidate candidate `json:"candidate"`
+	Trust     string    `json:"trust"` // digest of who is pinned and who is revoked
 	Root      rootState `json:"restore_root"`
 	Totals    totals    `json:"totals"`
 	Origin    Origin    `json:"origin"`
@@ -55,6 +57,7 @@ type candidateRun struct {
 	RunID       string `json:"run_id"`
 	BundleRoot  string `json:"bundle_root"`
 	ValidatorID string `json:"validator_id"`
+	Standing    string `json:"validator_standing"` // with the operator: "unknown" or "pinned"
 }
 
 // item is one output (protocol section 8.3).
@@ -106,9 +109,16 @@ const (
 	labelActive   = "restore_active"
 	labelConflict = "conflict_with_current_state"
 	typeState     = "state_conflict"
+	typeAuthority = "authority_conflict"
 )
 
-func newBlock(r *restore.Restore, o Origin, root rootState) block {
+// seen is what was found beside the restore itself.
+type seen struct {
+	root   rootState
+	policy trust.Policy
+}
+
+func newBlock(r *restore.Restore, o Origin, now seen) block {
 	plan := r.Plan()
 	b := block{
 		ArtifactType:    "restore_preview",
@@ -118,9 +128,10 @@ func newBlock(r *restore.Restore, o Origin, root rootState) block {
 		Scope:           []string{scopeProject},
 		ReferenceOnly:   []item{},
 		DoNotRestore:    []item{},
-		Conflicts:       conflictsOf(r.Conflicts()),
-		Candidate:       candidateOf(plan),
-		Root:            root,
+		Conflicts:       numbered(append(authorityOf(plan, now.policy), conflictsOf(r.Conflicts())...)),
+		Candidate:       candidateOf(plan, now.policy),
+		Trust:           now.policy.Digest(),
+		Root:            now.root,
 		Totals:          totals{plan.Files(), plan.Bytes()},
 		Origin:          o,
 	}
@@ -139,7 +150,7 @@ func sourceID(p *restore.Plan) string {
 	return "unknown"
 }
 
-func candidateOf(p *restore.Plan) candidate {
+func candidateOf(p *restore.Plan, policy trust.Policy) candidate {
 	c := candidate{Unsigned: []string{"PROOF.json"}}
 	if p.IsChain() {
 		root := p.ChainRoot()
@@ -147,7 +158,7 @@ func candidateOf(p *restore.Plan) candidate {
 	}
 	for run := range p.Runs() {
 		b := run.Bundle()
-		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID()})
+		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})
 	}
 	return c
 }
@@ -177,9 +188,9 @@ func itemsOf(p *restore.Plan, conflicts []conflict) []item {
 
 func conflictsOf(found []restore.Conflict) []conflict {
 	conflicts := make([]conflict, 0, len(found))
-	for i, c := range found {
+	for _, c := range found {
 		conflicts = append(conflicts, conflict{
-			ID: fmt.Sprintf("C-%03d", i+1), Type: typeState, Path: c.Path,
+			Type: typeState, Path: c.Path,
 			Current:    c.State,
 			Claim:      "the restore would create this path",
 			Authority:  "current state outranks the restore candidate",
@@ -187,6 +198,14 @@ func conflictsOf(found []restore.Conflict) []conflict {
 			Resolution: "move the existing entry away, then preview again",
 			Decision:   "pending",
 		})
+	}
+	return conflicts
+}
+
+// numbered gives conflicts their ids.
+func numbered(conflicts []conflict) []conflict {
+	for i := range conflicts {
+		conflicts[i].ID = fmt.Sprintf("C-%03d", i+1)
 	}
 	return conflicts
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -42,7 +43,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		p, err := preview.New(ctx, r, o)
+		p, err := preview.New(ctx, r, o, trust.Policy{})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -55,7 +56,7 @@ func (s *scene) at(path string) string { return filepath.Join(s.root, path) }
 // preview verifies and plans anew, and makes a preview of what comes out.
 func (s *scene) preview() *preview.Preview {
 	s.t.Helper()
-	p, err := preview.New(context.Background(), s.restore(), s.origin)
+	p, err := preview.New(context.Background(), s.restore(), s.origin, trust.Policy{})
 	must(s.t, err)
 	return p
 }

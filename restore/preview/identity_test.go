@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -200,7 +201,7 @@ func TestCancelledPreview(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if p, err := preview.New(ctx, s.restore(), s.origin); err == nil || p != nil {
+	if p, err := preview.New(ctx, s.restore(), s.origin, trust.Policy{}); err == nil || p != nil {
 		t.Errorf("%v, %v", p, err)
 	}
 }
@@ -210,7 +211,7 @@ func TestClosedRoot(t *testing.T) {
 	s := newScene(t)
 	r := s.restore()
 	must(t, r.Close())
-	if p, err := preview.New(context.Background(), r, s.origin); err == nil || p != nil {
+	if p, err := preview.New(context.Background(), r, s.origin, trust.Policy{}); err == nil || p != nil {
 		t.Errorf("%v, %v", p, err)
 	}
 }
@@ -220,7 +221,7 @@ func TestClosedRoot(t *testing.T) {
 func TestNotUTF8(t *testing.T) {
 	s := newScene(t)
 	s.origin.RestoreRoot = "/restore\xff"
-	if p, err := preview.New(context.Background(), s.restore(), s.origin); err == nil || p != nil {
+	if p, err := preview.New(context.Background(), s.restore(), s.origin, trust.Policy{}); err == nil || p != nil {
 		t.Errorf("%v, %v", p, err)
 	}
 }
@@ -228,10 +229,11 @@ func TestNotUTF8(t *testing.T) {
 // goldenBlock is the decision block (protocol section 13) of TestGoldenBlock,
 // without what differs from one test to the next.
 const goldenBlock = `{` +
-	`"approval":{"required_items":["R-001","R-002","C-001"],"statement":"Approved: commit the restore preview exactly as proposed.","status":"pending"},` +
+	`"approval":{"required_items":["R-001","R-002","C-001","C-002"],"statement":"Approved: commit the restore preview exactly as proposed.","status":"pending"},` +
 	`"artifact_type":"restore_preview",` +
-	`"candidate":{"chain_root":null,"runs":[{"bundle_root":"b25d257f2acffe207e05f432d66d37b1c9f7defaa29a072f85a9c7110b5c4df2","run_id":"run-1","validator_id":"ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478"}],"unsigned_artifacts":["PROOF.json"]},` +
-	`"conflicts":[{"authority_comparison":"current state outranks the restore candidate","conflict_id":"C-001","current_state":"a regular file of 3 bytes","item":"a","operator_decision":"pending","recommended_resolution":"move the existing entry away, then preview again","risk":"a restore never overwrites: the commit will be refused with RESTORE_TARGET_PATH_EXISTS","savepoint_claim":"the restore would create this path","type":"state_conflict"}],` +
+	`"candidate":{"chain_root":null,"runs":[{"bundle_root":"b25d257f2acffe207e05f432d66d37b1c9f7defaa29a072f85a9c7110b5c4df2","run_id":"run-1","validator_id":"ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478","validator_standing":"unknown"}],"unsigned_artifacts":["PROOF.json"]},` +
+	`"conflicts":[{"authority_comparison":"a valid signature says who signed, and not that the operator trusts him","conflict_id":"C-001","current_state":"no validator is pinned","item":"ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478","operator_decision":"pending","recommended_resolution":"compare this validator_id with the one you expect, then spectrum trust add it","risk":"whoever has any key can make a candidate that verifies","savepoint_claim":"this validator has accepted the candidate","type":"authority_conflict"},` +
+	`{"authority_comparison":"current state outranks the restore candidate","conflict_id":"C-002","current_state":"a regular file of 3 bytes","item":"a","operator_decision":"pending","recommended_resolution":"move the existing entry away, then preview again","risk":"a restore never overwrites: the commit will be refused with RESTORE_TARGET_PATH_EXISTS","savepoint_claim":"the restore would create this path","type":"state_conflict"}],` +
 	`"current_active_savepoint_id":"unknown",` +
 	`"do_not_restore_items":[],` +
 	`"origin":{"chain":false,"nonce":"nonce","project_root":"/project","restore_root":"/restore","run_dirs":["/project/run-1"],"view":null},` +
@@ -242,7 +244,8 @@ const goldenBlock = `{` +
 	`"restore_root":{"path":"/restore","state":"STATE","warnings":[]},` +
 	`"restore_scope":["project_state"],` +
 	`"source_savepoint_id":"b25d257f2acffe207e05f432d66d37b1c9f7defaa29a072f85a9c7110b5c4df2",` +
-	`"totals":{"bytes":6,"files":2}}`
+	`"totals":{"bytes":6,"files":2},` +
+	`"trust":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`
 
 func TestGoldenBlock(t *testing.T) {
 	s := bareScene(t)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -19,9 +20,13 @@ type Preview struct {
 	id        string
 }
 
-// New makes the preview of a restore. An origin without a nonce gets one. The
-// restore stays the caller's to close.
-func New(ctx context.Context, r *restore.Restore, o Origin) (*Preview, error) {
+// New makes the preview of a restore, unless the operator's trust forbids that:
+// the error is then [ErrRevoked] or [ErrQuarantined]. An origin without a nonce
+// gets one. The restore stays the caller's to close.
+func New(ctx context.Context, r *restore.Restore, o Origin, policy trust.Policy) (*Preview, error) {
+	if err := checkTrust(r.Plan(), policy); err != nil {
+		return nil, err
+	}
 	if o.Nonce == "" {
 		o.Nonce = rand.Text()
 	}
@@ -29,7 +34,7 @@ func New(ctx context.Context, r *restore.Restore, o Origin) (*Preview, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking at restore root %q: %w", o.RestoreRoot, err)
 	}
-	p := &Preview{restore: r, block: newBlock(r, o, root)}
+	p := &Preview{restore: r, block: newBlock(r, o, seen{root, policy})}
 	if p.canonical, err = canonjson.Marshal(p.block); err != nil {
 		return nil, err
 	}

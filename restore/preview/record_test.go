@@ -67,7 +67,7 @@ func TestEveryFieldOfARecord(t *testing.T) {
 	raw, id := smallRecord(t)
 	var fields map[string]json.RawMessage
 	must(t, json.Unmarshal(raw, &fields))
-	if len(fields) != 15 {
+	if len(fields) != 16 {
 		t.Errorf("%d fields", len(fields))
 	}
 	write := func() []byte {

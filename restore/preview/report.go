@@ -65,7 +65,7 @@ func (p *Preview) writeItems(out *reporter) {
 func (p *Preview) writeConflicts(out *reporter) {
 	out.line("## Conflict register\n")
 	if len(p.block.Conflicts) == 0 {
-		out.line("No target exists.\n")
+		out.line("None: no target exists, and every validator is pinned.\n")
 		return
 	}
 	out.line("| Conflict ID | Type | Item | Current state | Recommended resolution |\n|---|---|---|---|---|")
@@ -73,7 +73,12 @@ func (p *Preview) writeConflicts(out *reporter) {
 		out.row(c.ID, c.Type, Quote(c.Path), c.Current, c.Resolution)
 	}
 	out.more(len(p.block.Conflicts))
-	out.line("\nApproving a preview with conflicts leads to %s.\n", restore.ResultOf(p.restore.Blocked()).Code)
+	out.line("")
+	if blocked := p.restore.Blocked(); blocked != nil {
+		out.line("Approving a preview with a %s leads to %s.\n", typeState, restore.ResultOf(blocked).Code)
+	} else {
+		out.line("Approving this preview acknowledges them.\n")
+	}
 }
 
 func firstRows[T any](list []T) []T { return list[:min(len(list), maxRows)] }

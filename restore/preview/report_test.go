@@ -42,7 +42,11 @@ const goldenReport = `# Restore Preview Report
 
 ## Conflict register
 
-No target exists.
+| Conflict ID | Type | Item | Current state | Recommended resolution |
+|---|---|---|---|---|
+| C-001 | authority_conflict | "ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478" | no validator is pinned | compare this validator_id with the one you expect, then spectrum trust add it |
+
+Approving this preview acknowledges them.
 
 ## Approval needed
 
@@ -74,10 +78,11 @@ const goldenConflicts = `
 
 | Conflict ID | Type | Item | Current state | Recommended resolution |
 |---|---|---|---|---|
-| C-001 | state_conflict | "RESTORE_REPORT.json" | a directory | move the existing entry away, then preview again |
-| C-002 | state_conflict | "a" | a regular file of 3 bytes | move the existing entry away, then preview again |
+| C-001 | authority_conflict | "ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478" | no validator is pinned | compare this validator_id with the one you expect, then spectrum trust add it |
+| C-002 | state_conflict | "RESTORE_REPORT.json" | a directory | move the existing entry away, then preview again |
+| C-003 | state_conflict | "a" | a regular file of 3 bytes | move the existing entry away, then preview again |
 
-Approving a preview with conflicts leads to RESTORE_TARGET_PATH_EXISTS.
+Approving a preview with a state_conflict leads to RESTORE_TARGET_PATH_EXISTS.
 
 `
 

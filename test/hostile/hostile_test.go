@@ -198,7 +198,7 @@ func (p *place) seals(want verdict) {
 	r, ok := sealed.step("preview", accepted, nothing, func() reply {
 		return sealed.run(sealed.args("preview", "--restore-root", p.top+"/fresh", dir)...)
 	})
-	if ok && len(r.answer.Conflicts) > 0 {
+	if ok && len(r.answer.inTheWay()) > 0 {
 		p.Errorf("what was sealed has conflicts: %v", r)
 	}
 }

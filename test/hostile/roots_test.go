@@ -162,7 +162,7 @@ func (p *place) shows(path string) {
 		if command != "preview" || r.status != 0 {
 			return
 		}
-		if c := r.answer.Conflicts; len(c) == 0 || !within(filepath.Clean(c[0].Path), path) {
+		if c := r.answer.inTheWay(); len(c) == 0 || !within(filepath.Clean(c[0]), path) {
 			p.Errorf("the preview has the conflicts %v", c)
 		}
 	}

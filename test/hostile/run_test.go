@@ -38,8 +38,19 @@ type answer struct {
 	Roots      []string `json:"bundle_roots"`
 	Mountpoint string   `json:"mountpoint"`
 	Conflicts  []struct {
+		Type string `json:"type"`
 		Path string `json:"item"`
 	} `json:"conflicts"`
+}
+
+// inTheWay are the paths of what a preview finds in the way of a restore.
+func (a answer) inTheWay() (paths []string) {
+	for _, c := range a.Conflicts {
+		if c.Type == "state_conflict" {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 func (r reply) String() string {

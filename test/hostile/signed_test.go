@@ -3,6 +3,7 @@ package hostile
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -129,8 +131,13 @@ func signatureRows() (entries []entry) {
 			r[forge.SignedPayload] = fmt.Appendf(nil, `{"validator_id":%q,"decision":"\u0041CCEPT","bundle_root":%q}`, f["validator_id"], f["bundle_root"])
 		})
 	}, good)
-	notBuilt := planned(accepted, none("the program has no trust layer yet: the laws know no pins"), taken)
-	add(64, "a key that nobody pinned", func(p *place) { p.edit(func(r forge.Run) { r.Sign(forge.Key(7)) }) }, notBuilt)
+	unpinned := verdicts{accepted, accepted, quarantined, quarantined, taken} // a view without a restore root is for looking
+	add(64, "a key that is not pinned", func(p *place) {
+		p.edit(func(r forge.Run) { r.Sign(forge.Key(7)) })
+		p.trust("trusted.d", forge.Key(1))
+	}, unpinned)
+	add(64, "a key that is revoked", func(p *place) { p.trust("revoked.d", forge.Key(1)) }, verdicts{accepted, accepted, revoked, revoked, taken})
+	add(64, "a key that is pinned", func(p *place) { p.trust("trusted.d", forge.Key(1)) }, good)
 	for _, decision := range []any{"accept", "ACCEPT ", " ACCEPT", "Accept", "REJECT", "", nil, true, []any{"ACCEPT"}} {
 		add(65, fmt.Sprintf("%q", decision), signedPayload(set("decision", decision)), planned("DECISION_INVALID", strict, taken))
 	}
@@ -237,3 +244,12 @@ func bitRows() (entries []entry) {
 }
 
 func long() bool { return os.Getenv("SPECTRUM_LONG") != "" }
+
+// trust pins or revokes a key in the state directory.
+func (p *place) trust(dir string, key ed25519.PrivateKey) {
+	p.Helper()
+	path := filepath.Join(p.state, "trust", dir)
+	must(p, os.MkdirAll(path, 0o700))
+	id := sha256.Sum256(key.Public().(ed25519.PublicKey))
+	must(p, os.WriteFile(filepath.Join(path, "somebody"), fmt.Appendf(nil, "%x\n", id), 0o600))
+}

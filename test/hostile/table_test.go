@@ -27,6 +27,10 @@ const (
 	irregular verdict = "RESTORE_SOURCE_NOT_REGULAR_FILE"
 	escape    verdict = "RESTORE_SYMLINK_ESCAPE_DETECTED"
 	exists    verdict = "RESTORE_TARGET_PATH_EXISTS"
+
+	quarantined verdict = "CANDIDATE_QUARANTINED" // of the trust layer
+	revoked     verdict = "VALIDATOR_REVOKED"
+
 	malformed verdict = "ARTIFACT_MALFORMED"
 	missing   verdict = "OUTPUT_MISSING"
 	mismatch  verdict = "HASH_MISMATCH"
@@ -126,7 +130,7 @@ func known(command, code string) bool {
 		return slices.Contains(verifyCodes, code) || code == "USAGE"
 	case command == "seal":
 		return false
-	case code == string(refusal) || code == "USAGE":
+	case code == string(refusal) || code == string(quarantined) || code == string(revoked) || code == "USAGE":
 		return true
 	default:
 		_, ok := phases[code]
@@ -181,6 +185,8 @@ func status(code string) int {
 		return 64
 	case "RESTORE_INTERNAL_ERROR":
 		return 70
+	case string(quarantined), string(revoked):
+		return 5
 	default:
 		return 1
 	}

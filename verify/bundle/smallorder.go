@@ -3,6 +3,7 @@ package bundle
 import (
 	"crypto/ed25519"
 	"encoding/hex"
+	"iter"
 )
 
 // SmallOrder says whether a public key is one of the fourteen encodings of
@@ -15,6 +16,21 @@ func SmallOrder(key ed25519.PublicKey) bool {
 	y := [ed25519.PublicKeySize]byte(key)
 	y[len(y)-1] &^= 0x80 // the sign of x
 	return smallOrderY[hex.EncodeToString(y[:])]
+}
+
+// SmallOrderKeys yields the fourteen.
+func SmallOrderKeys() iter.Seq[ed25519.PublicKey] {
+	return func(yield func(ed25519.PublicKey) bool) {
+		for y := range smallOrderY {
+			for _, sign := range []byte{0, 0x80} {
+				key, _ := hex.DecodeString(y)
+				key[len(key)-1] |= sign
+				if !yield(key) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // smallOrderY holds the y coordinates of the points of small order; each comes

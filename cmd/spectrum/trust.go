@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spf13/cobra"
+)
+
+func newTrust(app *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trust",
+		Short: "whom you trust: validators that are pinned or revoked",
+		Long: `trust keeps the validators that you trust, and those that nobody should trust any
+more. What is signed by whom is decided before that, by verify; trust decides
+what may be restored:
+
+  while nobody is pinned, every candidate that verifies, and its preview shows
+  the validator_id as an authority_conflict that the approval acknowledges;
+  once somebody is pinned, only what pinned validators have signed;
+  never what a revoked one has signed.
+
+Pinned and revoked are also those in ` + trust.System + `/trusted.d and revoked.d, where
+each file begins with a validator_id. This command changes the state directory
+only.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newTrustEdit(app, trustEdit{"add", "pin a validator", "note", "what is to be remembered of it", trust.Pin}),
+		newTrustEdit(app, trustEdit{"revoke", "trust a validator never again, whoever has pinned it", "reason", "why", trust.Revoke}),
+		newTrustEdit(app, trustEdit{use: "remove", short: "pin a validator no longer", edit: func(place, id, _ string) error { return trust.Unpin(place, id) }}),
+		&cobra.Command{
+			Use:   "list",
+			Short: "list who is pinned and who is revoked, and where",
+			Args:  asUsage(cobra.NoArgs),
+			RunE:  func(*cobra.Command, []string) error { return app.listTrust() },
+		})
+	return cmd
+}
+
+// trustEdit is a command that changes one thing.
+type trustEdit struct {
+	use, short, flag, about string
+	edit                    func(place, id, note string) error
+}
+
+func newTrustEdit(app *app, e trustEdit) *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:   e.use + " VALIDATOR_ID",
+		Short: e.short,
+		Args:  asUsage(cobra.ExactArgs(1)),
+		RunE:  func(_ *cobra.Command, args []string) error { return app.editTrust(e, args[0], note) },
+	}
+	if e.flag != "" {
+		cmd.Flags().StringVar(&note, e.flag, "", e.about)
+	}
+	return cmd
+}
+
+func (a *app) editTrust(e trustEdit, id, note string) error {
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	place, err := state.TrustPlace()
+	if err != nil {
+		return err
+	}
+	if err := e.edit(place, id, note); err != nil {
+		return refused(err)
+	}
+	policy, err := loadTrust(state)
+	if err != nil {
+		return err
+	}
+	standing := string(policy.Of(id))
+	return a.result(id+" "+standing, map[string]any{"code": "OK", "ok": true, "standing": standing, "validator_id": id})
+}
+
+// loadTrust reads the places of the operator and of the machine.
+func loadTrust(state *statedir.Dir) (trust.Policy, error) {
+	place, err := state.TrustPlace()
+	if err != nil {
+		return trust.Policy{}, err
+	}
+	policy, err := trust.Load(place, trust.System)
+	return policy, refusedHint(err, "mend or remove what is named; as long as it is there nobody is trusted")
+}
+
+func (a *app) listTrust() error {
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	policy, err := loadTrust(state)
+	if err != nil {
+		return err
+	}
+	lines, records := []string{}, []any{}
+	add := func(r trust.Record, standing trust.Standing) {
+		lines = append(lines, oneLine(strings.TrimSpace(fmt.Sprintf("%s %s %q %s", r.ID, standing, r.Path, r.Note))))
+		records = append(records, map[string]any{"note": jsonText(r.Note), "path": jsonText(r.Path), "standing": string(standing), "validator_id": r.ID})
+	}
+	for _, r := range policy.Pinned() {
+		if policy.Of(r.ID) == trust.Pinned {
+			add(r, trust.Pinned)
+		}
+	}
+	for _, r := range policy.Revoked() {
+		add(r, trust.Revoked)
+	}
+	return a.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "policy": policy.Digest(), "validators": records})
+}

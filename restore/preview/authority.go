@@ -1,0 +1,58 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/trust"
+)
+
+// Why the operator's trust forbids a restore.
+var (
+	// ErrRevoked: a validator of the candidate is revoked.
+	ErrRevoked = errors.New("the validator is revoked")
+	// ErrQuarantined: others are pinned, and a validator of the candidate is not.
+	ErrQuarantined = errors.New("the candidate is quarantined: its validator is not pinned, and others are")
+)
+
+// checkTrust wants every validator of a candidate to be pinned, or nobody to be.
+// One that is revoked comes first, wherever it is in the chain.
+func checkTrust(p *restore.Plan, policy trust.Policy) error {
+	for _, refused := range []struct {
+		standing trust.Standing
+		err      error
+	}{{trust.Revoked, ErrRevoked}, {trust.Unpinned, ErrQuarantined}} {
+		for run := range p.Runs() {
+			if id := run.Bundle().ValidatorID(); policy.Of(id) == refused.standing {
+				return fmt.Errorf("run %q is signed by validator %s: %w", run.Bundle().RunID(), id, refused.err)
+			}
+		}
+	}
+	return nil
+}
+
+// authorityOf lists the validators that nobody has said anything about: one
+// conflict each, in the order of the chain.
+func authorityOf(p *restore.Plan, policy trust.Policy) []conflict {
+	conflicts := []conflict{}
+	known := map[string]bool{}
+	for run := range p.Runs() {
+		id := run.Bundle().ValidatorID()
+		if policy.Of(id) != trust.Unknown || known[id] {
+			continue
+		}
+		known[id] = true
+		conflicts = append(conflicts, conflict{
+			Type:       typeAuthority,
+			Path:       id,
+			Current:    "no validator is pinned",
+			Claim:      "this validator has accepted the candidate",
+			Authority:  "a valid signature says who signed, and not that the operator trusts him",
+			Risk:       "whoever has any key can make a candidate that verifies",
+			Resolution: "compare this validator_id with the one you expect, then spectrum trust add it",
+			Decision:   "pending",
+		})
+	}
+	return conflicts
+}

@@ -1,0 +1,232 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// System is the place of the whole machine.
+const System = "/etc/spectrum"
+
+// The two directories of a place.
+const (
+	trusted = "trusted.d"
+	revoked = "revoked.d"
+)
+
+// Standing is how a validator stands with the operator.
+type Standing string
+
+// The standings, in the words that a decision block uses.
+const (
+	Unknown  Standing = "unknown"  // nobody is pinned at all
+	Pinned   Standing = "pinned"   // trusted
+	Unpinned Standing = "unpinned" // others are trusted
+	Revoked  Standing = "revoked"  // never again
+)
+
+// Policy is what the places said when they were read. The zero Policy pins and
+// revokes nobody.
+type Policy struct {
+	pinned, revoked map[string]Record
+}
+
+// Record is one file of a place.
+type Record struct {
+	ID   string // validator_id
+	Note string // what the file says beside it, on one line
+	Path string // of the file
+}
+
+// Load reads places. One that is missing says nothing.
+func Load(places ...string) (Policy, error) {
+	p := Policy{map[string]Record{}, map[string]Record{}}
+	for _, place := range places {
+		if err := p.add(place); err != nil {
+			return Policy{}, fmt.Errorf("trust: %w", err)
+		}
+	}
+	for _, r := range p.Pinned() {
+		if err := checkStrong(r.ID); err != nil {
+			return Policy{}, fmt.Errorf("trust: file %q: %w", r.Path, err)
+		}
+	}
+	return p, nil
+}
+
+// Of is the standing of a validator.
+func (p Policy) Of(id string) Standing {
+	_, out := p.revoked[id]
+	_, in := p.pinned[id]
+	switch {
+	case out:
+		return Revoked
+	case in:
+		return Pinned
+	case len(p.pinned) == 0:
+		return Unknown
+	}
+	return Unpinned
+}
+
+// Pinned are the records of the validators that are pinned, by validator_id.
+// One that is revoked as well is among them.
+func (p Policy) Pinned() []Record { return sorted(p.pinned) }
+
+// Revoked are the records of the validators that are revoked, by validator_id.
+func (p Policy) Revoked() []Record { return sorted(p.revoked) }
+
+// Digest is a hash of who is pinned and who is revoked, 64 hex digits, the same
+// on every machine where these are the same.
+func (p Policy) Digest() string {
+	h := sha256.New()
+	for i, records := range [][]Record{p.Pinned(), p.Revoked()} {
+		for _, r := range records {
+			_, _ = fmt.Fprintln(h, [...]string{trusted, revoked}[i], r.ID)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func sorted(records map[string]Record) []Record {
+	return slices.SortedFunc(maps.Values(records), func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// add reads a place.
+func (p Policy) add(path string) error {
+	place, err := pathsafe.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	if err := checkDir(place); err != nil {
+		return err
+	}
+	if err := readAll(place, trusted, p.pinned); err != nil {
+		return err
+	}
+	return readAll(place, revoked, p.revoked)
+}
+
+// checkDir wants a directory that others cannot write.
+func checkDir(dir *pathsafe.Dir) error {
+	st, err := dir.Stat()
+	if err == nil {
+		err = checkOwner(st)
+	}
+	if err != nil {
+		return fmt.Errorf("directory %q: %w", dir.Name(), err)
+	}
+	return nil
+}
+
+// readAll reads the files of a directory of a place.
+func readAll(place *pathsafe.Dir, name string, records map[string]Record) error {
+	dir, err := place.OpenDir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := checkDir(dir); err != nil {
+		return err
+	}
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		r, err := readOne(dir, name)
+		if err != nil {
+			return fmt.Errorf("file %q: %w", filepath.Join(dir.Name(), name), err)
+		}
+		r.Path = filepath.Join(dir.Name(), name)
+		records[r.ID] = r
+	}
+	return nil
+}
+
+// maxFile bounds a file, in bytes.
+const maxFile = 4 << 10
+
+func readOne(dir *pathsafe.Dir, name string) (Record, error) {
+	f, st, err := dir.Open(name)
+	if err != nil {
+		return Record{}, err
+	}
+	defer f.Close()
+	if err := checkOwner(st); err != nil {
+		return Record{}, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Record{}, err
+	}
+	if len(raw) > maxFile {
+		return Record{}, fmt.Errorf("it has more than %d bytes", maxFile)
+	}
+	return parse(raw)
+}
+
+// checkOwner wants nobody but root and this user to be able to write.
+func checkOwner(st pathsafe.Stat) error {
+	switch {
+	case st.UID != 0 && int(st.UID) != os.Geteuid():
+		return errors.New("it belongs to another user")
+	case st.Perm&0o022 != 0:
+		return fmt.Errorf("mode %04o lets others write it", st.Perm)
+	}
+	return nil
+}
+
+// parse reads one file.
+func parse(raw []byte) (Record, error) {
+	id, note, _ := bytes.Cut(raw, []byte("\n"))
+	if i := bytes.IndexByte(id, ' '); i >= 0 {
+		id, note = id[:i], raw[i:]
+	}
+	if err := CheckID(string(id)); err != nil {
+		return Record{}, err
+	}
+	return Record{ID: string(id), Note: strings.Join(strings.Fields(string(note)), " ")}, nil
+}
+
+// CheckID refuses what is no validator_id.
+func CheckID(id string) error {
+	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
+		return fmt.Errorf("%.100q is no validator_id: 64 lower-case hex digits", id)
+	}
+	return nil
+}
+
+// checkStrong refuses the validators whose signatures anybody can make.
+func checkStrong(id string) error {
+	for key := range bundle.SmallOrderKeys() {
+		if bundle.ValidatorID(key) == id {
+			return fmt.Errorf("validator %s is a key of small order: anybody can make its signatures", id)
+		}
+	}
+	return nil
+}
