@@ -142,27 +142,33 @@ func childCycles(o orders) error {
 	if err := cycle(); err != nil { // the runtime makes itself at home
 		return err
 	}
-	before := inventory(o)
+	before := takeInventory(o)
 	for i := range o.Cycles {
 		if err := cycle(); err != nil {
 			return fmt.Errorf("cycle %d: %w", i, err)
 		}
 	}
-	var after string
-	for range 100 { // goroutines may take a moment to be gone
-		if after = inventory(o); after == before {
+	var after inventory
+	for range 100 { // goroutines may take a moment to be gone, those of the first cycle too
+		if after = takeInventory(o); after.noMoreThan(before) {
 			fmt.Println("same", before)
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("before %s, after %s", before, after)
+	return fmt.Errorf("before %+v, after %+v", before, after)
 }
 
 // inventory is what a mount could leave behind.
-func inventory(o orders) string {
+type inventory struct{ goroutines, descriptors, mounts int }
+
+func takeInventory(o orders) inventory {
 	fds, _ := os.ReadDir("/proc/self/fd")
-	return fmt.Sprintf("goroutines %d fds %d mounts %v", runtime.NumGoroutine(), len(fds), spectrumMounts(o.Mountpoint))
+	return inventory{runtime.NumGoroutine(), len(fds), len(spectrumMounts(o.Mountpoint))}
+}
+
+func (i inventory) noMoreThan(j inventory) bool {
+	return i.goroutines <= j.goroutines && i.descriptors <= j.descriptors && i.mounts <= j.mounts
 }
 
 // treeOf describes a directory, each file with a digest of every block as it is
