@@ -179,10 +179,12 @@ func TestOnce(t *testing.T) {
 		{audit.Halted, 4, true},
 		{audit.Halted, 4, false},
 		{audit.CommitEnd, 4, true},
+		{audit.Halted, 4, true}, // complete, and its journal cannot be removed
+		{audit.CommitEnd, 4, false},
 		{audit.Released, 7, true},
 		{audit.Released, 7, false},
 		{audit.Halted, 7, true},
-		{audit.Released, 7, true},
+		{audit.Released, 7, false},
 	} {
 		before, err := os.ReadFile(path)
 		must(t, err)

@@ -48,21 +48,22 @@ func (l *Log) End(event Event) error {
 	})
 }
 
-// Once adds an event, unless the last one of its action is of the same kind. An
-// end is added to an action that has another one, too: whoever logged that did
-// not know better.
+// Once adds an event, unless the last one of its action is of the same kind, or
+// the last end, if it is an end. An end is added to an action that has another
+// one, too: whoever logged that did not know better.
 func (l *Log) Once(event Event) error {
 	return l.add(event, func(at tail) (bool, error) {
 		if _, open := at.last.Open[event.Action]; open && event.Kind.ends() {
 			return true, nil
 		}
-		last, err := l.last(event.Action)
+		last, err := l.last(event.Action, event.Kind.ends())
 		return last != event.Kind, err
 	})
 }
 
-// last is the kind of the last event of an action, "" if there is none.
-func (l *Log) last(action string) (kind Kind, err error) {
+// last is the kind of the last event of an action, or of its last end; "" if
+// there is none.
+func (l *Log) last(action string, end bool) (kind Kind, err error) {
 	info, err := l.f.Stat()
 	if err != nil {
 		return "", err
@@ -78,7 +79,7 @@ func (l *Log) last(action string) (kind Kind, err error) {
 		if !bytes.Contains(raw, []byte(action)) {
 			continue
 		}
-		if e, err := parse(bytes.TrimSuffix(raw, []byte("\n"))); err == nil && e.Action == action {
+		if e, err := parse(bytes.TrimSuffix(raw, []byte("\n"))); err == nil && e.Action == action && (!end || e.Kind.ends()) {
 			kind = e.Kind
 		}
 	}

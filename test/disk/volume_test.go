@@ -32,7 +32,7 @@ var mkfs = map[string]struct {
 }{
 	"ext4":      {32 << 20, []string{"mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-E", "lazy_itable_init=0"}, usage{}},
 	"ext4-1k":   {16 << 20, []string{"mkfs.ext4", "-q", "-F", "-b", "1024", "-m", "0"}, usage{}},
-	"ext4-few":  {16 << 20, []string{"mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-N", "128"}, usage{}},
+	"ext4-few":  {16 << 20, []string{"mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-N", "192"}, usage{}},
 	"xfs":       {300 << 20, []string{"mkfs.xfs", "-q", "-f"}, usage{256 << 10, 1 << 40}},
 	"btrfs":     {128 << 20, []string{"mkfs.btrfs", "-q", "-f"}, usage{2 << 20, 1 << 40}},
 	"tmpfs":     {0, nil, usage{}},
