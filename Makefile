@@ -7,7 +7,7 @@
 # make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
 #                 narrows it and names every case (make faults, and so make test, run it too)
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
-# make fuzz       each fuzz target for FUZZTIME (5s), with the number of executions;
+# make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
@@ -22,7 +22,9 @@
 SHELL    := /bin/bash
 PKG      ?= $(shell go list ./... | grep -v /test/)
 FAULTS   ?= ./test/...
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
+# The tests of the command that are about views: they run on one processor too.
+VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|TestScripts/(mount.*|all|control|frommount)
 # Flags of the benchmark, such as BENCH="-only view -rounds 3" or
 # BENCH="-markdown -svg docs/performance.svg".
 BENCH    ?=
@@ -66,7 +68,8 @@ build:
 test: need-test build lint
 	$(MAKE) --no-print-directory unit
 	$(MAKE) --no-print-directory faults
-	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m ./cmd/... ./fusefs/...
+	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m ./fusefs
+	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m -run '$(VIEWS)' ./cmd/spectrum
 	$(MAKE) --no-print-directory fuzz
 
 unit: need-test
