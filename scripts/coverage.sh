@@ -64,12 +64,14 @@ for package in "${packages[@]}"; do
     fi
     percent=$(awk 'FNR > 1 { all += $2; if ($3 > 0) run += $2 } END { printf "%.1f", all ? 100 * run / all : 0 }' "$profile")
     printf '%-20s %5s %%\n' "$package" "$percent"
-    uncovered "$profile" | awk '{ printf "%29s %s: %d\n", "", $1 " " $2, $3 }'
+    blocks=$(uncovered "$profile")
+    functions=$(cut -d' ' -f1,2 <<<"$blocks" | sort -u)
+    awk 'NF { printf "%29s %s: %d\n", "", $1 " " $2, $3 }' <<<"$blocks"
     awk -v p="$percent" -v least="$least" 'BEGIN { exit !(p < least) }' && complain "$package is below $least %"
 
     while read -r function; do complain "$function has blocks that no test runs, and is not in $listed"
-    done < <(comm -23 <(uncovered "$profile" | cut -d' ' -f1,2 | sort -u) <(known "$package"))
+    done < <(comm -23 <(grep . <<<"$functions") <(known "$package"))
     while read -r function; do complain "$function is in $listed, and every block of it is run (or there is no such function)"
-    done < <(comm -13 <(uncovered "$profile" | cut -d' ' -f1,2 | sort -u) <(known "$package"))
+    done < <(comm -13 <(grep . <<<"$functions") <(known "$package"))
 done
 exit "$failed"

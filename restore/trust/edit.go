@@ -14,9 +14,6 @@ var ErrKnown = errors.New("nothing to change")
 
 // Pin pins a validator in a place. The file is named after the validator.
 func Pin(place, id, note string) error {
-	if err := CheckID(id); err != nil {
-		return err
-	}
 	if err := checkStrong(id); err != nil {
 		return err
 	}
@@ -25,15 +22,12 @@ func Pin(place, id, note string) error {
 
 // Revoke revokes a validator in a place.
 func Revoke(place, id, reason string) error {
-	if err := CheckID(id); err != nil {
-		return err
-	}
 	return write(place, revoked, id, reason)
 }
 
 // Unpin removes the files of a place that pin a validator.
 func Unpin(place, id string) error {
-	if err := CheckID(id); err != nil {
+	if err := checkID(id); err != nil {
 		return err
 	}
 	dir, err := openDir(place, trusted)
@@ -63,18 +57,18 @@ func Unpin(place, id string) error {
 
 // write makes the file of a validator. It appears whole, and replaces none.
 func write(place, name, id, note string) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	raw := []byte(id + "\n" + note + "\n")
+	if len(raw) > maxFile {
+		return fmt.Errorf("the note has more than %d bytes", maxFile-len(id))
+	}
 	dir, err := openDir(place, name)
 	if err != nil {
 		return fmt.Errorf("trust: %w", err)
 	}
 	defer dir.Close()
-	raw := []byte(id + "\n" + note + "\n")
-	if _, err := parse(raw); err != nil {
-		return err
-	}
-	if len(raw) > maxFile {
-		return fmt.Errorf("the note has more than %d bytes", maxFile-len(id))
-	}
 	err = dir.WriteFile(id, raw, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("validator %s is in %q already: %w", id, name, ErrKnown)

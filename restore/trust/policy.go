@@ -207,14 +207,14 @@ func parse(raw []byte) (Record, error) {
 	if i := bytes.IndexByte(id, ' '); i >= 0 {
 		id, note = id[:i], raw[i:]
 	}
-	if err := CheckID(string(id)); err != nil {
+	if err := checkID(string(id)); err != nil {
 		return Record{}, err
 	}
 	return Record{ID: string(id), Note: strings.Join(strings.Fields(string(note)), " ")}, nil
 }
 
-// CheckID refuses what is no validator_id.
-func CheckID(id string) error {
+// checkID refuses what is no validator_id.
+func checkID(id string) error {
 	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
 		return fmt.Errorf("%.100q is no validator_id: 64 lower-case hex digits", id)
 	}
