@@ -1,0 +1,199 @@
+package privacy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// restricted is the directory of a place.
+const restricted = "restricted.d"
+
+// Bounds of what the operator says.
+const (
+	maxFile  = 64 << 10 // bytes of a file
+	maxRules = 1000     // patterns that are not taken back, the table's among them
+)
+
+// operatorWhy is the reason of the operator's rules.
+const operatorWhy = "restricted by a rule of the operator"
+
+// Load reads places, after the table. On an error, which names file and line,
+// the Rules are the zero Rules, and nothing may be restored by them.
+func Load(places ...string) (Rules, error) {
+	l := loader{rules: slices.Clone(own), known: map[string]bool{}}
+	for _, r := range own {
+		l.known[r.pattern.String()] = true
+	}
+	for _, place := range places {
+		if err := l.place(place); err != nil {
+			return Rules{}, fmt.Errorf("restricted names: %w", err)
+		}
+	}
+	return Rules{l.settled()}, nil
+}
+
+// loader gathers rules.
+type loader struct {
+	rules []rule
+	known map[string]bool // every pattern that was ever there
+}
+
+// settled are the rules in the one order in which they are asked. Those of the
+// table stand in front: only the operator's were added.
+func (l *loader) settled() []rule {
+	added := l.rules
+	for len(added) > 0 && !added[0].finding.Operator {
+		added = added[1:]
+	}
+	slices.SortFunc(added, func(a, b rule) int { return strings.Compare(a.pattern.String(), b.pattern.String()) })
+	return l.rules
+}
+
+// place reads a place.
+func (l *loader) place(path string) error {
+	place, err := pathsafe.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	if err := checkDir(place); err != nil {
+		return err
+	}
+	dir, err := place.OpenDir(restricted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return l.dir(dir)
+}
+
+// checkDir wants a directory that others cannot write.
+func checkDir(dir *pathsafe.Dir) error {
+	st, err := dir.Stat()
+	if err == nil {
+		err = checkOwner(st)
+	}
+	if err != nil {
+		return fmt.Errorf("directory %q: %w", dir.Name(), err)
+	}
+	return nil
+}
+
+// dir reads the files of a directory.
+func (l *loader) dir(dir *pathsafe.Dir) error {
+	if err := checkDir(dir); err != nil {
+		return err
+	}
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		raw, err := read(dir, name)
+		if err == nil {
+			err = l.file(string(raw))
+		}
+		if err != nil {
+			return fmt.Errorf("file %q: %w", filepath.Join(dir.Name(), name), err)
+		}
+	}
+	return nil
+}
+
+// read reads a file that others cannot write.
+func read(dir *pathsafe.Dir, name string) ([]byte, error) {
+	f, st, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := checkOwner(st); err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxFile {
+		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
+	}
+	return raw, nil
+}
+
+// checkOwner wants nobody but root and this user to be able to write.
+func checkOwner(st pathsafe.Stat) error {
+	switch {
+	case st.UID != 0 && int(st.UID) != os.Geteuid():
+		return errors.New("it belongs to another user")
+	case st.Perm&0o022 != 0:
+		return fmt.Errorf("mode %04o lets others write it", st.Perm)
+	}
+	return nil
+}
+
+// file takes the lines of a file.
+func (l *loader) file(text string) error {
+	number := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		number++
+		if err := l.line(line); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+func (l *loader) line(line string) error {
+	switch {
+	case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
+		return nil
+	case strings.TrimSpace(line) != line:
+		return fmt.Errorf("white space before or after the pattern %.100q", line)
+	}
+	text, back := strings.CutPrefix(line, "!")
+	pattern, err := parsePattern(text)
+	if err != nil {
+		return err
+	}
+	same := func(r rule) bool { return r.pattern.String() == pattern.String() }
+	if back {
+		if !l.known[pattern.String()] {
+			return fmt.Errorf("there is no pattern %.100q to take back", text)
+		}
+		l.rules = slices.DeleteFunc(l.rules, same)
+		return nil
+	}
+	return l.add(rule{finding: Finding{lower(text), operatorWhy, true}, pattern: pattern})
+}
+
+// add adds a rule of the operator, unless there is one that restricts the same.
+func (l *loader) add(r rule) error {
+	for _, old := range l.rules {
+		if old.pattern.String() == r.pattern.String() && len(old.except) == 0 {
+			return nil
+		}
+	}
+	if len(l.rules) == maxRules {
+		return fmt.Errorf("there are more than %d patterns", maxRules)
+	}
+	l.known[r.pattern.String()] = true
+	l.rules = append(l.rules, r)
+	return nil
+}

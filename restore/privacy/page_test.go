@@ -1,0 +1,62 @@
+package privacy
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const page = "../../docs/restricted-names.md"
+
+// rows are the table as the page shows it.
+func rows() (lines []string) {
+	for _, n := range builtin {
+		var except []string
+		for _, e := range n.except {
+			except = append(except, "`"+e+"`")
+		}
+		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s |", n.pattern, strings.Join(except, ", "), n.why))
+	}
+	return lines
+}
+
+// TestPage: the page shows the table, row by row.
+func TestPage(t *testing.T) {
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "| `") {
+			shown = append(shown, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if diff := cmp.Diff(rows(), shown); diff != "" {
+		t.Errorf("%s is not the table (-table +page):\n%s", page, diff)
+	}
+}
+
+// TestTable: every row can be had, is written in lower case, has a reason and
+// stands once; every exception is one.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for i, n := range builtin {
+		pattern := own[i].pattern
+		if seen[pattern.String()] || n.why == "" || n.pattern != lower(n.pattern) {
+			t.Errorf("row %+v", n)
+		}
+		seen[pattern.String()] = true
+		for j, e := range n.except {
+			if !pattern.Match(e) || !own[i].except[j].Match("a/"+e) {
+				t.Errorf("%s is no exception of %s", e, n.pattern)
+			}
+		}
+	}
+	if len(own) < 60 {
+		t.Errorf("only %d rows", len(own))
+	}
+}

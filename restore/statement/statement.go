@@ -1,0 +1,250 @@
+package statement
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore/scope"
+)
+
+// Exactly is the approval of a whole preview.
+const Exactly = "Approved: commit the restore preview exactly as proposed."
+
+// Limits of a statement.
+const (
+	MaxLength = 1 << 20    // bytes of a statement
+	MaxNumber = 99_999_999 // the highest number of an item or a conflict
+)
+
+// ErrVague says that a text is not an explicit approval.
+var ErrVague = errors.New("the statement is not an explicit approval")
+
+// Error is why a text is refused. It is [ErrVague].
+type Error struct {
+	Reason string // what is wrong with the text
+	Want   string // a statement that would be understood, for an example
+}
+
+// Error says both in one line; what is quoted of the text is ASCII.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%v: %s; this would be understood: %q", ErrVague, e.Reason, e.Want)
+}
+
+// Unwrap returns [ErrVague].
+func (e *Error) Unwrap() error { return ErrVague }
+
+// Range is the numbers from From to To, both included.
+type Range struct{ From, To int }
+
+// Verdict is what was decided on a conflict (section 4.2).
+type Verdict string
+
+// The verdicts.
+const (
+	Acknowledged Verdict = "acknowledged"
+	Rejected     Verdict = "rejected"
+	Resolved     Verdict = "resolved"
+)
+
+// verbs are the verdicts in the order in which they are printed, with the word
+// of their clause.
+var verbs = [...]struct {
+	word    string
+	verdict Verdict
+}{{"Acknowledge", Acknowledged}, {"Reject", Rejected}, {"Resolve", Resolved}}
+
+// Decision is one verdict on the conflicts of a range.
+type Decision struct {
+	Range
+	Verdict Verdict
+}
+
+// Statement is an explicit approval. Only [Parse] makes one; the zero Statement
+// approves and decides nothing.
+type Statement struct {
+	whole     bool
+	items     []Range // all ranges ascend, and none touches the next
+	notItems  []Range
+	scopes    []scope.Scope // in the order of section 5
+	notScopes []scope.Scope
+	decisions []Decision // ascending; those that touch differ in their verdict
+}
+
+// Parse reads a statement. The error is an [*Error], and so [ErrVague].
+func Parse(text string) (*Statement, error) {
+	if err := checkText(text); err != nil {
+		return nil, err
+	}
+	s, err := parse(text)
+	if err == nil {
+		return s, nil
+	}
+	if slip := findSlip(text); slip != nil {
+		return nil, slip
+	}
+	return nil, err
+}
+
+// Whole says whether the preview was approved exactly as proposed. Then there
+// are no items and no scopes.
+func (s *Statement) Whole() bool { return s.whole }
+
+// Items are the numbers of the items that alone are to be restored, ascending;
+// none when the statement is by scopes or of the whole.
+func (s *Statement) Items() []Range { return slices.Clone(s.items) }
+
+// Scopes are the scopes that alone are to be restored, in the order of section
+// 5; none when the statement is by items or of the whole.
+func (s *Statement) Scopes() []scope.Scope { return slices.Clone(s.scopes) }
+
+// NotItems are the numbers of the items that are not to be restored, ascending.
+func (s *Statement) NotItems() []Range { return slices.Clone(s.notItems) }
+
+// NotScopes are the scopes of which nothing is to be restored, in the order of
+// section 5.
+func (s *Statement) NotScopes() []scope.Scope { return slices.Clone(s.notScopes) }
+
+// Decisions are the verdicts on conflicts, by their numbers, ascending.
+func (s *Statement) Decisions() []Decision { return slices.Clone(s.decisions) }
+
+// Names says whether the item with this number is one of [Statement.Items].
+func (s *Statement) Names(n int) bool { return holds(s.items, n) }
+
+// Excludes says whether the item with this number is one of
+// [Statement.NotItems].
+func (s *Statement) Excludes(n int) bool { return holds(s.notItems, n) }
+
+// Decided is the verdict on the conflict with this number, and whether there is
+// one.
+func (s *Statement) Decided(n int) (Verdict, bool) {
+	i, ok := slices.BinarySearchFunc(s.decisions, n, func(d Decision, n int) int { return d.against(n) })
+	if !ok {
+		return "", false
+	}
+	return s.decisions[i].Verdict, true
+}
+
+func holds(ranges []Range, n int) bool {
+	_, ok := slices.BinarySearchFunc(ranges, n, Range.against)
+	return ok
+}
+
+// against says where a range lies, seen from a number: 0 around it.
+func (r Range) against(n int) int {
+	switch {
+	case r.To < n:
+		return -1
+	case r.From > n:
+		return 1
+	}
+	return 0
+}
+
+// String is the canonical form: ranges as short as they can be, in order. The
+// zero Statement has none, which gives "".
+func (s *Statement) String() string {
+	var b strings.Builder
+	switch {
+	case s.whole:
+		b.WriteString(Exactly)
+	case len(s.items) > 0:
+		b.WriteString("Approved: restore " + itemWord(s.items) + " " + formatRanges("R", s.items) + " only.")
+	case len(s.scopes) > 0:
+		b.WriteString("Approved: restore " + formatScopes(s.scopes) + " only.")
+	}
+	if len(s.notItems) > 0 {
+		b.WriteString(" Do not restore " + itemWord(s.notItems) + " " + formatRanges("R", s.notItems) + ".")
+	}
+	if len(s.notScopes) > 0 {
+		b.WriteString(" Do not restore " + formatScopes(s.notScopes) + " items.")
+	}
+	for _, verb := range verbs {
+		if ranges := s.decided(verb.verdict); len(ranges) > 0 {
+			b.WriteString(" " + verb.word + " " + formatRanges("C", ranges) + ".")
+		}
+	}
+	return b.String()
+}
+
+// decided are the conflicts with one verdict.
+func (s *Statement) decided(v Verdict) (ranges []Range) {
+	for _, d := range s.decisions {
+		if d.Verdict == v {
+			ranges = append(ranges, d.Range)
+		}
+	}
+	return ranges
+}
+
+func itemWord(ranges []Range) string {
+	if len(ranges) == 1 && ranges[0].From == ranges[0].To {
+		return "item"
+	}
+	return "items"
+}
+
+// FormatItems prints numbers of items, from 1 to [MaxNumber] and in any order,
+// as the shortest list that a statement may hold, like "R-001 to R-004, R-007,
+// and R-009"; "" for none.
+func FormatItems(numbers []int) string { return formatRanges("R", rangesOf(numbers)) }
+
+// FormatConflicts is [FormatItems] for the numbers of conflicts.
+func FormatConflicts(numbers []int) string { return formatRanges("C", rangesOf(numbers)) }
+
+func rangesOf(numbers []int) (ranges []Range) {
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(numbers))) {
+		ranges = append(ranges, Range{n, n})
+	}
+	return joined(ranges)
+}
+
+// joined joins ranges that touch; they ascend and do not overlap.
+func joined(ranges []Range) (out []Range) {
+	for _, r := range ranges {
+		if last := len(out) - 1; last >= 0 && out[last].To+1 == r.From {
+			out[last].To = r.To
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// formatRanges prints ranges. Two neighbours are shorter as two.
+func formatRanges(letter string, ranges []Range) string {
+	var words []string
+	for _, r := range ranges {
+		switch r.To - r.From {
+		case 0:
+			words = append(words, formatID(letter, r.From))
+		case 1:
+			words = append(words, formatID(letter, r.From), formatID(letter, r.To))
+		default:
+			words = append(words, formatID(letter, r.From)+" to "+formatID(letter, r.To))
+		}
+	}
+	return formatList(words)
+}
+
+func formatID(letter string, n int) string { return fmt.Sprintf("%s-%03d", letter, n) }
+
+func formatScopes(scopes []scope.Scope) string {
+	var words []string
+	for _, s := range scopes {
+		words = append(words, s.Words())
+	}
+	return formatList(words)
+}
+
+func formatList(words []string) string {
+	if len(words) < 3 {
+		return strings.Join(words, " and ")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + ", and " + words[last]
+}
+
+func compareRanges(a, b Range) int { return cmp.Compare(a.From, b.From) }
