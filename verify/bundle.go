@@ -20,6 +20,7 @@ type Bundle struct {
 	root        string
 	validatorID string
 	completed   time.Time
+	claims      claims
 	project     *pathsafe.Dir
 	path        string      // of the run directory
 	dir         pathsafe.ID // of the same
@@ -31,6 +32,7 @@ func (e *examination) bundle() *Bundle {
 	completed, _ := completion(e.artifacts[bundle.Status].object)
 	return &Bundle{
 		completed:   completed,
+		claims:      e.claims(),
 		runID:       e.run.id,
 		root:        e.root,
 		validatorID: e.key.validatorID,

@@ -42,22 +42,37 @@ func Memory(ctx context.Context, runs []*Run, watch Watch) error {
 // checkOrder wants completed_at to ascend strictly where two consecutive runs
 // both have it, and to be RFC 3339 wherever it is (decision D12).
 func checkOrder(runs []*Run, bundles []resumed) error {
-	var before instant
-	known := false
+	var o ordering
 	for i, b := range bundles {
 		value, ok := b.status.Get("completed_at")
-		if !ok {
-			known = false
-			continue
+		if reject := o.next(value, ok); reject != nil {
+			return reject.in(runs[i].id)
 		}
-		completed, err := rfc3339(value)
-		if err != nil {
-			return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "completed_at is not an RFC 3339 time").in(runs[i].id)
-		}
-		if known && !completed.after(before) {
-			return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "the run was not completed after the run before it").in(runs[i].id)
-		}
-		before, known = completed, true
+	}
+	return nil
+}
+
+// ordering goes through the runs of a chain.
+type ordering struct {
+	before instant
+	known  bool
+}
+
+// next is the verdict on the next run's completed_at, if it has one.
+func (o *ordering) next(value canonjson.Value, dated bool) *Reject {
+	known := o.known
+	o.known = false
+	if !dated {
+		return nil
+	}
+	completed, err := rfc3339(value)
+	if err != nil {
+		return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "completed_at is not an RFC 3339 time")
+	}
+	before := o.before
+	o.before, o.known = completed, true
+	if known && !completed.after(before) {
+		return rejectField(ChainOrderViolation, bundle.Status, "completed_at", "the run was not completed after the run before it")
 	}
 	return nil
 }

@@ -101,17 +101,25 @@ func resumeStatus(status canonjson.Object) error {
 
 // resumeValidator is step 2 of section 3.1.
 func resumeValidator(hashes canonjson.Object, want string) error {
-	if semver := textOf(hashes, "validator_semver"); !slices.Contains(supportedSemvers, semver) {
-		return rejectField(ValidatorUnsupported, bundle.OutputHashes, "validator_semver", "validator_semver %q is not supported", semver)
-	}
 	build := textOf(hashes, "validator_build_id")
-	if build == "" {
-		return rejectField(ValidatorBuildIDMissing, bundle.OutputHashes, "validator_build_id", "validator_build_id is not a non-empty string")
+	if reject := supported(textOf(hashes, "validator_semver"), build); reject != nil {
+		return reject
 	}
 	if want != "" && build != want {
 		reject := rejectField(ValidatorBuildMismatch, bundle.OutputHashes, "validator_build_id", "validator_build_id is not the one asked for")
 		reject.Details["expected"], reject.Details["actual"] = want, build
 		return reject
+	}
+	return nil
+}
+
+// supported says what SPECTRUM-02 has against a validator, if anything.
+func supported(semver, build string) *Reject {
+	if !slices.Contains(supportedSemvers, semver) {
+		return rejectField(ValidatorUnsupported, bundle.OutputHashes, "validator_semver", "validator_semver %q is not supported", semver)
+	}
+	if build == "" {
+		return rejectField(ValidatorBuildIDMissing, bundle.OutputHashes, "validator_build_id", "validator_build_id is not a non-empty string")
 	}
 	return nil
 }
