@@ -1,5 +1,6 @@
 // Package statedir keeps what belongs to the operator and to no restore: the
-// keys, and the previews with the record of their use.
+// keys, the previews with the record of their use, and the places of whom is
+// trusted and what is held back.
 //
 // The directory has mode 0700. One that others may enter, that belongs to
 // somebody else or that is a symbolic link is refused: its content would be
@@ -17,7 +18,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -158,7 +158,7 @@ func (d *Dir) readJournalKey() ([]byte, error) {
 
 // ViewLog opens the log of the views in the background, to be written at its end.
 func (d *Dir) ViewLog() (*os.File, error) {
-	f, err := d.openToAppend("view.log")
+	f, err := openToAppend(d.root, "view.log")
 	if err != nil {
 		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
 	}
@@ -168,7 +168,7 @@ func (d *Dir) ViewLog() (*os.File, error) {
 // AuditLog opens the audit log, to be read, and written at its end. The name of
 // one that nothing was written to is made durable first.
 func (d *Dir) AuditLog() (*os.File, error) {
-	f, err := d.openToAppend("audit.log")
+	f, err := openToAppend(d.root, "audit.log")
 	if err != nil {
 		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
 	}
@@ -185,13 +185,13 @@ func (d *Dir) AuditLog() (*os.File, error) {
 
 // openToAppend opens a regular file, through no link, and makes it where it is
 // missing. Nothing else is waited for: a FIFO would have us wait for a reader.
-func (d *Dir) openToAppend(name string) (*os.File, error) {
+func openToAppend(dir *pathsafe.Dir, name string) (*os.File, error) {
 	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd, err := unix.Openat(d.root.Fd(), name, flags, 0)
+	fd, err := unix.Openat(dir.Fd(), name, flags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		fd, err = unix.Openat(d.root.Fd(), name, flags|unix.O_CREAT, 0o600)
+		fd, err = unix.Openat(dir.Fd(), name, flags|unix.O_CREAT, 0o600)
 	}
-	runtime.KeepAlive(d)
+	runtime.KeepAlive(dir)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -209,14 +209,31 @@ func (d *Dir) openToAppend(name string) (*os.File, error) {
 
 // TrustPlace is the directory of the validators that the operator trusts, which
 // is made if needed.
-func (d *Dir) TrustPlace() (string, error) {
-	const name = "trust"
+func (d *Dir) TrustPlace() (string, error) { return d.place("trust") }
+
+// Quarantine is the directory of the candidates that are held back, which is made
+// if needed.
+func (d *Dir) Quarantine() (string, error) { return d.place("quarantine") }
+
+func (d *Dir) place(name string) (string, error) {
 	dir, err := d.open(name)
 	if err != nil {
 		return "", fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	return filepath.Join(d.path, name), dir.Close()
 }
+
+// Savepoints is the directory of the savepoints, which is made, durably, if needed.
+func (d *Dir) Savepoints() (string, error) {
+	path, err := d.place("savepoints")
+	if err != nil {
+		return "", err
+	}
+	return path, d.root.Sync()
+}
+
+// HostKey is where this host's own key is, with which savepoints are signed.
+func (d *Dir) HostKey() string { return filepath.Join(d.path, "host.pem") }
 
 // halts is the directory of the attempts whose rollback has failed.
 const halts = "halts"
@@ -275,57 +292,3 @@ func (d *Dir) open(name string) (*pathsafe.Dir, error) {
 
 // Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }
-
-// The places of a preview: its record, and the mark that it was used.
-const (
-	previews = "previews"
-	record   = ".json"
-	used     = ".used"
-)
-
-// maxRecord bounds the record of a preview, in bytes.
-const maxRecord = 1 << 30
-
-// SavePreview keeps the record of a preview.
-func (d *Dir) SavePreview(id string, data []byte) error {
-	return d.write(id, record, data)
-}
-
-// LoadPreview returns the record of a preview; fs.ErrNotExist when there is
-// none of this identity.
-func (d *Dir) LoadPreview(id string) ([]byte, error) {
-	dir, err := d.previews(id)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	f, _, err := dir.Open(id + record)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxRecord))
-}
-
-// Use marks a preview as used, durably; fs.ErrExist when it was before.
-func (d *Dir) Use(id string) error { return d.write(id, used, nil) }
-
-func (d *Dir) write(id, suffix string, data []byte) error {
-	dir, err := d.previews(id)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.WriteFile(id+suffix, data, 0o600); err != nil {
-		return fmt.Errorf("state directory %q: %w", d.path, err)
-	}
-	return dir.Sync()
-}
-
-// previews opens the directory of previews for an identity that can be a name.
-func (d *Dir) previews(id string) (*pathsafe.Dir, error) {
-	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
-		return nil, fmt.Errorf("%q is not a preview id: %w", id, fs.ErrNotExist)
-	}
-	return d.open(previews)
-}

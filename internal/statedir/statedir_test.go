@@ -175,7 +175,7 @@ func names(t testing.TB, dir string) (list []string) {
 	return list
 }
 
-// TestPreviewsAreKept: whole, and never replaced.
+// TestPreviewsAreKept: whole; one that is shown again is good again.
 func TestPreviewsAreKept(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	if raw, err := d.LoadPreview(id); !errors.Is(err, fs.ErrNotExist) || raw != nil {
@@ -183,13 +183,18 @@ func TestPreviewsAreKept(t *testing.T) {
 	}
 	data := bytes.Repeat([]byte("preview\x00"), 1<<17)
 	must(t, d.SavePreview(id, data))
-	if err := d.SavePreview(id, []byte("forged")); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("kept twice: %v", err)
+	must(t, d.Use(id))
+	for _, again := range [][]byte{data[1:], data} {
+		must(t, d.SavePreview(id, again))
+		if raw, err := d.LoadPreview(id); err != nil || !bytes.Equal(raw, again) {
+			t.Errorf("%d bytes, %v", len(raw), err)
+		}
+		must(t, d.Use(id))
+		if err := d.Use(id); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("used twice: %v", err)
+		}
 	}
-	if raw, err := d.LoadPreview(id); err != nil || !bytes.Equal(raw, data) {
-		t.Errorf("%d bytes, %v", len(raw), err)
-	}
-	if got := names(t, d.Path()); len(got) != 2 {
+	if got := names(t, d.Path()); len(got) != 3 {
 		t.Errorf("files %q", got)
 	}
 }
@@ -421,6 +426,30 @@ func TestHalts(t *testing.T) {
 	}
 }
 
+// TestPlaces: each is made closed to others, found again, and never through a link.
+func TestPlaces(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	for name, place := range map[string]func() (string, error){"trust": d.TrustPlace, "quarantine": d.Quarantine} {
+		want := filepath.Join(d.Path(), name)
+		for range 2 {
+			if path, err := place(); err != nil || path != want {
+				t.Errorf("%q, %v", path, err)
+			}
+		}
+		info, err := os.Stat(want)
+		must(t, err)
+		if info.Mode() != fs.ModeDir|0o700 {
+			t.Errorf("%q has mode %v", name, info.Mode())
+		}
+		must(t, os.Remove(want))
+		must(t, os.Symlink(t.TempDir(), want))
+		if path, err := place(); err == nil || path != "" {
+			t.Errorf("%q through a link", path)
+		}
+	}
+}
+
 // TestLogs: they are written at their end, by nobody else's leave, and what
 // stands in their place and is no file is refused and not waited for.
 func TestLogs(t *testing.T) {
@@ -479,5 +508,86 @@ func TestViewLogMoved(t *testing.T) {
 	f.Close()
 	if got := names(t, moved); !reflect.DeepEqual(got, []string{"view.log"}) || len(names(t, d.Path())) > 0 {
 		t.Errorf("files %q", got)
+	}
+}
+
+// TestAttempts: each root has its own count, whatever its path looks like, and
+// every handle sees it.
+func TestAttempts(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	want := map[string]int64{"/": 1, "/a": 2, "/a/": 2, "/a b\n": 1, strings.Repeat("/long", 1000): 3, "/none": 0}
+	for _, root := range []string{"/", "/a", "/a/", "/a b\n"} {
+		must(t, d.Attempt(root))
+	}
+	for range 3 {
+		must(t, open(t, d.Path()).Attempt(strings.Repeat("/long", 1000)))
+	}
+	for root, n := range want {
+		if got, err := d.Attempts(root); err != nil || got != n {
+			t.Errorf("%.20q: %d, %v; want %d", root, got, err, n)
+		}
+	}
+}
+
+// TestAttemptsOdd: what is no count is an error, and never zero.
+func TestAttemptsOdd(t *testing.T) {
+	for what, with := range map[string]func(string) error{
+		"link":      func(name string) error { return os.Symlink("/etc/passwd", name) },
+		"FIFO":      func(name string) error { return unix.Mkfifo(name, 0o600) },
+		"directory": func(name string) error { return os.Mkdir(name, 0o700) },
+	} {
+		d := open(t, filepath.Join(t.TempDir(), "state"))
+		must(t, d.Attempt("/a"))
+		found, err := filepath.Glob(filepath.Join(d.Path(), "attempts", "*"))
+		must(t, err)
+		must(t, os.Remove(found[0]))
+		must(t, with(found[0]))
+		if n, err := d.Attempts("/a"); err == nil || n != 0 {
+			t.Errorf("%s: %d, %v", what, n, err)
+		}
+		if d.Attempt("/a") == nil {
+			t.Errorf("%s: counted", what)
+		}
+	}
+}
+
+// TestDerived: a fresh directory each time.
+func TestDerived(t *testing.T) {
+	d := open(t, filepath.Join(t.TempDir(), "state"))
+	one, err := d.Derived(id)
+	must(t, err)
+	two, err := d.Derived(id)
+	must(t, err)
+	if one == two || len(names(t, one))+len(names(t, two)) != 0 {
+		t.Errorf("%q and %q", one, two)
+	}
+}
+
+// TestSavepoints: the directory is made once, private, and nothing else is taken
+// for it.
+func TestSavepoints(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	d, err := statedir.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for range 2 {
+		got, err := d.Savepoints()
+		if want := filepath.Join(path, "savepoints"); got != want || err != nil {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	if info, err := os.Lstat(path + "/savepoints"); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if got := d.HostKey(); got != filepath.Join(path, "host.pem") {
+		t.Errorf("host key %q", got)
+	}
+	if err := errors.Join(os.Remove(path+"/savepoints"), os.Symlink(t.TempDir(), path+"/savepoints")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Savepoints(); err == nil || got != "" {
+		t.Errorf("a link: %q", got)
 	}
 }

@@ -77,9 +77,15 @@ func history() []audit.Event {
 		{Kind: audit.RolledBack, Action: id(2), Root: "/r", Rollback: audit.Micro, Reason: "RESTORE_FINALIZE_FAILED"},
 		{Kind: audit.Halted, Action: id(3), Root: "/s\u00e9\n\x1b[2J", Reason: "something foreign is in the way"},
 		{Kind: audit.Released, Action: id(3), Root: "/s\u00e9\n\x1b[2J", Reason: "left"},
+		{Kind: audit.Quarantined, Action: id(11), Root: "/r", Candidate: source, Reason: "artifact_status: rejected"},
+		{Kind: audit.QuarantineCleared, Action: id(12), Root: "/r", Candidate: source, Reason: "artifact_status: rejected"},
+		{Kind: audit.QuarantineReleased, Action: id(13), Root: "/r", Candidate: source, Reason: "looked at"},
 		{Kind: audit.CommitBegin, Action: id(4), Root: "/\xff"},
 	}
 }
+
+// source is the source id of a candidate.
+var source = strings.Repeat("5c", 32)
 
 func logged(t testing.TB) (path string, raw []byte) {
 	t.Helper()
@@ -125,14 +131,14 @@ func TestAppend(t *testing.T) {
 		events = append(events, e.Event)
 	}
 	want := history()
-	want[7].Root = `"/\xff"`
+	want[10].Root = `"/\xff"`
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]string{id(4): `"/\xff"`}, head.Open); diff != "" {
 		t.Error(diff)
 	}
-	if head.Sequence != 8 || head.Tears != 0 || head.Tail != 0 || head.Hash != entries[7].Hash {
+	if head.Sequence != 11 || head.Tears != 0 || head.Tail != 0 || head.Hash != entries[10].Hash {
 		t.Errorf("head %+v", head)
 	}
 }
@@ -158,7 +164,7 @@ func TestOpenActions(t *testing.T) {
 	must(t, l.Once(end))
 	raw, err := os.ReadFile(path)
 	must(t, err)
-	if entries, head := read(t, raw); len(entries) != 9 || len(head.Open) != 0 {
+	if entries, head := read(t, raw); len(entries) != 12 || len(head.Open) != 0 {
 		t.Errorf("%d entries, head %+v", len(entries), head)
 	}
 }
@@ -209,6 +215,12 @@ func TestRefusedEvents(t *testing.T) {
 		{Kind: audit.RolledBack, Action: id(4), Root: "/r"},
 		{Kind: audit.CommitEnd, Action: id(4), Root: "/r", Rollback: audit.Micro},
 		{Kind: audit.RolledBack, Action: id(4), Root: "/r", Rollback: "mini"},
+		{Kind: audit.Quarantined, Action: id(9), Root: "/r"},
+		{Kind: audit.Quarantined, Action: id(9), Root: "/r", Candidate: source[1:]},
+		{Kind: audit.QuarantineCleared, Action: id(9), Root: "/r", Candidate: strings.ToUpper(source)},
+		{Kind: audit.QuarantineReleased, Action: id(9), Candidate: source},
+		{Kind: audit.QuarantineReleased, Action: id(9), Root: "/r", Candidate: source, Rollback: audit.Micro},
+		{Kind: audit.CommitBegin, Action: id(9), Root: "/r", Candidate: source},
 	} {
 		if open(t, path).Append(event) == nil {
 			t.Errorf("%+v was logged", event)
@@ -315,8 +327,8 @@ func TestChangedLastLine(t *testing.T) {
 func TestLongTail(t *testing.T) {
 	_, raw := logged(t)
 	entries, head := read(t, oneMore(t, append(raw, bytes.Repeat([]byte("x"), 3<<20)...)))
-	if len(entries) != 9 || head.Tears != 1 || entries[8].Torn.Bytes != 3<<20+2 {
-		t.Errorf("%d entries, %+v, torn %+v", len(entries), head, entries[8].Torn)
+	if len(entries) != 12 || head.Tears != 1 || entries[11].Torn.Bytes != 3<<20+2 {
+		t.Errorf("%d entries, %+v, torn %+v", len(entries), head, entries[11].Torn)
 	}
 }
 
@@ -378,7 +390,7 @@ func TestTwoTears(t *testing.T) {
 			t.Errorf("damaged at %d, torn at %d", n, len(torn))
 		}
 		entries, head := read(t, oneMore(t, again[:n]))
-		if len(entries) < 8 || head.Tail != 0 || head.Tears < 1 || head.Tears > 2 {
+		if len(entries) < 11 || head.Tail != 0 || head.Tears < 1 || head.Tears > 2 {
 			t.Errorf("cut at %d: %d entries, head %+v", n, len(entries), head)
 		}
 	}
@@ -407,8 +419,8 @@ func TestFullDisk(t *testing.T) {
 	now, err := os.ReadFile(path)
 	must(t, err)
 	entries, head := read(t, now)
-	if len(entries) != 9 || head.Tears != 3 || entries[8].Torn.Bytes != 122 {
-		t.Errorf("%d entries, %+v, torn %+v", len(entries), head, entries[8].Torn)
+	if len(entries) != 12 || head.Tears != 3 || entries[11].Torn.Bytes != 122 {
+		t.Errorf("%d entries, %+v, torn %+v", len(entries), head, entries[11].Torn)
 	}
 }
 
@@ -428,6 +440,7 @@ func TestForms(t *testing.T) {
 		{when, strings.Replace(when, "Z", "+00:00", 1)}, {when, "yesterday"}, {when, ""}, {`"torn":null`, `"torn":{}`}, {`"torn":null`, `"torn":{"bytes":1}`}, {`"torn":null`, `"torn":{"bytes":1,"sha256":2}`},
 		{`"kind":"commit_begin"`, `"kind":"commit"`}, {`"kind":"commit_begin"`, `"kind":"rollback"`}, {`"rollback":null`, `"rollback":"micro"`}, {`"rollback":null`, `"rollback":""`}, {`"root":"/r"`, `"root":""`}, {`"root":"/r"`, `"root":null`},
 		{`"action":`, ` "action":`}, {`"action":`, `"a":1,"action":`}, {`"reason":null,`, ``}, {`"reason":null`, `"reason":"\u0041"`}, {`"snapshot":null`, `"snapshot":1`},
+		{`"kind":`, `"candidate":null,"kind":`}, {`"kind":`, `"candidate":"","kind":`}, {`"kind":`, `"candidate":"` + source + `","kind":`}, {`"kind":"commit_begin"`, `"kind":"quarantine"`},
 	} {
 		changed := bytes.Replace(first, []byte(change[0]), []byte(change[1]), 1)
 		if bytes.Equal(changed, first) {

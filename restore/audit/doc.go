@@ -1,6 +1,6 @@
-// Package audit is the log of what was done to restore roots: append-only, one
-// line for each event, each line bound to the one before it (rollback contract,
-// section 11).
+// Package audit is the log of what was done to restore roots, and of what holds
+// candidates back: append-only, one line for each event, each line bound to the
+// one before it (rollback contract, section 11).
 //
 // # What it promises
 //
@@ -16,6 +16,8 @@
 // Canonical JSON, an object with exactly these members, and a newline:
 //
 //	action    id of what the event belongs to, a UUID
+//	candidate source id of a candidate, 64 hex digits; the events of a candidate
+//	          have this member, all others have none
 //	kind      what happened, one of the kinds of this package
 //	open      after this event: the actions that have begun and not ended, with
 //	          the root of each
@@ -33,6 +35,12 @@
 //	time      RFC 3339 in UTC, of the machine's clock
 //	torn      null, or what stood between the line before and this one
 //	uid       number of the user
+//
+// # Events of a candidate
+//
+// A candidate that is put into quarantine, cleared or released is no action: such
+// an event begins and ends nothing, and its action is an id of its own. Its root is
+// where the candidate was to be restored to.
 //
 // # A torn line
 //

@@ -33,9 +33,22 @@ const (
 	// Released: a person has looked at a halted root, and what is left of the
 	// action stays as it is. It ends its action.
 	Released Kind = "release"
+	// Quarantined: a finding holds a candidate from now on. This kind and the two
+	// below are of a candidate; they neither begin nor end an action.
+	Quarantined Kind = "quarantine"
+	// QuarantineCleared: what was computed is no longer found, and holds the
+	// candidate no more.
+	QuarantineCleared Kind = "quarantine_clear"
+	// QuarantineReleased: a person has released a candidate from a finding.
+	QuarantineReleased Kind = "quarantine_release"
 )
 
-var kinds = []Kind{CommitBegin, CommitEnd, RolledBack, Halted, Released}
+var kinds = []Kind{CommitBegin, CommitEnd, RolledBack, Halted, Released, Quarantined, QuarantineCleared, QuarantineReleased}
+
+// ofCandidate says that an event names a candidate.
+func (k Kind) ofCandidate() bool {
+	return k == Quarantined || k == QuarantineCleared || k == QuarantineReleased
+}
 
 func (k Kind) ends() bool { return k == CommitEnd || k == RolledBack || k == Released }
 
@@ -53,13 +66,14 @@ var rollbacks = []Rollback{Micro, Session, Emergency}
 
 // Event is what a caller has to say.
 type Event struct {
-	Kind     Kind
-	Action   string // id of what it belongs to, a UUID
-	Root     string // absolute path of the restore root
-	Preview  string // id of the preview that was approved; "" for none
-	Rollback Rollback
-	Snapshot string // id; "" for none
-	Reason   string // in words; "" for none
+	Kind      Kind
+	Action    string // id of what it belongs to, a UUID; of what is said of a candidate, its own
+	Root      string // absolute path of the restore root
+	Candidate string // source id, 64 lower-case hex digits; "" but for the kinds that are of a candidate
+	Preview   string // id of the preview that was approved; "" for none
+	Rollback  Rollback
+	Snapshot  string // id; "" for none
+	Reason    string // in words; "" for none
 }
 
 // Entry is an event in its place in the log.
@@ -107,12 +121,16 @@ func (e *Entry) Fields() map[string]any {
 	if e.Torn != nil {
 		torn = map[string]any{"bytes": e.Torn.Bytes, "sha256": e.Torn.SHA256}
 	}
-	return map[string]any{
+	members := map[string]any{
 		"action": e.Action, "kind": string(e.Kind), "open": e.Open, "operator": orNull(e.Operator),
 		"preview": orNull(e.Preview), "previous": e.Previous, "reason": orNull(e.Reason), "rollback": orNull(string(e.Rollback)),
 		"root": e.Root, "sequence": e.Sequence, "snapshot": orNull(e.Snapshot), "time": e.Time.Format(time.RFC3339Nano),
 		"torn": torn, "uid": e.UID,
 	}
+	if e.Candidate != "" {
+		members["candidate"] = e.Candidate
+	}
+	return members
 }
 
 func orNull(s string) any {
@@ -135,7 +153,8 @@ func parse(line []byte) (Entry, error) {
 	f := fields{object: object}
 	e := Entry{
 		Event: Event{
-			Kind: Kind(f.text("kind")), Action: f.text("action"), Root: f.text("root"), Preview: f.optional("preview"),
+			Kind: Kind(f.text("kind")), Action: f.text("action"), Root: f.text("root"),
+			Candidate: f.extra("candidate"), Preview: f.optional("preview"),
 			Rollback: Rollback(f.optional("rollback")), Snapshot: f.optional("snapshot"), Reason: f.optional("reason"),
 		},
 		Sequence: f.number("sequence"), Time: f.time("time"), UID: int(f.number("uid")), Operator: f.optional("operator"),
@@ -163,8 +182,15 @@ func (e *Event) check() error {
 		return fmt.Errorf("a %s with the rollback %q", e.Kind, e.Rollback)
 	case e.Action == "" || e.Root == "":
 		return errors.New("no action or no root")
+	case e.Kind.ofCandidate() && !isSource(e.Candidate), !e.Kind.ofCandidate() && e.Candidate != "":
+		return fmt.Errorf("a %s of the candidate %q", e.Kind, e.Candidate)
 	}
 	return nil
+}
+
+// isSource says whether a text can be the source id of a candidate.
+func isSource(s string) bool {
+	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // after is what is open after an event, when these were before.

@@ -38,6 +38,14 @@ func (f *fields) optional(name string) string {
 	return f.text(name)
 }
 
+// extra reads a member that is text, or is not there.
+func (f *fields) extra(name string) string {
+	if _, ok := f.object.Get(name); !ok {
+		return ""
+	}
+	return f.text(name)
+}
+
 func (f *fields) number(name string) int64 {
 	n, err := strconv.ParseInt(string(f.get(name).Append(nil)), 10, 64)
 	if err != nil || n < 0 {

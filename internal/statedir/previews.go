@@ -1,0 +1,150 @@
+package statedir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// The places of a preview: its record, and the mark that it was used.
+const (
+	previews = "previews"
+	record   = ".json"
+	used     = ".used"
+)
+
+// maxRecord bounds the record of a preview, in bytes.
+const maxRecord = 1 << 30
+
+// SavePreview keeps the record of a preview. One of the same identity that was
+// kept before gives way, with the mark of its use: what is shown again may be
+// approved again. When it fails there may be none of either.
+func (d *Dir) SavePreview(id string, data []byte) error {
+	dir, err := d.previews(id)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for _, old := range []string{id + record, id + used} {
+		if err := dir.Unlink(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("state directory %q: %w", d.path, err)
+		}
+	}
+	return d.write(dir, id+record, data)
+}
+
+// LoadPreview returns the record of a preview; fs.ErrNotExist when there is
+// none of this identity.
+func (d *Dir) LoadPreview(id string) ([]byte, error) {
+	dir, err := d.previews(id)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, _, err := dir.Open(id + record)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxRecord))
+}
+
+// Use marks a preview as used, durably; fs.ErrExist when it was before.
+func (d *Dir) Use(id string) error {
+	dir, err := d.previews(id)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return d.write(dir, id+used, nil)
+}
+
+func (d *Dir) write(dir *pathsafe.Dir, name string, data []byte) error {
+	if err := dir.WriteFile(name, data, 0o600); err != nil {
+		return fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return dir.Sync()
+}
+
+// previews opens the directory of previews for an identity that can be a name.
+func (d *Dir) previews(id string) (*pathsafe.Dir, error) {
+	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
+		return nil, fmt.Errorf("%q is not a preview id: %w", id, fs.ErrNotExist)
+	}
+	return d.open(previews)
+}
+
+// Derived makes a fresh directory for the bundles that are derived from what one
+// preview shows (decision D13), and gives its absolute path.
+func (d *Dir) Derived(id string) (string, error) {
+	const derived = "derived"
+	dir, err := d.open(derived)
+	if err != nil {
+		return "", fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	defer dir.Close()
+	name := id + "-" + uuid.NewString()
+	if err := dir.Mkdir(name, 0o700); err != nil {
+		return "", fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return filepath.Join(d.path, derived, name), dir.Sync()
+}
+
+// attempts is the directory that counts the commits of each restore root: a file
+// for each, with one byte for every commit that ever began there.
+const attempts = "attempts"
+
+// Attempts is how many commits ever began in a restore root.
+func (d *Dir) Attempts(root string) (int64, error) {
+	dir, err := d.open(attempts)
+	if err != nil {
+		return 0, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	defer dir.Close()
+	st, err := dir.Lstat(attemptsOf(root))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err == nil && !st.Mode.IsRegular() {
+		err = &os.PathError{Op: "open", Path: filepath.Join(attempts, attemptsOf(root)), Err: pathsafe.ErrNotRegular}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return st.Size, nil
+}
+
+// Attempt counts a commit that begins, durably. From then on no preview of the
+// root that was made before is good.
+func (d *Dir) Attempt(root string) error {
+	dir, err := d.open(attempts)
+	if err != nil {
+		return fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	defer dir.Close()
+	f, err := openToAppend(dir, attemptsOf(root))
+	if err != nil {
+		return fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	_, err = f.Write([]byte{'.'})
+	err = errors.Join(err, f.Sync(), f.Close(), dir.Sync())
+	if err != nil {
+		return fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return nil
+}
+
+// attemptsOf is a name for a restore root, whatever its path is.
+func attemptsOf(root string) string {
+	sum := sha256.Sum256([]byte(filepath.Clean(root)))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,320 @@
+package quarantine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Log is told of each change before it is made. When it fails the change is not
+// made. It is called while the store is locked, and must not use it.
+type Log func(Change) error
+
+// Store is the records of a directory. Several may be open on one directory, in
+// one process or in many, and each may be used by several goroutines at once.
+type Store struct {
+	dir      *pathsafe.Dir
+	log      Log
+	patience time.Duration
+}
+
+// patience is how long a store is waited for. Whoever holds it writes one record;
+// one that was stopped meanwhile must not stop all others for ever.
+const patience = time.Minute
+
+// lockPoll is how often a store is asked for.
+const lockPoll = 5 * time.Millisecond
+
+// Open opens the store in a directory that is there: an absolute path, no link,
+// of this user, and closed to others.
+func Open(path string, log Log) (*Store, error) {
+	dir, err := openPrivate(path)
+	if err != nil {
+		return nil, fmt.Errorf("quarantine: directory %q: %w", path, err)
+	}
+	return &Store{dir, log, patience}, nil
+}
+
+func openPrivate(path string) (*pathsafe.Dir, error) {
+	if !filepath.IsAbs(path) {
+		return nil, errors.New("its path is not absolute")
+	}
+	parent, err := pathsafe.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	dir, err := parent.OpenDir(filepath.Base(path))
+	if err != nil {
+		return nil, err
+	}
+	st, err := dir.Stat()
+	switch {
+	case err == nil && int(st.UID) != os.Geteuid():
+		err = errors.New("it belongs to another user")
+	case err == nil && st.Perm&0o077 != 0:
+		err = fmt.Errorf("mode %04o lets others in; it must be 0700", st.Perm)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// Close closes the directory.
+func (s *Store) Close() error { return s.dir.Close() }
+
+// Judge is told all that is computed of a candidate now. It holds what is new,
+// clears what is no longer found, leaves alone what is sticky, and returns what
+// holds the candidate, in the order of section 12, and what it has changed.
+func (s *Store) Judge(ctx context.Context, c Candidate, found []Finding) (held []Mark, changed []Change, err error) {
+	if err := checkAll(c, found, false); err != nil {
+		return nil, nil, err
+	}
+	after, changed, err := s.change(ctx, c, func(r *Record, now time.Time) []Change { return r.judge(found, now) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return after.Held(), changed, nil
+}
+
+// Held is what [Store.Judge] would return, and changes nothing. A mark that is
+// not kept yet is as old as the question.
+func (s *Store) Held(ctx context.Context, c Candidate, found []Finding) ([]Mark, error) {
+	if err := checkAll(c, found, false); err != nil {
+		return nil, err
+	}
+	var r Record
+	err := s.locked(ctx, func(l listing) error {
+		v, err := l.load(c.Source)
+		r = v.Record
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.judge(found, now())
+	return r.Held(), nil
+}
+
+// Hold keeps a sticky finding. One that holds already is one; one that was
+// released holds again.
+func (s *Store) Hold(ctx context.Context, c Candidate, f Finding) error {
+	if err := checkAll(c, []Finding{f}, true); err != nil {
+		return err
+	}
+	_, _, err := s.change(ctx, c, func(r *Record, now time.Time) []Change { return r.hold(f, now) })
+	return err
+}
+
+// Release ends, for a reason, all that holds a candidate now, and returns the
+// candidate with these marks, in the order of section 12. It is named as for
+// [Store.Show]; the error can also be [ErrReason] or [ErrNotHeld].
+func (s *Store) Release(ctx context.Context, source, reason string) (Record, error) {
+	if err := checkReason(reason); err != nil {
+		return Record{}, fmt.Errorf("quarantine: %w", err)
+	}
+	var released Record
+	err := s.locked(ctx, func(l listing) error {
+		v, err := resolve(l, source)
+		if err != nil {
+			return err
+		}
+		released.Candidate = v.Candidate
+		changed := v.release(Release{reason, operator(), now()})
+		if len(changed) == 0 {
+			return fmt.Errorf("candidate %s: %w", v.Source, ErrNotHeld)
+		}
+		for _, c := range changed {
+			released.Marks = append(released.Marks, c.Mark)
+		}
+		return s.write(l, v, changed)
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	return Record{released.Candidate, inOrder(released.Marks)}, nil
+}
+
+// List returns all records, by source id.
+func (s *Store) List(ctx context.Context) ([]Record, error) {
+	var records []Record
+	err := s.locked(ctx, func(l listing) error {
+		sources, err := l.sources("")
+		if err != nil {
+			return err
+		}
+		for _, source := range sources {
+			v, err := l.load(source)
+			if err != nil {
+				return err
+			}
+			records = append(records, v.Record)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// Show returns the record of a candidate. It is named by its source id, or by the
+// first 8 or more digits of it; the error can be [ErrUnknown] or [ErrAmbiguous].
+func (s *Store) Show(ctx context.Context, source string) (Record, error) {
+	var v version
+	err := s.locked(ctx, func(l listing) (err error) {
+		v, err = resolve(l, source)
+		return err
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	return v.Record, nil
+}
+
+// minPrefix is how many digits name a candidate.
+const minPrefix = 8
+
+// resolve reads the record of the candidate that is meant.
+func resolve(l listing, source string) (version, error) {
+	if len(source) < minPrefix || len(source) > sourceLen || !isHex(source) {
+		return version{}, fmt.Errorf("%.100q is neither a source id of %d lower-case hex digits nor the first %d or more of one: %w", source, sourceLen, minPrefix, ErrUnknown)
+	}
+	sources, err := l.sources(source)
+	switch {
+	case err != nil:
+		return version{}, err
+	case len(sources) == 0:
+		return version{}, fmt.Errorf("candidate %s: %w", source, ErrUnknown)
+	case len(sources) > 1:
+		return version{}, fmt.Errorf("candidate %s: %w", source, ErrAmbiguous)
+	}
+	return l.load(sources[0])
+}
+
+// checkAll wants a candidate and findings that are all sticky, or none of them.
+func checkAll(c Candidate, found []Finding, sticky bool) error {
+	if err := c.check(); err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	for _, f := range found {
+		err := f.check()
+		if err == nil && f.Rule.sticky() != sticky {
+			err = fmt.Errorf("%s is not found in this way", f.Rule)
+		}
+		if err != nil {
+			return fmt.Errorf("quarantine: %w", err)
+		}
+	}
+	return nil
+}
+
+// locked runs do with what stands in the directory, while nobody else does.
+func (s *Store) locked(ctx context.Context, do func(listing) error) error {
+	dir, err := s.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	defer dir.Close()
+	l, err := list(dir)
+	if err == nil {
+		err = do(l)
+	}
+	if err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	return nil
+}
+
+// lock returns a handle of its own on the directory, which holds the lock.
+func (s *Store) lock(ctx context.Context) (*pathsafe.Dir, error) {
+	dir, err := s.dir.Reopen()
+	if err != nil {
+		return nil, err
+	}
+	for begin := time.Now(); ; {
+		err := dir.TryLock()
+		if err == nil {
+			return dir, nil
+		}
+		if errors.Is(err, pathsafe.ErrLocked) && time.Since(begin) < s.patience {
+			err = pause(ctx)
+		}
+		if err != nil {
+			dir.Close()
+			return nil, err
+		}
+	}
+}
+
+// pause waits until a lock is asked for again.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(lockPoll):
+		return nil
+	}
+}
+
+// change makes the changes of edit to the record of a candidate, and returns it
+// as it is then. A record that is there and stays as it is, is made durable:
+// whoever wrote it may have been killed before.
+func (s *Store) change(ctx context.Context, c Candidate, edit func(*Record, time.Time) []Change) (Record, []Change, error) {
+	var v version
+	var changed []Change
+	err := s.locked(ctx, func(l listing) (err error) {
+		if v, err = l.load(c.Source); err != nil {
+			return err
+		}
+		v.Candidate = c.text()
+		changed = edit(&v.Record, now())
+		switch {
+		case len(changed) > 0:
+			return s.write(l, v, changed)
+		case v.Version > 0:
+			return l.dir.Sync()
+		}
+		return nil
+	})
+	if err != nil {
+		return Record{}, nil, err
+	}
+	return v.Record, changed, nil
+}
+
+// write logs changes, and then makes them.
+func (s *Store) write(l listing, v version, changed []Change) error {
+	next, raw, err := v.next()
+	if err != nil {
+		return err
+	}
+	for _, c := range changed {
+		if err := s.log(c); err != nil {
+			return fmt.Errorf("logging the change of candidate %s: %w", v.Source, err)
+		}
+	}
+	return l.write(next, raw)
+}
+
+// now is the time as a record holds it.
+func now() time.Time { return time.Now().UTC().Round(0) }
+
+// operator is who runs this program.
+func operator() string {
+	uid := strconv.Itoa(os.Getuid())
+	if u, err := user.LookupId(uid); err == nil && u.Username != "" {
+		return strings.ToValidUTF8(u.Username, "\ufffd")
+	}
+	return "uid " + uid
+}
