@@ -18,8 +18,8 @@ import (
 // Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
 const Semver = "1.1.0"
 
-// SealOptions says what to seal. All fields but Inputs, Now and Progress are
-// required.
+// SealOptions says what to seal. All fields but Inputs, Constraints, Now and
+// Progress are required.
 type SealOptions struct {
 	Project *pathsafe.Dir // the project root
 	RunDir  string        // the run directory to make; it must not exist, or be empty
@@ -27,6 +27,8 @@ type SealOptions struct {
 	Inputs  []string      // references for TASK_SPEC.json
 	Key     Key
 	BuildID string // validator_build_id, "git:…" or "file:…"
+
+	Constraints map[string]any // of TASK_SPEC.json; nil is {}
 
 	Now      time.Time                                // creation time; the zero time is now
 	Progress func(files, totalFiles int, bytes int64) // called from one goroutine at a time; may be nil
@@ -60,14 +62,35 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := hashAll(ctx, opts, outputs); err != nil {
 		return Sealed{}, err
 	}
-	files, sealed, err := artifacts(opts, target.name, outputs)
+	return statement{
+		inputs: opts.Inputs, expected: opts.Outputs, constraints: opts.Constraints, outputs: outputs,
+		key: opts.Key, buildID: opts.BuildID, now: opts.Now,
+	}.seal(ctx, target, nil)
+}
+
+// statement is what the artifacts of a bundle say.
+type statement struct {
+	runID       string
+	inputs      []string
+	expected    []string
+	constraints map[string]any
+	outputs     []output // in ascending order
+	key         Key
+	buildID     string
+	now         time.Time // the zero time is now
+}
+
+// seal writes the artifacts, and further files beside them.
+func (s statement) seal(ctx context.Context, target runDir, extra []file) (Sealed, error) {
+	s.runID = target.name
+	files, sealed, err := s.artifacts()
 	if err != nil {
 		return Sealed{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return Sealed{}, err
 	}
-	if err := target.publish(files); err != nil {
+	if err := target.publish(append(files, extra...)); err != nil {
 		return Sealed{}, err
 	}
 	return sealed, nil
@@ -76,14 +99,19 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 // complete says which required option is missing. Outputs are checked one by
 // one later.
 func (o SealOptions) complete() error {
-	switch {
-	case o.Project == nil:
+	if o.Project == nil {
 		return errors.New("sealing: there is no project root")
-	case o.RunDir == "":
+	}
+	return checkRequired(o.RunDir, o.Key, o.BuildID)
+}
+
+func checkRequired(runDir string, key Key, buildID string) error {
+	switch {
+	case runDir == "":
 		return errors.New("sealing: there is no run directory")
-	case o.Key.private == nil:
+	case key.private == nil:
 		return fmt.Errorf("sealing: %w", errNoKey)
-	case o.BuildID == "":
+	case buildID == "":
 		return errors.New("sealing: there is no validator build id")
 	}
 	return nil
@@ -152,18 +180,18 @@ func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.H
 }
 
 // artifacts makes the seven files of a run directory, in the law's order.
-func artifacts(opts SealOptions, runID string, outputs []output) ([]file, Sealed, error) {
-	now := opts.Now
+func (s statement) artifacts() ([]file, Sealed, error) {
+	now := s.now
 	if now.IsZero() {
 		now = time.Now()
 	}
 	created := now.UTC().Format(time.RFC3339Nano)
 	w := artifactWriter{}
-	taskSpec := w.add(TaskSpec, taskSpecOf(opts, runID, created))
+	taskSpec := w.add(TaskSpec, s.taskSpec(created))
 	status := w.add(Status, map[string]any{"status": "success", "cmp01": "pass", "completed_at": created, "error": nil})
-	hashes := w.add(OutputHashes, outputHashesOf(opts, outputs, created))
+	hashes := w.add(OutputHashes, s.outputHashes(created))
 	w.add(Proof, withProofHash(map[string]any{"restoration_result": map[string]any{"verified": true}}))
-	public := opts.Key.public()
+	public := s.key.public()
 	id := ValidatorID(public)
 	w.add(Identity, map[string]string{"algorithm": Algorithm, "public_key": hex.EncodeToString(public), "validator_id": id})
 	if w.err != nil {
@@ -171,29 +199,33 @@ func artifacts(opts SealOptions, runID string, outputs []output) ([]file, Sealed
 	}
 	root := Root(taskSpec.raw, member(hashes, "hashes"), status.object.Value)
 	payload := w.add(SignedPayload, map[string]string{"bundle_root": root, "decision": Accept, "validator_id": id})
-	signature := ed25519.Sign(opts.Key.private, Message(payload.object.Value))
+	signature := ed25519.Sign(s.key.private, Message(payload.object.Value))
 	w.add(Signature, map[string]string{"payload_type": PayloadType, "signature": hex.EncodeToString(signature), "validator_id": id, "signed_at": created})
-	return w.files, Sealed{BundleRoot: root, ValidatorID: id, Files: len(outputs), Bytes: totalBytes(outputs)}, w.err
+	return w.files, Sealed{BundleRoot: root, ValidatorID: id, Files: len(s.outputs), Bytes: totalBytes(s.outputs)}, w.err
 }
 
-func taskSpecOf(opts SealOptions, runID, created string) map[string]any {
+func (s statement) taskSpec(created string) map[string]any {
+	constraints := s.constraints
+	if constraints == nil {
+		constraints = map[string]any{}
+	}
 	return map[string]any{
-		"task_id":          runID,
-		"inputs":           orEmpty(opts.Inputs),
-		"expected_outputs": opts.Outputs,
-		"constraints":      map[string]any{},
+		"task_id":          s.runID,
+		"inputs":           orEmpty(s.inputs),
+		"expected_outputs": s.expected,
+		"constraints":      constraints,
 		"created_at":       created,
 	}
 }
 
-func outputHashesOf(opts SealOptions, outputs []output, created string) map[string]any {
-	hashes := make(map[string]string, len(outputs))
-	for _, o := range outputs {
+func (s statement) outputHashes(created string) map[string]any {
+	hashes := make(map[string]string, len(s.outputs))
+	for _, o := range s.outputs {
 		hashes[o.path.String()] = HashPrefix + hex.EncodeToString(o.digest[:])
 	}
 	return map[string]any{
 		"validator_semver":   Semver,
-		"validator_build_id": opts.BuildID,
+		"validator_build_id": s.buildID,
 		"generated_at":       created,
 		"hashes":             hashes,
 	}

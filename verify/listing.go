@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// Listing is what a bundle's signature covers. It says nothing of the outputs as
+// they are, and nothing can be restored from it: that takes a [Bundle]. It can
+// only be made by [List]; the zero Listing lists nothing.
+type Listing struct {
+	runID       string
+	root        string
+	validatorID string
+	taskSpec    canonjson.Object
+	entries     []declaration
+}
+
+// Entry is one output as it was signed.
+type Entry struct {
+	Path   pathsafe.Path
+	Digest [sha256.Size]byte
+}
+
+// List verifies what was signed, and no output: phases 1 to 8 and 10 of
+// SPECTRUM-05. In the place of phase 9 it refuses an output whose path or hash
+// does not have the form of the law, with the code that [Strict] has for it. The
+// run needs no project root. The error is a [*Reject], unless no verdict was
+// reached; with an error there is no listing.
+func List(ctx context.Context, run *Run) (*Listing, error) {
+	e := examination{run: run, listing: true}
+	if err := e.examine(ctx); err != nil {
+		return nil, err
+	}
+	return &Listing{
+		runID:       run.id,
+		root:        e.root,
+		validatorID: e.key.validatorID,
+		taskSpec:    e.artifacts[bundle.TaskSpec].object,
+		entries:     e.entries,
+	}, nil
+}
+
+// checkForms stands for phase 9 where outputs are not read.
+func (e *examination) checkForms() error {
+	for i := range e.entries {
+		d := &e.entries[i]
+		if _, err := pathsafe.Parse(d.name); err != nil {
+			return d.missing(err)
+		}
+		if !wellFormedHash(d.text()) {
+			return d.mismatch("")
+		}
+	}
+	return nil
+}
+
+// Root is the bundle root, 64 lower-case hex digits.
+func (l *Listing) Root() string { return l.root }
+
+// ValidatorID is the identity that signed, 64 lower-case hex digits.
+func (l *Listing) ValidatorID() string { return l.validatorID }
+
+// RunID is the final component of the run directory's path.
+func (l *Listing) RunID() string { return l.runID }
+
+// TaskSpec is the whole of TASK_SPEC.json.
+func (l *Listing) TaskSpec() canonjson.Object { return l.taskSpec }
+
+// Len is the number of entries.
+func (l *Listing) Len() int { return len(l.entries) }
+
+// Entries yields what was signed in ascending order of the path's bytes.
+func (l *Listing) Entries() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for i := range l.entries {
+			if !yield(l.entries[i].entry()) {
+				return
+			}
+		}
+	}
+}
+
+// entry is a declaration whose form was checked.
+func (d *declaration) entry() Entry {
+	path, _ := pathsafe.Parse(d.name)
+	e := Entry{Path: path}
+	_, _ = hex.Decode(e.Digest[:], []byte(strings.TrimPrefix(d.text(), bundle.HashPrefix)))
+	return e
+}
