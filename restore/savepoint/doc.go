@@ -1,0 +1,39 @@
+// Package savepoint keeps the savepoints of restore roots: after each commit a
+// signed bundle over the restored files (restore savepoint protocol, sections 2,
+// 4.2, 11 and 14). What a savepoint signs beside the files is in the constraints
+// of its TASK_SPEC.json, under "savepoint": the restore root, the attempt, its
+// place in the chain, its parent, and the hashes of the Commit Report.
+//
+// # Layout
+//
+// A store is one directory. In it each restore root has a directory that is named
+// after the SHA-256 of its path:
+//
+//	KEY/prepared/000007-ATTEMPT   a savepoint of a commit that has not ended
+//	KEY/chain/000006-ATTEMPT      a savepoint
+//
+// Both are ordinary run directories, with the Commit Report beside the artifacts:
+// COMMIT_REPORT.md and COMMIT_REPORT.json. Names that begin with a dot are what
+// a killed process has left in prepared; the next one to write there removes them.
+//
+// # Steps
+//
+//  1. [Store.Prepare], before a commit writes anything: the savepoint is sealed
+//     and durable, names the tip of the chain as its parent, and nobody sees it.
+//  2. [Store.Publish], after the commit is complete: one rename. It may be called
+//     again after a crash, by whoever finishes the commit.
+//  3. [Store.Drop], when the commit was undone: one rename, then the removal.
+//
+// # Trust
+//
+// Trusted: that nobody else may write above the store, and that one process at a
+// time writes for one restore root (a commit holds the lock of its root). Readers
+// may read at any time. Not trusted: what is read back. Each savepoint is verified
+// whenever it is read, all but the files that it is over; one that does not verify
+// is a [*DamageError], and is never skipped.
+//
+// Promised: a savepoint that is changed, put in another's place, or missing in
+// front of another is found. Not promised: that a missing end is. Who may write
+// the store can take away the newest savepoints, so that the chain ends earlier;
+// compare the tip with one that was noted elsewhere.
+package savepoint

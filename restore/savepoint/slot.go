@@ -1,0 +1,133 @@
+package savepoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// slot is the name of a savepoint's run directory.
+type slot struct {
+	sequence int
+	attempt  string
+}
+
+func (s slot) name() string { return fmt.Sprintf("%06d-%s", s.sequence, s.attempt) }
+
+// parseSlot reads a name, which must print as the very same.
+func parseSlot(name string) (slot, error) {
+	number, attempt, _ := strings.Cut(name, "-")
+	sequence, err := strconv.Atoi(number)
+	s := slot{sequence, attempt}
+	if err != nil || sequence < 1 || s.name() != name {
+		return slot{}, errors.New("not the name of a savepoint")
+	}
+	return s, checkAttempt(attempt)
+}
+
+// checkAttempt wants the usual form of a UUID.
+func checkAttempt(attempt string) error {
+	id, err := uuid.Parse(attempt)
+	if err == nil && id.String() != attempt {
+		err = errors.New("not in the usual form")
+	}
+	if err != nil {
+		return fmt.Errorf("attempt %.100q: %w", attempt, err)
+	}
+	return nil
+}
+
+// slots are the savepoints of the chain in their order.
+func (c *chain) slots() ([]slot, error) {
+	names, err := c.published.Names()
+	if err != nil {
+		return nil, err
+	}
+	slots, err := c.parseAll(published, names)
+	if err != nil {
+		return nil, err
+	}
+	for i := range slots {
+		if i > 0 && slots[i-1].sequence == slots[i].sequence {
+			return nil, damage(c.runDir(published, slots[i]), fmt.Errorf("there is another one with number %d", slots[i].sequence))
+		}
+	}
+	return slots, nil
+}
+
+// pending are the prepared ones in their order.
+func (c *chain) pending() ([]slot, error) {
+	names, err := c.prepared.Names()
+	if err != nil {
+		return nil, err
+	}
+	return c.parseAll(prepared, slices.DeleteFunc(names, isRemains))
+}
+
+func (c *chain) parseAll(where string, names []string) ([]slot, error) {
+	slots := make([]slot, 0, len(names))
+	for _, name := range names {
+		s, err := parseSlot(name)
+		if err != nil {
+			return nil, damage(filepath.Join(c.path, where, name), err)
+		}
+		slots = append(slots, s)
+	}
+	slices.SortFunc(slots, func(a, b slot) int {
+		return cmp.Or(cmp.Compare(a.sequence, b.sequence), strings.Compare(a.attempt, b.attempt))
+	})
+	return slots, nil
+}
+
+// findSlot finds that of an attempt.
+func findSlot(slots []slot, attempt string) (slot, bool) {
+	i := slices.IndexFunc(slots, func(s slot) bool { return s.attempt == attempt })
+	if i < 0 {
+		return slot{}, false
+	}
+	return slots[i], true
+}
+
+func (c *chain) runDir(where string, s slot) string {
+	return filepath.Join(c.path, where, s.name())
+}
+
+func (c *chain) dirOf(where string) *pathsafe.Dir {
+	if where == prepared {
+		return c.prepared
+	}
+	return c.published
+}
+
+// tip is the newest savepoint.
+func (c *chain) tip() (Savepoint, bool, error) {
+	slots, err := c.slots()
+	if err != nil || len(slots) == 0 {
+		return Savepoint{}, false, err
+	}
+	sp, err := c.load(published, slots[len(slots)-1])
+	return sp, err == nil, err
+}
+
+func (c *chain) list() ([]Savepoint, error) {
+	slots, err := c.slots()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Savepoint, 0, len(slots))
+	for _, s := range slots {
+		sp, err := c.load(published, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sp)
+	}
+	return all, nil
+}

@@ -1,0 +1,215 @@
+package savepoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Store is the directory of all savepoints.
+type Store struct {
+	path string
+	dir  *pathsafe.Dir
+}
+
+// Open opens a store: the absolute path of a directory that exists and that
+// nobody else may write.
+func Open(path string) (*Store, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("savepoints in %q: not an absolute path", path)
+	}
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("savepoints in %q: %w", path, err)
+	}
+	return &Store{filepath.Clean(path), dir}, nil
+}
+
+// Close closes the store. Savepoints can be read after it.
+func (s *Store) Close() error { return s.dir.Close() }
+
+// ErrAmbiguous says that a prefix is that of several savepoints.
+var ErrAmbiguous = errors.New("more than one savepoint begins with this")
+
+// Tip is the active savepoint of a restore root, and whether there is one. Of the
+// chain it reads nothing else.
+func (s *Store) Tip(root string) (Savepoint, bool, error) {
+	c, err := s.enter(root)
+	if err != nil || c == nil {
+		return Savepoint{}, false, err
+	}
+	defer c.close()
+	return c.tip()
+}
+
+// List is the savepoints of a restore root, the oldest first. Those of all roots,
+// when root is "", are in the order of the roots' paths.
+func (s *Store) List(root string) ([]Savepoint, error) {
+	if root == "" {
+		return s.listAll()
+	}
+	c, err := s.enter(root)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	defer c.close()
+	return c.list()
+}
+
+func (s *Store) listAll() ([]Savepoint, error) {
+	keys, err := s.dir.Names()
+	if err != nil {
+		return nil, fmt.Errorf("savepoints in %q: %w", s.path, err)
+	}
+	var all []Savepoint
+	for _, key := range keys {
+		some, err := s.listKey(key)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b Savepoint) int { return strings.Compare(a.root, b.root) })
+	return all, nil
+}
+
+func (s *Store) listKey(key string) ([]Savepoint, error) {
+	if len(key) != 2*sha256.Size || strings.Trim(key, "0123456789abcdef") != "" {
+		return nil, damage(filepath.Join(s.path, key), errors.New("not the place of a restore root"))
+	}
+	c, err := s.enterKey(key)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	defer c.close()
+	return c.list()
+}
+
+// Find finds a savepoint by its ID, or by eight or more of its first digits. The
+// error is fs.ErrNotExist when there is none, ErrAmbiguous when there are
+// several, and a [*DamageError] when any savepoint of the store is damaged.
+func (s *Store) Find(id string) (Savepoint, error) {
+	const shortest = 8
+	if len(id) < shortest || strings.Trim(id, "0123456789abcdef") != "" {
+		return Savepoint{}, fmt.Errorf("%.100q is not the id of a savepoint, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
+	}
+	all, err := s.List("")
+	if err != nil {
+		return Savepoint{}, err
+	}
+	return pick(all, id)
+}
+
+// pick is the only one whose ID begins with this.
+func pick(all []Savepoint, id string) (Savepoint, error) {
+	all = slices.DeleteFunc(all, func(sp Savepoint) bool { return !strings.HasPrefix(sp.id, id) })
+	switch len(all) {
+	case 0:
+		return Savepoint{}, fmt.Errorf("savepoint %.100q: %w", id, fs.ErrNotExist)
+	case 1:
+		return all[0], nil
+	}
+	return Savepoint{}, fmt.Errorf("savepoint %q: %w", id, ErrAmbiguous)
+}
+
+// The directories of a restore root's chain.
+const (
+	published = "chain"
+	prepared  = "prepared"
+)
+
+// chain is the place of one restore root's savepoints.
+type chain struct {
+	key       string
+	path      string // of its directory
+	published *pathsafe.Dir
+	prepared  *pathsafe.Dir
+}
+
+func (c *chain) close() {
+	for _, dir := range []*pathsafe.Dir{c.published, c.prepared} {
+		if dir != nil {
+			dir.Close()
+		}
+	}
+}
+
+// keyOf is the name of a restore root's directory, and the root's cleaned path.
+func keyOf(root string) (key, clean string, err error) {
+	if !filepath.IsAbs(root) {
+		return "", "", fmt.Errorf("restore root %q: not an absolute path", root)
+	}
+	clean = filepath.Clean(root)
+	sum := sha256.Sum256([]byte(clean))
+	return hex.EncodeToString(sum[:]), clean, nil
+}
+
+// enter opens the place of a restore root; nil when nothing was ever prepared.
+func (s *Store) enter(root string) (*chain, error) {
+	key, _, err := keyOf(root)
+	if err != nil {
+		return nil, err
+	}
+	return s.enterKey(key)
+}
+
+func (s *Store) enterKey(key string) (*chain, error) {
+	c := &chain{key: key, path: filepath.Join(s.path, key)}
+	dir, err := s.dir.OpenDir(key)
+	if err == nil {
+		defer dir.Close()
+		c.published, err = dir.OpenDir(published)
+	}
+	if err == nil {
+		c.prepared, err = dir.OpenDir(prepared)
+	}
+	if err == nil {
+		return c, nil
+	}
+	c.close()
+	if errors.Is(err, fs.ErrNotExist) && c.published == nil {
+		return nil, nil
+	}
+	return nil, damage(c.path, err)
+}
+
+// make makes the place of a restore root, durably, as far as it is missing.
+func (s *Store) make(root string) (*chain, error) {
+	key, _, err := keyOf(root)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := makeDir(s.dir, key)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	// What stands last is what a reader looks for first.
+	for _, name := range []string{prepared, published} {
+		sub, err := makeDir(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		sub.Close()
+	}
+	return s.enterKey(key)
+}
+
+// makeDir makes a directory unless it is there, makes its name durable either
+// way, since whoever made it may have been killed, and opens it.
+func makeDir(parent *pathsafe.Dir, name string) (*pathsafe.Dir, error) {
+	if err := parent.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := parent.Sync(); err != nil {
+		return nil, err
+	}
+	return parent.OpenDir(name)
+}
