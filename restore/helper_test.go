@@ -17,7 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -187,13 +187,17 @@ func (s *scene) refused() restore.Failure {
 func (s *scene) approved() *preview.Approved {
 	s.t.Helper()
 	r := s.mustPlan()
-	p, err := preview.New(context.Background(), r, preview.Origin{RunDirs: s.dirs, RestoreRoot: s.root}, trust.Policy{})
+	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{RunDirs: s.dirs, RestoreRoot: s.root}})
 	must(s.t, err)
-	raw, err := p.JSON()
+	raw, err := p.Keep()
 	must(s.t, err)
 	record, err := preview.ParseRecord(raw, p.ID())
 	must(s.t, err)
-	a, err := record.Approve(p, preview.Statement, forgetful{})
+	said, err := statement.Parse(preview.Exactly)
+	must(s.t, err)
+	approval, err := record.Approve(p, said)
+	must(s.t, err)
+	a, err := approval.Accept(r, forgetful{})
 	must(s.t, err)
 	return a
 }

@@ -49,6 +49,9 @@ func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch)
 	}
 	spec.Progress, spec.Leftover = watch.Progress, watch.Leftover
 	in.history.preview = approved.PreviewID()
+	if in.history.draft, err = draftOf(approved); err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
 	if err := in.session.Run(ctx, spec); err != nil {
 		in.halt(err)
 		return in.history.failed(failureOf(err), err)

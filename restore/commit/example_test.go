@@ -11,7 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -35,16 +35,24 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer r.Close()
-	shown, err := preview.New(ctx, r, preview.Origin{RestoreRoot: root}, trust.Policy{})
+	shown, err := preview.New(ctx, r, preview.Request{Origin: preview.Origin{RestoreRoot: root}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	kept, _ := shown.JSON()
+	kept, _ := shown.Keep()
 	record, err := preview.ParseRecord(kept, shown.ID())
 	if err != nil {
 		log.Fatal(err)
 	}
-	approved, err := record.Approve(shown, "Approved: commit the restore preview exactly as proposed.", forgetful{})
+	said, err := statement.Parse("Approved: commit the restore preview exactly as proposed.")
+	if err != nil {
+		log.Fatal(err)
+	}
+	approval, err := record.Approve(shown, said)
+	if err != nil {
+		log.Fatal(err)
+	}
+	approved, err := approval.Accept(r, forgetful{})
 	if err != nil {
 		log.Fatal(err)
 	}

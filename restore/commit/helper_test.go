@@ -16,7 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -150,13 +150,17 @@ func (s *scene) approve() *preview.Approved {
 
 func approve(t testing.TB, r *restore.Restore) *preview.Approved {
 	t.Helper()
-	p, err := preview.New(context.Background(), r, preview.Origin{}, trust.Policy{})
+	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{}})
 	must(t, err)
-	raw, err := p.JSON()
+	raw, err := p.Keep()
 	must(t, err)
 	record, err := preview.ParseRecord(raw, p.ID())
 	must(t, err)
-	a, err := record.Approve(p, preview.Statement, forgetful{})
+	said, err := statement.Parse(preview.Exactly)
+	must(t, err)
+	approval, err := record.Approve(p, said)
+	must(t, err)
+	a, err := approval.Accept(r, forgetful{})
 	must(t, err)
 	return a
 }

@@ -5,19 +5,34 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
 // history is what the audit log hears of one root: each attempt begins there
 // before anything is written, and ends there. Without a log it is silent.
 type history struct {
-	log     *audit.Log
-	root    string
-	preview string // of the commit under way
+	log        *audit.Log
+	savepoints savepoints
+	authority  Authority
+	root       string
+
+	preview   string           // of the commit under way
+	draft     *savepoint.Draft // of its savepoint
+	published string           // id of the savepoint of the last one
 }
 
-// Began is [staging.Log].
+// Began is [staging.Log]. The savepoint is prepared first: a commit of which there
+// could be no record does not begin.
 func (h *history) Began(attempt string) error {
+	if h.authority != nil {
+		if err := h.authority.Attempt(h.root); err != nil {
+			return err
+		}
+	}
+	if err := h.savepoints.prepare(h.root, attempt, h.draft); err != nil {
+		return err
+	}
 	if h.log == nil {
 		return nil
 	}
@@ -26,6 +41,11 @@ func (h *history) Began(attempt string) error {
 
 // Completed is [staging.Log].
 func (h *history) Completed(attempt string) error {
+	id, err := h.savepoints.publish(h.root, attempt)
+	if err != nil {
+		return err
+	}
+	h.published = id
 	return h.once(audit.Event{Kind: audit.CommitEnd, Action: attempt})
 }
 
@@ -54,7 +74,9 @@ func (h *history) failed(failure error, err error) error {
 	if e.Rollback != nil {
 		logged = h.halt(e.Attempt, failure)
 	} else {
-		logged = h.once(audit.Event{Kind: audit.RolledBack, Action: e.Attempt, Rollback: audit.Micro, Reason: failure.Error()})
+		logged = errors.Join(
+			h.once(audit.Event{Kind: audit.RolledBack, Action: e.Attempt, Rollback: audit.Micro, Reason: failure.Error()}),
+			h.savepoints.drop(h.root, e.Attempt))
 	}
 	var f *restore.Failure
 	if errors.As(failure, &f) && logged != nil {

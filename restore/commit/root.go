@@ -9,14 +9,16 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // Root is a restore root that was entered: nobody else commits or recovers
 // there until it is left.
 type Root struct {
 	session *staging.Session
-	halts   Halts
+	entry   Entry
 	history *history
 	err     error // why it was not entered
 }
@@ -32,9 +34,27 @@ type Entry struct {
 	Halts Halts  // may be nil
 	// Log is told of what is done to roots; nil keeps none. It is closed when
 	// the root is left, or was not entered.
-	Log  *audit.Log
-	Wait time.Duration // for another one to leave
-	Mode staging.Mode  // on whose behalf leftovers are ended
+	Log *audit.Log
+	// Savepoints keeps the record of every commit; nil keeps none. It is closed as
+	// Log is.
+	Savepoints *savepoint.Store
+	Host       func() (Host, error) // signs savepoints; asked when a commit begins
+	Authority  Authority            // may be nil
+	Wait       time.Duration        // for another one to leave
+	Mode       staging.Mode         // on whose behalf leftovers are ended
+}
+
+// Host is who signs savepoints: the operator's account on this machine.
+type Host struct {
+	Key     bundle.Key
+	BuildID string // validator_build_id
+}
+
+// Authority is reset by every commit that begins: whatever becomes of it, what was
+// previewed or approved for its root before is void (rollback contract, section
+// 7.2).
+type Authority interface {
+	Attempt(root string) error
 }
 
 // Halts remembers, outside of every restore root, the attempts whose rollback
@@ -56,10 +76,20 @@ var ErrNoRoot = errors.New("it cannot be opened as a restore root")
 // the root.
 func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	in, ended, err := entered(ctx, path, e)
-	if err != nil && e.Log != nil {
-		_ = e.Log.Close()
+	if err != nil {
+		e.close()
 	}
 	return in, ended, err
+}
+
+// close closes what is kept of a root.
+func (e *Entry) close() {
+	if e.Log != nil {
+		_ = e.Log.Close()
+	}
+	if e.Savepoints != nil {
+		_ = e.Savepoints.Close()
+	}
 }
 
 func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
@@ -75,7 +105,9 @@ func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcom
 	if err != nil {
 		return nil, nil, err
 	}
-	in := &Root{session: session, halts: e.Halts, history: &history{log: e.Log, root: filepath.Clean(path)}}
+	in := &Root{session: session, entry: e, history: &history{
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, authority: e.Authority, root: filepath.Clean(path),
+	}}
 	ended, err := in.recover(ctx, e.Mode)
 	if err != nil {
 		session.Close()
@@ -87,28 +119,32 @@ func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcom
 // recover ends what an earlier commit left, and remembers how.
 func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcome, error) {
 	r.session.Log = r.history
-	if r.halts != nil {
-		r.session.Halted = r.halts.Halted
+	if r.entry.Halts != nil {
+		r.session.Halted = r.entry.Halts.Halted
 	}
 	ended, err := r.session.Recover(ctx, mode)
 	for _, o := range ended {
 		err = errors.Join(err, r.history.ended(o))
-		if r.halts != nil {
-			err = errors.Join(err, r.halts.Release(o.Attempt))
+		if r.entry.Halts != nil {
+			err = errors.Join(err, r.entry.Halts.Release(o.Attempt))
 		}
 	}
 	if err != nil {
 		return ended, errors.Join(err, r.history.halted(err))
 	}
-	return ended, r.history.endStale()
+	return ended, errors.Join(r.history.endStale(), r.history.savepoints.dropAll(r.history.root))
 }
+
+// Savepoint is the id of the savepoint of the commit that was carried out last
+// since the root was entered; "" for none.
+func (r *Root) Savepoint() string { return r.history.published }
 
 // halt remembers what a failed transaction says of its rollback. It is the
 // second mark; the root has the first, so it has no error.
 func (r *Root) halt(err error) {
 	var e *staging.Error
-	if errors.As(err, &e) && e.Rollback != nil && r.halts != nil {
-		_ = r.halts.Halt(e.Attempt)
+	if errors.As(err, &e) && e.Rollback != nil && r.entry.Halts != nil {
+		_ = r.entry.Halts.Halt(e.Attempt)
 	}
 }
 
@@ -118,9 +154,7 @@ func (r *Root) Leave() {
 		return
 	}
 	r.session.Close()
-	if log := r.history.log; log != nil {
-		_ = log.Close()
-	}
+	r.entry.close()
 }
 
 func (r *Root) reason() error {

@@ -1,68 +1,31 @@
 package preview
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"sync/atomic"
 
-	"github.com/spectrumfs/spectrum/restore"
-
 	"github.com/go-json-experiment/json"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/statement"
 )
-
-// Statement is the approval of a whole preview (protocol section 10).
-const Statement = "Approved: commit the restore preview exactly as proposed."
 
 // Why an approval is not accepted.
 var (
-	// ErrVague: the statement is not an explicit approval.
-	ErrVague = errors.New("the statement is not an explicit approval")
-	// ErrStale: the candidate or the restore root changed after the preview.
+	// ErrVague: the statement is not an explicit approval of this preview.
+	ErrVague = statement.ErrVague
+	// ErrUnfit: the statement is explicit, and does not fit what was shown.
+	ErrUnfit = errors.New("the statement does not fit the preview")
+	// ErrUndecided: the statement leaves open what must be decided.
+	ErrUndecided = errors.New("conflicts are not decided")
+	// ErrStale: the candidate, the restore root or the trust changed after the
+	// preview, or a commit has begun since.
 	ErrStale = errors.New("the preview is stale")
 	// ErrUsed: the preview was approved before; each is good for one commit.
 	ErrUsed = errors.New("the preview was used before")
-	// ErrForged: a record is not the one that its identity was computed from.
-	ErrForged = errors.New("the record does not fit its preview id")
 )
-
-// Record is a preview that was kept. It says what was shown, and how to make
-// it again; it approves nothing.
-type Record struct {
-	id        string
-	canonical []byte // the decision block
-	origin    Origin
-}
-
-// ParseRecord reads what [Preview.JSON] wrote for the preview with this
-// identity: exactly that, byte for byte.
-func ParseRecord(raw []byte, id string) (*Record, error) {
-	canonical, ok := withoutID(raw, id)
-	if !ok || identity(canonical) != id {
-		return nil, ErrForged
-	}
-	var fields struct {
-		Origin Origin `json:"origin"`
-	}
-	if err := json.Unmarshal(canonical, &fields); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrForged, err)
-	}
-	return &Record{id, canonical, fields.Origin}, nil
-}
-
-// withoutID undoes what block.withID does to the canonical form: in the order
-// of keys the identity stands right before the items. (No string in JSON can
-// hold the same text: its quotes would be escaped.)
-func withoutID(raw []byte, id string) ([]byte, bool) {
-	const next = `"proposed_restorations":`
-	before, after, ok := bytes.Cut(raw, []byte(`"preview_id":"`+id+`",`+next))
-	return slices.Concat(before, []byte(next), after), ok
-}
-
-// Origin says how to make the preview again.
-func (r *Record) Origin() Origin { return r.origin }
 
 // Ledger remembers which previews were used.
 type Ledger interface {
@@ -71,12 +34,259 @@ type Ledger interface {
 	Use(id string) error
 }
 
+// Approval is an explicit statement that fits a preview. It names what may be
+// restored; nothing was used up yet.
+type Approval struct {
+	preview   *Preview
+	statement *statement.Statement
+	items     []int // numbers of the approved items, sorted; not empty
+	excluded  map[int]string
+	decisions []string // by conflict: the verdict; "" for none
+}
+
+// Approve holds a statement against the recorded preview. again is the same
+// preview made anew, just now: it must be the same in everything.
+func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, error) {
+	if r.id == "" || again.decided == nil {
+		return nil, fmt.Errorf("%w: nothing was shown", ErrStale)
+	}
+	if again.id != r.id {
+		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
+	}
+	if again.witness.Attempts != r.kept.Witness.Attempts {
+		return nil, fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
+	}
+	if again.witness != r.kept.Witness {
+		return nil, fmt.Errorf("%w: something in the restore root %q was touched after it was made", ErrStale, again.block.Root.Path)
+	}
+	for _, c := range again.block.Checks {
+		if c.Answer == no {
+			return nil, fmt.Errorf("%w: %s no: %s", ErrUnfit, c.Question, c.Evidence)
+		}
+	}
+	a := &Approval{preview: again, statement: s, excluded: map[int]string{}}
+	if err := a.decide(); err != nil {
+		return nil, err
+	}
+	if err := a.choose(); err != nil {
+		return nil, err
+	}
+	if err := a.complete(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// changed says in words what differs between two previews.
+func (r *Record) changed(again *Preview) string {
+	var was block
+	if err := json.Unmarshal([]byte(r.kept.Block), &was); err != nil {
+		return "what it shows"
+	}
+	switch now := &again.block; {
+	case was.SourceID != now.SourceID || !slices.EqualFunc(was.Items, now.Items, sameOutput):
+		return "the candidate"
+	case was.Trust != now.Trust:
+		return "whom you trust"
+	case was.CurrentID != now.CurrentID:
+		return "the active savepoint"
+	case was.Root.State != now.Root.State:
+		return fmt.Sprintf("the restore root %q", now.Root.Path)
+	}
+	return "what it shows"
+}
+
+func sameOutput(a, b item) bool {
+	return a.Path == b.Path && a.SHA256 == b.SHA256 && a.Bytes == b.Bytes && a.Mode == b.Mode && a.Time == b.Time
+}
+
+// decide enters the decisions on conflicts. Whoever approves exactly what is
+// proposed accepts what is proposed for each conflict.
+func (a *Approval) decide() error {
+	conflicts := a.preview.block.Conflicts
+	a.decisions = make([]string, len(conflicts))
+	for _, d := range a.statement.Decisions() {
+		if d.To > len(conflicts) {
+			return fmt.Errorf("%w: it has no conflict %s", ErrUnfit, conflictID(max(d.From, len(conflicts)+1)))
+		}
+		for n := d.From; n <= d.To; n++ {
+			if was := conflicts[n-1].Decision; was != pending && was != string(d.Verdict) {
+				return fmt.Errorf("%w: %s is %s already", ErrUnfit, conflictID(n), was)
+			}
+			a.decisions[n-1] = string(d.Verdict)
+		}
+	}
+	for n := range conflicts {
+		switch {
+		case a.decisions[n] != "":
+		case conflicts[n].Decision != pending:
+			a.decisions[n] = conflicts[n].Decision
+		case a.statement.Whole():
+			a.decisions[n] = string(statement.Acknowledged)
+		}
+		if err := a.checkRejected(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRejected refuses to reject what narrows nothing, and to narrow what is
+// approved exactly as proposed (decision D20).
+func (a *Approval) checkRejected(n int) error {
+	c := &a.preview.block.Conflicts[n]
+	switch {
+	case a.decisions[n] != string(statement.Rejected):
+	case len(c.items) == 0:
+		return fmt.Errorf("%w: %s is about the whole candidate, so to reject it is to restore nothing", ErrUnfit, c.ID)
+	case a.statement.Whole() && c.Decision == pending:
+		return fmt.Errorf("%w: to reject %s leaves items out, which takes an approval that names the items", ErrUnfit, c.ID)
+	}
+	return nil
+}
+
+// choose finds the items that are approved: proposed, named, not left out, and
+// in no conflict that was rejected.
+func (a *Approval) choose() error {
+	if err := a.checkNames(); err != nil {
+		return err
+	}
+	rejected := map[int]string{}
+	for n, c := range a.preview.block.Conflicts {
+		if a.decisions[n] != string(statement.Rejected) {
+			continue
+		}
+		for _, number := range c.items {
+			rejected[number] = c.ID + " was rejected"
+		}
+	}
+	for _, i := range a.preview.block.Items {
+		why, out := rejected[i.number]
+		if !out {
+			why, out = a.leftOut(&i)
+		}
+		if out {
+			a.excluded[i.number] = why
+		} else {
+			a.items = append(a.items, i.number)
+		}
+	}
+	if len(a.items) == 0 {
+		return fmt.Errorf("%w: it leaves nothing to restore", ErrUnfit)
+	}
+	return nil
+}
+
+// leftOut says why a proposed item is not what the statement names.
+func (a *Approval) leftOut(i *item) (string, bool) {
+	s := a.statement
+	switch {
+	case s.Whole():
+		return "", false
+	case s.Excludes(i.number), slices.Contains(s.NotScopes(), i.Scope):
+		return "the approval leaves it out", true
+	case len(s.Scopes()) > 0:
+		return "the approval does not name its scope", !slices.Contains(s.Scopes(), i.Scope)
+	}
+	return "the approval does not name it", !s.Names(i.number)
+}
+
+// checkNames wants what is named to be there, and proposed: an approval never
+// goes beyond what was proposed.
+func (a *Approval) checkNames() error {
+	lists := a.preview.decided.lists
+	for _, r := range a.statement.Items() {
+		for n := r.From; n <= r.To; n++ {
+			if n > len(lists) {
+				return fmt.Errorf("%w: it has no item %s", ErrUnfit, itemID(n))
+			}
+			if lists[n-1] != proposed {
+				i := &a.preview.decided.items[n-1]
+				return fmt.Errorf("%w: %s is not proposed (%s, %s)", ErrUnfit, i.ID, i.Scope, i.Label)
+			}
+		}
+	}
+	for _, r := range a.statement.NotItems() {
+		if r.To > len(lists) {
+			return fmt.Errorf("%w: it has no item %s", ErrUnfit, itemID(max(r.From, len(lists)+1)))
+		}
+	}
+	for _, s := range a.statement.Scopes() {
+		if !slices.ContainsFunc(a.preview.block.Items, func(i item) bool { return i.Scope == s }) {
+			return fmt.Errorf("%w: nothing in scope %s is proposed", ErrUnfit, s)
+		}
+	}
+	return nil
+}
+
+// complete wants every conflict to be decided that touches what is approved
+// (protocol section 9, step 6).
+func (a *Approval) complete() error {
+	var open []int
+	for n := range a.preview.block.Conflicts {
+		if a.decisions[n] == "" && a.preview.block.Conflicts[n].touches(a.items) {
+			open = append(open, n+1)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	ids := statement.FormatConflicts(open)
+	return fmt.Errorf("%w: %s; end the statement with %q once you have looked at them", ErrUndecided, ids, "Acknowledge "+ids+".")
+}
+
+// Whole says whether every output of the candidate is approved. Else what is
+// approved is sealed as a derived bundle, and that is restored (decision D13).
+func (a *Approval) Whole() bool { return len(a.items) == len(a.preview.decided.items) }
+
+// PreviewID is the identity of the preview that is approved.
+func (a *Approval) PreviewID() string { return a.preview.id }
+
 // Approved is a restore that the operator approved exactly as it was shown.
-// Only [Record.Approve] makes one.
+// Only [Approval.Accept] makes one.
 type Approved struct {
-	restore *restore.Restore
-	id      string
-	taken   atomic.Bool
+	restore  *restore.Restore
+	approval *Approval
+	taken    atomic.Bool
+}
+
+// Accept binds the approval to the restore that carries it out: that of the
+// preview itself, or that of a derived candidate, which must consist of exactly
+// the approved items. The preview is used up from then on.
+func (a *Approval) Accept(r *restore.Restore, ledger Ledger) (*Approved, error) {
+	if err := a.covers(r); err != nil {
+		return nil, err
+	}
+	err := ledger.Use(a.preview.id)
+	if errors.Is(err, fs.ErrExist) {
+		err = ErrUsed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preview %s: %w", a.preview.id, err)
+	}
+	return &Approved{restore: r, approval: a}, nil
+}
+
+// covers wants a restore to do what was approved, and nothing else, in the root
+// that was looked at.
+func (a *Approval) covers(r *restore.Restore) error {
+	looked, err := a.preview.restore.Root().Stat()
+	if err != nil {
+		return err
+	}
+	found, err := r.Root().Stat()
+	if err != nil {
+		return err
+	}
+	items := outputsOf(r.Plan())
+	same := looked.ID == found.ID && len(items) == len(a.items) && r.Plan().IsChain() == a.preview.restore.Plan().IsChain()
+	for n := 0; same && n < len(items); n++ {
+		same = sameOutput(items[n], a.preview.decided.items[a.items[n]-1])
+	}
+	if !same {
+		return fmt.Errorf("%w: what would be restored is not what was approved", ErrStale)
+	}
+	return nil
 }
 
 // Restore is what was approved; nil for the zero Approved.
@@ -89,51 +299,4 @@ func (a *Approved) Take() bool {
 }
 
 // PreviewID is the identity of the preview that was approved.
-func (a *Approved) PreviewID() string { return a.id }
-
-// CheckStatement says whether a statement is an explicit approval; the error
-// is [ErrVague].
-func CheckStatement(statement string) error {
-	if statement != Statement {
-		return fmt.Errorf("%w: %q", ErrVague, statement)
-	}
-	return nil
-}
-
-// Approve takes the operator's statement on the recorded preview. again is the
-// same preview made anew, just now: it must be the same in everything. The
-// record is used up from the moment it was accepted.
-func (r *Record) Approve(again *Preview, statement string, ledger Ledger) (*Approved, error) {
-	if err := CheckStatement(statement); err != nil {
-		return nil, err
-	}
-	if again.id != r.id {
-		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
-	}
-	err := ledger.Use(r.id)
-	if errors.Is(err, fs.ErrExist) {
-		err = ErrUsed
-	}
-	if err != nil {
-		return nil, fmt.Errorf("preview %s: %w", r.id, err)
-	}
-	return &Approved{restore: again.restore, id: r.id}, nil
-}
-
-// changed says in words what differs between two previews.
-func (r *Record) changed(again *Preview) string {
-	var was block
-	if err := json.Unmarshal(r.canonical, &was); err != nil {
-		return "what it shows"
-	}
-	if was.SourceID != again.block.SourceID || !slices.Equal(was.Items, again.block.Items) {
-		return "the candidate"
-	}
-	if was.Trust != again.block.Trust {
-		return "whom you trust"
-	}
-	if was.Root.State != again.block.Root.State {
-		return fmt.Sprintf("the restore root %q", again.block.Root.Path)
-	}
-	return "what it shows"
-}
+func (a *Approved) PreviewID() string { return a.approval.preview.id }

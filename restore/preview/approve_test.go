@@ -1,10 +1,10 @@
 package preview_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,69 +14,22 @@ import (
 
 func isStale(err error) bool { return errors.Is(err, preview.ErrStale) }
 
-const statement = "Approved: commit the restore preview exactly as proposed."
+const exactly = "Approved: commit the restore preview exactly as proposed."
 
-// vague are statements that are none: those of protocol section 10, and near
-// misses of the one that is.
-var vague = []string{
-	"Looks good.",
-	"Sure.",
-	"Proceed with whatever makes sense.",
-	"Approved: restore items R-001, R-002, and R-004 only.",
-	"Approved: restore project state only. Do not restore identity-layer items.",
-	"", " ", "yes", "y", "Approved", "Approved.", "Approved:",
-	"Approved: commit the restore preview exactly as proposed",
-	"Approved: commit the restore preview exactly as proposed!",
-	"Approved: commit the restore preview exactly as proposed..",
-	"Approved: commit the restore preview exactly as proposed。",
-	"approved: commit the restore preview exactly as proposed.",
-	"APPROVED: COMMIT THE RESTORE PREVIEW EXACTLY AS PROPOSED.",
-	"Approved: Commit the restore preview exactly as proposed.",
-	"Approved : commit the restore preview exactly as proposed.",
-	"Approved commit the restore preview exactly as proposed.",
-	"Approved; commit the restore preview exactly as proposed.",
-	"Approved: commit the preview exactly as proposed.",
-	"Approved: commit a restore preview exactly as proposed.",
-	"Approved: commit the restore preview as proposed.",
-	"Approved: commit the restore preview exactly as proposed. Thanks.",
-	"Not Approved: commit the restore preview exactly as proposed.",
-	"Approved: do not commit the restore preview exactly as proposed.",
-	"\"Approved: commit the restore preview exactly as proposed.\"",
-	statement + statement,
-	statement + "\x00",
-	"\ufeff" + statement,
-	"Аpproved: commit the restore preview exactly as proposed.", // Cyrillic A
-	"Approved: commit the restore preview exa\u0441tly as proposed.",
-	strings.ReplaceAll(statement, " ", "\u00a0"),
-	strings.ReplaceAll(statement, " ", "\t"),
-	strings.Replace(statement, " ", "  ", 1),
-	strings.Replace(statement, " ", "\u200b ", 1),
-	strings.Replace(statement, ":", "\uff1a", 1),
-}
+// vague are statements that approve nothing; package statement has more of them.
+var vague = []string{"", "yes", "Looks good.", "Sure.", "Proceed with whatever makes sense.", "Approved.", exactly[:len(exactly)-1], exactly + " ", " " + exactly, exactly + exactly}
 
-// TestVagueStatements: nothing but the one statement, to the byte; and a vague
-// one does not use the preview up.
+// TestVagueStatements: what is vague does not use the preview up.
 func TestVagueStatements(t *testing.T) {
 	s, ledger := newScene(t), state(t)
 	p := s.preview()
 	record := kept(t, p)
-	statements := slices.Clone(vague)
-	for i := range statement { // white space anywhere, a letter less
-		statements = append(statements, statement[:i]+" "+statement[i:], statement[:i]+statement[i+1:])
-	}
-	for _, space := range []string{" ", "\n", "\r\n", "\t", "\u00a0"} {
-		statements = append(statements, statement+space, space+statement)
-	}
-	for _, text := range statements {
-		if err := preview.CheckStatement(text); !errors.Is(err, preview.ErrVague) {
-			t.Errorf("CheckStatement(%q) = %v", text, err)
-		}
-		if a, err := record.Approve(p, text, ledger); !errors.Is(err, preview.ErrVague) || a != nil {
+	for _, text := range vague {
+		if a, err := s.accept(record, text, ledger); !errors.Is(err, preview.ErrVague) || a != nil {
 			t.Errorf("%q: %v, %v", text, a, err)
 		}
 	}
-	must(t, preview.CheckStatement(statement))
-	a, err := record.Approve(p, statement, ledger)
+	a, err := s.accept(record, exactly, ledger)
 	must(t, err)
 	if a.PreviewID() != p.ID() || a.Restore() == nil {
 		t.Errorf("%+v", a)
@@ -85,10 +38,10 @@ func TestVagueStatements(t *testing.T) {
 
 // The statement is the protocol's, and the preview says it.
 func TestStatement(t *testing.T) {
-	if preview.Statement != statement {
-		t.Errorf("%q", preview.Statement)
+	if preview.Exactly != exactly {
+		t.Errorf("%q", preview.Exactly)
 	}
-	if report := reportOf(t, newScene(t).preview()); !strings.Contains(report, "\n    "+statement+"\n") {
+	if report := reportOf(t, newScene(t).preview()); !strings.Contains(report, "\n    "+exactly+"\n") {
 		t.Errorf("not in\n%s", report)
 	}
 }
@@ -98,24 +51,25 @@ func TestStatement(t *testing.T) {
 func TestUsed(t *testing.T) {
 	s, ledger := newScene(t), state(t)
 	p := s.preview()
-	_, err := kept(t, p).Approve(p, statement, ledger)
+	_, err := s.accept(kept(t, p), exactly, ledger)
 	must(t, err)
 	for range 3 {
-		if a, err := kept(t, p).Approve(s.preview(), statement, ledger); !errors.Is(err, preview.ErrUsed) || a != nil {
+		if a, err := s.accept(kept(t, p), exactly, ledger); !errors.Is(err, preview.ErrUsed) || a != nil {
 			t.Errorf("%v, %v", a, err)
 		}
 	}
-	other := newScene(t).preview()
-	_, err = kept(t, other).Approve(other, statement, ledger)
+	other := newScene(t)
+	_, err = other.accept(kept(t, other.preview()), exactly, ledger)
 	must(t, err)
 }
 
 // TestLedgerFails: a preview whose use cannot be remembered is not approved;
 // nor is it said to have been used.
 func TestLedgerFails(t *testing.T) {
-	p := newScene(t).preview()
+	s := newScene(t)
+	p := s.preview()
 	for _, failure := range []error{fs.ErrPermission, fs.ErrClosed} {
-		a, err := kept(t, p).Approve(p, statement, ledgerFunc(func(string) error { return failure }))
+		a, err := s.accept(kept(t, p), exactly, ledgerFunc(func(string) error { return failure }))
 		if !errors.Is(err, failure) || errors.Is(err, preview.ErrUsed) || a != nil {
 			t.Errorf("%v, %v", a, err)
 		}
@@ -130,15 +84,22 @@ func (f ledgerFunc) Use(id string) error { return f(id) }
 func TestApprovedByMany(t *testing.T) {
 	s, ledger := newScene(t), state(t)
 	for range 20 {
-		s.origin.Nonce += "x"
-		p := s.preview()
+		s.origin.RestoreRoot += "x" // another preview
+		r := s.restore()
+		p, err := preview.New(context.Background(), r, s.request())
+		must(t, err)
 		record := kept(t, p)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		won := 0
 		for range 16 {
 			wg.Go(func() {
-				a, err := record.Approve(p, statement, ledger)
+				approval, err := approve(record, p, exactly)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				a, err := approval.Accept(r, ledger)
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -156,17 +117,13 @@ func TestApprovedByMany(t *testing.T) {
 	}
 }
 
-// TestStaleOrVague: what is vague is so also of a stale preview, and what is
-// stale does not ask the ledger.
-func TestStaleOrVague(t *testing.T) {
+// TestStale: what is stale does not ask the ledger.
+func TestStale(t *testing.T) {
 	s := newScene(t)
 	record := kept(t, s.preview())
-	s.origin.Nonce = "another"
+	s.origin.RestoreRoot += "/another"
 	never := ledgerFunc(func(string) error { t.Error("the ledger was asked"); return nil })
-	if _, err := record.Approve(s.preview(), "Sure.", never); !errors.Is(err, preview.ErrVague) {
-		t.Error(err)
-	}
-	if _, err := record.Approve(s.preview(), statement, never); !isStale(err) {
+	if _, err := s.accept(record, exactly, never); !isStale(err) {
 		t.Error(err)
 	}
 }
@@ -178,9 +135,10 @@ func TestSealed(t *testing.T) {
 		value   any
 		methods string
 	}{
-		{&preview.Preview{}, "ID JSON WriteReport"},
-		{&preview.Record{}, "Approve Origin"},
-		{&preview.Approved{}, "PreviewID Restore Take"},
+		{&preview.Preview{}, "Findings ID JSON Keep Recommended Source WriteReport"},
+		{&preview.Record{}, "Approve Asked ID Origin Source"},
+		{&preview.Approval{}, "Accept Parts PreviewID Whole"},
+		{&preview.Approved{}, "Completed Outcome PreviewID Restore Take Targets"},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for i := range typ.Elem().NumField() {
@@ -198,14 +156,13 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestZeroRecord: the zero values have no identity that a state directory
-// would remember.
-func TestZeroRecord(t *testing.T) {
-	a, err := new(preview.Record).Approve(new(preview.Preview), statement, state(t))
+// TestZero: the zero values approve nothing.
+func TestZero(t *testing.T) {
+	a, err := approve(new(preview.Record), new(preview.Preview), exactly)
 	if err == nil || a != nil {
 		t.Errorf("%v, %v", a, err)
 	}
-	if zero := new(preview.Approved); zero.Restore() != nil || zero.PreviewID() != "" {
+	if zero := new(preview.Approved); zero.Restore() != nil || zero.Take() {
 		t.Errorf("%+v", zero)
 	}
 }

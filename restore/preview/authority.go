@@ -31,28 +31,3 @@ func checkTrust(p *restore.Plan, policy trust.Policy) error {
 	}
 	return nil
 }
-
-// authorityOf lists the validators that nobody has said anything about: one
-// conflict each, in the order of the chain.
-func authorityOf(p *restore.Plan, policy trust.Policy) []conflict {
-	conflicts := []conflict{}
-	known := map[string]bool{}
-	for run := range p.Runs() {
-		id := run.Bundle().ValidatorID()
-		if policy.Of(id) != trust.Unknown || known[id] {
-			continue
-		}
-		known[id] = true
-		conflicts = append(conflicts, conflict{
-			Type:       typeAuthority,
-			Path:       id,
-			Current:    "no validator is pinned",
-			Claim:      "this validator has accepted the candidate",
-			Authority:  "a valid signature says who signed, and not that the operator trusts him",
-			Risk:       "whoever has any key can make a candidate that verifies",
-			Resolution: "compare this validator_id with the one you expect, then spectrum trust add it",
-			Decision:   "pending",
-		})
-	}
-	return conflicts
-}

@@ -39,6 +39,7 @@ func TestTrust(t *testing.T) {
 	one := s.add("run-1", map[string]string{"a": "1"})
 	two := s.add("run-2", map[string]string{"a": "1"})
 	two.Seed[0]++
+	two.Edit("STATUS.json", func(f map[string]any) { f["completed_at"] = "2027-01-02T03:04:05Z" })
 	two.Sign()
 	a, b, c := validatorOf(one), validatorOf(two), strings.Repeat("c", 64)
 	if a == b || len(a) != 64 || len(b) != 64 {
@@ -61,7 +62,8 @@ func TestTrust(t *testing.T) {
 		"another is revoked":   {revoked: []string{c}, conflicts: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := preview.New(context.Background(), s.restore(), s.origin, policyOf(t, test.pinned, test.revoked))
+			s.policy = policyOf(t, test.pinned, test.revoked)
+			p, err := preview.New(context.Background(), s.restore(), s.request())
 			if !errors.Is(err, test.err) || err != nil && !strings.Contains(err.Error(), test.names) {
 				t.Fatalf("%v, want %v of %s", err, test.err, test.names)
 			}
@@ -89,9 +91,8 @@ func TestTrustIsBound(t *testing.T) {
 	ids := map[string]bool{}
 	policies := []trust.Policy{{}, policyOf(t, []string{a}, nil), policyOf(t, []string{a, c}, nil), policyOf(t, []string{a}, []string{c}), policyOf(t, nil, []string{c})}
 	for _, policy := range policies {
-		p, err := preview.New(context.Background(), s.restore(), s.origin, policy)
-		must(t, err)
-		ids[p.ID()] = true
+		s.policy = policy
+		ids[s.preview().ID()] = true
 	}
 	if len(ids) != len(policies) {
 		t.Errorf("%d identities of %d policies", len(ids), len(policies))

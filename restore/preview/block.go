@@ -1,49 +1,54 @@
 package preview
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/verify"
 )
-
-// Origin says how a preview came about, so that it can be made again.
-type Origin struct {
-	ProjectRoot string   `json:"project_root"` // absolute
-	RunDirs     []string `json:"run_dirs"`     // absolute, in chain order
-	Chain       bool     `json:"chain"`
-	RestoreRoot string   `json:"restore_root"` // as it was given
-	Nonce       string   `json:"nonce"`        // tells previews of one state from one another
-	View        *View    `json:"view"`         // the view that was looked at, if there was one
-}
-
-// View names a mounted view.
-type View struct {
-	Mountpoint string `json:"mountpoint"` // absolute
-	ID         string `json:"view_id"`
-}
 
 // block is the decision block (protocol section 13). Its canonical form is
 // what the preview's identity is computed over; the order of fields here is of
-// no account.
+// no account. Nothing in it depends on the machine or the day: the same inputs
+// give the same block.
 type block struct {
-	ArtifactType    string     `json:"artifact_type"`
-	ProtocolVersion string     `json:"protocol_version"`
-	SourceID        string     `json:"source_savepoint_id"`         // bundle root, in a chain the chain root
-	CurrentID       string     `json:"current_active_savepoint_id"` // of the restore root
-	Scope           []string   `json:"restore_scope"`
-	Items           []item     `json:"proposed_restorations"`
-	ReferenceOnly   []item     `json:"reference_only_items"`
-	DoNotRestore    []item     `json:"do_not_restore_items"`
-	Conflicts       []conflict `json:"conflicts"`
-	Approval        approval   `json:"approval"`
+	ArtifactType    string         `json:"artifact_type"`
+	ProtocolVersion string         `json:"protocol_version"`
+	SourceID        string         `json:"source_savepoint_id"`         // bundle root, in a chain the chain root
+	CurrentID       string         `json:"current_active_savepoint_id"` // of the restore root
+	Scope           []scope.Scope  `json:"restore_scope"`               // asked for
+	Items           []item         `json:"proposed_restorations"`
+	ReferenceOnly   []item         `json:"reference_only_items"`
+	DoNotRestore    []item         `json:"do_not_restore_items"`
+	Conflicts       []conflict     `json:"conflicts"`
+	Privacy         privacyReview  `json:"privacy_review"`
+	Identity        identityReview `json:"identity_review"`
+	Approval        approval       `json:"approval"`
 
-	Candidate candidate `json:"candidate"`
-	Trust     string    `json:"trust"` // digest of who is pinned and who is revoked
-	Root      rootState `json:"restore_root"`
-	Totals    totals    `json:"totals"`
-	Origin    Origin    `json:"origin"`
+	Source     source    `json:"source"`
+	Candidate  candidate `json:"candidate"`
+	View       *View     `json:"view"`  // that was looked at, if there was one
+	Trust      string    `json:"trust"` // digest of who is pinned and who is revoked
+	Root       rootState `json:"restore_root"`
+	Totals     totals    `json:"totals"`
+	Quarantine []finding `json:"quarantine"`
+	Checks     []check   `json:"state_protection"`
+}
+
+// source is what the candidate says of itself (protocol section 8.1). What it
+// does not say is "unknown".
+type source struct {
+	Title    string `json:"title"`
+	Parent   string `json:"parent_savepoint_id"`
+	Agent    string `json:"created_by_agent"`
+	Receiver string `json:"intended_receiving_agent"`
+	Project  string `json:"project"`
+	Version  string `json:"savepoint_version"`
+	Date     string `json:"date"`
+	Status   string `json:"artifact_status"`
+	Transfer string `json:"transfer_mode"`
+	Privacy  string `json:"privacy_level"`
 }
 
 // candidate is what would be restored, and who vouches for it.
@@ -60,35 +65,111 @@ type candidateRun struct {
 	Standing    string `json:"validator_standing"` // with the operator: "unknown" or "pinned"
 }
 
-// item is one output (protocol section 8.3).
+// item is one output (protocol sections 8.3 to 8.5). Every output of a candidate
+// has a number, in path order, whichever list it is in.
 type item struct {
-	ID     string `json:"restore_id"`
-	Path   string `json:"item"` // beneath the restore root
-	Scope  string `json:"scope"`
-	Label  string `json:"label"`
-	SHA256 string `json:"sha256"`
-	Bytes  int64  `json:"bytes"`
-	Mode   string `json:"mode"`     // permission bits, four octal digits
-	Time   string `json:"modified"` // RFC 3339, to the nanosecond
+	ID     string      `json:"restore_id"`
+	Path   string      `json:"item"` // beneath the restore root
+	Scope  scope.Scope `json:"scope"`
+	Label  label       `json:"label"`
+	Class  class       `json:"class"`
+	Reason string      `json:"reason"` // "" when the label says it all
+	SHA256 string      `json:"sha256"`
+	Bytes  int64       `json:"bytes"`
+	Mode   string      `json:"mode"`     // permission bits, four octal digits
+	Time   string      `json:"modified"` // RFC 3339, to the nanosecond
+
+	number int // of ID
+	run    int // place of its run in the candidate
+	output verify.Output
 }
 
-// conflict is one entry of the conflict register (protocol section 8.6).
+// label is a retention label (protocol section 7).
+type label string
+
+const (
+	restoreActive     label = "restore_active"
+	retainReference   label = "retain_reference"
+	doNotRestore      label = "do_not_restore"
+	needsConfirmation label = "requires_operator_confirmation"
+	inConflict        label = "conflict_with_current_state"
+	privacyRestricted label = "privacy_restricted"
+	nontransferable   label = "identity_layer_nontransferable"
+	historicalOnly    label = "historical_only"
+	superseded        label = "superseded"
+	operatorApproved  label = "operator_approved"
+	operatorRejected  label = "operator_rejected"
+)
+
+// class is how a target stands to the restore root, by content.
+type class string
+
+const (
+	create    class = "create"    // nothing is there
+	identical class = "identical" // a regular file with the same bytes is there
+	different class = "conflict"  // something else is there
+	blocked   class = "blocked"   // nothing can be put there
+)
+
+// conflict is one entry of the conflict register (protocol sections 8.6 and 9).
 type conflict struct {
-	ID         string `json:"conflict_id"`
-	Type       string `json:"type"`
-	Path       string `json:"item"`
-	Current    string `json:"current_state"`
-	Claim      string `json:"savepoint_claim"`
-	Authority  string `json:"authority_comparison"`
-	Risk       string `json:"risk"`
-	Resolution string `json:"recommended_resolution"`
-	Decision   string `json:"operator_decision"`
+	ID         string       `json:"conflict_id"`
+	Type       conflictType `json:"type"`
+	Path       string       `json:"item"`        // what it is about
+	Items      []string     `json:"restore_ids"` // none: it is about the whole candidate
+	Current    string       `json:"current_state"`
+	Claim      string       `json:"savepoint_claim"`
+	Authority  string       `json:"authority_comparison"`
+	Risk       string       `json:"risk"`
+	Resolution string       `json:"recommended_resolution"`
+	Decision   string       `json:"operator_decision"` // "pending", or a verdict
+
+	items []int // numbers of Items
+}
+
+// conflictType is a type of conflict (protocol section 9).
+type conflictType string
+
+const (
+	stateConflict      conflictType = "state_conflict"
+	identityConflict   conflictType = "identity_conflict"
+	authorityConflict  conflictType = "authority_conflict"
+	privacyConflict    conflictType = "privacy_conflict"
+	versionConflict    conflictType = "version_conflict"
+	sourceConflict     conflictType = "source_of_truth_conflict"
+	scopeConflict      conflictType = "scope_conflict"
+	timingConflict     conflictType = "timing_conflict"
+	staleContext       conflictType = "stale_context_risk"
+	preferenceConflict conflictType = "operator_preference_conflict"
+)
+
+// pending is the decision on a conflict that nobody has decided.
+const pending = "pending"
+
+type privacyReview struct {
+	Present  bool   `json:"restricted_context_present"`
+	Approval bool   `json:"operator_approval_required"`
+	Adequate bool   `json:"privacy_level_adequate"`
+	Proposed int    `json:"restricted_items_proposed"`
+	Items    int    `json:"restricted_items"`
+	Rules    string `json:"rules"` // digest of the names that usually hold secrets
+}
+
+type identityReview struct {
+	Same      bool   `json:"same_agent_candidate"`
+	Known     bool   `json:"agents_known"` // both have said who they are
+	Present   bool   `json:"identity_layer_present"`
+	Allowed   bool   `json:"identity_layer_restoration_allowed"`
+	Proposed  int    `json:"identity_items_proposed"`
+	Items     int    `json:"identity_items"`
+	Candidate string `json:"candidate_agent"`
+	Operator  string `json:"operator_agent"`
 }
 
 type approval struct {
-	Status    string   `json:"status"`
-	Required  []string `json:"required_items"`
-	Statement string   `json:"statement"`
+	Status    string   `json:"status"`         // "pending"
+	Required  []string `json:"required_items"` // ids to decide; long runs as "R-001 to R-900"
+	Statement string   `json:"statement"`      // that approves what is recommended; "" when nothing can be
 }
 
 // rootState is the restore root as it was observed.
@@ -99,124 +180,24 @@ type rootState struct {
 }
 
 type totals struct {
-	Files int   `json:"files"`
-	Bytes int64 `json:"bytes"`
+	Files    int   `json:"files"`
+	Bytes    int64 `json:"bytes"`
+	Proposed int   `json:"proposed_files"`
+	Restore  int64 `json:"proposed_bytes"`
 }
 
-// The fixed words of the protocol that a first preview uses (sections 5, 7, 9).
-const (
-	scopeProject  = "project_state"
-	labelActive   = "restore_active"
-	labelConflict = "conflict_with_current_state"
-	typeState     = "state_conflict"
-	typeAuthority = "authority_conflict"
-)
-
-// seen is what was found beside the restore itself.
-type seen struct {
-	root   rootState
-	policy trust.Policy
+// finding is what a rule of protocol section 12 has against the candidate.
+type finding struct {
+	Rule   quarantine.Rule `json:"rule"`
+	Detail string          `json:"detail"`
 }
 
-func newBlock(r *restore.Restore, o Origin, now seen) block {
-	plan := r.Plan()
-	b := block{
-		ArtifactType:    "restore_preview",
-		ProtocolVersion: "restore-v01",
-		SourceID:        sourceID(plan),
-		CurrentID:       "unknown",
-		Scope:           []string{scopeProject},
-		ReferenceOnly:   []item{},
-		DoNotRestore:    []item{},
-		Conflicts:       numbered(append(authorityOf(plan, now.policy), conflictsOf(r.Conflicts())...)),
-		Candidate:       candidateOf(plan, now.policy),
-		Trust:           now.policy.Digest(),
-		Root:            now.root,
-		Totals:          totals{plan.Files(), plan.Bytes()},
-		Origin:          o,
-	}
-	b.Items = itemsOf(plan, b.Conflicts)
-	b.Approval = approvalOf(b.Items, b.Conflicts)
-	return b
+// check is one line of the state protection check (protocol sections 8.8 and
+// 14), with what it rests on.
+type check struct {
+	Question string `json:"question"`
+	Answer   string `json:"answer"` // "yes", "no" or "after the commit"
+	Evidence string `json:"evidence"`
 }
 
-func sourceID(p *restore.Plan) string {
-	if p.IsChain() {
-		return p.ChainRoot()
-	}
-	for run := range p.Runs() {
-		return run.Bundle().Root()
-	}
-	return "unknown"
-}
-
-func candidateOf(p *restore.Plan, policy trust.Policy) candidate {
-	c := candidate{Unsigned: []string{"PROOF.json"}}
-	if p.IsChain() {
-		root := p.ChainRoot()
-		c.ChainRoot = &root
-	}
-	for run := range p.Runs() {
-		b := run.Bundle()
-		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})
-	}
-	return c
-}
-
-// itemsOf numbers the outputs in the order of the plan.
-func itemsOf(p *restore.Plan, conflicts []conflict) []item {
-	taken := make(map[string]bool, len(conflicts))
-	for _, c := range conflicts {
-		taken[c.Path] = true
-	}
-	items := make([]item, 0, p.Files())
-	for run := range p.Runs() {
-		for o := range run.Bundle().Outputs() {
-			path, label := run.Target(o.Path().String()), labelActive
-			if taken[path] {
-				label = labelConflict
-			}
-			items = append(items, item{
-				ID: fmt.Sprintf("R-%03d", len(items)+1), Path: path,
-				Scope: scopeProject, Label: label, SHA256: o.Hash(), Bytes: o.Size(),
-				Mode: fmt.Sprintf("%04o", o.Perm()), Time: o.ModTime().UTC().Format(time.RFC3339Nano),
-			})
-		}
-	}
-	return items
-}
-
-func conflictsOf(found []restore.Conflict) []conflict {
-	conflicts := make([]conflict, 0, len(found))
-	for _, c := range found {
-		conflicts = append(conflicts, conflict{
-			Type: typeState, Path: c.Path,
-			Current:    c.State,
-			Claim:      "the restore would create this path",
-			Authority:  "current state outranks the restore candidate",
-			Risk:       "a restore never overwrites: the commit will be refused with " + string(c.Failure().Code),
-			Resolution: "move the existing entry away, then preview again",
-			Decision:   "pending",
-		})
-	}
-	return conflicts
-}
-
-// numbered gives conflicts their ids.
-func numbered(conflicts []conflict) []conflict {
-	for i := range conflicts {
-		conflicts[i].ID = fmt.Sprintf("C-%03d", i+1)
-	}
-	return conflicts
-}
-
-func approvalOf(items []item, conflicts []conflict) approval {
-	a := approval{Status: "pending", Required: []string{}, Statement: Statement}
-	for _, i := range items {
-		a.Required = append(a.Required, i.ID)
-	}
-	for _, c := range conflicts {
-		a.Required = append(a.Required, c.ID)
-	}
-	return a
-}
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -12,7 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -38,20 +38,20 @@ func Example() {
 	_ = os.Mkdir(root, 0o755)
 
 	// show verifies, plans, and makes a preview.
-	show := func(o preview.Origin) (*preview.Preview, *restore.Restore) {
+	show := func(q preview.Request) (*preview.Preview, *restore.Restore) {
 		r, err := restore.ForRoot(ctx, restore.Candidate{Runs: []*verify.Run{run}}, root)
 		if err != nil {
 			log.Fatal(err)
 		}
-		p, err := preview.New(ctx, r, o, trust.Policy{})
+		p, err := preview.New(ctx, r, q)
 		if err != nil {
 			log.Fatal(err)
 		}
 		return p, r
 	}
-	shown, r := show(preview.Origin{RestoreRoot: root})
+	shown, r := show(preview.Request{Origin: preview.Origin{RestoreRoot: root}})
 	r.Close()
-	raw, _ := shown.JSON()
+	raw, _ := shown.Keep()
 	if err := state.SavePreview(shown.ID(), raw); err != nil {
 		log.Fatal(err)
 	}
@@ -62,13 +62,21 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	again, r := show(record.Origin())
+	again, r := show(preview.Request{Origin: record.Origin(), Asked: record.Asked()})
 	defer r.Close()
-	_, err = record.Approve(again, "Looks good.", state)
+	_, err = statement.Parse("Looks good.")
 	fmt.Println("vague:", errors.Is(err, preview.ErrVague))
-	approved, err := record.Approve(again, preview.Statement, state)
+	said, err := statement.Parse(preview.Exactly)
+	if err != nil {
+		log.Fatal(err)
+	}
+	approval, err := record.Approve(again, said)
+	if err != nil {
+		log.Fatal(err)
+	}
+	approved, err := approval.Accept(r, state)
 	fmt.Println("approved:", err == nil && approved.PreviewID() == shown.ID())
-	_, err = record.Approve(again, preview.Statement, state)
+	_, err = approval.Accept(r, state)
 	fmt.Println("used:", errors.Is(err, preview.ErrUsed))
 	// Output:
 	// vague: true

@@ -11,6 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/privacy"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -23,6 +25,10 @@ type scene struct {
 	runs   []*bundletest.Run
 	root   string
 	origin preview.Origin
+	asked  preview.Asked
+	policy trust.Policy
+	now    preview.Savepoint
+	begun  int64
 }
 
 // newScene makes a run, and a root where something stands already.
@@ -40,7 +46,7 @@ func newScene(t testing.TB) *scene {
 
 func bareScene(t testing.TB) *scene {
 	s := &scene{Project: bundletest.New(t), t: t, root: t.TempDir()}
-	s.origin = preview.Origin{ProjectRoot: "/project", RunDirs: []string{"/project/run-1"}, RestoreRoot: "/restore", Nonce: "nonce"}
+	s.origin = preview.Origin{ProjectRoot: "/project", RunDirs: []string{"/project/run-1"}, RestoreRoot: "/restore"}
 	return s
 }
 
@@ -56,9 +62,34 @@ func (s *scene) at(path string) string { return filepath.Join(s.root, path) }
 // preview verifies and plans anew, and makes a preview of what comes out.
 func (s *scene) preview() *preview.Preview {
 	s.t.Helper()
-	p, err := preview.New(context.Background(), s.restore(), s.origin, trust.Policy{})
+	p, err := preview.New(context.Background(), s.restore(), s.request())
 	must(s.t, err)
 	return p
+}
+
+func (s *scene) request() preview.Request {
+	return preview.Request{Origin: s.origin, Asked: s.asked, Trust: s.policy, Privacy: privacy.Builtin(), Current: s.now, Attempts: s.begun}
+}
+
+// approve has a statement approve the record of a preview, that was made again.
+func approve(record *preview.Record, again *preview.Preview, text string) (*preview.Approval, error) {
+	said, err := statement.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return record.Approve(again, said)
+}
+
+// accept carries an approval of everything to its end.
+func (s *scene) accept(record *preview.Record, text string, ledger preview.Ledger) (*preview.Approved, error) {
+	r := s.restore()
+	again, err := preview.New(context.Background(), r, s.request())
+	must(s.t, err)
+	a, err := approve(record, again, text)
+	if err != nil {
+		return nil, err
+	}
+	return a.Accept(r, ledger)
 }
 
 func (s *scene) restore() *restore.Restore {
@@ -82,9 +113,16 @@ func (s *scene) restore() *restore.Restore {
 // kept is the record of a preview.
 func kept(t testing.TB, p *preview.Preview) *preview.Record {
 	t.Helper()
-	r, err := preview.ParseRecord(jsonOf(t, p), p.ID())
+	r, err := preview.ParseRecord(keepOf(t, p), p.ID())
 	must(t, err)
 	return r
+}
+
+func keepOf(t testing.TB, p *preview.Preview) []byte {
+	t.Helper()
+	raw, err := p.Keep()
+	must(t, err)
+	return raw
 }
 
 func jsonOf(t testing.TB, p *preview.Preview) []byte {

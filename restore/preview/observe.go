@@ -12,29 +12,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// observe condenses everything beneath a restore root into one digest: names,
-// types, permissions, owners, sizes, inodes, and the times of modification and
-// change. File contents are not read: changing them changes the times. Links
-// are not followed, other mounts not entered.
-func observe(ctx context.Context, root *pathsafe.Dir, name string) (rootState, error) {
-	h := sha256.New()
+// observed is everything beneath a restore root, condensed into two digests of
+// 64 hex digits. Links are not followed, other mounts not entered.
+type observed struct {
+	// state is the same wherever the same stands: names, types, permission bits,
+	// and the sizes of files. It is part of a preview's identity.
+	state string
+	// witness also has owners, inodes, and the times of modification and change, so
+	// that no change escapes it. It means something on this machine only.
+	witness string
+	root    pathsafe.Stat
+}
+
+// observe looks at a restore root. File contents are not read: changing them
+// changes the times.
+func observe(ctx context.Context, root *pathsafe.Dir) (observed, error) {
+	state, witness := sha256.New(), sha256.New()
 	st, err := root.Stat()
 	if err != nil {
-		return rootState{}, err
+		return observed{}, err
 	}
-	describe(h, "", st)
-	err = root.Walk(ctx, func(rel string, st pathsafe.Stat) error {
-		describe(h, rel, st)
+	o := observed{root: st}
+	look := func(rel string, st pathsafe.Stat) error {
+		describe(state, rel, st)
+		identify(witness, rel, st)
 		return nil
-	})
-	if err != nil {
-		return rootState{}, err
 	}
+	_ = look("", st)
+	if err := root.Walk(ctx, look); err != nil {
+		return observed{}, err
+	}
+	o.state, o.witness = hex.EncodeToString(state.Sum(nil)), hex.EncodeToString(witness.Sum(nil))
+	return o, nil
+}
+
+// rootState is what a preview shows of the root that was observed.
+func (o *observed) rootState(root *pathsafe.Dir, name string) (rootState, error) {
 	magic, err := root.FileSystem()
 	if err != nil {
 		return rootState{}, err
 	}
-	return rootState{name, hex.EncodeToString(h.Sum(nil)), append(warnings(name, st), unsafeAt(magic)...)}, nil
+	return rootState{name, o.state, append(warnings(name, o.root), unsafeAt(magic)...)}, nil
 }
 
 // unsafeAt warns of file systems on which all or nothing was not tried through
@@ -66,8 +84,17 @@ func warnings(name string, st pathsafe.Stat) []string {
 }
 
 // describe writes one entry; %q keeps entries apart. Writes to a hash do not
-// fail.
+// fail. How large a directory is depends on the file system.
 func describe(w io.Writer, rel string, st pathsafe.Stat) {
+	size := st.Size
+	if st.Mode.IsDir() {
+		size = 0
+	}
+	_, _ = fmt.Fprintf(w, "%q %v %d\n", rel, st.Mode, size)
+}
+
+// identify writes what tells one entry from any other of the same form.
+func identify(w io.Writer, rel string, st pathsafe.Stat) {
 	_, _ = fmt.Fprintf(w, "%q %v %d %d:%d %d %d %d %d\n", rel, st.Mode, st.Size,
 		st.UID, st.GID, st.ID.Dev, st.ID.Ino, st.ModTime.UnixNano(), st.ChangeTime.UnixNano())
 }

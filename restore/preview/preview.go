@@ -2,39 +2,58 @@ package preview
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
+
+// ErrUnsettled: the restore root changed while it was looked at.
+var ErrUnsettled = errors.New("the restore root changes while it is looked at")
 
 // Preview is a restore as it was shown. It does not change.
 type Preview struct {
 	restore   *restore.Restore
+	request   Request
 	block     block
+	decided   *deciding
 	canonical []byte
 	id        string
+	witness   witness
 }
 
 // New makes the preview of a restore, unless the operator's trust forbids that:
-// the error is then [ErrRevoked] or [ErrQuarantined]. An origin without a nonce
-// gets one. The restore stays the caller's to close.
-func New(ctx context.Context, r *restore.Restore, o Origin, policy trust.Policy) (*Preview, error) {
-	if err := checkTrust(r.Plan(), policy); err != nil {
+// the error is then [ErrRevoked] or [ErrQuarantined]. The restore stays the
+// caller's to close.
+func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
+	if err := checkTrust(r.Plan(), q.Trust); err != nil {
 		return nil, err
 	}
-	if o.Nonce == "" {
-		o.Nonce = rand.Text()
-	}
-	root, err := observe(ctx, r.Root(), o.RestoreRoot)
+	name := q.Origin.RestoreRoot
+	before, err := observe(ctx, r.Root())
 	if err != nil {
-		return nil, fmt.Errorf("looking at restore root %q: %w", o.RestoreRoot, err)
+		return nil, fmt.Errorf("looking at restore root %q: %w", name, err)
 	}
-	p := &Preview{restore: r, block: newBlock(r, o, seen{root, policy})}
+	d, err := decide(ctx, r, &q)
+	if err != nil {
+		return nil, err
+	}
+	after, err := observe(ctx, r.Root())
+	if err == nil && after.witness != before.witness {
+		err = ErrUnsettled
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking at restore root %q: %w", name, err)
+	}
+	root, err := after.rootState(r.Root(), name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Preview{restore: r, request: q, block: d.block(root), decided: d, witness: witness{after.witness, q.Attempts}}
 	if p.canonical, err = canonjson.Marshal(p.block); err != nil {
 		return nil, err
 	}
@@ -48,8 +67,27 @@ func identity(canonical []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ID is the preview's identity: 64 lower-case hex digits.
+// ID is the preview's identity: 64 lower-case hex digits, the same wherever and
+// whenever the same candidate is held against the same state with the same
+// questions.
 func (p *Preview) ID() string { return p.id }
+
+// Source names the candidate; see [SourceID].
+func (p *Preview) Source() string { return p.block.SourceID }
+
+// Findings are what the rules of protocol section 12 have against the candidate,
+// in their order.
+func (p *Preview) Findings() []quarantine.Finding {
+	var found []quarantine.Finding
+	for _, f := range p.block.Quarantine {
+		found = append(found, quarantine.Finding{Rule: f.Rule, Detail: f.Detail})
+	}
+	return found
+}
+
+// Recommended is the statement that approves the safest part of the proposal, or
+// "" when there is no such part.
+func (p *Preview) Recommended() string { return p.block.Approval.Statement }
 
 // JSON is the decision block with "preview_id" as canonical JSON.
 func (p *Preview) JSON() ([]byte, error) { return p.block.withID(p.id) }

@@ -18,7 +18,7 @@ func smallRecord(t *testing.T) (raw []byte, id string) {
 	s := bareScene(t)
 	s.add("run-1", map[string]string{"a": "alpha\n"})
 	p := s.preview()
-	return jsonOf(t, p), p.ID()
+	return keepOf(t, p), p.ID()
 }
 
 // refused wants that a changed record is none.
@@ -62,18 +62,19 @@ func TestEveryLengthOfARecord(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfARecord: dropped, doubled, of another type, or a new one.
+// TestEveryFieldOfARecord: dropped, of another type, or a new one, with the sum
+// that fits: only what Keep would write is a record.
 func TestEveryFieldOfARecord(t *testing.T) {
 	raw, id := smallRecord(t)
+	line, _, _ := bytes.Cut(raw, []byte("\n"))
 	var fields map[string]json.RawMessage
-	must(t, json.Unmarshal(raw, &fields))
-	if len(fields) != 16 {
+	must(t, json.Unmarshal(line, &fields))
+	if len(fields) != 4 {
 		t.Errorf("%d fields", len(fields))
 	}
-	write := func() []byte {
-		changed, err := json.Marshal(fields)
-		must(t, err)
-		return changed
+	write := func() []byte { return summed(canonical(t, fields)) }
+	if _, err := preview.ParseRecord(write(), id); err != nil {
+		t.Fatal(err)
 	}
 	for name, value := range fields {
 		delete(fields, name)
@@ -81,31 +82,31 @@ func TestEveryFieldOfARecord(t *testing.T) {
 		fields[name] = json.RawMessage("null")
 		refused(t, write(), id, name+" null")
 		fields[name] = value
-		doubled := append([]byte(`{"`+name+`":`+string(value)+`,`), raw[1:]...)
-		refused(t, doubled, id, name+" doubled")
+		refused(t, summed(append([]byte(`{"`+name+`":`+string(value)+`,`), line[1:]...)), id, name+" doubled")
 	}
 	fields["x"] = json.RawMessage("1")
 	refused(t, write(), id, "one more")
 }
 
-// TestRecordOfAnotherShape: what hashes to its identity and is no preview is no
+func summed(line []byte) []byte {
+	sum := sha256.Sum256(line)
+	return []byte(string(line) + "\n" + hex.EncodeToString(sum[:]) + "\n")
+}
+
+// TestRecordOfAnotherShape: what has a sum that fits and is no preview is no
 // record either.
 func TestRecordOfAnotherShape(t *testing.T) {
-	for _, text := range []string{`{}`, `[]`, `null`, `""`, `{"artifact_type":"restore_preview"}`, `{"totals":{"files":"1"}}`} {
-		sum := sha256.Sum256([]byte(text))
-		id := hex.EncodeToString(sum[:])
-		refused(t, []byte(text), id, "plain")
-		if text[0] == '{' {
-			comma := ","
-			if text == "{}" {
-				comma = ""
-			}
-			refused(t, []byte(text[:len(text)-1]+comma+`"preview_id":"`+id+`"}`), id, "with its id")
+	for _, text := range []string{"", `{}`, `[]`, `null`, `""`, `{"preview":"{}"}`, `{"asked":1}`} {
+		for _, id := range []string{"", sumOf(text), sumOf("{}"), sumOf("")} {
+			refused(t, summed([]byte(text)), id, "plain")
 		}
 	}
-	none := sha256.Sum256([]byte("{}"))
-	refused(t, []byte("[]"), hex.EncodeToString(none[:]), "no object")
 	refused(t, nil, "", "nothing")
+}
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // TestRecordOfAnotherPreview: a record is that of one identity.

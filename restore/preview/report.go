@@ -5,83 +5,132 @@ import (
 	"io"
 	"strconv"
 	"strings"
-
-	"github.com/spectrumfs/spectrum/restore"
 )
 
-// maxRows is how many items and how many conflicts a report lists; the JSON
-// has all of them.
-const maxRows = 40
-
-// WriteReport writes the preview for people, as Markdown. Every name that
-// comes from a bundle or from the disk is quoted, so that none can forge a
-// line or a cell.
+// WriteReport writes the preview for people, as Markdown: the ten sections of
+// protocol section 8. Every name that comes from a bundle or from the disk is
+// quoted, so that none can forge a line or a cell. Long lists are grouped by
+// directory; the JSON has every item.
 func (p *Preview) WriteReport(w io.Writer) error {
 	out := &reporter{w: w}
 	out.line("# Restore Preview Report\n")
-	p.writeSource(out)
-	p.writeItems(out)
-	p.writeConflicts(out)
-	out.line("## Approval needed\n")
-	out.line("Nothing has been written. The restore is carried out only after this exact statement:\n")
-	out.line("    %s\n", Statement)
-	out.line("preview_id %s", p.id)
+	for _, section := range []func(*reporter){
+		p.writeSource, p.writeScopes, p.writeProposed, p.writeReference, p.writeUnwanted,
+		p.writeConflicts, p.writeReviews, p.writeChecks, p.writeApproval, p.writePlan,
+	} {
+		section(out)
+	}
 	return out.err
 }
 
+// writeSource is section 1.
 func (p *Preview) writeSource(out *reporter) {
 	b := &p.block
-	out.line("## Source reviewed\n")
+	out.line("## 1. Source Reviewed\n")
 	out.line("| Field | Value |\n|---|---|")
-	if b.Candidate.ChainRoot != nil {
-		out.row("chain root", *b.Candidate.ChainRoot)
+	for _, row := range [][2]string{
+		{"Save Point Title", text(b.Source.Title)},
+		{"Save Point ID", b.SourceID},
+		{"Parent Save Point ID", text(b.Source.Parent)},
+		{"Created By Agent", text(b.Source.Agent)},
+		{"Intended Receiving Agent", text(b.Source.Receiver)},
+		{"Project / Module", text(b.Source.Project)},
+		{"Save Point Version", text(b.Source.Version)},
+		{"Protocol Version", b.ProtocolVersion},
+		{"Date", text(b.Source.Date)},
+		{"Artifact Status", text(b.Source.Status)},
+		{"Transfer Mode", text(b.Source.Transfer)},
+		{"Identity Bearing", answer(b.Identity.Present)},
+		{"Privacy Level", text(b.Source.Privacy)},
+	} {
+		out.row(row[0], row[1])
 	}
-	for _, run := range b.Candidate.Runs {
-		out.row("run", Quote(run.RunID))
-		out.row("bundle root", run.BundleRoot)
-		out.row("signed by validator", run.ValidatorID)
+	for _, run := range firstRows(b.Candidate.Runs) {
+		out.row("Run", Quote(run.RunID))
+		out.row("Bundle Root", run.BundleRoot)
+		out.row("Signed by validator", run.ValidatorID+" ("+run.Standing+")")
 	}
-	out.row("not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "))
-	out.row("project root", Quote(b.Origin.ProjectRoot))
-	out.row("restore root", Quote(b.Root.Path))
+	out.row("Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "))
+	out.row("Project root", Quote(p.request.Origin.ProjectRoot))
+	out.row("Restore root", Quote(b.Root.Path))
+	out.row("Active savepoint there", b.CurrentID)
 	for _, warning := range b.Root.Warnings {
 		out.row("WARNING", warning)
 	}
-	out.row("files", strconv.Itoa(b.Totals.Files))
-	out.row("bytes", strconv.FormatInt(b.Totals.Bytes, 10))
+	out.row("Files", fmt.Sprintf("%d of %d proposed", b.Totals.Proposed, b.Totals.Files))
+	out.row("Bytes", fmt.Sprintf("%d of %d proposed", b.Totals.Restore, b.Totals.Bytes))
+	out.more(len(b.Candidate.Runs))
 	out.line("")
+	p.writeQuarantine(out)
 }
 
-func (p *Preview) writeItems(out *reporter) {
-	out.line("## Proposed restorations\n")
-	out.line("| Restore ID | Item | Bytes | Label |\n|---|---|---:|---|")
-	for _, i := range firstRows(p.block.Items) {
-		out.row(i.ID, Quote(i.Path), strconv.FormatInt(i.Bytes, 10), i.Label)
-	}
-	out.more(len(p.block.Items))
-	out.line("")
-}
-
-func (p *Preview) writeConflicts(out *reporter) {
-	out.line("## Conflict register\n")
-	if len(p.block.Conflicts) == 0 {
-		out.line("None: no target exists, and every validator is pinned.\n")
+// writeQuarantine says why nothing may be committed before it is clarified
+// (protocol section 12).
+func (p *Preview) writeQuarantine(out *reporter) {
+	if len(p.block.Quarantine) == 0 {
 		return
 	}
-	out.line("| Conflict ID | Type | Item | Current state | Recommended resolution |\n|---|---|---|---|---|")
-	for _, c := range firstRows(p.block.Conflicts) {
-		out.row(c.ID, c.Type, Quote(c.Path), c.Current, c.Resolution)
+	out.line("**QUARANTINE: this candidate must not be committed until it is clarified.**\n")
+	out.line("| Rule | What was found |\n|---|---|")
+	for _, f := range p.block.Quarantine {
+		out.row(string(f.Rule), text(f.Detail))
 	}
-	out.more(len(p.block.Conflicts))
 	out.line("")
-	if blocked := p.restore.Blocked(); blocked != nil {
-		out.line("Approving a preview with a %s leads to %s.\n", typeState, restore.ResultOf(blocked).Code)
-	} else {
-		out.line("Approving this preview acknowledges them.\n")
-	}
 }
 
-func firstRows[T any](list []T) []T { return list[:min(len(list), maxRows)] }
+// writeReviews is section 7.
+func (p *Preview) writeReviews(out *reporter) {
+	i, v := &p.block.Identity, &p.block.Privacy
+	same := answer(i.Same)
+	if !i.Known {
+		same = unknown
+	}
+	out.line("## 7. Privacy and Identity Review\n\n### Identity Review\n")
+	out.line("- Same-agent restore candidate? %s", same)
+	out.line("- Identity-layer items present? %s", answer(i.Present))
+	out.line("- Identity-layer restoration recommended? %s", partly(i.Proposed, i.Items))
+	out.line("- Cross-agent identity risk? %s\n", answer(i.Present && i.Proposed < i.Items && !i.Same))
+	out.line("### Privacy Review\n")
+	out.line("- Restricted context present? %s", answer(v.Present))
+	out.line("- Privacy level adequate? %s", answer(v.Adequate))
+	out.line("- Restricted items proposed for restoration? %s", answer(v.Proposed > 0))
+	out.line("- Operator approval required? %s\n", answer(v.Approval))
+}
+
+func partly(n, all int) string {
+	switch n {
+	case 0:
+		return no
+	case all:
+		return yes
+	}
+	return "partial"
+}
+
+// writeChecks is section 8, with the checklist of protocol section 14.
+func (p *Preview) writeChecks(out *reporter) {
+	out.line("## 8. Current-State Protection Check\n")
+	out.line("| Confirm | Answer | Evidence |\n|---|---|---|")
+	for _, c := range p.block.Checks {
+		out.row(c.Question, c.Answer, text(c.Evidence))
+	}
+	out.line("")
+}
+
+// writePlan is section 10.
+func (p *Preview) writePlan(out *reporter) {
+	b := &p.block
+	out.line("## 10. Recommended Commit Plan\n")
+	out.line("Recommended: %s\n", p.decided.planText())
+	if b.Approval.Statement != "" {
+		out.line("    %s\n", b.Approval.Statement)
+	}
+	if b.Approval.Statement != Exactly && p.restore.Blocked() != nil {
+		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")
+	}
+	out.line("Nothing has been written. No restoration will occur until the operator explicitly approves the commit scope.\n")
+	out.line("preview_id %s", p.id)
+}
 
 // reporter writes lines and keeps the first error.
 type reporter struct {
@@ -107,6 +156,12 @@ func (r *reporter) more(n int) {
 // control and format characters are escaped, and what Markdown reads as markup.
 func Quote(name string) string {
 	return markup.Replace(strconv.Quote(name))
+}
+
+// text makes words safe in the same way, without the quotes around them.
+func text(words string) string {
+	quoted := strconv.Quote(words)
+	return markup.Replace(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`))
 }
 
 var markup = strings.NewReplacer("|", `\|`, "&", `\&`, "`", "\\`", "<", `\<`, "*", `\*`, "[", `\[`)

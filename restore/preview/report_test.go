@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,92 +11,44 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
-const goldenReport = `# Restore Preview Report
+// golden compares with a file of testdata, or writes it with -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	name = filepath.Join("testdata", name)
+	if *update {
+		must(t, os.WriteFile(name, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(name)
+	must(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
 
-## Source reviewed
-
-| Field | Value |
-|---|---|
-| chain root | af4d27a7de0615dd23e431d80199520870d6378b2575fa4fca78bd2e2eb76929 |
-| run | "run-1" |
-| bundle root | 0c13a7c334b653306f0ff1b8dc2e81b2df56540d307b92d999a65806aa98eae4 |
-| signed by validator | ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478 |
-| run | "run-2" |
-| bundle root | b202e9449edd7506af9dcdb9564319e7a2bc89f386058f0dce27b8747b3da24c |
-| signed by validator | ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478 |
-| not covered by the signature | PROOF.json |
-| project root | "/project" |
-| restore root | "/restore" |
-| files | 3 |
-| bytes | 10 |
-
-## Proposed restorations
-
-| Restore ID | Item | Bytes | Label |
-|---|---|---:|---|
-| R-001 | "run-1/a" | 6 | restore_active |
-| R-002 | "run-1/dir/b c" | 0 | restore_active |
-| R-003 | "run-2/\|" | 4 | restore_active |
-
-## Conflict register
-
-| Conflict ID | Type | Item | Current state | Recommended resolution |
-|---|---|---|---|---|
-| C-001 | authority_conflict | "ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478" | no validator is pinned | compare this validator_id with the one you expect, then spectrum trust add it |
-
-Approving this preview acknowledges them.
-
-## Approval needed
-
-Nothing has been written. The restore is carried out only after this exact statement:
-
-    Approved: commit the restore preview exactly as proposed.
-
-preview_id ID
-`
+var update = flag.Bool("update", false, "write the goldens anew")
 
 func TestGoldenReport(t *testing.T) {
 	s := bareScene(t)
 	s.add("run-1", map[string]string{"a": "alpha\n", "dir/b c": ""})
 	s.add("run-2", map[string]string{"|": "pipe"})
 	p := s.preview()
-	got := strings.ReplaceAll(reportOf(t, p), p.ID(), "ID")
-	if got != goldenReport {
-		t.Errorf("got\n%s\nwant\n%s", got, goldenReport)
-	}
+	golden(t, "report.md", strings.ReplaceAll(reportOf(t, p), p.ID(), "ID"))
 }
-
-const goldenConflicts = `
-| Restore ID | Item | Bytes | Label |
-|---|---|---:|---|
-| R-001 | "a" | 6 | conflict_with_current_state |
-| R-002 | "b" | 0 | restore_active |
-
-## Conflict register
-
-| Conflict ID | Type | Item | Current state | Recommended resolution |
-|---|---|---|---|---|
-| C-001 | authority_conflict | "ec5586a986f88604eb06419bdaa1994b64c22788ed1b8fd96fbc7f011fa06478" | no validator is pinned | compare this validator_id with the one you expect, then spectrum trust add it |
-| C-002 | state_conflict | "RESTORE_REPORT.json" | a directory | move the existing entry away, then preview again |
-| C-003 | state_conflict | "a" | a regular file of 3 bytes | move the existing entry away, then preview again |
-
-Approving a preview with a state_conflict leads to RESTORE_TARGET_PATH_EXISTS.
-
-`
 
 func TestGoldenConflicts(t *testing.T) {
 	s := bareScene(t)
-	s.add("run-1", map[string]string{"a": "alpha\n", "b": ""})
+	s.add("run-1", map[string]string{"a": "alpha\n", "b": "", "c": "same"})
 	must(t, os.WriteFile(s.at("a"), []byte("old"), 0o644))
+	must(t, os.WriteFile(s.at("c"), []byte("same"), 0o644))
+	p := s.preview()
+	golden(t, "conflicts.md", strings.ReplaceAll(reportOf(t, p), p.ID(), "ID"))
 	must(t, os.Mkdir(s.at("RESTORE_REPORT.json"), 0o755))
-	_, got, _ := strings.Cut(reportOf(t, s.preview()), "## Proposed restorations\n")
-	got, _, _ = strings.Cut(got, "## Approval")
-	if got != goldenConflicts {
-		t.Errorf("got\n%s\nwant\n%s", got, goldenConflicts)
-	}
+	p = s.preview()
+	golden(t, "noroom.md", strings.ReplaceAll(reportOf(t, p), p.ID(), "ID"))
 }
 
 // hostileNames are output names that would like to be more than a name.
@@ -203,23 +156,24 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestLongReport: a report lists the first rows and says how many more there
-// are; the JSON has all of them.
+// TestLongReport: a report has a row for each item while there are few, and
+// groups them by directory when there are many; the JSON has all of them.
 func TestLongReport(t *testing.T) {
-	for _, c := range []struct{ n, shown, more int }{{1, 1, 0}, {40, 40, 0}, {41, 40, 1}, {1001, 40, 961}} {
+	for _, c := range []struct{ n, dirs, rows int }{{1, 1, 1}, {40, 3, 40}, {41, 1, 1}, {1001, 7, 7}, {1001, 500, 1}} {
 		s := bareScene(t)
 		outputs := map[string]string{}
 		for i := range c.n {
-			outputs[fmt.Sprintf("d/%04d", i)] = "x"
+			outputs[fmt.Sprintf("d/%03d/%04d", i%c.dirs, i)] = "x"
 		}
 		s.add("run-1", outputs)
 		p := s.preview()
-		report := reportOf(t, p)
-		if got := strings.Count(report, "| R-"); got != c.shown {
-			t.Errorf("%d outputs: %d shown", c.n, got)
+		_, report, _ := strings.Cut(reportOf(t, p), "## 3.")
+		report, _, _ = strings.Cut(report, "## 4.")
+		if got := strings.Count(report, "\n| R-"); got != c.rows {
+			t.Errorf("%d outputs in %d directories: %d rows\n%s", c.n, c.dirs, got, report)
 		}
-		more := fmt.Sprintf("\n%d more; `--json` lists all.\n", c.more)
-		if strings.Contains(report, "more;") != (c.more > 0) || c.more > 0 && !strings.Contains(report, more) {
+		all := fmt.Sprintf("\n%d items in all; `--json` lists each of them.\n", c.n)
+		if strings.Contains(report, all) != (c.n > 40) {
 			t.Errorf("%d outputs:\n%s", c.n, report)
 		}
 		last := fmt.Sprintf(`"restore_id":"R-%03d"`, c.n)

@@ -1,0 +1,106 @@
+package commit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+)
+
+// savepoints prepares the record of a commit before anything is written, and
+// publishes it when everything is in place: whenever the commit is killed, the
+// next one to enter the root finds which of both it must be. The zero savepoints
+// keeps none.
+type savepoints struct {
+	store *savepoint.Store
+	host  func() (Host, error)
+}
+
+// prepare ignores signals: it is short, and the attempt has begun.
+func (s savepoints) prepare(root, attempt string, draft *savepoint.Draft) error {
+	if s.store == nil || draft == nil {
+		return nil
+	}
+	host, err := s.host()
+	if err != nil {
+		return fmt.Errorf("the key that signs savepoints: %w", err)
+	}
+	if _, err := s.store.Prepare(context.Background(), root, attempt, *draft, host.Key, host.BuildID); err != nil {
+		return fmt.Errorf("preparing the savepoint: %w", err)
+	}
+	return nil
+}
+
+func (s savepoints) publish(root, attempt string) (string, error) {
+	if s.store == nil {
+		return "", nil
+	}
+	id, err := s.store.Publish(root, attempt)
+	if err != nil {
+		return "", fmt.Errorf("publishing the savepoint: %w", err)
+	}
+	return id, nil
+}
+
+func (s savepoints) drop(root, attempt string) error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Drop(root, attempt)
+}
+
+// dropAll drops what is still prepared in a root in which every attempt has
+// ended.
+func (s savepoints) dropAll(root string) error {
+	if s.store == nil {
+		return nil
+	}
+	attempts, err := s.store.Pending(root)
+	for _, attempt := range attempts {
+		err = errors.Join(err, s.store.Drop(root, attempt))
+	}
+	return err
+}
+
+// draftOf is the savepoint of an approved restore: its files, and what was
+// approved by whom. Its report says what has happened once it is published.
+func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
+	outputs, err := a.Targets()
+	if err != nil {
+		return nil, err
+	}
+	outcome := a.Outcome()
+	raw, err := outcome.JSON()
+	if err != nil {
+		return nil, err
+	}
+	said := map[string]any{
+		"approval":              outcome.Statement,
+		"preview_id":            outcome.PreviewID,
+		"restored_candidate_id": outcome.RestoredID,
+		"result_artifacts":      artifactsOf(a),
+		"source_savepoint_id":   outcome.SourceID,
+	}
+	if completed := a.Completed(); !completed.IsZero() {
+		said[preview.CandidateCompleted] = completed.UTC().Format(time.RFC3339Nano)
+	}
+	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: outcome.Markdown(), JSON: raw}}, nil
+}
+
+// artifactsOf are the hashes of the result artifacts, by path beneath the restore
+// root.
+func artifactsOf(a *preview.Approved) map[string]string {
+	hashes := map[string]string{}
+	for run := range a.Restore().Plan().Runs() {
+		for _, artifact := range run.Artifacts() {
+			sum := sha256.Sum256([]byte(artifact.Data))
+			hashes[artifact.Path] = "sha256:" + hex.EncodeToString(sum[:])
+		}
+	}
+	return hashes
+}

@@ -1,0 +1,65 @@
+package preview
+
+import (
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/trust"
+)
+
+// block is what was decided, as it is shown and approved.
+func (d *deciding) block(root rootState) block {
+	b := block{
+		ArtifactType:    "restore_preview",
+		ProtocolVersion: "restore-v01",
+		SourceID:        SourceID(d.plan),
+		CurrentID:       orElse(d.request.Current.ID, unknown),
+		Scope:           d.request.Asked.scopes(),
+		Items:           d.in(proposed),
+		ReferenceOnly:   d.in(reference),
+		DoNotRestore:    d.in(unwanted),
+		Conflicts:       d.conflicts,
+		Privacy:         d.privacyReview(),
+		Identity:        d.identityReview(),
+		Approval:        d.approvalOf(),
+		Source:          sourceOf(d.plan, d.claims),
+		Candidate:       candidateOf(d.plan, d.request.Trust),
+		View:            d.request.Origin.View,
+		Trust:           d.request.Trust.Digest(),
+		Root:            root,
+		Totals:          totals{Files: d.plan.Files(), Bytes: d.plan.Bytes()},
+		Quarantine:      d.quarantined(),
+	}
+	if b.Conflicts == nil {
+		b.Conflicts = []conflict{}
+	}
+	for _, i := range b.Items {
+		b.Totals.Proposed++
+		b.Totals.Restore += i.Bytes
+	}
+	b.Checks = d.checks(&b)
+	return b
+}
+
+// SourceID names a candidate: the bundle root, in a chain the chain root; 64
+// lower-case hex digits.
+func SourceID(p *restore.Plan) string {
+	if p.IsChain() {
+		return p.ChainRoot()
+	}
+	for run := range p.Runs() {
+		return run.Bundle().Root()
+	}
+	return unknown
+}
+
+func candidateOf(p *restore.Plan, policy trust.Policy) candidate {
+	c := candidate{Unsigned: []string{"PROOF.json"}}
+	if p.IsChain() {
+		root := p.ChainRoot()
+		c.ChainRoot = &root
+	}
+	for run := range p.Runs() {
+		b := run.Bundle()
+		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})
+	}
+	return c
+}

@@ -1,0 +1,108 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// unknown is what the protocol calls what nobody has said.
+const unknown = "unknown"
+
+// claims is what the signed TASK_SPEC.json of a run says of it, in the members
+// of "constraints" that have a meaning here. Nothing in it is a command.
+type claims struct {
+	text   map[string]string // by name of the member
+	scopes scope.Map
+	faults []string // what is said so that it cannot be understood
+}
+
+// told are the members of "constraints" that are texts.
+var told = []string{
+	"title", "parent_savepoint_id", "agent_id", "receiving_agent_id", "project",
+	"version", "artifact_status", "transfer_mode", "privacy_level",
+}
+
+func claimsOf(b *verify.Bundle) claims {
+	c := claims{text: map[string]string{}}
+	value, ok := b.TaskSpec().Get("constraints")
+	constraints, isObject := value.Object()
+	if ok && !isObject {
+		c.faults = append(c.faults, "constraints is not an object")
+	}
+	for _, name := range told {
+		c.tell(constraints, name)
+	}
+	var err error
+	if c.scopes, err = scope.ParseMap(value); err != nil {
+		c.faults = append(c.faults, err.Error())
+	}
+	return c
+}
+
+func (c *claims) tell(constraints canonjson.Object, name string) {
+	value, ok := constraints.Get(name)
+	if !ok {
+		return
+	}
+	text, isText := value.Text()
+	if !isText {
+		c.faults = append(c.faults, fmt.Sprintf("constraints.%s is not a string", name))
+		return
+	}
+	c.text[name] = text
+}
+
+// claimsOfAll reads the claims of every run, in the order of the candidate.
+func claimsOfAll(p *restore.Plan) []claims {
+	var all []claims
+	for run := range p.Runs() {
+		all = append(all, claimsOf(run.Bundle()))
+	}
+	return all
+}
+
+// maxSaid is how many different things a chain may say in one field.
+const maxSaid = 4
+
+// said is what the runs say in one field: each thing once, in their order.
+func said(all []claims, name string) string {
+	var texts []string
+	for _, c := range all {
+		if text := c.text[name]; text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return unknown
+	}
+	if len(texts) > maxSaid {
+		texts = append(texts[:maxSaid], fmt.Sprintf("and %d more", len(texts)-maxSaid))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// sourceOf fills in what the report says of the source.
+func sourceOf(p *restore.Plan, all []claims) source {
+	s := source{
+		Title:    said(all, "title"),
+		Parent:   said(all, "parent_savepoint_id"),
+		Agent:    said(all, "agent_id"),
+		Receiver: said(all, "receiving_agent_id"),
+		Project:  said(all, "project"),
+		Version:  said(all, "version"),
+		Date:     unknown,
+		Status:   said(all, "artifact_status"),
+		Transfer: said(all, "transfer_mode"),
+		Privacy:  said(all, "privacy_level"),
+	}
+	if completed := completedOf(p); !completed.IsZero() {
+		s.Date = timeText(completed)
+	}
+	return s
+}

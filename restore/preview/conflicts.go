@@ -1,0 +1,258 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/verify"
+)
+
+// conflictsOf finds the conflicts: first those of the whole candidate, then those
+// of items, in path order.
+func (d *deciding) conflictsOf() {
+	d.conflicts = slices.Concat(
+		d.authority(),
+		d.laws(),
+		d.scopes(),
+		d.identity(),
+		d.staleness(),
+		d.targets(),
+		d.secrets(),
+	)
+	for n := range d.conflicts {
+		c := &d.conflicts[n]
+		c.ID, c.Decision, c.Items = conflictID(n+1), pending, []string{}
+		for _, number := range c.items {
+			c.Items = append(c.Items, itemID(number))
+		}
+	}
+}
+
+func conflictID(number int) string { return fmt.Sprintf("C-%03d", number) }
+
+// authority lists the validators that nobody has said anything about: one
+// conflict each, in the order of the chain.
+func (d *deciding) authority() []conflict {
+	var conflicts []conflict
+	known := map[string]bool{}
+	for run := range d.plan.Runs() {
+		id := run.Bundle().ValidatorID()
+		if d.request.Trust.Of(id) != trust.Unknown || known[id] {
+			continue
+		}
+		known[id] = true
+		conflicts = append(conflicts, conflict{
+			Type:       authorityConflict,
+			Path:       id,
+			Current:    "no validator is pinned",
+			Claim:      "this validator has accepted the candidate",
+			Authority:  "a valid signature says who signed, and not that the operator trusts him",
+			Risk:       "whoever has any key can make a candidate that verifies",
+			Resolution: "compare this validator_id with the one you expect, then spectrum trust add it",
+		})
+	}
+	return conflicts
+}
+
+// laws lists what SPECTRUM-02 and SPECTRUM-03 have against a candidate that
+// SPECTRUM-05 accepts.
+func (d *deciding) laws() []conflict {
+	var bundles []*verify.Bundle
+	for run := range d.plan.Runs() {
+		bundles = append(bundles, run.Bundle())
+	}
+	var conflicts []conflict
+	for _, found := range verify.Findings(bundles) {
+		c := conflict{Path: found.RunID, Claim: strconv.Quote(found.RunID) + ": " + found.Message}
+		switch found.Code {
+		case verify.ChainOrderViolation:
+			c.Type = timingConflict
+			c.Current = "a chain's runs were completed one after the other"
+			c.Authority = "SPECTRUM-03 decides on order: " + string(found.Code)
+			c.Risk = "a later state may be replaced by an earlier one"
+			c.Resolution = "find out in which order the runs were made, and name them so"
+		case verify.InvalidChainReference:
+			c.Type = sourceConflict
+			c.Current = "an input is an output of the same run or of an earlier one"
+			c.Authority = "SPECTRUM-03 decides on references: " + string(found.Code)
+			c.Risk = "the run was made from something that is not part of the candidate"
+			c.Resolution = "restore the chain that the input comes from, or acknowledge that it is not known"
+		default:
+			c.Type = versionConflict
+			c.Current = "validators of the versions 1.0.0, 1.0.1 and 1.1.0 are supported"
+			c.Authority = "SPECTRUM-02 decides on validators: " + string(found.Code)
+			c.Risk = "the bundle may follow rules that are not known here"
+			c.Resolution = "have it sealed again by a supported validator"
+		}
+		conflicts = append(conflicts, c)
+	}
+	return conflicts
+}
+
+// scopes lists the scopes that were asked for and that nothing is in. The
+// default ones are not asked for by anybody.
+func (d *deciding) scopes() []conflict {
+	var conflicts []conflict
+	for _, asked := range d.request.Asked.Scopes {
+		if slices.ContainsFunc(d.items, func(i item) bool { return i.Scope == asked }) {
+			continue
+		}
+		conflicts = append(conflicts, conflict{
+			Type:       scopeConflict,
+			Path:       string(asked),
+			Current:    "the operator asks for this scope",
+			Claim:      "the candidate has nothing in it",
+			Authority:  "the operator says what is wanted, the signer what is there",
+			Risk:       "what is wanted is not restored",
+			Resolution: "look at constraints.restore_scopes in the candidate's TASK_SPEC.json, or do not ask for it",
+		})
+	}
+	return conflicts
+}
+
+// identity says, once for each run, that its identity layer is another agent's.
+// Those that were not asked for are in nobody's way.
+func (d *deciding) identity() []conflict {
+	if !slices.Contains(d.request.Asked.Scopes, scope.SameAgentIdentityLayer) {
+		return nil
+	}
+	var conflicts []conflict
+	for n, run := range d.runs {
+		items := d.numbers(func(i *item) bool { return i.run == n && i.Label == nontransferable })
+		if len(items) == 0 {
+			continue
+		}
+		conflicts = append(conflicts, conflict{
+			Type:       identityConflict,
+			Path:       run,
+			Current:    "the operator's agent is " + agentText(d.request.Asked.Agent),
+			Claim:      "the identity layer is that of " + agentText(d.claims[n].text["agent_id"]),
+			Authority:  "an identity layer is restored for the same agent only (protocol section 6)",
+			Risk:       "one agent would take over the role of another",
+			Resolution: "leave it out, which is what is proposed; /absorb preview is for another agent's",
+		})
+	}
+	return conflicts
+}
+
+func agentText(agent string) string {
+	if agent == "" {
+		return "nobody has said which"
+	}
+	return strconv.Quote(agent)
+}
+
+// staleness says that the active savepoint is of a later candidate.
+func (d *deciding) staleness() []conflict {
+	if !d.stale {
+		return nil
+	}
+	return []conflict{{
+		Type:       staleContext,
+		Path:       d.request.Current.ID,
+		Current:    "the active savepoint is of a candidate that was completed at " + timeText(d.request.Current.Completed),
+		Claim:      "this candidate was completed at " + timeText(completedOf(d.plan)),
+		Authority:  "current state outranks the restore candidate",
+		Risk:       "what was decided since would be reverted",
+		Resolution: "restore a later candidate, or acknowledge that an earlier state is wanted",
+	}}
+}
+
+// completedOf is when the latest run of a candidate was completed, as it signed.
+func completedOf(p *restore.Plan) time.Time {
+	var latest time.Time
+	for run := range p.Runs() {
+		if t := run.Bundle().Completed(); t.After(latest) {
+			latest = t
+		}
+	}
+	return latest
+}
+
+// targets lists what stands where proposed items would go, and the result
+// artifacts.
+func (d *deciding) targets() []conflict {
+	byPath := map[string]int{}
+	for n := range d.items {
+		if d.lists[n] == proposed {
+			byPath[d.items[n].Path] = n + 1
+		}
+	}
+	var conflicts []conflict
+	for _, found := range d.restore.Conflicts() {
+		number, isItem := byPath[found.Path]
+		if !isItem && !isResult(found.Path) {
+			continue
+		}
+		c := conflict{
+			Type:       stateConflict,
+			Path:       found.Path,
+			Current:    found.State,
+			Claim:      "the restore would create this path",
+			Authority:  "current state outranks the restore candidate",
+			Risk:       "a restore never overwrites: the commit will be refused with " + string(found.Failure().Code),
+			Resolution: "move the existing entry away, then preview again",
+		}
+		if isItem {
+			c.items = []int{number}
+			if d.items[number-1].Class == identical {
+				c.Current += ", the same byte for byte"
+				c.Resolution = "leave " + itemID(number) + " out: it is there already"
+			}
+		}
+		conflicts = append(conflicts, c)
+	}
+	return conflicts
+}
+
+func isResult(path string) bool { return path == restore.ManifestName || path == restore.ReportName }
+
+// secrets lists the restricted items that are proposed.
+func (d *deciding) secrets() []conflict {
+	var conflicts []conflict
+	for n := range d.items {
+		i := &d.items[n]
+		if d.lists[n] != proposed || i.Scope != scope.RestrictedContext {
+			continue
+		}
+		c := conflict{
+			Type:       privacyConflict,
+			Path:       i.Path,
+			items:      []int{i.number},
+			Current:    "restricted context is not restored unless an operator wants it",
+			Claim:      orElse(i.Reason, "the signer declares it restricted_context"),
+			Authority:  "the operator's approval is needed (protocol section 5)",
+			Risk:       "whoever may read the restore root may read a secret",
+			Resolution: "leave it out, or see who may read " + strconv.Quote(d.request.Origin.RestoreRoot),
+		}
+		if found, ok := d.request.Privacy.Match(i.output.Path().String()); ok && found.Operator {
+			c.Type = preferenceConflict
+			c.Authority = "it is on the operator's own list of restricted names"
+		}
+		conflicts = append(conflicts, c)
+	}
+	return conflicts
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// numbers are the numbers of the items that fit.
+func (d *deciding) numbers(fits func(*item) bool) []int {
+	var numbers []int
+	for n := range d.items {
+		if fits(&d.items[n]) {
+			numbers = append(numbers, n+1)
+		}
+	}
+	return numbers
+}

@@ -1,0 +1,123 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// deciding is a preview that is being made: what is known, and what follows from
+// it, step by step.
+type deciding struct {
+	restore *restore.Restore
+	plan    *restore.Plan
+	request *Request
+
+	runs       []string // run ids
+	claims     []claims // by run
+	stale      bool     // the active savepoint is of a later candidate
+	undeclared []string // paths of secrets that the signer has declared something else
+
+	items     []item // all, in order of number
+	lists     []list // where each of them is
+	conflicts []conflict
+}
+
+// ErrNoConflict: a decision is on a conflict that the preview does not have.
+var ErrNoConflict = errors.New("there is no such conflict in this preview")
+
+// decide follows the order of protocol section 4.1: scope, classes, conflicts,
+// flags.
+func decide(ctx context.Context, r *restore.Restore, q *Request) (*deciding, error) {
+	d := &deciding{restore: r, plan: r.Plan(), request: q, claims: claimsOfAll(r.Plan())}
+	for run := range d.plan.Runs() {
+		d.runs = append(d.runs, run.Bundle().RunID())
+	}
+	completed := completedOf(d.plan)
+	d.stale = !completed.IsZero() && completed.Before(q.Current.Completed)
+	if err := d.itemsOf(ctx); err != nil {
+		return nil, err
+	}
+	d.label()
+	d.conflictsOf()
+	if err := d.takeDecisions(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// takeDecisions enters what the operator has decided on conflicts.
+func (d *deciding) takeDecisions() error {
+	numbers := make(map[string]int, len(d.conflicts))
+	for n := range d.conflicts {
+		numbers[d.conflicts[n].ID] = n
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.request.Asked.Decisions)) {
+		n, ok := numbers[id]
+		if !ok {
+			return fmt.Errorf("%q: %w", id, ErrNoConflict)
+		}
+		verdict := d.request.Asked.Decisions[id]
+		if !slices.Contains([]statement.Verdict{statement.Acknowledged, statement.Rejected, statement.Resolved}, verdict) {
+			return fmt.Errorf("%s: %q is no decision on a conflict", id, verdict)
+		}
+		d.conflicts[n].Decision = string(verdict)
+		d.reject(&d.conflicts[n])
+	}
+	return nil
+}
+
+// recommended is the statement that approves the safest part of the proposal
+// (protocol section 8.10): all of it, or what nothing stands in the way of.
+func (d *deciding) recommended() string {
+	free := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class == create })
+	whole := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed })
+	if len(free) == 0 || d.noRoomForResult() {
+		return ""
+	}
+	if len(free) == len(whole) {
+		return statement.Exactly
+	}
+	text := "Approved: restore items " + statement.FormatItems(free) + " only."
+	if open := d.undecided(free); len(open) > 0 {
+		text += " Acknowledge " + statement.FormatConflicts(open) + "."
+	}
+	return text
+}
+
+// noRoomForResult says whether something stands where a result artifact goes,
+// which stops every restore.
+func (d *deciding) noRoomForResult() bool {
+	return slices.ContainsFunc(d.conflicts, func(c conflict) bool { return c.Type == stateConflict && len(c.items) == 0 })
+}
+
+// undecided are the numbers of the conflicts that touch any of these items and
+// that nobody has decided.
+func (d *deciding) undecided(items []int) []int {
+	var open []int
+	for n := range d.conflicts {
+		c := &d.conflicts[n]
+		if c.Decision == pending && c.touches(items) {
+			open = append(open, n+1)
+		}
+	}
+	return open
+}
+
+// touches says whether a conflict is about one of these items, which are sorted;
+// that is so when it is about the whole candidate. A result artifact is in the
+// way of every restore.
+func (c *conflict) touches(items []int) bool {
+	if len(c.items) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(c.items, func(n int) bool {
+		_, ok := slices.BinarySearch(items, n)
+		return ok
+	})
+}

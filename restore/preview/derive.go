@@ -1,0 +1,69 @@
+package preview
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// Part is what is approved of one run, to be sealed as a derived bundle (decision
+// D13).
+type Part struct {
+	RunID   string
+	Outputs []bundle.Known
+	// Constraints are those of the derived TASK_SPEC.json: which bundle, which
+	// preview and which approval it is derived from.
+	Constraints map[string]any
+}
+
+// Parts is what is approved, run by run, in chain order. A run of which nothing
+// is approved has no part.
+func (a *Approval) Parts() []Part {
+	var parts []Part
+	at := -1
+	next := 0
+	for run := range a.preview.restore.Plan().Runs() {
+		at++
+		p := Part{RunID: run.Bundle().RunID(), Constraints: a.derivedFrom(run)}
+		for next < len(a.items) && a.preview.decided.items[a.items[next]-1].run == at {
+			i := &a.preview.decided.items[a.items[next]-1]
+			p.Outputs = append(p.Outputs, known(i.output.Path(), i.output))
+			next++
+		}
+		if len(p.Outputs) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func (a *Approval) derivedFrom(run *restore.Run) map[string]any {
+	return map[string]any{"derived_from": map[string]any{
+		"approval":    a.statement.String(),
+		"bundle_root": run.Bundle().Root(),
+		"preview_id":  a.preview.id,
+	}}
+}
+
+func known(path pathsafe.Path, o verify.Output) bundle.Known {
+	return bundle.Known{Path: path, Bytes: o.Size(), Digest: o.Digest()}
+}
+
+// Targets are the files that the approved restore puts in place, by their paths
+// beneath the restore root; what a savepoint is sealed over.
+func (a *Approved) Targets() ([]bundle.Known, error) {
+	var outputs []bundle.Known
+	for run := range a.restore.Plan().Runs() {
+		for o := range run.Bundle().Outputs() {
+			path, err := pathsafe.Parse(run.Target(o.Path().String()))
+			if err != nil {
+				return nil, fmt.Errorf("target %q: %w", run.Target(o.Path().String()), err)
+			}
+			outputs = append(outputs, known(path, o))
+		}
+	}
+	return outputs, nil
+}

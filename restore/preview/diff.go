@@ -1,0 +1,238 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/scope"
+)
+
+// Limits of the differences of a page.
+const (
+	maxDiffs     = 50      // differences line by line
+	maxReasons   = 200     // reasons why there is none
+	maxDiffLines = 2000    // lines in all
+	maxDiffRunes = 500     // characters of a line
+	maxDiffBytes = 1 << 18 // of a file
+	openDiffs    = 3       // are open from the start
+)
+
+// diffs are the text files that stand where an output would go and are not the
+// same.
+type diffs struct {
+	List []difference
+	More int // that are left out altogether
+
+	shownLines int
+	shownDiffs int
+	read       bool // something was read beneath the restore root
+}
+
+// difference is one of them: from what stands there to what the candidate holds.
+type difference struct {
+	Number     int // of the item
+	ID, Name   string
+	Why        string // why there are no lines, or ""
+	Added      int
+	Removed    int
+	Lines      []diffLine
+	LinesMore  int // that are left out
+	Open       bool
+	old, young []byte
+}
+
+// diffLine is a line of a unified difference.
+type diffLine struct {
+	Kind  string // "add", "del", "same", "hunk" or "note"
+	Mark  string // what it begins with
+	Parts []part
+	More  int // characters that are left out
+}
+
+// shown are the numbers of the items that have an entry.
+func (d *diffs) shown() map[int]bool {
+	numbers := map[int]bool{}
+	for n := range d.List {
+		numbers[d.List[n].Number] = true
+	}
+	return numbers
+}
+
+// differences holds the proposed items that conflict by content against what is
+// there. All that it reads beneath the restore root is what was previewed, or
+// the error is [ErrUnsettled].
+func (p *Preview) differences(ctx context.Context) (diffs, error) {
+	var d diffs
+	for n := range p.block.Items {
+		i := &p.block.Items[n]
+		if i.Class != different {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return diffs{}, err
+		}
+		if err := d.add(p.restore.Root(), i); err != nil {
+			return diffs{}, fmt.Errorf("item %s, %q: %w", i.ID, i.Path, err)
+		}
+	}
+	if !d.read {
+		return d, nil
+	}
+	after, err := observe(ctx, p.restore.Root())
+	if err == nil && after.witness != p.witness.Root {
+		err = ErrUnsettled
+	}
+	if err != nil {
+		return diffs{}, fmt.Errorf("looking at restore root %q: %w", p.block.Root.Path, err)
+	}
+	return d, nil
+}
+
+// add appends the difference of an item, or counts it when there is no room.
+func (d *diffs) add(root *pathsafe.Dir, i *item) error {
+	full := d.shownDiffs == maxDiffs || d.shownLines == maxDiffLines
+	if full || len(d.List)-d.shownDiffs == maxReasons {
+		d.More++
+		return nil
+	}
+	one := difference{Number: i.number, ID: i.ID, Name: name(i.Path), Open: d.shownDiffs < openDiffs}
+	if err := one.read(root, i, &d.read); err != nil {
+		return err
+	}
+	if one.Why == "" {
+		one.compare(maxDiffLines - d.shownLines)
+		d.shownLines += len(one.Lines)
+		d.shownDiffs++
+	}
+	one.old, one.young = nil, nil
+	d.List = append(d.List, one)
+	return nil
+}
+
+// read reads both sides, or says why they are not compared. The candidate's is
+// checked; only that it is not what was signed is an error.
+func (o *difference) read(root *pathsafe.Dir, i *item, read *bool) error {
+	if i.Scope == scope.RestrictedContext {
+		o.Why = "not shown: it is restricted context"
+		return nil
+	}
+	*read = true
+	old, size, err := readCurrent(root, i.Path)
+	sizes := fmt.Sprintf("current state %s, candidate %s", sizeText(size), sizeText(i.Bytes))
+	switch {
+	case errors.Is(err, errNotRegular):
+		o.Why = "no text: " + err.Error()
+		return nil
+	case err != nil:
+		o.Why = "what is there cannot be read"
+		return nil
+	case old == nil || i.Bytes > maxDiffBytes:
+		o.Why = fmt.Sprintf("too large to compare here, the limit is %s: %s", sizeText(maxDiffBytes), sizes)
+		return nil
+	}
+	if o.young, err = readCandidate(i); err != nil {
+		return err
+	}
+	if o.old = old; !isText(old) || !isText(o.young) {
+		o.Why = "binary: " + sizes
+	}
+	return nil
+}
+
+var errNotRegular = errors.New("what is there is not a regular file")
+
+// readCurrent reads what stands at a target; nil and its size when that is too
+// large.
+func readCurrent(root *pathsafe.Dir, target string) ([]byte, int64, error) {
+	path, err := pathsafe.Parse(target)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := root.StatPath(path, pathsafe.LinksBeneath)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !st.Mode.IsRegular() {
+		return nil, 0, errNotRegular
+	}
+	f, st, err := root.OpenRegular(path, pathsafe.LinksBeneath)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxDiffBytes+1))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(content) > maxDiffBytes {
+		return nil, st.Size, nil
+	}
+	return content, int64(len(content)), nil
+}
+
+func readCandidate(i *item) ([]byte, error) {
+	source, err := i.output.Open(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	content := make([]byte, i.Bytes)
+	if _, err := io.ReadFull(io.NewSectionReader(source, 0, i.Bytes), content); err != nil {
+		return nil, err
+	}
+	return content, nil
+}
+
+func isText(content []byte) bool {
+	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
+}
+
+// compare takes the unified difference apart; room is how many lines may be
+// kept.
+func (o *difference) compare(room int) {
+	unified := string(diff.Diff("current", o.old, "candidate", o.young))
+	for range 3 { // the names
+		_, unified, _ = strings.Cut(unified, "\n")
+	}
+	for line := range strings.Lines(unified) {
+		one := lineOf(strings.TrimSuffix(line, "\n"))
+		switch one.Kind {
+		case "add":
+			o.Added++
+		case "del":
+			o.Removed++
+		}
+		if len(o.Lines) == room {
+			o.LinesMore++
+			continue
+		}
+		o.Lines = append(o.Lines, one)
+	}
+}
+
+func lineOf(line string) diffLine {
+	switch line[0] {
+	case '@':
+		return diffLine{Kind: "hunk", Parts: partsOf(line)}
+	case '\\':
+		return diffLine{Kind: "note", Parts: partsOf(line)}
+	}
+	one := diffLine{Kind: "same", Mark: line[:1]}
+	switch line[0] {
+	case '+':
+		one.Kind = "add"
+	case '-':
+		one.Kind = "del"
+	}
+	text := []rune(line[1:])
+	one.More = max(0, len(text)-maxDiffRunes)
+	one.Parts = partsOf(string(text[:len(text)-one.More]))
+	return one
+}

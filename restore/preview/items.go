@@ -1,0 +1,105 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+)
+
+// outputsOf numbers the outputs of a plan in its order.
+func outputsOf(p *restore.Plan) []item {
+	items := make([]item, 0, p.Files())
+	at := 0
+	for run := range p.Runs() {
+		for o := range run.Bundle().Outputs() {
+			number := len(items) + 1
+			items = append(items, item{
+				ID: itemID(number), Path: run.Target(o.Path().String()), SHA256: o.Hash(), Bytes: o.Size(),
+				Mode: fmt.Sprintf("%04o", o.Perm()), Time: timeText(o.ModTime()), number: number, run: at, output: o,
+			})
+		}
+		at++
+	}
+	return items
+}
+
+// itemsOf gives every output its scope and its class.
+func (d *deciding) itemsOf(ctx context.Context) error {
+	d.items = outputsOf(d.plan)
+	for n := range d.items {
+		i := &d.items[n]
+		i.Scope, i.Reason = d.scopeOf(i.run, i.output.Path().String())
+	}
+	standing := map[string]restore.Conflict{}
+	for _, c := range d.restore.Conflicts() {
+		standing[c.Path] = c
+	}
+	return inorder.Each(ctx, 0, len(d.items), blockhash.NewHasher, func(h *blockhash.Hasher, n int) error {
+		i := &d.items[n]
+		found, taken := standing[i.Path]
+		if !taken {
+			i.Class = create
+			return nil
+		}
+		class, err := classOf(ctx, d.restore.Root(), found, i.output, h)
+		i.Class = class
+		return err
+	})
+}
+
+// scopeOf is the scope of an output: what the signer has declared, else the
+// state of the project. A name that usually holds a secret is restricted
+// whatever is declared.
+func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
+	declared, ok := d.claims[run].scopes.Of(path)
+	found, secret := d.request.Privacy.Match(path)
+	switch {
+	case secret && declared != scope.RestrictedContext:
+		if ok {
+			d.undeclared = append(d.undeclared, path)
+		}
+		return scope.RestrictedContext, fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why)
+	case ok:
+		return declared, ""
+	}
+	return scope.ProjectState, ""
+}
+
+// classOf holds what stands at a target against the output, by content.
+func classOf(ctx context.Context, root *pathsafe.Dir, found restore.Conflict, o verify.Output, h *blockhash.Hasher) (class, error) {
+	path, err := pathsafe.Parse(found.Path)
+	if err != nil {
+		return "", err
+	}
+	if found.Failure().Code == restore.FinalizeFailed {
+		return blocked, nil
+	}
+	st, err := root.StatPath(path, pathsafe.LinksBeneath)
+	switch {
+	case err != nil:
+		return blocked, nil // a parent is not a directory
+	case !st.Mode.IsRegular() || st.Size != o.Size():
+		return different, nil
+	}
+	f, _, err := root.OpenRegular(path, pathsafe.LinksBeneath)
+	if err != nil {
+		return different, nil
+	}
+	defer f.Close()
+	table, err := h.Sum(ctx, f, st.Size)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil || table.Digest() != o.Digest() {
+		return different, nil
+	}
+	return identical, nil
+}
+
+func itemID(number int) string { return fmt.Sprintf("R-%03d", number) }

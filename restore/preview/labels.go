@@ -1,0 +1,110 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// list says where a preview puts an item (protocol sections 8.3 to 8.5).
+type list int
+
+const (
+	proposed list = iota
+	reference
+	unwanted
+)
+
+// place gives an item its list, its label and the reason for both (protocol
+// sections 5 to 7). An existing target never takes an item off the proposal
+// (decision D20).
+func (d *deciding) place(i *item) (list, label, string) {
+	asked := slices.Contains(d.request.Asked.scopes(), i.Scope)
+	switch {
+	case i.Scope == scope.RestrictedContext && !asked:
+		return unwanted, privacyRestricted, "the scope was not asked for"
+	case i.Scope == scope.RestrictedContext:
+		return proposed, privacyRestricted, ""
+	case i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run):
+		return unwanted, nontransferable, "identity is restored for the same agent only; use /absorb preview for another one's"
+	case i.Scope == scope.SameAgentIdentityLayer && !asked:
+		return unwanted, doNotRestore, "the scope was not asked for"
+	case !asked:
+		return reference, retainReference, fmt.Sprintf("scope %s was not asked for", i.Scope)
+	case d.stale && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
+		return reference, historicalOnly, "the active savepoint is of a later candidate"
+	}
+	return proposed, d.labelOf(i), ""
+}
+
+// revives says whether old items of a scope would bring back what was settled
+// since.
+func revives(s scope.Scope) bool { return s == scope.OpenQuestions || s == scope.NextActions }
+
+// labelOf is the label of an item that is proposed.
+func (d *deciding) labelOf(i *item) label {
+	switch {
+	case i.Class == different && d.stale:
+		return superseded
+	case i.Class != create:
+		return inConflict
+	}
+	switch i.Scope {
+	case scope.SameAgentIdentityLayer, scope.OperatorContext, scope.SourceOfTruthHierarchy, scope.Constraints, scope.Assumptions:
+		return needsConfirmation
+	}
+	return restoreActive
+}
+
+// sameAgent says whether a run was made by the agent that would go on with it.
+// Where one of them is not known the answer is no.
+func (d *deciding) sameAgent(run int) bool {
+	agent := d.claims[run].text["agent_id"]
+	return agent != "" && agent == d.request.Asked.Agent
+}
+
+// label puts every item where it belongs.
+func (d *deciding) label() {
+	d.lists = make([]list, len(d.items))
+	for n := range d.items {
+		i := &d.items[n]
+		where, name, why := d.place(i)
+		d.lists[n], i.Label = where, name
+		if why != "" {
+			i.Reason = joined(why, i.Reason)
+		}
+	}
+}
+
+// reject takes the items of a conflict that the operator has rejected off the
+// proposal.
+func (d *deciding) reject(c *conflict) {
+	if c.Decision != string(statement.Rejected) {
+		return
+	}
+	for _, number := range c.items {
+		i := &d.items[number-1]
+		d.lists[number-1], i.Label = unwanted, operatorRejected
+		i.Reason = joined(fmt.Sprintf("%s was rejected", c.ID), i.Reason)
+	}
+}
+
+func joined(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + "; " + second
+}
+
+// in are the items of one list, in order.
+func (d *deciding) in(where list) []item {
+	items := []item{}
+	for n := range d.items {
+		if d.lists[n] == where {
+			items = append(items, d.items[n])
+		}
+	}
+	return items
+}

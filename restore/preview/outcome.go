@@ -1,0 +1,198 @@
+package preview
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// Outcome is the Restore Commit Report (protocol section 11): what an approved
+// restore has done once it is complete. It is made before anything is written,
+// and counts from the moment at which the commit is complete.
+type Outcome struct {
+	ArtifactType    string          `json:"artifact_type"`
+	ProtocolVersion string          `json:"protocol_version"`
+	PreviewID       string          `json:"preview_id"`
+	SourceID        string          `json:"source_savepoint_id"`
+	RestoredID      string          `json:"restored_candidate_id"` // another one for a part of the source (decision D13)
+	Statement       string          `json:"approval"`
+	RestoreRoot     string          `json:"restore_root"`
+	ParentID        string          `json:"parent_savepoint_id"`
+	Scopes          []approvedScope `json:"approved_scopes"`
+	Restored        []restoredItem  `json:"items_restored"`
+	NotRestored     []skippedItem   `json:"items_not_restored"`
+	Resolved        []settled       `json:"conflicts_resolved"`
+	Open            []settled       `json:"conflicts_open"`
+	Context         workingContext  `json:"updated_working_context"`
+}
+
+type approvedScope struct {
+	Scope    scope.Scope `json:"scope"`
+	Approved bool        `json:"approved"`
+	Notes    string      `json:"notes"`
+}
+
+type restoredItem struct {
+	ID     string      `json:"restore_id"`
+	Path   string      `json:"item"`
+	Scope  scope.Scope `json:"scope"`
+	Label  label       `json:"label"`
+	Result string      `json:"result"`
+	SHA256 string      `json:"sha256"`
+	Bytes  int64       `json:"bytes"`
+}
+
+type skippedItem struct {
+	ID     string `json:"restore_id"`
+	Path   string `json:"item"`
+	Label  label  `json:"label"`
+	Reason string `json:"reason"`
+}
+
+type settled struct {
+	ID         string       `json:"conflict_id"`
+	Type       conflictType `json:"type"`
+	Path       string       `json:"item"`
+	Resolution string       `json:"resolution"`
+}
+
+type workingContext struct {
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
+}
+
+// CandidateCompleted is the member of a savepoint's constraints that says when
+// the candidate was completed that it was made of; RFC 3339, or missing.
+const CandidateCompleted = "candidate_completed_at"
+
+// Completed is when the candidate was completed that the operator looked at; the
+// zero time when it does not say.
+func (a *Approved) Completed() time.Time {
+	return completedOf(a.approval.preview.restore.Plan())
+}
+
+// Outcome says what the approved restore does when all of it is in place.
+func (a *Approved) Outcome() *Outcome {
+	p := a.approval.preview
+	o := &Outcome{
+		ArtifactType: "restore_commit", ProtocolVersion: p.block.ProtocolVersion, PreviewID: p.id,
+		SourceID: p.block.SourceID, RestoredID: SourceID(a.restore.Plan()), Statement: a.approval.statement.String(),
+		RestoreRoot: p.block.Root.Path, ParentID: p.block.CurrentID,
+		Restored: []restoredItem{}, NotRestored: []skippedItem{}, Resolved: []settled{}, Open: []settled{},
+	}
+	a.approval.fillItems(o)
+	a.approval.fillScopes(o)
+	a.approval.fillConflicts(o)
+	return o
+}
+
+func (a *Approval) fillItems(o *Outcome) {
+	approved := map[int]bool{}
+	for _, n := range a.items {
+		approved[n] = true
+	}
+	for _, i := range a.preview.decided.items {
+		switch why, left := a.excluded[i.number]; {
+		case approved[i.number]:
+			o.Restored = append(o.Restored, restoredItem{i.ID, i.Path, i.Scope, operatorApproved, "restored", i.SHA256, i.Bytes})
+			o.Context.Files++
+			o.Context.Bytes += i.Bytes
+		case left:
+			o.NotRestored = append(o.NotRestored, skippedItem{i.ID, i.Path, operatorRejected, why})
+		default:
+			o.NotRestored = append(o.NotRestored, skippedItem{i.ID, i.Path, i.Label, i.Reason})
+		}
+	}
+}
+
+func (a *Approval) fillScopes(o *Outcome) {
+	for _, s := range scope.All() {
+		all := a.preview.decided.numbers(func(i *item) bool { return i.Scope == s })
+		in := 0
+		for _, r := range o.Restored {
+			if r.Scope == s {
+				in++
+			}
+		}
+		notes := ""
+		if len(all) > 0 {
+			notes = fmt.Sprintf("%d of %d items", in, len(all))
+		}
+		o.Scopes = append(o.Scopes, approvedScope{s, in > 0, notes})
+	}
+}
+
+func (a *Approval) fillConflicts(o *Outcome) {
+	for n, c := range a.preview.block.Conflicts {
+		s := settled{c.ID, c.Type, c.Path, a.decisions[n]}
+		if s.Resolution == "" {
+			s.Resolution = "left open: none of its items was approved"
+			o.Open = append(o.Open, s)
+			continue
+		}
+		o.Resolved = append(o.Resolved, s)
+	}
+}
+
+// JSON is the report as canonical JSON.
+func (o *Outcome) JSON() ([]byte, error) { return canonjson.Marshal(o) }
+
+// Markdown is the report for people; long lists are cut, the JSON has them all.
+func (o *Outcome) Markdown() []byte {
+	var b bytes.Buffer
+	out := &reporter{w: &b} // a buffer takes everything
+	out.line("# Restore Commit Report\n")
+	out.line("## 1. Approved Restoration Scope\n")
+	out.line("| Scope | Approved? | Notes |\n|---|---:|---|")
+	for _, s := range o.Scopes {
+		out.row(string(s.Scope), answer(s.Approved), s.Notes)
+	}
+	out.line("\n## 2. Items Restored\n")
+	out.line("| Restore ID | Item | Scope | Result |\n|---|---|---|---|")
+	for _, i := range firstRows(o.Restored) {
+		out.row(i.ID, Quote(i.Path), string(i.Scope), i.Result)
+	}
+	out.more(len(o.Restored))
+	out.line("\n## 3. Items Not Restored\n")
+	if out.some(len(o.NotRestored), "| Item | Reason |\n|---|---|") {
+		for _, i := range firstRows(o.NotRestored) {
+			out.row(i.ID+" "+Quote(i.Path), text(joined(string(i.Label), i.Reason)))
+		}
+		out.more(len(o.NotRestored))
+	}
+	out.conflicts("\n## 4. Conflicts Resolved\n", "Resolution", o.Resolved)
+	out.conflicts("\n## 5. Conflicts Still Open\n", "Current Handling", o.Open)
+	out.line("\n## 6. Updated Working Context\n")
+	out.line("%s files, %s bytes are in place under %s, and nothing else was changed there.",
+		strconv.Itoa(o.Context.Files), strconv.FormatInt(o.Context.Bytes, 10), Quote(o.RestoreRoot))
+	out.line("\n## 7. New Savepoint Generated\n")
+	out.line("The savepoint that holds this report. Its parent is %s.", o.ParentID)
+	out.line("\nApproved with: %s", text(o.Statement))
+	out.line("preview_id %s", o.PreviewID)
+	return b.Bytes()
+}
+
+// some writes the head of a table, or that it has no rows.
+func (r *reporter) some(rows int, head string) bool {
+	if rows == 0 {
+		r.line("None.")
+		return false
+	}
+	r.line("%s", head)
+	return true
+}
+
+func (r *reporter) conflicts(title, column string, list []settled) {
+	r.line("%s", title)
+	if !r.some(len(list), "| Conflict ID | Type | Item | "+column+" |\n|---|---|---|---|") {
+		return
+	}
+	for _, c := range firstRows(list) {
+		r.row(c.ID, string(c.Type), Quote(c.Path), c.Resolution)
+	}
+	r.more(len(list))
+}

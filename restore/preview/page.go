@@ -1,0 +1,133 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed" // the page's template and style
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"sync"
+)
+
+//go:embed page/page.html
+var pageHTML string
+
+//go:embed page/page.css
+var pageCSS string
+
+// pageTemplate is the page with its style in it. The policy allows that style by
+// its hash and nothing else: no script, no image, no address.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	sum := sha256.Sum256([]byte(pageCSS))
+	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+	whole := strings.Replace(pageHTML, "POLICY", policy, 1)
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"style": func() template.CSS { return template.CSS(pageCSS) },
+		"words": words,
+		"name":  name,
+	}).Parse(whole))
+})
+
+// How much of one kind the page shows, in bytes of it; the JSON has all.
+const (
+	registerBytes = 1 << 20
+	treeBytes     = 5 << 19
+)
+
+// WritePage writes the preview for people, as one HTML page that needs neither a
+// network nor a script: the ten sections of protocol section 8, the conflict
+// register with what differs in text files first. Every name and every text
+// that comes from a bundle or from the disk is escaped, and what cannot be seen
+// is shown as an escape. The page says how much it leaves out; the JSON has all.
+// The same preview gives the same bytes.
+//
+// It reads the files that differ, so the restore must still be open. The error
+// is that of a source that is not what was signed, [ErrUnsettled] when the
+// restore root is not the one that was previewed any more, or ctx's; then
+// nothing was written. Contents of restricted context are never shown.
+func (p *Preview) WritePage(ctx context.Context, w io.Writer) error {
+	page, err := p.page(ctx)
+	if err != nil {
+		return fmt.Errorf("making the page of preview %s: %w", p.id, err)
+	}
+	var made bytes.Buffer
+	if err := pageTemplate().Execute(&made, page); err != nil {
+		return fmt.Errorf("making the page of preview %s: %w", p.id, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err = w.Write(made.Bytes())
+	return err
+}
+
+// page is what the template shows. Its texts are as they are in the block; the
+// template makes them safe to see.
+type page struct {
+	ID         string
+	Summary    summary
+	Quarantine []finding
+	Register   register
+	Diffs      diffs
+	Source     []field
+	Scopes     []scopeRow
+	Lists      []listed
+	Identity   []field
+	Privacy    []field
+	Checks     []check
+	Approval   []field
+	ApprovalMore,
+	RunsMore int
+	Plan    string
+	Refusal bool // to approve everything leads to a refusal
+}
+
+// field is one row of two columns.
+type field struct {
+	Name, Value string
+	Code        bool // a name or an identity, not prose
+}
+
+func (p *Preview) page(ctx context.Context) (*page, error) {
+	found, err := p.differences(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &p.block
+	v := &page{
+		ID: p.id, Summary: p.summary(), Quarantine: b.Quarantine, Diffs: found,
+		Register: registerOf(b.Conflicts, found.shown()),
+		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
+		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,
+		Plan:     p.decided.planText(),
+		Refusal:  b.Approval.Statement != Exactly && p.restore.Blocked() != nil,
+		RunsMore: max(0, len(b.Candidate.Runs)-maxRows),
+	}
+	v.Approval, v.ApprovalMore = p.approvalFields()
+	return v, nil
+}
+
+// budget is how much may still be shown of something.
+type budget struct{ left int }
+
+// take takes n, or all that is left and says no.
+func (b *budget) take(n int) bool {
+	if n > b.left {
+		b.left = 0
+		return false
+	}
+	b.left -= n
+	return true
+}
+
+// costOf is about what texts take up on the page, with the markup around them.
+func costOf(markup int, texts ...string) int {
+	for _, text := range texts {
+		markup += len(template.HTMLEscapeString(words(text)))
+	}
+	return markup
+}

@@ -1,0 +1,81 @@
+package preview
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// ErrForged: a record is not the one that its identity was computed from.
+var ErrForged = errors.New("the record does not fit its preview id")
+
+// witness is what tells that nothing has happened to a restore root since: it
+// means something on this machine only, so the identity does not bind it.
+type witness struct {
+	Root     string `json:"restore_root"` // see observe
+	Attempts int64  `json:"attempts"`
+}
+
+// kept is a preview as it is kept: its decision block, and how to make it again.
+type kept struct {
+	Asked   Asked   `json:"asked"`
+	Origin  Origin  `json:"origin"`
+	Block   string  `json:"preview"` // the decision block in canonical form
+	Witness witness `json:"witness"`
+}
+
+// Record is a preview that was kept. It says what was shown, and how to make
+// it again; it approves nothing.
+type Record struct {
+	id   string
+	kept kept
+}
+
+// Keep is the record of a preview for [ParseRecord]: a line of canonical JSON,
+// and the hash of that line.
+func (p *Preview) Keep() ([]byte, error) {
+	line, err := canonjson.Marshal(kept{p.request.Asked, p.request.Origin, string(p.canonical), p.witness})
+	if err != nil {
+		return nil, err
+	}
+	return []byte(string(line) + "\n" + identity(line) + "\n"), nil
+}
+
+// ParseRecord reads what [Preview.Keep] wrote for the preview with this identity:
+// exactly that, byte for byte. The error is [ErrForged].
+func ParseRecord(raw []byte, id string) (*Record, error) {
+	line, sum, _ := bytes.Cut(raw, []byte("\n"))
+	if string(sum) != identity(line)+"\n" {
+		return nil, ErrForged
+	}
+	r := &Record{id: id}
+	if err := json.Unmarshal(line, &r.kept, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	again, err := canonjson.Marshal(r.kept)
+	if err != nil || !bytes.Equal(again, line) || identity([]byte(r.kept.Block)) != id {
+		return nil, ErrForged
+	}
+	return r, nil
+}
+
+// ID is the identity of the preview.
+func (r *Record) ID() string { return r.id }
+
+// Origin says where the candidate is to be found again.
+func (r *Record) Origin() Origin { return r.kept.Origin }
+
+// Asked is what the operator asked.
+func (r *Record) Asked() Asked { return r.kept.Asked }
+
+// Source names the candidate that was shown; see [SourceID].
+func (r *Record) Source() string {
+	var b struct {
+		Source string `json:"source_savepoint_id"`
+	}
+	_ = json.Unmarshal([]byte(r.kept.Block), &b) // its hash is the identity: we wrote it
+	return b.Source
+}

@@ -1,0 +1,61 @@
+package preview
+
+import (
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore/privacy"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/restore/trust"
+)
+
+// Origin says where the candidate was found, so that it can be found again. It
+// is not part of what is approved: the identity of a preview binds what the
+// candidate is, wherever it lies.
+type Origin struct {
+	ProjectRoot string   `json:"project_root"` // absolute
+	RunDirs     []string `json:"run_dirs"`     // absolute, in chain order
+	Chain       bool     `json:"chain"`
+	RestoreRoot string   `json:"restore_root"` // as it was given
+	View        *View    `json:"view"`         // the view that was looked at, if there was one
+}
+
+// View names a mounted view.
+type View struct {
+	Mountpoint string `json:"mountpoint"` // absolute
+	ID         string `json:"view_id"`
+}
+
+// Asked is what the operator asks of a preview. The zero Asked asks for the
+// default scopes and has decided nothing.
+type Asked struct {
+	Agent     string                       `json:"agent"`     // who would go on with what is restored; "" when nobody said
+	Scopes    []scope.Scope                `json:"scopes"`    // none: the default ones (protocol section 5)
+	Decisions map[string]statement.Verdict `json:"decisions"` // on conflicts of an earlier preview, by conflict id
+}
+
+// Request is everything that a preview is made of beside the restore.
+type Request struct {
+	Origin  Origin
+	Asked   Asked
+	Trust   trust.Policy
+	Privacy privacy.Rules
+	Current Savepoint // the active one of the restore root
+	// Attempts counts the commits that ever began in the restore root: each
+	// makes all previews void that were made before it.
+	Attempts int64
+}
+
+// Savepoint is what a preview has to know of one. The zero Savepoint is none.
+type Savepoint struct {
+	ID        string
+	Completed time.Time // of the candidate that it was made of
+}
+
+// scopes are the scopes that are asked for.
+func (a *Asked) scopes() []scope.Scope {
+	if len(a.Scopes) == 0 {
+		return scope.Defaults()
+	}
+	return a.Scopes
+}

@@ -1,0 +1,127 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// identityReview is protocol section 6 in numbers.
+func (d *deciding) identityReview() identityReview {
+	v := identityReview{Operator: d.request.Asked.Agent, Candidate: said(d.claims, "agent_id")}
+	v.Same, v.Known = len(d.runs) > 0, v.Operator != ""
+	for n := range d.runs {
+		v.Same = v.Same && d.sameAgent(n)
+		v.Known = v.Known && d.claims[n].text["agent_id"] != ""
+	}
+	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer }))
+	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer && d.lists[i.number-1] == proposed }))
+	v.Present, v.Allowed = v.Items > 0, v.Proposed > 0
+	if v.Operator == "" {
+		v.Operator = unknown
+	}
+	return v
+}
+
+func (d *deciding) privacyReview() privacyReview {
+	v := privacyReview{Rules: d.request.Privacy.Digest()}
+	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext }))
+	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext && d.lists[i.number-1] == proposed }))
+	v.Present, v.Approval = v.Items > 0, v.Proposed > 0
+	v.Adequate = !v.Present || said(d.claims, "privacy_level") == "restricted"
+	return v
+}
+
+// The answers of a check.
+const (
+	yes         = "yes"
+	no          = "no"
+	afterCommit = "after the commit"
+)
+
+func answer(good bool) string {
+	if good {
+		return yes
+	}
+	return no
+}
+
+// checks is the state protection checklist (protocol section 14), and what
+// section 8.8 wants confirmed beside it. Each answer is computed here from what
+// would be done; nothing is taken for granted.
+func (d *deciding) checks(b *block) []check {
+	restricted := d.proposedUnasked(scope.RestrictedContext)
+	foreign := d.numbers(func(i *item) bool {
+		return d.lists[i.number-1] == proposed && i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run)
+	})
+	identity := d.proposedUnasked(scope.SameAgentIdentityLayer)
+	unflagged := d.unflagged()
+	revived := d.numbers(func(i *item) bool {
+		return d.stale && d.lists[i.number-1] == proposed && revives(i.Scope) && len(d.request.Asked.Scopes) == 0
+	})
+	unlabeled := len(d.numbers(func(i *item) bool { return d.stale && i.Class == different && i.Label == inConflict }))
+	return []check{
+		{"Was current state left as it is?", yes, "the restore root was observed before and after, and is the same"},
+		{"Did I preserve current higher-authority instructions?", answer(checkTrust(d.plan, d.request.Trust) == nil), "no validator is revoked, and none is unpinned while others are pinned"},
+		{"Did I avoid restoring unapproved items?", answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), fmt.Sprintf("nothing is written without an approval; %d of %d items are proposed", len(b.Items), len(d.items))},
+		{"Did I avoid treating historical status as current status?", answer(len(revived) == 0), d.stalenessText()},
+		{"Were stale items labeled?", answer(unlabeled == 0), fmt.Sprintf("%d items of a candidate that is older than the active savepoint are not labeled", unlabeled)},
+		{"Did I flag all known conflicts?", answer(unflagged == 0), fmt.Sprintf("%d conflicts are in the register, %d targets in the way are not", len(d.conflicts), unflagged)},
+		{"Did I exclude or approve restricted context?", answer(len(restricted) == 0), fmt.Sprintf("%d of %d restricted items are proposed, %d of them unasked", b.Privacy.Proposed, b.Privacy.Items, len(restricted))},
+		{"Did I avoid cross-agent identity restoration?", answer(len(foreign) == 0), fmt.Sprintf("%d identity items of another agent are proposed", len(foreign))},
+		{"Did I restore identity-layer items only for same-agent savepoints and only with approval?", answer(len(identity)+len(foreign) == 0), fmt.Sprintf("%d of %d identity items are proposed", b.Identity.Proposed, b.Identity.Items)},
+		{"Did I generate a new savepoint after commit?", afterCommit, "it is prepared before anything is written, and published when all is in place"},
+	}
+}
+
+// proposedUnasked are the items of a protected scope that are proposed though
+// nobody has asked for the scope.
+func (d *deciding) proposedUnasked(s scope.Scope) []int {
+	if slices.Contains(d.request.Asked.Scopes, s) {
+		return nil
+	}
+	return d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Scope == s })
+}
+
+// unflagged counts the proposed items that something stands in the way of and
+// that no conflict is about.
+func (d *deciding) unflagged() int {
+	flagged := map[int]bool{}
+	for _, c := range d.conflicts {
+		for _, number := range c.items {
+			flagged[number] = flagged[number] || c.Type == stateConflict
+		}
+	}
+	return len(d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class != create && !flagged[i.number] }))
+}
+
+func (d *deciding) stalenessText() string {
+	switch {
+	case d.request.Current.ID == "":
+		return "the restore root has no active savepoint"
+	case d.stale:
+		return "the active savepoint is of a later candidate, and what is old is labeled"
+	}
+	return "the candidate is not older than that of the active savepoint"
+}
+
+// approvalOf lists what is to be decided.
+func (d *deciding) approvalOf() approval {
+	a := approval{Status: pending, Required: []string{}, Statement: d.recommended()}
+	for n := range d.items {
+		if d.lists[n] == proposed {
+			a.Required = append(a.Required, d.items[n].ID)
+		}
+	}
+	for n := range d.conflicts {
+		if d.conflicts[n].Decision == pending {
+			a.Required = append(a.Required, d.conflicts[n].ID)
+		}
+	}
+	return a
+}
+
+// Exactly is the statement that approves all that a preview proposes.
+const Exactly = statement.Exactly

@@ -1,0 +1,159 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore/scope"
+)
+
+// sourceFields is section 1.
+func (p *Preview) sourceFields() []field {
+	b := &p.block
+	s := &b.Source
+	fields := []field{
+		{"Save Point Title", s.Title, false},
+		{"Save Point ID", b.SourceID, true},
+		{"Parent Save Point ID", s.Parent, true},
+		{"Created By Agent", s.Agent, false},
+		{"Intended Receiving Agent", s.Receiver, false},
+		{"Project / Module", s.Project, false},
+		{"Save Point Version", s.Version, false},
+		{"Protocol Version", b.ProtocolVersion, false},
+		{"Date", s.Date, false},
+		{"Artifact Status", s.Status, false},
+		{"Transfer Mode", s.Transfer, false},
+		{"Identity Bearing", answer(b.Identity.Present), false},
+		{"Privacy Level", s.Privacy, false},
+	}
+	for _, run := range firstRows(b.Candidate.Runs) {
+		fields = append(fields,
+			field{"Run", run.RunID, true},
+			field{"Bundle root", run.BundleRoot, true},
+			field{"Signed by validator", run.ValidatorID + " (" + run.Standing + ")", true})
+	}
+	fields = append(fields,
+		field{"Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "), true},
+		field{"Project root", p.request.Origin.ProjectRoot, true},
+		field{"Restore root", b.Root.Path, true},
+		field{"Active savepoint there", b.CurrentID, true})
+	for _, warning := range b.Root.Warnings {
+		fields = append(fields, field{"Warning", warning, false})
+	}
+	return fields
+}
+
+type scopeRow struct{ Scope, Detected, Action, Notes string }
+
+// scopeRows is section 2.
+func (p *Preview) scopeRows() []scopeRow {
+	var rows []scopeRow
+	for _, s := range scope.All() {
+		all := p.decided.numbers(func(i *item) bool { return i.Scope == s })
+		rows = append(rows, scopeRow{string(s), answer(len(all) > 0), p.actionOf(s, all), p.notesOf(s, all)})
+	}
+	return rows
+}
+
+// fields is the first part of section 7.
+func (i *identityReview) fields() []field {
+	same := answer(i.Same)
+	if !i.Known {
+		same = unknown
+	}
+	return []field{
+		{"Same-agent restore candidate?", same, false},
+		{"Identity-layer items present?", answer(i.Present), false},
+		{"Identity-layer restoration recommended?", partly(i.Proposed, i.Items), false},
+		{"Cross-agent identity risk?", answer(i.Present && i.Proposed < i.Items && !i.Same), false},
+	}
+}
+
+// fields is the second part of section 7.
+func (v *privacyReview) fields() []field {
+	return []field{
+		{"Restricted context present?", answer(v.Present), false},
+		{"Privacy level adequate?", answer(v.Adequate), false},
+		{"Restricted items proposed for restoration?", answer(v.Proposed > 0), false},
+		{"Operator approval required?", answer(v.Approval), false},
+	}
+}
+
+// approvalFields is section 9, and how many conflicts it leaves out.
+func (p *Preview) approvalFields() (fields []field, more int) {
+	if items := p.decided.numbers(func(i *item) bool { return p.decided.lists[i.number-1] == proposed }); len(items) > 0 {
+		fields = append(fields, field{shortened(items), "approve / reject / modify", true})
+	}
+	open := p.decided.pendingConflicts()
+	for _, n := range firstRows(open) {
+		fields = append(fields, field{conflictID(n), "choose resolution: acknowledge / resolve / reject", true})
+	}
+	return fields, max(0, len(open)-maxRows)
+}
+
+// listed is section 3, 4 or 5: what is alike in a table, and the tree of all.
+type listed struct {
+	Number, Title string
+	Proposed      bool
+	Kinds         []kind
+	KindsMore     int
+	Tree          *branch // nil: there is nothing
+}
+
+// lists are the sections 3 to 5.
+func (p *Preview) lists(diffs map[int]bool) []listed {
+	room := &budget{treeBytes}
+	var all []listed
+	for n, items := range [][]item{p.block.Items, p.block.ReferenceOnly, p.block.DoNotRestore} {
+		title := [...]string{"Proposed Restorations", "Retain as Reference Only", "Do Not Restore"}[n]
+		kinds := kindsOf(items)
+		l := listed{Number: fmt.Sprint(n + 3), Title: title, Proposed: n == 0, Kinds: firstRows(kinds), KindsMore: max(0, len(kinds)-maxRows)}
+		if len(items) > 0 {
+			l.Tree = treeOf(items, diffs, room)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// kind is a row of items that are alike in all that the protocol asks of them.
+type kind struct {
+	IDs, Item, Scope, Why, Risk, Label string
+
+	numbers []int
+}
+
+// kindsOf puts items together that have scope, reason, risk and label in common,
+// in the order of the first of each.
+func kindsOf(items []item) []kind {
+	var kinds []kind
+	at := map[[4]string]int{}
+	for n := range items {
+		i := &items[n]
+		k := kind{Item: name(i.Path), Scope: string(i.Scope), Why: reasonOf(i), Risk: riskOf(i), Label: string(i.Label)}
+		key := [...]string{k.Scope, k.Why, k.Risk, k.Label}
+		place, ok := at[key]
+		if !ok {
+			place = len(kinds)
+			at[key] = place
+			kinds = append(kinds, k)
+		}
+		kinds[place].numbers = append(kinds[place].numbers, i.number)
+	}
+	for n := range kinds {
+		k := &kinds[n]
+		k.IDs = shortened(k.numbers)
+		if len(k.numbers) > 1 {
+			k.Item = counted(len(k.numbers), "file")
+		}
+	}
+	return kinds
+}
+
+// reasonOf is what whyOf says, without Markdown's escapes.
+func reasonOf(i *item) string {
+	if i.Reason != "" {
+		return i.Reason
+	}
+	return whyOf(i)
+}
