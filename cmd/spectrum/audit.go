@@ -14,7 +14,8 @@ func newAudit(app *app) *cobra.Command {
 		Use:   "audit",
 		Short: "the log of what was done to restore roots",
 		Long: `audit reads the log of every commit, rollback and release in the state
-directory: what began, before anything was written, and how it ended. Each line
+directory: what began, before anything was written, and how it ended; and what
+held a candidate back, and why no longer. Each line
 is bound to the one before it by its hash, so that a line that was changed,
 removed or moved is found. Somebody who may write the log can also cut its end,
 or write it anew: compare with a head that "audit verify" printed before.`,
@@ -89,6 +90,9 @@ func entryText(e *audit.Entry) string {
 		who = fmt.Sprint(e.UID)
 	}
 	line := fmt.Sprintf("%d %s %s %s %s %q", e.Sequence, e.Time.Format(time.RFC3339), who, kind, e.Action, e.Root)
+	if e.Candidate != "" {
+		line += " " + e.Candidate
+	}
 	if e.Reason != "" {
 		line += fmt.Sprintf(" %q", e.Reason)
 	}

@@ -16,8 +16,9 @@ import (
 
 // candidate is the run directories of a command, opened.
 type candidate struct {
-	origin  preview.Origin // without a restore root and a nonce
-	project *pathsafe.Dir  // nil when there is no run
+	origin  preview.Origin // without a restore root
+	asked   preview.Asked
+	project *pathsafe.Dir // nil when there is no run
 	runs    []*verify.Run
 	reread  bool     // its content will be read through the plan
 	stuck   bool     // somebody who was left behind still reads it

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
@@ -26,11 +29,14 @@ func newCommit(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "commit --preview ID --approve STATEMENT | --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
 		Short: "carry an approved restore out: all of it or nothing",
-		Long: `commit carries out a preview that the operator approves with the statement
+		Long: `commit carries out a preview that the operator approves with one of
 
-    ` + preview.Statement + `
+    ` + preview.Exactly + `
+    Approved: restore items R-001, R-002, and R-004 only.
+    Approved: restore project state only. Do not restore identity-layer items.
 
-Each preview is good for one commit, and for none once the candidate or the
+each of which may end with decisions on conflicts, like "Acknowledge C-001.". A
+vague statement is refused, and quarantines the candidate. Each preview is good for one commit, and for none once the candidate or the
 restore root has changed. With run directories, on a terminal, commit shows the
 preview and asks for the statement. There is no flag that skips either.`,
 		Args: asUsage(cobra.ArbitraryArgs),
@@ -82,8 +88,11 @@ func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitO
 	if err != nil {
 		return err
 	}
+	if len(shown.held) > 0 {
+		return &quarantine.HeldError{Source: shown.source, Marks: shown.held}
+	}
 	if !canAsk {
-		return &approvalRequired{shown.id}
+		return &approvalRequired{shown.id, shown.recommended}
 	}
 	if _, err := fmt.Fprint(a.stderr, "\nstatement: "); err != nil {
 		return err
@@ -118,8 +127,9 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	if err != nil {
 		return err
 	}
-	if err := preview.CheckStatement(opts.approve); err != nil {
-		return err
+	said, err := statement.Parse(opts.approve)
+	if err != nil {
+		return holdVague(ctx, state, record, opts.approve, err)
 	}
 	if err := checkShown(record.Origin().View); err != nil {
 		return err
@@ -129,6 +139,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return err
 	}
 	defer c.close()
+	c.asked = record.Asked()
 	in, err := a.enterFor(ctx, state, record.Origin().RestoreRoot, opts.wait)
 	if err != nil {
 		return err
@@ -142,7 +153,76 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	if err := checkShown(record.Origin().View); err != nil { // again: to get here may have taken its time
 		return err
 	}
-	approved, err := record.Approve(again, opts.approve, state)
+	approval, err := record.Approve(again, said)
+	if err != nil {
+		return err
+	}
+	if err := checkQuarantine(ctx, state, again, c); err != nil {
+		return err
+	}
+	return a.commitApproved(ctx, state, in, decided{approval, c, r})
+}
+
+// vagueError is a vague statement, for which the candidate is held now.
+type vagueError struct {
+	source string
+	err    error
+}
+
+func (e *vagueError) Error() string { return e.err.Error() }
+func (e *vagueError) Unwrap() error { return e.err }
+
+// holdVague marks the candidate of a preview that somebody approved with a vague
+// statement (protocol sections 10 and 12). Without any statement nobody did.
+func holdVague(ctx context.Context, state *statedir.Dir, record *preview.Record, text string, vague error) error {
+	if text == "" {
+		return vague
+	}
+	store, err := openQuarantine(state)
+	if err != nil {
+		return errors.Join(vague, err)
+	}
+	defer store.Close()
+	c := candidate{origin: record.Origin()}
+	detail := fmt.Sprintf("preview %s was answered with %.200q", record.ID()[:12], text)
+	held := store.Hold(ctx, c.suspect(record.Source()), quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: detail})
+	return errors.Join(&vagueError{record.Source(), vague}, held)
+}
+
+// checkQuarantine refuses a candidate that is held (protocol section 12).
+func checkQuarantine(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) error {
+	store, err := openQuarantine(state)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	held, err := store.Held(ctx, c.suspect(p.Source()), p.Findings())
+	if err == nil && len(held) > 0 {
+		err = &quarantine.HeldError{Source: p.Source(), Marks: held}
+	}
+	return err
+}
+
+// decided is an approval, with the candidate and the restore that it is about.
+type decided struct {
+	approval  *preview.Approval
+	candidate *candidate
+	restore   *restore.Restore
+}
+
+// commitApproved carries out what was approved: the candidate as it is, or the
+// approved part of it, sealed as a candidate of its own.
+func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commit.Root, d decided) error {
+	r := d.restore
+	if !d.approval.Whole() {
+		part, err := a.derive(ctx, state, d)
+		if err != nil {
+			return err
+		}
+		defer part.close()
+		r = part.restore
+	}
+	approved, err := d.approval.Accept(r, state)
 	if err != nil {
 		return err
 	}
@@ -151,6 +231,10 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return err
 	}
 	a.say("restored %d files, %s, under %q", plan.Files(), bytesText(plan.Bytes()), r.Root().Name())
+	if !a.quiet {
+		_, _ = a.stderr.Write(approved.Outcome().Markdown())
+	}
+	a.say("savepoint %s", in.Savepoint())
 	if err := a.commitResult(); err != nil {
 		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)
 	}

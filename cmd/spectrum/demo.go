@@ -147,7 +147,7 @@ func demoSteps(program, dir string) []string {
 		"diff -r " + at("project", "report") + " " + at("view", "report"),
 		"# see what it would change, approve exactly that, and carry it out",
 		"id=$(" + bin + " preview --restore-root " + at("restore") + " " + run1 + ")",
-		bin + ` commit --preview "$id" --approve ` + shellQuote(preview.Statement),
+		bin + ` commit --preview "$id" --approve ` + shellQuote(preview.Exactly),
 		"# what was seen is what was written",
 		"diff -r " + at("view") + " " + at("restore"),
 		bin + " umount " + at("view"),

@@ -59,8 +59,8 @@ func (p *proposed) commands() [][]string {
 		{"preview", "--from-mount", p.dir},
 		{"preview", "--from-mount", p.dir, "--restore-root", p.root},
 		{"commit", "--from-mount", p.dir},
-		{"commit", "--preview", made, "--approve", preview.Statement},
-		{"commit", "--preview", p.shownID(), "--approve", preview.Statement},
+		{"commit", "--preview", made, "--approve", preview.Exactly},
+		{"commit", "--preview", p.shownID(), "--approve", preview.Exactly},
 	}
 }
 
@@ -136,9 +136,9 @@ func TestCommitOfWhatTheViewShows(t *testing.T) {
 	cmd := command(t, "mount", "--restore-root", root, run.Dir, "view")
 	cmd.Dir = work
 	p := &proposed{startViewBy(t, cmd, filepath.Join(work, "view")), project, run, root}
-	must(t, "commit", "--preview", p.shownID(), "--approve", preview.Statement)
+	must(t, "commit", "--preview", p.shownID(), "--approve", preview.Exactly)
 	runIn(t, "", "diff", "-r", p.dir, p.root)
-	if stdout, _, status := spectrum(t, "commit", "--preview", p.shownID(), "--approve", preview.Statement); status != statusApproval {
+	if stdout, _, status := spectrum(t, "commit", "--preview", p.shownID(), "--approve", preview.Exactly); status != statusApproval {
 		t.Errorf("a second time: %d %s", status, stdout)
 	}
 }
@@ -203,7 +203,7 @@ func TestFoundWhileACommitWaits(t *testing.T) {
 		defer lock.Close()
 		check(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 		project := countOpens(t, p.project.Root)
-		cmd := command(t, "commit", "--json", "--lock-timeout", "2m", "--preview", p.shownID(), "--approve", preview.Statement)
+		cmd := command(t, "commit", "--json", "--lock-timeout", "2m", "--preview", p.shownID(), "--approve", preview.Exactly)
 		var stdout strings.Builder
 		cmd.Stdout = &stdout
 		check(t, cmd.Start())
@@ -266,7 +266,7 @@ func TestNoCandidateInTheView(t *testing.T) {
 			append([]string{"commit", "--preview", "x", "--approve", "y", "--from-mount", p.dir}, also...),
 		}, statusUsage, "USAGE")
 	}
-	p.refuses([][]string{{"commit", "--from-mount", p.dir, "--approve", preview.Statement}}, statusUsage, "USAGE")
+	p.refuses([][]string{{"commit", "--from-mount", p.dir, "--approve", preview.Exactly}}, statusUsage, "USAGE")
 }
 
 // TestForgedControlBehindABind: inside a run of a chain a bundle may have a
@@ -308,7 +308,7 @@ func TestForgedPreviewOfAView(t *testing.T) {
 		t.Fatalf("no view in %s", raw)
 	}
 	check(t, os.WriteFile(kept, freed, 0o600))
-	p.refuses([][]string{{"commit", "--preview", id, "--approve", preview.Statement}}, statusApproval, "APPROVAL_INVALID")
+	p.refuses([][]string{{"commit", "--preview", id, "--approve", preview.Exactly}}, statusApproval, "APPROVAL_INVALID")
 }
 
 // TestMountpointThatJSONCannotHold: a preview that cannot name its view is not
@@ -353,7 +353,7 @@ func TestViewInsideItsRestoreRoot(t *testing.T) {
 	v := startViewBy(t, command(t, "mount", run.Dir, inside), inside)
 	stdout, stderr, status := spectrum(t, "preview", "-q", "--from-mount", v.dir, "--restore-root", root)
 	if status == 0 {
-		stdout, stderr, status = spectrum(t, "commit", "--json", "--preview", strings.TrimSpace(stdout), "--approve", preview.Statement)
+		stdout, stderr, status = spectrum(t, "commit", "--json", "--preview", strings.TrimSpace(stdout), "--approve", preview.Exactly)
 	}
 	if status != statusRejected {
 		t.Errorf("%d: %s%s", status, stdout, stderr)

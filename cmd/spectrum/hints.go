@@ -9,6 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 )
@@ -22,9 +23,14 @@ func hintsOf(err error) []string {
 	var halt *staging.HaltError
 	var busy *staging.BusyError
 	var damage *audit.DamageError
+	var coded *codedError
+	var held *quarantine.HeldError
+	var strange *quarantine.RecordError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
+	case errors.As(err, &coded):
+		return known(coded.hint)
 	case errors.As(err, &halt):
 		return haltHints
 	case errors.Is(err, errTampered):
@@ -45,6 +51,10 @@ func hintsOf(err error) []string {
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
 	case errors.Is(err, preview.ErrQuarantined):
 		return []string{"if you trust this validator, \"spectrum trust add VALIDATOR_ID\"; \"spectrum trust list\" says whom you trust"}
+	case errors.As(err, &held):
+		return heldHints(held.Source)
+	case errors.As(err, &strange):
+		return []string{"mend or remove what is named; who removes it frees the candidate, and \"spectrum audit show\" says what held it"}
 	case isApproval(err):
 		return approvalHints(err)
 	case errors.As(err, &reject):
@@ -63,18 +73,38 @@ func known(hint string) []string {
 }
 
 func approvalHints(err error) []string {
-	statement := fmt.Sprintf("the statement is exactly: %s", preview.Statement)
 	again := "make a new preview with \"spectrum preview --restore-root DIR RUN_DIR...\""
 	var shown *approvalRequired
+	var vague *vagueError
 	switch {
 	case errors.As(err, &shown):
-		return []string{fmt.Sprintf("spectrum commit --preview %s --approve '%s'", shown.id, preview.Statement)}
+		return shown.hints()
+	case errors.As(err, &vague):
+		return append([]string{"the candidate is in quarantine now"}, heldHints(vague.source)[1:]...)
 	case errors.Is(err, preview.ErrVague):
-		return []string{statement}
+		return []string{"give the statement with --approve STATEMENT, or type it on the terminal"}
+	case errors.Is(err, preview.ErrUnfit), errors.Is(err, preview.ErrUndecided):
+		return []string{"look at the preview again, and approve what it shows; it was not used up"}
 	case errors.Is(err, errApprovalRequired):
-		return []string{again, "then \"spectrum commit --preview ID --approve STATEMENT\"; " + statement}
+		return []string{again, "then \"spectrum commit --preview ID --approve STATEMENT\"; the preview recommends a statement"}
 	default:
 		return []string{again}
+	}
+}
+
+// hints name the statement that the preview recommends.
+func (e *approvalRequired) hints() []string {
+	if e.recommended == "" {
+		return []string{"nothing of this candidate can be restored as it is; section 10 of the preview says why"}
+	}
+	return []string{fmt.Sprintf("spectrum commit --preview %s --approve '%s'", e.id, e.recommended)}
+}
+
+// heldHints are the next steps for a candidate in quarantine.
+func heldHints(source string) []string {
+	return []string{
+		fmt.Sprintf("\"spectrum quarantine show %s\" says why", source),
+		fmt.Sprintf("\"spectrum quarantine release %s --reason TEXT\" when it is clarified", source),
 	}
 }
 

@@ -32,7 +32,7 @@ func TestLongGoToolchain(t *testing.T) {
 	buildFromView(t, filepath.Join(mountpoint, "go"))
 
 	id := strings.TrimSpace(must(t, "preview", "--quiet", "--restore-root", restored, run))
-	must(t, "commit", "--preview", id, "--approve", preview.Statement)
+	must(t, "commit", "--preview", id, "--approve", preview.Exactly)
 	runIn(t, "", "diff", "-r", mountpoint, restored)
 	must(t, "umount", mountpoint)
 }

@@ -16,12 +16,13 @@ import (
 )
 
 // The program under test runs in processes of its own: the test binary starts
-// itself under the name "spectrum" or one of a mount(8) helper, and under the name "killat" to kill it.
+// itself under the name "spectrum" or one of a mount(8) helper, and under other names as what a
+// script needs beside it.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", endAtOnce); err != nil {
 		log.Fatal(err)
 	}
-	programs := map[string]func(){"spectrum": main, "killat": killAt, "private": private}
+	programs := map[string]func(){"spectrum": main, "killat": killAt, "private": private, "mark": mark, "makesavepoint": makeSavepoint}
 	for _, name := range helperNames {
 		programs[name] = main
 	}
@@ -39,7 +40,9 @@ func killAt() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	plan := sysfault.Plan{N: n, Kill: true, Match: func(c sysfault.Call) bool { return c.Name == "renameat2" }}
+	plan := sysfault.Plan{N: n, Kill: true, Match: func(c sysfault.Call) bool {
+		return c.Name == "renameat2" && !strings.Contains(c.Path, "/state/") // where the savepoint is prepared
+	}}
 	result, err := sysfault.Run(context.Background(), plan, os.Args[2:]...)
 	if err != nil || result.Fired != 1 {
 		log.Fatalf("%d kills, %v: %s", result.Fired, err, result.Stderr)

@@ -2,17 +2,27 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/privacy"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spf13/cobra"
 )
 
@@ -20,6 +30,10 @@ type previewOptions struct {
 	restoreRoot string
 	chain       bool
 	fromMount   string
+	html        string
+	agent       string
+	scopes      []string
+	decisions   []string
 	silent      bool // the report is not wanted
 	wait        time.Duration
 }
@@ -29,6 +43,32 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	lockFlag(cmd, &o.wait)
 	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "take the candidate that the view on this `mountpoint` shows")
 	cmd.Flags().BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	cmd.Flags().StringVar(&o.html, "html", "", "write the preview as a web page to this `file` too, which must not exist")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is)")
+	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted; may be repeated (default: project_state,decisions,open_questions,next_actions)")
+	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict, as `C-001=acknowledged`, =rejected or =resolved; may be repeated")
+}
+
+// asked is what the operator asks of the preview.
+func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
+	asked := preview.Asked{Agent: o.agent, Decisions: map[string]statement.Verdict{}}
+	for _, word := range o.scopes {
+		s, err := scope.Parse(word)
+		if err != nil {
+			return preview.Asked{}, usage(cmd, "--scope: %w", err)
+		}
+		asked.Scopes = append(asked.Scopes, s)
+	}
+	slices.SortFunc(asked.Scopes, scope.Compare)
+	asked.Scopes = slices.Compact(asked.Scopes)
+	for _, text := range o.decisions {
+		id, verdict, ok := strings.Cut(text, "=")
+		if _, double := asked.Decisions[id]; !ok || double {
+			return preview.Asked{}, usage(cmd, "--decide %q is not one decision on one conflict", text)
+		}
+		asked.Decisions[id] = statement.Verdict(verdict)
+	}
+	return asked, nil
 }
 
 func newPreview(app *app) *cobra.Command {
@@ -73,8 +113,11 @@ func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []str
 
 // shownPreview is a preview that was shown and kept.
 type shownPreview struct {
-	id   string
-	json []byte
+	id          string
+	recommended string // statement
+	json        []byte
+	source      string
+	held        []quarantine.Mark // in quarantine, for these reasons
 }
 
 // showPreview plans a restore, keeps its preview, and shows it.
@@ -84,24 +127,84 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		return shownPreview{}, err
 	}
 	defer c.close()
-	if err := checkText(c.origin); err != nil {
+	if c.asked, err = opts.asked(cmd); err != nil {
 		return shownPreview{}, err
 	}
-	r, p, err := a.previewClean(cmd.Context(), state, c, opts.wait)
+	if err := checkText(c); err != nil {
+		return shownPreview{}, err
+	}
+	in, err := a.enterFor(cmd.Context(), state, c.origin.RestoreRoot, opts.wait)
+	if err != nil {
+		return shownPreview{}, err
+	}
+	defer in.Leave()
+	r, p, err := a.makePreview(cmd.Context(), state, c)
 	if err != nil {
 		return shownPreview{}, err
 	}
 	defer r.Close()
+	return a.present(cmd.Context(), state, p, c, opts)
+}
+
+// present keeps a preview and shows it. Whoever is shown one that is held in
+// quarantine is told.
+func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate, opts previewOptions) (shownPreview, error) {
+	held, err := judge(ctx, state, p, c)
+	if err != nil {
+		return shownPreview{}, err
+	}
 	raw, err := keepPreview(state, p)
 	if err != nil {
 		return shownPreview{}, err
+	}
+	if opts.html != "" {
+		if err := writePage(ctx, opts.html, p); err != nil {
+			return shownPreview{}, err
+		}
 	}
 	if !opts.silent {
 		if err := writeReport(a.stderr, p); err != nil {
 			return shownPreview{}, err
 		}
 	}
-	return shownPreview{p.ID(), raw}, nil
+	if len(held) > 0 {
+		a.tell("spectrum: %s", oneLine((&quarantine.HeldError{Source: p.Source(), Marks: held}).Error()))
+	}
+	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held}, nil
+}
+
+// judge marks a candidate with what the rules of quarantine have found, and
+// returns what holds it.
+func judge(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) ([]quarantine.Mark, error) {
+	store, err := openQuarantine(state)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	held, _, err := store.Judge(ctx, c.suspect(p.Source()), p.Findings())
+	return held, err
+}
+
+// suspect is a candidate as quarantine knows it.
+func (c *candidate) suspect(source string) quarantine.Candidate {
+	return quarantine.Candidate{Source: source, RunDirs: c.origin.RunDirs, RestoreRoot: c.origin.RestoreRoot}
+}
+
+// writePage writes a file that appears whole or not at all, and replaces none.
+func writePage(ctx context.Context, name string, p *preview.Preview) error {
+	var page bytes.Buffer
+	if err := p.WritePage(ctx, &page); err != nil {
+		return err
+	}
+	dir, err := pathsafe.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return refused(fmt.Errorf("--html: %w", err))
+	}
+	defer dir.Close()
+	if err := dir.WriteFile(filepath.Base(name), page.Bytes(), 0o666); err != nil {
+		return refusedHint(fmt.Errorf("--html: %w", err), "name a file that does not exist yet")
+	}
+	return nil
 }
 
 // check refuses what says too little or too much about the candidate.
@@ -141,20 +244,25 @@ func (a *app) openProposed(cmd *cobra.Command, opts previewOptions, runDirs []st
 	return c, nil
 }
 
-// keepPreview keeps a preview in the state directory, for its approval.
+// keepPreview keeps a preview in the state directory, for its approval, and
+// returns its decision block.
 func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
-	raw, err := p.JSON()
+	record, err := p.Keep()
 	if err != nil {
 		return nil, err
 	}
-	if err := state.SavePreview(p.ID(), raw); err != nil {
+	if err := state.SavePreview(p.ID(), record); err != nil {
 		return nil, fmt.Errorf("keeping the preview: %w", err)
 	}
-	return raw, nil
+	return p.JSON()
 }
 
-// checkText refuses paths that a preview cannot name.
-func checkText(o preview.Origin) error {
+// checkText refuses names that a preview cannot hold.
+func checkText(c *candidate) error {
+	o := c.origin
+	if !utf8.ValidString(c.asked.Agent) {
+		return refused(fmt.Errorf("--agent %q is not UTF-8, so a preview cannot name it", c.asked.Agent))
+	}
 	paths := append([]string{o.ProjectRoot, o.RestoreRoot}, o.RunDirs...)
 	if o.View != nil {
 		paths = append(paths, o.View.Mountpoint)
@@ -170,17 +278,6 @@ func checkText(o preview.Origin) error {
 func writeReport(w io.Writer, p *preview.Preview) error {
 	buffered := bufio.NewWriter(w)
 	return errors.Join(p.WriteReport(buffered), buffered.Flush())
-}
-
-// previewClean is makePreview for a root that is entered meanwhile: nobody is at
-// work in it, and nothing is left in it of a commit that was killed.
-func (a *app) previewClean(ctx context.Context, state *statedir.Dir, c *candidate, wait time.Duration) (*restore.Restore, *preview.Preview, error) {
-	in, err := a.enterFor(ctx, state, c.origin.RestoreRoot, wait)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer in.Leave()
-	return a.makePreview(ctx, state, c)
 }
 
 // makePreview runs PREFLIGHT and PLAN and makes the preview of what came out.
@@ -206,11 +303,32 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	if err := c.isAsShown(r.Plan()); err != nil {
 		return nil, err
 	}
-	policy, err := loadTrust(state)
+	request, err := requestOf(state, c)
 	if err != nil {
 		return nil, err
 	}
-	return preview.New(ctx, r, c.origin, policy)
+	p, err := preview.New(ctx, r, request)
+	if errors.Is(err, preview.ErrNoConflict) {
+		return nil, refusedHint(err, "conflicts have the numbers of the preview without this --decide")
+	}
+	return p, err
+}
+
+// requestOf gathers what a preview has to know beside the restore.
+func requestOf(state *statedir.Dir, c *candidate) (preview.Request, error) {
+	q := preview.Request{Origin: c.origin, Asked: c.asked}
+	var err error
+	if q.Trust, err = loadTrust(state); err != nil {
+		return preview.Request{}, err
+	}
+	if q.Privacy, err = privacy.Load(state.Path(), trust.System); err != nil {
+		return preview.Request{}, refusedHint(err, "mend or remove what is named; as long as it is there nothing is previewed")
+	}
+	if q.Attempts, err = state.Attempts(c.origin.RestoreRoot); err != nil {
+		return preview.Request{}, err
+	}
+	q.Current, err = activeSavepoint(state, c.origin.RestoreRoot)
+	return q, err
 }
 
 // loadRecord reads a preview that was kept.

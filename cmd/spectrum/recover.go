@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -60,7 +58,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 	if opts.acknowledge {
 		entry.Mode = staging.Acknowledged
 	}
-	in, ended, err := enter(ctx, state, root, entry)
+	in, ended, err := app.enter(ctx, state, root, entry)
 	if errors.Is(err, commit.ErrNoRoot) {
 		return refused(err)
 	}
@@ -91,33 +89,6 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 	return a.result(strings.Join(lines, "\n"), map[string]any{
 		"attempts": attempts, "code": "OK", "ok": true, "restore_root": jsonText(root),
 	})
-}
-
-// enter enters a restore root with the key and the audit log of the state
-// directory.
-func enter(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, []staging.Outcome, error) {
-	key, err := state.JournalKey()
-	if err != nil {
-		return nil, nil, fmt.Errorf("journal key: %w", err)
-	}
-	log, err := openLog(state)
-	if err != nil {
-		return nil, nil, err
-	}
-	e.Key, e.Halts, e.Log = key, state, log
-	return commit.Enter(ctx, root, e)
-}
-
-// enterFor enters the restore root of a command that goes on there. What is
-// wrong with a root that cannot be opened the restore says, in the order of its
-// law.
-func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*commit.Root, error) {
-	in, ended, err := enter(ctx, state, root, commit.Entry{Wait: wait})
-	if errors.Is(err, commit.ErrNoRoot) {
-		return commit.NotEntered(err), nil
-	}
-	a.tellEnded(ended)
-	return in, err
 }
 
 // tellEnded says what an earlier commit had left. It is news even to those who

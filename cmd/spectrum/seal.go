@@ -14,14 +14,19 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/glob"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
 )
 
 type sealOptions struct {
-	runDir string
-	key    string
-	inputs []string
+	runDir      string
+	key         string
+	inputs      []string
+	scopes      []string
+	agent       string
+	constraints []string
 }
 
 func newSeal(app *app) *cobra.Command {
@@ -40,10 +45,50 @@ func newSeal(app *app) *cobra.Command {
 	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make")
 	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory)")
 	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
+	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of")
+	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
+	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what a preview shows of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
 	return cmd
 }
 
+// claims are the constraints of TASK_SPEC.json: what the signer says of the run.
+func (o *sealOptions) claims(cmd *cobra.Command) (map[string]any, error) {
+	claims := map[string]any{}
+	for _, text := range o.constraints {
+		name, value, ok := strings.Cut(text, "=")
+		if _, double := claims[name]; !ok || name == "" || name == scope.Member || double {
+			return nil, usage(cmd, "--constraint %q is not one text under a name of its own", text)
+		}
+		claims[name] = value
+	}
+	if o.agent != "" {
+		claims["agent_id"] = o.agent
+	}
+	scopes := map[string]any{}
+	for _, text := range o.scopes {
+		at := strings.LastIndex(text, "=")
+		if at < 0 {
+			return nil, usage(cmd, "--scope %q is not PATTERN=SCOPE", text)
+		}
+		if _, err := scope.Parse(text[at+1:]); err != nil {
+			return nil, usage(cmd, "--scope: %w", err)
+		}
+		if _, err := glob.Parse(text[:at]); err != nil {
+			return nil, usage(cmd, "--scope: %w", err)
+		}
+		scopes[text[:at]] = text[at+1:]
+	}
+	if len(scopes) > 0 {
+		claims[scope.Member] = scopes
+	}
+	return claims, nil
+}
+
 func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) error {
+	claims, err := opts.claims(cmd)
+	if err != nil {
+		return err
+	}
 	root, runDir, err := app.sealRoots(cmd, opts.runDir)
 	if err != nil {
 		return err
@@ -64,7 +109,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	bar := app.newBar("sealing", -1)
 	defer bar.done()
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Progress: func(_, _ int, total int64) { bar.set(total) },
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func TestSignalDuringCommit(t *testing.T) {
 			run := project.Run("run-1", map[string]string{"big": strings.Repeat("0123456789abcdef", 4<<20)})
 			before := bundletest.Snapshot(t, root)
 			id := strings.TrimSpace(must(t, "preview", "-q", "--restore-root", root, run.Dir))
-			cmd := command(t, "commit", "--preview", id, "--approve", preview.Statement)
+			cmd := command(t, "commit", "--preview", id, "--approve", preview.Exactly)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestResultThatCannotBePrinted(t *testing.T) {
 	}
 	defer full.Close()
 	var stderr bytes.Buffer
-	cmd := command(t, "commit", "--preview", id, "--approve", preview.Statement)
+	cmd := command(t, "commit", "--preview", id, "--approve", preview.Exactly)
 	cmd.Stdout, cmd.Stderr = full, &stderr
 	if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "is complete, but its result could not be printed") {
 		t.Errorf("%v: %s", err, &stderr)

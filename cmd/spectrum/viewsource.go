@@ -87,7 +87,7 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 	}
 	o := &v.candidate.origin
 	o.View = &preview.View{Mountpoint: real, ID: v.status.id}
-	if err := checkText(*o); err != nil {
+	if err := checkText(v.candidate); err != nil {
 		return err
 	}
 	state, err := v.app.openStateApart(o.RestoreRoot)
@@ -95,16 +95,21 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 		return err
 	}
 	defer state.Close()
-	r, p, err := v.app.previewClean(ctx, state, v.candidate, 0)
+	in, err := v.app.enterFor(ctx, state, o.RestoreRoot, 0)
+	if err != nil {
+		return err
+	}
+	defer in.Leave()
+	r, p, err := v.app.makePreview(ctx, state, v.candidate)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if _, err := keepPreview(state, p); err != nil {
-		return err
-	}
 	var report bytes.Buffer
 	if err := p.WriteReport(&report); err != nil {
+		return err
+	}
+	if _, err := v.app.present(ctx, state, p, v.candidate, previewOptions{silent: true}); err != nil {
 		return err
 	}
 	v.plan, v.report = r.Plan(), report.String()

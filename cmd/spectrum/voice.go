@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -65,6 +66,17 @@ func refusedHint(err error, hint string) error {
 	return &refusedError{err, hint}
 }
 
+// codedError is a verdict with a code of its own, in no law.
+type codedError struct {
+	code    string
+	details map[string]any
+	hint    string
+	err     error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
 // childError is a child process that has already said what went wrong.
 type childError struct{ status int }
 
@@ -75,7 +87,7 @@ var errApprovalRequired = errors.New("approval required: nothing was written")
 
 // approvalRequired is errApprovalRequired with the preview that could be
 // approved.
-type approvalRequired struct{ id string }
+type approvalRequired struct{ id, recommended string }
 
 func (e *approvalRequired) Error() string { return errApprovalRequired.Error() }
 func (e *approvalRequired) Unwrap() error { return errApprovalRequired }
@@ -107,6 +119,9 @@ func statusOf(err error) int {
 		halt    *staging.HaltError
 		busy    *staging.BusyError
 		damage  *audit.DamageError
+		coded   *codedError
+		held    *quarantine.HeldError
+		strange *quarantine.RecordError
 	)
 	switch {
 	case err == nil:
@@ -119,13 +134,15 @@ func statusOf(err error) int {
 		return statusHalted
 	case errors.Is(err, context.Canceled):
 		return statusInterrupted
+	case errors.As(err, &coded):
+		return statusRejected
 	case errors.As(err, &use):
 		return statusUsage
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return statusUnavailable
 	case isApproval(err):
 		return statusApproval
-	case errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked):
+	case errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange):
 		return statusPolicy
 	case errors.As(err, &failure) && failure.Code == restore.InternalError:
 		return statusInternal
@@ -143,6 +160,8 @@ var approvalCodes = []struct {
 }{
 	{errApprovalRequired, "APPROVAL_REQUIRED"},
 	{preview.ErrVague, "APPROVAL_VAGUE"},
+	{preview.ErrUnfit, "APPROVAL_UNFIT"},
+	{preview.ErrUndecided, "APPROVAL_INCOMPLETE"},
 	{preview.ErrStale, "APPROVAL_STALE"},
 	{preview.ErrUsed, "APPROVAL_USED"},
 	{preview.ErrForged, "APPROVAL_INVALID"},
@@ -165,8 +184,13 @@ func approvalCode(err error) string {
 func errorJSON(err error, status int) []byte {
 	var reject *verify.Reject
 	var failure *restore.Failure
+	var coded *codedError
 	var raw []byte
 	switch {
+	case errors.As(err, &coded):
+		raw, err = canonjson.Marshal(map[string]any{
+			"code": coded.code, "details": coded.details, "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
+		})
 	case errors.As(err, &failure):
 		raw, err = restore.ResultOf(err).JSON()
 	case errors.As(err, &reject):

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// hostKey is this host's own key, with which it signs what it does: the
+// operator's key need not be there. It is made, durably, when it is asked for the
+// first time; of two processes that make one, both get the first.
+func (a *app) hostKey(state *statedir.Dir) (bundle.Key, error) {
+	key, err := bundle.LoadKey(state.HostKey())
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = makeHostKey(state)
+	}
+	return key, refused(err)
+}
+
+func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
+	fresh, err := bundle.GenerateKey()
+	if err != nil {
+		return bundle.Key{}, err
+	}
+	if err := fresh.Save(state.HostKey()); err != nil && !errors.Is(err, fs.ErrExist) {
+		return bundle.Key{}, err
+	}
+	dir, err := pathsafe.OpenRoot(state.Path())
+	if err != nil {
+		return bundle.Key{}, err
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		return bundle.Key{}, err
+	}
+	return bundle.LoadKey(state.HostKey())
+}
+
+// hostID is the validator_id of this host's key, "" when it has none yet.
+func (a *app) hostID(state *statedir.Dir) (string, error) {
+	key, err := bundle.LoadKey(state.HostKey())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return key.ValidatorID(), refused(err)
+}

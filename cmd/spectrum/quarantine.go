@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spf13/cobra"
+)
+
+func newQuarantine(app *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "quarantine",
+		Short: "candidates that are held back until somebody has clarified why",
+		Long: `quarantine keeps the candidates that must not be committed until what was found
+is clarified. Nothing of a candidate is deleted or changed.
+
+What preview and commit find by themselves holds a candidate as long as they
+find it. An approval that was vague holds it until it is released. A release is
+for what holds the candidate now, with the words that show prints: when
+something else is found the candidate is held again.
+
+SOURCE_ID is the bundle root or chain root, or its first 8 or more digits.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newQuarantineList(app), newQuarantineShow(app), newQuarantineRelease(app))
+	return cmd
+}
+
+func newQuarantineList(app *app) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the candidates that are held, and by which rules",
+		Args:  asUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return app.withQuarantine(func(store *quarantine.Store) error { return app.listQuarantine(cmd.Context(), store, all) })
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "list what was cleared or released, too")
+	return cmd
+}
+
+func newQuarantineShow(app *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show SOURCE_ID",
+		Short: "show all that was found of a candidate, and what became of it",
+		Args:  asUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.withQuarantine(func(store *quarantine.Store) error { return app.showQuarantine(cmd.Context(), store, args[0]) })
+		},
+	}
+}
+
+func newQuarantineRelease(app *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "release SOURCE_ID --reason TEXT",
+		Short: "let a candidate go: what holds it now is clarified",
+		Args:  asUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := app.withQuarantine(func(store *quarantine.Store) error {
+				return app.releaseQuarantine(cmd.Context(), store, args[0], reason)
+			})
+			if errors.Is(err, quarantine.ErrReason) {
+				return usage(cmd, "--reason: %w", quarantine.ErrReason)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "how it was clarified, one line of `text`")
+	return cmd
+}
+
+// withQuarantine runs do with the quarantine of the state directory.
+func (a *app) withQuarantine(do func(*quarantine.Store) error) error {
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	store, err := openQuarantine(state)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return do(store)
+}
+
+// openQuarantine opens the quarantine, each change of which is logged before it
+// is made. The state directory must stay open as long as the store is used.
+func openQuarantine(state *statedir.Dir) (*quarantine.Store, error) {
+	place, err := state.Quarantine()
+	if err != nil {
+		return nil, err
+	}
+	store, err := quarantine.Open(place, func(c quarantine.Change) error { return logQuarantine(state, c) })
+	if err != nil {
+		return nil, refused(err)
+	}
+	return store, nil
+}
+
+func logQuarantine(state *statedir.Dir, c quarantine.Change) error {
+	log, err := openLog(state)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	event := audit.Event{
+		Kind: audit.Quarantined, Action: uuid.NewString(), Root: c.Candidate.RestoreRoot, Candidate: c.Candidate.Source,
+		Reason: string(c.Mark.Rule) + ": " + c.Mark.Detail,
+	}
+	switch c.Kind {
+	case quarantine.Clears:
+		event.Kind = audit.QuarantineCleared
+	case quarantine.Releases:
+		event.Kind, event.Reason = audit.QuarantineReleased, c.Mark.Released.Reason+" ("+event.Reason+")"
+	}
+	return log.Append(event)
+}
+
+// quarantineRefused has an operator read what is no such candidate, or not held,
+// as a refusal.
+func quarantineRefused(err error) error {
+	for _, known := range []error{quarantine.ErrUnknown, quarantine.ErrAmbiguous, quarantine.ErrNotHeld} {
+		if errors.Is(err, known) {
+			return refusedHint(err, "\"spectrum quarantine list --all\" says which candidates there are, and what holds them")
+		}
+	}
+	return err
+}
+
+func (a *app) listQuarantine(ctx context.Context, store *quarantine.Store, all bool) error {
+	records, err := store.List(ctx)
+	if err != nil {
+		return err
+	}
+	lines, objects := []string{}, []any{}
+	for _, r := range records {
+		marks := r.Held()
+		if all {
+			marks = r.Marks
+		}
+		if len(marks) > 0 {
+			lines = append(lines, r.Source+" "+rulesText(marks))
+			objects = append(objects, recordFields(r, marks))
+		}
+	}
+	return a.result(strings.Join(lines, "\n"), map[string]any{"candidates": objects, "code": "OK", "ok": true})
+}
+
+// rulesText names the rules of marks, and what became of each: "held a, b; cleared c".
+func rulesText(marks []quarantine.Mark) string {
+	var parts []string
+	for _, state := range []string{"held", "released", "cleared"} {
+		var words []string
+		for _, m := range marks {
+			if m.State() == state && !slices.Contains(words, string(m.Rule)) {
+				words = append(words, string(m.Rule))
+			}
+		}
+		if len(words) > 0 {
+			parts = append(parts, state+" "+strings.Join(words, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (a *app) showQuarantine(ctx context.Context, store *quarantine.Store, source string) error {
+	r, err := store.Show(ctx, source)
+	if err != nil {
+		return quarantineRefused(err)
+	}
+	fields := recordFields(r, r.Marks)
+	fields["code"], fields["ok"] = "OK", true
+	return a.result(recordText(r), fields)
+}
+
+// recordText is a record for people. What came from outside is quoted.
+func recordText(r quarantine.Record) string {
+	lines := []string{r.Source, fmt.Sprintf("restore root %q", r.RestoreRoot)}
+	for _, dir := range r.RunDirs {
+		lines = append(lines, fmt.Sprintf("run directory %q", dir))
+	}
+	for _, m := range r.Marks {
+		line := fmt.Sprintf("%s %s since %s %q", m.State(), m.Rule, m.Since.Format(time.RFC3339), m.Detail)
+		switch {
+		case m.Released != nil:
+			line += fmt.Sprintf(", released %s by %s %q", m.Released.Time.Format(time.RFC3339), m.Released.Operator, m.Released.Reason)
+		case m.Cleared != nil:
+			line += ", cleared " + m.Cleared.Format(time.RFC3339)
+		}
+		lines = append(lines, line)
+	}
+	for i, line := range lines {
+		lines[i] = oneLine(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// recordFields is a record with these marks of it as JSON shows it.
+func recordFields(r quarantine.Record, marks []quarantine.Mark) map[string]any {
+	objects := []any{}
+	for _, m := range marks {
+		objects = append(objects, map[string]any{
+			"cleared": m.Cleared, "detail": m.Detail, "released": m.Released, "rule": string(m.Rule), "since": m.Since, "state": m.State(),
+		})
+	}
+	return map[string]any{
+		"held": len(r.Held()) > 0, "marks": objects, "restore_root": r.RestoreRoot, "run_dirs": r.RunDirs, "source_id": r.Source,
+	}
+}
+
+func (a *app) releaseQuarantine(ctx context.Context, store *quarantine.Store, source, reason string) error {
+	released, err := store.Release(ctx, source, reason)
+	if err != nil {
+		return quarantineRefused(err)
+	}
+	fields := recordFields(released, released.Marks)
+	fields["code"], fields["ok"] = "OK", true
+	return a.result(released.Source+" "+rulesText(released.Marks), fields)
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spf13/cobra"
+)
+
+// The codes of a savepoint that is not what it was.
+const (
+	codeDrifted = "SAVEPOINT_DRIFTED"
+	codeInvalid = "SAVEPOINT_INVALID"
+)
+
+func newSavepoint(app *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "savepoint",
+		Short: "the savepoints: what each commit has left, signed",
+		Long: `savepoint reads the savepoints in the state directory. Each is a signed bundle
+over the files that a commit has restored, with the Restore Commit Report beside
+it, and names the savepoint before it, so that those of one restore root form a
+chain. A savepoint that was changed, moved, or taken out from between others is
+found. Somebody who may write the state directory can also take away the newest:
+compare with an ID that "savepoint list" printed before.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newSavepointVerify(app),
+		&cobra.Command{
+			Use:   "list [RESTORE_ROOT]",
+			Short: "list the savepoints of a restore root, or of all, the oldest first",
+			Args:  asUsage(cobra.MaximumNArgs(1)),
+			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(listSavepoints(args)) },
+		},
+		&cobra.Command{
+			Use:   "show ID",
+			Short: "print the Restore Commit Report of a savepoint",
+			Args:  exactly(1),
+			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(showSavepoint(args[0])) },
+		})
+	return cmd
+}
+
+func newSavepointVerify(app *app) *cobra.Command {
+	var v savepointVerify
+	cmd := &cobra.Command{
+		Use:   "verify [--restore-root DIR] ID|latest",
+		Short: "verify a savepoint and its chain, and find what has changed since",
+		Long: `verify checks the signatures of the savepoint's whole chain, then compares each
+file of the savepoint with what the restore root holds now. "latest" is the newest
+savepoint of --restore-root, which need not be named when there is one root only.
+With an ID, --restore-root names another directory to compare with. The exit
+status is 0 when nothing has changed, else 1.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v.id = args[0]
+			return app.withSavepoints(func(s *savepointShelf) error { return v.run(cmd, s) })
+		},
+	}
+	cmd.Flags().StringVar(&v.root, "restore-root", "", "the `directory` to compare with")
+	return cmd
+}
+
+// savepointShelf is the store of savepoints with what the commands need.
+type savepointShelf struct {
+	*app
+	state *statedir.Dir
+	store *savepoint.Store
+}
+
+// withSavepoints runs do with the savepoints of the state directory.
+func (a *app) withSavepoints(do func(*savepointShelf) error) error {
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	path, err := state.Savepoints()
+	if err != nil {
+		return err
+	}
+	store, err := savepoint.Open(path)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return savepointError(do(&savepointShelf{a, state, store}))
+}
+
+// savepointError gives what package savepoint says its code.
+func savepointError(err error) error {
+	var damage *savepoint.DamageError
+	if !errors.As(err, &damage) {
+		return err
+	}
+	return &codedError{
+		code: codeInvalid, details: map[string]any{"run_dir": jsonText(damage.RunDir)}, err: err,
+		hint: "look into who may write the state directory, and keep the savepoints as they are",
+	}
+}
+
+// find finds a savepoint by its ID.
+func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
+	sp, err := s.store.Find(id)
+	if errors.Is(err, savepoint.ErrAmbiguous) || errors.Is(err, fs.ErrNotExist) {
+		err = refusedHint(err, "\"spectrum savepoint list\" lists the IDs")
+	}
+	return sp, err
+}
+
+func listSavepoints(args []string) func(*savepointShelf) error {
+	return func(s *savepointShelf) (err error) {
+		root := ""
+		if len(args) > 0 {
+			if root, err = filepath.Abs(args[0]); err != nil {
+				return err
+			}
+		}
+		all, err := s.store.List(root)
+		if err != nil {
+			return err
+		}
+		lines, records := make([]string, 0, len(all)), make([]any, 0, len(all))
+		for _, sp := range all {
+			created := sp.Created().Format(time.RFC3339)
+			lines = append(lines, oneLine(fmt.Sprintf("%d %s %s %q", sp.Sequence(), sp.ID(), created, sp.Root())))
+			records = append(records, map[string]any{
+				"attempt": sp.Attempt(), "created_at": sp.Created().Format(time.RFC3339Nano), "files": sp.Listing().Len(), "id": sp.ID(),
+				"parent": orNull(sp.Parent()), "restore_root": jsonText(sp.Root()), "run_dir": jsonText(sp.RunDir()),
+				"sequence": sp.Sequence(), "validator_id": sp.ValidatorID(),
+			})
+		}
+		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "savepoints": records})
+	}
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// showSavepoint prints the report as it was signed, byte for byte.
+func showSavepoint(id string) func(*savepointShelf) error {
+	return func(s *savepointShelf) error {
+		sp, err := s.find(id)
+		if err != nil {
+			return err
+		}
+		report, err := sp.Report()
+		if err != nil {
+			return err
+		}
+		if s.json {
+			return s.raw(report.JSON)
+		}
+		return s.raw(report.Markdown)
+	}
+}
+
+// savepointVerify is one call of the command.
+type savepointVerify struct{ id, root string }
+
+func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
+	if v.root != "" {
+		abs, err := filepath.Abs(v.root)
+		if err != nil {
+			return err
+		}
+		v.root = abs
+	}
+	sp, err := v.find(cmd, s)
+	if err != nil {
+		return err
+	}
+	host, err := s.hostID(s.state)
+	if err != nil {
+		return err
+	}
+	if host == "" {
+		s.say("spectrum: this host has no key of its own: whose the signatures are was not checked")
+	}
+	if err := s.store.VerifyChain(sp.Root(), host); err != nil {
+		return err
+	}
+	if v.root == "" {
+		v.root = sp.Root()
+	}
+	drifts, err := s.compare(cmd.Context(), sp, v.root)
+	if err != nil {
+		return err
+	}
+	return s.report(sp, v.root, drifts)
+}
+
+// find finds the savepoint that was named.
+func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.Savepoint, error) {
+	if v.id != "latest" {
+		return s.find(v.id)
+	}
+	all, err := s.store.List(v.root)
+	if err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	if len(all) == 0 {
+		return savepoint.Savepoint{}, refused(errors.New("there is no savepoint yet"))
+	}
+	last := all[len(all)-1]
+	if all[0].Root() != last.Root() {
+		return savepoint.Savepoint{}, usage(cmd, "there are savepoints of several restore roots: name one with --restore-root DIR")
+	}
+	return last, nil
+}
+
+func (s *savepointShelf) compare(ctx context.Context, sp savepoint.Savepoint, root string) ([]savepoint.Drift, error) {
+	dir, err := pathsafe.OpenRoot(root)
+	if err != nil {
+		return nil, refusedHint(fmt.Errorf("restore root: %w", err), "name where the files are with --restore-root DIR")
+	}
+	defer dir.Close()
+	bar := s.newBar("comparing", -1)
+	defer bar.done()
+	return sp.Drift(ctx, dir, bar.add)
+}
+
+// report prints what has drifted, or that nothing has.
+func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []savepoint.Drift) error {
+	total := len(drifts)
+	drifts = slices.DeleteFunc(drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
+	if len(drifts) == 0 {
+		return s.result(fmt.Sprintf("OK %s %d files", sp.ID(), total), map[string]any{
+			"code": "OK", "details": map[string]any{}, "files": total, "id": sp.ID(), "ok": true, "restore_root": jsonText(root),
+		})
+	}
+	lines, files := make([]string, 0, len(drifts)), make([]any, 0, len(drifts))
+	for _, d := range drifts {
+		lines = append(lines, oneLine(fmt.Sprintf("%s %q", d.State, d.Path)))
+		files = append(files, map[string]any{"path": d.Path, "state": string(d.State)})
+	}
+	lines = append(lines, fmt.Sprintf("DRIFTED %s %d of %d files", sp.ID(), len(drifts), total))
+	if !s.json {
+		if err := s.text(strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+	}
+	return &codedError{
+		code: codeDrifted, details: map[string]any{"files": files, "id": sp.ID(), "restore_root": jsonText(root), "total": total},
+		err:  fmt.Errorf("%d of %d files in %q are not what the savepoint says", len(drifts), total, root),
+		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", sp.ID()[:8]),
+	}
+}
