@@ -254,7 +254,7 @@ func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
 	if err := state.SavePreview(p.ID(), record); err != nil {
 		return nil, fmt.Errorf("keeping the preview: %w", err)
 	}
-	return p.JSON()
+	return p.JSON(), nil
 }
 
 // checkText refuses names that a preview cannot hold.

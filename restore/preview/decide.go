@@ -28,7 +28,7 @@ type deciding struct {
 	conflicts []conflict
 }
 
-// ErrNoConflict: a decision is on a conflict that the preview does not have.
+// ErrNoConflict says that a decision is on a conflict that the preview does not have.
 var ErrNoConflict = errors.New("there is no such conflict in this preview")
 
 // decide follows the order of protocol section 4.1: scope, classes, conflicts,

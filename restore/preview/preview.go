@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// ErrUnsettled: the restore root changed while it was looked at.
+// ErrUnsettled says that the restore root changed while it was looked at.
 var ErrUnsettled = errors.New("the restore root changes while it is looked at")
 
 // Preview is a restore as it was shown. It does not change.
@@ -89,12 +90,10 @@ func (p *Preview) Findings() []quarantine.Finding {
 // "" when there is no such part.
 func (p *Preview) Recommended() string { return p.block.Approval.Statement }
 
-// JSON is the decision block with "preview_id" as canonical JSON.
-func (p *Preview) JSON() ([]byte, error) { return p.block.withID(p.id) }
-
-func (b block) withID(id string) ([]byte, error) {
-	return canonjson.Marshal(struct {
-		block
-		ID string `json:"preview_id"`
-	}{b, id})
+// JSON is the decision block with "preview_id" as canonical JSON: the member
+// stands where the order of names wants it. (No string in JSON can hold the text
+// that it stands before: its quotes would be escaped.)
+func (p *Preview) JSON() []byte {
+	const next = `"privacy_review":`
+	return bytes.Replace(p.canonical, []byte(next), []byte(`"preview_id":"`+p.id+`",`+next), 1)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// ErrForged: a record is not the one that its identity was computed from.
+// ErrForged says that a record is not the one that its identity was computed from.
 var ErrForged = errors.New("the record does not fit its preview id")
 
 // witness is what tells that nothing has happened to a restore root since: it

@@ -70,11 +70,12 @@ func (p *Preview) writeProposed(out *reporter) {
 		return
 	}
 	out.line("| Restore ID | Item | Bytes | Scope | Why Restore | Risk | Label |\n|---|---|---:|---|---|---|---|")
-	for _, g := range grouped(p.block.Items) {
+	rows := grouped(p.block.Items)
+	for _, g := range firstRows(rows) {
 		i := g.first
 		out.row(g.ids, g.name, strconv.FormatInt(g.bytes, 10), string(i.Scope), whyOf(i), riskOf(i), string(i.Label))
 	}
-	p.writeRest(out, p.block.Items)
+	writeRest(out, len(rows), len(p.block.Items))
 }
 
 // whyOf is what an item does for its scope.
@@ -119,15 +120,20 @@ func (p *Preview) writeList(out *reporter, items []item, why string) {
 		return
 	}
 	out.line("| Item | %s | Label |\n|---|---|---|", why)
-	for _, g := range grouped(items) {
+	rows := grouped(items)
+	for _, g := range firstRows(rows) {
 		out.row(g.ids+" "+g.name, text(g.first.Reason), string(g.first.Label))
 	}
-	p.writeRest(out, items)
+	writeRest(out, len(rows), len(items))
 }
 
-func (p *Preview) writeRest(out *reporter, items []item) {
-	if len(items) > maxRows {
-		out.line("\n%d items in all; `--json` lists each of them.", len(items))
+// writeRest ends a table of items: it says what the rows leave out.
+func writeRest(out *reporter, rows, items int) {
+	if rows > maxRows {
+		out.line("\n%d directories more.", rows-maxRows)
+	}
+	if items > maxRows {
+		out.line("\n%d items in all; `--json` lists each of them.", items)
 	}
 	out.line("")
 }
@@ -140,8 +146,12 @@ type group struct {
 	first *item
 }
 
-// grouped makes at most maxRows rows. Items that are few have one each; many are
-// put together by directory, label and scope, as deep as there is room for.
+// tooFew is how many rows of many items say nothing.
+const tooFew = 4
+
+// grouped makes rows: items that are few have one each; many are put together by
+// directory, label and scope, as deep as there is room for, or one deeper where
+// next to nothing would be left to look at.
 func grouped(items []item) []group {
 	if len(items) <= maxRows {
 		rows := make([]group, 0, len(items))
@@ -155,13 +165,16 @@ func grouped(items []item) []group {
 	for n := range items {
 		deepest = max(deepest, depth(items[n].Path))
 	}
-	for ; deepest > 0; deepest-- {
-		if rows := byDirectory(items, deepest); len(rows) <= maxRows {
-			return rows
+	rows := byDirectory(items, deepest)
+	for len(rows) > maxRows && deepest > 0 {
+		deepest--
+		higher := byDirectory(items, deepest)
+		if len(higher) < tooFew {
+			break
 		}
+		rows = higher
 	}
-	rows := byDirectory(items, 0)
-	return rows[:min(len(rows), maxRows)]
+	return rows
 }
 
 func depth(name string) int {
