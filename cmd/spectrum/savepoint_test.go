@@ -319,6 +319,30 @@ func TestStepsAreDurable(t *testing.T) {
 	}
 }
 
+// TestPlaceIsDurable: the name of every directory that the first savepoint of a root
+// needs is synced after it was made.
+func TestPlaceIsDurable(t *testing.T) {
+	p := newStepPlace(t)
+	p.home = t.TempDir()
+	r := p.step(&sysfault.Plan{Record: true}, "prepare", firstAttempt)
+	if r.Status != 0 {
+		t.Fatalf("%s", r.Stderr)
+	}
+	made := 0
+	for i, call := range r.Trace {
+		if call.Name != "mkdirat" || !strings.Contains(call.Path, "/savepoints") {
+			continue
+		}
+		made++
+		if !slices.ContainsFunc(r.Trace[i:], func(c sysfault.Call) bool { return c.Name == "fsync" && c.Path == filepath.Dir(call.Path) }) {
+			t.Errorf("%q is not durable", call.Path)
+		}
+	}
+	if made != 5 { // savepoints, the root's, prepared, chain, and the run directory
+		t.Errorf("%d directories", made)
+	}
+}
+
 // TestHostKey: it is made once, by however many, and nobody else can read it.
 func TestHostKey(t *testing.T) {
 	state, err := statedir.Open(filepath.Join(t.TempDir(), "state"))

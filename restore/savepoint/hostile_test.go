@@ -1,6 +1,7 @@
 package savepoint_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -252,6 +253,74 @@ func TestMoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLinkedSavepoint: the very same savepoint behind a link is none.
+func TestLinkedSavepoint(t *testing.T) {
+	s := newShelf(t)
+	s.add("/r")
+	dir := s.list("/r")[0].RunDir()
+	t.Cleanup(func() { must(t, os.RemoveAll(s.path+".x")) })
+	must(t, os.Rename(dir, s.path+".x"))
+	must(t, os.Symlink(s.path+".x", dir))
+	s.wantDamage("/r", dir)
+	_, _, err := s.Tip("/r")
+	damaged(t, err, dir)
+}
+
+// TestSameNumber: two savepoints, both good, with one number.
+func TestSameNumber(t *testing.T) {
+	s := newShelf(t)
+	one, two := newAttempt(), newAttempt()
+	s.prepare("/r", one)
+	s.prepare("/r", two)
+	found, err := filepath.Glob(s.path + "/*/prepared/*")
+	must(t, err)
+	var last string
+	for _, from := range found {
+		last = strings.Replace(from, "/prepared/", "/chain/", 1)
+		must(t, os.Rename(from, last))
+	}
+	s.wantDamage("/r", last)
+}
+
+// TestOtherHistory: a savepoint of another chain, by the same host, of the same
+// root and with the right number.
+func TestOtherHistory(t *testing.T) {
+	s, other := newShelf(t), newShelf(t)
+	other.key = s.key
+	s.add("/r")
+	other.add("/r")
+	other.add("/r")
+	from := other.list("/r")[1].RunDir()
+	to := filepath.Join(filepath.Dir(s.list("/r")[0].RunDir()), filepath.Base(from))
+	must(t, os.Rename(from, to))
+	damaged(t, s.VerifyChain("/r", s.key.ValidatorID()), to)
+}
+
+// TestSkippedNumber: the host has signed a number that does not follow.
+func TestSkippedNumber(t *testing.T) {
+	s := newShelf(t)
+	id := s.add("/r")
+	spec := s.list("/r")[0].Listing().TaskSpec()
+	constraints, _ := spec.Get("constraints")
+	object, _ := constraints.Object()
+	record, _ := object.Get("savepoint")
+	text := strings.NewReplacer(`"parent":null`, `"parent":"`+id+`"`, `"sequence":1`, `"sequence":3`).Replace(string(record.Append(nil)))
+	dir := s.list("/r")[0].RunDir()
+	to := filepath.Join(filepath.Dir(dir), "000003"+filepath.Base(dir)[6:])
+	opts := bundle.KnownOptions{RunDir: to, Outputs: known(t, "a"), Key: s.key, BuildID: "x", Constraints: map[string]any{"savepoint": json.RawMessage(text)}, Extra: map[string][]byte{}}
+	for _, name := range []string{"COMMIT_REPORT.md", "COMMIT_REPORT.json"} {
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		opts.Extra[name] = raw
+	}
+	_, err := bundle.SealKnown(t.Context(), opts)
+	must(t, err)
+	if n := len(s.list("/r")); n != 2 {
+		t.Fatalf("%d savepoints", n)
+	}
+	damaged(t, s.VerifyChain("/r", ""), to)
 }
 
 // TestForeignKey: somebody else has signed a savepoint.

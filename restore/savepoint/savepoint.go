@@ -163,16 +163,15 @@ func (sp *Savepoint) parse(spec canonjson.Object) error {
 // check compares what a savepoint says of itself with where it stands.
 func (sp *Savepoint) check(key string, s slot) error {
 	want, clean, err := keyOf(sp.root)
-	id, _ := sp.listing.TaskSpec().Get("task_id")
-	task, _ := id.Text()
+	signed := slot{sp.record.Sequence, sp.record.Attempt}
 	first := sp.record.Parent == nil
 	switch {
 	case err != nil:
 		return err
 	case clean != sp.root || want != key:
 		return fmt.Errorf("it is of the restore root %q, and stands with another's", sp.root)
-	case sp.record.Sequence != s.sequence || sp.record.Attempt != s.attempt || task != s.name():
-		return fmt.Errorf("it was signed as %q", task)
+	case signed != s:
+		return fmt.Errorf("it was signed as %q", signed.name())
 	case first != (s.sequence == 1) || !first && len(*sp.record.Parent) != 2*sha256.Size:
 		return errors.New("its parent is not named as it must be")
 	}

@@ -282,6 +282,17 @@ func TestHalfMade(t *testing.T) {
 	}
 }
 
+// TestNoPrepared: the directory is made before the chain's, so somebody took it.
+func TestNoPrepared(t *testing.T) {
+	s := newShelf(t)
+	s.add("/r")
+	found, err := filepath.Glob(s.path + "/*/prepared")
+	must(t, err)
+	must(t, os.Remove(found[0]))
+	_, err = s.List("/r")
+	damaged(t, err, filepath.Dir(found[0]))
+}
+
 // TestZero: the zero Savepoint is none.
 func TestZero(t *testing.T) {
 	var sp savepoint.Savepoint

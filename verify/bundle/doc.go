@@ -15,6 +15,9 @@
 //  4. one rename gives that directory its name. Until then there is no bundle,
 //     afterwards there is a whole one.
 //
+// [SealKnown] leaves out the first two: it takes the caller's word for what the
+// outputs are.
+//
 // # Keys
 //
 // A key is an Ed25519 seed in a PKCS#8 PEM file that only its owner can read.

@@ -129,7 +129,7 @@ func extraFiles(extra map[string][]byte) ([]file, error) {
 var notExtra = []string{
 	TaskSpec, Status, OutputHashes, Proof,
 	"VALIDATOR_IDENTITY*.json", "SIGNED_PAYLOAD*.json", "SIGNATURE*.json",
-	"logs", "transcript.json",
+	"logs", "tmp", "transcript.json",
 }
 
 func checkExtra(name string) error {
