@@ -133,13 +133,14 @@ func (p *place) isReport(what, text string, items, conflicts int) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " ")
 		rows[strings.TrimRight(first, "0123456789")]++
 	}
-	if rows["R-"] != items || rows["C-"] != conflicts || strings.Contains(text, "R-999 |") && !strings.Contains(text, `R-999 \|`) {
+	// the items are decided in one row, each conflict in one of its own
+	if rows["R-"] != items+1 || rows["C-"] != 2*conflicts || strings.Contains(text, "R-999 |") && !strings.Contains(text, `R-999 \|`) {
 		p.Errorf("%s has %d items and %d conflicts, not %d and %d:\n%s", what, rows["R-"], rows["C-"], items, conflicts, text)
 	}
 }
 
 // ownLine are the lines of a report outside its tables.
-var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been written|^None: no target exists|^Approving (this|a) preview|^preview_id [0-9a-f]{64}$`)
+var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been written|^None: no target exists|^None\.$|^- [A-Z][a-z- ]+\? (yes|no|unknown)$|^Recommended: [a-z][-a-zR0-9,; ]+\.$|^To approve the preview exactly as proposed leads to a refusal|^preview_id [0-9a-f]{64}$`)
 
 // onTerminal runs a command on a terminal of its own, answers with a line, and
 // returns what the terminal got.

@@ -88,10 +88,19 @@ func newOutput(name string, mode fs.FileMode) (output, error) {
 		return output{}, fmt.Errorf("output %q: %w", name, err)
 	case !mode.IsRegular():
 		return output{}, fmt.Errorf("output %q is %s; only regular files can be sealed", name, kindOf(mode))
-	case !utf8.ValidString(name):
-		return output{}, fmt.Errorf("output %q: its name is not UTF-8, so JSON cannot hold it", name)
 	case Reserved(path):
 		return output{}, fmt.Errorf("output %q: this name is reserved for a restore", name)
+	}
+	return namedOutput(path)
+}
+
+// namedOutput refuses the zero path, and one that JSON cannot hold.
+func namedOutput(path pathsafe.Path) (output, error) {
+	if path == (pathsafe.Path{}) {
+		return output{}, errors.New("an output has no path")
+	}
+	if !utf8.ValidString(path.String()) {
+		return output{}, fmt.Errorf("output %q: its name is not UTF-8, so JSON cannot hold it", path)
 	}
 	return output{path: path}, nil
 }

@@ -64,14 +64,15 @@ func SealKnown(ctx context.Context, opts KnownOptions) (Sealed, error) {
 	}.seal(ctx, target, extra)
 }
 
-// knownOutputs refuses what Seal would refuse, and puts the rest in order.
+// knownOutputs puts outputs in order. A name that [Reserved] keeps for a restore is
+// none to refuse here: a restore may have put it there.
 func knownOutputs(known []Known) ([]output, error) {
 	if len(known) == 0 {
 		return nil, errors.New("there is no file to seal")
 	}
 	outputs := make([]output, 0, len(known))
 	for _, k := range known {
-		o, err := newOutput(k.Path.String(), 0)
+		o, err := namedOutput(k.Path)
 		if err != nil {
 			return nil, err
 		}

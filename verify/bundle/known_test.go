@@ -76,13 +76,24 @@ func TestSealKnownUnread(t *testing.T) {
 	}
 }
 
+// TestSealKnownReserved: a file that a restore has put there for itself can be in a
+// savepoint.
+func TestSealKnownReserved(t *testing.T) {
+	opts := knownOf(t, newSealing(t))
+	opts.Outputs = append(opts.Outputs, known(t, "RESTORE_REPORT.json/x", ""), known(t, ".spectrum06_x", ""))
+	sealed, err := bundle.SealKnown(t.Context(), opts)
+	must(t, err)
+	if sealed.Files != 5 {
+		t.Errorf("%+v", sealed)
+	}
+}
+
 func TestSealKnownRefuses(t *testing.T) {
 	for name, change := range map[string]func(*bundle.KnownOptions){
 		"no output":     func(o *bundle.KnownOptions) { o.Outputs = nil },
 		"twice":         func(o *bundle.KnownOptions) { o.Outputs = append(o.Outputs, o.Outputs[1]) },
 		"zero path":     func(o *bundle.KnownOptions) { o.Outputs[0].Path = pathsafe.Path{} },
 		"negative size": func(o *bundle.KnownOptions) { o.Outputs[0].Bytes = -1 },
-		"reserved":      func(o *bundle.KnownOptions) { o.Outputs[0] = known(t, "RESTORE_REPORT.json", "") },
 		"not UTF-8":     func(o *bundle.KnownOptions) { o.Outputs[0] = known(t, "\xff", "") },
 		"no run dir":    func(o *bundle.KnownOptions) { o.RunDir = "" },
 		"no key":        func(o *bundle.KnownOptions) { o.Key = bundle.Key{} },
