@@ -46,7 +46,11 @@ func (h *history) Completed(attempt string) error {
 		return err
 	}
 	h.published = id
-	return h.once(audit.Event{Kind: audit.CommitEnd, Action: attempt})
+	event := audit.Event{Kind: audit.CommitEnd, Action: attempt}
+	if id != "" {
+		event.Reason = "savepoint " + id
+	}
+	return h.once(event)
 }
 
 // Released is [staging.Log].
