@@ -135,7 +135,7 @@ func TestSealed(t *testing.T) {
 		value   any
 		methods string
 	}{
-		{&preview.Preview{}, "Findings ID JSON Keep Recommended Source WriteReport"},
+		{&preview.Preview{}, "Findings ID JSON Keep Recommended Source WritePage WriteReport"},
 		{&preview.Record{}, "Approve Asked ID Origin Source"},
 		{&preview.Approval{}, "Accept Parts PreviewID Whole"},
 		{&preview.Approved{}, "Completed Outcome PreviewID Restore Take Targets"},

@@ -3,7 +3,6 @@ package preview
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -104,22 +103,20 @@ func (d *deciding) badStatus() []finding {
 	return nil
 }
 
-// openAuthority: two validators have signed different contents of one source of
-// truth.
+// openAuthority: several validators have signed sources of truth, and the operator
+// has not said whom he believes.
 func (d *deciding) openAuthority() []finding {
-	type claim struct{ validator, hash string }
-	claimed := map[string]claim{}
 	validators := d.validators()
+	first := ""
 	for n := range d.items {
 		i := &d.items[n]
-		if i.Scope != scope.SourceOfTruthHierarchy {
-			continue
+		switch id := validators[i.run]; {
+		case i.Scope != scope.SourceOfTruthHierarchy, d.request.Trust.Of(id) == trust.Pinned, id == first:
+		case first == "":
+			first = id
+		default:
+			return one(quarantine.UnresolvedAuthority, "validators %s and %s have both signed sources of truth, and neither is pinned", first, id)
 		}
-		path, mine := i.output.Path().String(), claim{validators[i.run], i.SHA256}
-		if other, ok := claimed[path]; ok && other.validator != mine.validator && other.hash != mine.hash {
-			return one(quarantine.UnresolvedAuthority, "validators %s and %s have signed different contents of %s", other.validator, mine.validator, strconv.Quote(path))
-		}
-		claimed[path] = mine
 	}
 	return nil
 }
