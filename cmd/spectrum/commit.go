@@ -36,9 +36,13 @@ func newCommit(app *app) *cobra.Command {
     Approved: restore project state only. Do not restore identity-layer items.
 
 each of which may end with decisions on conflicts, like "Acknowledge C-001.". A
-vague statement is refused, and quarantines the candidate. Each preview is good for one commit, and for none once the candidate or the
-restore root has changed. With run directories, on a terminal, commit shows the
-preview and asks for the statement. There is no flag that skips either.`,
+statement in any other words is refused, and puts the candidate in quarantine.
+Each preview is good for one commit, and for none once the candidate, the restore
+root or whom you trust has changed, or any commit has begun there.
+
+With run directories, on a terminal, commit shows the preview and asks for the
+statement; the flags of preview go with these. With --preview they have no effect:
+what was asked is part of that preview. There is no flag that skips either.`,
 		Args: asUsage(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runCommit(cmd, app, opts, runDirs)

@@ -44,9 +44,9 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "take the candidate that the view on this `mountpoint` shows")
 	cmd.Flags().BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
 	cmd.Flags().StringVar(&o.html, "html", "", "write the preview as a web page to this `file` too, which must not exist")
-	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is)")
-	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted; may be repeated (default: project_state,decisions,open_questions,next_actions)")
-	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict, as `C-001=acknowledged`, =rejected or =resolved; may be repeated")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is named)")
+	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted, in place of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")
+	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict that a preview has shown, as `C-001=acknowledged`, =rejected or =resolved; may be repeated")
 }
 
 // asked is what the operator asks of the preview.
@@ -77,8 +77,16 @@ func newPreview(app *app) *cobra.Command {
 		Use:   "preview --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
 		Short: "show what a restore would do, and print the id of this preview",
 		Long: `preview verifies the candidate, plans the restore, and shows the plan held
-against the restore root. It writes nothing under the restore root. The id on
-stdout is what "spectrum commit --preview ID" takes.`,
+against the restore root: the report on stderr, its id on stdout. The id is what
+"spectrum commit --preview ID" takes. Nothing is restored; only what a killed
+commit has left in the restore root is ended first.
+
+Identity layer, operator context and restricted context are proposed only when
+--scope asks for them, the identity layer only with the --agent that the candidate
+names. What --scope asks for takes the place of the default scopes.
+
+The exit status is 0 also for a candidate with conflicts, or one that is held in
+quarantine: the report says so, and commit refuses it.`,
 		Args: asUsage(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runPreview(cmd, app, opts, runDirs)

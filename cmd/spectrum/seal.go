@@ -34,7 +34,14 @@ func newSeal(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "seal --run-dir DIR OUTPUT...",
 		Short: "make a signed bundle of files or directories under the project root",
-		Args:  atLeast(1),
+		Long: `seal hashes files and directories under the project root, and signs what it
+found as a run directory, which must be new or empty.
+
+What --agent, --scope and --constraint say is signed with it, and every preview
+shows it. It approves nothing. A pattern like notes/ is everything beneath a
+directory, notes/*.md the files in it; where several fit, the more specific one
+decides. A pattern that fits no output puts the candidate in quarantine.`,
+		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, outputs []string) error {
 			if opts.runDir == "" {
 				return usage(cmd, "--run-dir is required")
@@ -45,9 +52,9 @@ func newSeal(app *app) *cobra.Command {
 	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make")
 	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory)")
 	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
-	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of")
+	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
 	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
-	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what a preview shows of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
+	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
 	return cmd
 }
 

@@ -14,5 +14,11 @@
 //  4. the result artifacts, which were made before anything was written, are
 //     put in place last: they are the sign of success.
 //
+// The savepoint of the commit is prepared, durably, before anything is written,
+// and published when everything is in place (restore savepoint protocol, section
+// 4.2): whenever the commit is killed, the next one to enter the root finds out
+// which of both it must be. A commit that begins makes every preview of its root
+// void.
+//
 // On every failure what the attempt made is removed (section 8.5).
 package commit

@@ -3,22 +3,38 @@
 //
 // # Flow
 //
-//  1. [New] makes a [Preview] of a [restore.Restore]: the decision block of
-//     protocol section 13 with the candidate, the restore root and its observed
-//     state, every item, every conflict and the proposal;
-//  2. its identity, [Preview.ID], is the SHA-256 of that block in canonical
-//     form, so whatever changes gives another identity;
-//  3. the block is kept ([Preview.JSON]); [ParseRecord] reads it back and finds
-//     out whether it is the block that the identity was computed from;
-//  4. at the commit everything is verified and planned again and a second
-//     preview is made with the first one's nonce: [Record.Approve] wants the
-//     same identity, the operator's explicit statement, and a preview that was
-//     not used before. Only it makes an [Approved].
+//  1. [New] makes a [Preview] of a [restore.Restore] and of what the operator asks
+//     and trusts ([Request]): every output gets a number, a scope, a class by
+//     content and a label, what stands in the way or speaks against the candidate
+//     becomes a conflict, and the rules of quarantine and the state protection
+//     checklist are computed. All of it is the decision block of protocol section
+//     13;
+//  2. its identity, [Preview.ID], is the SHA-256 of that block in canonical form.
+//     Nothing in the block depends on the machine or the day, so the same inputs
+//     have the same identity everywhere;
+//  3. the block is kept ([Preview.Keep]) with what does depend on the machine: where
+//     the candidate lies, what the operator asked, and a witness of the restore
+//     root (inodes, owners, times; how many commits ever began there). [ParseRecord]
+//     reads it back;
+//  4. at the commit everything is verified and planned again and a second preview is
+//     made: [Record.Approve] wants the same identity, the same witness, and a
+//     statement that fits (section 10): what it names must be proposed, and every
+//     conflict that touches it must be decided. The [Approval] names items;
+//  5. [Approval.Accept] binds it to the restore that carries it out: the one that
+//     was shown, or, when a part is approved, one of a derived candidate that
+//     consists of exactly that part (decision D13). Only it makes an [Approved],
+//     and the preview is used up by it;
+//  6. [Approved.Outcome] is the Restore Commit Report (section 11).
+//
+// [Preview.WriteReport] shows the block as Markdown, the ten sections of section
+// 8; [Preview.WritePage] as a web page.
 //
 // # Trust and promise
 //
 // A record is trusted no further than its identity: it only says what to look
-// at again. An Approved cannot be had for a restore root or a candidate that
-// changed after the operator saw them; a change between the approval and the
+// at again. What a signer says of scopes and agents is a claim: it never approves
+// anything, and never takes away a protection. An Approved cannot be had for a
+// restore root or a candidate that changed after the operator saw them, nor for an
+// item that was not proposed and named; a change between the approval and the
 // commit is the commit's to find.
 package preview
