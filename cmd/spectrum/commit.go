@@ -41,8 +41,8 @@ Each preview is good for one commit, and for none once the candidate, the restor
 root or whom you trust has changed, or any commit has begun there.
 
 With run directories, on a terminal, commit shows the preview and asks for the
-statement; the flags of preview go with these. With --preview they have no effect:
-what was asked is part of that preview. There is no flag that skips either.`,
+statement; the flags of preview go with these, and not with --preview: what was
+asked is part of that preview. There is no flag that skips either.`,
 		Args: asUsage(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runCommit(cmd, app, opts, runDirs)
@@ -58,6 +58,8 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
+	case byID && (opts.agent != "" || opts.html != "" || len(opts.scopes)+len(opts.decisions) > 0):
+		return usage(cmd, "what is asked with --agent, --scope, --decide and --html is asked of a preview, and --preview names one that was made")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
 	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":
@@ -131,6 +133,9 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	if err != nil {
 		return err
 	}
+	if opts.approve == "" {
+		return &approvalRequired{record.ID(), record.Recommended()}
+	}
 	said, err := statement.Parse(opts.approve)
 	if err != nil {
 		return holdVague(ctx, state, record, opts.approve, err)
@@ -169,19 +174,16 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 
 // vagueError is a vague statement, for which the candidate is held now.
 type vagueError struct {
-	source string
-	err    error
+	source, recommended string
+	err                 error
 }
 
 func (e *vagueError) Error() string { return e.err.Error() }
 func (e *vagueError) Unwrap() error { return e.err }
 
 // holdVague marks the candidate of a preview that somebody approved with a vague
-// statement (protocol sections 10 and 12). Without any statement nobody did.
+// statement (protocol sections 10 and 12).
 func holdVague(ctx context.Context, state *statedir.Dir, record *preview.Record, text string, vague error) error {
-	if text == "" {
-		return vague
-	}
 	store, err := openQuarantine(state)
 	if err != nil {
 		return errors.Join(vague, err)
@@ -190,7 +192,7 @@ func holdVague(ctx context.Context, state *statedir.Dir, record *preview.Record,
 	c := candidate{origin: record.Origin()}
 	detail := fmt.Sprintf("preview %s was answered with %.200q", record.ID()[:12], text)
 	held := store.Hold(ctx, c.suspect(record.Source()), quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: detail})
-	return errors.Join(&vagueError{record.Source(), vague}, held)
+	return errors.Join(&vagueError{record.Source(), record.Recommended(), vague}, held)
 }
 
 // checkQuarantine refuses a candidate that is held (protocol section 12).

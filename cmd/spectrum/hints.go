@@ -80,9 +80,7 @@ func approvalHints(err error) []string {
 	case errors.As(err, &shown):
 		return shown.hints()
 	case errors.As(err, &vague):
-		return append([]string{"the candidate is in quarantine now"}, heldHints(vague.source)[1:]...)
-	case errors.Is(err, preview.ErrVague):
-		return []string{"give the statement with --approve STATEMENT, or type it on the terminal"}
+		return vague.hints()
 	case errors.Is(err, preview.ErrUnfit), errors.Is(err, preview.ErrUndecided):
 		return []string{"look at the preview again, and approve what it shows; it was not used up"}
 	case errors.Is(err, errApprovalRequired):
@@ -90,6 +88,14 @@ func approvalHints(err error) []string {
 	default:
 		return []string{again}
 	}
+}
+
+func (e *vagueError) hints() []string {
+	hints := append([]string{"the candidate is in quarantine now"}, heldHints(e.source)[1:]...)
+	if e.recommended != "" {
+		hints = append(hints, "the preview recommends: "+e.recommended)
+	}
+	return hints
 }
 
 // hints name the statement that the preview recommends.

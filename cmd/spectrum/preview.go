@@ -66,6 +66,9 @@ func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
 		if _, double := asked.Decisions[id]; !ok || double {
 			return preview.Asked{}, usage(cmd, "--decide %q is not one decision on one conflict", text)
 		}
+		if !slices.Contains(statement.Verdicts(), statement.Verdict(verdict)) {
+			return preview.Asked{}, usage(cmd, "--decide %q: a conflict is acknowledged, rejected or resolved", text)
+		}
 		asked.Decisions[id] = statement.Verdict(verdict)
 	}
 	return asked, nil
@@ -316,7 +319,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 		return nil, err
 	}
 	p, err := preview.New(ctx, r, request)
-	if errors.Is(err, preview.ErrNoConflict) {
+	if errors.Is(err, preview.ErrDecision) {
 		return nil, refusedHint(err, "conflicts have the numbers of the preview without this --decide")
 	}
 	return p, err

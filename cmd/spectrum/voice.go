@@ -197,13 +197,22 @@ func errorJSON(err error, status int) []byte {
 		raw, err = reject.JSON()
 	default:
 		raw, err = canonjson.Marshal(map[string]any{
-			"code": jsonCode(err, status), "details": map[string]any{}, "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
+			"code": jsonCode(err, status), "details": detailsOf(err), "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
 		})
 	}
 	if err != nil {
 		return []byte(`{"code":"INTERNAL_ERROR","details":{},"message":"","ok":false}`)
 	}
 	return raw
+}
+
+// detailsOf is what a program needs of an error to go on.
+func detailsOf(err error) map[string]any {
+	var shown *approvalRequired
+	if errors.As(err, &shown) {
+		return map[string]any{"preview_id": shown.id, "statement": shown.recommended}
+	}
+	return map[string]any{}
 }
 
 func jsonCode(err error, status int) string {

@@ -50,11 +50,11 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 	if r.id == "" || again.decided == nil {
 		return nil, fmt.Errorf("%w: nothing was shown", ErrStale)
 	}
-	if again.id != r.id {
-		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
-	}
 	if again.witness.Attempts != r.kept.Witness.Attempts {
 		return nil, fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
+	}
+	if again.id != r.id {
+		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
 	}
 	if again.witness != r.kept.Witness {
 		return nil, fmt.Errorf("%w: something in the restore root %q was touched after it was made", ErrStale, again.block.Root.Path)

@@ -136,7 +136,7 @@ func TestSealed(t *testing.T) {
 		methods string
 	}{
 		{&preview.Preview{}, "Findings ID JSON Keep Recommended Source WritePage WriteReport"},
-		{&preview.Record{}, "Approve Asked ID Origin Source"},
+		{&preview.Record{}, "Approve Asked ID Origin Recommended Source"},
 		{&preview.Approval{}, "Accept Parts PreviewID Whole"},
 		{&preview.Approved{}, "Completed Outcome PreviewID Restore Take Targets"},
 	} {

@@ -168,7 +168,7 @@ type identityReview struct {
 
 type approval struct {
 	Status    string   `json:"status"`         // "pending"
-	Required  []string `json:"required_items"` // ids to decide; long runs as "R-001 to R-900"
+	Required  []string `json:"required_items"` // ids to decide
 	Statement string   `json:"statement"`      // that approves what is recommended; "" when nothing can be
 }
 

@@ -134,7 +134,7 @@ func (d *deciding) identity() []conflict {
 			Claim:      "the identity layer is that of " + agentText(d.claims[n].text["agent_id"]),
 			Authority:  "an identity layer is restored for the same agent only (protocol section 6)",
 			Risk:       "one agent would take over the role of another",
-			Resolution: "leave it out, which is what is proposed; /absorb preview is for another agent's",
+			Resolution: "leave it out, which is what is proposed; what is another agent's is absorbed, not restored (protocol section 6)",
 		})
 	}
 	return conflicts
@@ -197,6 +197,9 @@ func (d *deciding) targets() []conflict {
 			Authority:  "current state outranks the restore candidate",
 			Risk:       "a restore never overwrites: the commit will be refused with " + string(found.Failure().Code),
 			Resolution: "move the existing entry away, then preview again",
+		}
+		if !isItem {
+			c.Resolution = "it is of an earlier restore: move it away, then preview again"
 		}
 		if isItem {
 			c.items = []int{number}

@@ -28,8 +28,8 @@ type deciding struct {
 	conflicts []conflict
 }
 
-// ErrNoConflict says that a decision is on a conflict that the preview does not have.
-var ErrNoConflict = errors.New("there is no such conflict in this preview")
+// ErrDecision says that what the operator has decided does not fit the preview.
+var ErrDecision = errors.New("the decision does not fit the preview")
 
 // decide follows the order of protocol section 4.1: scope, classes, conflicts,
 // flags.
@@ -60,11 +60,14 @@ func (d *deciding) takeDecisions() error {
 	for _, id := range slices.Sorted(maps.Keys(d.request.Asked.Decisions)) {
 		n, ok := numbers[id]
 		if !ok {
-			return fmt.Errorf("%q: %w", id, ErrNoConflict)
+			return fmt.Errorf("%w: there is no conflict %q", ErrDecision, id)
 		}
 		verdict := d.request.Asked.Decisions[id]
-		if !slices.Contains([]statement.Verdict{statement.Acknowledged, statement.Rejected, statement.Resolved}, verdict) {
-			return fmt.Errorf("%s: %q is no decision on a conflict", id, verdict)
+		switch {
+		case !slices.Contains(statement.Verdicts(), verdict):
+			return fmt.Errorf("%w: %s cannot be %q", ErrDecision, id, verdict)
+		case verdict == statement.Rejected && len(d.conflicts[n].items) == 0:
+			return fmt.Errorf("%w: %s is about the whole candidate, so to reject it is to restore nothing", ErrDecision, id)
 		}
 		d.conflicts[n].Decision = string(verdict)
 		d.reject(&d.conflicts[n])
@@ -75,7 +78,7 @@ func (d *deciding) takeDecisions() error {
 // recommended is the statement that approves the safest part of the proposal
 // (protocol section 8.10): all of it, or what nothing stands in the way of.
 func (d *deciding) recommended() string {
-	free := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class == create })
+	free := d.free()
 	whole := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed })
 	if len(free) == 0 || d.noRoomForResult() {
 		return ""
@@ -88,6 +91,14 @@ func (d *deciding) recommended() string {
 		text += " Acknowledge " + statement.FormatConflicts(open) + "."
 	}
 	return text
+}
+
+// free are the proposed items that nothing speaks against: nothing stands at their
+// target, and they hold no secret.
+func (d *deciding) free() []int {
+	return d.numbers(func(i *item) bool {
+		return d.lists[i.number-1] == proposed && i.Class == create && i.Label != privacyRestricted
+	})
 }
 
 // noRoomForResult says whether something stands where a result artifact goes,

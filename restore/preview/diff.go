@@ -30,6 +30,7 @@ type diffs struct {
 	List []difference
 	More int // that are left out altogether
 
+	room       budget // for lines
 	shownLines int
 	shownDiffs int
 	read       bool // something was read beneath the restore root
@@ -56,11 +57,13 @@ type diffLine struct {
 	More  int // characters that are left out
 }
 
-// shown are the numbers of the items that have an entry.
+// shown are the numbers of the items whose lines are shown.
 func (d *diffs) shown() map[int]bool {
 	numbers := map[int]bool{}
 	for n := range d.List {
-		numbers[d.List[n].Number] = true
+		if d.List[n].Why == "" {
+			numbers[d.List[n].Number] = true
+		}
 	}
 	return numbers
 }
@@ -69,7 +72,7 @@ func (d *diffs) shown() map[int]bool {
 // there. All that it reads beneath the restore root is what was previewed, or
 // the error is [ErrUnsettled].
 func (p *Preview) differences(ctx context.Context) (diffs, error) {
-	var d diffs
+	d := diffs{room: budget{diffBytes}}
 	for n := range p.block.Items {
 		i := &p.block.Items[n]
 		if i.Class != different {
@@ -97,7 +100,7 @@ func (p *Preview) differences(ctx context.Context) (diffs, error) {
 
 // add appends the difference of an item, or counts it when there is no room.
 func (d *diffs) add(root *pathsafe.Dir, i *item) error {
-	full := d.shownDiffs == maxDiffs || d.shownLines == maxDiffLines
+	full := d.shownDiffs == maxDiffs || d.shownLines == maxDiffLines || d.room.left == 0
 	if full || len(d.List)-d.shownDiffs == maxReasons {
 		d.More++
 		return nil
@@ -107,7 +110,7 @@ func (d *diffs) add(root *pathsafe.Dir, i *item) error {
 		return err
 	}
 	if one.Why == "" {
-		one.compare(maxDiffLines - d.shownLines)
+		one.compare(maxDiffLines-d.shownLines, &d.room)
 		d.shownLines += len(one.Lines)
 		d.shownDiffs++
 	}
@@ -194,9 +197,9 @@ func isText(content []byte) bool {
 	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }
 
-// compare takes the unified difference apart; room is how many lines may be
-// kept.
-func (o *difference) compare(room int) {
+// compare takes the unified difference apart, and keeps as many lines as there is
+// room for.
+func (o *difference) compare(lines int, room *budget) {
 	unified := string(diff.Diff("current", o.old, "candidate", o.young))
 	for range 3 { // the names
 		_, unified, _ = strings.Cut(unified, "\n")
@@ -209,12 +212,24 @@ func (o *difference) compare(room int) {
 		case "del":
 			o.Removed++
 		}
-		if len(o.Lines) == room {
+		if len(o.Lines) == lines || !room.take(one.cost()) {
 			o.LinesMore++
 			continue
 		}
 		o.Lines = append(o.Lines, one)
 	}
+}
+
+// cost is about what a line takes up on the page.
+func (l *diffLine) cost() int {
+	n := 40
+	for _, p := range l.Parts {
+		n += costOf(0, p.Text)
+		if p.Escape {
+			n += len("<mark></mark>")
+		}
+	}
+	return n
 }
 
 func lineOf(line string) diffLine {

@@ -27,8 +27,10 @@ func (d *deciding) place(i *item) (list, label, string) {
 		return unwanted, privacyRestricted, "the scope was not asked for"
 	case i.Scope == scope.RestrictedContext:
 		return proposed, privacyRestricted, ""
+	case i.Scope == scope.SameAgentIdentityLayer && !d.agentsKnown(i.run):
+		return unwanted, nontransferable, "nobody has said both whose identity it is and, with --agent, who goes on with it"
 	case i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run):
-		return unwanted, nontransferable, "identity is restored for the same agent only; use /absorb preview for another one's"
+		return unwanted, nontransferable, "it is another agent's, which may absorb it and not be restored to it"
 	case i.Scope == scope.SameAgentIdentityLayer && !asked:
 		return unwanted, doNotRestore, "the scope was not asked for"
 	case !asked:
@@ -56,6 +58,11 @@ func (d *deciding) labelOf(i *item) label {
 		return needsConfirmation
 	}
 	return restoreActive
+}
+
+// agentsKnown says whether a run has named its agent, and the operator his.
+func (d *deciding) agentsKnown(run int) bool {
+	return d.claims[run].text["agent_id"] != "" && d.request.Asked.Agent != ""
 }
 
 // sameAgent says whether a run was made by the agent that would go on with it.

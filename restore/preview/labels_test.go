@@ -267,25 +267,30 @@ func TestRules(t *testing.T) {
 		agent string
 		want  []string
 	}{
-		"nothing":              {map[string]any{}, "", nil},
-		"high impact":          {scopes("a", "constraints"), "", []string{"source_unknown_high_impact"}},
-		"foreign identity":     {map[string]any{"agent_id": "b", "restore_scopes": map[string]any{"a": "same_agent_identity_layer"}}, "a", []string{"source_unknown_high_impact", "cross_agent_identity"}},
-		"undeclared secret":    {scopes(".env", "project_state"), "", []string{"restricted_without_need"}},
-		"declared secret":      {scopes(".env", "restricted_context"), "", nil},
-		"pattern of nothing":   {scopes("nothing", "decisions"), "", []string{"machine_readable_contradiction"}},
-		"unknown scope":        {scopes("a", "everything"), "", []string{"machine_readable_contradiction"}},
-		"not a text":           {map[string]any{"agent_id": 1}, "", []string{"machine_readable_contradiction"}},
-		"constraints a text":   {"x", "", []string{"machine_readable_contradiction"}},
-		"deprecated":           {map[string]any{"artifact_status": "deprecated"}, "", []string{"artifact_status"}},
-		"quarantined":          {map[string]any{"artifact_status": "quarantined"}, "", []string{"artifact_status"}},
-		"rejected":             {map[string]any{"artifact_status": "rejected"}, "", []string{"artifact_status"}},
-		"a status like others": {map[string]any{"artifact_status": "final"}, "", nil},
+		"nothing":                    {map[string]any{}, "", nil},
+		"high impact":                {scopes("a", "constraints"), "", []string{"source_unknown_high_impact"}},
+		"foreign identity":           {map[string]any{"agent_id": "b", "restore_scopes": map[string]any{"a": "same_agent_identity_layer"}}, "a", []string{"source_unknown_high_impact"}},
+		"foreign identity asked for": {map[string]any{"agent_id": "b", "restore_scopes": map[string]any{"a": "same_agent_identity_layer"}}, "a!", []string{"source_unknown_high_impact", "cross_agent_identity"}},
+		"undeclared secret":          {scopes(".env", "project_state"), "", []string{"restricted_without_need"}},
+		"declared secret":            {scopes(".env", "restricted_context"), "", nil},
+		"pattern of nothing":         {scopes("nothing", "decisions"), "", []string{"machine_readable_contradiction"}},
+		"unknown scope":              {scopes("a", "everything"), "", []string{"machine_readable_contradiction"}},
+		"not a text":                 {map[string]any{"agent_id": 1}, "", []string{"machine_readable_contradiction"}},
+		"constraints a text":         {"x", "", []string{"machine_readable_contradiction"}},
+		"deprecated":                 {map[string]any{"artifact_status": "deprecated"}, "", []string{"artifact_status"}},
+		"quarantined":                {map[string]any{"artifact_status": "quarantined"}, "", []string{"artifact_status"}},
+		"rejected":                   {map[string]any{"artifact_status": "rejected"}, "", []string{"artifact_status"}},
+		"a status like others":       {map[string]any{"artifact_status": "final"}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := bareScene(t)
 			s.add("run-1", map[string]string{"a": "alpha", ".env": "x"})
 			s.claim(c.claim)
-			s.asked.Agent = c.agent
+			if agent, asks := strings.CutSuffix(c.agent, "!"); asks {
+				s.asked = preview.Asked{Agent: agent, Scopes: []scope.Scope{scope.ProjectState, scope.SameAgentIdentityLayer}}
+			} else {
+				s.asked.Agent = agent
+			}
 			p := s.preview()
 			var got []string
 			for _, f := range p.Findings() {

@@ -167,10 +167,14 @@ func (o *Outcome) Markdown() []byte {
 	out.conflicts("\n## 4. Conflicts Resolved\n", "Resolution", o.Resolved)
 	out.conflicts("\n## 5. Conflicts Still Open\n", "Current Handling", o.Open)
 	out.line("\n## 6. Updated Working Context\n")
-	out.line("%s files, %s bytes are in place under %s, and nothing else was changed there.",
-		strconv.Itoa(o.Context.Files), strconv.FormatInt(o.Context.Bytes, 10), Quote(o.RestoreRoot))
+	out.line("%s of candidate %s, %s, in place under %s. Nothing else was changed there.",
+		count(o.Context.Files, "file"), o.SourceID, strconv.FormatInt(o.Context.Bytes, 10)+" bytes", Quote(o.RestoreRoot))
 	out.line("\n## 7. New Savepoint Generated\n")
-	out.line("The savepoint that holds this report. Its parent is %s.", o.ParentID)
+	if o.ParentID == unknown {
+		out.line("The savepoint that holds this report. It is the first of this restore root.")
+	} else {
+		out.line("The savepoint that holds this report. Its parent is %s.", o.ParentID)
+	}
 	out.line("\nApproved with: %s", text(o.Statement))
 	out.line("preview_id %s", o.PreviewID)
 	return b.Bytes()

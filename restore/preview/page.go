@@ -34,8 +34,9 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 
 // How much of one kind the page shows, in bytes of it; the JSON has all.
 const (
-	registerBytes = 1 << 20
-	treeBytes     = 5 << 19
+	treeBytes     = 3 << 20 // of the trees together
+	registerBytes = 1 << 19
+	diffBytes     = 3 << 17
 )
 
 // WritePage writes the preview for people, as one HTML page that needs neither a

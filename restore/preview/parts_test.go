@@ -115,7 +115,7 @@ func TestDecided(t *testing.T) {
 	for id, verdict := range map[string]statement.Verdict{"C-003": statement.Acknowledged, "C-1": statement.Acknowledged, "": statement.Acknowledged, "C-001": "maybe"} {
 		s.asked.Decisions = map[string]statement.Verdict{id: verdict}
 		p, err := preview.New(context.Background(), s.restore(), s.request())
-		if err == nil || p != nil || (verdict != "maybe") != errors.Is(err, preview.ErrNoConflict) {
+		if err == nil || p != nil || !errors.Is(err, preview.ErrDecision) {
 			t.Errorf("%s=%s: %v", id, verdict, err)
 		}
 	}

@@ -72,10 +72,20 @@ func (r *Record) Origin() Origin { return r.kept.Origin }
 func (r *Record) Asked() Asked { return r.kept.Asked }
 
 // Source names the candidate that was shown; see [SourceID].
-func (r *Record) Source() string {
-	var b struct {
-		Source string `json:"source_savepoint_id"`
-	}
+func (r *Record) Source() string { return r.shown().Source }
+
+// Recommended is the statement that the preview recommends, or "".
+func (r *Record) Recommended() string { return r.shown().Approval.Statement }
+
+// recorded is what a record is asked for of its decision block.
+type recorded struct {
+	Source   string `json:"source_savepoint_id"`
+	Approval struct {
+		Statement string `json:"statement"`
+	} `json:"approval"`
+}
+
+func (r *Record) shown() (b recorded) {
 	_ = json.Unmarshal([]byte(r.kept.Block), &b) // its hash is the identity: we wrote it
-	return b.Source
+	return b
 }

@@ -53,7 +53,7 @@ func (p *Preview) writeSource(out *reporter) {
 	out.row("Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "))
 	out.row("Project root", Quote(p.request.Origin.ProjectRoot))
 	out.row("Restore root", Quote(b.Root.Path))
-	out.row("Active savepoint there", b.CurrentID)
+	out.row("Active savepoint there", noneIf(b.CurrentID))
 	for _, warning := range b.Root.Warnings {
 		out.row("WARNING", warning)
 	}
@@ -89,12 +89,29 @@ func (p *Preview) writeReviews(out *reporter) {
 	out.line("- Same-agent restore candidate? %s", same)
 	out.line("- Identity-layer items present? %s", answer(i.Present))
 	out.line("- Identity-layer restoration recommended? %s", partly(i.Proposed, i.Items))
-	out.line("- Cross-agent identity risk? %s\n", answer(i.Present && i.Proposed < i.Items && !i.Same))
+	out.line("- Cross-agent identity risk? %s\n", riskOfIdentity(i))
 	out.line("### Privacy Review\n")
 	out.line("- Restricted context present? %s", answer(v.Present))
 	out.line("- Privacy level adequate? %s", answer(v.Adequate))
 	out.line("- Restricted items proposed for restoration? %s", answer(v.Proposed > 0))
 	out.line("- Operator approval required? %s\n", answer(v.Approval))
+}
+
+// riskOfIdentity says whether an identity layer is there that is not the operator's
+// agent's.
+func riskOfIdentity(i *identityReview) string {
+	if i.Present && !i.Known {
+		return unknown
+	}
+	return answer(i.Present && !i.Same)
+}
+
+// noneIf says "none" of a savepoint that is not there.
+func noneIf(id string) string {
+	if id == unknown {
+		return "none"
+	}
+	return id
 }
 
 func partly(n, all int) string {
@@ -124,6 +141,9 @@ func (p *Preview) writePlan(out *reporter) {
 	out.line("Recommended: %s\n", p.decided.planText())
 	if b.Approval.Statement != "" {
 		out.line("    %s\n", b.Approval.Statement)
+	}
+	if len(b.Quarantine) > 0 {
+		out.line("Nothing is committed before the quarantine is released.\n")
 	}
 	if b.Approval.Statement != Exactly && p.restore.Blocked() != nil {
 		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")

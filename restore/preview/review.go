@@ -67,8 +67,8 @@ func (d *deciding) checks(b *block) []check {
 		{"Did I preserve current higher-authority instructions?", answer(checkTrust(d.plan, d.request.Trust) == nil), "no validator is revoked, and none is unpinned while others are pinned"},
 		{"Did I avoid restoring unapproved items?", answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), fmt.Sprintf("nothing is written without an approval; %d of %d items are proposed", len(b.Items), len(d.items))},
 		{"Did I avoid treating historical status as current status?", answer(len(revived) == 0), d.stalenessText()},
-		{"Were stale items labeled?", answer(unlabeled == 0), fmt.Sprintf("%d items of a candidate that is older than the active savepoint are not labeled", unlabeled)},
-		{"Did I flag all known conflicts?", answer(unflagged == 0), fmt.Sprintf("%d conflicts are in the register, %d targets in the way are not", len(d.conflicts), unflagged)},
+		{"Were stale items labeled?", answer(unlabeled == 0), staleText(d.stale, unlabeled)},
+		{"Did I flag all known conflicts?", answer(unflagged == 0), fmt.Sprintf("the register has %s; targets in the way without one: %d", count(len(d.conflicts), "conflict"), unflagged)},
 		{"Did I exclude or approve restricted context?", answer(len(restricted) == 0), fmt.Sprintf("%d of %d restricted items are proposed, %d of them unasked", b.Privacy.Proposed, b.Privacy.Items, len(restricted))},
 		{"Did I avoid cross-agent identity restoration?", answer(len(foreign) == 0), fmt.Sprintf("%d identity items of another agent are proposed", len(foreign))},
 		{"Did I restore identity-layer items only for same-agent savepoints and only with approval?", answer(len(identity)+len(foreign) == 0), fmt.Sprintf("%d of %d identity items are proposed", b.Identity.Proposed, b.Identity.Items)},
@@ -95,6 +95,13 @@ func (d *deciding) unflagged() int {
 		}
 	}
 	return len(d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class != create && !flagged[i.number] }))
+}
+
+func staleText(stale bool, unlabeled int) string {
+	if !stale {
+		return "nothing is stale"
+	}
+	return fmt.Sprintf("stale items without a label: %d", unlabeled)
 }
 
 func (d *deciding) stalenessText() string {

@@ -46,8 +46,11 @@ func (d *deciding) unknownSource() []finding {
 	return nil
 }
 
-// foreignIdentity: another agent's identity layer is to be restored.
+// foreignIdentity: another agent's identity layer is asked for.
 func (d *deciding) foreignIdentity() []finding {
+	if !slices.Contains(d.request.Asked.scopes(), scope.SameAgentIdentityLayer) {
+		return nil
+	}
 	for n := range d.runs {
 		agent := d.claims[n].text["agent_id"]
 		items := d.numbers(func(i *item) bool { return i.run == n && i.Scope == scope.SameAgentIdentityLayer })

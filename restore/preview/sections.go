@@ -65,7 +65,7 @@ func (i *identityReview) fields() []field {
 		{"Same-agent restore candidate?", same, false},
 		{"Identity-layer items present?", answer(i.Present), false},
 		{"Identity-layer restoration recommended?", partly(i.Proposed, i.Items), false},
-		{"Cross-agent identity risk?", answer(i.Present && i.Proposed < i.Items && !i.Same), false},
+		{"Cross-agent identity risk?", riskOfIdentity(i), false},
 	}
 }
 
@@ -86,7 +86,7 @@ func (p *Preview) approvalFields() (fields []field, more int) {
 	}
 	open := p.decided.pendingConflicts()
 	for _, n := range firstRows(open) {
-		fields = append(fields, field{conflictID(n), "choose resolution: acknowledge / resolve / reject", true})
+		fields = append(fields, field{conflictID(n), p.decided.conflicts[n-1].choices(), true})
 	}
 	return fields, max(0, len(open)-maxRows)
 }

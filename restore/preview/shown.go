@@ -7,11 +7,20 @@ import (
 	"unicode/utf8"
 )
 
+// maxWords is how many bytes of one text the page shows; paths are no longer.
+const maxWords = 4096
+
 // words shows words on the page as the Markdown does, without its markup: what
-// cannot be seen, or reorders what is seen, is an escape.
+// cannot be seen, or reorders what is seen, is an escape. It says how much of a
+// long text is left out.
 func words(s string) string {
+	more := ""
+	if len(s) > maxWords {
+		more = fmt.Sprintf(" … (%s more bytes)", digits(int64(len(s)-maxWords)))
+		s = s[:maxWords]
+	}
 	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + more
 }
 
 // name shows a name: as it is when it is plain, else quoted, so that where it

@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
@@ -60,6 +61,8 @@ func (p *Preview) verdict(free int) (state, text string) {
 		return "quarantined", "Do not commit. The candidate is quarantined until it is clarified."
 	case proposed == 0:
 		return "nothing", "Nothing is proposed. There is nothing to approve."
+	case p.decided.noRoomForResult():
+		return "nothing", "Nothing can be restored as things stand. There is no room for " + restore.ManifestName + " and " + restore.ReportName + "."
 	case p.block.Approval.Statement == "":
 		return "nothing", "Nothing can be restored as things stand. Something is in the way of every proposed file."
 	case p.block.Approval.Statement != statement.Exactly:

@@ -213,7 +213,7 @@ func byDirectory(items []item, components int) []group {
 	}
 	for n := range rows {
 		rows[n].ids = shortened(numbers[n])
-		rows[n].name += fmt.Sprintf(" (%d items)", len(numbers[n]))
+		rows[n].name += " (" + count(len(numbers[n]), "item") + ")"
 	}
 	return rows
 }
@@ -246,7 +246,7 @@ func shortened(numbers []int) string {
 func (p *Preview) writeConflicts(out *reporter) {
 	out.line("## 6. Conflict Register\n")
 	if len(p.block.Conflicts) == 0 {
-		out.line("None: no target exists, and every validator is pinned.\n")
+		out.line("None.\n")
 		return
 	}
 	out.line("| Conflict ID | Type | Item | Current State | Savepoint Claim | Authority Comparison | Risk | Recommended Resolution | Operator Decision |")
@@ -268,10 +268,19 @@ func (p *Preview) writeApproval(out *reporter) {
 	open := p.decided.pendingConflicts()
 	for _, n := range firstRows(open) {
 		c := &p.block.Conflicts[n-1]
-		out.row(c.ID, "choose resolution: acknowledge / resolve / reject")
+		out.row(c.ID, c.choices())
 	}
 	out.more(len(open))
-	out.line("")
+	out.line("\nTo modify is to make another preview, with other --scope or --decide.\n")
+}
+
+// choices are the decisions that the operator has: what is about the whole
+// candidate cannot be left out of it.
+func (c *conflict) choices() string {
+	if len(c.items) == 0 {
+		return "choose resolution: acknowledge / resolve"
+	}
+	return "choose resolution: acknowledge / resolve / reject"
 }
 
 // pendingConflicts are the numbers of the conflicts that nobody has decided.
@@ -287,7 +296,10 @@ func (d *deciding) pendingConflicts() []int {
 
 // planText is the recommended plan in a sentence (protocol section 8.10).
 func (d *deciding) planText() string {
-	free := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class == create })
+	free := d.free()
+	secret := d.numbers(func(i *item) bool {
+		return d.lists[i.number-1] == proposed && i.Class == create && i.Label == privacyRestricted
+	})
 	taken := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class != create })
 	parts := []string{}
 	add := func(what string, numbers []int, why string) {
@@ -296,7 +308,8 @@ func (d *deciding) planText() string {
 		}
 	}
 	add("restore", free, "")
-	add("leave", taken, ", whose targets exist, as they are")
+	add("leave what stands at the targets of", taken, " as it is")
+	add("leave out", secret, ", which may hold secrets, unless they are needed")
 	add("retain", d.numbers(func(i *item) bool { return d.lists[i.number-1] == reference }), " as reference only")
 	add("do not restore", d.numbers(func(i *item) bool { return d.lists[i.number-1] == unwanted }), "")
 	if d.noRoomForResult() {
@@ -311,6 +324,14 @@ func (d *deciding) planText() string {
 		text += "; " + part
 	}
 	return text + "."
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
 }
 
 func firstRows[T any](list []T) []T { return list[:min(len(list), maxRows)] }

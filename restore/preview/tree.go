@@ -29,7 +29,8 @@ type branch struct {
 type leaf struct {
 	Number, Name, Size, Class, Label, Mode string
 
-	Diff int // its number when the difference is shown, or 0
+	Taken bool // the class is not "create"
+	Diff  int  // its number when the difference is shown, or 0
 }
 
 // directory is a directory of items. Directories nest no deeper than maxNesting.
@@ -122,7 +123,7 @@ func (g *grower) branch(d *directory) *branch {
 		dirs++
 	}
 	for _, f := range d.files[:min(len(d.files), maxFiles)] {
-		if !g.room.take(costOf(130, f.name)) {
+		if !g.room.take(costOf(128, f.name)) {
 			break
 		}
 		b.Leaves = append(b.Leaves, g.leaf(f))
@@ -134,7 +135,7 @@ func (g *grower) branch(d *directory) *branch {
 
 func (g *grower) leaf(f entry) leaf {
 	i := f.item
-	l := leaf{i.ID, name(f.name), sizeText(i.Bytes), string(i.Class), string(i.Label), i.Mode, 0}
+	l := leaf{i.ID, name(f.name), sizeText(i.Bytes), string(i.Class), string(i.Label), i.Mode, i.Class != create, 0}
 	if g.diffs[i.number] {
 		l.Diff = i.number
 	}

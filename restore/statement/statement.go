@@ -49,6 +49,9 @@ const (
 	Resolved     Verdict = "resolved"
 )
 
+// Verdicts are all there are.
+func Verdicts() []Verdict { return []Verdict{Acknowledged, Rejected, Resolved} }
+
 // verbs are the verdicts in the order in which they are printed, with the word
 // of their clause.
 var verbs = [...]struct {
