@@ -31,7 +31,8 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		key, err := a.hostKey(state)
 		return commit.Host{Key: key, BuildID: buildID()}, err
 	}
-	return commit.Enter(ctx, root, e)
+	in, ended, err := commit.Enter(ctx, root, e)
+	return in, ended, savepointError(err)
 }
 
 // enterFor enters the restore root of a command that goes on there. What is

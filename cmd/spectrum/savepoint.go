@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -85,11 +86,7 @@ func (a *app) withSavepoints(do func(*savepointShelf) error) error {
 		return err
 	}
 	defer state.Close()
-	path, err := state.Savepoints()
-	if err != nil {
-		return err
-	}
-	store, err := savepoint.Open(path)
+	store, err := openSavepoints(state)
 	if err != nil {
 		return err
 	}
@@ -100,7 +97,8 @@ func (a *app) withSavepoints(do func(*savepointShelf) error) error {
 // savepointError gives what package savepoint says its code.
 func savepointError(err error) error {
 	var damage *savepoint.DamageError
-	if !errors.As(err, &damage) {
+	var halt *staging.HaltError
+	if !errors.As(err, &damage) || errors.As(err, &halt) {
 		return err
 	}
 	return &codedError{

@@ -193,7 +193,7 @@ func errorJSON(err error, status int) []byte {
 		})
 	case errors.As(err, &failure):
 		raw, err = restore.ResultOf(err).JSON()
-	case errors.As(err, &reject):
+	case errors.As(err, &reject) && status == statusRejected: // else it is not the candidate that was rejected
 		raw, err = reject.JSON()
 	default:
 		raw, err = canonjson.Marshal(map[string]any{

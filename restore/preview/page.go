@@ -90,7 +90,27 @@ type page struct {
 // field is one row of two columns.
 type field struct {
 	Name, Value string
-	Code        bool // a name or an identity, not prose
+	kind        fieldKind
+}
+
+// fieldKind says what the value of a field is.
+type fieldKind int
+
+const (
+	prose fieldKind = iota
+	ident           // an identity of ours
+	named           // a name that comes from a bundle or from the disk
+)
+
+// Code says that a value is no prose.
+func (f field) Code() bool { return f.kind != prose }
+
+// cell is the value in a table of Markdown.
+func (f field) cell() string {
+	if f.kind == named {
+		return Quote(f.Value)
+	}
+	return text(f.Value)
 }
 
 func (p *Preview) page(ctx context.Context) (*page, error) {

@@ -25,41 +25,12 @@ func (p *Preview) WriteReport(w io.Writer) error {
 
 // writeSource is section 1.
 func (p *Preview) writeSource(out *reporter) {
-	b := &p.block
 	out.line("## 1. Source Reviewed\n")
 	out.line("| Field | Value |\n|---|---|")
-	for _, row := range [][2]string{
-		{"Save Point Title", text(b.Source.Title)},
-		{"Save Point ID", b.SourceID},
-		{"Parent Save Point ID", text(b.Source.Parent)},
-		{"Created By Agent", text(b.Source.Agent)},
-		{"Intended Receiving Agent", text(b.Source.Receiver)},
-		{"Project / Module", text(b.Source.Project)},
-		{"Save Point Version", text(b.Source.Version)},
-		{"Protocol Version", b.ProtocolVersion},
-		{"Date", text(b.Source.Date)},
-		{"Artifact Status", text(b.Source.Status)},
-		{"Transfer Mode", text(b.Source.Transfer)},
-		{"Identity Bearing", answer(b.Identity.Present)},
-		{"Privacy Level", text(b.Source.Privacy)},
-	} {
-		out.row(row[0], row[1])
+	for _, f := range p.sourceFields() {
+		out.row(f.Name, f.cell())
 	}
-	for _, run := range firstRows(b.Candidate.Runs) {
-		out.row("Run", Quote(run.RunID))
-		out.row("Bundle Root", run.BundleRoot)
-		out.row("Signed by validator", run.ValidatorID+" ("+run.Standing+")")
-	}
-	out.row("Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "))
-	out.row("Project root", Quote(p.request.Origin.ProjectRoot))
-	out.row("Restore root", Quote(b.Root.Path))
-	out.row("Active savepoint there", noneIf(b.CurrentID))
-	for _, warning := range b.Root.Warnings {
-		out.row("WARNING", warning)
-	}
-	out.row("Files", fmt.Sprintf("%d of %d proposed", b.Totals.Proposed, b.Totals.Files))
-	out.row("Bytes", fmt.Sprintf("%d of %d proposed", b.Totals.Restore, b.Totals.Bytes))
-	out.more(len(b.Candidate.Runs))
+	out.more(len(p.block.Candidate.Runs))
 	out.line("")
 	p.writeQuarantine(out)
 }
@@ -80,21 +51,18 @@ func (p *Preview) writeQuarantine(out *reporter) {
 
 // writeReviews is section 7.
 func (p *Preview) writeReviews(out *reporter) {
-	i, v := &p.block.Identity, &p.block.Privacy
-	same := answer(i.Same)
-	if !i.Known {
-		same = unknown
-	}
 	out.line("## 7. Privacy and Identity Review\n\n### Identity Review\n")
-	out.line("- Same-agent restore candidate? %s", same)
-	out.line("- Identity-layer items present? %s", answer(i.Present))
-	out.line("- Identity-layer restoration recommended? %s", partly(i.Proposed, i.Items))
-	out.line("- Cross-agent identity risk? %s\n", riskOfIdentity(i))
+	out.questions(p.block.Identity.fields())
 	out.line("### Privacy Review\n")
-	out.line("- Restricted context present? %s", answer(v.Present))
-	out.line("- Privacy level adequate? %s", answer(v.Adequate))
-	out.line("- Restricted items proposed for restoration? %s", answer(v.Proposed > 0))
-	out.line("- Operator approval required? %s\n", answer(v.Approval))
+	out.questions(p.block.Privacy.fields())
+}
+
+// questions writes questions with their answers.
+func (r *reporter) questions(fields []field) {
+	for _, f := range fields {
+		r.line("- %s %s", f.Name, f.Value)
+	}
+	r.line("")
 }
 
 // riskOfIdentity says whether an identity layer is there that is not the operator's

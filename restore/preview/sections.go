@@ -12,33 +12,35 @@ func (p *Preview) sourceFields() []field {
 	b := &p.block
 	s := &b.Source
 	fields := []field{
-		{"Save Point Title", s.Title, false},
-		{"Save Point ID", b.SourceID, true},
-		{"Parent Save Point ID", s.Parent, true},
-		{"Created By Agent", s.Agent, false},
-		{"Intended Receiving Agent", s.Receiver, false},
-		{"Project / Module", s.Project, false},
-		{"Save Point Version", s.Version, false},
-		{"Protocol Version", b.ProtocolVersion, false},
-		{"Date", s.Date, false},
-		{"Artifact Status", s.Status, false},
-		{"Transfer Mode", s.Transfer, false},
-		{"Identity Bearing", answer(b.Identity.Present), false},
-		{"Privacy Level", s.Privacy, false},
+		{"Save Point Title", s.Title, prose},
+		{"Save Point ID", b.SourceID, ident},
+		{"Parent Save Point ID", s.Parent, ident},
+		{"Created By Agent", s.Agent, prose},
+		{"Intended Receiving Agent", s.Receiver, prose},
+		{"Project / Module", s.Project, prose},
+		{"Save Point Version", s.Version, prose},
+		{"Protocol Version", b.ProtocolVersion, prose},
+		{"Date", s.Date, prose},
+		{"Artifact Status", s.Status, prose},
+		{"Transfer Mode", s.Transfer, prose},
+		{"Identity Bearing", answer(b.Identity.Present), prose},
+		{"Privacy Level", s.Privacy, prose},
 	}
 	for _, run := range firstRows(b.Candidate.Runs) {
 		fields = append(fields,
-			field{"Run", run.RunID, true},
-			field{"Bundle root", run.BundleRoot, true},
-			field{"Signed by validator", run.ValidatorID + " (" + run.Standing + ")", true})
+			field{"Run", run.RunID, named},
+			field{"Bundle root", run.BundleRoot, ident},
+			field{"Signed by validator", run.ValidatorID + " (" + run.Standing + ")", ident})
 	}
 	fields = append(fields,
-		field{"Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "), true},
-		field{"Project root", p.request.Origin.ProjectRoot, true},
-		field{"Restore root", b.Root.Path, true},
-		field{"Active savepoint there", b.CurrentID, true})
+		field{"Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "), ident},
+		field{"Project root", p.request.Origin.ProjectRoot, named},
+		field{"Restore root", b.Root.Path, named},
+		field{"Active savepoint there", noneIf(b.CurrentID), ident},
+		field{"Files", fmt.Sprintf("%d of %d proposed", b.Totals.Proposed, b.Totals.Files), prose},
+		field{"Bytes", fmt.Sprintf("%d of %d proposed", b.Totals.Restore, b.Totals.Bytes), prose})
 	for _, warning := range b.Root.Warnings {
-		fields = append(fields, field{"Warning", warning, false})
+		fields = append(fields, field{"WARNING", warning, prose})
 	}
 	return fields
 }
@@ -62,31 +64,31 @@ func (i *identityReview) fields() []field {
 		same = unknown
 	}
 	return []field{
-		{"Same-agent restore candidate?", same, false},
-		{"Identity-layer items present?", answer(i.Present), false},
-		{"Identity-layer restoration recommended?", partly(i.Proposed, i.Items), false},
-		{"Cross-agent identity risk?", riskOfIdentity(i), false},
+		{"Same-agent restore candidate?", same, prose},
+		{"Identity-layer items present?", answer(i.Present), prose},
+		{"Identity-layer restoration recommended?", partly(i.Proposed, i.Items), prose},
+		{"Cross-agent identity risk?", riskOfIdentity(i), prose},
 	}
 }
 
 // fields is the second part of section 7.
 func (v *privacyReview) fields() []field {
 	return []field{
-		{"Restricted context present?", answer(v.Present), false},
-		{"Privacy level adequate?", answer(v.Adequate), false},
-		{"Restricted items proposed for restoration?", answer(v.Proposed > 0), false},
-		{"Operator approval required?", answer(v.Approval), false},
+		{"Restricted context present?", answer(v.Present), prose},
+		{"Privacy level adequate?", answer(v.Adequate), prose},
+		{"Restricted items proposed for restoration?", answer(v.Proposed > 0), prose},
+		{"Operator approval required?", answer(v.Approval), prose},
 	}
 }
 
 // approvalFields is section 9, and how many conflicts it leaves out.
 func (p *Preview) approvalFields() (fields []field, more int) {
 	if items := p.decided.numbers(func(i *item) bool { return p.decided.lists[i.number-1] == proposed }); len(items) > 0 {
-		fields = append(fields, field{shortened(items), "approve / reject / modify", true})
+		fields = append(fields, field{shortened(items), "approve / reject / modify", ident})
 	}
 	open := p.decided.pendingConflicts()
 	for _, n := range firstRows(open) {
-		fields = append(fields, field{conflictID(n), p.decided.conflicts[n-1].choices(), true})
+		fields = append(fields, field{conflictID(n), p.decided.conflicts[n-1].choices(), ident})
 	}
 	return fields, max(0, len(open)-maxRows)
 }

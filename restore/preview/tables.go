@@ -262,15 +262,13 @@ func (p *Preview) writeConflicts(out *reporter) {
 func (p *Preview) writeApproval(out *reporter) {
 	out.line("## 9. Operator Approval Needed\n")
 	out.line("| Approval Item | Required Decision |\n|---|---|")
-	if items := p.decided.numbers(func(i *item) bool { return p.decided.lists[i.number-1] == proposed }); len(items) > 0 {
-		out.row(shortened(items), "approve / reject / modify")
+	fields, more := p.approvalFields()
+	for _, f := range fields {
+		out.row(f.Name, f.Value)
 	}
-	open := p.decided.pendingConflicts()
-	for _, n := range firstRows(open) {
-		c := &p.block.Conflicts[n-1]
-		out.row(c.ID, c.choices())
+	if more > 0 {
+		out.line("\n%s more; `--json` lists all.", count(more, "conflict"))
 	}
-	out.more(len(open))
 	out.line("\nTo modify is to make another preview, with other --scope or --decide.\n")
 }
 
