@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -98,13 +99,20 @@ func (a *app) withSavepoints(do func(*savepointShelf) error) error {
 func savepointError(err error) error {
 	var damage *savepoint.DamageError
 	var halt *staging.HaltError
-	if !errors.As(err, &damage) || errors.As(err, &halt) {
+	if !errors.As(err, &damage) || errors.As(err, &halt) || cannotRead(damage) {
 		return err
 	}
 	return &codedError{
 		code: codeInvalid, details: map[string]any{"run_dir": jsonText(damage.RunDir)}, err: err,
 		hint: "look into who may write the state directory, and keep the savepoints as they are",
 	}
+}
+
+// cannotRead says whether it is the machine that failed, and not the savepoint.
+func cannotRead(err error) bool {
+	var errno syscall.Errno
+	forms := []syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP}
+	return errors.As(err, &errno) && !slices.Contains(forms, errno)
 }
 
 // find finds a savepoint by its ID.

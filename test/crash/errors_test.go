@@ -30,7 +30,7 @@ var codes = []string{
 }
 
 // others are the answers that no law knows: the commit did not begin.
-var others = []string{"REFUSED", "INTERNAL_ERROR", "APPROVAL_STALE"}
+var others = []string{"REFUSED", "INTERNAL_ERROR", "APPROVAL_STALE", "SAVEPOINT_INVALID"}
 
 // A fault is an error, once or from a call on.
 type fault struct {
