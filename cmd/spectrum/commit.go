@@ -155,6 +155,9 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	}
 	defer in.Leave()
 	r, again, err := a.makePreview(ctx, state, c)
+	if errors.Is(err, preview.ErrDecision) {
+		return fmt.Errorf("%w: a conflict that was decided on before is no longer there", preview.ErrStale)
+	}
 	if err != nil {
 		return err
 	}
@@ -203,7 +206,11 @@ func checkQuarantine(ctx context.Context, state *statedir.Dir, p *preview.Previe
 	}
 	defer store.Close()
 	held, err := store.Held(ctx, c.suspect(p.Source()), p.Findings())
-	if err == nil && len(held) > 0 {
+	if err != nil {
+		return err
+	}
+	ofRuns, err := heldRuns(ctx, store, p, c)
+	if held = append(held, ofRuns...); err == nil && len(held) > 0 {
 		err = &quarantine.HeldError{Source: p.Source(), Marks: held}
 	}
 	return err

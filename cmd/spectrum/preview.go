@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -169,6 +170,9 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 		return shownPreview{}, err
 	}
 	if opts.html != "" {
+		if err := overlap("web page", opts.html, []place{{"the restore root", opts.restoreRoot}}); err != nil {
+			return shownPreview{}, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
+		}
 		if err := writePage(ctx, opts.html, p); err != nil {
 			return shownPreview{}, err
 		}
@@ -193,7 +197,28 @@ func judge(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *cand
 	}
 	defer store.Close()
 	held, _, err := store.Judge(ctx, c.suspect(p.Source()), p.Findings())
-	return held, err
+	if err != nil {
+		return nil, err
+	}
+	ofRuns, err := heldRuns(ctx, store, p, c)
+	return append(held, ofRuns...), err
+}
+
+// heldRuns is what holds the runs of a chain: who answers vaguely for one of them
+// has not answered for it in a chain either.
+func heldRuns(ctx context.Context, store *quarantine.Store, p *preview.Preview, c *candidate) ([]quarantine.Mark, error) {
+	var marks []quarantine.Mark
+	for _, root := range p.BundleRoots() {
+		if root == p.Source() {
+			continue
+		}
+		held, err := store.Held(ctx, c.suspect(root), nil)
+		if err != nil {
+			return nil, err
+		}
+		marks = append(marks, held...)
+	}
+	return marks, nil
 }
 
 // suspect is a candidate as quarantine knows it.
@@ -319,10 +344,25 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 		return nil, err
 	}
 	p, err := preview.New(ctx, r, request)
+	if errors.Is(err, preview.ErrQuarantined) || errors.Is(err, preview.ErrRevoked) {
+		return nil, errors.Join(err, markUntrusted(ctx, state, c, r, err))
+	}
 	if errors.Is(err, preview.ErrDecision) {
 		return nil, refusedHint(err, "conflicts have the numbers of the preview without this --decide")
 	}
 	return p, err
+}
+
+// markUntrusted marks a candidate that whom the operator trusts speaks against.
+func markUntrusted(ctx context.Context, state *statedir.Dir, c *candidate, r *restore.Restore, why error) error {
+	store, err := openQuarantine(state)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	found := []quarantine.Finding{{Rule: quarantine.ConflictsWithInstructions, Detail: oneLine(why.Error())}}
+	_, _, err = store.Judge(ctx, c.suspect(preview.SourceID(r.Plan())), found)
+	return err
 }
 
 // requestOf gathers what a preview has to know beside the restore.
@@ -335,10 +375,11 @@ func requestOf(state *statedir.Dir, c *candidate) (preview.Request, error) {
 	if q.Privacy, err = privacy.Load(state.Path(), trust.System); err != nil {
 		return preview.Request{}, refusedHint(err, "mend or remove what is named; as long as it is there nothing is previewed")
 	}
-	if q.Attempts, err = state.Attempts(c.origin.RestoreRoot); err != nil {
+	root := commit.RootPath(c.origin.RestoreRoot)
+	if q.Attempts, err = state.Attempts(root); err != nil {
 		return preview.Request{}, err
 	}
-	q.Current, err = activeSavepoint(state, c.origin.RestoreRoot)
+	q.Current, err = activeSavepoint(state, root)
 	return q, err
 }
 

@@ -63,10 +63,13 @@ func (o *sealOptions) claims(cmd *cobra.Command) (map[string]any, error) {
 	claims := map[string]any{}
 	for _, text := range o.constraints {
 		name, value, ok := strings.Cut(text, "=")
-		if _, double := claims[name]; !ok || name == "" || name == scope.Member || double {
+		if _, double := claims[name]; !ok || name == "" || name == scope.Member || name == scope.Exact || double {
 			return nil, usage(cmd, "--constraint %q is not one text under a name of its own", text)
 		}
 		claims[name] = value
+	}
+	if _, double := claims["agent_id"]; double && o.agent != "" {
+		return nil, usage(cmd, "--agent and --constraint agent_id= say the same thing twice")
 	}
 	if o.agent != "" {
 		claims["agent_id"] = o.agent

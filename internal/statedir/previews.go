@@ -1,6 +1,7 @@
 package statedir
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -34,10 +35,18 @@ func (d *Dir) SavePreview(id string, data []byte) error {
 		return err
 	}
 	defer dir.Close()
-	for _, old := range []string{id + record, id + used} {
+	olds := []string{id + record, id + used}
+	kept, err := d.LoadPreview(id)
+	if err == nil && bytes.Equal(kept, data) { // somebody may be about to approve it
+		olds = olds[1:]
+	}
+	for _, old := range olds {
 		if err := dir.Unlink(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("state directory %q: %w", d.path, err)
 		}
+	}
+	if len(olds) == 1 {
+		return dir.Sync()
 	}
 	return d.write(dir, id+record, data)
 }

@@ -92,6 +92,15 @@ func (e *Entry) close() {
 	}
 }
 
+// RootPath is the one path by which a restore root is known in what is kept of it,
+// whichever path leads there.
+func RootPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
 func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	if !filepath.IsAbs(path) {
 		return nil, nil, fmt.Errorf("%w: %q is not absolute", ErrNoRoot, path)
@@ -106,7 +115,7 @@ func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcom
 		return nil, nil, err
 	}
 	in := &Root{session: session, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, authority: e.Authority, root: filepath.Clean(path),
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, authority: e.Authority, root: RootPath(path),
 	}}
 	ended, err := in.recover(ctx, e.Mode)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -79,13 +80,15 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := map[string]any{
+	said := a.Claims()
+	maps.Copy(said, map[string]any{
 		"approval":              outcome.Statement,
+		"parent_savepoint_id":   outcome.ParentID,
 		"preview_id":            outcome.PreviewID,
 		"restored_candidate_id": outcome.RestoredID,
 		"result_artifacts":      artifactsOf(a),
 		"source_savepoint_id":   outcome.SourceID,
-	}
+	})
 	if completed := a.Completed(); !completed.IsZero() {
 		said[preview.CandidateCompleted] = completed.UTC().Format(time.RFC3339Nano)
 	}

@@ -135,10 +135,10 @@ func TestSealed(t *testing.T) {
 		value   any
 		methods string
 	}{
-		{&preview.Preview{}, "Findings ID JSON Keep Recommended Source WritePage WriteReport"},
+		{&preview.Preview{}, "BundleRoots Findings ID JSON Keep Recommended Source WritePage WriteReport"},
 		{&preview.Record{}, "Approve Asked ID Origin Recommended Source"},
 		{&preview.Approval{}, "Accept Parts PreviewID Whole"},
-		{&preview.Approved{}, "Completed Outcome PreviewID Restore Take Targets"},
+		{&preview.Approved{}, "Claims Completed Outcome PreviewID Restore Take Targets"},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for i := range typ.Elem().NumField() {

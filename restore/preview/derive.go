@@ -5,6 +5,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -28,11 +29,14 @@ func (a *Approval) Parts() []Part {
 	for run := range a.preview.restore.Plan().Runs() {
 		at++
 		p := Part{RunID: run.Bundle().RunID(), Constraints: a.derivedFrom(run)}
+		var items []*item
 		for next < len(a.items) && a.preview.decided.items[a.items[next]-1].run == at {
 			i := &a.preview.decided.items[a.items[next]-1]
 			p.Outputs = append(p.Outputs, known(i.output.Path(), i.output))
+			items = append(items, i)
 			next++
 		}
+		a.inherit(p.Constraints, items, func(i *item) string { return i.output.Path().String() })
 		if len(p.Outputs) > 0 {
 			parts = append(parts, p)
 		}
@@ -46,6 +50,45 @@ func (a *Approval) derivedFrom(run *restore.Run) map[string]any {
 		"bundle_root": run.Bundle().Root(),
 		"preview_id":  a.preview.id,
 	}}
+}
+
+// inherit adds what the signer, and the review of names, have said of items: what
+// was protected stays so wherever it goes on from here.
+func (a *Approval) inherit(constraints map[string]any, items []*item, path func(*item) string) {
+	scopes := map[string]string{}
+	agents := map[string]bool{}
+	for _, i := range items {
+		if i.Scope != scope.ProjectState {
+			scopes[path(i)] = string(i.Scope)
+		}
+		agents[a.preview.decided.claims[i.run].text["agent_id"]] = true
+	}
+	if len(scopes) > 0 {
+		constraints[scope.Exact] = scopes
+	}
+	if level := said(a.preview.decided.claims, "privacy_level"); level != unknown {
+		constraints["privacy_level"] = level
+	}
+	if len(agents) > 1 { // of several agents it is nobody's identity
+		return
+	}
+	for agent := range agents {
+		if agent != "" {
+			constraints["agent_id"] = agent
+		}
+	}
+}
+
+// Claims are the constraints of the savepoint of the approved restore that say what
+// its files are, by their paths beneath the restore root.
+func (a *Approved) Claims() map[string]any {
+	constraints := map[string]any{}
+	var items []*item
+	for _, n := range a.approval.items {
+		items = append(items, &a.approval.preview.decided.items[n-1])
+	}
+	a.approval.inherit(constraints, items, func(i *item) string { return i.Path })
+	return constraints
 }
 
 func known(path pathsafe.Path, o verify.Output) bundle.Known {

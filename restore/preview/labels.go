@@ -30,7 +30,7 @@ func (d *deciding) place(i *item) (list, label, string) {
 	case i.Scope == scope.SameAgentIdentityLayer && !d.agentsKnown(i.run):
 		return unwanted, nontransferable, "nobody has said both whose identity it is and, with --agent, who goes on with it"
 	case i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run):
-		return unwanted, nontransferable, "it is another agent's, which may absorb it and not be restored to it"
+		return unwanted, nontransferable, "it is another agent's: use /absorb preview instead (protocol section 6)"
 	case i.Scope == scope.SameAgentIdentityLayer && !asked:
 		return unwanted, doNotRestore, "the scope was not asked for"
 	case !asked:

@@ -167,8 +167,8 @@ func (o *Outcome) Markdown() []byte {
 	out.conflicts("\n## 4. Conflicts Resolved\n", "Resolution", o.Resolved)
 	out.conflicts("\n## 5. Conflicts Still Open\n", "Current Handling", o.Open)
 	out.line("\n## 6. Updated Working Context\n")
-	out.line("%s of candidate %s, %s, in place under %s. Nothing else was changed there.",
-		count(o.Context.Files, "file"), o.SourceID, strconv.FormatInt(o.Context.Bytes, 10)+" bytes", Quote(o.RestoreRoot))
+	out.line("%s, %s bytes are in place under %s. They come from candidate %s; nothing else was changed.",
+		count(o.Context.Files, "file"), strconv.FormatInt(o.Context.Bytes, 10), Quote(o.RestoreRoot), o.SourceID)
 	out.line("\n## 7. New Savepoint Generated\n")
 	if o.ParentID == unknown {
 		out.line("The savepoint that holds this report. It is the first of this restore root.")

@@ -76,6 +76,15 @@ func (p *Preview) ID() string { return p.id }
 // Source names the candidate; see [SourceID].
 func (p *Preview) Source() string { return p.block.SourceID }
 
+// BundleRoots are the roots of the candidate's bundles, in chain order.
+func (p *Preview) BundleRoots() []string {
+	var roots []string
+	for _, run := range p.block.Candidate.Runs {
+		roots = append(roots, run.BundleRoot)
+	}
+	return roots
+}
+
 // Findings are what the rules of protocol section 12 have against the candidate,
 // in their order.
 func (p *Preview) Findings() []quarantine.Finding {

@@ -65,14 +65,9 @@ func (r *reporter) questions(fields []field) {
 	r.line("")
 }
 
-// riskOfIdentity says whether an identity layer is there that is not the operator's
-// agent's.
-func riskOfIdentity(i *identityReview) string {
-	if i.Present && !i.Known {
-		return unknown
-	}
-	return answer(i.Present && !i.Same)
-}
+// riskOfIdentity says whether an identity layer is there that is not known to be
+// the operator's agent's.
+func riskOfIdentity(i *identityReview) string { return answer(i.Present && !i.Same) }
 
 // noneIf says "none" of a savepoint that is not there.
 func noneIf(id string) string {

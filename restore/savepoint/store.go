@@ -208,8 +208,13 @@ func makeDir(parent *pathsafe.Dir, name string) (*pathsafe.Dir, error) {
 	if err := parent.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	if err := parent.Sync(); err != nil {
+	dir, err := parent.OpenDir(name)
+	if err != nil {
 		return nil, err
 	}
-	return parent.OpenDir(name)
+	if err := errors.Join(dir.Sync(), parent.Sync()); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
 }

@@ -210,7 +210,7 @@ func (s *Store) drop(root, attempt string) error {
 	if err := c.prepared.Sync(); err != nil {
 		return err
 	}
-	return c.sweep()
+	return errors.Join(c.sweep(), c.prepared.Sync())
 }
 
 // Pending are the attempts for which a savepoint is prepared that is neither

@@ -4,14 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Member is the name of the member of constraints that declares scopes.
-const Member = "restore_scopes"
+// The names of the members of constraints that declare scopes.
+const (
+	Member = "restore_scopes"      // an object from pattern to scope
+	Exact  = "restore_item_scopes" // an object from path to scope, which goes before any pattern
+)
 
 // MaxPatterns is how many patterns a signer may declare: the outputs times the
 // patterns is what a lookup of all of them costs.
@@ -19,16 +23,17 @@ const MaxPatterns = 256
 
 // MapError says why what a signer declares cannot be used.
 type MapError struct {
-	Pattern string // the member that is wrong; "" for restore_scopes as a whole
+	Member  string // Member or Exact
+	Pattern string // the pattern or path that is wrong; "" for the member as a whole
 	Err     error
 }
 
 // Error names the member, quoted, and the reason.
 func (e *MapError) Error() string {
 	if e.Pattern == "" {
-		return fmt.Sprintf("constraints.%s: %v", Member, e.Err)
+		return fmt.Sprintf("constraints.%s: %v", e.Member, e.Err)
 	}
-	return fmt.Sprintf("constraints.%s: pattern %.100q: %v", Member, e.Pattern, e.Err)
+	return fmt.Sprintf("constraints.%s: pattern %.100q: %v", e.Member, e.Pattern, e.Err)
 }
 
 // Unwrap returns the reason, [glob.ErrPattern] for one.
@@ -37,6 +42,7 @@ func (e *MapError) Unwrap() error { return e.Err }
 // Map is what a signer declares of the scopes of its outputs. Only [ParseMap]
 // makes one; the zero Map declares nothing.
 type Map struct {
+	exact map[string]Scope
 	rules []rule // the most specific first
 }
 
@@ -46,52 +52,65 @@ type rule struct {
 }
 
 // ParseMap reads the constraints of a TASK_SPEC.json that was verified. Without
-// a member restore_scopes, or when they are no object or missing, nothing is
-// declared. The error is a [*MapError].
+// the members [Member] and [Exact], or when the constraints are no object or
+// missing, nothing is declared. The error is a [*MapError].
 func ParseMap(constraints canonjson.Value) (Map, error) {
 	object, _ := constraints.Object()
-	value, ok := object.Get(Member)
-	if !ok {
-		return Map{}, nil
+	m := Map{exact: map[string]Scope{}}
+	err := eachScope(object, Exact, func(path string, s Scope) error {
+		m.exact[path] = s
+		return nil
+	})
+	if err != nil {
+		return Map{}, err
 	}
-	scopes, ok := value.Object()
-	if !ok {
-		return Map{}, &MapError{Err: errors.New("it is not an object")}
+	err = eachScope(object, Member, func(text string, s Scope) error {
+		pattern, err := glob.Parse(text)
+		m.rules = append(m.rules, rule{pattern, s})
+		return err
+	})
+	if err == nil && len(m.rules) > MaxPatterns {
+		err = &MapError{Member, "", fmt.Errorf("it has %d patterns; at most %d", len(m.rules), MaxPatterns)}
 	}
-	if scopes.Len() > MaxPatterns {
-		return Map{}, &MapError{Err: fmt.Errorf("it has %d patterns; at most %d", scopes.Len(), MaxPatterns)}
-	}
-	var m Map
-	for text, value := range scopes.Members() {
-		r, err := parseRule(text, value)
-		if err != nil {
-			return Map{}, &MapError{text, err}
-		}
-		m.rules = append(m.rules, r)
+	if err != nil {
+		return Map{}, err
 	}
 	slices.SortFunc(m.rules, func(a, b rule) int { return glob.Compare(a.pattern, b.pattern) })
 	return m, nil
 }
 
-func parseRule(text string, value canonjson.Value) (rule, error) {
-	pattern, err := glob.Parse(text)
-	if err != nil {
-		return rule{}, err
-	}
-	word, ok := value.Text()
+// eachScope reads a member of constraints from texts to scopes.
+func eachScope(constraints canonjson.Object, member string, take func(text string, s Scope) error) error {
+	value, ok := constraints.Get(member)
 	if !ok {
-		return rule{}, errors.New("its scope is not a string")
+		return nil
 	}
-	s, err := Parse(word)
-	if err != nil {
-		return rule{}, err
+	scopes, ok := value.Object()
+	if !ok {
+		return &MapError{member, "", errors.New("it is not an object")}
 	}
-	return rule{pattern, s}, nil
+	for text, value := range scopes.Members() {
+		word, ok := value.Text()
+		if !ok {
+			return &MapError{member, text, errors.New("its scope is not a string")}
+		}
+		s, err := Parse(word)
+		if err == nil {
+			err = take(text, s)
+		}
+		if err != nil {
+			return &MapError{member, text, err}
+		}
+	}
+	return nil
 }
 
 // Of is the scope that the signer declared for an output; ok is false where
 // none was.
 func (m Map) Of(path string) (s Scope, ok bool) {
+	if s, ok = m.exact[path]; ok {
+		return s, true
+	}
 	for _, r := range m.rules {
 		if r.pattern.Match(path) {
 			return r.scope, true
@@ -100,17 +119,18 @@ func (m Map) Of(path string) (s Scope, ok bool) {
 	return "", false
 }
 
-// Unused are the patterns that match none of these paths, in the order of their
-// bytes.
+// Unused are the patterns that match none of these paths, and the exact paths that
+// are none of them, in the order of their bytes.
 func (m Map) Unused(paths iter.Seq[string]) []string {
-	left := slices.Clone(m.rules)
+	left, exact := slices.Clone(m.rules), maps.Clone(m.exact)
 	for path := range paths {
+		delete(exact, path)
 		left = slices.DeleteFunc(left, func(r rule) bool { return r.pattern.Match(path) })
-		if len(left) == 0 {
+		if len(left)+len(exact) == 0 {
 			return nil
 		}
 	}
-	var texts []string
+	texts := slices.Collect(maps.Keys(exact))
 	for _, r := range left {
 		texts = append(texts, r.pattern.String())
 	}

@@ -12,12 +12,19 @@ import (
 
 // redundant are the syncs that not every trace needs, and why they are there.
 var redundant = map[string]string{
-	"fsync R after move to R/run-002/RESTORE_REPORT.json": upToRoot,
-	"fsync R after move to R/run-003/RESTORE_REPORT.json": upToRoot,
-	"fsync R/.spectrum06_staging_* after nothing":         maybeSafe,
-	"fsync R after move to R/.spectrum06_chain_*.json":    beforeSyncfs,
-	"fsync S after nothing":                               maybeNamed,
+	"fsync S/savepoints/* after make of S/savepoints/*":                                     beforeNext,
+	"fsync S/savepoints/*/prepared after make of S/savepoints/*/prepared":                   beforeNext,
+	"fsync S/savepoints/*/prepared after move to S/savepoints/*/prepared/.dropped-000001-*": "what is half removed must not have the name of a savepoint",
+	"fsync S/savepoints/* after make of S/savepoints/*/prepared":                            "the one after the directory beside it does it once more",
+	"fsync S/savepoints/* after make of S/savepoints/*/chain":                               "where there are many files, the syncfs of a root on the same file system does it once more",
+	"fsync R after move to R/run-002/RESTORE_REPORT.json":                                   upToRoot,
+	"fsync R after move to R/run-003/RESTORE_REPORT.json":                                   upToRoot,
+	"fsync R/.spectrum06_staging_* after nothing":                                           maybeSafe,
+	"fsync R after move to R/.spectrum06_chain_*.json":                                      beforeSyncfs,
+	"fsync S after nothing":                                                                 maybeNamed,
 }
+
+const beforeNext = "a directory is made durable when it is made, and again with the first name in it"
 
 const maybeNamed = "an audit log that is empty may have been made by somebody who did not come to sync its name"
 

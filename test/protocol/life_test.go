@@ -1,0 +1,198 @@
+package protocol
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// TestSingleUse: an approval is good for one commit, also when the root looks as
+// it did before.
+func TestSingleUse(t *testing.T) {
+	w := newFour(t)
+	b := w.committed(t, exactly)
+	w.clear(t)
+	w.refused(t, b.ID, exactly, 4, "APPROVAL_STALE")
+	w.refused(t, b.ID, "Approved: restore item R-001 only.", 4, "APPROVAL_STALE")
+	w.committed(t, exactly)
+}
+
+// TestUsedByRefusal: so it is when the commit was refused: nothing has changed,
+// and yet it was used.
+func TestUsedByRefusal(t *testing.T) {
+	w := newFour(t)
+	put(t, w.root+"/a", "not yours\n")
+	b := w.preview(t)
+	w.refused(t, b.ID, exactly, 1, "RESTORE_TARGET_PATH_EXISTS")
+	w.refused(t, b.ID, exactly, 4, "APPROVAL_USED")
+	w.refused(t, b.ID, b.Approval.Statement, 4, "APPROVAL_USED")
+}
+
+// TestStale: a preview is void after any change of what it was about, and the
+// root stays as it is.
+func TestStale(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, w *world)
+		status int
+		code   string
+	}{
+		"a byte of a source":   {func(t *testing.T, w *world) { put(t, w.Source("a"), "A\n") }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
+		"a source is gone":     {func(t *testing.T, w *world) { must(t, os.Remove(w.Source("a"))) }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
+		"the mode of a source": {func(t *testing.T, w *world) { must(t, os.Chmod(w.Source("a"), 0o600)) }, 4, "APPROVAL_STALE"},
+		"the time of a source": {func(t *testing.T, w *world) { must(t, os.Chtimes(w.Source("a"), day, day.Add(1))) }, 4, "APPROVAL_STALE"},
+		"signed again": {func(t *testing.T, w *world) {
+			w.runs = nil
+			w.forge(t, "run-1", forgery{files: scene.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"}})
+		}, 4, "APPROVAL_STALE"},
+		"a target":              {func(t *testing.T, w *world) { put(t, w.root+"/a", "a\n") }, 4, "APPROVAL_STALE"},
+		"a file elsewhere":      {func(t *testing.T, w *world) { put(t, w.root+"/else/where", "") }, 4, "APPROVAL_STALE"},
+		"a file came and went":  {comeAndGo, 4, "APPROVAL_STALE"},
+		"the mode of the root":  {func(t *testing.T, w *world) { must(t, os.Chmod(w.root, 0o700)) }, 4, "APPROVAL_STALE"},
+		"the root is another":   {func(t *testing.T, w *world) { another(t, w) }, 4, "APPROVAL_STALE"},
+		"the same bytes again":  {func(t *testing.T, w *world) { put(t, w.root+"/keep", "kept\n") }, 4, "APPROVAL_STALE"},
+		"other bytes":           {func(t *testing.T, w *world) { put(t, w.root+"/keep", "KEPT\n") }, 4, "APPROVAL_STALE"},
+		"trust in somebody":     {func(t *testing.T, w *world) { w.pin(t, 2) }, 4, "APPROVAL_STALE"},
+		"trust in nobody":       {func(t *testing.T, w *world) { w.Must(t, "trust", "remove", validator(1)) }, 4, "APPROVAL_STALE"},
+		"somebody is revoked":   {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", validator(2)) }, 4, "APPROVAL_STALE"},
+		"the signer is revoked": {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", validator(1)) }, 5, "VALIDATOR_REVOKED"},
+		"restricted names":      {func(t *testing.T, w *world) { restrict(t, w, "b") }, 4, "APPROVAL_STALE"},
+		"the active savepoint":  {anotherSavepoint, 4, "APPROVAL_STALE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFour(t)
+			put(t, w.root+"/keep", "kept\n")
+			b := w.preview(t)
+			c.change(t, w)
+			w.refused(t, b.ID, exactly, c.status, c.code)
+			if c.status != 4 {
+				return
+			}
+			again := w.preview(t)
+			want := 0
+			if len(again.Quarantine) > 0 {
+				want = 5 // an identity layer of somebody who is not known any more
+			}
+			if r := w.commit(t, again.ID, again.Approval.Statement); r.Status != want {
+				t.Errorf("shown again: %v", r)
+			}
+		})
+	}
+}
+
+func comeAndGo(t *testing.T, w *world) {
+	put(t, w.root+"/x", "")
+	must(t, os.Remove(w.root+"/x"))
+}
+
+// another puts a copy in the place of the root.
+func another(t *testing.T, w *world) {
+	must(t, os.Rename(w.root, w.root+" before"))
+	must(t, os.Mkdir(w.root, 0o755))
+	put(t, w.root+"/keep", "kept\n")
+}
+
+// anotherSavepoint commits another candidate there, and takes away what that did.
+func anotherSavepoint(t *testing.T, w *world) {
+	other := *w
+	other.runs = nil
+	other.forge(t, "run-2", forgery{files: scene.Files{"z": "z\n"}})
+	other.committed(t, exactly)
+	for _, name := range []string{"z", "RESTORE_MANIFEST.json", "RESTORE_REPORT.json"} {
+		must(t, os.Remove(filepath.Join(w.root, name)))
+	}
+}
+
+// moves matches the renames that put files in their place beneath the root.
+func moves(w *world) func(sysfault.Call) bool {
+	return func(c sysfault.Call) bool {
+		return c.Name == "renameat2" && strings.HasPrefix(c.To, w.root+"/") && !strings.Contains(c.To, "/.spectrum06_")
+	}
+}
+
+// TestVoidAfterFailure: a commit that fails and is rolled back voids every preview
+// of its root, though the root is as it was. Shown again it is good again.
+func TestVoidAfterFailure(t *testing.T) {
+	w := newFour(t)
+	mine, other := w.preview(t), w.preview(t, "--scope", "project_state")
+	before := w.tree(t)
+	r := w.Run(t, &sysfault.Plan{N: 2, Match: moves(w), Errno: syscall.EIO}, scene.CommitArgs(mine.ID)...)
+	if r.Status != 1 || r.Answer.Code != "RESTORE_FINALIZE_FAILED" {
+		t.Fatal(r)
+	}
+	if diff := scene.Diff(before, w.tree(t)); diff != "" {
+		t.Fatal(diff)
+	}
+	w.void(t, mine, other)
+}
+
+// void: none of the previews is good any more, there is no savepoint, and what is
+// shown again is good.
+func (w *world) void(t *testing.T, previews ...block) {
+	t.Helper()
+	for _, b := range previews {
+		w.refused(t, b.ID, exactly, 4, "APPROVAL_STALE")
+	}
+	if all := w.savepoints(t); len(all) > 0 {
+		t.Errorf("%+v", all)
+	}
+	again := w.preview(t)
+	if again.ID != previews[0].ID {
+		t.Errorf("shown again it is another one")
+	}
+	if r := w.commit(t, again.ID, exactly); r.Status != 0 {
+		t.Error(r)
+	}
+	if all := w.savepoints(t); len(all) != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestVoidAfterRecover: so does one that was killed, once it is recovered: by
+// recover, or by the next command.
+func TestVoidAfterRecover(t *testing.T) {
+	for _, by := range []string{"recover", "preview", "commit"} {
+		t.Run(by, func(t *testing.T) {
+			w := newFour(t)
+			mine, other := w.preview(t), w.preview(t, "--scope", "project_state")
+			r := w.Run(t, &sysfault.Plan{N: 2, Match: moves(w), Kill: true}, scene.CommitArgs(mine.ID)...)
+			if !r.Killed() {
+				t.Fatal(r)
+			}
+			switch by {
+			case "recover":
+				w.Must(t, "recover", w.root)
+			case "preview":
+				w.preview(t, "--agent", "somebody")
+			}
+			if by == "commit" {
+				if r := w.commit(t, other.ID, exactly); r.Status != 4 || r.Answer.Code != "APPROVAL_STALE" || len(w.files(t)) > 0 {
+					t.Error(r)
+				}
+			}
+			w.void(t, mine, other)
+		})
+	}
+}
+
+// TestOwnState: a preview is known to the state directory that it was made with.
+func TestOwnState(t *testing.T) {
+	w := newFour(t)
+	b := w.preview(t)
+	mine := w.State
+	w.State = filepath.Join(t.TempDir(), "state")
+	must(t, os.Mkdir(w.State, 0o700))
+	w.refused(t, b.ID, exactly, 4, "APPROVAL_REQUIRED")
+	w.pin(t, 1)
+	if there := w.preview(t); there.ID != b.ID {
+		t.Errorf("%s, then %s", b.ID, there.ID)
+	}
+	w.committed(t, exactly)
+	w.clear(t)
+	w.State = mine
+	w.refused(t, b.ID, exactly, 4, "APPROVAL_STALE")
+}

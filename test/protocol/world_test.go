@@ -1,0 +1,381 @@
+package protocol
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/test/forge"
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(inMemory(func() int { return scene.Main(m) }))
+}
+
+// inMemory has the temporary directories on a tmpfs where that may be mounted: a
+// commit waits for the disk, and what that promises is tested elsewhere.
+func inMemory(run func() int) int {
+	dir, err := os.MkdirTemp("", "protocol")
+	if err != nil {
+		return run()
+	}
+	defer func() { _ = os.Remove(dir) }()
+	if syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") != nil {
+		return run()
+	}
+	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
+	if os.Setenv("TMPDIR", dir) != nil {
+		return 1
+	}
+	return run()
+}
+
+// exactly approves a preview as it is.
+const exactly = scene.Statement
+
+// A world is a project, a state directory, and a restore root.
+type world struct {
+	*scene.Project
+	root string
+	runs []string // run directories of the candidate
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	return worldIn(t, t.TempDir())
+}
+
+// worldIn is a world in a directory that exists.
+func worldIn(t testing.TB, top string) *world {
+	t.Helper()
+	p := &scene.Project{Dir: filepath.Join(top, "project"), State: filepath.Join(top, "state")}
+	w := &world{Project: p, root: filepath.Join(top, "root")}
+	must(t, errors.Join(os.Mkdir(p.Dir, 0o755), os.Mkdir(p.State, 0o700), os.Mkdir(w.root, 0o755)))
+	t.Cleanup(func() { p.CheckAudit(t) })
+	return w
+}
+
+// runDir is where a run is.
+func (w *world) runDir(id string) string { return filepath.Join(w.Dir, "CONTRACTS/_runs", id) }
+
+// day is when every source was written.
+var day = time.Unix(1_700_000_000, 0)
+
+// write writes sources.
+func (w *world) write(t testing.TB, files scene.Files) {
+	t.Helper()
+	for _, name := range files.Names() {
+		put(t, w.Source(name), files[name])
+	}
+}
+
+// put writes a file with the time of every source.
+func put(t testing.TB, path, content string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(content), 0o644))
+	must(t, os.Chmod(path, 0o644))
+	must(t, os.Chtimes(path, day, day))
+}
+
+// seal has the program seal these files, and takes the run into the candidate.
+func (w *world) seal(t testing.TB, id string, files scene.Files, flags ...string) *world {
+	t.Helper()
+	key := filepath.Join(filepath.Dir(w.Dir), "key.pem")
+	if _, err := os.Stat(key); errors.Is(err, fs.ErrNotExist) {
+		w.Must(t, "keygen", "--out", key)
+	}
+	w.write(t, files)
+	args := append([]string{"seal", "-q", "--key", key, "--run-dir", w.runDir(id)}, flags...)
+	for _, name := range files.Names() {
+		args = append(args, w.Source(name))
+	}
+	w.Must(t, args...)
+	w.runs = append(w.runs, w.runDir(id))
+	return w
+}
+
+// A forgery is a run that is signed by hand.
+type forgery struct {
+	files       scene.Files
+	constraints any    // nil: none
+	completed   string // ""; the forge's own
+	inputs      []string
+	semver      string
+	key         byte // 0: 1
+}
+
+// forge signs a run, and takes it into the candidate.
+func (w *world) forge(t testing.TB, id string, f forgery) *world {
+	t.Helper()
+	w.write(t, f.files)
+	run := forge.New(forge.Outputs(f.files))
+	run.Edit(forge.TaskSpec, func(spec forge.Fields) {
+		spec["task_id"] = id
+		if f.constraints != nil {
+			spec["constraints"] = f.constraints
+		}
+		if f.inputs != nil {
+			spec["inputs"] = f.inputs
+		}
+	})
+	if f.completed != "" {
+		run.Edit(forge.Status, func(status forge.Fields) { status["completed_at"] = f.completed })
+	}
+	if f.semver != "" {
+		run.Edit(forge.OutputHashes, func(hashes forge.Fields) { hashes["validator_semver"] = f.semver })
+	}
+	run.Sign(forge.Key(max(f.key, 1)))
+	must(t, run.Write(w.runDir(id)))
+	w.runs = append(w.runs, w.runDir(id))
+	return w
+}
+
+// validator is the validator_id of a key of the forge.
+func validator(key byte) string {
+	run := forge.New(forge.Outputs{})
+	run.Sign(forge.Key(key))
+	return run.Fields(forge.Identity)["validator_id"].(string)
+}
+
+// pin trusts a key of the forge.
+func (w *world) pin(t testing.TB, key byte) *world {
+	t.Helper()
+	w.Must(t, "trust", "add", validator(key))
+	return w
+}
+
+// A block is the decision block of a preview.
+type block struct {
+	Type       string          `json:"artifact_type"`
+	Version    string          `json:"protocol_version"`
+	Source     string          `json:"source_savepoint_id"`
+	Current    string          `json:"current_active_savepoint_id"`
+	Scope      []string        `json:"restore_scope"`
+	Proposed   []item          `json:"proposed_restorations"`
+	Reference  []item          `json:"reference_only_items"`
+	Unwanted   []item          `json:"do_not_restore_items"`
+	Conflicts  []conflict      `json:"conflicts"`
+	Privacy    map[string]any  `json:"privacy_review"`
+	Identity   map[string]any  `json:"identity_review"`
+	Approval   pendingApproval `json:"approval"`
+	Quarantine []struct {
+		Rule   string `json:"rule"`
+		Detail string `json:"detail"`
+	} `json:"quarantine"`
+	Checks []struct {
+		Question string `json:"question"`
+		Answer   string `json:"answer"`
+	} `json:"state_protection"`
+	ID string `json:"preview_id"`
+
+	raw map[string]json.RawMessage
+}
+
+type pendingApproval struct {
+	Status    string   `json:"status"`
+	Required  []string `json:"required_items"`
+	Statement string   `json:"statement"`
+}
+
+type item struct {
+	ID     string `json:"restore_id"`
+	Path   string `json:"item"`
+	Scope  string `json:"scope"`
+	Label  string `json:"label"`
+	Class  string `json:"class"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+type conflict struct {
+	ID         string   `json:"conflict_id"`
+	Type       string   `json:"type"`
+	Item       string   `json:"item"`
+	Items      []string `json:"restore_ids"`
+	Current    string   `json:"current_state"`
+	Claim      string   `json:"savepoint_claim"`
+	Authority  string   `json:"authority_comparison"`
+	Risk       string   `json:"risk"`
+	Resolution string   `json:"recommended_resolution"`
+	Decision   string   `json:"operator_decision"`
+}
+
+// A shown is a preview, as JSON and as the report for people.
+type shown struct {
+	block
+	report string
+	stderr string // of the JSON: what is said beside it
+}
+
+// previewArgs are the arguments of a preview of the candidate.
+func (w *world) previewArgs(flags ...string) []string {
+	args := append([]string{"preview", "--restore-root", w.root}, flags...)
+	return append(args, w.runs...)
+}
+
+// ask makes a preview, or is refused.
+func (w *world) ask(t testing.TB, flags ...string) scene.Reply {
+	t.Helper()
+	return w.Run(t, nil, w.previewArgs(append([]string{"--json"}, flags...)...)...)
+}
+
+// preview makes a preview.
+func (w *world) preview(t testing.TB, flags ...string) block {
+	t.Helper()
+	r := w.ask(t, flags...)
+	if r.Status != 0 {
+		t.Fatal(r)
+	}
+	return parse(t, r.Stdout)
+}
+
+func parse(t testing.TB, raw string) block {
+	t.Helper()
+	var b block
+	must(t, json.Unmarshal([]byte(raw), &b))
+	must(t, json.Unmarshal([]byte(raw), &b.raw))
+	return b
+}
+
+// show makes a preview twice: for machines and for people.
+func (w *world) show(t testing.TB, flags ...string) shown {
+	t.Helper()
+	r := w.ask(t, flags...)
+	people := w.Run(t, nil, w.previewArgs(flags...)...)
+	if r.Status != 0 || people.Status != 0 {
+		t.Fatal(r, people)
+	}
+	s := shown{parse(t, r.Stdout), people.Stderr, r.Stderr}
+	if got := strings.TrimSpace(people.Stdout); got != s.ID {
+		t.Errorf("for people the preview is %s, for machines %s", got, s.ID)
+	}
+	return s
+}
+
+// commit answers a preview with a statement.
+func (w *world) commit(t testing.TB, id, statement string) scene.Reply {
+	t.Helper()
+	return w.Run(t, nil, "commit", "--json", "--preview", id, "--approve", statement)
+}
+
+// committed makes a preview and commits it.
+func (w *world) committed(t testing.TB, statement string, flags ...string) block {
+	t.Helper()
+	b := w.preview(t, flags...)
+	if r := w.commit(t, b.ID, statement); r.Status != 0 {
+		t.Fatal(r)
+	}
+	return b
+}
+
+// refused is a commit that must end so, and change nothing.
+func (w *world) refused(t testing.TB, id, statement string, status int, code string) scene.Reply {
+	t.Helper()
+	before := w.tree(t)
+	r := w.commit(t, id, statement)
+	if r.Status != status || r.Answer.Code != code {
+		t.Errorf("want exit %d, %s: %v", status, code, r)
+	}
+	if diff := scene.Diff(before, w.tree(t)); diff != "" {
+		t.Errorf("%v: the root has changed:\n%s", r, diff)
+	}
+	return r
+}
+
+func (w *world) tree(t testing.TB) scene.Tree {
+	t.Helper()
+	tree, err := scene.Take(w.root)
+	must(t, err)
+	return tree
+}
+
+// files are the regular files beneath the root, and what is in them.
+func (w *world) files(t testing.TB) scene.Files {
+	t.Helper()
+	return filesIn(t, w.root)
+}
+
+func filesIn(t testing.TB, dir string) scene.Files {
+	t.Helper()
+	found := scene.Files{}
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		found[name] = string(content)
+		return err
+	}))
+	return found
+}
+
+// clear empties the root.
+func (w *world) clear(t testing.TB) {
+	t.Helper()
+	entries, err := os.ReadDir(w.root)
+	must(t, err)
+	for _, e := range entries {
+		must(t, os.RemoveAll(filepath.Join(w.root, e.Name())))
+	}
+}
+
+// all are the items of every list, in order of their numbers.
+func (b *block) all() []item {
+	all := slices.Concat(b.Proposed, b.Reference, b.Unwanted)
+	slices.SortFunc(all, func(x, y item) int { return strings.Compare(x.ID, y.ID) })
+	return all
+}
+
+// item is the item at a path.
+func (b *block) item(t testing.TB, path string) item {
+	t.Helper()
+	for _, i := range b.all() {
+		if i.Path == path {
+			return i
+		}
+	}
+	t.Fatalf("there is no item %q", path)
+	return item{}
+}
+
+// has says whether a list has an item at a path.
+func has(items []item, path string) bool {
+	return slices.ContainsFunc(items, func(i item) bool { return i.Path == path })
+}
+
+// conflict is the first conflict of a type.
+func (b *block) conflict(t testing.TB, kind string) conflict {
+	t.Helper()
+	for _, c := range b.Conflicts {
+		if c.Type == kind {
+			return c
+		}
+	}
+	t.Fatalf("there is no %s: %+v", kind, b.Conflicts)
+	return conflict{}
+}
+
+// rules are the rules of quarantine that have something against a candidate.
+func (b *block) rules() (rules []string) {
+	for _, f := range b.Quarantine {
+		rules = append(rules, f.Rule)
+	}
+	return rules
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
