@@ -2,12 +2,13 @@
 # make test       everything a change must pass: lint, tests, a few seconds of fuzzing
 # make test-long  the long sweeps as well (hours)
 # make unit       only the tests with -race; PKG=./verify/... narrows it
+# make page       the preview's page in headless Chromium, wide and narrow, light and dark
 # make faults     kills, errors, full disks, power cuts and rivals, on the real binary, with
 #                 their counts; FAULTS=./test/crash narrows it
 # make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
 #                 narrows it and names every case (make faults, and so make test, run it too)
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
-# make fuzz       each fuzz target for FUZZTIME (5s), with the number of executions;
+# make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
@@ -22,10 +23,12 @@
 SHELL    := /bin/bash
 PKG      ?= $(shell go list ./... | grep -v /test/)
 FAULTS   ?= ./test/...
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
 # The tests of the command that are about views: they run on one processor too. (Not the
 # scripts: testscript leaves its directory behind when only some of them run.)
 VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify
+# The test that looks at the preview's page in a browser; not under the race detector.
+PAGE     := TestPageInChromium
 # Flags of the benchmark, such as BENCH="-only view -rounds 3" or
 # BENCH="-markdown -svg docs/performance.svg".
 BENCH    ?=
@@ -47,7 +50,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test need-bench build test test-long unit faults conformance lint fuzz bench install clean
+.PHONY: all need-run need-test need-bench build test test-long unit page faults conformance lint fuzz bench install clean
 
 all: need-run build
 	@echo
@@ -68,13 +71,17 @@ build:
 
 test: need-test build lint
 	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory page
 	$(MAKE) --no-print-directory faults
 	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m ./fusefs
 	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m -run '$(VIEWS)' ./cmd/spectrum
 	$(MAKE) --no-print-directory fuzz
 
 unit: need-test
-	scripts/leftovers.sh go test -race -count=1 -timeout 15m $(PKG)
+	scripts/leftovers.sh go test -race -count=1 -timeout 15m -skip '^$(PAGE)$$' $(PKG)
+
+page: need-test
+	CI_CHROMIUM=1 scripts/leftovers.sh go test -count=1 -run '^$(PAGE)$$' ./restore/preview
 
 # Without the race detector: it would watch the tests, and not the binary.
 faults: need-test build
