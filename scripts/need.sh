@@ -26,6 +26,7 @@ if [ "$purpose" = test ]; then
     want git git # what is run on a view
     want sqlite3 sqlite3
     want rsync rsync
+    command -v chromium-browser google-chrome >/dev/null || want chromium chromium # the preview's page
 fi
 if [ "$purpose" = bench ]; then
     want openssl openssl
