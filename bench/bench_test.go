@@ -23,7 +23,7 @@ func TestWholeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 27
+	want := 30
 	if _, err := exec.LookPath("restic"); err == nil {
 		want += 2
 	}

@@ -84,8 +84,8 @@ func (s spectrum) verifyPeak(ctx context.Context, set set) (int64, error) {
 }
 
 // preview gives the id of a new preview.
-func (s spectrum) preview(ctx context.Context, set set, root string) (string, error) {
-	cmd := s.command(ctx, "", "preview", "--restore-root", root, set.runDir())
+func (s spectrum) preview(ctx context.Context, set set, root string, flags ...string) (string, error) {
+	cmd := s.command(ctx, "", append([]string{"preview", "--restore-root", root, set.runDir()}, flags...)...)
 	out, err := cmd.Output()
 	if err != nil {
 		return "", explain(cmd, err)

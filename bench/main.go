@@ -4,6 +4,7 @@
 //   - verify against openssl (one process per core) and against sha256sum -c
 //   - a durable commit against cp -a followed by sync -f, and against one thread that copies and
 //     hashes file after file and syncs nothing
+//   - a preview of many files against verify of the same
 //   - one syncfs against an fsync of each file
 //   - first, second, random and concurrent reads through the view, and find and ls -lR over
 //     many files, against go-fuse's own loopback

@@ -28,6 +28,7 @@ func sections() []section {
 	return []section{
 		{"big", (*bench).big},
 		{"small", (*bench).small},
+		{"preview", (*bench).previews},
 		{"view", (*bench).view},
 		{"names", (*bench).names},
 		{"restic", (*bench).restic},
