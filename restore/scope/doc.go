@@ -13,7 +13,9 @@
 //
 //	"constraints": {"restore_scopes": {"notes/": "decisions", "notes/todo.md": "next_actions"}}
 //
-// Where several patterns match an output, the most specific one decides, by the
+// The member restore_item_scopes is the same for single paths, and goes before any
+// pattern: what is sealed from a candidate by us has it, however many outputs there
+// are. Where several patterns match an output, the most specific one decides, by the
 // order of [glob.Compare], whatever the order in the file. Where none does,
 // nothing is declared.
 package scope

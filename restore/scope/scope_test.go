@@ -199,3 +199,37 @@ func ExampleMap_Of() {
 	// notes/2026/may.md: "decisions" true
 	// src/main.go: "" false
 }
+
+// TestExact: what is said of a path goes before any pattern, whatever the path
+// looks like; what is said of no output is unused, and what is no scope refused.
+func TestExact(t *testing.T) {
+	parse := func(text string) (scope.Map, error) {
+		t.Helper()
+		value, err := canonjson.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return scope.ParseMap(value)
+	}
+	m, err := parse(`{"restore_item_scopes":{"a/*":"decisions","a/b":"restricted_context","gone":"assumptions"},"restore_scopes":{"a/b":"constraints","a/**":"next_actions"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]scope.Scope{"a/*": scope.Decisions, "a/b": scope.RestrictedContext, "a/c": scope.NextActions, "b": ""} {
+		if got, ok := m.Of(path); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", path, got, ok, want)
+		}
+	}
+	if got := m.Unused(slices.Values([]string{"a/b", "a/*", "a/c"})); !slices.Equal(got, []string{"gone"}) {
+		t.Errorf("unused: %q", got)
+	}
+	for _, text := range []string{
+		`{"restore_item_scopes":[]}`, `{"restore_item_scopes":{"a":1}}`, `{"restore_item_scopes":{"a":"everything"}}`,
+	} {
+		m, err := parse(text)
+		var wrong *scope.MapError
+		if _, ok := m.Of("a"); !errors.As(err, &wrong) || wrong.Member != scope.Exact || ok || !strings.Contains(err.Error(), "restore_item_scopes") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
