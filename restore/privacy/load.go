@@ -1,16 +1,11 @@
 package privacy
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/internal/dropin"
 )
 
 // restricted is the directory of a place.
@@ -33,7 +28,8 @@ func Load(places ...string) (Rules, error) {
 		l.known[r.pattern.String()] = true
 	}
 	for _, place := range places {
-		if err := l.place(place); err != nil {
+		err := dropin.Read(place, restricted, maxFile, func(_ string, raw []byte) error { return l.file(string(raw)) })
+		if err != nil {
 			return Rules{}, fmt.Errorf("restricted names: %w", err)
 		}
 	}
@@ -55,97 +51,6 @@ func (l *loader) settled() []rule {
 	}
 	slices.SortFunc(added, func(a, b rule) int { return strings.Compare(a.pattern.String(), b.pattern.String()) })
 	return l.rules
-}
-
-// place reads a place.
-func (l *loader) place(path string) error {
-	place, err := pathsafe.OpenRoot(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer place.Close()
-	if err := checkDir(place); err != nil {
-		return err
-	}
-	dir, err := place.OpenDir(restricted)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return l.dir(dir)
-}
-
-// checkDir wants a directory that others cannot write.
-func checkDir(dir *pathsafe.Dir) error {
-	st, err := dir.Stat()
-	if err == nil {
-		err = checkOwner(st)
-	}
-	if err != nil {
-		return fmt.Errorf("directory %q: %w", dir.Name(), err)
-	}
-	return nil
-}
-
-// dir reads the files of a directory.
-func (l *loader) dir(dir *pathsafe.Dir) error {
-	if err := checkDir(dir); err != nil {
-		return err
-	}
-	names, err := dir.Names()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, ".") {
-			continue
-		}
-		raw, err := read(dir, name)
-		if err == nil {
-			err = l.file(string(raw))
-		}
-		if err != nil {
-			return fmt.Errorf("file %q: %w", filepath.Join(dir.Name(), name), err)
-		}
-	}
-	return nil
-}
-
-// read reads a file that others cannot write.
-func read(dir *pathsafe.Dir, name string) ([]byte, error) {
-	f, st, err := dir.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := checkOwner(st); err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxFile {
-		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
-	}
-	return raw, nil
-}
-
-// checkOwner wants nobody but root and this user to be able to write.
-func checkOwner(st pathsafe.Stat) error {
-	switch {
-	case st.UID != 0 && int(st.UID) != os.Geteuid():
-		return errors.New("it belongs to another user")
-	case st.Perm&0o022 != 0:
-		return fmt.Errorf("mode %04o lets others write it", st.Perm)
-	}
-	return nil
 }
 
 // file takes the lines of a file.

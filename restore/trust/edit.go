@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/spectrumfs/spectrum/internal/dropin"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -41,7 +42,11 @@ func Unpin(place, id string) error {
 	}
 	found := false
 	for _, name := range names {
-		if r, err := readOne(dir, name); err != nil || r.ID != id {
+		raw, err := dropin.File(dir, name, maxFile)
+		if err != nil {
+			continue
+		}
+		if r, err := parse(raw); err != nil || r.ID != id {
 			continue
 		}
 		if err := dir.Unlink(name); err != nil {

@@ -4,17 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/internal/dropin"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -105,100 +100,28 @@ func sorted(records map[string]Record) []Record {
 	return slices.SortedFunc(maps.Values(records), func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
 }
 
+// maxFile bounds a file, in bytes.
+const maxFile = 4 << 10
+
 // add reads a place.
-func (p Policy) add(path string) error {
-	place, err := pathsafe.OpenRoot(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer place.Close()
-	if err := checkDir(place); err != nil {
-		return err
-	}
+func (p Policy) add(place string) error {
 	if err := readAll(place, trusted, p.pinned); err != nil {
 		return err
 	}
 	return readAll(place, revoked, p.revoked)
 }
 
-// checkDir wants a directory that others cannot write.
-func checkDir(dir *pathsafe.Dir) error {
-	st, err := dir.Stat()
-	if err == nil {
-		err = checkOwner(st)
-	}
-	if err != nil {
-		return fmt.Errorf("directory %q: %w", dir.Name(), err)
-	}
-	return nil
-}
-
 // readAll reads the files of a directory of a place.
-func readAll(place *pathsafe.Dir, name string, records map[string]Record) error {
-	dir, err := place.OpenDir(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := checkDir(dir); err != nil {
-		return err
-	}
-	names, err := dir.Names()
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if strings.HasPrefix(name, ".") {
-			continue
-		}
-		r, err := readOne(dir, name)
+func readAll(place, name string, records map[string]Record) error {
+	return dropin.Read(place, name, maxFile, func(path string, raw []byte) error {
+		r, err := parse(raw)
 		if err != nil {
-			return fmt.Errorf("file %q: %w", filepath.Join(dir.Name(), name), err)
+			return err
 		}
-		r.Path = filepath.Join(dir.Name(), name)
+		r.Path = path
 		records[r.ID] = r
-	}
-	return nil
-}
-
-// maxFile bounds a file, in bytes.
-const maxFile = 4 << 10
-
-func readOne(dir *pathsafe.Dir, name string) (Record, error) {
-	f, st, err := dir.Open(name)
-	if err != nil {
-		return Record{}, err
-	}
-	defer f.Close()
-	if err := checkOwner(st); err != nil {
-		return Record{}, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Record{}, err
-	}
-	if len(raw) > maxFile {
-		return Record{}, fmt.Errorf("it has more than %d bytes", maxFile)
-	}
-	return parse(raw)
-}
-
-// checkOwner wants nobody but root and this user to be able to write.
-func checkOwner(st pathsafe.Stat) error {
-	switch {
-	case st.UID != 0 && int(st.UID) != os.Geteuid():
-		return errors.New("it belongs to another user")
-	case st.Perm&0o022 != 0:
-		return fmt.Errorf("mode %04o lets others write it", st.Perm)
-	}
-	return nil
+		return nil
+	})
 }
 
 // parse reads one file.

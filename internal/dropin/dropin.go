@@ -1,0 +1,121 @@
+// Package dropin reads directories in which each file is one thing that the
+// operator or the machine says, such as trusted.d.
+//
+// What others may write says nothing: such a directory or file is an error, and
+// so is a file that is no regular one, or too large. No link is followed, and
+// nothing is waited for.
+package dropin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Read calls each with the path and the content of every file of the directory
+// name of a place, in the order of their names. Names that begin with a dot are
+// left out; a place or a directory that is missing says nothing. limit bounds a
+// file, in bytes. The error names the directory or the file.
+func Read(place, name string, limit int64, each func(path string, raw []byte) error) error {
+	dir, err := open(place, name)
+	if err != nil || dir == nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		path := filepath.Join(dir.Name(), name)
+		raw, err := File(dir, name, limit)
+		if err == nil {
+			err = each(path, raw)
+		}
+		if err != nil {
+			return fmt.Errorf("file %q: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// open opens a directory of a place; nil when one of them is missing.
+func open(path, name string) (*pathsafe.Dir, error) {
+	place, err := pathsafe.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer place.Close()
+	if err := checkDir(place); err != nil {
+		return nil, err
+	}
+	dir, err := place.OpenDir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDir(dir); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// checkDir wants a directory that others cannot write.
+func checkDir(dir *pathsafe.Dir) error {
+	st, err := dir.Stat()
+	if err == nil {
+		err = checkOwner(st)
+	}
+	if err != nil {
+		return fmt.Errorf("directory %q: %w", dir.Name(), err)
+	}
+	return nil
+}
+
+// File reads one file of a directory, as [Read] does.
+func File(dir *pathsafe.Dir, name string, limit int64) ([]byte, error) {
+	f, st, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := checkOwner(st); err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(raw)) > limit {
+		return nil, fmt.Errorf("it has more than %d bytes", limit)
+	}
+	return raw, nil
+}
+
+// checkOwner wants nobody but root and this user to be able to write.
+func checkOwner(st pathsafe.Stat) error {
+	switch {
+	case st.UID != 0 && int(st.UID) != os.Geteuid():
+		return errors.New("it belongs to another user")
+	case st.Perm&0o022 != 0:
+		return fmt.Errorf("mode %04o lets others write it", st.Perm)
+	}
+	return nil
+}
