@@ -345,7 +345,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	}
 	p, err := preview.New(ctx, r, request)
 	if errors.Is(err, preview.ErrQuarantined) || errors.Is(err, preview.ErrRevoked) {
-		return nil, errors.Join(err, markUntrusted(ctx, state, c, r, err))
+		return nil, errors.Join(err, c.markUntrusted(ctx, state, r, request, err))
 	}
 	if errors.Is(err, preview.ErrDecision) {
 		return nil, refusedHint(err, "conflicts have the numbers of the preview without this --decide")
@@ -354,13 +354,17 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 }
 
 // markUntrusted marks a candidate that whom the operator trusts speaks against.
-func markUntrusted(ctx context.Context, state *statedir.Dir, c *candidate, r *restore.Restore, why error) error {
+func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *restore.Restore, q preview.Request, why error) error {
+	q.Asked.Decisions = nil // they are on conflicts of a preview that there is not
+	found, err := preview.FindingsOf(ctx, r, q, why)
+	if err != nil {
+		return err
+	}
 	store, err := openQuarantine(state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	found := []quarantine.Finding{{Rule: quarantine.ConflictsWithInstructions, Detail: oneLine(why.Error())}}
 	_, _, err = store.Judge(ctx, c.suspect(preview.SourceID(r.Plan())), found)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -115,6 +116,12 @@ func cannotRead(err error) bool {
 	return errors.As(err, &errno) && !slices.Contains(forms, errno)
 }
 
+// rootArg is a restore root that was named, by the path under which it is known.
+func rootArg(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	return commit.RootPath(abs), err
+}
+
 // find finds a savepoint by its ID.
 func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
 	sp, err := s.store.Find(id)
@@ -128,7 +135,7 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 	return func(s *savepointShelf) (err error) {
 		root := ""
 		if len(args) > 0 {
-			if root, err = filepath.Abs(args[0]); err != nil {
+			if root, err = rootArg(args[0]); err != nil {
 				return err
 			}
 		}
@@ -180,11 +187,11 @@ type savepointVerify struct{ id, root string }
 
 func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
 	if v.root != "" {
-		abs, err := filepath.Abs(v.root)
+		root, err := rootArg(v.root)
 		if err != nil {
 			return err
 		}
-		v.root = abs
+		v.root = root
 	}
 	sp, err := v.find(cmd, s)
 	if err != nil {

@@ -15,7 +15,8 @@ type history struct {
 	log        *audit.Log
 	savepoints savepoints
 	authority  Authority
-	root       string
+	root       string // its path
+	rootID     string // device and inode
 
 	preview   string           // of the commit under way
 	draft     *savepoint.Draft // of its savepoint
@@ -30,7 +31,7 @@ func (h *history) Began(attempt string) error {
 			return err
 		}
 	}
-	if err := h.savepoints.prepare(h.root, attempt, h.draft); err != nil {
+	if err := h.savepoints.prepare(h.root, h.rootID, attempt, h.draft); err != nil {
 		return err
 	}
 	if h.log == nil {

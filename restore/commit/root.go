@@ -114,8 +114,13 @@ func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcom
 	if err != nil {
 		return nil, nil, err
 	}
+	st, err := dir.Stat()
+	if err != nil {
+		session.Close()
+		return nil, nil, err
+	}
 	in := &Root{session: session, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, authority: e.Authority, root: RootPath(path),
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, authority: e.Authority, root: RootPath(path), rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	ended, err := in.recover(ctx, e.Mode)
 	if err != nil {
@@ -141,7 +146,7 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcom
 	if err != nil {
 		return ended, errors.Join(err, r.history.halted(err))
 	}
-	return ended, errors.Join(r.history.endStale(), r.history.savepoints.dropAll(r.history.root))
+	return ended, errors.Join(r.history.endStale(), r.history.savepoints.dropAll(r.history.root, r.history.rootID))
 }
 
 // Savepoint is the id of the savepoint of the commit that was carried out last

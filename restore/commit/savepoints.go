@@ -23,18 +23,17 @@ type savepoints struct {
 }
 
 // prepare ignores signals: it is short, and the attempt has begun.
-func (s savepoints) prepare(root, attempt string, draft *savepoint.Draft) error {
+func (s savepoints) prepare(root, id, attempt string, draft *savepoint.Draft) error {
 	if s.store == nil || draft == nil {
 		return nil
 	}
+	draft.Said[rootID] = id
 	host, err := s.host()
 	if err != nil {
 		return fmt.Errorf("the key that signs savepoints: %w", err)
 	}
-	if _, err := s.store.Prepare(context.Background(), root, attempt, *draft, host.Key, host.BuildID); err != nil {
-		return fmt.Errorf("preparing the savepoint: %w", err)
-	}
-	return nil
+	_, err = s.store.Prepare(context.Background(), root, attempt, *draft, host.Key, host.BuildID)
+	return err
 }
 
 func (s savepoints) publish(root, attempt string) (string, error) {
@@ -42,10 +41,10 @@ func (s savepoints) publish(root, attempt string) (string, error) {
 		return "", nil
 	}
 	id, err := s.store.Publish(root, attempt)
-	if err != nil {
-		return "", fmt.Errorf("publishing the savepoint: %w", err)
+	if err == nil && id == "" {
+		id, err = s.store.PublishMoved(attempt)
 	}
-	return id, nil
+	return id, err
 }
 
 func (s savepoints) drop(root, attempt string) error {
@@ -55,17 +54,34 @@ func (s savepoints) drop(root, attempt string) error {
 	return s.store.Drop(root, attempt)
 }
 
-// dropAll drops what is still prepared in a root in which every attempt has
-// ended.
-func (s savepoints) dropAll(root string) error {
+// rootID is the member of a savepoint's constraints that tells the directory that
+// it is of from another one at the same path.
+const rootID = "restore_root_id"
+
+// dropAll drops what is still prepared for a directory in which every attempt has
+// ended. What is prepared for another one that stood at the same path stays: it may
+// come back with a commit that is complete.
+func (s savepoints) dropAll(root, id string) error {
 	if s.store == nil {
 		return nil
 	}
 	attempts, err := s.store.Pending(root)
 	for _, attempt := range attempts {
-		err = errors.Join(err, s.store.Drop(root, attempt))
+		sp, strange := s.store.Prepared(root, attempt)
+		if strange == nil && said(sp, rootID) == id {
+			err = errors.Join(err, s.store.Drop(root, attempt))
+		}
 	}
 	return err
+}
+
+// said is a text among a savepoint's constraints.
+func said(sp savepoint.Savepoint, member string) string {
+	value, _ := sp.Listing().TaskSpec().Get("constraints")
+	constraints, _ := value.Object()
+	value, _ = constraints.Get(member)
+	text, _ := value.Text()
+	return text
 }
 
 // draftOf is the savepoint of an approved restore: its files, and what was
@@ -89,7 +105,7 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 		"result_artifacts":      artifactsOf(a),
 		"source_savepoint_id":   outcome.SourceID,
 	})
-	if completed := a.Completed(); !completed.IsZero() {
+	if completed := a.Completed(); !completed.IsZero() && completed.Before(time.Now()) { // what is yet to come is no time of completion
 		said[preview.CandidateCompleted] = completed.UTC().Format(time.RFC3339Nano)
 	}
 	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: outcome.Markdown(), JSON: raw}}, nil

@@ -3,6 +3,7 @@ package commit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"golang.org/x/sys/unix"
 )
 
 // shelf is a store of savepoints of a test's own, and what a commit needs of it.
@@ -143,21 +145,62 @@ func TestNoSavepointOfAFailure(t *testing.T) {
 	}
 }
 
-// TestSavepointIsDropped: what a killed commit has prepared goes when the root is
-// entered, unless the commit is complete.
+// prepare leaves what a commit leaves that is killed before it writes anything in a
+// directory.
+func (f *shelf) prepare(s *scene, attempt, dir string) {
+	f.t.Helper()
+	store := f.store()
+	defer store.Close()
+	host, err := f.host()
+	must(f.t, err)
+	targets, err := s.approve().Targets()
+	must(f.t, err)
+	var st unix.Stat_t
+	must(f.t, unix.Stat(dir, &st))
+	draft := savepoint.Draft{
+		Outputs: targets, Report: savepoint.Report{Markdown: []byte("m"), JSON: []byte("{}")},
+		Said: map[string]any{"restore_root_id": fmt.Sprintf("%d:%d", st.Dev, st.Ino)},
+	}
+	_, err = store.Prepare(context.Background(), s.root, attempt, draft, host.Key, host.BuildID)
+	must(f.t, err)
+}
+
+const killed = "8c5f0f2e-93a5-4f3e-8f1e-0d6b1c9f7a11"
+
+// TestSavepointIsDropped: what a killed commit has prepared goes when its root is
+// entered, and not when another directory stands there.
 func TestSavepointIsDropped(t *testing.T) {
 	s, f := newScene(t, "single"), newShelf(t)
+	f.prepare(s, killed, s.root)
+	must(t, os.Rename(s.root, s.root+" away"))
+	must(t, os.Mkdir(s.root, 0o755))
+	f.enter(s).Leave()
 	store := f.store()
-	host, err := f.host()
-	must(t, err)
-	targets, err := s.approve().Targets()
-	must(t, err)
-	draft := savepoint.Draft{Outputs: targets, Report: savepoint.Report{Markdown: []byte("m"), JSON: []byte("{}")}}
-	_, err = store.Prepare(context.Background(), s.root, "8c5f0f2e-93a5-4f3e-8f1e-0d6b1c9f7a11", draft, host.Key, host.BuildID)
-	must(t, err)
-	must(t, store.Close())
+	defer store.Close()
+	if waiting, err := store.Pending(s.root); err != nil || len(waiting) != 1 {
+		t.Fatalf("%q, %v: it went with another directory", waiting, err)
+	}
+	must(t, os.Remove(s.root))
+	must(t, os.Rename(s.root+" away", s.root))
 	f.enter(s).Leave()
 	f.check(s, 0)
+}
+
+// TestSavepointOfAMovedRoot: a commit that is found complete under another path has
+// the savepoint that was prepared for it.
+func TestSavepointOfAMovedRoot(t *testing.T) {
+	s, f := newScene(t, "single"), newShelf(t)
+	f.prepare(s, killed, s.root)
+	store := f.store()
+	defer store.Close()
+	id, err := store.PublishMoved(killed)
+	must(t, err)
+	if sp := f.check(s, 1)[0]; sp.ID() != id || sp.Root() != s.root {
+		t.Errorf("%q of %q, said %q", sp.ID(), sp.Root(), id)
+	}
+	if id, err := store.PublishMoved("8c5f0f2e-93a5-4f3e-8f1e-0d6b1c9f7a12"); id != "" || err != nil {
+		t.Errorf("of nobody: %q, %v", id, err)
+	}
 }
 
 // TestSavepointOfALink: a root is one root, whichever path leads there.

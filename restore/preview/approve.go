@@ -138,7 +138,7 @@ func (a *Approval) checkRejected(n int) error {
 	switch {
 	case a.decisions[n] != string(statement.Rejected):
 	case len(c.items) == 0:
-		return fmt.Errorf("%w: %s is about the whole candidate, so to reject it is to restore nothing", ErrUnfit, c.ID)
+		return fmt.Errorf("%w: %s is about no single item that could be left out; to restore nothing, approve nothing", ErrUnfit, c.ID)
 	case a.statement.Whole() && c.Decision == pending:
 		return fmt.Errorf("%w: to reject %s leaves items out, which takes an approval that names the items", ErrUnfit, c.ID)
 	}

@@ -2,7 +2,6 @@ package preview
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore"
@@ -20,6 +19,7 @@ type claims struct {
 	text   map[string]string // by name of the member
 	scopes scope.Map
 	faults []string // what is said so that it cannot be understood
+	unread bool     // that concerns scopes: what is protected is not known
 }
 
 // told are the members of "constraints" that are texts.
@@ -30,17 +30,14 @@ var told = []string{
 
 func claimsOf(b *verify.Bundle) claims {
 	c := claims{text: map[string]string{}}
-	value, ok := b.TaskSpec().Get("constraints")
-	constraints, isObject := value.Object()
-	if ok && !isObject {
-		c.faults = append(c.faults, "constraints is not an object")
-	}
+	value, _ := b.TaskSpec().Get("constraints")
+	constraints, _ := value.Object() // what is none says nothing that has a meaning here
 	for _, name := range told {
 		c.tell(constraints, name)
 	}
 	var err error
 	if c.scopes, err = scope.ParseMap(value); err != nil {
-		c.faults = append(c.faults, err.Error())
+		c.faults, c.unread = append(c.faults, err.Error()), true
 	}
 	return c
 }
@@ -73,8 +70,10 @@ const maxSaid = 4
 // said is what the runs say in one field: each thing once, in their order.
 func said(all []claims, name string) string {
 	var texts []string
+	seen := map[string]bool{"": true}
 	for _, c := range all {
-		if text := c.text[name]; text != "" && !slices.Contains(texts, text) {
+		if text := c.text[name]; !seen[text] {
+			seen[text] = true
 			texts = append(texts, text)
 		}
 	}
@@ -84,7 +83,17 @@ func said(all []claims, name string) string {
 	if len(texts) > maxSaid {
 		texts = append(texts[:maxSaid], fmt.Sprintf("and %d more", len(texts)-maxSaid))
 	}
-	return strings.Join(texts, ", ")
+	return clipped(strings.Join(texts, ", "))
+}
+
+// maxSaidBytes bounds what a candidate says of itself in one field.
+const maxSaidBytes = 1000
+
+func clipped(text string) string {
+	if len(text) <= maxSaidBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxSaidBytes], "") + " …"
 }
 
 // sourceOf fills in what the report says of the source.

@@ -123,7 +123,7 @@ func (d *deciding) identity() []conflict {
 	}
 	var conflicts []conflict
 	for n, run := range d.runs {
-		items := d.numbers(func(i *item) bool { return i.run == n && i.Label == nontransferable })
+		items := d.ofRun(n, func(i *item) bool { return i.Label == nontransferable })
 		if len(items) == 0 {
 			continue
 		}
@@ -247,6 +247,19 @@ func orElse(text, other string) string {
 		return other
 	}
 	return text
+}
+
+// ofRun are the numbers of the items of one run that fit. The items of a run stand
+// together, in the order of the runs.
+func (d *deciding) ofRun(run int, fits func(*item) bool) []int {
+	from, _ := slices.BinarySearchFunc(d.items, run, func(i item, run int) int { return i.run - run })
+	var numbers []int
+	for n := from; n < len(d.items) && d.items[n].run == run; n++ {
+		if fits(&d.items[n]) {
+			numbers = append(numbers, n+1)
+		}
+	}
+	return numbers
 }
 
 // numbers are the numbers of the items that fit.

@@ -67,7 +67,7 @@ func (d *deciding) takeDecisions() error {
 		case !slices.Contains(statement.Verdicts(), verdict):
 			return fmt.Errorf("%w: %s cannot be %q", ErrDecision, id, verdict)
 		case verdict == statement.Rejected && len(d.conflicts[n].items) == 0:
-			return fmt.Errorf("%w: %s is about the whole candidate, so to reject it is to restore nothing", ErrDecision, id)
+			return fmt.Errorf("%w: %s is about no single item that could be left out; to restore nothing, approve nothing", ErrDecision, id)
 		}
 		d.conflicts[n].Decision = string(verdict)
 		d.reject(&d.conflicts[n])

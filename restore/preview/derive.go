@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -53,31 +54,44 @@ func (a *Approval) derivedFrom(run *restore.Run) map[string]any {
 }
 
 // inherit adds what the signer, and the review of names, have said of items: what
-// was protected stays so wherever it goes on from here.
+// was protected stays so wherever it goes on from here. Scopes that are restored by
+// default are not worth their room.
 func (a *Approval) inherit(constraints map[string]any, items []*item, path func(*item) string) {
 	scopes := map[string]string{}
-	agents := map[string]bool{}
+	said := map[string]map[string]bool{} // by member: what the items' runs say
 	for _, i := range items {
-		if i.Scope != scope.ProjectState {
+		if !slices.Contains(scope.Defaults(), i.Scope) {
 			scopes[path(i)] = string(i.Scope)
 		}
-		agents[a.preview.decided.claims[i.run].text["agent_id"]] = true
+		for _, member := range inherited {
+			if said[member] == nil {
+				said[member] = map[string]bool{}
+			}
+			said[member][a.preview.decided.claims[i.run].text[member]] = true
+		}
 	}
 	if len(scopes) > 0 {
 		constraints[scope.Exact] = scopes
 	}
-	if level := said(a.preview.decided.claims, "privacy_level"); level != unknown {
-		constraints["privacy_level"] = level
+	for _, bad := range badStatuses {
+		if said["artifact_status"][bad] {
+			said["artifact_status"] = map[string]bool{bad: true}
+		}
 	}
-	if len(agents) > 1 { // of several agents it is nobody's identity
-		return
-	}
-	for agent := range agents {
-		if agent != "" {
-			constraints["agent_id"] = agent
+	for _, member := range inherited {
+		if len(said[member]) > 1 { // what they do not agree on nobody has said: an identity layer is nobody's then
+			continue
+		}
+		for text := range said[member] {
+			if text != "" {
+				constraints[member] = text
+			}
 		}
 	}
 }
+
+// inherited are the members of constraints that go on with what was restored.
+var inherited = []string{"agent_id", "artifact_status", "privacy_level"}
 
 // Claims are the constraints of the savepoint of the approved restore that say what
 // its files are, by their paths beneath the restore root.

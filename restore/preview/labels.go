@@ -23,6 +23,8 @@ const (
 func (d *deciding) place(i *item) (list, label, string) {
 	asked := slices.Contains(d.request.Asked.scopes(), i.Scope)
 	switch {
+	case d.claims[i.run].unread:
+		return unwanted, doNotRestore, "what the signer says of scopes cannot be understood, so nobody knows what is protected"
 	case i.Scope == scope.RestrictedContext && !asked:
 		return unwanted, privacyRestricted, "the scope was not asked for"
 	case i.Scope == scope.RestrictedContext:

@@ -403,7 +403,7 @@ func TestPageVerdicts(t *testing.T) {
 		{"nothing", "Nothing can be restored as things stand. There is no room", func(s *scene) { taken(s, "RESTORE_REPORT.json") }},
 		{"nothing", "Nothing is proposed.", func(s *scene) { s.asked.Scopes = []scope.Scope{scope.Decisions} }},
 		{"quarantined", "Do not commit.", func(s *scene) {
-			s.runs[0].Edit(bundle.TaskSpec, func(f map[string]any) { f["constraints"] = 1 })
+			s.runs[0].Edit(bundle.TaskSpec, func(f map[string]any) { f["constraints"] = map[string]any{"artifact_status": "rejected"} })
 			s.runs[0].Sign()
 		}},
 	} {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -60,6 +61,21 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	}
 	p.id = identity(p.canonical)
 	return p, nil
+}
+
+// FindingsOf are what the rules of protocol section 12 have against the candidate
+// of a restore that [New] has refused for want of trust, in their order, with the
+// reason of that refusal among them.
+func FindingsOf(ctx context.Context, r *restore.Restore, q Request, why error) ([]quarantine.Finding, error) {
+	d, err := decide(ctx, r, &q)
+	if err != nil {
+		return nil, err
+	}
+	found := []quarantine.Finding{{Rule: quarantine.ConflictsWithInstructions, Detail: strconv.QuoteToGraphic(why.Error())}}
+	for _, f := range d.quarantined() {
+		found = append(found, quarantine.Finding{Rule: f.Rule, Detail: f.Detail})
+	}
+	return found, nil
 }
 
 // identity is the preview_id of a canonical decision block.

@@ -41,7 +41,7 @@ func (p *Preview) writeQuarantine(out *reporter) {
 	if len(p.block.Quarantine) == 0 {
 		return
 	}
-	out.line("**QUARANTINE: this candidate must not be committed until it is clarified.**\n")
+	out.line("**QUARANTINE: this candidate must not be committed until it is clarified, and a person has released it.**\n")
 	out.line("| Rule | What was found |\n|---|---|")
 	for _, f := range p.block.Quarantine {
 		out.row(string(f.Rule), text(f.Detail))
@@ -106,7 +106,7 @@ func (p *Preview) writePlan(out *reporter) {
 		out.line("    %s\n", b.Approval.Statement)
 	}
 	if len(b.Quarantine) > 0 {
-		out.line("Nothing is committed before the quarantine is released.\n")
+		out.line("Nothing is committed unless a person has released it from quarantine.\n")
 	}
 	if b.Approval.Statement != Exactly && p.restore.Blocked() != nil {
 		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")

@@ -30,7 +30,12 @@ func (d *deciding) privacyReview() privacyReview {
 	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext }))
 	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext && d.lists[i.number-1] == proposed }))
 	v.Present, v.Approval = v.Items > 0, v.Proposed > 0
-	v.Adequate = !v.Present || said(d.claims, "privacy_level") == "restricted"
+	v.Adequate = true
+	for n := range d.items {
+		if i := &d.items[n]; i.Scope == scope.RestrictedContext {
+			v.Adequate = v.Adequate && d.claims[i.run].text["privacy_level"] == "restricted"
+		}
+	}
 	return v
 }
 
@@ -50,7 +55,7 @@ func answer(good bool) string {
 
 // checks is the state protection checklist (protocol section 14), and what
 // section 8.8 wants confirmed beside it. Each answer is computed here from what
-// would be done; nothing is taken for granted.
+// would be done. (Whoever gets here has found current state unchanged: see New.)
 func (d *deciding) checks(b *block) []check {
 	restricted := d.proposedUnasked(scope.RestrictedContext)
 	foreign := d.numbers(func(i *item) bool {

@@ -33,17 +33,22 @@ var highImpact = []scope.Scope{scope.SameAgentIdentityLayer, scope.OperatorConte
 // unknownSource: nobody has pinned the validator, and the candidate would change
 // what later work follows.
 func (d *deciding) unknownSource() []finding {
-	n := 0
-	for run := range d.plan.Runs() {
-		items := d.numbers(func(i *item) bool { return i.run == n && slices.Contains(highImpact, i.Scope) })
-		n++
-		id := run.Bundle().ValidatorID()
+	var found []finding
+	for n, id := range d.validators() {
+		items := d.ofRun(n, func(i *item) bool { return slices.Contains(highImpact, i.Scope) })
 		if len(items) > 0 && d.request.Trust.Of(id) == trust.Unknown {
-			return one(quarantine.SourceUnknown, "validator %s is not pinned, and %d items decide what later work follows, the first is %s (%s)",
-				id, len(items), itemID(items[0]), d.items[items[0]-1].Scope)
+			found = append(found, one(quarantine.SourceUnknown, "run %q: validator %s is not pinned, and %s what later work follows, the first is %s (%s)",
+				d.runs[n], id, decides(len(items)), itemID(items[0]), d.items[items[0]-1].Scope))
 		}
 	}
-	return nil
+	return few(found)
+}
+
+func decides(n int) string {
+	if n == 1 {
+		return "1 item decides"
+	}
+	return fmt.Sprintf("%d items decide", n)
 }
 
 // foreignIdentity: another agent's identity layer is asked for.
@@ -51,15 +56,15 @@ func (d *deciding) foreignIdentity() []finding {
 	if !slices.Contains(d.request.Asked.scopes(), scope.SameAgentIdentityLayer) {
 		return nil
 	}
+	var found []finding
 	for n := range d.runs {
-		agent := d.claims[n].text["agent_id"]
-		items := d.numbers(func(i *item) bool { return i.run == n && i.Scope == scope.SameAgentIdentityLayer })
-		if agent != "" && d.request.Asked.Agent != "" && !d.sameAgent(n) && len(items) > 0 {
-			return one(quarantine.CrossAgentIdentity, "run %q is of agent %q and holds an identity layer of %d items; the operator's agent is %q",
-				d.runs[n], agent, len(items), d.request.Asked.Agent)
+		items := d.ofRun(n, func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer })
+		if d.agentsKnown(n) && !d.sameAgent(n) && len(items) > 0 {
+			found = append(found, one(quarantine.CrossAgentIdentity, "run %q is of agent %q and holds an identity layer of %s; the operator's agent is %q",
+				d.runs[n], d.claims[n].text["agent_id"], count(len(items), "item"), d.request.Asked.Agent))
 		}
 	}
-	return nil
+	return few(found)
 }
 
 // undeclaredSecrets: the signer says of a name that usually holds a secret that
@@ -68,43 +73,45 @@ func (d *deciding) undeclaredSecrets() []finding {
 	if len(d.undeclared) == 0 {
 		return nil
 	}
-	return one(quarantine.RestrictedWithoutNeed, "%d names that usually hold secrets are declared something else, the first is %q", len(d.undeclared), d.undeclared[0])
+	return []finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets are declared something else, the first is %q", count(len(d.undeclared), "name"), d.undeclared[0])}
 }
 
 // contradictions: what TASK_SPEC.json says for machines cannot be understood, or
 // is about nothing.
 func (d *deciding) contradictions() []finding {
+	var found []finding
 	for n, c := range d.claims {
-		if len(c.faults) > 0 {
-			return one(quarantine.Contradiction, "run %q: TASK_SPEC.json: %s", d.runs[n], c.faults[0])
+		for _, fault := range c.faults {
+			found = append(found, one(quarantine.Contradiction, "run %q: TASK_SPEC.json: %s", d.runs[n], fault))
 		}
-		if unused := c.scopes.Unused(slices.Values(d.pathsOf(n))); len(unused) > 0 {
-			return one(quarantine.Contradiction, "run %q: constraints.restore_scopes speaks of %q, which no output fits", d.runs[n], unused[0])
+		for _, unused := range c.scopes.Unused(slices.Values(d.pathsOf(n))) {
+			found = append(found, one(quarantine.Contradiction, "run %q: constraints.restore_scopes speaks of %q, which no output fits", d.runs[n], unused))
 		}
 	}
-	return nil
+	return few(found)
 }
 
 func (d *deciding) pathsOf(run int) []string {
 	var paths []string
-	for n := range d.items {
-		if d.items[n].run == run {
-			paths = append(paths, d.items[n].output.Path().String())
-		}
+	for _, number := range d.ofRun(run, func(*item) bool { return true }) {
+		paths = append(paths, d.items[number-1].output.Path().String())
 	}
 	return paths
 }
 
 // badStatus: the candidate says of itself that it should not be used.
 func (d *deciding) badStatus() []finding {
+	var found []finding
 	for n, c := range d.claims {
-		switch status := c.text["artifact_status"]; status {
-		case "deprecated", "quarantined", "rejected":
-			return one(quarantine.ArtifactStatus, "run %q says of itself that it is %s", d.runs[n], status)
+		if status := c.text["artifact_status"]; slices.Contains(badStatuses, status) {
+			found = append(found, one(quarantine.ArtifactStatus, "run %q says of itself that it is %s", d.runs[n], status))
 		}
 	}
-	return nil
+	return few(found)
 }
+
+// badStatuses are the artifact_status of what should not be used.
+var badStatuses = []string{"deprecated", "quarantined", "rejected"}
 
 // openAuthority: several validators have signed sources of truth, and the operator
 // has not said whom he believes.
@@ -118,7 +125,7 @@ func (d *deciding) openAuthority() []finding {
 		case first == "":
 			first = id
 		default:
-			return one(quarantine.UnresolvedAuthority, "validators %s and %s have both signed sources of truth, and neither is pinned", first, id)
+			return []finding{one(quarantine.UnresolvedAuthority, "validators %s and %s have both signed sources of truth, and neither is pinned", first, id)}
 		}
 	}
 	return nil
@@ -135,10 +142,23 @@ func (d *deciding) validators() []string {
 // maxDetail bounds what is said of a finding, in bytes: names can be long.
 const maxDetail = 1000
 
-func one(rule quarantine.Rule, format string, args ...any) []finding {
+func one(rule quarantine.Rule, format string, args ...any) finding {
 	detail := fmt.Sprintf(format, args...)
 	if len(detail) > maxDetail {
 		detail = strings.ToValidUTF8(detail[:maxDetail], "") + " …"
 	}
-	return []finding{{rule, detail}}
+	return finding{rule, detail}
+}
+
+// maxFindings bounds the findings of one rule.
+const maxFindings = 20
+
+// few are the first findings of a rule, and how many more there are: a release
+// covers what was shown, and that there is more.
+func few(found []finding) []finding {
+	if len(found) <= maxFindings {
+		return found
+	}
+	more := one(found[0].Rule, "%d more are found by this rule", len(found)-maxFindings)
+	return append(found[:maxFindings], more)
 }

@@ -22,7 +22,7 @@ type fact struct{ Name, Value, Note string }
 // summary says what would happen, how much of it, and what stands in the way.
 func (p *Preview) summary() summary {
 	b := &p.block
-	free, bytes := p.free()
+	free, bytes := p.unhindered()
 	s := summary{Root: b.Root.Path, Statement: b.Approval.Statement}
 	s.State, s.Verdict = p.verdict(free)
 	s.Facts = []fact{
@@ -37,14 +37,14 @@ func (p *Preview) summary() summary {
 
 func quarantineNote(rules int) string {
 	if rules == 0 {
-		return "no rule is against it"
+		return "no rule that can be computed is against it"
 	}
 	return counted(rules, "finding")
 }
 
-// free counts the proposed items that nothing stands in the way of, and their
-// bytes.
-func (p *Preview) free() (n int, bytes int64) {
+// unhindered counts the proposed items that nothing stands in the way of, and
+// their bytes.
+func (p *Preview) unhindered() (n int, bytes int64) {
 	for i := range p.block.Items {
 		if p.block.Items[i].Class == create {
 			n++

@@ -2,6 +2,7 @@ package quarantine_test
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"slices"
 	"testing"
@@ -9,6 +10,14 @@ import (
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"pgregory.net/rapid"
 )
+
+// Each step waits for a disk, so there are fewer than rapid's hundred; with
+// SPECTRUM_LONG=1 there are all of them.
+func init() {
+	if os.Getenv("SPECTRUM_LONG") == "" {
+		_ = flag.Set("rapid.checks", "40")
+	}
+}
 
 // model is what a store must know of a candidate, in words.
 type model struct {

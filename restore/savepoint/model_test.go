@@ -2,14 +2,24 @@ package savepoint_test
 
 import (
 	"errors"
+	"flag"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"pgregory.net/rapid"
 )
+
+// Each step waits for a disk, so there are fewer than rapid's hundred; with
+// SPECTRUM_LONG=1 there are all of them.
+func init() {
+	if os.Getenv("SPECTRUM_LONG") == "" {
+		_ = flag.Set("rapid.checks", "25")
+	}
+}
 
 // model is what a store must say.
 type model struct {

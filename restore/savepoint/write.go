@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -134,6 +135,11 @@ func (s *Store) publish(root, attempt string) (string, error) {
 		return "", err
 	}
 	defer c.close()
+	return c.publish(attempt)
+}
+
+// publish publishes what this chain has for an attempt; "" when that is nothing.
+func (c *chain) publish(attempt string) (string, error) {
 	done, err := c.slots()
 	if err != nil {
 		return "", err
@@ -150,6 +156,56 @@ func (s *Store) publish(root, attempt string) (string, error) {
 		return "", nil
 	}
 	return c.append(at)
+}
+
+// PublishMoved is [Store.Publish] for a root that has another path now than when
+// the savepoint was prepared: it goes to the chain of the path that it had.
+func (s *Store) PublishMoved(attempt string) (string, error) {
+	if err := checkAttempt(attempt); err != nil {
+		return "", err
+	}
+	keys, err := s.dir.Names()
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		c, err := s.enterKey(key)
+		if err != nil || c == nil {
+			continue // what is strange here is of another root
+		}
+		id, err := c.publish(attempt)
+		c.close()
+		if err != nil {
+			return "", fmt.Errorf("publishing the savepoint of attempt %s: %w", attempt, err)
+		}
+		if id != "" {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// Prepared is the savepoint that is prepared for an attempt; fs.ErrNotExist when
+// there is none.
+func (s *Store) Prepared(root, attempt string) (Savepoint, error) {
+	c, err := s.enter(root)
+	if err != nil {
+		return Savepoint{}, err
+	}
+	if c == nil {
+		return Savepoint{}, fs.ErrNotExist
+	}
+	defer c.close()
+	waiting, err := c.pending()
+	if err != nil {
+		return Savepoint{}, err
+	}
+	at, found := findSlot(waiting, attempt)
+	if !found {
+		return Savepoint{}, fs.ErrNotExist
+	}
+	return c.load(prepared, at)
 }
 
 // publishedAs makes durable what a process did that may have been killed then.
