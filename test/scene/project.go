@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Files are the outputs of a run: their content, by path below the project.
@@ -33,16 +35,39 @@ type Project struct {
 	made       Tree   // what a commit makes, computed when it was signed
 }
 
+// stateTop is where the state directory goes: into memory, where there is some, so
+// that its syncs, which are many and are tried elsewhere, cost the sweeps no time.
+func stateTop(t testing.TB, top string) string {
+	const memory = "/dev/shm"
+	var fs unix.Statfs_t
+	if err := unix.Statfs(memory, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC {
+		return top
+	}
+	dir, err := os.MkdirTemp(memory, "spectrum-test-")
+	if err != nil {
+		return top
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
+}
+
 // New signs a project. More than one run is a chain.
 func New(t testing.TB, runs ...Files) *Project {
 	t.Helper()
-	return NewIn(t, t.TempDir(), runs...)
+	top := t.TempDir()
+	return newIn(t, top, stateTop(t, top), runs)
 }
 
 // NewIn is New in this directory.
 func NewIn(t testing.TB, top string, runs ...Files) *Project {
 	t.Helper()
-	p := &Project{Dir: filepath.Join(top, "project"), State: filepath.Join(top, "state"), Chain: len(runs) > 1}
+	return newIn(t, top, top, runs)
+}
+
+// newIn signs a project, with its state directory in another place.
+func newIn(t testing.TB, top, kept string, runs []Files) *Project {
+	t.Helper()
+	p := &Project{Dir: filepath.Join(top, "project"), State: filepath.Join(kept, "state"), Chain: len(runs) > 1}
 	key := filepath.Join(top, "key.pem")
 	must(t, os.Mkdir(p.State, 0o700))
 	p.Must(t, "keygen", "--out", key)
