@@ -64,16 +64,16 @@ func all(int) []fault {
 }
 
 func TestErrorsSmall(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 1, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 2, sysfault.Mutating, some)
 }
 
 func TestErrorsChain(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Chain(2, 2)...), 3, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, scratch(t), scene.Chain(2, 2)...), 7, sysfault.Mutating, some)
 }
 
 // TestErrorsReading also fails the calls that only look.
 func TestErrorsReading(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 5, anything, some)
+	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 11, anything, some)
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they

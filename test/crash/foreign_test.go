@@ -91,7 +91,7 @@ func instead(s *scene.Site, text func(path string) (string, error)) (string, err
 
 // TestStrangers has each stranger come after each kill. It is on the file system
 // of the temporary files, which may give an inode number out again.
-func TestStrangers(t *testing.T) { meetStrangers(t, 3) }
+func TestStrangers(t *testing.T) { meetStrangers(t, 5) }
 
 func TestLongStrangers(t *testing.T) {
 	needLong(t)

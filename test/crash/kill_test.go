@@ -125,11 +125,11 @@ func TestKillNewState(t *testing.T) {
 	st.want(t, "recovered before", "recovered after")
 }
 
-// TestKillTwice kills a commit before every ninth call, and its recovery before
+// TestKillTwice kills a commit before every 18th call, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newStage(t, scratch(t), scene.Single()), 9, 4)
-	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 45, 0)
+	pairs(t, newStage(t, scratch(t), scene.Single()), 18, 4)
+	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 90, 0)
 }
 
 func TestLongKillTwice(t *testing.T) {
