@@ -312,3 +312,38 @@ func TestZero(t *testing.T) {
 		}
 	}
 }
+
+// TestPublishMoved: what is prepared is found by its attempt alone, in the chain of
+// the path that it was prepared for; once it is there it stays there.
+func TestPublishMoved(t *testing.T) {
+	s := newShelf(t)
+	attempt, other := newAttempt(), newAttempt()
+	if id, err := s.PublishMoved(attempt); id != "" || err != nil {
+		t.Errorf("of an empty store: %q, %v", id, err)
+	}
+	want, err := s.Prepare(t.Context(), "/one", attempt, draft(t, attempt), s.key, "git:x")
+	must(t, err)
+	sp, err := s.Prepared("/one", attempt)
+	if err != nil || sp.ID() != want {
+		t.Errorf("prepared %q, %v", sp.ID(), err)
+	}
+	for root, attempt := range map[string]string{"/two": attempt, "/one": other} {
+		if sp, err := s.Prepared(root, attempt); !errors.Is(err, fs.ErrNotExist) || sp.ID() != "" {
+			t.Errorf("%s: prepared %q, %v", root, sp.ID(), err)
+		}
+	}
+	if _, err := s.PublishMoved("no attempt"); err == nil {
+		t.Error("published for no attempt")
+	}
+	for range 2 {
+		if id, err := s.PublishMoved(attempt); id != want || err != nil {
+			t.Errorf("%q, %v; want %q", id, err, want)
+		}
+	}
+	if tip, ok, err := s.Tip("/one"); err != nil || !ok || tip.ID() != want {
+		t.Errorf("tip %q, %v, %v", tip.ID(), ok, err)
+	}
+	if id, err := s.PublishMoved(other); id != "" || err != nil {
+		t.Errorf("of nobody: %q, %v", id, err)
+	}
+}
