@@ -35,7 +35,7 @@ func TestPageInChromium(t *testing.T) {
 	for name, build := range map[string]func(t *testing.T) *scene{
 		"small": smallScene,
 		"dense": denseScene,
-		"large": func(t *testing.T) *scene { return largeScene(t, 20000) },
+		"large": func(t *testing.T) *scene { return largeScene(t, 5000) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := []byte(pageOf(t, build(t).preview()))
@@ -136,13 +136,16 @@ func (c *chromium) run(t *testing.T, file, scheme string, args ...string) []byte
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	number := map[string]string{"dark": "0", "light": "1"}[scheme]
+	short, err := os.MkdirTemp("", "c") // it makes a socket there, and those have short names
+	must(t, err)
+	defer os.RemoveAll(short)
 	args = append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
 		"--disable-background-networking", "--disable-breakpad", "--user-data-dir=" + t.TempDir(),
 		"--blink-settings=preferredColorScheme=" + number,
 	}, append(args, "file://"+file)...)
 	command := exec.CommandContext(ctx, c.path, args...)
-	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "TMPDIR="+t.TempDir(), "DBUS_SESSION_BUS_ADDRESS=disabled:")
+	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "TMPDIR="+short, "DBUS_SESSION_BUS_ADDRESS=disabled:")
 	command.WaitDelay = 10 * time.Second
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
