@@ -17,12 +17,12 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 )
 
-// repeat asks for the same 17 times under each of 1, 2 and 8 processors, 51 times
+// repeat asks for the same 9 times under each of 1, 2 and 8 processors, 27 times
 // in all, or ten times as often when time does not matter; and wants the same
 // answer to the letter.
 func repeat(t testing.TB, first string, ask func() string) {
 	t.Helper()
-	repeatFor(t, 17, first, ask)
+	repeatFor(t, 9, first, ask)
 }
 
 func repeatFor(t testing.TB, rounds int, first string, ask func() string) {
