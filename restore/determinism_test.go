@@ -118,7 +118,7 @@ func TestDeterminismOfRefusals(t *testing.T) {
 			return
 		}
 		refusals++
-		c, rounds := s.candidate(), 17
+		c, rounds := s.candidate(), 9
 		if strings.Contains(s.t.Name(), "TestHostileJSON") || strings.Contains(s.t.Name(), "TestOrderOfSteps") {
 			rounds = 3 // they are by far the most
 		}
