@@ -247,22 +247,15 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 	if !a.quiet {
 		_, _ = a.stderr.Write(approved.Outcome().Markdown())
 	}
-	if in.Savepoint() == "" {
-		return &unrecordedError{r.Root().Name()}
+	if in.Savepoint() == "" { // the restore is complete, and stays so
+		a.tell("spectrum: the savepoint is prepared, and could not be published; \"spectrum recover %s\" does that", shellQuote(r.Root().Name()))
+	} else {
+		a.say("savepoint %s", in.Savepoint())
 	}
-	a.say("savepoint %s", in.Savepoint())
 	if err := a.commitResult(); err != nil {
 		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)
 	}
 	return nil
-}
-
-// unrecordedError is a restore that is complete, and whose savepoint is prepared
-// and could not be published.
-type unrecordedError struct{ root string }
-
-func (e *unrecordedError) Error() string {
-	return fmt.Sprintf("the restore under %q is complete, but its savepoint could not be published", e.root)
 }
 
 // carryOut runs the commit with a progress bar over copying and checking.

@@ -24,7 +24,6 @@ func hintsOf(err error) []string {
 	var busy *staging.BusyError
 	var damage *audit.DamageError
 	var coded *codedError
-	var unrecorded *unrecordedError
 	var held *quarantine.HeldError
 	var strange *quarantine.RecordError
 	switch {
@@ -32,8 +31,6 @@ func hintsOf(err error) []string {
 		return nil
 	case errors.As(err, &coded):
 		return known(coded.hint)
-	case errors.As(err, &unrecorded):
-		return []string{fmt.Sprintf("\"spectrum recover %s\" publishes it", unrecorded.root)}
 	case errors.As(err, &halt):
 		return haltHints
 	case errors.Is(err, errTampered):

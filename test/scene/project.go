@@ -48,6 +48,7 @@ func stateTop(t testing.TB, top string) string {
 		return top
 	}
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	must(t, os.Chmod(dir, 0o755)) // some tests run as another user
 	return dir
 }
 
