@@ -59,7 +59,7 @@ func TestDenied(t *testing.T) {
 }
 
 func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, string) func()) {
-	p, v := scene.New(t, small()), newVolume(t, "ext4")
+	p, v := scene.NewIn(t, t.TempDir(), small()), newVolume(t, "ext4")
 	site := p.Site(t, filepath.Join(v.path, "root"))
 	run := func(args ...string) scene.Reply { return p.Run(t, nil, args...) }
 	if asUser {
