@@ -69,7 +69,7 @@ func NewIn(t testing.TB, top string, runs ...Files) *Project {
 func newIn(t testing.TB, top, kept string, runs []Files) *Project {
 	t.Helper()
 	p := &Project{Dir: filepath.Join(top, "project"), State: filepath.Join(kept, "state"), Chain: len(runs) > 1}
-	key := filepath.Join(top, "key.pem")
+	key := filepath.Join(kept, "key.pem")
 	must(t, os.Mkdir(p.State, 0o700))
 	p.Must(t, "keygen", "--out", key)
 	args := []string{"verify", "--json"}
