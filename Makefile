@@ -8,7 +8,7 @@
 # make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
 #                 narrows it and names every case (make faults, and so make test, run it too)
 # make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
-# make fuzz       each fuzz target for FUZZTIME (2s), with the number of executions;
+# make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
@@ -23,7 +23,7 @@
 SHELL    := /bin/bash
 PKG      ?= $(shell go list ./... | grep -v /test/)
 FAULTS   ?= ./test/...
-FUZZTIME ?= 2s
+FUZZTIME ?= 3s
 # The tests of the command that are about views: they run on one processor too. (Not the
 # scripts: testscript leaves its directory behind when only some of them run.)
 VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify
