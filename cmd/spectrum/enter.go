@@ -66,12 +66,6 @@ func activeSavepoint(state *statedir.Dir, root string) (preview.Savepoint, error
 	if err != nil || !ok {
 		return preview.Savepoint{}, savepointError(err)
 	}
-	s := preview.Savepoint{ID: tip.ID()}
-	value, _ := tip.Listing().TaskSpec().Get("constraints")
-	constraints, _ := value.Object()
-	said, _ := constraints.Get(preview.CandidateCompleted)
-	if text, ok := said.Text(); ok {
-		s.Completed, _ = time.Parse(time.RFC3339Nano, text) // what cannot be read is not known
-	}
-	return s, nil
+	completed, _ := time.Parse(time.RFC3339Nano, tip.Said(preview.CandidateCompleted)) // what cannot be read is not known
+	return preview.Savepoint{ID: tip.ID(), Completed: completed}, nil
 }

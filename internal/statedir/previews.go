@@ -35,20 +35,27 @@ func (d *Dir) SavePreview(id string, data []byte) error {
 		return err
 	}
 	defer dir.Close()
-	olds := []string{id + record, id + used}
-	kept, err := d.LoadPreview(id)
-	if err == nil && bytes.Equal(kept, data) { // somebody may be about to approve it
-		olds = olds[1:]
-	}
-	for _, old := range olds {
-		if err := dir.Unlink(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("state directory %q: %w", d.path, err)
+	kept, err := readRecord(dir, id)
+	if err == nil && bytes.Equal(kept, data) { // it stays: somebody may be about to approve it
+		if err := d.unlink(dir, id+used); err != nil {
+			return err
 		}
-	}
-	if len(olds) == 1 {
 		return dir.Sync()
 	}
+	for _, old := range []string{id + record, id + used} { // in this order: no record loses the mark of its use
+		if err := d.unlink(dir, old); err != nil {
+			return err
+		}
+	}
 	return d.write(dir, id+record, data)
+}
+
+// unlink removes a file, if it is there.
+func (d *Dir) unlink(dir *pathsafe.Dir, name string) error {
+	if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return nil
 }
 
 // LoadPreview returns the record of a preview; fs.ErrNotExist when there is
@@ -59,6 +66,10 @@ func (d *Dir) LoadPreview(id string) ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
+	return readRecord(dir, id)
+}
+
+func readRecord(dir *pathsafe.Dir, id string) ([]byte, error) {
 	f, _, err := dir.Open(id + record)
 	if err != nil {
 		return nil, err

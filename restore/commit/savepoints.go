@@ -68,20 +68,11 @@ func (s savepoints) dropAll(root, id string) error {
 	attempts, err := s.store.Pending(root)
 	for _, attempt := range attempts {
 		sp, strange := s.store.Prepared(root, attempt)
-		if strange == nil && said(sp, rootID) == id {
+		if strange == nil && sp.Said(rootID) == id {
 			err = errors.Join(err, s.store.Drop(root, attempt))
 		}
 	}
 	return err
-}
-
-// said is a text among a savepoint's constraints.
-func said(sp savepoint.Savepoint, member string) string {
-	value, _ := sp.Listing().TaskSpec().Get("constraints")
-	constraints, _ := value.Object()
-	value, _ = constraints.Get(member)
-	text, _ := value.Text()
-	return text
 }
 
 // draftOf is the savepoint of an approved restore: its files, and what was

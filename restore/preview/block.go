@@ -26,14 +26,14 @@ type block struct {
 	Identity        identityReview `json:"identity_review"`
 	Approval        approval       `json:"approval"`
 
-	Source     source    `json:"source"`
-	Candidate  candidate `json:"candidate"`
-	View       *View     `json:"view"`  // that was looked at, if there was one
-	Trust      string    `json:"trust"` // digest of who is pinned and who is revoked
-	Root       rootState `json:"restore_root"`
-	Totals     totals    `json:"totals"`
-	Quarantine []finding `json:"quarantine"`
-	Checks     []check   `json:"state_protection"`
+	Source     source               `json:"source"`
+	Candidate  candidate            `json:"candidate"`
+	View       *View                `json:"view"`  // that was looked at, if there was one
+	Trust      string               `json:"trust"` // digest of who is pinned and who is revoked
+	Root       rootState            `json:"restore_root"`
+	Totals     totals               `json:"totals"`
+	Quarantine []quarantine.Finding `json:"quarantine"`
+	Checks     []check              `json:"state_protection"`
 }
 
 // source is what the candidate says of itself (protocol section 8.1). What it
@@ -184,12 +184,6 @@ type totals struct {
 	Bytes    int64 `json:"bytes"`
 	Proposed int   `json:"proposed_files"`
 	Restore  int64 `json:"proposed_bytes"`
-}
-
-// finding is what a rule of protocol section 12 has against the candidate.
-type finding struct {
-	Rule   quarantine.Rule `json:"rule"`
-	Detail string          `json:"detail"`
 }
 
 // check is one line of the state protection check (protocol sections 8.8 and

@@ -86,7 +86,8 @@ func said(all []claims, name string) string {
 	return clipped(strings.Join(texts, ", "))
 }
 
-// maxSaidBytes bounds what a candidate says of itself in one field.
+// maxSaidBytes bounds what a candidate says of itself in one field, and what is
+// said of it in one finding: names can be long.
 const maxSaidBytes = 1000
 
 func clipped(text string) string {

@@ -79,7 +79,7 @@ func (d *deciding) takeDecisions() error {
 // (protocol section 8.10): all of it, or what nothing stands in the way of.
 func (d *deciding) recommended() string {
 	free := d.free()
-	whole := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed })
+	whole := d.numbers(d.proposes)
 	if len(free) == 0 || d.noRoomForResult() {
 		return ""
 	}
@@ -97,7 +97,7 @@ func (d *deciding) recommended() string {
 // target, and they hold no secret.
 func (d *deciding) free() []int {
 	return d.numbers(func(i *item) bool {
-		return d.lists[i.number-1] == proposed && i.Class == create && i.Label != privacyRestricted
+		return d.proposes(i) && i.Class == create && i.Label != privacyRestricted
 	})
 }
 

@@ -107,6 +107,9 @@ func joined(first, second string) string {
 	return first + "; " + second
 }
 
+// proposes says whether an item is proposed.
+func (d *deciding) proposes(i *item) bool { return d.lists[i.number-1] == proposed }
+
 // in are the items of one list, in order.
 func (d *deciding) in(where list) []item {
 	items := []item{}

@@ -11,6 +11,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 )
 
 //go:embed page/page.html
@@ -71,7 +73,7 @@ func (p *Preview) WritePage(ctx context.Context, w io.Writer) error {
 type page struct {
 	ID         string
 	Summary    summary
-	Quarantine []finding
+	Quarantine []quarantine.Finding
 	Register   register
 	Diffs      diffs
 	Source     []field

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/restore"
@@ -71,11 +72,8 @@ func FindingsOf(ctx context.Context, r *restore.Restore, q Request, why error) (
 	if err != nil {
 		return nil, err
 	}
-	found := []quarantine.Finding{{Rule: quarantine.ConflictsWithInstructions, Detail: strconv.QuoteToGraphic(why.Error())}}
-	for _, f := range d.quarantined() {
-		found = append(found, quarantine.Finding{Rule: f.Rule, Detail: f.Detail})
-	}
-	return found, nil
+	trust := quarantine.Finding{Rule: quarantine.ConflictsWithInstructions, Detail: strconv.QuoteToGraphic(why.Error())}
+	return append([]quarantine.Finding{trust}, d.quarantined()...), nil
 }
 
 // identity is the preview_id of a canonical decision block.
@@ -104,11 +102,7 @@ func (p *Preview) BundleRoots() []string {
 // Findings are what the rules of protocol section 12 have against the candidate,
 // in their order.
 func (p *Preview) Findings() []quarantine.Finding {
-	var found []quarantine.Finding
-	for _, f := range p.block.Quarantine {
-		found = append(found, quarantine.Finding{Rule: f.Rule, Detail: f.Detail})
-	}
-	return found
+	return slices.Clone(p.block.Quarantine)
 }
 
 // Recommended is the statement that approves the safest part of the proposal, or

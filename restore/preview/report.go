@@ -143,8 +143,7 @@ func Quote(name string) string {
 
 // text makes words safe in the same way, without the quotes around them.
 func text(words string) string {
-	quoted := strconv.Quote(words)
-	return markup.Replace(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`))
+	return markup.Replace(visible(words))
 }
 
 var markup = strings.NewReplacer("|", `\|`, "&", `\&`, "`", "\\`", "<", `\<`, "*", `\*`, "[", `\[`)

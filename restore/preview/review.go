@@ -17,7 +17,7 @@ func (d *deciding) identityReview() identityReview {
 		v.Known = v.Known && d.claims[n].text["agent_id"] != ""
 	}
 	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer }))
-	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer && d.lists[i.number-1] == proposed }))
+	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer && d.proposes(i) }))
 	v.Present, v.Allowed = v.Items > 0, v.Proposed > 0
 	if v.Operator == "" {
 		v.Operator = unknown
@@ -28,7 +28,7 @@ func (d *deciding) identityReview() identityReview {
 func (d *deciding) privacyReview() privacyReview {
 	v := privacyReview{Rules: d.request.Privacy.Digest()}
 	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext }))
-	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext && d.lists[i.number-1] == proposed }))
+	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext && d.proposes(i) }))
 	v.Present, v.Approval = v.Items > 0, v.Proposed > 0
 	v.Adequate = true
 	for n := range d.items {
@@ -59,12 +59,12 @@ func answer(good bool) string {
 func (d *deciding) checks(b *block) []check {
 	restricted := d.proposedUnasked(scope.RestrictedContext)
 	foreign := d.numbers(func(i *item) bool {
-		return d.lists[i.number-1] == proposed && i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run)
+		return d.proposes(i) && i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run)
 	})
 	identity := d.proposedUnasked(scope.SameAgentIdentityLayer)
 	unflagged := d.unflagged()
 	revived := d.numbers(func(i *item) bool {
-		return d.stale && d.lists[i.number-1] == proposed && revives(i.Scope) && len(d.request.Asked.Scopes) == 0
+		return d.stale && d.proposes(i) && revives(i.Scope) && len(d.request.Asked.Scopes) == 0
 	})
 	unlabeled := len(d.numbers(func(i *item) bool { return d.stale && i.Class == different && i.Label == inConflict }))
 	return []check{
@@ -87,7 +87,7 @@ func (d *deciding) proposedUnasked(s scope.Scope) []int {
 	if slices.Contains(d.request.Asked.Scopes, s) {
 		return nil
 	}
-	return d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Scope == s })
+	return d.numbers(func(i *item) bool { return d.proposes(i) && i.Scope == s })
 }
 
 // unflagged counts the proposed items that something stands in the way of and
@@ -99,7 +99,7 @@ func (d *deciding) unflagged() int {
 			flagged[number] = flagged[number] || c.Type == stateConflict
 		}
 	}
-	return len(d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class != create && !flagged[i.number] }))
+	return len(d.numbers(func(i *item) bool { return d.proposes(i) && i.Class != create && !flagged[i.number] }))
 }
 
 func staleText(stale bool, unlabeled int) string {

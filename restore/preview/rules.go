@@ -3,7 +3,6 @@ package preview
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -12,9 +11,9 @@ import (
 
 // quarantined applies the rules of protocol section 12 that can be computed from
 // the candidate and from what the operator trusts, in their order.
-func (d *deciding) quarantined() []finding {
-	found := []finding{}
-	for _, rule := range []func() []finding{
+func (d *deciding) quarantined() []quarantine.Finding {
+	found := []quarantine.Finding{}
+	for _, rule := range []func() []quarantine.Finding{
 		d.unknownSource,
 		d.foreignIdentity,
 		d.undeclaredSecrets,
@@ -32,8 +31,8 @@ var highImpact = []scope.Scope{scope.SameAgentIdentityLayer, scope.OperatorConte
 
 // unknownSource: nobody has pinned the validator, and the candidate would change
 // what later work follows.
-func (d *deciding) unknownSource() []finding {
-	var found []finding
+func (d *deciding) unknownSource() []quarantine.Finding {
+	var found []quarantine.Finding
 	for n, id := range d.validators() {
 		items := d.ofRun(n, func(i *item) bool { return slices.Contains(highImpact, i.Scope) })
 		if len(items) > 0 && d.request.Trust.Of(id) == trust.Unknown {
@@ -52,11 +51,11 @@ func decides(n int) string {
 }
 
 // foreignIdentity: another agent's identity layer is asked for.
-func (d *deciding) foreignIdentity() []finding {
+func (d *deciding) foreignIdentity() []quarantine.Finding {
 	if !slices.Contains(d.request.Asked.scopes(), scope.SameAgentIdentityLayer) {
 		return nil
 	}
-	var found []finding
+	var found []quarantine.Finding
 	for n := range d.runs {
 		items := d.ofRun(n, func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer })
 		if d.agentsKnown(n) && !d.sameAgent(n) && len(items) > 0 {
@@ -69,17 +68,17 @@ func (d *deciding) foreignIdentity() []finding {
 
 // undeclaredSecrets: the signer says of a name that usually holds a secret that
 // it is something else, so nobody has said what it is needed for.
-func (d *deciding) undeclaredSecrets() []finding {
+func (d *deciding) undeclaredSecrets() []quarantine.Finding {
 	if len(d.undeclared) == 0 {
 		return nil
 	}
-	return []finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets are declared something else, the first is %q", count(len(d.undeclared), "name"), d.undeclared[0])}
+	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets are declared something else, the first is %q", count(len(d.undeclared), "name"), d.undeclared[0])}
 }
 
 // contradictions: what TASK_SPEC.json says for machines cannot be understood, or
 // is about nothing.
-func (d *deciding) contradictions() []finding {
-	var found []finding
+func (d *deciding) contradictions() []quarantine.Finding {
+	var found []quarantine.Finding
 	for n, c := range d.claims {
 		for _, fault := range c.faults {
 			found = append(found, one(quarantine.Contradiction, "run %q: TASK_SPEC.json: %s", d.runs[n], fault))
@@ -100,8 +99,8 @@ func (d *deciding) pathsOf(run int) []string {
 }
 
 // badStatus: the candidate says of itself that it should not be used.
-func (d *deciding) badStatus() []finding {
-	var found []finding
+func (d *deciding) badStatus() []quarantine.Finding {
+	var found []quarantine.Finding
 	for n, c := range d.claims {
 		if status := c.text["artifact_status"]; slices.Contains(badStatuses, status) {
 			found = append(found, one(quarantine.ArtifactStatus, "run %q says of itself that it is %s", d.runs[n], status))
@@ -115,7 +114,7 @@ var badStatuses = []string{"deprecated", "quarantined", "rejected"}
 
 // openAuthority: several validators have signed sources of truth, and the operator
 // has not said whom he believes.
-func (d *deciding) openAuthority() []finding {
+func (d *deciding) openAuthority() []quarantine.Finding {
 	validators := d.validators()
 	first := ""
 	for n := range d.items {
@@ -125,7 +124,7 @@ func (d *deciding) openAuthority() []finding {
 		case first == "":
 			first = id
 		default:
-			return []finding{one(quarantine.UnresolvedAuthority, "validators %s and %s have both signed sources of truth, and neither is pinned", first, id)}
+			return []quarantine.Finding{one(quarantine.UnresolvedAuthority, "validators %s and %s have both signed sources of truth, and neither is pinned", first, id)}
 		}
 	}
 	return nil
@@ -139,15 +138,8 @@ func (d *deciding) validators() []string {
 	return ids
 }
 
-// maxDetail bounds what is said of a finding, in bytes: names can be long.
-const maxDetail = 1000
-
-func one(rule quarantine.Rule, format string, args ...any) finding {
-	detail := fmt.Sprintf(format, args...)
-	if len(detail) > maxDetail {
-		detail = strings.ToValidUTF8(detail[:maxDetail], "") + " …"
-	}
-	return finding{rule, detail}
+func one(rule quarantine.Rule, format string, args ...any) quarantine.Finding {
+	return quarantine.Finding{Rule: rule, Detail: clipped(fmt.Sprintf(format, args...))}
 }
 
 // maxFindings bounds the findings of one rule.
@@ -155,7 +147,7 @@ const maxFindings = 20
 
 // few are the first findings of a rule, and how many more there are: a release
 // covers what was shown, and that there is more.
-func few(found []finding) []finding {
+func few(found []quarantine.Finding) []quarantine.Finding {
 	if len(found) <= maxFindings {
 		return found
 	}

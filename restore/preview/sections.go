@@ -52,7 +52,7 @@ func (p *Preview) scopeRows() []scopeRow {
 	var rows []scopeRow
 	for _, s := range scope.All() {
 		all := p.decided.numbers(func(i *item) bool { return i.Scope == s })
-		rows = append(rows, scopeRow{string(s), answer(len(all) > 0), p.actionOf(s, all), p.notesOf(s, all)})
+		rows = append(rows, scopeRow{string(s), answer(len(all) > 0), p.actionOf(all), p.notesOf(s, all)})
 	}
 	return rows
 }
@@ -83,7 +83,7 @@ func (v *privacyReview) fields() []field {
 
 // approvalFields is section 9, and how many conflicts it leaves out.
 func (p *Preview) approvalFields() (fields []field, more int) {
-	if items := p.decided.numbers(func(i *item) bool { return p.decided.lists[i.number-1] == proposed }); len(items) > 0 {
+	if items := p.decided.numbers(p.decided.proposes); len(items) > 0 {
 		fields = append(fields, field{shortened(items), "approve / reject / modify", ident})
 	}
 	open := p.decided.pendingConflicts()

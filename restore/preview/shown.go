@@ -19,8 +19,13 @@ func words(s string) string {
 		more = fmt.Sprintf(" … (%s more bytes)", digits(int64(len(s)-maxWords)))
 		s = s[:maxWords]
 	}
+	return visible(s) + more
+}
+
+// visible has an escape for everything that cannot be seen, or reorders what is.
+func visible(s string) string {
 	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + more
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // name shows a name: as it is when it is plain, else quoted, so that where it

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -19,16 +20,15 @@ const maxRows = 40
 func (p *Preview) writeScopes(out *reporter) {
 	out.line("## 2. Restore Scope Detected\n")
 	out.line("| Scope | Detected? | Proposed Action | Notes |\n|---|---:|---|---|")
-	for _, s := range scope.All() {
-		all := p.decided.numbers(func(i *item) bool { return i.Scope == s })
-		out.row(string(s), answer(len(all) > 0), p.actionOf(s, all), p.notesOf(s, all))
+	for _, r := range p.scopeRows() {
+		out.row(r.Scope, r.Detected, r.Action, r.Notes)
 	}
 	out.line("")
 }
 
 // actionOf is what would be done with the items of a scope: the label that most
 // of them have, in the order of section 7 when there are as many.
-func (p *Preview) actionOf(s scope.Scope, all []int) string {
+func (p *Preview) actionOf(all []int) string {
 	if len(all) == 0 {
 		return "none"
 	}
@@ -49,7 +49,7 @@ func (p *Preview) notesOf(s scope.Scope, all []int) string {
 	}
 	in := 0
 	for _, n := range all {
-		if p.decided.lists[n-1] == proposed {
+		if p.decided.proposes(&p.decided.items[n-1]) {
 			in++
 		}
 	}
@@ -163,7 +163,7 @@ func grouped(items []item) []group {
 	}
 	deepest := 0
 	for n := range items {
-		deepest = max(deepest, depth(items[n].Path))
+		deepest = max(deepest, strings.Count(items[n].Path, "/"))
 	}
 	rows := byDirectory(items, deepest)
 	for len(rows) > maxRows && deepest > 0 {
@@ -175,16 +175,6 @@ func grouped(items []item) []group {
 		rows = higher
 	}
 	return rows
-}
-
-func depth(name string) int {
-	n := 0
-	for _, c := range []byte(name) {
-		if c == '/' {
-			n++
-		}
-	}
-	return n
 }
 
 // byDirectory puts items together that are alike and have their first components
@@ -296,10 +286,10 @@ func (d *deciding) pendingConflicts() []int {
 func (d *deciding) planText() string {
 	free := d.free()
 	secret := d.numbers(func(i *item) bool {
-		return d.lists[i.number-1] == proposed && i.Class == create && i.Label == privacyRestricted
+		return d.proposes(i) && i.Class == create && i.Label == privacyRestricted
 	})
-	taken := d.numbers(func(i *item) bool { return d.lists[i.number-1] == proposed && i.Class != create })
-	parts := []string{}
+	taken := d.numbers(func(i *item) bool { return d.proposes(i) && i.Class != create })
+	var parts []string
 	add := func(what string, numbers []int, why string) {
 		if len(numbers) > 0 {
 			parts = append(parts, what+" "+shortened(numbers)+why)
@@ -313,15 +303,10 @@ func (d *deciding) planText() string {
 	if d.noRoomForResult() {
 		return "restore nothing before there is room for " + restore.ManifestName + " and " + restore.ReportName + "."
 	}
-	text := "restore nothing"
-	for n, part := range parts {
-		if n == 0 {
-			text = part
-			continue
-		}
-		text += "; " + part
+	if len(parts) == 0 {
+		return "restore nothing."
 	}
-	return text + "."
+	return strings.Join(parts, "; ") + "."
 }
 
 // count is a number of things in words.

@@ -160,6 +160,19 @@ func (sp *Savepoint) parse(spec canonjson.Object) error {
 	return err
 }
 
+// Said is a text among the further constraints that the savepoint signs; "" where
+// there is none of this name.
+func (sp Savepoint) Said(name string) string {
+	if sp.listing == nil {
+		return ""
+	}
+	constraints, _ := sp.listing.TaskSpec().Get("constraints")
+	object, _ := constraints.Object()
+	value, _ := object.Get(name)
+	text, _ := value.Text()
+	return text
+}
+
 // check compares what a savepoint says of itself with where it stands.
 func (sp *Savepoint) check(key string, s slot) error {
 	want, clean, err := keyOf(sp.root)
