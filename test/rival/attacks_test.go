@@ -4,8 +4,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/test/scene"
+	"golang.org/x/sys/unix"
 )
 
 // An attack does something to the root, and may undo it.
@@ -48,8 +50,36 @@ func swapFound(name, with string, find func(*arena) string) attack {
 			a.found = path
 			return true
 		},
-		undo: func(a *arena) { a.exchange(a.found, filepath.Join(a.loot, with)) },
+		undo: func(a *arena) {
+			if !a.exchange(a.found, filepath.Join(a.loot, with)) {
+				a.follow(filepath.Join(a.loot, with))
+			}
+		},
 	}
+}
+
+// follow undoes an exchange whose path was looked up in staging, and that the
+// kernel made only when the subtree had moved to its place: nobody could tell it
+// from an attack on a target. One that was made before the move stays.
+func (a *arena) follow(loot string) {
+	stage, name, ok := strings.Cut(strings.TrimPrefix(a.found, a.Root+"/"), "/")
+	if !ok || !isStaging(stage) {
+		return
+	}
+	top, _, _ := strings.Cut(name, "/")
+	if moved, swapped := changed(filepath.Join(a.Root, top)), changed(loot); moved > 0 && swapped >= moved {
+		a.exchange(filepath.Join(a.Root, name), loot)
+	}
+}
+
+// changed is when the inode of a path was changed, in nanoseconds; 0 where there
+// is none. A rename changes what it moves.
+func changed(path string) int64 {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return 0
+	}
+	return st.Ctim.Nano()
 }
 
 // firstFile finds a regular file in staging whose name starts so, or not so.
