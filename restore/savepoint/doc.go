@@ -11,8 +11,9 @@
 //
 //	KEY/prepared/000007-ATTEMPT   a savepoint of a commit that has not ended
 //	KEY/chain/000006-ATTEMPT      a savepoint
+//	KEY/retired/000007-ATTEMPT    one whose commit was rolled back
 //
-// Both are ordinary run directories, with the Commit Report beside the artifacts:
+// All are ordinary run directories, with the Commit Report beside the artifacts:
 // COMMIT_REPORT.md and COMMIT_REPORT.json. Names that begin with a dot are what
 // a killed process has left in prepared; the next one to write there removes them.
 //
@@ -23,6 +24,8 @@
 //  2. [Store.Publish], after the commit is complete: one rename. It may be called
 //     again after a crash, by whoever finishes the commit.
 //  3. [Store.Drop], when the commit was undone: one rename, then the removal.
+//  4. [Store.Activate], when the restore root was taken back to an earlier state:
+//     what came after it is retired, and nothing is lost.
 //
 // # Trust
 //

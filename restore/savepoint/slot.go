@@ -100,8 +100,11 @@ func (c *chain) runDir(where string, s slot) string {
 }
 
 func (c *chain) dirOf(where string) *pathsafe.Dir {
-	if where == prepared {
+	switch where {
+	case prepared:
 		return c.prepared
+	case retired:
+		return c.retired
 	}
 	return c.published
 }
@@ -121,9 +124,13 @@ func (c *chain) list() ([]Savepoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.loadAll(published, slots)
+}
+
+func (c *chain) loadAll(where string, slots []slot) ([]Savepoint, error) {
 	all := make([]Savepoint, 0, len(slots))
 	for _, s := range slots {
-		sp, err := c.load(published, s)
+		sp, err := c.load(where, s)
 		if err != nil {
 			return nil, err
 		}

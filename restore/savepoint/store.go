@@ -52,25 +52,30 @@ func (s *Store) Tip(root string) (Savepoint, bool, error) {
 // List is the savepoints of a restore root, the oldest first. Those of all roots,
 // when root is "", are in the order of the roots' paths.
 func (s *Store) List(root string) ([]Savepoint, error) {
+	return s.ofRoots(root, (*chain).list)
+}
+
+// ofRoots is what one root's directory has, or those of all roots when root is "".
+func (s *Store) ofRoots(root string, list func(*chain) ([]Savepoint, error)) ([]Savepoint, error) {
 	if root == "" {
-		return s.listAll()
+		return s.ofAll(list)
 	}
 	c, err := s.enter(root)
 	if err != nil || c == nil {
 		return nil, err
 	}
 	defer c.close()
-	return c.list()
+	return list(c)
 }
 
-func (s *Store) listAll() ([]Savepoint, error) {
+func (s *Store) ofAll(list func(*chain) ([]Savepoint, error)) ([]Savepoint, error) {
 	keys, err := s.dir.Names()
 	if err != nil {
 		return nil, fmt.Errorf("savepoints in %q: %w", s.path, err)
 	}
 	var all []Savepoint
 	for _, key := range keys {
-		some, err := s.listKey(key)
+		some, err := s.ofKey(key, list)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +85,7 @@ func (s *Store) listAll() ([]Savepoint, error) {
 	return all, nil
 }
 
-func (s *Store) listKey(key string) ([]Savepoint, error) {
+func (s *Store) ofKey(key string, list func(*chain) ([]Savepoint, error)) ([]Savepoint, error) {
 	if len(key) != 2*sha256.Size || strings.Trim(key, "0123456789abcdef") != "" {
 		return nil, damage(filepath.Join(s.path, key), errors.New("not the place of a restore root"))
 	}
@@ -89,7 +94,7 @@ func (s *Store) listKey(key string) ([]Savepoint, error) {
 		return nil, err
 	}
 	defer c.close()
-	return c.list()
+	return list(c)
 }
 
 // Find finds a savepoint by its ID, or by eight or more of its first digits. The
@@ -123,6 +128,7 @@ func pick(all []Savepoint, id string) (Savepoint, error) {
 const (
 	published = "chain"
 	prepared  = "prepared"
+	retired   = "retired" // made when it is needed
 )
 
 // chain is the place of one restore root's savepoints.
@@ -131,10 +137,11 @@ type chain struct {
 	path      string // of its directory
 	published *pathsafe.Dir
 	prepared  *pathsafe.Dir
+	retired   *pathsafe.Dir // nil while nothing was
 }
 
 func (c *chain) close() {
-	for _, dir := range []*pathsafe.Dir{c.published, c.prepared} {
+	for _, dir := range []*pathsafe.Dir{c.published, c.prepared, c.retired} {
 		if dir != nil {
 			dir.Close()
 		}
@@ -171,6 +178,9 @@ func (s *Store) enterKey(key string) (*chain, error) {
 		c.prepared, err = dir.OpenDir(prepared)
 	}
 	if err == nil {
+		c.retired, err = openIfThere(dir, retired)
+	}
+	if err == nil {
 		return c, nil
 	}
 	c.close()
@@ -178,6 +188,14 @@ func (s *Store) enterKey(key string) (*chain, error) {
 		return nil, nil
 	}
 	return nil, damage(c.path, err)
+}
+
+func openIfThere(parent *pathsafe.Dir, name string) (*pathsafe.Dir, error) {
+	dir, err := parent.OpenDir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return dir, err
 }
 
 // make makes the place of a restore root, durably, as far as it is missing.
