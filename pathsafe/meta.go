@@ -1,0 +1,264 @@
+package pathsafe
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SameMount reports whether other was seen through the mount of id. Where the
+// kernel gives no mount ids the device has to do, which misses bind mounts.
+func (id ID) SameMount(other ID) bool { return sameMount(id, other) }
+
+// Readlink returns the target of the symbolic link name; EINVAL for anything
+// else.
+func (d *Dir) Readlink(name string) (target string, err error) {
+	buf := make([]byte, MaxPath+1)
+	err = d.doName("read link", name, func(fd int) error {
+		n, err := unix.Readlinkat(fd, name, buf)
+		target = string(buf[:max(n, 0)])
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return target, nil
+}
+
+// Symlink makes the symbolic link name with this target, whatever the target
+// is. A name that is taken gives fs.ErrExist.
+func (d *Dir) Symlink(target, name string) error {
+	return d.doName("make link", name, func(fd int) error { return unix.Symlinkat(target, fd, name) })
+}
+
+// Mkfifo makes the FIFO name with the permission bits perm less the umask. A
+// name that is taken gives fs.ErrExist.
+func (d *Dir) Mkfifo(name string, perm uint32) error {
+	return d.doName("make fifo", name, func(fd int) error {
+		return unix.Mknodat(fd, name, unix.S_IFIFO|perm&0o777, 0)
+	})
+}
+
+// LinkName gives what stands at name, a symbolic link itself too, the second
+// name newName in the directory to. A newName that is taken gives fs.ErrExist.
+func (d *Dir) LinkName(name string, to *Dir, newName string) error {
+	if err := checkName(newName); err != nil {
+		return to.wrap("link to", newName, err)
+	}
+	err := d.doName("link", name, func(fd int) error {
+		return unix.Linkat(fd, name, to.Fd(), newName, 0)
+	})
+	runtime.KeepAlive(to)
+	return err
+}
+
+// TryLockShared is TryLock for a lock that any number of handles may have at
+// once, as long as none has that of TryLock. A handle that has one of the two
+// changes to it, and may lose the one it has with an error.
+func (d *Dir) TryLockShared() error {
+	return d.do("lock", ".", func(fd int) error {
+		err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+		if err == unix.EWOULDBLOCK {
+			return ErrLocked
+		}
+		return err
+	})
+}
+
+// A Node is a handle on an inode whatever it is, to read and set its metadata:
+// a link itself, never what it leads to, and nothing is opened for it. The
+// handle that it was made from must stay open.
+type Node struct {
+	fd   int
+	name string
+	pin  *os.File // nil when the descriptor is that of keep
+	keep any
+}
+
+// Node returns the inode of the directory.
+func (d *Dir) Node() *Node { return &Node{fd: d.Fd(), name: d.Name(), keep: d} }
+
+// FileNode returns the inode that f holds.
+func FileNode(f *os.File) *Node { return &Node{fd: int(f.Fd()), name: f.Name(), keep: f} }
+
+// Pin returns the inode that stands at name now, until it is closed.
+func (d *Dir) Pin(name string) (*Node, error) {
+	if err := checkName(name); err != nil {
+		return nil, d.wrap("open", name, err)
+	}
+	fd, err := d.openFd("open", name, func(at int) (int, error) {
+		return unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Node{fd: fd, name: name, pin: os.NewFile(uintptr(fd), name)}, nil
+}
+
+// Close closes a handle made by Pin.
+func (n *Node) Close() error {
+	if n.pin == nil {
+		return nil
+	}
+	return n.pin.Close()
+}
+
+// do runs f, again when a signal interrupted it.
+func (n *Node) do(op string, f func() error) error {
+	err := retry(f)
+	runtime.KeepAlive(n)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", op, n.name, err)
+	}
+	return nil
+}
+
+// doPath is do for calls that take no descriptor without access. The path is
+// one of procfs, and leads to the inode itself also when that is a link.
+func (n *Node) doPath(op string, f func(path string) error) error {
+	if err := checkProc(); err != nil {
+		return fmt.Errorf("%s %q: %w", op, n.name, err)
+	}
+	path := procPath(n.fd)
+	return n.do(op, func() error { return f(path) })
+}
+
+// Stat describes the inode.
+func (n *Node) Stat() (st Stat, err error) {
+	err = n.do("stat", func() error {
+		st, err = statFd(n.fd)
+		return err
+	})
+	return st, err
+}
+
+// Chmod sets the permission, set-id and sticky bits perm (07777) exactly. A
+// symbolic link has none that could be set: EOPNOTSUPP.
+func (n *Node) Chmod(perm uint32) error {
+	if n.pin == nil {
+		return n.do("set mode of", func() error { return unix.Fchmod(n.fd, perm) })
+	}
+	return n.doPath("set mode of", func(path string) error { return unix.Chmod(path, perm) })
+}
+
+// Chown sets user and group. Set-id bits and file capabilities may go with it.
+func (n *Node) Chown(uid, gid uint32) error {
+	return n.do("set owner of", func() error {
+		return unix.Fchownat(n.fd, "", int(uid), int(gid), unix.AT_EMPTY_PATH)
+	})
+}
+
+// SetModTime sets the times of modification and of access to t, which may lie
+// before 1970.
+func (n *Node) SetModTime(t time.Time) error {
+	ts := unix.Timespec{Sec: t.Unix(), Nsec: int64(t.Nanosecond())}
+	times := []unix.Timespec{ts, ts}
+	err := n.do("set times of", func() error {
+		return unix.UtimesNanoAt(n.fd, "", times, unix.AT_EMPTY_PATH)
+	})
+	if !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	return n.doPath("set times of", func(path string) error { // before Linux 5.8
+		return unix.UtimesNanoAt(unix.AT_FDCWD, path, times, 0)
+	})
+}
+
+// An Xattr is an extended attribute.
+type Xattr struct {
+	Name  string
+	Value string
+}
+
+// MaxXattrs bounds the names of all extended attributes of an inode together,
+// and each of their values, in bytes. The kernel has the same bounds.
+const MaxXattrs = 64 << 10
+
+// Xattrs returns the extended attributes that this process may see, sorted by
+// name; none where the file system has no such thing.
+func (n *Node) Xattrs() ([]Xattr, error) {
+	var small [512]byte
+	names, err := n.readXattr("list extended attributes of", small[:], n.list)
+	if errors.Is(err, unix.ENOTSUP) || err == nil && len(names) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Xattr
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		value, err := n.readXattr("read extended attribute of", small[:], n.getter(name))
+		if errors.Is(err, unix.ENODATA) { // gone meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Xattr{name, string(value)})
+	}
+	slices.SortFunc(all, func(a, b Xattr) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// readXattr makes room for what f has to say.
+func (n *Node) readXattr(op string, buf []byte, f func(buf []byte) (int, error)) ([]byte, error) {
+	size := 0
+	read := func() (err error) {
+		if err := checkProc(); err != nil {
+			return err
+		}
+		size, err = f(buf)
+		return err
+	}
+	err := n.do(op, read)
+	if errors.Is(err, unix.ERANGE) {
+		buf = make([]byte, MaxXattrs)
+		err = n.do(op, read)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(buf[:size]), nil
+}
+
+func (n *Node) list(buf []byte) (int, error) {
+	if n.pin == nil {
+		return unix.Flistxattr(n.fd, buf)
+	}
+	return unix.Listxattr(procPath(n.fd), buf)
+}
+
+func (n *Node) getter(name string) func(buf []byte) (int, error) {
+	return func(buf []byte) (int, error) {
+		if n.pin == nil {
+			return unix.Fgetxattr(n.fd, name, buf)
+		}
+		return unix.Getxattr(procPath(n.fd), name, buf)
+	}
+}
+
+// SetXattr sets an extended attribute.
+func (n *Node) SetXattr(x Xattr) error {
+	return n.doPath("set extended attribute of", func(path string) error {
+		return unix.Setxattr(path, x.Name, []byte(x.Value), 0)
+	})
+}
+
+// RemoveXattr removes an extended attribute; one that is not there is gone.
+func (n *Node) RemoveXattr(name string) error {
+	err := n.doPath("remove extended attribute of", func(path string) error {
+		return unix.Removexattr(path, name)
+	})
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
