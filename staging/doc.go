@@ -1,6 +1,7 @@
 // Package staging puts a set of files beneath a directory: all of them, durable
 // and checked, or none, through errors, kills and power cuts. It is a
-// transaction on a directory and knows nothing of what the files are.
+// transaction on a directory and knows nothing of what the files are. An
+// [Exchange] is its other transaction: it replaces names that are there.
 //
 // # The order of a commit
 //
@@ -84,6 +85,59 @@
 // user or one open to others, or that was written for another root, is not
 // believed: [HaltError].
 //
+// # Exchange
+//
+// [Session.Exchange] and [Session.ExchangeRoot] make names mean something else, or
+// nothing: all of them, or none. In these steps, each ending with its syncs:
+//
+//  1. Look at every name and at every directory that stays. What must be there is
+//     the very inode that the caller saw, of a file with the same size and time;
+//     what must not be there is not. Nothing has been written so far. The log
+//     hears that it begins.
+//  2. Make the staging directory, mode 0700, and in it INTENT: every swap with
+//     the identities of what goes and of the directory of its name, and what the
+//     directories that stay have and get. It is .spectrum06_exchange_<uuid> in the
+//     root; for a whole root it is in the parent of that, under a name made of the
+//     root's, so that whoever enters the root finds it. In it are the directories
+//     new, old and trash.
+//  3. Have what comes made in new. Make it durable by syncfs. Record in PREPARED
+//     its identities and a fingerprint of all that is beneath. Take the lock of a
+//     root that comes. A cancelled context stops the exchange before the first
+//     move.
+//  4. Swap in order: something for something in one step (RENAME_EXCHANGE), where
+//     the file system can; then what went to old. Look at it again there, where
+//     nobody else comes: it has to be what was to go, and empty if it was to be.
+//     Sync new, the directories of all names, old; where some of them have gone
+//     themselves, or there are many, by one syncfs.
+//  5. Set the times and modes of the directories that stay. Look at every name
+//     once more. Ask Settled.
+//  6. Write COMMITTED. From here on it goes forward, whatever becomes of this: the
+//     log hears that it is complete; what went is moved to trash and removed;
+//     then the journal, COMMITTED last, and the staging directory. Nothing is
+//     removed through a link or in another mount, and a directory that was to be
+//     empty is only removed empty.
+//
+// Any failure of steps 2 to 6 undoes the swaps in reverse order, after COMMITTED
+// has become ROLLING_BACK. What to do is seen from what stands where: what waits
+// in staging for a name goes back there if the name is free, or for the new thing
+// if that is what stands there. So it does not matter where an exchange or an
+// undo was killed, nor which of its renames a power cut has spared. What had taken
+// the place of the old thing just before the move goes back as well. Modes and
+// times of the directories that stay come back. What was made is removed if its
+// fingerprint is still that of PREPARED.
+//
+// The undo has failed, and the root is halted, when something else stands at a
+// name that something has to come back to, when somebody has changed what was put
+// there, or when something cannot be moved. All that was there then is at its name
+// or in old. A name that the exchange had not touched yet is not its business:
+// what others did there does not halt the root.
+//
+// [Session.Recover] undoes up to PREPARED and goes forward from COMMITTED, an
+// exchange of the whole root first. It knows things by inode, birth time and type;
+// not by size and time, which a power cut may set back. When a person acknowledges
+// what cannot be undone, nothing of it is removed: the staging directory gets the
+// name spectrum-kept-<uuid>, which [Outcome].Left tells.
+//
 // # What it trusts
 //
 // The kernel and the file system below it, that a sync that succeeded was one,
@@ -120,4 +174,14 @@
 //     again as after a kill.
 //   - Anything against this user's own processes, or root's, that put things
 //     into staging under the names of the journal.
+//   - Of an exchange: what somebody writes, through a handle opened before, into
+//     what went, after Settled has seen it. Settled is there to see what came
+//     before that.
+//   - That the time of the base itself, if it gets one, is right after a kill
+//     between the removal of the staging directory, which changes it, and the
+//     moment at which it is set again; nor its mode if that bars its owner.
+//   - That an exchange of a whole root is found when the root was given another
+//     name after a kill, or is entered by somebody who may not read its parent.
+//   - The times of directories that an exchange changes and that are not named
+//     as staying.
 package staging

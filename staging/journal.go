@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 
@@ -163,26 +162,34 @@ func (a *attempt) enter(p phase, name string, record any) error {
 	if err != nil {
 		return err
 	}
-	f, err := a.stage.create(name + newSuffix)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(a.writeAndSync(f, sealed), a.s.closeFile(f))
-	if err != nil {
-		return err
-	}
-	a.phase = p // as far as a rollback is concerned: the rename may have been done though it fails
-	if err := a.stage.rename(name+newSuffix, a.stage, name); err != nil {
-		return err
-	}
-	return a.stage.sync()
+	// As far as a rollback is concerned the phase is reached before the rename,
+	// which may have been done though it fails.
+	return a.stage.appear(name, sealed, func() { a.phase = p })
 }
 
-func (a *attempt) writeAndSync(f *os.File, data []byte) error {
-	if err := a.s.write(f, data); err != nil {
+// appear makes the file name whole, durably. Written is called before the
+// rename.
+func (d dir) appear(name string, data []byte, written func()) error {
+	f, err := d.create(name + newSuffix)
+	if err != nil {
 		return err
 	}
-	return a.s.syncFile(f)
+	err = errors.Join(d.s.writeAndSync(f, data), d.s.closeFile(f))
+	if err != nil {
+		return err
+	}
+	written()
+	if err := d.rename(name+newSuffix, d, name); err != nil {
+		return err
+	}
+	return d.sync()
+}
+
+func (s *seam) writeAndSync(f *os.File, data []byte) error {
+	if err := s.write(f, data); err != nil {
+		return err
+	}
+	return s.syncFile(f)
 }
 
 // enterIntent comes before anything else is put into staging or beside it.
@@ -253,14 +260,7 @@ func (a *attempt) enterRollingBack() error {
 
 // read reads a record; found is false where there is none of this name.
 func (d dir) read(key []byte, name string, record any) (found bool, err error) {
-	sealed, err := d.content(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, unseal(key, name, sealed, record)
+	return d.readAs(key, name, name, record)
 }
 
 // content reads a whole file.

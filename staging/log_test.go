@@ -16,18 +16,23 @@ type witness struct {
 	released         func(attempt string) error
 }
 
-func (w *witness) Began(attempt string) error { return w.hear("began", attempt, w.began) }
+func (w *witness) Began(attempt, kind string) error { return w.hear("began", attempt, kind, w.began) }
 
-func (w *witness) Completed(attempt string) error { return w.hear("completed", attempt, w.completed) }
+func (w *witness) Completed(attempt, kind string) error {
+	return w.hear("completed", attempt, kind, w.completed)
+}
 
-func (w *witness) Released(attempt string, left error) error {
+func (w *witness) Released(attempt, kind string, left error) error {
 	if left == nil {
 		return errors.New("nothing is left")
 	}
-	return w.hear("released", attempt, w.released)
+	return w.hear("released", attempt, kind, w.released)
 }
 
-func (w *witness) hear(what, attempt string, then func(string) error) error {
+func (w *witness) hear(what, attempt, kind string, then func(string) error) error {
+	if kind != KindCommit {
+		what += " " + kind
+	}
 	w.heard = append(w.heard, what)
 	if then == nil {
 		return nil

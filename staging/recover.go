@@ -30,9 +30,12 @@ const (
 
 // Outcome says what became of an attempt that was found.
 type Outcome struct {
-	Attempt string // its identity, a UUID
+	Attempt string // its identity, a UUID; "" where the journal of an exchange cannot tell
+	Kind    string // KindCommit, or that of the Exchange; "exchange" where its journal cannot tell
 	Result  Result
-	Left    error // why something of it or in its way is left; only with Released
+	// Left is why something of it or in its way is left: with Released, and with
+	// Completed where it is in nobody's way.
+	Left error
 }
 
 // Result is how a recovery ended.
@@ -63,14 +66,15 @@ func (r Result) String() string {
 // HaltError says that an unfinished attempt stands in a root and cannot be
 // ended without a person.
 type HaltError struct {
-	Attempt string // its identity, a UUID
-	Staging string // the name of its staging directory in the root
+	Attempt string // its identity, a UUID; "" where the journal of an exchange cannot tell
+	Kind    string // as in Outcome
+	Staging string // the name of its staging directory in the root, or beside it
 	Err     error
 }
 
 // Error names the staging directory and the cause.
 func (e *HaltError) Error() string {
-	return fmt.Sprintf("an unfinished commit is in the way (%q): %v", e.Staging, e.Err)
+	return fmt.Sprintf("an unfinished %s is in the way (%q): %v", e.Kind, e.Staging, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -81,26 +85,48 @@ var ErrHalted = errors.New("its rollback failed, and nobody has acted since")
 
 // Recover ends what earlier attempts left in the root: it rolls each one back,
 // or completes it if its journal says COMMITTED. It may be killed at any point
-// and called again. The outcomes are those of the attempts found; the error is
-// a [*HaltError] where one cannot be ended.
+// and called again. The outcomes are those of the attempts that were ended; the
+// error is a [*HaltError] where one cannot be ended, or several joined: what
+// stands in the way of one keeps no other from its end.
+//
+// An exchange of the whole root is ended first. If another directory is the root
+// then, the session is one of that, as after [Session.ExchangeRoot].
 func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
+	outcomes, err := l.recoverWhole(mode, nil)
+	if err != nil {
+		return outcomes, err
+	}
 	names, err := l.root.names()
 	if err != nil {
-		return nil, err
+		return outcomes, err
 	}
-	var outcomes []Outcome
+	var halts []error
 	for _, name := range names {
-		id, ok := attemptOf(name)
-		if !ok {
-			continue
+		var err error
+		if id, ok := exchangeOf(name); ok {
+			t := &trade{s: l.s, log: l.Log, key: l.key, id: id, base: l.root, stageName: name}
+			outcomes, err = l.recoverTrade(t, mode, outcomes)
+		} else if id, ok := attemptOf(name); ok {
+			outcomes, err = l.recoverCommit(ctx, id, mode, outcomes)
 		}
-		outcome := Outcome{Attempt: id}
-		if err := l.end(ctx, &outcome, mode); err != nil {
-			return outcomes, &HaltError{id, name, err}
+		if err != nil {
+			halts = append(halts, err)
 		}
-		if outcome.Result != 0 {
-			outcomes = append(outcomes, outcome)
-		}
+	}
+	if len(halts) == 1 {
+		return outcomes, halts[0]
+	}
+	return outcomes, errors.Join(halts...)
+}
+
+// recoverCommit ends a commit and adds what became of it.
+func (l *Session) recoverCommit(ctx context.Context, id string, mode Mode, outcomes []Outcome) ([]Outcome, error) {
+	outcome := Outcome{Attempt: id, Kind: KindCommit}
+	if err := l.end(ctx, &outcome, mode); err != nil {
+		return outcomes, &HaltError{id, KindCommit, stagePrefix + id, err}
+	}
+	if outcome.Result != 0 {
+		outcomes = append(outcomes, outcome)
 	}
 	return outcomes, nil
 }
@@ -108,8 +134,12 @@ func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
 // attemptOf reads the name of a staging directory.
 func attemptOf(name string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(name, stagePrefix)
+	return id, ok && isUUID(id)
+}
+
+func isUUID(id string) bool {
 	parsed, err := uuid.Parse(id)
-	return id, ok && err == nil && parsed.String() == id
+	return err == nil && parsed.String() == id
 }
 
 // end ends one attempt. The outcome has no result if this is none.
@@ -137,7 +167,7 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 	}
 	o.Result, o.Left = Released, err
 	if l.Log != nil {
-		if err := l.Log.Released(o.Attempt, o.Left); err != nil {
+		if err := l.Log.Released(o.Attempt, o.Kind, o.Left); err != nil {
 			return err
 		}
 	}

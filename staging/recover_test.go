@@ -346,7 +346,7 @@ func TestOutcomeWords(t *testing.T) {
 	if RolledBack.String() != "rolled back" || Released.String() != "released" || Result(0).String() != "result 0" || Result(9).String() != "result 9" {
 		t.Error("words")
 	}
-	e := &HaltError{"id", stagePrefix + "id", fs.ErrExist}
+	e := &HaltError{"id", KindCommit, stagePrefix + "id", fs.ErrExist}
 	if !errors.Is(e, fs.ErrExist) || !strings.Contains(e.Error(), stagePrefix+"id") {
 		t.Error(e)
 	}

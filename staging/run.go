@@ -98,7 +98,7 @@ func (a *attempt) completed() error {
 	if a.log == nil {
 		return nil
 	}
-	return a.log.Completed(a.id)
+	return a.log.Completed(a.id, KindCommit)
 }
 
 func (a *attempt) progress(phase string, bytes int64) {

@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -115,6 +116,44 @@ func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err err
 
 func (d dir) rename(name string, to dir, newName string) error {
 	return d.s.do("rename", name, func() error { return d.h.RenameNoReplace(name, to.h, newName) })
+}
+
+// exchange swaps what stands at two names.
+func (d dir) exchange(name string, to dir, newName string) error {
+	return d.s.do("exchange", name, func() error { return d.h.RenameExchange(name, to.h, newName) })
+}
+
+// enter opens the directory name of d, through no link. The name may be one that
+// is no path.
+func (d dir) enter(name string) (sub dir, err error) {
+	sub.s = d.s
+	err = d.s.do("open directory", name, func() error {
+		sub.h, err = d.h.OpenDir(name)
+		return err
+	})
+	return sub, err
+}
+
+// setMode sets the mode of d itself.
+func (d dir) setMode(mode uint32) error {
+	return d.s.do("set mode", d.h.Name(), func() error { return d.h.Chmod(mode) })
+}
+
+// setTime sets the modification time of d itself.
+func (d dir) setTime(t time.Time) error {
+	return d.s.do("set times", d.h.Name(), func() error { return d.h.SetModTime(t) })
+}
+
+// unbar lets this user into the directory name of d.
+func (d dir) unbar(name string) error {
+	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, 0o700) })
+}
+
+func (d dir) writable() error { return d.s.do("access", d.h.Name(), d.h.Writable) }
+
+// walk visits all that stands beneath d.
+func (d dir) walk(visit func(rel string, st pathsafe.Stat) error) error {
+	return d.s.do("walk", d.h.Name(), func() error { return d.h.Walk(context.Background(), visit) })
 }
 
 func (d dir) unlink(name string) error {

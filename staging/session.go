@@ -21,25 +21,32 @@ type Session struct {
 	Halted func(attempt string) bool
 	// Log, unless nil, hears of attempts.
 	Log Log
+	// Parent and Name, unless nil and "", say where the root stands: Recover
+	// looks there for an exchange of the whole root. Parent stays the caller's.
+	Parent *pathsafe.Dir
+	Name   string
 
-	root dir // its own handle, which holds the lock
-	key  []byte
-	s    *seam
+	root   dir   // its own handle, which holds the lock
+	former []dir // what it was the root of before an exchange, locked too
+	key    []byte
+	wait   time.Duration // for a lock
+	s      *seam
 }
 
 // A Log hears of attempts. What it keeps is durable when its functions return.
+// The kind is [KindCommit], or that of an [Exchange].
 type Log interface {
 	// Began comes before anything of an attempt is written. If it fails, nothing
 	// is.
-	Began(attempt string) error
+	Began(attempt, kind string) error
 	// Completed comes when all of an attempt is in place and durable, and before
 	// its journal goes. If it fails the journal stays, and Completed comes again
 	// when the next session ends the attempt. It may come more than once.
-	Completed(attempt string) error
+	Completed(attempt, kind string) error
 	// Released comes before the journal of an attempt is made void, with what is
 	// left of it. If it fails the journal stays as it is. It may come more than
-	// once.
-	Released(attempt string, left error) error
+	// once. The kind is "exchange" where the journal cannot tell.
+	Released(attempt, kind string, left error) error
 }
 
 // Lock takes the lock of root for a session with a handle of its own, and waits
@@ -71,7 +78,7 @@ func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*S
 		own.close()
 		return nil, fail(StepBegin, "", err)
 	}
-	return &Session{root: own, key: key, s: how.s}, nil
+	return &Session{root: own, key: key, wait: how.wait, s: how.s}, nil
 }
 
 // lockPoll is how often a lock is asked for.
@@ -107,7 +114,12 @@ func (l *Session) Is(root *pathsafe.Dir) (bool, error) {
 }
 
 // Close gives up the lock.
-func (l *Session) Close() { l.root.close() }
+func (l *Session) Close() {
+	l.root.close()
+	for _, d := range l.former {
+		d.close()
+	}
+}
 
 // Run puts the files and artifacts of spec in place: all of it, durable, and
 // then it returns nil; or nothing of it, and then the error is an [*Error]. A
@@ -121,12 +133,12 @@ func (l *Session) Run(ctx context.Context, spec Spec) error {
 	}
 	defer a.close()
 	if l.Log != nil {
-		if err := l.Log.Began(a.id); err != nil {
+		if err := l.Log.Began(a.id, KindCommit); err != nil {
 			return fail(StepBegin, "", err)
 		}
 	}
 	if err := a.commit(ctx); err != nil {
-		err.Rollback, err.Attempt = a.rollback(), a.id
+		err.Rollback, err.Attempt, err.Staging = a.rollback(), a.id, a.stageName()
 		return err
 	}
 	a.finish()

@@ -124,6 +124,9 @@ type Error struct {
 	Rollback error
 	// Attempt is the identity of the attempt, a UUID; "" before it began.
 	Attempt string
+	// Staging is the name of its staging directory, which is left when Rollback is
+	// not nil: in the root, or beside it.
+	Staging string
 }
 
 // Error names the step, the path and the cause, and a failed rollback.

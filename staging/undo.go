@@ -17,13 +17,15 @@ import (
 var errForeign = errors.New("is not of this commit, so it stays")
 
 // An undo removes what an attempt made. It goes on after an error and keeps
-// the first.
+// the first ones.
 type undo struct {
 	*attempt
 	inRoot, inStage cache
-	first           error
-	count           int
+	notes
 }
+
+// maxTold is how many errors an undo tells in full.
+const maxTold = 8
 
 func newUndo(a *attempt) *undo {
 	return &undo{attempt: a, inRoot: cache{base: a.root}, inStage: cache{base: a.stage}}
@@ -34,23 +36,39 @@ func (u *undo) close() {
 	u.inStage.close()
 }
 
-func (u *undo) note(path string, err error) {
+// notes keep the first of many errors.
+type notes struct {
+	first  error
+	others []string // the next ones, as text
+	count  int
+}
+
+func (n *notes) note(path string, err error) {
 	if err == nil {
 		return
 	}
-	if u.count++; u.count > 1 {
+	if n.count++; n.count > maxTold {
 		return
 	}
-	if u.first = err; path != "" {
-		u.first = fmt.Errorf("%q: %w", path, err)
+	if path != "" {
+		err = fmt.Errorf("%q: %w", path, err)
 	}
+	if n.first == nil {
+		n.first = err
+		return
+	}
+	n.others = append(n.others, err.Error())
 }
 
-func (u *undo) err() error {
-	if u.count > 1 {
-		return fmt.Errorf("%w (and %d more)", u.first, u.count-1)
+func (n *notes) err() error {
+	err := n.first
+	if len(n.others) > 0 {
+		err = fmt.Errorf("%w; %s", err, strings.Join(n.others, "; "))
 	}
-	return u.first
+	if n.count > maxTold {
+		err = fmt.Errorf("%w (and %d more)", err, n.count-maxTold)
+	}
+	return err
 }
 
 // A victim is a file of ours that goes from a place where others may work.

@@ -1,0 +1,426 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// before does something before the first call of a name.
+func before(call string, do func()) hook {
+	done := false
+	return func(op, path string, f func() error) error {
+		if !done && op+" "+path == call {
+			done = true
+			do()
+		}
+		return f()
+	}
+}
+
+// rival puts a file of its own at a path, over what is there.
+func (f *fair) rival(path string) func() {
+	return func() {
+		f.t.Helper()
+		temp := filepath.Join(f.above, "rival")
+		must(f.t, os.WriteFile(temp, []byte("rival"), 0o600))
+		must(f.t, os.RemoveAll(f.at(path)))
+		must(f.t, os.Rename(temp, f.at(path)))
+	}
+}
+
+func (f *fair) isRival(path string) {
+	f.t.Helper()
+	if b, err := os.ReadFile(filepath.Join(f.above, path)); err != nil || string(b) != "rival" {
+		f.t.Errorf("%q: the rival's is %q, %v", path, b, err)
+	}
+}
+
+var errUnsettled = errors.New("unsettled")
+
+// unsettled lets the exchange fail at its end, when do has been done.
+func (f *fair) unsettled(do func()) {
+	f.e.Settled = func(context.Context, *pathsafe.Dir) error {
+		do()
+		return errUnsettled
+	}
+}
+
+// others are all but the paths of a sight.
+func (s sight) others(paths ...string) sight {
+	rest := sight{}
+	for name, what := range s {
+		if !slices.Contains(paths, name) {
+			rest[name] = what
+		}
+	}
+	return rest
+}
+
+func (f *fair) othersAre(want sight, paths ...string) {
+	f.t.Helper()
+	if d := want.others(paths...).diff(f.see(f.above).others(paths...)); d != "" {
+		f.t.Error(d)
+	}
+}
+
+// TestExchangeRivals: what others put in the way while an exchange is under way,
+// and that is not where something has to come back, is put back where it was,
+// and all else is as it was.
+func TestExchangeRivals(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(t testing.TB, above string) *fair
+		call string
+		path string // of the rival
+		want error
+	}{
+		"old replaced before it goes":        {rollbackFair, "rename one", "a/b/c/one", errOther},
+		"old replaced by another kind":       {rollbackFair, "rename link", "link", errOther},
+		"emptied directory is used again":    {rollbackFair, "rename c", "a/b/c/late", errNotEmpty},
+		"old replaced before it is replaced": {mixedFair, "exchange file", "a/file", errOther},
+		"a tree replaced":                    {mixedFair, "exchange tree", "b/tree", errOther},
+		"the name is taken":                  {mixedFair, "rename 3", "a/new", unix.EEXIST},
+		"empty one is used":                  {mixedFair, "exchange e", "e/late", errNotEmpty},
+		"root replaced by a file":            {wholeFair, "exchange root", "../root", errOther},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.make(t, filepath.Join(t.TempDir(), "x"))
+			err := f.run(before(c.call, f.rival(c.path)))
+			if e := failure(t, err); e.Rollback != nil || !errors.Is(err, c.want) || e.Attempt == "" {
+				t.Errorf("%v", err)
+			}
+			at := filepath.Join("root", c.path)
+			f.isRival(at)
+			if at == "root" {
+				return // a file is no root
+			}
+			want := f.before.others()
+			for p := range want {
+				if strings.HasPrefix(p, at+"/") {
+					delete(want, p) // the rival removed it
+				}
+			}
+			f.othersAre(want, at, "root")
+			if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
+				t.Error(out, err)
+			}
+		})
+	}
+}
+
+// TestExchangeWrittenTo: a file that is written to between the look and the move
+// is not what was to go.
+func TestExchangeWrittenTo(t *testing.T) {
+	f := rollbackFair(t, filepath.Join(t.TempDir(), "x"))
+	err := f.run(before("rename two", func() { must(t, appendTo(f.at("a/b/two"), "more")) }))
+	if e := failure(t, err); e.Rollback != nil || !errors.Is(err, errOther) || e.Path != "a/b/two" {
+		t.Error(err)
+	}
+	f.othersAre(f.before, "root/a/b/two", "root")
+	if b, err := os.ReadFile(f.at("a/b/two")); err != nil || string(b) != "foreign a/b/twomore" {
+		t.Error(string(b), err)
+	}
+}
+
+// TestExchangeNoWayBack: where something else stands in the way of an undo, or
+// what was put there was changed, nothing is lost: the root is halted until
+// somebody has looked, and then everything can be seen.
+func TestExchangeNoWayBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(t testing.TB, above string) *fair
+		path string // of the rival
+		keep string // what is in the way of a rest, below what was kept
+		text string
+	}{
+		"the name of a file":      {rollbackFair, "a/b", "old/2", "foreign a/b/two"},
+		"a file for a file":       {mixedFair, "a/file", "old/0", "foreign a/file"},
+		"a file for a tree":       {mixedFair, "c/full", "old/5/f", "foreign c/full/f"},
+		"the root":                {wholeFair, "file", "old/0/file", "rival"},
+		"something in a new tree": {mixedFair, "b/new/sub/theirs", "new/4/sub/theirs", "rival"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.make(t, filepath.Join(t.TempDir(), "x"))
+			f.unsettled(f.rival(c.path))
+			err := f.run(nil)
+			e := failure(t, err)
+			if e.Rollback == nil || !errors.Is(err, errUnsettled) {
+				t.Fatalf("%v", err)
+			}
+			var halt *HaltError
+			if _, err := f.recover(Automatic, nil); !errors.As(err, &halt) || !errors.Is(err, ErrHalted) || halt.Attempt != e.Attempt {
+				t.Errorf("not halted: %v", err)
+			}
+			if _, err := f.recover(Person, nil); !errors.As(err, &halt) || errors.Is(err, ErrHalted) || halt.Kind != "rollback" {
+				t.Errorf("a person's recovery: %v", err)
+			}
+			w := &witness{}
+			out, err := f.recoverLogged(w, Acknowledged)
+			if err != nil || len(out) != 1 || out[0].Result != Released || out[0].Kind != "rollback" || out[0].Attempt != e.Attempt {
+				t.Fatal(out, err)
+			}
+			w.check(t, "released rollback")
+			where := filepath.Join(f.root(), keptPrefix+e.Attempt)
+			if f.whole {
+				where = filepath.Join(f.above, keptPrefix+e.Attempt)
+			}
+			if !strings.Contains(out[0].Left.Error(), keptPrefix+e.Attempt) {
+				t.Error(out[0].Left)
+			}
+			if b, err := os.ReadFile(filepath.Join(where, c.keep)); err != nil || string(b) != c.text {
+				t.Errorf("%q, %v", b, err)
+			}
+			if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
+				t.Error(out, err)
+			}
+		})
+	}
+}
+
+func (f *fair) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
+	f.t.Helper()
+	err = f.session(nil, func(l *Session, _ *pathsafe.Dir) error {
+		l.Log = w
+		out, err = l.Recover(context.Background(), mode)
+		return err
+	})
+	return out, err
+}
+
+// TestExchangeRivalsOfUndo: what somebody puts in the place of a new thing just
+// when that is taken back stays where it was put.
+func TestExchangeRivalsOfUndo(t *testing.T) {
+	for call, path := range map[string]string{"exchange 0": "a/file", "rename new": "b/new"} {
+		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+		var hook hook
+		f.unsettled(func() { hook = before(call, f.rival(path)) })
+		err := f.run(func(op, p string, do func() error) error {
+			if hook != nil {
+				return hook(op, p, do)
+			}
+			return do()
+		})
+		if e := failure(t, err); e.Rollback == nil || !errors.Is(e.Rollback, errNoWayBack) {
+			t.Errorf("%s: %v", call, err)
+		}
+		f.isRival(filepath.Join("root", path))
+	}
+}
+
+// TestExchangeConflicts: what is not as the caller saw it is found before
+// anything is written.
+func TestExchangeConflicts(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(f *fair)
+		path   string
+	}{
+		"written to":        {func(f *fair) { must(f.t, appendTo(f.at("a/file"), "x")) }, "a/file"},
+		"touched":           {func(f *fair) { must(f.t, os.Chtimes(f.at("a/file"), time.Now(), time.Now())) }, "a/file"},
+		"another file":      {func(f *fair) { must(f.t, rewrite(f.at("a/file"))) }, "a/file"},
+		"gone":              {func(f *fair) { must(f.t, os.Remove(f.at("a/link"))) }, "a/link"},
+		"taken":             {func(f *fair) { plant(f.t, f.root(), "b/new") }, "b/new"},
+		"no parent":         {func(f *fair) { must(f.t, os.Rename(f.at("g"), f.at("k"))) }, "g/h"},
+		"parent is a file":  {func(f *fair) { must(f.t, os.RemoveAll(f.at("g"))); plant(f.t, f.root(), "g") }, "g/h"},
+		"no staying one":    {func(f *fair) { f.e.Dirs[0].Path = mustParse(f.t, "none") }, "none"},
+		"a file that stays": {func(f *fair) { f.e.Dirs[0].Path = mustParse(f.t, "keep") }, "keep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+			c.change(f)
+			f.times["root"] = true
+			w := &witness{}
+			err := f.runLogged(func(op, path string, do func() error) error {
+				if op != "stat" && op != "open directory" && op != "lock" {
+					t.Errorf("%s %q", op, path)
+				}
+				return do()
+			}, w)
+			if e := wantStep(t, err, StepConflict, c.path); e.Attempt != "" {
+				t.Error(e.Attempt)
+			}
+			w.check(t)
+			f.is(f.before, "before")
+		})
+	}
+}
+
+func TestExchangeRefuses(t *testing.T) {
+	good := func() Exchange {
+		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+		return f.e
+	}
+	for name, spoil := range map[string]func(e *Exchange){
+		"no kind":           func(e *Exchange) { e.Kind = "" },
+		"a commit":          func(e *Exchange) { e.Kind = KindCommit },
+		"kind in words":     func(e *Exchange) { e.Kind = "roll back" },
+		"nothing":           func(e *Exchange) { e.Swaps, e.Dirs = nil, nil },
+		"twice":             func(e *Exchange) { e.Swaps = append(e.Swaps, e.Swaps[0]) },
+		"beneath another":   func(e *Exchange) { e.Swaps = append(e.Swaps, Swap{Path: mustParse(t, "b/tree/more"), New: true}) },
+		"no stage":          func(e *Exchange) { e.Stage = nil },
+		"no path":           func(e *Exchange) { e.Swaps[0].Path = pathsafe.Path{} },
+		"no swap":           func(e *Exchange) { e.Swaps[3].New = false },
+		"empty file":        func(e *Exchange) { e.Swaps[0].Empty = true },
+		"mode":              func(e *Exchange) { e.Dirs[0].Mode = 0o10000 },
+		"directory goes":    func(e *Exchange) { e.Dirs[0].Path = mustParse(t, "g/h") },
+		"directory is gone": func(e *Exchange) { e.Dirs[0].Path = mustParse(t, "b/tree/y") },
+		"directory twice":   func(e *Exchange) { e.Dirs = append(e.Dirs, e.Dirs[0]) },
+	} {
+		e := good()
+		must(t, e.validate())
+		spoil(&e)
+		var failed *Error
+		if err := e.validate(); !errors.As(err, &failed) || failed.Step != StepBegin {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestExchangeLog: an attempt is known before anything of it is there, and known
+// to be complete while its journal still is.
+func TestExchangeLog(t *testing.T) {
+	for _, c := range fairs {
+		f := c.make(t, filepath.Join(t.TempDir(), "x"))
+		f.before = f.see(f.above)
+		w := &witness{
+			began: func(string) error {
+				f.is(f.before, "before")
+				return nil
+			},
+			completed: func(string) error {
+				if journals, err := filepath.Glob(filepath.Join(f.above, "root", exchangePrefix+"*", committedName)); !f.whole && len(journals) != 1 {
+					t.Error(journals, err)
+				}
+				return errUnsettled
+			},
+		}
+		must(t, f.runLogged(nil, w))
+		w.completed = nil
+		if out, err := f.recoverLogged(w, Automatic); err != nil || len(out) != 1 || out[0].Result != Completed {
+			t.Error(out, err)
+		}
+		w.check(t, "began rollback", "completed rollback", "completed rollback")
+		f.is(f.after(), "asked for")
+
+		f = c.make(t, filepath.Join(t.TempDir(), "y"))
+		w = &witness{began: func(string) error { return errUnsettled }}
+		if e := wantStep(t, f.runLogged(nil, w), StepBegin, ""); e.Attempt != "" {
+			t.Error(e)
+		}
+		f.is(f.before, "before")
+	}
+}
+
+// TestExchangeWithoutExchange: a file system that cannot swap two names.
+func TestExchangeWithoutExchange(t *testing.T) {
+	refuse := func(op, path string, do func() error) error {
+		if op == "exchange" {
+			return errors.ErrUnsupported
+		}
+		return do()
+	}
+	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	must(t, f.run(refuse))
+	f.is(f.after(), "asked for")
+	f = mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f.unsettled(func() {})
+	if e := failure(t, f.run(refuse)); e.Rollback != nil {
+		t.Error(e)
+	}
+	f.is(f.before, "before")
+	f = wholeFair(t, filepath.Join(t.TempDir(), "x"))
+	if e := wantStep(t, f.run(refuse), StepBegin, "root"); !errors.Is(e, ErrNoExchange) || e.Rollback != nil {
+		t.Error(e)
+	}
+	f.is(f.before, "before")
+}
+
+// TestExchangeRootCannot: a mount point, and a parent that is read-only.
+func TestExchangeRootCannot(t *testing.T) {
+	f := wholeFair(t, filepath.Join(t.TempDir(), "x"))
+	point := f.root()
+	must(t, unix.Mount("tmpfs", point, "tmpfs", 0, ""))
+	defer func() { must(t, unix.Unmount(point, unix.MNT_DETACH)) }()
+	f.e.Swaps = nil
+	f.swap("root", true)
+	if e := wantStep(t, f.run(nil), StepBegin, "root"); !errors.Is(e, ErrNoExchange) {
+		t.Error(e)
+	}
+	above := mountTmpfs(t, "")
+	f = wholeFair(t, above)
+	must(t, unix.Mount("", above, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	if e := wantStep(t, f.run(nil), StepBegin, "root"); !errors.Is(e, ErrNoExchange) {
+		t.Error(e)
+	}
+}
+
+// TestExchangeRootLocks: nobody gets the lock of the old or of the new root while
+// one takes the place of the other.
+func TestExchangeRootLocks(t *testing.T) {
+	f := wholeFair(t, filepath.Join(t.TempDir(), "x"))
+	old, err := pathsafe.OpenRoot(f.root())
+	must(t, err)
+	defer old.Close()
+	locked := func(d *pathsafe.Dir) {
+		t.Helper()
+		own, err := d.Reopen()
+		must(t, err)
+		defer own.Close()
+		if err := own.TryLock(); !errors.Is(err, pathsafe.ErrLocked) {
+			t.Error("not locked")
+		}
+	}
+	f.e.Settled = func(context.Context, *pathsafe.Dir) error {
+		now, err := pathsafe.OpenRoot(f.root())
+		must(t, err)
+		defer now.Close()
+		locked(now)
+		locked(old)
+		return nil
+	}
+	must(t, f.session(nil, func(l *Session, parent *pathsafe.Dir) error {
+		must(t, l.ExchangeRoot(context.Background(), parent, "root", f.e))
+		now, err := pathsafe.OpenRoot(f.root())
+		must(t, err)
+		defer now.Close()
+		locked(now)
+		locked(old)
+		if same, err := l.Is(now); err != nil || !same {
+			t.Error("the session stayed in the old root", err)
+		}
+		return nil
+	}))
+}
+
+// TestExchangeHostileTree: what goes may be deep, closed, full of strange names
+// and links that lead out.
+func TestExchangeHostileTree(t *testing.T) {
+	f := newFair(t, filepath.Join(t.TempDir(), "x"), "t/closed/f", "t/l -> ../../beside", "t/out -> /etc", "t/back\\slash/f", "t/new\nline", "t/\xff/\xfe")
+	must(t, unix.Mkfifo(f.at("t/fifo"), 0o600))
+	f.before = f.see(f.above)
+	must(t, os.Chmod(f.at("t/closed"), 0))
+	deep := f.at("t")
+	for range 12 {
+		deep = filepath.Join(deep, strings.Repeat("d/", 40))
+		must(t, os.MkdirAll(deep, 0o700))
+	}
+	must(t, os.WriteFile(filepath.Join(deep, "f"), nil, 0o600))
+	f.swap("t", false)
+	most := 0
+	must(t, f.run(func(op, _ string, do func() error) error {
+		if op == "unlink" {
+			most = max(most, descriptors(t))
+		}
+		return do()
+	}))
+	f.is(f.after(), "asked for")
+	if most > 150 {
+		t.Errorf("%d descriptors at a time", most)
+	}
+}

@@ -1,0 +1,398 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// A fair is a root, beneath a directory of its own, and an exchange for it.
+type fair struct {
+	t     testing.TB
+	above string // the parent of the root
+	e     Exchange
+	whole bool
+	times map[string]bool // directories whose time counts, by their path beneath above
+
+	before, staged sight
+	lazy           bool // nothing is synced
+}
+
+// A sight is what stands beneath a directory: names, inodes, modes, content, and
+// the times of all but directories.
+type sight map[string]seen
+
+type seen struct {
+	mode uint32
+	ino  uint64
+	text string
+}
+
+func (f *fair) see(dir string) sight {
+	f.t.Helper()
+	p := sight{}
+	must(f.t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		must(f.t, err)
+		rel, err := filepath.Rel(dir, path)
+		must(f.t, err)
+		p[rel] = f.seeOne(path, rel)
+		return nil
+	}))
+	return p
+}
+
+func (f *fair) seeOne(path, rel string) seen {
+	f.t.Helper()
+	var st unix.Stat_t
+	must(f.t, unix.Lstat(path, &st))
+	s := seen{mode: st.Mode, ino: st.Ino}
+	when := time.Unix(st.Mtim.Unix())
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		if f.times[rel] {
+			s.text = when.UTC().String()
+		}
+	case unix.S_IFREG:
+		b, err := os.ReadFile(path)
+		must(f.t, err)
+		s.text = fmt.Sprintf("%v %q", when.UTC(), b)
+	case unix.S_IFLNK:
+		target, err := os.Readlink(path)
+		must(f.t, err)
+		s.text = "-> " + target
+	}
+	return s
+}
+
+func (s sight) diff(now sight) string {
+	var out strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(s)) {
+		if s[path] != now[path] {
+			fmt.Fprintf(&out, "%q was %o %v\n\tis %o %v\n", path, s[path].mode, s[path], now[path].mode, now[path])
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := s[path]; !ok {
+			fmt.Fprintf(&out, "%q is new: %v\n", path, now[path])
+		}
+	}
+	return out.String()
+}
+
+// newFair makes a root of entries, as plant does.
+func newFair(t testing.TB, above string, entries ...string) *fair {
+	t.Helper()
+	f := &fair{t: t, above: above, times: map[string]bool{}, e: Exchange{Kind: "rollback"}}
+	plant(t, above, "beside")
+	plant(t, f.root(), entries...)
+	f.e.Stage = func(_ context.Context, dir *pathsafe.Dir) error { return f.stage(dir) }
+	return f
+}
+
+func (f *fair) root() string          { return filepath.Join(f.above, "root") }
+func (f *fair) at(path string) string { return filepath.Join(f.root(), path) }
+
+// swap adds a swap of what stands at a path now.
+func (f *fair) swap(path string, comes bool) *Swap {
+	f.t.Helper()
+	s := Swap{Path: mustParse(f.t, path), New: comes}
+	base := f.root()
+	if f.whole {
+		base = f.above
+	}
+	d, err := pathsafe.OpenRoot(filepath.Dir(filepath.Join(base, path)))
+	must(f.t, err)
+	defer d.Close()
+	if st, err := d.Lstat(filepath.Base(path)); err == nil {
+		s.Old = &st
+	}
+	f.e.Swaps = append(f.e.Swaps, s)
+	return &f.e.Swaps[len(f.e.Swaps)-1]
+}
+
+// stays adds a directory that gets a mode and a time.
+func (f *fair) stays(path string, mode uint32) {
+	d := DirMeta{Mode: mode, ModTime: time.Unix(1_111_111_111, 222_222_222)}
+	if path != "" {
+		d.Path = mustParse(f.t, path)
+		f.times["root/"+path] = true
+		must(f.t, os.Chtimes(f.at(path), time.Unix(7, 7), time.Unix(7, 7)))
+	}
+	f.e.Dirs = append(f.e.Dirs, d)
+}
+
+// stage makes what comes: of every third swap a file, a directory or a link.
+func (f *fair) stage(dir *pathsafe.Dir) error {
+	at := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+	for i, s := range f.e.Swaps {
+		if !s.New {
+			continue
+		}
+		name := filepath.Join(at, strconv.Itoa(i))
+		switch {
+		case f.whole || i%3 == 1:
+			plant(f.t, at, fmt.Sprintf("%d/sub/dir/", i), fmt.Sprintf("%d/file", i), fmt.Sprintf("%d/sub/other", i))
+			must(f.t, os.Chmod(name, 0o751))
+		case i%3 == 0:
+			must(f.t, os.WriteFile(name, []byte("new "+s.Path.String()), 0o600))
+		default:
+			must(f.t, os.Symlink("elsewhere", name))
+		}
+	}
+	f.staged = f.see(at + "/.")
+	return nil
+}
+
+// after is what has to be there when all is done.
+func (f *fair) after() sight {
+	p := maps.Clone(f.before)
+	for i, s := range f.e.Swaps {
+		path := strings.Replace("root/"+s.Path.String(), "/to/", "/c/", 1) // a link of the mixed fair
+		if f.whole {
+			path = s.Path.String()
+		}
+		maps.DeleteFunc(p, func(name string, _ seen) bool { return name == path || strings.HasPrefix(name, path+"/") })
+		if s.New {
+			from := strconv.Itoa(i)
+			for name, what := range f.staged {
+				if rest, ok := strings.CutPrefix(name, from); ok && (rest == "" || rest[0] == '/') {
+					p[path+rest] = what
+				}
+			}
+		}
+	}
+	for _, d := range f.e.Dirs {
+		name := filepath.Join("root", d.Path.String())
+		what := p[name]
+		what.mode = what.mode&^0o7777 | d.Mode
+		if f.times[name] {
+			what.text = d.ModTime.UTC().String()
+		}
+		p[name] = what
+	}
+	return p
+}
+
+// A hook of the seam.
+type hook = func(op, path string, f func() error) error
+
+// errKilled is what a call panics with that kills the process.
+var errKilled = errors.New("killed")
+
+// killer kills before call n.
+func killer(n int) hook {
+	calls := 0
+	return func(_, _ string, f func() error) error {
+		if calls++; calls >= n {
+			panic(errKilled)
+		}
+		return f()
+	}
+}
+
+// survived runs do; false if it was killed. Locks go with the process.
+func survived(do func()) (ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if r != errKilled {
+				panic(r)
+			}
+			ok = false
+		}
+	}()
+	do()
+	return true
+}
+
+// session runs do in a session of whatever the root is now.
+func (f *fair) session(h hook, do func(l *Session, parent *pathsafe.Dir) error) error {
+	f.t.Helper()
+	root, err := pathsafe.OpenRoot(f.root())
+	must(f.t, err)
+	defer root.Close()
+	parent, err := pathsafe.OpenRoot(f.above)
+	must(f.t, err)
+	defer parent.Close()
+	l, err := lock(context.Background(), root, testKey, &locking{s: &seam{hook: f.lazily(h)}})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	l.Parent, l.Name = parent, "root"
+	return do(l, parent)
+}
+
+// lazily does not sync: nothing is cut from its power here.
+func (f *fair) lazily(h hook) hook {
+	return func(op, path string, do func() error) error {
+		if f.lazy && strings.HasPrefix(op, "sync") {
+			do = func() error { return nil }
+		}
+		if h == nil {
+			return do()
+		}
+		return h(op, path, do)
+	}
+}
+
+// run carries the exchange out.
+func (f *fair) run(h hook) error {
+	f.t.Helper()
+	return f.runLogged(h, nil)
+}
+
+func (f *fair) runLogged(h hook, log Log) error {
+	f.t.Helper()
+	if f.before == nil {
+		f.before = f.see(f.above)
+	}
+	return f.session(h, func(l *Session, parent *pathsafe.Dir) error {
+		l.Log = log
+		if f.whole {
+			return l.ExchangeRoot(context.Background(), parent, "root", f.e)
+		}
+		return l.Exchange(context.Background(), f.e)
+	})
+}
+
+func (f *fair) recover(mode Mode, h hook) (out []Outcome, err error) {
+	f.t.Helper()
+	err = f.session(h, func(l *Session, _ *pathsafe.Dir) error {
+		out, err = l.Recover(context.Background(), mode)
+		if err != nil {
+			return err
+		}
+		now, err := pathsafe.OpenRoot(f.root())
+		must(f.t, err)
+		defer now.Close()
+		if same, err := l.Is(now); err != nil || !same {
+			f.t.Errorf("the session is not one of the root: %v", err)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (f *fair) is(want sight, what string) {
+	f.t.Helper()
+	if d := want.diff(f.see(f.above)); d != "" {
+		f.t.Errorf("not as it was %s:\n%s", what, d)
+	}
+}
+
+// settle recovers and wants the state before or the state after.
+func (f *fair) settle(mode Mode) Result {
+	f.t.Helper()
+	out, err := f.recover(mode, nil)
+	if err != nil || len(out) > 1 {
+		f.t.Fatalf("recovered with %v, %v", out, err)
+	}
+	if again, err := f.recover(Automatic, nil); err != nil || len(again) > 0 {
+		f.t.Errorf("the second recovery found %v, %v", again, err)
+	}
+	now := f.see(f.above)
+	isBefore, isAfter := f.before.diff(now), "nothing was staged"
+	if f.staged != nil || !slices.ContainsFunc(f.e.Swaps, func(s Swap) bool { return s.New }) {
+		isAfter = f.after().diff(now)
+	}
+	result := Result(0)
+	if len(out) == 1 {
+		result = out[0].Result
+		if out[0].Kind != "rollback" && result != Cleared {
+			f.t.Errorf("kind %q", out[0].Kind)
+		}
+	}
+	switch {
+	case isBefore == "" && result != Completed:
+		return RolledBack
+	case isAfter == "" && result != RolledBack:
+		return Completed
+	}
+	f.t.Errorf("%v; neither as before:\n%s\nnor as after:\n%s", out, isBefore, isAfter)
+	return 0
+}
+
+// The fairs that the sweeps go through.
+
+func rollbackFair(t testing.TB, above string) *fair {
+	f := newFair(t, above, "keep", "a/b/c/one", "a/b/two", "a/three", "d/four", "d/stays", "empty/", "link -> keep")
+	for _, path := range []string{"a/b/c/one", "a/b/c", "a/b/two", "a/b", "d/four", "link", "empty"} {
+		s := f.swap(path, false)
+		s.Empty = s.Old.Mode.IsDir()
+	}
+	f.stays("a", 0o711)
+	f.stays("d", 0o2750)
+	f.stays("", 0o710)
+	f.e.Stage = nil
+	return f
+}
+
+func mixedFair(t testing.TB, above string) *fair {
+	f := newFair(t, above, "keep", "a/file", "a/link -> file", "b/tree/x", "b/tree/y/z", "c/full/f", "e/", "g/h/", "to -> c")
+	f.swap("a/file", true)  // a file for a file
+	f.swap("a/link", true)  // a directory for a link
+	f.swap("b/tree", true)  // a link for a directory
+	f.swap("a/new", true)   // a file
+	f.swap("b/new", true)   // a directory
+	f.swap("c/full", false) // a whole tree goes
+	f.swap("e", true).Empty = true
+	f.swap("g/h", true)     // a directory for a directory
+	f.swap("to/more", true) // through a link
+	f.stays("c", 0o700)
+	return f
+}
+
+func manyFair(t testing.TB, above string) *fair {
+	var names []string
+	for i := range few + 2 {
+		names = append(names, fmt.Sprintf("d%02d/f", i))
+	}
+	f := newFair(t, above, names...)
+	for _, name := range names {
+		f.swap(name, true)
+	}
+	return f
+}
+
+func wholeFair(t testing.TB, above string) *fair {
+	f := newFair(t, above, "keep", "a/file", "a/link -> file", "b/")
+	f.whole = true
+	f.swap("root", true)
+	return f
+}
+
+var fairs = []struct {
+	name string
+	make func(t testing.TB, above string) *fair
+}{{"rollback", rollbackFair}, {"mixed", mixedFair}, {"whole", wholeFair}, {"many", manyFair}}
+
+// fairground makes fresh fairs.
+type fairground struct {
+	t    *testing.T
+	base string
+	make func(t testing.TB, above string) *fair
+	n    int
+}
+
+func (g *fairground) fresh() *fair {
+	g.t.Helper()
+	g.n++
+	f := g.make(g.t, filepath.Join(g.base, strconv.Itoa(g.n)))
+	f.before = f.see(f.above)
+	return f
+}
+
+// done forgets a fair.
+func (g *fairground) done(f *fair) { _ = os.RemoveAll(f.above) }

@@ -1,0 +1,346 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The calls before which exchanges are killed here.
+const (
+	beforeSwaps  = "exchange file"
+	amidSwaps    = "rename 4"
+	beforeCommit = "create .spectrum06_committed.new"
+	afterCommit  = "rename 5"
+)
+
+// killedFair is one whose exchange was killed before a call.
+func killedFair(t testing.TB, make func(t testing.TB, above string) *fair, call string) *fair {
+	t.Helper()
+	f := make(t, filepath.Join(t.TempDir(), "x"))
+	committed := false
+	if survived(func() {
+		_ = f.run(func(op, path string, do func() error) error {
+			committed = committed || path == committedName+newSuffix
+			if op+" "+path == call && (committed || call != afterCommit) {
+				panic(errKilled)
+			}
+			return do()
+		})
+	}) {
+		t.Fatalf("there is no call %q", call)
+	}
+	return f
+}
+
+func (f *fair) journal() string {
+	f.t.Helper()
+	for _, in := range []string{f.above, f.root()} {
+		if found, err := filepath.Glob(filepath.Join(in, exchangePrefix+"*")); err == nil && len(found) == 1 {
+			return found[0]
+		}
+	}
+	f.t.Fatal("no journal")
+	return ""
+}
+
+// halts wants nothing to be touched.
+func (f *fair) halts(mode Mode) error {
+	f.t.Helper()
+	now := f.see(f.above)
+	_, err := f.recover(mode, nil)
+	var halt *HaltError
+	if !errors.As(err, &halt) || halt.Staging != filepath.Base(f.journal()) {
+		f.t.Errorf("not halted: %v", err)
+	}
+	if d := now.diff(f.see(f.above)); d != "" {
+		f.t.Errorf("touched by one that is not believed:\n%s", d)
+	}
+	return err
+}
+
+// Every byte of every record changed, and every record cut anywhere: not
+// believed, and nothing is touched.
+func TestExchangeJournalIsTorn(t *testing.T) {
+	for _, call := range []string{amidSwaps, afterCommit} {
+		f := killedFair(t, mixedFair, call)
+		for _, name := range journalNames {
+			path := filepath.Join(f.journal(), name)
+			text, err := os.ReadFile(path)
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			must(t, err)
+			step := 1 + len(text)/long(len(text), 40)
+			for i := 0; i < len(text)-1; i += step {
+				changed := slices.Clone(text)
+				changed[i] ^= 1
+				must(t, os.WriteFile(path, changed, 0o600))
+				_ = f.halts(Person)
+				must(t, os.WriteFile(path, text[:i], 0o600))
+				_ = f.halts(Automatic)
+				if t.Failed() {
+					t.Fatalf("%s at %d", name, i)
+				}
+			}
+			must(t, os.WriteFile(path, text, 0o600))
+		}
+		f.settle(Automatic)
+	}
+}
+
+func TestExchangeJournalOfOthers(t *testing.T) {
+	for name, spoil := range map[string]func(f *fair){
+		"another key": func(f *fair) {
+			for _, name := range []string{intentName, preparedName} {
+				path := filepath.Join(f.journal(), name)
+				text, err := os.ReadFile(path)
+				must(f.t, err)
+				record, _, _ := strings.Cut(string(text), "\n")
+				code := authenticate([]byte("another key of 16"), labelOf(name), []byte(record))
+				must(f.t, os.WriteFile(path, fmt.Appendf(nil, "%s\n%x\n", record, code), 0o600))
+			}
+		},
+		"open to others": func(f *fair) { must(f.t, os.Chmod(f.journal(), 0o755)) },
+		"another user":   func(f *fair) { must(f.t, os.Chown(f.journal(), 12345, -1)) },
+		"without INTENT": func(f *fair) { must(f.t, os.Remove(filepath.Join(f.journal(), intentName))) },
+		"of a commit": func(f *fair) {
+			sealed, err := seal(testKey, intentName, map[string]any{"version": 1})
+			must(f.t, err)
+			must(f.t, os.WriteFile(filepath.Join(f.journal(), intentName), sealed, 0o600))
+		},
+		"of another directory": func(f *fair) {
+			moved := f.journal() + ".other"
+			must(f.t, os.Rename(f.journal(), moved))
+			must(f.t, os.CopyFS(strings.TrimSuffix(moved, ".other"), os.DirFS(moved)))
+			must(f.t, os.Chmod(strings.TrimSuffix(moved, ".other"), 0o700))
+			must(f.t, os.Rename(moved, filepath.Join(f.t.TempDir(), "moved")))
+		},
+	} {
+		for _, make := range []func(t testing.TB, above string) *fair{rollbackFair, wholeFair} {
+			t.Run(name, func(t *testing.T) {
+				f := killedFair(t, make, beforeCommit)
+				spoil(f)
+				_ = f.halts(Automatic)
+				_ = f.halts(Person)
+				if t.Failed() {
+					return
+				}
+				out, err := f.recover(Acknowledged, nil)
+				if err != nil || len(out) != 1 {
+					t.Fatal(out, err)
+				}
+				if name == "another key" {
+					if out[0].Result != RolledBack {
+						t.Error(out)
+					}
+					f.is(f.before, "before")
+				} else if out[0].Result != Released || out[0].Left == nil {
+					t.Error(out)
+				}
+				if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
+					t.Error(out, err)
+				}
+			})
+		}
+	}
+}
+
+// TestExchangeReleasedWhole: what a journal that nobody believes any more had
+// taken away can be seen, byte for byte.
+func TestExchangeReleasedWhole(t *testing.T) {
+	f := killedFair(t, rollbackFair, beforeCommit)
+	must(t, os.Remove(filepath.Join(f.journal(), intentName)))
+	out, err := f.recover(Acknowledged, nil)
+	if err != nil || len(out) != 1 || out[0].Result != Released {
+		t.Fatal(out, err)
+	}
+	for i, text := range []string{0: "foreign a/b/c/one", 2: "foreign a/b/two", 4: "foreign d/four"} {
+		b, err := os.ReadFile(f.at(fmt.Sprintf("%s%s/old/%d", keptPrefix, out[0].Attempt, i)))
+		if text != "" && (err != nil || string(b) != text) {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+}
+
+// TestExchangeOfAnotherName: a root is not that of the journal of its neighbour.
+func TestExchangeOfAnotherName(t *testing.T) {
+	f := killedFair(t, wholeFair, beforeCommit)
+	must(t, os.Rename(f.journal(), filepath.Join(f.above, rootExchangeName("other"))))
+	now := f.see(f.above)
+	if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
+		t.Error(out, err)
+	}
+	if d := now.diff(f.see(f.above)); d != "" {
+		t.Error(d)
+	}
+	must(t, os.Rename(f.journal(), filepath.Join(f.above, rootExchangeName("root"))))
+	f.settle(Automatic)
+}
+
+// TestExchangeAfterAKill: what others did before the recovery. Nothing of theirs
+// is lost, and what went comes back where it can.
+func TestExchangeAfterAKill(t *testing.T) {
+	for _, call := range []string{beforeSwaps, amidSwaps, beforeCommit} {
+		f := killedFair(t, mixedFair, call)
+		f.rival("b/theirs")()
+		out, err := f.recover(Automatic, nil)
+		if err != nil || len(out) != 1 || out[0].Result != RolledBack {
+			t.Errorf("%s: %v, %v", call, out, err)
+		}
+		f.isRival("root/b/theirs")
+		f.othersAre(f.before, "root/b/theirs", "root")
+	}
+	f := killedFair(t, mixedFair, beforeCommit)
+	f.rival("a/file")()
+	if _, err := f.recover(Automatic, nil); !errors.Is(err, errNoWayBack) {
+		t.Error(err)
+	}
+	f.isRival("root/a/file")
+	must(t, os.Remove(f.at("a/file")))
+	f.settle(Person)
+}
+
+// TestExchangeBothNames: a power cut may leave a thing with the name that it had
+// and the one that it got.
+func TestExchangeBothNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		make     func(t testing.TB, above string) *fair
+		from, to string // "J/" is the staging directory
+	}{
+		"old came back":       {rollbackFair, "J/old/4", "d/four"},
+		"old is twice aside":  {mixedFair, "J/old/0", "J/new/0"},
+		"new did not go":      {mixedFair, "a/new", "J/new/3"},
+		"new did not go over": {mixedFair, "a/file", "J/new/0"},
+	} {
+		f := killedFair(t, c.make, beforeCommit)
+		at := func(path string) string {
+			if rest, ok := strings.CutPrefix(path, "J/"); ok {
+				return filepath.Join(f.journal(), rest)
+			}
+			return f.at(path)
+		}
+		must(t, os.Link(at(c.from), at(c.to)))
+		out, err := f.recover(Automatic, nil)
+		if err != nil || len(out) != 1 || out[0].Result != RolledBack {
+			t.Errorf("%s: %v, %v", name, out, err)
+		}
+		f.is(f.before, "before")
+	}
+}
+
+// Random trees, random swaps, a kill anywhere, a second one in the recovery: the
+// state before or the state after.
+func TestExchangeRandom(t *testing.T) {
+	g := &fairground{t: t, base: mountTmpfs(t, "")}
+	ends := map[Result]int{}
+	rapid.Check(t, func(r *rapid.T) {
+		g.make = func(t testing.TB, above string) *fair { return randomFair(r, t, above) }
+		f := g.fresh()
+		defer g.done(f)
+		f.lazy = true
+		n := rapid.IntRange(1, 220).Draw(r, "killed at")
+		if survived(func() { must(t, f.run(killer(n))) }) {
+			f.is(f.after(), "asked for")
+		}
+		_ = survived(func() { _, _ = f.recover(Automatic, killer(rapid.IntRange(1, 60).Draw(r, "then at"))) })
+		ends[f.settle(Automatic)]++
+		if t.Failed() {
+			r.Fatal("see above")
+		}
+	})
+	t.Log(ends)
+}
+
+func randomFair(r *rapid.T, t testing.TB, above string) *fair {
+	var entries []string
+	dirs := []string{"", "a/", "b/", "a/b/", "a/b/c/", "d/e/"}
+	for _, dir := range dirs {
+		entries = append(entries, dir+"keep", dir+"l -> keep")
+	}
+	f := newFair(t, above, entries...)
+	taken := map[string]bool{}
+	for range rapid.IntRange(1, 8).Draw(r, "swaps") {
+		dir := rapid.SampledFrom(dirs).Draw(r, "in")
+		path := dir + rapid.SampledFrom([]string{"keep", "l", "none", "nothing", "."}).Draw(r, "name")
+		path = strings.TrimSuffix(path, "/.")
+		if path == "." || taken[path] || slices.ContainsFunc(sortedUps(path), func(up string) bool { return taken[up] }) {
+			continue
+		}
+		taken[path] = true
+		s := f.swap(path, rapid.Bool().Draw(r, "comes"))
+		s.New = s.New || s.Old == nil
+	}
+	if len(f.e.Swaps) == 0 {
+		f.swap("keep", true)
+	}
+	return f
+}
+
+// sortedUps are the directories on the way to a path.
+func sortedUps(path string) (ups []string) {
+	for up := filepath.Dir(path); up != "."; up = filepath.Dir(up) {
+		ups = append(ups, up)
+	}
+	return ups
+}
+
+// TestExchangeOfAStranger: in a directory like /tmp anybody can make what looks
+// like a journal. Nobody is halted by one who could not have exchanged the root.
+func TestExchangeOfAStranger(t *testing.T) {
+	f := wholeFair(t, filepath.Join(t.TempDir(), "x"))
+	journal := filepath.Join(f.above, rootExchangeName("root"))
+	must(t, os.Mkdir(journal, 0o755))
+	must(t, os.WriteFile(filepath.Join(journal, intentName), nil, 0o600))
+	must(t, os.Chown(journal, 12345, -1))
+	_ = f.halts(Automatic) // who may write there without the sticky bit can do anything
+	must(t, os.Chmod(f.above, 0o777|os.ModeSticky))
+	if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
+		t.Error(out, err)
+	}
+	if e := wantStep(t, f.run(nil), StepBegin, rootExchangeName("root")); !errors.Is(e, ErrNoExchange) || e.Rollback != nil {
+		t.Error(e)
+	}
+	f.is(f.before, "before")
+}
+
+// TestExchangeParentReplaced: nothing comes back into another directory.
+func TestExchangeParentReplaced(t *testing.T) {
+	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f.unsettled(func() {
+		must(t, os.Rename(f.at("b"), f.at("moved")))
+		must(t, os.Mkdir(f.at("b"), 0o755))
+	})
+	if e := failure(t, f.run(nil)); !errors.Is(e.Rollback, errReplaced) {
+		t.Error(e)
+	}
+	if in, err := os.ReadDir(f.at("b")); err != nil || len(in) > 0 {
+		t.Error(in, err)
+	}
+	must(t, os.Remove(f.at("b")))
+	must(t, os.Rename(f.at("moved"), f.at("b")))
+	f.settle(Person)
+}
+
+// TestExchangeIsSeenThrough: what is replaced after its swap is found out.
+func TestExchangeIsSeenThrough(t *testing.T) {
+	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	rival := f.rival("a/file")
+	err := f.run(func(op, _ string, do func() error) error {
+		if op == "set times" && rival != nil {
+			rival()
+			rival = nil
+		}
+		return do()
+	})
+	if e := wantStep(t, err, StepVerify, "a/file"); !errors.Is(e.Rollback, errNoWayBack) {
+		t.Error(e)
+	}
+	f.isRival("root/a/file")
+}

@@ -1,0 +1,394 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// run is what follows, each step with its own sync point at its end.
+func (t *trade) run(ctx context.Context) *Error {
+	for _, step := range []func(context.Context) *Error{
+		t.open,
+		t.makeNew,
+		t.prepare,
+		t.swapAll, // the first move
+		t.setDirs,
+		t.check,
+		t.settle,
+		t.commit,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes the staging directory and in it the journal's INTENT, durably; then
+// the directories for what comes and goes.
+func (t *trade) open(context.Context) *Error {
+	err := t.makeStage()
+	if t.whole && !t.stageMark.tried && errors.Is(err, fs.ErrExist) { // no recovery took it for one: a stranger's
+		return fail(StepBegin, t.stageName, fmt.Errorf("%w: %w", ErrNoExchange, err))
+	}
+	if err != nil {
+		return fail(StepStage, t.stageName, err)
+	}
+	if err := t.base.sync(); err != nil {
+		return fail(StepStage, t.stageName, err)
+	}
+	for _, name := range partNames {
+		if err := t.stage.mkdir(name, 0o700); err != nil {
+			return fail(StepStage, t.stageName, err)
+		}
+	}
+	return fail(StepStage, t.stageName, t.openParts())
+}
+
+func (t *trade) makeStage() error {
+	err := t.base.mkdir(t.stageName, 0o700)
+	t.stageMark.tried = !errors.Is(err, fs.ErrExist)
+	if err != nil {
+		return err
+	}
+	stage, err := t.base.enter(t.stageName)
+	if err != nil {
+		return err
+	}
+	if err := t.checkStage(stage); err != nil {
+		stage.close()
+		return err
+	}
+	t.stage = stage
+	return t.enterIntent()
+}
+
+// checkStage wants the directory that was opened to be the one that was made, or
+// one that is no different.
+func (t *trade) checkStage(stage dir) error {
+	st, err := stage.statSelf()
+	if err != nil {
+		return err
+	}
+	names, err := stage.names()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 || st.Perm&0o777 != 0o700 || int(st.UID) != os.Geteuid() {
+		t.stageMark.tried = false
+		return errReplaced
+	}
+	t.stageMark.see(st, anySize)
+	return nil
+}
+
+// openParts opens the directories in staging, as far as they are there.
+func (t *trade) openParts() error {
+	parts := []*dir{&t.news, &t.olds, &t.trash}
+	for i, name := range partNames {
+		if parts[i].h != nil {
+			continue
+		}
+		d, err := t.stage.enter(name)
+		if gone(err) != nil {
+			return err
+		}
+		if err == nil {
+			*parts[i] = d
+		}
+	}
+	return nil
+}
+
+// allParts is openParts for a journal that has a use for all of them: one that
+// others removed, or that an end removed which was killed then, is made again.
+func (t *trade) allParts() error {
+	if err := t.openParts(); err != nil {
+		return err
+	}
+	for i, d := range []dir{t.news, t.olds, t.trash} {
+		if d.h != nil {
+			continue
+		}
+		if err := t.stage.mkdir(partNames[i], 0o700); err != nil {
+			return err
+		}
+	}
+	return t.openParts()
+}
+
+// makeNew has what comes made, and makes it durable.
+func (t *trade) makeNew(ctx context.Context) *Error {
+	if err := ctx.Err(); err != nil {
+		return fail(StepStage, "", err)
+	}
+	comes := 0
+	for i := range t.swaps {
+		if t.swaps[i].comes {
+			comes++
+		}
+	}
+	if comes == 0 {
+		return nil
+	}
+	if err := t.s.do("stage", t.stageName, func() error { return t.e.Stage(ctx, t.news.h) }); err != nil {
+		return fail(StepStage, "", err)
+	}
+	names, err := t.news.names()
+	if err == nil && len(names) != comes {
+		err = fmt.Errorf("%d things were made, and %d are to come", len(names), comes)
+	}
+	if err == nil {
+		err = t.base.syncFS()
+	}
+	return fail(StepStage, "", err)
+}
+
+// prepare records what has been made, and so allows the first move.
+func (t *trade) prepare(ctx context.Context) *Error {
+	for i := range t.swaps {
+		s := &t.swaps[i]
+		if !s.comes {
+			continue
+		}
+		name := strconv.Itoa(i)
+		st, err := t.news.stat(name)
+		if err == nil {
+			s.fresh = beingOf(st)
+			s.print, err = fingerprint(t.news, name)
+		}
+		if err != nil {
+			return fail(StepStage, s.path.String(), err)
+		}
+	}
+	if err := t.lockNew(); err != nil {
+		return fail(StepStage, t.stageName, err)
+	}
+	if err := t.enterPrepared(); err != nil {
+		return fail(StepStage, t.stageName, err)
+	}
+	return fail(StepStage, "", ctx.Err())
+}
+
+// lockNew takes the lock of a root that is to come, before anybody can see it.
+func (t *trade) lockNew() error {
+	if !t.whole {
+		return nil
+	}
+	if !t.swaps[0].fresh.isDir() {
+		return fmt.Errorf("a root is to come: %w", unix.ENOTDIR)
+	}
+	root, err := t.news.enter("0")
+	if err != nil {
+		return err
+	}
+	t.lock = root
+	return root.lock()
+}
+
+// swapAll makes all swaps, durably.
+func (t *trade) swapAll(context.Context) *Error {
+	for i := range t.swaps {
+		if err := t.swap(i); err != nil {
+			return t.swapError(t.swaps[i].path.String(), err)
+		}
+	}
+	return fail(StepFinalize, "", t.syncMoves(t.news, t.olds))
+}
+
+// swapError is that of a swap; where a root cannot be exchanged at all, another
+// way is left.
+func (t *trade) swapError(path string, err error) *Error {
+	if t.whole {
+		for _, never := range []error{errors.ErrUnsupported, unix.EBUSY, unix.EXDEV, unix.EPERM, unix.EACCES} {
+			if errors.Is(err, never) {
+				return fail(StepBegin, path, fmt.Errorf("%w: %w", ErrNoExchange, err))
+			}
+		}
+	}
+	return fail(StepFinalize, path, err)
+}
+
+// swap makes one swap. What is taken away is looked at again where nobody else
+// comes: between the first look and now the name could have come to mean
+// something else. Whatever it is, an undo puts it back.
+func (t *trade) swap(i int) error {
+	s, name := &t.swaps[i], strconv.Itoa(i)
+	in, err := t.home(s)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if s.goes && s.comes {
+		err := in.exchange(s.path.Base(), t.news, name)
+		if err == nil {
+			return t.takeOut(s, name)
+		}
+		if t.whole || !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	if s.goes {
+		if err := in.rename(s.path.Base(), t.olds, name); err != nil {
+			return err
+		}
+		if err := t.provenOld(s, t.olds, name); err != nil {
+			return err
+		}
+	}
+	if s.comes {
+		return t.news.rename(name, in, s.path.Base())
+	}
+	return nil
+}
+
+// takeOut puts what came out of an exchange where it belongs.
+func (t *trade) takeOut(s *swapping, name string) error {
+	if err := t.provenOld(s, t.news, name); err != nil {
+		return err
+	}
+	return t.news.rename(name, t.olds, name)
+}
+
+// provenOld wants what was taken away to be what was to go.
+func (t *trade) provenOld(s *swapping, in dir, name string) error {
+	st, err := in.stat(name)
+	if err != nil {
+		return err
+	}
+	if !s.isLive(st) {
+		return errOther
+	}
+	if !s.empty {
+		return nil
+	}
+	sub, err := in.enter(name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	names, err := sub.names()
+	if err == nil && len(names) > 0 {
+		err = fmt.Errorf("%w: %d things are in it, like %q", errNotEmpty, len(names), names[0])
+	}
+	return err
+}
+
+// home opens the directory of a swap's name, which has to be the one that was
+// looked at.
+func (t *trade) home(s *swapping) (dir, error) {
+	in, err := t.base.open(parent(s.path))
+	if err != nil {
+		return dir{}, err
+	}
+	st, err := in.statSelf()
+	if err == nil && !s.parent.is(st) {
+		err = fmt.Errorf("the directory that it is in: %w", errReplaced)
+	}
+	if err != nil {
+		in.close()
+		return dir{}, err
+	}
+	return in, nil
+}
+
+// syncMoves makes moves durable: first the directory in staging that things have
+// left, then those beneath the base, then the one in staging that got things.
+func (t *trade) syncMoves(left, entered dir) error {
+	var homes []pathsafe.Path
+	covered := false
+	for i := range t.swaps {
+		homes = append(homes, parent(t.swaps[i].path))
+		covered = covered || t.swaps[i].covered
+	}
+	homes = deepestFirst(homes)
+	if covered || len(homes) > few { // some of them may be in staging by now
+		return errors.Join(t.base.syncFS(), t.stage.sync())
+	}
+	if err := left.sync(); err != nil {
+		return err
+	}
+	if err := syncDirs(t.base, homes); err != nil {
+		return err
+	}
+	return entered.sync()
+}
+
+// check looks at every name once more, and at everything that went.
+func (t *trade) check(context.Context) *Error {
+	for i := range t.swaps {
+		s := &t.swaps[i]
+		if err := t.checkOne(s, strconv.Itoa(i)); err != nil {
+			return fail(StepVerify, s.path.String(), err)
+		}
+	}
+	return nil
+}
+
+func (t *trade) checkOne(s *swapping, name string) error {
+	if s.goes {
+		if err := t.provenOld(s, t.olds, name); err != nil {
+			return err
+		}
+	}
+	if s.covered {
+		return nil
+	}
+	in, err := t.home(s)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !s.comes:
+		return nil
+	case err != nil:
+		return err
+	case !s.comes:
+		return errTaken
+	case !s.fresh.is(st):
+		return errReplaced
+	}
+	return nil
+}
+
+// settle asks the caller.
+func (t *trade) settle(ctx context.Context) *Error {
+	if t.e.Settled == nil {
+		return nil
+	}
+	err := t.s.do("settle", t.stageName, func() error { return t.e.Settled(ctx, t.olds.h) })
+	return fail(StepVerify, "", err)
+}
+
+// commit records that all is done: from here on it goes forward.
+func (t *trade) commit(context.Context) *Error {
+	return fail(StepPublish, t.stageName, t.enterCommitted())
+}
+
+// finish is what comes after COMMITTED. The exchange is complete and stays so.
+func (t *trade) finish() {
+	err := t.completed()
+	if err == nil {
+		err = t.cleanUp()
+	}
+	if err != nil && t.e.Leftover != nil {
+		t.e.Leftover(t.stageName, err)
+	}
+}
+
+// completed tells the log.
+func (t *trade) completed() error {
+	if t.log == nil {
+		return nil
+	}
+	return t.log.Completed(t.id, t.kind)
+}
