@@ -7,15 +7,20 @@
 // An event counts as logged when [Log.Append] has returned: its line is in the
 // file and synced. What is to be logged first is done only after that. [Read]
 // finds a line that was changed, removed, doubled or moved, because each names
-// the sequence number and the SHA-256 of the line before. It finds a log that
-// was cut at its end, or written anew from some line on, only with a head that
-// was kept elsewhere: whoever may write the file may also write a good one.
+// the sequence number and the SHA-256 of the line before. It finds no log that
+// was cut at its end, or written anew from some line on: whoever may write the
+// file may also write a good one. For that a [Ledger] holds the log against the
+// signed savepoints, each of which names its commit; what came after the newest
+// savepoint only a head shows that was kept elsewhere.
 //
 // # A line
 //
 // Canonical JSON, an object with exactly these members, and a newline:
 //
 //	action    id of what the event belongs to, a UUID
+//	affected  ids of other actions that the event is about, each a UUID, none
+//	          twice: the commits that a rollback undoes; not there when there are
+//	          none
 //	candidate source id of a candidate, 64 hex digits; the events of a candidate
 //	          have this member, all others have none
 //	kind      what happened, one of the kinds of this package
@@ -31,7 +36,8 @@
 //	root      absolute path of the restore root; one that is no UTF-8 is quoted
 //	          as Go quotes strings
 //	sequence  1 in the first line
-//	snapshot  id of a snapshot, or null
+//	snapshot  id of a snapshot, or null; where the kind is of a snapshot, 64 hex
+//	          digits
 //	time      RFC 3339 in UTC, of the machine's clock
 //	torn      null, or what stood between the line before and this one
 //	uid       number of the user
@@ -41,6 +47,12 @@
 // A candidate that is put into quarantine, cleared or released is no action: such
 // an event begins and ends nothing, and its action is an id of its own. Its root is
 // where the candidate was to be restored to.
+//
+// # Events of a snapshot
+//
+// That a snapshot was taken, or is no longer kept, is an event of its own: it
+// begins and ends nothing. Its action may be the one that the snapshot was taken
+// for; that stays as it is, open or not.
 //
 // # A torn line
 //

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -33,6 +34,14 @@ const (
 	// Released: a person has looked at a halted root, and what is left of the
 	// action stays as it is. It ends its action.
 	Released Kind = "release"
+	// RollbackBegin: a rollback that somebody asked for is about to write. It opens
+	// its action, which ends with RolledBack.
+	RollbackBegin Kind = "rollback_begin"
+	// SnapshotTaken: a snapshot of a root is durable. This kind and the one below
+	// are events of their own; they neither begin nor end an action.
+	SnapshotTaken Kind = "snapshot"
+	// SnapshotPruned: a snapshot is no longer kept.
+	SnapshotPruned Kind = "snapshot_prune"
 	// Quarantined: a finding holds a candidate from now on. This kind and the two
 	// below are of a candidate; they neither begin nor end an action.
 	Quarantined Kind = "quarantine"
@@ -43,12 +52,20 @@ const (
 	QuarantineReleased Kind = "quarantine_release"
 )
 
-var kinds = []Kind{CommitBegin, CommitEnd, RolledBack, Halted, Released, Quarantined, QuarantineCleared, QuarantineReleased}
+var kinds = []Kind{
+	CommitBegin, CommitEnd, RollbackBegin, RolledBack, Halted, Released, SnapshotTaken, SnapshotPruned,
+	Quarantined, QuarantineCleared, QuarantineReleased,
+}
 
 // ofCandidate says that an event names a candidate.
 func (k Kind) ofCandidate() bool {
 	return k == Quarantined || k == QuarantineCleared || k == QuarantineReleased
 }
+
+// ofSnapshot says that an event is of a snapshot, and of nothing else.
+func (k Kind) ofSnapshot() bool { return k == SnapshotTaken || k == SnapshotPruned }
+
+func (k Kind) begins() bool { return k == CommitBegin || k == RollbackBegin }
 
 func (k Kind) ends() bool { return k == CommitEnd || k == RolledBack || k == Released }
 
@@ -67,13 +84,14 @@ var rollbacks = []Rollback{Micro, Session, Emergency}
 // Event is what a caller has to say.
 type Event struct {
 	Kind      Kind
-	Action    string // id of what it belongs to, a UUID; of what is said of a candidate, its own
-	Root      string // absolute path of the restore root
-	Candidate string // source id, 64 lower-case hex digits; "" but for the kinds that are of a candidate
-	Preview   string // id of the preview that was approved; "" for none
-	Rollback  Rollback
-	Snapshot  string // id; "" for none
-	Reason    string // in words; "" for none
+	Action    string   // id of what it belongs to, a UUID; of what is said of a candidate, its own
+	Root      string   // absolute path of the restore root
+	Candidate string   // source id, 64 lower-case hex digits; "" but for the kinds that are of a candidate
+	Preview   string   // id of the preview that was approved; "" for none
+	Rollback  Rollback // of RolledBack and RollbackBegin
+	Snapshot  string   // id, 64 lower-case hex digits where the kind is of a snapshot; "" for none
+	Actions   []string // ids of other actions that it is about, each a UUID, none twice; not of a candidate
+	Reason    string   // in words; "" for none
 }
 
 // Entry is an event in its place in the log.
@@ -130,6 +148,9 @@ func (e *Entry) Fields() map[string]any {
 	if e.Candidate != "" {
 		members["candidate"] = e.Candidate
 	}
+	if len(e.Actions) > 0 {
+		members["affected"] = e.Actions
+	}
 	return members
 }
 
@@ -156,6 +177,7 @@ func parse(line []byte) (Entry, error) {
 			Kind: Kind(f.text("kind")), Action: f.text("action"), Root: f.text("root"),
 			Candidate: f.extra("candidate"), Preview: f.optional("preview"),
 			Rollback: Rollback(f.optional("rollback")), Snapshot: f.optional("snapshot"), Reason: f.optional("reason"),
+			Actions: f.list("affected"),
 		},
 		Sequence: f.number("sequence"), Time: f.time("time"), UID: int(f.number("uid")), Operator: f.optional("operator"),
 		Previous: f.text("previous"), Hash: hashOf(line), Open: f.texts("open"), Torn: f.torn("torn"),
@@ -176,20 +198,51 @@ func (e *Event) check() error {
 	switch {
 	case !slices.Contains(kinds, e.Kind):
 		return fmt.Errorf("there is no kind %q", e.Kind)
-	case e.Rollback != "" && !slices.Contains(rollbacks, e.Rollback):
-		return fmt.Errorf("there is no rollback %q", e.Rollback)
-	case (e.Kind == RolledBack) != (e.Rollback != ""):
-		return fmt.Errorf("a %s with the rollback %q", e.Kind, e.Rollback)
 	case e.Action == "" || e.Root == "":
 		return errors.New("no action or no root")
-	case e.Kind.ofCandidate() && !isSource(e.Candidate), !e.Kind.ofCandidate() && e.Candidate != "":
+	case e.Kind.ofCandidate() && !isHash(e.Candidate), !e.Kind.ofCandidate() && e.Candidate != "":
 		return fmt.Errorf("a %s of the candidate %q", e.Kind, e.Candidate)
+	case e.Kind.ofCandidate() && len(e.Actions) > 0:
+		return fmt.Errorf("a %s that is about %d actions", e.Kind, len(e.Actions))
+	case e.Kind.ofSnapshot() && !isHash(e.Snapshot):
+		return fmt.Errorf("a %s of the snapshot %q", e.Kind, e.Snapshot)
+	}
+	if err := e.checkRollback(); err != nil {
+		return err
+	}
+	return checkActions(e.Actions)
+}
+
+// checkRollback wants the type of a rollback where there is one, and nowhere else.
+// A micro rollback is the end of a commit, and does not begin by itself.
+func (e *Event) checkRollback() error {
+	known := slices.Contains(rollbacks, e.Rollback)
+	switch {
+	case e.Kind == RolledBack && known, e.Kind == RollbackBegin && known && e.Rollback != Micro:
+		return nil
+	case e.Kind != RolledBack && e.Kind != RollbackBegin && e.Rollback == "":
+		return nil
+	}
+	return fmt.Errorf("a %s with the rollback %q", e.Kind, e.Rollback)
+}
+
+// checkActions wants each to be the id of an action in its usual form, and none
+// twice.
+func checkActions(ids []string) error {
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		parsed, err := uuid.Parse(id)
+		if err != nil || parsed.String() != id || seen[id] {
+			return fmt.Errorf("%.100q is not the id of an action, or is named twice", id)
+		}
+		seen[id] = true
 	}
 	return nil
 }
 
-// isSource says whether a text can be the source id of a candidate.
-func isSource(s string) bool {
+// isHash says whether a text can be the source id of a candidate, or the id of a
+// snapshot.
+func isHash(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
@@ -200,7 +253,7 @@ func (e *Event) after(open map[string]string) map[string]string {
 		now = map[string]string{}
 	}
 	switch {
-	case e.Kind == CommitBegin:
+	case e.Kind.begins():
 		now[e.Action] = e.Root
 	case e.Kind.ends():
 		delete(now, e.Action)

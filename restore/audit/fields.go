@@ -46,6 +46,18 @@ func (f *fields) extra(name string) string {
 	return f.text(name)
 }
 
+// list reads a member that is a list of texts, or is not there. Anything else
+// would print as other bytes.
+func (f *fields) list(name string) []string {
+	value, _ := f.object.Get(name)
+	var list []string
+	for element := range value.Elements() {
+		text, _ := element.Text()
+		list = append(list, text)
+	}
+	return list
+}
+
 func (f *fields) number(name string) int64 {
 	n, err := strconv.ParseInt(string(f.get(name).Append(nil)), 10, 64)
 	if err != nil || n < 0 {

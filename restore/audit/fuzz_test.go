@@ -15,6 +15,7 @@ func FuzzAuditLog(f *testing.F) {
 	_, raw := logged(f)
 	f.Add(raw)
 	f.Add(raw[:len(raw)-10])
+	f.Add(loggedAll(f, undoing()))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		checkLog(t, data)

@@ -1,0 +1,161 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+)
+
+// SavepointReason is the reason of a commit's end: it names the savepoint that was
+// published for it.
+func SavepointReason(id string) string { return savepointPrefix + id }
+
+const savepointPrefix = "savepoint "
+
+// Savepoint is what a signed savepoint says of its commit.
+type Savepoint struct {
+	ID      string
+	Attempt string // the action of the commit, a UUID
+	Root    string // absolute path of the restore root; in a [Misfit] of the log's, as it stands there
+}
+
+// A Ledger holds a log against signed savepoints. Both tell of the same commits:
+// so it can be seen that the end of one of them was taken away, as long as the
+// other has its own. The zero Ledger is of an empty log.
+type Ledger struct {
+	acts  map[string]*act
+	order []string // of acts, as they came
+}
+
+// act is what a log says of an action.
+type act struct {
+	root      string
+	begun     int64 // sequence number of its beginning; 0 for none
+	ended     bool
+	completed bool // one of its ends is that of a commit
+	savepoint string
+	undone    bool // a rollback of it has begun or ended, after its savepoint
+}
+
+// Add takes the next entry of the log, as [Read] hands it out.
+func (l *Ledger) Add(e Entry) error {
+	a := l.of(e.Action, e.Root)
+	switch {
+	case e.Kind == CommitBegin:
+		a.begun = e.Sequence
+	case e.Kind == CommitEnd:
+		id, _ := strings.CutPrefix(e.Reason, savepointPrefix)
+		a.ended, a.completed, a.savepoint, a.undone = true, true, id, false
+	case e.Kind.ends():
+		a.ended, a.undone = true, a.undone || e.Kind == RolledBack
+	}
+	if e.Kind == RollbackBegin || e.Kind == RolledBack {
+		for _, id := range e.Actions {
+			l.of(id, e.Root).undone = true
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) of(action, root string) *act {
+	if l.acts == nil {
+		l.acts = map[string]*act{}
+	}
+	a, known := l.acts[action]
+	if !known {
+		a = &act{root: root}
+		l.acts[action] = a
+		l.order = append(l.order, action)
+	}
+	return a
+}
+
+// Fault says why a log and a savepoint do not fit together.
+type Fault string
+
+const (
+	// NotBegun: the log does not know the commit.
+	NotBegun Fault = "the log does not know its commit"
+	// NotEnded: the log knows its beginning and no end of it. A commit that was
+	// killed, and that nobody has recovered since, looks the same.
+	NotEnded Fault = "the log has no end of its commit"
+	// NotCompleted: by the log its commit has ended otherwise. That is what the next
+	// command logs of a commit whose end was cut off.
+	NotCompleted Fault = "by the log its commit was not completed"
+	// NotNamed: the log says that the commit has another savepoint, or none.
+	NotNamed Fault = "the log names another savepoint of its commit"
+	// NotInOrder: the log knows the commit as an earlier one than the savepoint
+	// before it.
+	NotInOrder Fault = "by the log its commit began before the one of the savepoint before it"
+	// NotKept: the log names the savepoint, and there is none.
+	NotKept Fault = "the log names it, and it is not there"
+)
+
+// Misfit is a savepoint that does not fit the log.
+type Misfit struct {
+	Savepoint
+	Fault Fault
+}
+
+// Unlogged are those savepoints that the log does not bear out. They are given in
+// the order of their chains, those of a root together.
+func (l *Ledger) Unlogged(savepoints []Savepoint) []Misfit {
+	var misfits []Misfit
+	last, root := int64(0), ""
+	for _, sp := range savepoints {
+		if sp.Root != root {
+			last, root = 0, sp.Root
+		}
+		a := l.acts[sp.Attempt]
+		if fault := a.fault(sp.ID, last); fault != "" {
+			misfits = append(misfits, Misfit{sp, fault})
+		}
+		if a != nil {
+			last = max(last, a.begun)
+		}
+	}
+	return misfits
+}
+
+// fault says what the log lacks of a savepoint, whose predecessor's commit began
+// with entry last; "" for nothing.
+func (a *act) fault(id string, last int64) Fault {
+	switch {
+	case a == nil || a.begun == 0:
+		return NotBegun
+	case !a.ended:
+		return NotEnded
+	case !a.completed:
+		return NotCompleted
+	case a.savepoint != id:
+		return NotNamed
+	case a.begun < last:
+		return NotInOrder
+	}
+	return ""
+}
+
+// Unkept are the savepoints that the log names, of commits that nothing has rolled
+// back since, and that are not among these; in the order of the log.
+func (l *Ledger) Unkept(savepoints []Savepoint) []Misfit {
+	kept := make(map[string]bool, len(savepoints))
+	for _, sp := range savepoints {
+		kept[sp.ID] = true
+	}
+	var misfits []Misfit
+	for _, action := range l.order {
+		a := l.acts[action]
+		if a.savepoint != "" && !a.undone && !kept[a.savepoint] {
+			misfits = append(misfits, Misfit{Savepoint{a.savepoint, action, a.root}, NotKept})
+		}
+	}
+	return misfits
+}
+
+// Excused are those misfits without the ones that a rollback in this log, which
+// was read later, accounts for.
+func (l *Ledger) Excused(misfits []Misfit) []Misfit {
+	return slices.DeleteFunc(slices.Clone(misfits), func(m Misfit) bool {
+		a := l.acts[m.Attempt]
+		return m.Fault == NotKept && a != nil && a.undone
+	})
+}
