@@ -224,8 +224,13 @@ func (d *Dir) place(name string) (string, error) {
 }
 
 // Savepoints is the directory of the savepoints, which is made, durably, if needed.
-func (d *Dir) Savepoints() (string, error) {
-	path, err := d.place("savepoints")
+func (d *Dir) Savepoints() (string, error) { return d.durable("savepoints") }
+
+// Snapshots is the directory of the snapshots, which is made, durably, if needed.
+func (d *Dir) Snapshots() (string, error) { return d.durable("snapshots") }
+
+func (d *Dir) durable(name string) (string, error) {
+	path, err := d.place(name)
 	if err != nil {
 		return "", err
 	}

@@ -591,3 +591,22 @@ func TestSavepoints(t *testing.T) {
 		t.Errorf("a link: %q", got)
 	}
 }
+
+// TestSnapshots: the directory is made once, private, as that of savepoints is.
+func TestSnapshots(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	d, err := statedir.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for range 2 {
+		got, err := d.Snapshots()
+		if want := filepath.Join(path, "snapshots"); got != want || err != nil {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	if info, err := os.Lstat(path + "/snapshots"); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}

@@ -1,0 +1,335 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+
+	"io/fs"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// chunk is how many bytes are read at a time. A file that is no larger is
+	// known whole before anything is written.
+	chunk = 1 << 20
+	// cloneMin is from how many bytes on sharing blocks is worth its calls.
+	cloneMin = 128 << 10
+	// holeSize is the size and alignment of the zeros that become a hole.
+	holeSize = 4 << 10
+)
+
+// The bounds of a batch: neighbours that one worker does.
+const (
+	batchFiles = 256
+	batchBytes = 4 << 20
+)
+
+// batches divides those entries that are wanted into runs of one directory.
+func batches(entries []Entry, wanted func(*Entry) bool) (all [][]*Entry) {
+	var bytes int64
+	var last string
+	for i := range entries {
+		e := &entries[i]
+		if !wanted(e) {
+			continue
+		}
+		in, _ := split(e.Path)
+		n := len(all) - 1
+		if n < 0 || in != last || len(all[n]) >= batchFiles || bytes+e.Size > batchBytes {
+			all, bytes, last = append(all, nil), 0, in
+			n++
+		}
+		all[n] = append(all[n], e)
+		bytes += e.Size
+	}
+	return all
+}
+
+// contents reads the files that have to be read, and brings their objects.
+func (t *take) contents(ctx context.Context, entries []Entry) error {
+	work := batches(entries, func(e *Entry) bool { return e.unread })
+	var mu sync.Mutex
+	var readers []*reader
+	defer func() {
+		for _, r := range readers {
+			r.close()
+		}
+	}()
+	start := func() *reader {
+		mu.Lock()
+		defer mu.Unlock()
+		r := &reader{take: t, at: descent{base: t.root}, name: strconv.Itoa(len(readers)), buf: make([]byte, chunk)}
+		readers = append(readers, r)
+		return r
+	}
+	return inorder.Each(ctx, 0, len(work), start, func(r *reader, i int) error {
+		for _, e := range work[i] {
+			if err := r.file(ctx, e); err != nil {
+				return fmt.Errorf("%q: %w", e.Path, err)
+			}
+			t.progress(e)
+		}
+		return nil
+	})
+}
+
+// A reader is a worker of contents. Its objects go into a directory of its own,
+// so that two of them need not wait for each other.
+type reader struct {
+	*take
+	at      descent
+	name    string
+	own     dir
+	buf     []byte
+	noClone atomic.Bool
+}
+
+func (r *reader) close() { r.at.close() }
+
+// file reads a file that stays the same meanwhile.
+func (r *reader) file(ctx context.Context, e *Entry) error {
+	for range tries {
+		err := r.once(ctx, e)
+		if !errors.Is(err, errUnsettled) {
+			return err
+		}
+	}
+	return &ChangedError{e.Path, errUnsettled.Error()}
+}
+
+func (r *reader) once(ctx context.Context, e *Entry) error {
+	in, name := split(e.Path)
+	d, err := r.at.open(in)
+	if err != nil {
+		return err
+	}
+	f, st, err := d.openFile(name)
+	if errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, fs.ErrNotExist) {
+		return &ChangedError{e.Path, "it was a file"}
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !r.mount.SameMount(st.ID) {
+		return pathsafe.ErrCrossesMount
+	}
+	now := makeEntry(e.Path, st)
+	now.Asked = e.Asked
+	if err := r.read(ctx, f, &now); err != nil {
+		return err
+	}
+	st, err = r.seam.identify(f)
+	if err != nil {
+		return err
+	}
+	if after := makeEntry(e.Path, st); !after.same(&now) {
+		return errUnsettled
+	}
+	*e = now
+	return nil
+}
+
+func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
+	if e.xattrs, err = readXattrs(r.seam, e.Path, pathsafe.FileNode(f)); err != nil {
+		return err
+	}
+	if e.Size >= holeSize {
+		if e.Sparse, err = r.seam.sparse(f, e.Size); err != nil {
+			return err
+		}
+	}
+	if e.Size > int64(len(r.buf)) {
+		return r.large(ctx, f, e)
+	}
+	n, err := r.seam.read(f, r.buf[:e.Size])
+	if err != nil {
+		return err
+	}
+	if int64(n) != e.Size {
+		return errUnsettled
+	}
+	e.Digest = sha256.Sum256(r.buf[:n])
+	return r.bring(e, func(name string) error { return r.small(name, e) })
+}
+
+// bring makes the object of e, as name in the reader's own directory, unless
+// there is one.
+func (r *reader) bring(e *Entry, write func(name string) error) error {
+	there, err := r.objects.known(e.Digest, e.Size, r.base().needs(e.Digest))
+	if err != nil || there {
+		return err
+	}
+	if err := r.enterOwn(); err != nil {
+		return err
+	}
+	if !r.objects.claim(e.Digest, e.Size, r.own) {
+		return nil
+	}
+	return write(e.Digest.name())
+}
+
+func (r *reader) enterOwn() (err error) {
+	if r.own.h == nil {
+		r.own, err = r.objects.room(r.name)
+	}
+	return err
+}
+
+func (r *reader) small(name string, e *Entry) error {
+	f, err := r.own.create(name, objectPerm)
+	if err != nil {
+		return err
+	}
+	w := filler{s: r.seam, f: f, sparse: e.Sparse}
+	err = w.write(r.buf[:e.Size])
+	if err == nil {
+		err = w.end()
+	}
+	return errors.Join(err, r.seam.closeFile(f))
+}
+
+// large copies and hashes in one go.
+func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
+	if err := r.enterOwn(); err != nil {
+		return err
+	}
+	const temp = "large"
+	dst, err := r.own.create(temp, objectPerm)
+	if err != nil {
+		return err
+	}
+	err = r.copy(ctx, dst, f, e)
+	if err := errors.Join(err, r.seam.closeFile(dst)); err != nil {
+		return errors.Join(err, r.own.unlink(temp))
+	}
+	brought := false
+	err = r.bring(e, func(name string) error {
+		brought = true
+		return r.own.rename(temp, r.own, name)
+	})
+	if err != nil || brought {
+		return err
+	}
+	return r.own.unlink(temp)
+}
+
+func (r *reader) copy(ctx context.Context, dst, src *os.File, e *Entry) error {
+	sum := sha256.New()
+	c := copier{s: r.seam, buf: r.buf, noClone: &r.noClone}
+	n, err := c.copy(ctx, dst, src, sum, e)
+	if err == nil && n != e.Size {
+		err = errUnsettled
+	}
+	sum.Sum(e.Digest[:0])
+	return err
+}
+
+// A copier copies files, and hashes what it has written.
+type copier struct {
+	s       *seam
+	buf     []byte
+	noClone *atomic.Bool // this file system does not share blocks
+}
+
+// copy makes dst the copy of src and returns how many bytes went into sum: what
+// was written, up to one chunk more than e.Size.
+func (c *copier) copy(ctx context.Context, dst, src *os.File, sum hash.Hash, e *Entry) (int64, error) {
+	w := filler{s: c.s, f: dst, sparse: e.Sparse}
+	from := src
+	if c.clone(dst, src, e.Size) {
+		from, w = dst, filler{}
+	}
+	total := int64(0)
+	for total <= e.Size {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, err := c.s.read(from, c.buf)
+		if err != nil {
+			return 0, err
+		}
+		sum.Write(c.buf[:n])
+		total += int64(n)
+		if err := w.write(c.buf[:n]); err != nil {
+			return 0, err
+		}
+		if n < len(c.buf) {
+			break
+		}
+	}
+	return total, w.end()
+}
+
+func (c *copier) clone(dst, src *os.File, size int64) bool {
+	if size < cloneMin || c.noClone.Load() {
+		return false
+	}
+	err := c.s.clone(dst, src)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTTY) {
+		c.noClone.Store(true)
+	}
+	return err == nil
+}
+
+// A filler writes a file from its beginning. In a sparse one zeros become
+// holes. One without a file does nothing.
+type filler struct {
+	s      *seam
+	f      *os.File
+	sparse bool
+	size   int64
+	hole   bool // it ends in one
+}
+
+var zeros [holeSize]byte
+
+func (w *filler) write(data []byte) error {
+	if w.f == nil || len(data) == 0 {
+		return nil
+	}
+	w.size += int64(len(data))
+	if !w.sparse {
+		return w.s.write(w.f, data)
+	}
+	for len(data) > 0 {
+		n, hole := run(data)
+		step := w.s.write
+		if hole {
+			step = func(f *os.File, data []byte) error { return w.s.skip(f, len(data)) }
+		}
+		if err := step(w.f, data[:n]); err != nil {
+			return err
+		}
+		data, w.hole = data[n:], hole
+	}
+	return nil
+}
+
+// run returns how many bytes at the beginning of data are all hole or all not.
+func run(data []byte) (n int, hole bool) {
+	block := func(from int) []byte { return data[from:min(from+holeSize, len(data))] }
+	empty := func(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }
+	hole = empty(block(0))
+	for n = len(block(0)); n < len(data) && empty(block(n)) == hole; n += len(block(n)) {
+	}
+	return n, hole
+}
+
+func (w *filler) end() error {
+	if w.f == nil || !w.hole {
+		return nil
+	}
+	return w.s.truncate(w.f, w.size)
+}

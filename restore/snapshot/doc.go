@@ -1,0 +1,59 @@
+// Package snapshot keeps captures of roots, so that no restore is without a way
+// back (rollback and snapshot contract, sections 2.1, 3 and 4): everything below
+// a root, or some names in it, with contents, modes, owners, times to the
+// nanosecond, extended attributes, links, hard links, holes and FIFOs.
+//
+// # Layout
+//
+// A store is one directory:
+//
+//	objects/ab/<sha256>       the content of files, mode 0400, each once
+//	roots/<key>/<time>-<id>   manifests; the key is the SHA-256 of the root's path
+//	incoming/<uuid>/          what a take in progress has made
+//
+// A manifest has a line of canonical JSON for its header, one for each entry, in
+// the order of a walk, and one that counts them. Bytes that are not UTF-8, and
+// "%", are written as "%" and two hex digits. Whatever would not print again as
+// the same bytes is refused. The ID of a snapshot is the SHA-256 of its manifest.
+// Objects and manifests are never changed.
+//
+// # Take
+//
+//  1. Lock the store, together with other takes and readers; [Store.Prune] locks
+//     it alone. Who gets it alone first removes what killed takes have left.
+//  2. Look at everything through directory handles, following no link, entering
+//     no other mount. What is the very same as in the newest snapshot (device,
+//     inode, birth time, size, times of modification and change) is not read
+//     again, unless it was changed so shortly before that snapshot that the
+//     clock of the file system may have missed a later change.
+//  3. Read the other files, several at a time, hashing what is copied. One that
+//     changes meanwhile is read again, a few times.
+//  4. Make the new objects durable, with one syncfs when there are many. Move
+//     them to their places. Make those durable.
+//  5. Write the manifest beside, sync it, rename it, sync its directory. Only now
+//     there is a snapshot.
+//
+// # Prune
+//
+// All manifests are read first. Those that go are removed, and that is made
+// durable; then the objects that none of the others needs. Wherever it is
+// killed, no snapshot lacks an object.
+//
+// # Trust
+//
+// Trusted: the kernel, and that nobody else may write the store. Not trusted: the
+// root, which others may change meanwhile, and what is read back from the store:
+// a manifest must hash to its ID, and each byte of an object is hashed when it is
+// written or verified. What is not as it was put there is a [*DamageError].
+//
+// Promised: after a kill or a power cut every snapshot that is listed is whole.
+// What [Store.Write] makes is what Take saw.
+//
+// Not promised: one point in time. A root that others write to while it is taken
+// is captured file by file, each file and each directory in one state of its own;
+// hold the lock of the root. That an object that stands there already with the
+// right size and mode has the right content: Take does not read it again; Verify
+// does. That the newest snapshot cannot be taken away by who may write the
+// store. Access times, which become those of modification; which blocks of a
+// sparse file were holes: its zeros become holes; and flags of the file system.
+package snapshot

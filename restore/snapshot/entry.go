@@ -1,0 +1,104 @@
+package snapshot
+
+import (
+	"crypto/sha256"
+	"io/fs"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Type is what an entry is.
+type Type string
+
+// The types of entries. Nothing stood where an entry is Absent.
+const (
+	File   Type = "file"
+	Dir    Type = "dir"
+	Link   Type = "link"
+	Fifo   Type = "fifo"
+	Absent Type = "absent"
+)
+
+// Digest is the SHA-256 of a file's content.
+type Digest [sha256.Size]byte
+
+// Entry is one name of a snapshot.
+type Entry struct {
+	Path    string // bytes as they were; "" is the root
+	Type    Type
+	Asked   bool   // this very name was asked for
+	Mode    uint32 // permission, set-id and sticky bits, 07777
+	UID     uint32
+	GID     uint32
+	ModTime time.Time
+	Size    int64  // of a file, bytes
+	Digest  Digest // of a file
+	Sparse  bool   // a file that had holes
+	Hard    string // path of an earlier entry that is the same inode; "" for none
+	Target  string // of a link
+
+	// The identity that Take saw.
+	Dev, Ino   uint64
+	ChangeTime time.Time
+	BirthTime  time.Time // zero where the file system does not know it
+
+	xattrs []pathsafe.Xattr
+	unread bool // a file whose content is yet to be read
+	links  uint32
+}
+
+// Xattrs returns the extended attributes, sorted by name.
+func (e Entry) Xattrs() []pathsafe.Xattr { return append([]pathsafe.Xattr(nil), e.xattrs...) }
+
+// typeOf is "" for what no snapshot can hold.
+func typeOf(mode fs.FileMode) Type {
+	switch mode.Type() {
+	case 0:
+		return File
+	case fs.ModeDir:
+		return Dir
+	case fs.ModeSymlink:
+		return Link
+	case fs.ModeNamedPipe:
+		return Fifo
+	}
+	return ""
+}
+
+func makeEntry(path string, st pathsafe.Stat) Entry {
+	e := Entry{
+		Path: path, Type: typeOf(st.Mode), Mode: st.Perm, UID: st.UID, GID: st.GID, ModTime: st.ModTime,
+		Dev: st.ID.Dev, Ino: st.ID.Ino, ChangeTime: st.ChangeTime, BirthTime: st.BirthTime, links: st.Links,
+	}
+	if e.Type == File {
+		e.Size = st.Size
+	}
+	return e
+}
+
+// same tells whether two looks at a name saw the very same.
+func (e *Entry) same(other *Entry) bool {
+	return e.Dev == other.Dev && e.difference(other, true) == ""
+}
+
+// difference is the first thing in which two looks at a name differ.
+func (e *Entry) difference(other *Entry, changeTime bool) string {
+	switch {
+	case e.Type != other.Type:
+		return "type"
+	case e.Ino != other.Ino || !e.BirthTime.Equal(other.BirthTime):
+		return "inode"
+	case e.Size != other.Size:
+		return "size"
+	case !e.ModTime.Equal(other.ModTime):
+		return "time of modification"
+	case e.Mode != other.Mode:
+		return "mode"
+	case e.UID != other.UID || e.GID != other.GID:
+		return "owner"
+	case changeTime && !e.ChangeTime.Equal(other.ChangeTime):
+		return "time of change"
+	}
+	return ""
+}

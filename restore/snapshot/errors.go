@@ -1,0 +1,60 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrAmbiguous says that a prefix is that of several snapshots.
+var ErrAmbiguous = errors.New("more than one snapshot begins with this")
+
+// DamageError is something in a store that is not what was put there.
+type DamageError struct {
+	Path  string   // what is damaged, beneath the directory of the store
+	Names []string // the paths of a root that need it, as far as they are known
+	Err   error
+}
+
+// Error names the damaged thing, and the first paths that need it.
+func (e *DamageError) Error() string {
+	msg := fmt.Sprintf("snapshot store: %q: %v", e.Path, e.Err)
+	if len(e.Names) == 0 {
+		return msg
+	}
+	const shown = 3
+	var needed []string
+	for _, name := range e.Names[:min(shown, len(e.Names))] {
+		needed = append(needed, fmt.Sprintf("%q", name))
+	}
+	if more := len(e.Names) - len(needed); more > 0 {
+		needed = append(needed, fmt.Sprintf("%d more", more))
+	}
+	return msg + ", needed by " + strings.Join(needed, ", ")
+}
+
+// Unwrap returns what is wrong with it.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// ChangedError says that something is not as it was: while a snapshot was taken,
+// or since then.
+type ChangedError struct {
+	Path string // beneath the root, or beneath what was compared; "" for its top
+	What string // what has changed
+}
+
+// Error names the path.
+func (e *ChangedError) Error() string { return fmt.Sprintf("%q has changed: %s", e.Path, e.What) }
+
+// ErrRefused is what errors.Is finds of something that no snapshot can hold, or that
+// does not come to rest; its own text says what it is.
+var ErrRefused = errors.New("no snapshot can hold it")
+
+// refusal is an ErrRefused with a text of its own.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,199 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var errFault = errors.New("fault of the test")
+
+// A fault makes calls through the seam fail. It leaves out the syncs: what they
+// are for, TestOrder sees.
+type fault struct {
+	mu    sync.Mutex
+	n     int  // the call that fails, from 1
+	kill  bool // nothing is done any more after it
+	after bool // it is done all the same
+	calls int
+	log   []string
+}
+
+func (f *fault) hook(op, path string, call func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	f.log = append(f.log, op+" "+path)
+	if f.calls < f.n || f.n == 0 || f.calls > f.n && !f.kill {
+		if strings.HasPrefix(op, "sync") {
+			return nil
+		}
+		return call()
+	}
+	if f.calls == f.n && f.after {
+		_ = call()
+	}
+	return fmt.Errorf("%s %q: %w", op, path, errFault)
+}
+
+// eachFault calls try with a fault at call after call until one is not reached.
+func eachFault(t *testing.T, try func(t *testing.T, f *fault)) {
+	for _, mode := range []*fault{{}, {kill: true}, {kill: true, after: true}} {
+		t.Run(fmt.Sprintf("kill=%v,after=%v", mode.kill, mode.after), func(t *testing.T) {
+			for n := 1; ; n++ {
+				f := &fault{n: n, kill: mode.kill, after: mode.after}
+				try(t, f)
+				if f.calls < n {
+					if n < 20 {
+						t.Fatalf("only %d calls", n)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// Wherever Take fails or is killed, every snapshot that is listed is whole, and
+// the next one works.
+func TestFaultsOfTake(t *testing.T) {
+	l := newLab(t)
+	l.populate()
+	l.reopen()
+	round := 0
+	eachFault(t, func(t *testing.T, f *fault) {
+		round++
+		writeFile(t, l.path("file"), fmt.Sprint("round ", round%5))
+		before, err := l.store.List("")
+		must(t, err)
+		l.store.seam.hook = f.hook
+		snap, err := l.store.Take(context.Background(), l.request())
+		l.reopen()
+		all := l.sound()
+		switch {
+		case err == nil && len(all) != len(before)+1:
+			t.Fatalf("call %d: taken, but not listed", f.n)
+		case err == nil:
+			same(t, look(t, l.root), look(t, l.write(snap, "")))
+		case !errors.Is(err, errFault):
+			t.Fatalf("call %d: %v", f.n, err)
+		case len(all) > len(before)+1:
+			t.Fatalf("call %d: %d snapshots of one take", f.n, len(all)-len(before))
+		}
+		if len(all) > 4 {
+			_, err := l.store.Prune(context.Background(), Policy{KeepLast: 1}, nil)
+			must(t, err)
+		}
+	})
+	l.take()
+	l.emptyIncoming()
+}
+
+// Wherever Prune fails or is killed, no snapshot lacks an object.
+func TestFaultsOfPrune(t *testing.T) {
+	l := newLab(t)
+	l.populate()
+	l.reopen()
+	round := 0
+	eachFault(t, func(t *testing.T, f *fault) {
+		for range 2 {
+			round++
+			writeFile(t, l.path("file"), fmt.Sprint("round ", round%5))
+			l.take()
+		}
+		l.store.seam.hook = f.hook
+		_, err := l.store.Prune(context.Background(), Policy{KeepLast: 1}, nil)
+		if err != nil && !errors.Is(err, errFault) {
+			t.Fatalf("call %d: %v", f.n, err)
+		}
+		l.reopen()
+		all := l.sound()
+		same(t, look(t, l.root), look(t, l.write(all[len(all)-1], "")))
+		if err == nil && len(all) != 1 {
+			t.Fatalf("call %d: %d snapshots are left", f.n, len(all))
+		}
+		_, err = l.store.Prune(context.Background(), Policy{KeepLast: 1}, nil)
+		must(t, err)
+		if left := l.sound(); len(left) != 1 {
+			t.Fatalf("call %d: %d snapshots are left by the next one", f.n, len(left))
+		}
+	})
+}
+
+func (l *lab) reopen() {
+	l.store.Close()
+	l.open()
+	l.store.seam.hook = (&fault{}).hook // no syncs
+}
+
+func (l *lab) emptyIncoming() {
+	l.t.Helper()
+	left, err := os.ReadDir(l.storePath(incomingName))
+	must(l.t, err)
+	if len(left) > 0 {
+		l.t.Fatalf("left in incoming: %v", left)
+	}
+}
+
+func (l *lab) populate() {
+	l.t.Helper()
+	mkdir(l.t, l.path("dir"))
+	mkdir(l.t, l.path("dir/empty"))
+	writeFile(l.t, l.path("dir/one"), "one")
+	writeFile(l.t, l.path("dir/two"), strings.Repeat("two", chunk/3+1))
+	must(l.t, os.Link(l.path("dir/one"), l.path("hard")))
+	must(l.t, os.Symlink("dir/one", l.path("link")))
+	writeFile(l.t, l.path("file"), "0")
+}
+
+// before wants a call, and before the first of them the last of others.
+func (f *fault) before(t *testing.T, first, then string) {
+	t.Helper()
+	is := func(prefix string) func(string) bool {
+		return func(s string) bool { return strings.HasPrefix(s, prefix) }
+	}
+	slices.Reverse(f.log)
+	last := len(f.log) - 1 - slices.IndexFunc(f.log, is(first))
+	slices.Reverse(f.log)
+	next := slices.IndexFunc(f.log, is(then))
+	if next < 0 || last == len(f.log) || last > next {
+		t.Errorf("the last %q is call %d, the first %q call %d of %q", first, last, then, next, f.log)
+	}
+}
+
+// Objects are durable before they get their names, those before there is a
+// manifest, and that before it gets its own.
+func TestOrder(t *testing.T) {
+	for _, files := range []int{few - 4, few + 4} {
+		l := newLab(t)
+		for i := range files {
+			writeFile(t, l.path(fmt.Sprint(i)), fmt.Sprint(i))
+		}
+		f := &fault{}
+		l.store.seam.hook = f.hook
+		l.take()
+		l.store.seam.hook = nil
+		var renames, syncs []int
+		for i, call := range f.log {
+			if strings.HasPrefix(call, "rename") {
+				renames = append(renames, i)
+			}
+			if strings.HasPrefix(call, "sync") {
+				syncs = append(syncs, i)
+			}
+		}
+		between := func(a, b int) bool {
+			return slices.ContainsFunc(syncs, func(i int) bool { return a < i && i < b })
+		}
+		last := len(renames) - 1
+		f.before(t, "write", "sync manifest")
+		if len(renames) != files+1 || !between(0, renames[0]) || !between(renames[last-1], renames[last]) || !between(renames[last], len(f.log)) {
+			t.Errorf("%d files: renames %v, syncs %v: %q", files, renames, syncs, f.log)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+)
+
+// objectPerm is the mode of an object. It is never changed.
+const objectPerm = 0o400
+
+func (d Digest) name() string { return hex.EncodeToString(d[:]) }
+
+// hexDigest reads the name of an object.
+func hexDigest(name string) (d Digest, err error) {
+	if !isID(name) {
+		return Digest{}, errors.New("not the name of an object")
+	}
+	_, err = hex.Decode(d[:], []byte(name))
+	return d, err
+}
+
+func (d Digest) shard() string { return hex.EncodeToString(d[:1]) }
+
+func (d Digest) path() string { return filepath.Join(objectsName, d.shard(), d.name()) }
+
+// A shelf gives the directories of the objects.
+type shelf struct {
+	objects dir
+	mu      sync.Mutex
+	shards  [256]dir
+}
+
+// open returns the directory of an object, which stays the shelf's.
+func (s *shelf) open(d Digest, make bool) (dir, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shard := &s.shards[d[0]]
+	if shard.h != nil {
+		return *shard, nil
+	}
+	open := s.objects.open
+	if make {
+		open = s.objects.make
+	}
+	opened, err := open(d.shard())
+	if err != nil {
+		return dir{}, err
+	}
+	*shard = opened
+	return opened, nil
+}
+
+func (s *shelf) close() {
+	for _, d := range s.shards {
+		d.close()
+	}
+}
+
+// has tells whether an object is there. One that is not of this size, or does
+// not look like an object, is none.
+func (s *shelf) has(d Digest, size int64) (bool, error) {
+	shard, err := s.open(d, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	st, err := shard.stat(d.name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && st.Mode.IsRegular() && st.Perm == objectPerm && st.Size == size, err
+}
+
+// objects are what a take needs: those that are there, and fresh ones, which
+// are in its own directory until all of them are durable.
+type objects struct {
+	shelf
+	s        *Store
+	incoming dir
+	mu       sync.Mutex
+	there    map[Digest]bool
+	fresh    map[Digest]freshObject
+	unsure   map[byte]bool // shards with objects whose names may not be durable
+	rooms    []dir
+}
+
+// A freshObject is in the directory of a worker.
+type freshObject struct {
+	in   dir
+	size int64
+}
+
+func newObjects(s *Store, incoming dir) *objects {
+	return &objects{
+		shelf: shelf{objects: s.objects}, s: s, incoming: incoming,
+		there: map[Digest]bool{}, fresh: map[Digest]freshObject{}, unsure: map[byte]bool{},
+	}
+}
+
+// known tells whether an object is in the store. durable: a snapshot needs it,
+// so its name is durable.
+func (o *objects) known(d Digest, size int64, durable bool) (bool, error) {
+	o.mu.Lock()
+	there := o.there[d]
+	o.mu.Unlock()
+	if there {
+		return true, nil
+	}
+	there, err := o.has(d, size)
+	if err != nil || !there {
+		return false, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.there[d] = true
+	if !durable {
+		o.unsure[d[0]] = true
+	}
+	return true, nil
+}
+
+// claim tells whether the caller is the one who has to bring an object.
+func (o *objects) claim(d Digest, size int64, in dir) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, claimed := o.fresh[d]; claimed {
+		return false
+	}
+	o.fresh[d] = freshObject{in, size}
+	return true
+}
+
+// few is up to how many things are synced one by one. Above it one syncfs is
+// faster by far, though it waits for other people's data too.
+const few = 16
+
+// persist makes the fresh objects durable, moves them to their places, and makes
+// the places durable.
+func (o *objects) persist() error {
+	digests := make([]Digest, 0, len(o.fresh))
+	for d := range o.fresh {
+		digests = append(digests, d)
+	}
+	slices.SortFunc(digests, func(a, b Digest) int { return cmp.Compare(string(a[:]), string(b[:])) })
+	if err := o.syncFresh(digests); err != nil {
+		return err
+	}
+	var shards [][]Digest
+	for _, d := range digests {
+		if n := len(shards); n == 0 || shards[n-1][0][0] != d[0] {
+			shards = append(shards, nil)
+		}
+		shards[len(shards)-1] = append(shards[len(shards)-1], d)
+		o.unsure[d[0]] = true
+	}
+	err := inorder.Do(context.Background(), len(shards), func(i int) error {
+		for _, d := range shards[i] {
+			if err := o.place(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.syncPlaces()
+}
+
+func (o *objects) syncFresh(digests []Digest) error {
+	if len(digests) > few {
+		return o.incoming.syncFS()
+	}
+	for _, d := range digests {
+		f, _, err := o.fresh[d].in.openFile(d.name())
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(o.s.seam.syncFile(f), o.s.seam.closeFile(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *objects) syncPlaces() error {
+	if len(o.unsure) == 0 {
+		return nil
+	}
+	if len(o.unsure) > few {
+		return o.s.objects.syncFS()
+	}
+	for b := range 256 {
+		if !o.unsure[byte(b)] {
+			continue
+		}
+		shard, err := o.open(Digest{byte(b)}, true)
+		if err == nil {
+			err = shard.sync()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return o.s.objects.sync()
+}
+
+// place moves a fresh object to its place. What is there already stays, unless
+// it cannot be the object.
+func (o *objects) place(d Digest) error {
+	fresh := o.fresh[d]
+	shard, err := o.open(d, true)
+	if err != nil {
+		return err
+	}
+	err = fresh.in.rename(d.name(), shard, d.name())
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	good, err := o.has(d, fresh.size)
+	if err != nil || good {
+		return err
+	}
+	return fresh.in.swap(d.name(), shard, d.name())
+}
+
+// room makes a directory for a worker, which stays open until all is placed.
+func (o *objects) room(name string) (dir, error) {
+	room, err := o.incoming.make(name)
+	if err != nil {
+		return dir{}, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rooms = append(o.rooms, room)
+	return room, nil
+}
+
+func (o *objects) close() {
+	for _, room := range o.rooms {
+		room.close()
+	}
+	o.shelf.close()
+}

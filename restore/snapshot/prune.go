@@ -1,0 +1,223 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Policy says which snapshots stay. Of each root the newest one stays anyway.
+type Policy struct {
+	Root       string        // "" for all roots
+	KeepLast   int           // so many of the newest; 0 for no such rule
+	KeepWithin time.Duration // those that are not older than this; 0 for no such rule
+	Now        time.Time     // zero: the time of this machine
+	DryRun     bool          // only tell what would be done
+	// Goes, unless nil, hears of each snapshot before it goes; an error stops it.
+	Goes func(Header) error
+}
+
+// Pruned is what Prune has done, or would do.
+type Pruned struct {
+	Gone    []Header // by root, oldest first
+	Kept    []Kept   // of the same roots, in the same order
+	Objects int64    // that nothing needs any more
+	Bytes   int64    // of their content
+}
+
+// Kept is a snapshot that stays, and why.
+type Kept struct {
+	Header Header
+	Why    string
+}
+
+// Prune removes snapshots that the policy does not keep, and then the objects
+// that no snapshot of any root needs. inUse says why a snapshot must stay, ""
+// when nothing refers to it; it is asked when no Take, Write or Verify is at work,
+// for which Prune waits, and none can begin.
+// Nothing is removed when a manifest cannot be read.
+func (s *Store) Prune(ctx context.Context, policy Policy, inUse func(Header) string) (Pruned, error) {
+	done, err := s.prune(ctx, policy, inUse)
+	if err != nil {
+		return Pruned{}, fmt.Errorf("pruning snapshots: %w", err)
+	}
+	return done, nil
+}
+
+func (s *Store) prune(ctx context.Context, policy Policy, inUse func(Header) string) (Pruned, error) {
+	if policy.KeepLast < 0 || policy.KeepWithin < 0 || policy.KeepLast == 0 && policy.KeepWithin == 0 {
+		return Pruned{}, errors.New("no rule says which ones stay")
+	}
+	if policy.Now.IsZero() {
+		policy.Now = time.Now()
+	}
+	if policy.Root != "" {
+		policy.Root = filepath.Clean(policy.Root)
+	}
+	lock, err := s.wait(ctx, (*pathsafe.Dir).TryLock)
+	if err != nil {
+		return Pruned{}, err
+	}
+	defer lock.close()
+	p := &pruning{Store: s, policy: policy, inUse: inUse, needed: map[Digest]bool{}}
+	if err := s.eachPlace(func(at place) error { return p.decide(ctx, at) }); err != nil {
+		return Pruned{}, err
+	}
+	if !policy.DryRun {
+		err = p.removeManifests()
+	}
+	if err == nil {
+		err = p.eachObject(ctx)
+	}
+	return p.done, err
+}
+
+// A pruning is one call of Prune.
+type pruning struct {
+	*Store
+	policy Policy
+	inUse  func(Header) string
+	needed map[Digest]bool
+	done   Pruned
+}
+
+// decide reads all manifests of a root, also those that go, and notes what the
+// others need.
+func (p *pruning) decide(ctx context.Context, at place) error {
+	headers, err := at.headers()
+	if err != nil {
+		return err
+	}
+	for i, h := range headers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		snap, err := at.load(h.fileName())
+		if err != nil {
+			return err
+		}
+		concerned := p.policy.Root == "" || p.policy.Root == h.Root
+		why := p.why(h, len(headers)-i)
+		switch {
+		case concerned && why == "":
+			p.done.Gone = append(p.done.Gone, h)
+			continue
+		case concerned:
+			p.done.Kept = append(p.done.Kept, Kept{h, why})
+		}
+		for i := range snap.entries {
+			if e := &snap.entries[i]; e.Type == File {
+				p.needed[e.Digest] = true
+			}
+		}
+	}
+	return nil
+}
+
+// why a snapshot stays; rank 1 is the newest one of its root.
+func (p *pruning) why(h Header, rank int) string {
+	switch {
+	case rank == 1:
+		return "the newest of its root"
+	case rank <= p.policy.KeepLast:
+		return fmt.Sprintf("one of the %d newest", p.policy.KeepLast)
+	case p.policy.KeepWithin > 0 && !h.Time.Before(p.policy.Now.Add(-p.policy.KeepWithin)):
+		return fmt.Sprintf("not older than %s", p.policy.KeepWithin)
+	case p.inUse != nil:
+		return p.inUse(h)
+	}
+	return ""
+}
+
+// removeManifests makes the snapshots go, and that durable, so that none is
+// left whose objects are gone.
+func (p *pruning) unlink(at place, h Header) error {
+	if p.policy.Goes != nil {
+		if err := p.policy.Goes(h); err != nil {
+			return err
+		}
+	}
+	return at.unlink(h.fileName())
+}
+
+func (p *pruning) removeManifests() error {
+	if err := p.sweep(); err != nil {
+		return err
+	}
+	for i := 0; i < len(p.done.Gone); {
+		root := p.done.Gone[i].Root
+		at, ok, err := p.enter(keyOf(root))
+		if err != nil || !ok {
+			return errors.Join(err, fs.ErrNotExist)
+		}
+		for ; i < len(p.done.Gone) && p.done.Gone[i].Root == root && err == nil; i++ {
+			err = p.unlink(at, p.done.Gone[i])
+		}
+		if err == nil {
+			err = at.sync()
+		}
+		at.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachObject removes the objects that nothing needs. What does not have the name
+// of an object is not one, and stays.
+func (p *pruning) eachObject(ctx context.Context) error {
+	shards, err := p.objects.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range shards {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(name) != 2 || !isHex(name) {
+			continue
+		}
+		shard, err := p.objects.open(name)
+		if err != nil {
+			return damage(filepath.Join(objectsName, name), nil, err)
+		}
+		err = p.shard(shard, name)
+		shard.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pruning) shard(shard dir, prefix string) error {
+	names, err := shard.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		d, err := hexDigest(name)
+		if err != nil || name[:2] != prefix || p.needed[d] {
+			continue
+		}
+		st, err := shard.stat(name)
+		if err != nil {
+			return err
+		}
+		if !st.Mode.IsDir() && !p.policy.DryRun {
+			err = shard.unlink(name)
+		}
+		if err != nil {
+			return err
+		}
+		p.done.Objects++
+		p.done.Bytes += st.Size
+	}
+	return nil
+}

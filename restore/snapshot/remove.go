@@ -1,0 +1,50 @@
+package snapshot
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// sweep removes what killed takes have left. Only who has the exclusive lock
+// may do it.
+func (s *Store) sweep() error {
+	names, err := s.incoming.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := removeTree(s.incoming, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTree removes name, whatever it is, with everything in it.
+func removeTree(d dir, name string) error {
+	st, err := d.stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !st.Mode.IsDir() {
+		return d.unlink(name)
+	}
+	sub, err := d.open(name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	names, err := sub.names()
+	if err != nil {
+		return err
+	}
+	for _, below := range names {
+		if err := removeTree(sub, below); err != nil {
+			return err
+		}
+	}
+	return d.rmdir(name)
+}

@@ -1,0 +1,239 @@
+package snapshot
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// A seam is the way of this package to the system: every call that can fail
+// goes through do, so that a test can make each of them fail.
+type seam struct {
+	hook func(op, path string, f func() error) error
+}
+
+func (s *seam) do(op, path string, f func() error) error {
+	if s.hook == nil {
+		return f()
+	}
+	return s.hook(op, path, f)
+}
+
+// A dir is a directory handle whose calls go through the seam.
+type dir struct {
+	h *pathsafe.Dir
+	s *seam
+}
+
+// close has no error: nothing is written through the handle of a directory.
+func (d dir) close() {
+	if d.h != nil {
+		_ = d.h.Close()
+	}
+}
+
+func (d dir) reopen() (own dir, err error) {
+	own.s = d.s
+	err = d.s.do("reopen", d.h.Name(), func() error {
+		own.h, err = d.h.Reopen()
+		return err
+	})
+	return own, err
+}
+
+func (d dir) open(name string) (sub dir, err error) {
+	sub.s = d.s
+	err = d.s.do("open directory", name, func() error {
+		sub.h, err = d.h.OpenDir(name)
+		return err
+	})
+	return sub, err
+}
+
+// make makes a directory unless it is there, and opens it.
+func (d dir) make(name string) (dir, error) {
+	err := d.s.do("make directory", name, func() error { return d.h.Mkdir(name, 0o700) })
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return dir{}, err
+	}
+	return d.open(name)
+}
+
+// makeDurable is make for a directory whose name is durable then, also when
+// whoever made it was killed.
+func (d dir) makeDurable(name string) (dir, error) {
+	sub, err := d.make(name)
+	if err != nil {
+		return dir{}, err
+	}
+	if err := d.sync(); err != nil {
+		sub.close()
+		return dir{}, err
+	}
+	return sub, nil
+}
+
+func (d dir) stat(name string) (st pathsafe.Stat, err error) {
+	err = d.s.do("stat", name, func() error {
+		st, err = d.h.Lstat(name)
+		return err
+	})
+	return st, err
+}
+
+func (d dir) statSelf() (st pathsafe.Stat, err error) {
+	err = d.s.do("stat", d.h.Name(), func() error {
+		st, err = d.h.Stat()
+		return err
+	})
+	return st, err
+}
+
+func (d dir) names() (names []string, err error) {
+	err = d.s.do("list", d.h.Name(), func() error {
+		names, err = d.h.Names()
+		return err
+	})
+	return names, err
+}
+
+func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
+	err = d.s.do("open", name, func() error {
+		f, st, err = d.h.Open(name)
+		return err
+	})
+	return f, st, err
+}
+
+func (d dir) create(name string, perm uint32) (f *os.File, err error) {
+	err = d.s.do("create", name, func() error {
+		f, err = d.h.Create(name, perm)
+		return err
+	})
+	return f, err
+}
+
+func (d dir) mkdir(name string) error {
+	return d.s.do("make directory", name, func() error { return d.h.Mkdir(name, 0o700) })
+}
+
+func (d dir) rename(name string, to dir, newName string) error {
+	return d.s.do("rename", newName, func() error { return d.h.RenameNoReplace(name, to.h, newName) })
+}
+
+func (d dir) swap(name string, with dir, other string) error {
+	return d.s.do("swap", other, func() error { return d.h.RenameExchange(name, with.h, other) })
+}
+
+func (d dir) unlink(name string) error {
+	return d.s.do("unlink", name, func() error { return d.h.Unlink(name) })
+}
+
+func (d dir) rmdir(name string) error {
+	return d.s.do("remove directory", name, func() error { return d.h.Rmdir(name) })
+}
+
+func (d dir) readlink(name string) (target string, err error) {
+	err = d.s.do("read link", name, func() error {
+		target, err = d.h.Readlink(name)
+		return err
+	})
+	return target, err
+}
+
+func (d dir) xattrs(name string) (all []pathsafe.Xattr, err error) {
+	err = d.s.do("read attributes", name, func() error {
+		node, err := d.h.Pin(name)
+		if err != nil {
+			return err
+		}
+		defer node.Close()
+		all, err = node.Xattrs()
+		return err
+	})
+	return all, err
+}
+
+func (d dir) sync() error { return d.s.do("sync", d.h.Name(), d.h.Sync) }
+
+func (d dir) syncFS() error { return d.s.do("sync file system", d.h.Name(), d.h.SyncFS) }
+
+// Calls on files and inodes.
+
+func (s *seam) xattrs(name string, node *pathsafe.Node) (all []pathsafe.Xattr, err error) {
+	err = s.do("read attributes", name, func() error {
+		all, err = node.Xattrs()
+		return err
+	})
+	return all, err
+}
+
+// read fills buf as far as the file goes.
+func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
+	err = s.do("read", f.Name(), func() error {
+		n, err = io.ReadFull(f, buf)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+		return err
+	})
+	return n, err
+}
+
+func (s *seam) write(f *os.File, data []byte) error {
+	return s.do("write", f.Name(), func() error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+// skip leaves a hole of n bytes.
+func (s *seam) skip(f *os.File, n int) error {
+	return s.do("seek", f.Name(), func() error {
+		_, err := f.Seek(int64(n), io.SeekCurrent)
+		return err
+	})
+}
+
+func (s *seam) truncate(f *os.File, size int64) error {
+	return s.do("truncate", f.Name(), func() error { return f.Truncate(size) })
+}
+
+// clone shares the blocks of src with dst, where the file system can.
+func (s *seam) clone(dst, src *os.File) error {
+	return s.do("clone", dst.Name(), func() error {
+		return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd()))
+	})
+}
+
+// sparse tells whether f has a hole before its end.
+func (s *seam) sparse(f *os.File, size int64) (sparse bool, err error) {
+	err = s.do("find hole", f.Name(), func() error {
+		hole, err := f.Seek(0, unix.SEEK_HOLE)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTSUP) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sparse = hole < size
+		_, err = f.Seek(0, io.SeekStart)
+		return err
+	})
+	return sparse, err
+}
+
+func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
+	err = s.do("stat", f.Name(), func() error {
+		st, err = pathsafe.StatFile(f)
+		return err
+	})
+	return st, err
+}
+
+func (s *seam) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
+
+func (s *seam) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }

@@ -1,0 +1,164 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Kind says why a snapshot was taken (rollback and snapshot contract, section 4).
+type Kind string
+
+// The kinds of snapshots.
+const (
+	Manual    Kind = "manual"
+	Scheduled Kind = "scheduled"  // section 4.1
+	PreAction Kind = "pre_action" // section 4.2
+	Emergency Kind = "emergency"  // section 4.3
+)
+
+var kinds = []Kind{Manual, Scheduled, PreAction, Emergency}
+
+// Header is what a snapshot says of itself.
+type Header struct {
+	ID     string // SHA-256 of the manifest, 64 hex digits
+	Root   string // absolute path that the root is known by
+	Kind   Kind
+	Action string // id of the action that it came before; "" for none
+	Reason string
+	Said   map[string]string // what the caller wanted kept
+	Time   time.Time         // when taking it began, UTC
+	Whole  bool              // the whole root, not only some names
+	Names  int               // how many names were asked for; 0 when Whole
+	Files  int64             // regular files, names of hard links each
+	Bytes  int64             // their content, hard links once
+}
+
+// Snapshot is one that was read from a store, and hashes to its ID.
+type Snapshot struct {
+	header  Header
+	entries []Entry
+}
+
+// Header returns what the snapshot says of itself.
+func (s *Snapshot) Header() Header {
+	h := s.header
+	h.Said = maps.Clone(h.Said)
+	return h
+}
+
+// ID is SHA-256 of the manifest, 64 hex digits.
+func (s *Snapshot) ID() string { return s.header.ID }
+
+// Scope returns the names that were asked for, sorted; nil when the snapshot is
+// one of the whole root.
+func (s *Snapshot) Scope() []pathsafe.Path {
+	var all []pathsafe.Path
+	for i := range s.entries {
+		if !s.entries[i].Asked {
+			continue
+		}
+		if p, err := pathsafe.Parse(s.entries[i].Path); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Entries returns everything in the snapshot: the root first, a directory
+// before what is in it, names in byte order.
+func (s *Snapshot) Entries() iter.Seq[Entry] { return slices.Values(s.entries) }
+
+// ErrNotCovered says that a snapshot does not know what stood at a path: it is
+// of some names only.
+var ErrNotCovered = errors.New("not covered by the snapshot")
+
+// At returns what stood at p, the root for the zero path: an entry of type
+// Absent when nothing did. Links on the way are followed as they were then. The
+// error is ErrNotCovered for a path that was not looked at.
+func (s *Snapshot) At(p pathsafe.Path) (Entry, error) {
+	e, _, err := s.at(p)
+	return e, err
+}
+
+// at also tells whether everything below is in the snapshot.
+func (s *Snapshot) at(p pathsafe.Path) (e Entry, covered bool, err error) {
+	w := way{todo: p.Components()}
+	covered = s.header.Whole
+	for {
+		name, ok, err := w.next()
+		if err != nil {
+			return Entry{}, false, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, err)
+		}
+		if !ok {
+			break
+		}
+		e, found := s.find(join(w.path(), name))
+		covered = covered || s.asked(w.path(), name)
+		last := len(w.todo) == 0
+		switch {
+		case !found && covered, found && e.Type == Absent, found && e.Type != Dir && e.Type != Link && !last:
+			return Entry{Path: join(join(w.path(), name), strings.Join(w.todo, "/")), Type: Absent}, covered, nil
+		case !found:
+			return Entry{}, false, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, ErrNotCovered)
+		case e.Type == Link && !last:
+			err = w.follow(e.Target)
+			covered = s.header.Whole
+		default:
+			w.enter(name)
+		}
+		if err != nil {
+			return Entry{}, false, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, err)
+		}
+	}
+	e, found := s.find(w.path())
+	if !found {
+		return Entry{}, false, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, ErrNotCovered)
+	}
+	return e, covered, nil
+}
+
+func (s *Snapshot) asked(dir, name string) bool {
+	e, found := s.find(join(dir, name))
+	return found && e.Asked
+}
+
+// find finds an entry by its very path.
+func (s *Snapshot) find(path string) (Entry, bool) {
+	i, found := s.index(path)
+	if !found {
+		return Entry{}, false
+	}
+	return s.entries[i], true
+}
+
+func (s *Snapshot) index(path string) (int, bool) {
+	return sort.Find(len(s.entries), func(i int) int { return comparePaths(path, s.entries[i].Path) })
+}
+
+// tree returns what stood at p, which must all be there.
+func (s *Snapshot) tree(p pathsafe.Path) ([]Entry, error) {
+	e, covered, err := s.at(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.Type == Absent:
+		return nil, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, fs.ErrNotExist)
+	case !covered:
+		return nil, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, ErrNotCovered)
+	}
+	start, _ := s.index(e.Path)
+	end := start + 1
+	for end < len(s.entries) && beneath(s.entries[end].Path, e.Path) {
+		end++
+	}
+	return s.entries[start:end], nil
+}

@@ -1,0 +1,305 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
+)
+
+// The directories of a store.
+const (
+	objectsName  = "objects"
+	rootsName    = "roots"
+	incomingName = "incoming"
+)
+
+// Store is a directory of snapshots. It may be used by several goroutines and
+// processes at once.
+type Store struct {
+	path     string
+	seam     *seam
+	base     dir
+	objects  dir
+	roots    dir
+	incoming dir
+	own      []pathsafe.ID // the store and the directory that it is in
+}
+
+// Open opens a store: the absolute path of a directory that exists and that
+// nobody else may write. What is missing in it is made.
+func Open(path string) (*Store, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("snapshots in %q: not an absolute path", path)
+	}
+	s, err := open(filepath.Clean(path))
+	if err != nil {
+		return nil, fmt.Errorf("snapshots in %q: %w", path, err)
+	}
+	return s, nil
+}
+
+func open(path string) (*Store, error) {
+	base, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, seam: new(seam)}
+	s.base = dir{base, s.seam}
+	if err := s.openAll(); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) openAll() error {
+	for _, part := range []struct {
+		name string
+		into *dir
+	}{{objectsName, &s.objects}, {rootsName, &s.roots}, {incomingName, &s.incoming}} {
+		d, err := s.base.open(part.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			d, err = s.base.makeDurable(part.name)
+		}
+		if err != nil {
+			return err
+		}
+		*part.into = d
+	}
+	return s.know()
+}
+
+// know notes which directories no snapshot may hold.
+func (s *Store) know() error {
+	st, err := s.base.statSelf()
+	if err != nil {
+		return err
+	}
+	s.own = append(s.own, st.ID)
+	above, err := pathsafe.OpenRoot(filepath.Dir(s.path))
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	st, err = above.Stat()
+	s.own = append(s.own, st.ID)
+	return err
+}
+
+// Close closes the store. A snapshot that was found stays as it is.
+func (s *Store) Close() error {
+	for _, d := range []dir{s.objects, s.roots, s.incoming} {
+		d.close()
+	}
+	return s.base.h.Close()
+}
+
+// isOwn tells whether a directory is the store's or the one around it.
+func (s *Store) isOwn(id pathsafe.ID) bool {
+	return slices.ContainsFunc(s.own, func(own pathsafe.ID) bool { return own.Dev == id.Dev && own.Ino == id.Ino })
+}
+
+// lockPause is how long is waited between two tries to get the lock.
+const lockPause = 20 * time.Millisecond
+
+// share waits until no Prune is at work, and keeps one away until the result is
+// closed.
+func (s *Store) share(ctx context.Context) (dir, error) {
+	return s.wait(ctx, (*pathsafe.Dir).TryLockShared)
+}
+
+func (s *Store) wait(ctx context.Context, try func(*pathsafe.Dir) error) (dir, error) {
+	own, err := s.base.reopen()
+	if err != nil {
+		return dir{}, err
+	}
+	for {
+		err := s.seam.do("lock", own.h.Name(), func() error { return try(own.h) })
+		if err == nil {
+			return own, nil
+		}
+		if !errors.Is(err, pathsafe.ErrLocked) {
+			own.close()
+			return dir{}, err
+		}
+		select {
+		case <-ctx.Done():
+			own.close()
+			return dir{}, ctx.Err()
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// keyOf is the name of a root's directory.
+func keyOf(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return hex.EncodeToString(sum[:])
+}
+
+// damage makes a DamageError of what a reader found; a fault of the machine it
+// leaves alone.
+func damage(path string, names []string, err error) error {
+	if verify.IsMachineFault(err) {
+		return fmt.Errorf("snapshot store: %q: %w", path, err)
+	}
+	return &DamageError{path, names, err}
+}
+
+// A place is a directory of manifests, by name.
+type place struct {
+	dir
+	key string
+}
+
+func (p place) path(name string) string { return filepath.Join(rootsName, p.key, name) }
+
+// enter opens the place of a root; ok is false when it has no snapshot.
+func (s *Store) enter(key string) (p place, ok bool, err error) {
+	d, err := s.roots.open(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return place{}, false, nil
+	}
+	if err != nil {
+		return place{}, false, damage(filepath.Join(rootsName, key), nil, err)
+	}
+	return place{d, key}, true, nil
+}
+
+// eachPlace visits the places of all roots, in the order of their names.
+func (s *Store) eachPlace(visit func(place) error) error {
+	keys, err := s.roots.names()
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if !isID(key) {
+			return damage(filepath.Join(rootsName, key), nil, errors.New("not the place of a root"))
+		}
+		p, ok, err := s.enter(key)
+		if err != nil {
+			return err
+		}
+		if ok {
+			err = visit(p)
+			p.close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headers are those of the manifests in a place, oldest first.
+func (p place) headers() ([]Header, error) {
+	names, err := p.names()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Header, 0, len(names))
+	for _, name := range names {
+		h, err := readHeader(p.dir, name)
+		if err == nil && keyOf(h.Root) != p.key {
+			err = errors.New("it is of another root")
+		}
+		if errors.Is(err, fs.ErrNotExist) { // pruned meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, damage(p.path(name), nil, err)
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// load reads the snapshot whose manifest has this name.
+func (p place) load(name string) (*Snapshot, error) {
+	snap, err := readManifest(p.dir, name)
+	if err == nil && keyOf(snap.header.Root) != p.key {
+		err = errors.New("it is of another root")
+	}
+	if err != nil {
+		return nil, damage(p.path(name), nil, err)
+	}
+	return snap, nil
+}
+
+// List returns the headers of the snapshots of a root, or of all roots when root
+// is "", oldest first. It reads nothing else; that a manifest hashes to its ID
+// is for Find to see. One that cannot be read is a [*DamageError].
+func (s *Store) List(root string) ([]Header, error) {
+	var all []Header
+	read := func(p place) error {
+		some, err := p.headers()
+		all = append(all, some...)
+		return err
+	}
+	if root == "" {
+		if err := s.eachPlace(read); err != nil {
+			return nil, err
+		}
+		slices.SortStableFunc(all, func(a, b Header) int { return strings.Compare(a.fileName(), b.fileName()) })
+		return all, nil
+	}
+	p, ok, err := s.enter(keyOf(filepath.Clean(root)))
+	if err != nil || !ok {
+		return nil, err
+	}
+	defer p.close()
+	if err := read(p); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Find reads a snapshot by its ID, or by eight or more of its first digits. The
+// error is fs.ErrNotExist when there is none, ErrAmbiguous when there are
+// several, and a [*DamageError] when it is damaged.
+func (s *Store) Find(id string) (*Snapshot, error) {
+	const shortest = 8
+	if len(id) < shortest || !isHex(id) {
+		return nil, fmt.Errorf("%.100q is not the id of a snapshot, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
+	}
+	var found *Snapshot
+	err := s.eachPlace(func(p place) error {
+		names, err := p.names()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			_, full, err := parseName(name)
+			if err != nil {
+				return damage(p.path(name), nil, err)
+			}
+			if !strings.HasPrefix(full, id) {
+				continue
+			}
+			if found != nil {
+				return fmt.Errorf("snapshot %q: %w", id, ErrAmbiguous)
+			}
+			if found, err = p.load(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = fmt.Errorf("snapshot %.100q: %w", id, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}

@@ -1,0 +1,363 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Request is what a snapshot is to be of, and what it is to keep of its reason.
+type Request struct {
+	Root   string        // absolute path that the snapshots of this root are known by
+	Dir    *pathsafe.Dir // the root, open
+	Kind   Kind
+	Action string // id of the action that it comes before; "" for none
+	Reason string
+	// Said are a few small texts of the caller that the snapshot keeps.
+	Said map[string]string
+	// Scope is nil for the whole root. Else it has these names: each whole if it
+	// is there, Absent if not, and the metadata of every directory on the way.
+	Scope []pathsafe.Path
+	// Progress hears how many files and bytes are done so far. It may be nil.
+	Progress func(files, bytes int64)
+}
+
+// A take is one call of Take.
+type take struct {
+	*Store
+	req   Request
+	root  dir
+	mount pathsafe.ID
+	start time.Time
+	base  func() *baseline
+
+	incoming dir // of this take
+	name     string
+	objects  *objects
+
+	mu          sync.Mutex
+	files, done int64
+}
+
+// Take takes a snapshot, which is durable when it returns. Nothing half made is
+// ever seen. A root that is not clean, a socket or a device, another mount, the
+// store itself, and a file that keeps changing are errors that name the path.
+func (s *Store) Take(ctx context.Context, req Request) (*Snapshot, error) {
+	req.Root = filepath.Clean(req.Root)
+	snap, err := s.take(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of %q: %w", req.Root, err)
+	}
+	return snap, nil
+}
+
+func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) {
+	h := Header{
+		Root: req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason,
+		Said: maps.Clone(req.Said), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
+	}
+	if req.Scope != nil && len(req.Scope) == 0 {
+		return nil, errors.New("a scope without a name")
+	}
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	lock, err := s.enterTake(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.close()
+	t := &take{Store: s, req: req, start: h.Time, root: dir{req.Dir, s.seam}}
+	defer func() { err = errors.Join(err, t.close()) }()
+	return t.run(ctx, h)
+}
+
+// enterTake takes the shared lock. When nobody else is at work it first removes
+// what killed ones have left.
+func (s *Store) enterTake(ctx context.Context) (dir, error) {
+	lock, err := s.base.reopen()
+	if err != nil {
+		return dir{}, err
+	}
+	defer lock.close()
+	if s.seam.do("lock", s.path, lock.h.TryLock) == nil {
+		if err := s.sweep(); err != nil {
+			return dir{}, err
+		}
+	}
+	lock.close()
+	return s.share(ctx)
+}
+
+func (t *take) run(ctx context.Context, h Header) (*Snapshot, error) {
+	if err := t.begin(); err != nil {
+		return nil, err
+	}
+	entries, err := t.settled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	link(entries)
+	if err := t.objects.persist(); err != nil {
+		return nil, err
+	}
+	total(&h, entries)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return t.publish(h, entries)
+}
+
+// settled looks at everything and keeps its content. Where a name goes away in
+// between it looks again.
+func (t *take) settled(ctx context.Context) ([]Entry, error) {
+	var gone error
+	for range tries {
+		entries, err := t.look(ctx)
+		if err == nil {
+			err = t.contents(ctx, entries)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return entries, err
+		}
+		gone = err
+	}
+	return nil, refuse("names go away while it is looked at: %v", gone)
+}
+
+func (t *take) begin() error {
+	st, err := t.root.statSelf()
+	if err != nil {
+		return err
+	}
+	t.mount = st.ID
+	t.base = sync.OnceValue(t.baseline)
+	name := uuid.NewString()
+	if err := t.Store.incoming.mkdir(name); err != nil {
+		return err
+	}
+	t.name = name
+	if t.incoming, err = t.Store.incoming.open(name); err != nil {
+		return err
+	}
+	t.objects = newObjects(t.Store, t.incoming)
+	return nil
+}
+
+// close removes what the take has made in incoming.
+func (t *take) close() error {
+	if t.objects != nil {
+		t.objects.close()
+	}
+	t.incoming.close()
+	if t.name == "" {
+		return nil
+	}
+	return removeTree(t.Store.incoming, t.name)
+}
+
+// look returns the entries without the contents that have to be read.
+func (t *take) look(ctx context.Context) ([]Entry, error) {
+	if t.req.Scope != nil {
+		return t.lookAtScope(ctx)
+	}
+	st, err := t.root.statSelf()
+	if err != nil {
+		return nil, err
+	}
+	return t.scan(ctx, t.root, makeEntry("", st))
+}
+
+func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
+	s := scanner{mount: t.mount, own: t.isOwn, fill: t.fill, attributes: true}
+	if top.Path == "" {
+		if err := t.clean(d); err != nil {
+			return nil, err
+		}
+	}
+	return s.scan(ctx, d, top)
+}
+
+// reserved is how the names begin that a transaction leaves in a root when it
+// has not ended.
+const reserved = ".spectrum06_"
+
+// clean refuses a root with something in it of a transaction that has not ended.
+func (t *take) clean(d dir) error {
+	names, err := d.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, reserved) {
+			return refuse("the root is not clean: %q is in it", name)
+		}
+	}
+	return nil
+}
+
+// fill completes an entry, from the newest snapshot when it is the very same as
+// then.
+func (t *take) fill(d dir, name string, e *Entry) error {
+	same, err := t.reuse(e)
+	if err != nil || same {
+		return err
+	}
+	if e.Type == File {
+		e.unread = true
+		return nil
+	}
+	if e.Type == Link {
+		if e.Target, err = d.readlink(name); err != nil {
+			return err
+		}
+	}
+	if e.xattrs, err = d.xattrs(name); err != nil {
+		return err
+	}
+	return errors.Join(boundXattrs(e.xattrs), settled(d, name, e))
+}
+
+// settled looks again whether name is what e says.
+func settled(d dir, name string, e *Entry) error {
+	st, err := d.stat(name)
+	if err != nil {
+		return err
+	}
+	if now := makeEntry(e.Path, st); !now.same(e) {
+		return errUnsettled
+	}
+	return nil
+}
+
+// reuse takes over from the newest snapshot what needs reading, if it still is
+// the same.
+func (t *take) reuse(e *Entry) (bool, error) {
+	old := t.base().find(e)
+	if old == nil {
+		return false, nil
+	}
+	if e.Type == File {
+		known, err := t.objects.known(old.Digest, old.Size, true)
+		if err != nil || !known {
+			return false, err
+		}
+		t.progress(e)
+	}
+	e.Digest, e.Sparse, e.Target, e.xattrs = old.Digest, old.Sparse, old.Target, old.xattrs
+	return true, nil
+}
+
+func (t *take) progress(e *Entry) {
+	if t.req.Progress == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.files++
+	t.done += e.Size
+	t.req.Progress(t.files, t.done)
+}
+
+// link says which files are the same inode, in the order of their paths.
+func link(entries []Entry) {
+	type inode struct{ dev, ino uint64 }
+	first := map[inode]int{}
+	for i := range entries {
+		e := &entries[i]
+		if e.links < 2 || e.Type == Dir || e.Type == Absent {
+			continue
+		}
+		j, seen := first[inode{e.Dev, e.Ino}]
+		if !seen {
+			first[inode{e.Dev, e.Ino}] = i
+			continue
+		}
+		if f := &entries[j]; f.same(e) && f.Digest == e.Digest && f.Target == e.Target {
+			e.Hard = f.Path
+		}
+	}
+}
+
+func total(h *Header, entries []Entry) {
+	for i := range entries {
+		e := &entries[i]
+		if e.Asked {
+			h.Names++
+		}
+		if e.Type == File {
+			h.Files++
+		}
+		if e.Type == File && e.Hard == "" {
+			h.Bytes += e.Size
+		}
+	}
+}
+
+// publish writes the manifest beside its place, durably, and moves it there.
+func (t *take) publish(h Header, entries []Entry) (*Snapshot, error) {
+	const temp = "manifest"
+	f, err := t.incoming.create(temp, 0o400)
+	if err != nil {
+		return nil, err
+	}
+	h.ID, err = writeManifest(t.seam, f, &h, entries)
+	if err == nil {
+		err = t.seam.syncFile(f)
+	}
+	if err := errors.Join(err, t.seam.closeFile(f)); err != nil {
+		return nil, err
+	}
+	p, err := t.roots.makeDurable(keyOf(h.Root))
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	err = t.incoming.rename(temp, p, h.fileName())
+	if err != nil && !errors.Is(err, fs.ErrExist) { // the very same one, at the very same time
+		return nil, err
+	}
+	if err := p.sync(); err != nil {
+		return nil, err
+	}
+	return &Snapshot{h, entries}, nil
+}
+
+// lookAtScope returns the entries of the names that were asked for, and of what
+// stands on the way.
+func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
+	g := gatherer{take: t, at: &descent{base: t.root}, found: map[string]Entry{}}
+	defer g.at.close()
+	st, err := t.root.statSelf()
+	if err != nil {
+		return nil, err
+	}
+	top := makeEntry("", st)
+	if top.xattrs, err = readXattrs(t.seam, "", t.root.h.Node()); err != nil {
+		return nil, err
+	}
+	g.found[""] = top
+	scope := slices.Clone(t.req.Scope)
+	slices.SortFunc(scope, func(a, b pathsafe.Path) int { return comparePaths(a.String(), b.String()) })
+	for _, p := range scope {
+		if err := g.gather(ctx, p); err != nil {
+			return nil, fmt.Errorf("%q: %w", p, err)
+		}
+	}
+	all := make([]Entry, 0, len(g.found))
+	for _, e := range g.found {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return comparePaths(a.Path, b.Path) })
+	return all, nil
+}

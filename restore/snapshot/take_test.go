@@ -1,0 +1,358 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// watch returns a count of the calls whose operation and path are these.
+func (l *lab) watch(op, path string) *int {
+	n := new(int)
+	var mu sync.Mutex
+	l.store.seam.hook = func(gotOp, gotPath string, f func() error) error {
+		mu.Lock()
+		if gotOp == op && gotPath == path {
+			*n++
+		}
+		mu.Unlock()
+		return f()
+	}
+	return n
+}
+
+// What is unchanged is not read again, unless the clock may have missed a
+// change; what has changed is, whatever its times say.
+func TestUnreadAgain(t *testing.T) {
+	l := newLab(t)
+	writeFile(t, l.path("f"), "old")
+	age()
+	l.take()
+	opened := l.watch("open", "f")
+	l.take()
+	if *opened != 0 {
+		t.Errorf("an unchanged file was opened %d times", *opened)
+	}
+
+	info, err := os.Stat(l.path("f"))
+	must(t, err)
+	writeFile(t, l.path("f"), "new")
+	must(t, os.Chtimes(l.path("f"), info.ModTime(), info.ModTime()))
+	*opened = 0
+	snap := l.take()
+	if *opened != 1 {
+		t.Errorf("a file with its time set back was opened %d times", *opened)
+	}
+	*opened = 0
+	l.take()
+	if *opened != 1 {
+		t.Errorf("a file that was changed right before a snapshot was opened %d times", *opened)
+	}
+	content, err := os.ReadFile(l.write(snap, "f"))
+	must(t, err)
+	if string(content) != "new" {
+		t.Errorf("content %q", content)
+	}
+}
+
+func TestRacy(t *testing.T) {
+	start := time.Unix(1_000_000, 500)
+	for _, test := range []struct {
+		changed time.Time
+		want    bool
+	}{
+		{start.Add(-time.Second), false},
+		{start.Add(-fineTick / 2), true},
+		{start, true},
+		{start.Add(time.Hour), true},
+		{time.Unix(999_998, 0), true}, // whole seconds
+		{time.Unix(999_990, 0), false},
+	} {
+		b := baseline{start: start}
+		if got := b.racy(&Entry{ChangeTime: test.changed}); got != test.want {
+			t.Errorf("changed %v before: racy is %v", start.Sub(test.changed), got)
+		}
+	}
+}
+
+// A file that changes while it is read is read again; one that goes on is an
+// error that names it.
+func TestChangesMeanwhile(t *testing.T) {
+	for _, times := range []int{1, 100} {
+		l := newLab(t)
+		writeFile(t, l.path("f"), "content")
+		n := 0
+		l.store.seam.hook = func(op, path string, f func() error) error {
+			err := f()
+			if op == "read" && path == "f" && n < times {
+				n++
+				writeFile(t, l.path("f"), strings.Repeat("x", n))
+			}
+			return err
+		}
+		snap, err := l.store.Take(context.Background(), l.request())
+		var changed *ChangedError
+		switch {
+		case times == 1 && err != nil:
+			t.Error(err)
+		case times > 1 && (!errors.As(err, &changed) || changed.Path != "f" || snap != nil):
+			t.Errorf("error %v", err)
+		}
+		l.store.seam.hook = nil
+		l.emptyIncoming()
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		make func(t *testing.T, l *lab) *Request
+		want string
+	}{
+		"socket": {func(t *testing.T, l *lab) *Request {
+			s, err := net.Listen("unix", l.path("sock"))
+			must(t, err)
+			t.Cleanup(func() { s.Close() })
+			return nil
+		}, `"sock"`},
+		"left by a commit": {func(t *testing.T, l *lab) *Request {
+			mkdir(t, l.path(".spectrum06_staging_x"))
+			return nil
+		}, ".spectrum06_staging_x"},
+		"the store inside": {func(t *testing.T, l *lab) *Request {
+			req := l.request()
+			req.Root, req.Dir = l.dir, openDir(t, l.dir)
+			return &req
+		}, `"state"`},
+		"kind": {func(t *testing.T, l *lab) *Request {
+			req := l.request()
+			req.Kind = "any"
+			return &req
+		}, "kind"},
+		"relative root": {func(t *testing.T, l *lab) *Request {
+			req := l.request()
+			req.Root = "root"
+			return &req
+		}, "absolute"},
+		"long text": {func(t *testing.T, l *lab) *Request {
+			req := l.request()
+			req.Reason = strings.Repeat("x", maxText+1)
+			return &req
+		}, "longer"},
+		"empty scope": {func(t *testing.T, l *lab) *Request {
+			req := l.request()
+			req.Scope = []pathsafe.Path{}
+			return &req
+		}, "scope"},
+		"link that leaves": {func(t *testing.T, l *lab) *Request {
+			must(t, os.Symlink("../..", l.path("out")))
+			req := l.request("out/x")
+			return &req
+		}, "leaves"},
+		"mount": {func(t *testing.T, l *lab) *Request {
+			at := mkdir(t, l.path("mnt"))
+			if err := unix.Mount("none", at, "tmpfs", 0, ""); err != nil {
+				t.Skip("no mounts here")
+			}
+			t.Cleanup(func() { must(t, unix.Unmount(at, 0)) })
+			return nil
+		}, `"mnt"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			req := test.make(t, l)
+			if req == nil {
+				whole := l.request()
+				req = &whole
+			}
+			snap, err := l.store.Take(context.Background(), *req)
+			if err == nil || snap != nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+			l.emptyIncoming()
+			if all, err := l.store.List(""); err != nil || len(all) > 0 {
+				t.Errorf("%d snapshots, %v", len(all), err)
+			}
+		})
+	}
+}
+
+// A scope has its names whole, what is absent, and what stands on the way.
+func TestScope(t *testing.T) {
+	l := newLab(t)
+	l.populate()
+	mkdir(t, l.path("other"))
+	must(t, os.Symlink("dir", l.path("alias")))
+	snap := l.take("dir/one", "dir/new/deep", "alias/two", "file/below", "other", "other/x")
+	var got []string
+	for e := range snap.Entries() {
+		got = append(got, fmt.Sprintf("%s %s %v", e.Path, e.Type, e.Asked))
+	}
+	want := []string{" dir false", "alias link false", "dir dir false", "dir/new absent false", "dir/new/deep absent true",
+		"dir/one file true", "dir/two file true", "file file false", "file/below absent true", "other dir true", "other/x absent true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+	found, err := l.store.Find(snap.ID())
+	must(t, err)
+	if diff := cmp.Diff(snap.Header(), found.Header()); diff != "" {
+		t.Error(diff)
+	}
+	for path, want := range map[string]Type{
+		"": Dir, "dir": Dir, "dir/one": File, "alias/one": File, "alias/new/deep/er": Absent, "dir/new": Absent, "file/below": Absent,
+		"dir/two/x": Absent, "other/x": Absent, "other/y": Absent, "dir/empty": "", "hard": "", "nowhere": "",
+	} {
+		e, err := found.At(parse(t, path))
+		if e.Type != want || (want == "") != errors.Is(err, ErrNotCovered) {
+			t.Errorf("at %q: %q, %v", path, e.Type, err)
+		}
+	}
+	for path, want := range map[string]error{"": ErrNotCovered, "dir": ErrNotCovered, "dir/new": fs.ErrNotExist, "dir/one": nil} {
+		err := l.store.Write(context.Background(), found, parse(t, path), openDir(t, l.dir), "w"+filepath.Base(path))
+		if !errors.Is(err, want) {
+			t.Errorf("write %q: %v, want %v", path, err, want)
+		}
+	}
+}
+
+func TestUnchanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(l *lab)
+		want   string // path
+	}{
+		"nothing":  {func(*lab) {}, "-"},
+		"content":  {func(l *lab) { writeFile(t, l.path("dir/one"), "eno") }, "dir/one"},
+		"new":      {func(l *lab) { writeFile(t, l.path("dir/new"), "") }, "dir"},
+		"gone":     {func(l *lab) { must(t, os.Remove(l.path("dir/empty"))) }, "dir"},
+		"replaced": {func(l *lab) { must(t, os.Remove(l.path("file"))); writeFile(t, l.path("file"), "0") }, ""},
+		"mode":     {func(l *lab) { must(t, os.Chmod(l.path("dir/two"), 0)) }, "dir/two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.populate()
+			snap := l.take()
+			test.change(l)
+			must(t, os.Rename(l.root, filepath.Join(l.dir, "moved")))
+			err := l.store.Unchanged(context.Background(), snap, parse(t, ""), openDir(t, l.dir), "moved")
+			var changed *ChangedError
+			if test.want == "-" {
+				must(t, err)
+			} else if !errors.As(err, &changed) || changed.Path != test.want {
+				t.Errorf("error %v, want one of %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestPrune(t *testing.T) {
+	l := newLab(t)
+	var taken []*Snapshot
+	for i := range 5 {
+		writeFile(t, l.path("f"), strings.Repeat("x", i+1))
+		taken = append(taken, l.take())
+	}
+	ctx := context.Background()
+	for _, policy := range []Policy{{}, {KeepLast: -1}, {KeepWithin: -1}} {
+		if _, err := l.store.Prune(ctx, policy, nil); err == nil {
+			t.Errorf("%+v: no error", policy)
+		}
+	}
+	inUse := func(h Header) string {
+		if h.ID == taken[0].ID() {
+			return "a commit refers to it"
+		}
+		return ""
+	}
+	dry, err := l.store.Prune(ctx, Policy{KeepLast: 2, DryRun: true}, inUse)
+	must(t, err)
+	if len(l.sound()) != 5 {
+		t.Error("a dry run has removed something")
+	}
+	done, err := l.store.Prune(ctx, Policy{KeepLast: 2}, inUse)
+	must(t, err)
+	if diff := cmp.Diff(dry, done); diff != "" {
+		t.Error(diff)
+	}
+	if len(done.Gone) != 2 || done.Objects != 2 || done.Bytes != 2+3 || len(done.Kept) != 3 || done.Kept[0].Why != "a commit refers to it" {
+		t.Errorf("%+v", done)
+	}
+	later := time.Now().Add(time.Hour)
+	done, err = l.store.Prune(ctx, Policy{KeepWithin: time.Minute, Now: later, Root: "/elsewhere"}, nil)
+	must(t, err)
+	if len(done.Gone) != 0 {
+		t.Errorf("%+v", done)
+	}
+	done, err = l.store.Prune(ctx, Policy{KeepWithin: time.Minute, Now: later}, nil)
+	must(t, err)
+	if len(done.Gone) != 2 || len(l.sound()) != 1 {
+		t.Errorf("%+v", done)
+	}
+}
+
+// Takes and prunes of several stores on one directory do not hurt each other:
+// two stores in one process are as strange to each other as two processes.
+func TestConcurrent(t *testing.T) {
+	l := newLab(t)
+	l.populate()
+	var group sync.WaitGroup
+	for i := range 3 {
+		group.Go(func() {
+			s, err := Open(l.storePath())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			for j := range 5 {
+				req := l.request()
+				req.Root = fmt.Sprintf("/root%d", i%2)
+				if _, err := s.Take(context.Background(), req); err != nil {
+					t.Error(err)
+				}
+				if j%2 == 1 {
+					if _, err := s.Prune(context.Background(), Policy{KeepLast: 1}, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(l.sound()) < 2 {
+		t.Error("too few snapshots")
+	}
+	l.emptyIncoming()
+}
+
+// What a killed take has left goes with the next one, but never what a living
+// one is at.
+func TestSweep(t *testing.T) {
+	l := newLab(t)
+	left := mkdir(t, l.storePath(incomingName, "left"))
+	writeFile(t, filepath.Join(left, "x"), "x")
+	living, err := l.store.share(context.Background())
+	must(t, err)
+	l.take()
+	if _, err := os.Stat(left); err != nil {
+		t.Error("removed beside a living one:", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := l.store.Prune(ctx, Policy{KeepLast: 1}, nil); !errors.Is(err, context.Canceled) {
+		t.Error("prune beside a living one:", err)
+	}
+	living.close()
+	l.take()
+	l.emptyIncoming()
+}

@@ -1,0 +1,388 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Write makes what the snapshot has at p, the root directory itself for the
+// zero path, as name in to: contents, extended attributes, owners, modes and
+// times, hard links as such. Every byte is checked while it is copied; a damaged
+// object is a [*DamageError]. To make it durable, and to remove what an error
+// leaves half made, is the caller's.
+func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
+	if err := s.write(ctx, snap, p, dir{to, s.seam}, name); err != nil {
+		return fmt.Errorf("writing %q of snapshot %s: %w", p, snap.header.ID, err)
+	}
+	return nil
+}
+
+func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to dir, name string) error {
+	entries, err := snap.tree(p)
+	if err != nil {
+		return err
+	}
+	lock, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.close()
+	w := &writing{snap: snap, seam: s.seam, top: entries[0].Path, shelf: shelf{objects: s.objects}}
+	defer w.shelf.close()
+	if entries[0].Type == Dir {
+		return w.tree(ctx, entries, to, name)
+	}
+	m := w.maker(to)
+	defer m.close()
+	if err := m.one(ctx, &entries[0], to, name); err != nil {
+		return err
+	}
+	return w.bare(to, name, &entries[0])
+}
+
+// A writing is one call of Write.
+type writing struct {
+	*seam
+	snap    *Snapshot
+	shelf   shelf
+	top     string // path of what is written
+	base    dir    // which it becomes
+	noClone atomic.Bool
+}
+
+// below returns a path relative to the top.
+func (w *writing) below(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, w.top), "/")
+}
+
+// tree writes a directory: all directories, then what is in them, then what a
+// directory must not have before it is full.
+func (w *writing) tree(ctx context.Context, entries []Entry, to dir, name string) error {
+	if err := to.mkdir(name); err != nil {
+		return err
+	}
+	base, err := to.open(name)
+	if err != nil {
+		return err
+	}
+	defer base.close()
+	w.base = base
+	if err := w.bare(to, name, &entries[0]); err != nil {
+		return err
+	}
+	if err := w.dirs(ctx, entries); err != nil {
+		return err
+	}
+	first := firsts(entries)
+	if err := w.fill(ctx, entries, first); err != nil {
+		return err
+	}
+	if err := w.links(ctx, entries, first); err != nil {
+		return err
+	}
+	return w.finish(ctx, entries)
+}
+
+// bare removes the access lists that the top has inherited.
+func (w *writing) bare(to dir, name string, e *Entry) error {
+	inherited, err := to.xattrs(name)
+	if err != nil {
+		return err
+	}
+	for _, x := range inherited {
+		if !strings.HasPrefix(x.Name, "system.posix_acl_") || e.hasXattr(x) {
+			continue
+		}
+		err := w.do("remove attribute", name, func() error {
+			node, err := to.h.Pin(name)
+			if err != nil {
+				return err
+			}
+			defer node.Close()
+			return node.RemoveXattr(x.Name)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Entry) hasXattr(x pathsafe.Xattr) bool {
+	for _, own := range e.xattrs {
+		if own == x {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *writing) dirs(ctx context.Context, entries []Entry) error {
+	at := descent{base: w.base}
+	defer at.close()
+	for i := 1; i < len(entries); i++ {
+		if entries[i].Type != Dir {
+			continue
+		}
+		in, name := split(w.below(entries[i].Path))
+		d, err := at.open(in)
+		if err == nil {
+			err = errors.Join(ctx.Err(), d.mkdir(name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firsts gives, for each entry that is the same inode as an earlier one, the
+// path of the earliest that is written.
+func firsts(entries []Entry) map[*Entry]string {
+	first := map[*Entry]string{}
+	made := map[string]string{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Hard == "" {
+			continue
+		}
+		path, seen := made[e.Hard]
+		if !seen {
+			path = e.Path
+			if _, found := (&Snapshot{entries: entries}).find(e.Hard); found {
+				path = e.Hard
+			}
+			made[e.Hard] = path
+		}
+		if path != e.Path {
+			first[e] = path
+		}
+	}
+	return first
+}
+
+// fill makes all that is not a directory and not a further name.
+func (w *writing) fill(ctx context.Context, entries []Entry, first map[*Entry]string) error {
+	work := batches(entries, func(e *Entry) bool { return e.Type != Dir && first[e] == "" })
+	start := func() *maker { return w.maker(w.base) }
+	return inorder.Each(ctx, 0, len(work), start, func(m *maker, i int) error {
+		in, _ := split(w.below(work[i][0].Path))
+		d, err := m.at.open(in)
+		if err != nil {
+			return err
+		}
+		defer m.at.close()
+		for _, e := range work[i] {
+			_, name := split(e.Path)
+			if err := m.one(ctx, e, d, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (w *writing) links(ctx context.Context, entries []Entry, first map[*Entry]string) error {
+	from, to := descent{base: w.base}, descent{base: w.base}
+	defer from.close()
+	defer to.close()
+	for i := range entries {
+		path := first[&entries[i]]
+		if path == "" {
+			continue
+		}
+		oldIn, oldName := split(w.below(path))
+		newIn, newName := split(w.below(entries[i].Path))
+		old, err := from.open(oldIn)
+		if err != nil {
+			return err
+		}
+		in, err := to.open(newIn)
+		if err == nil {
+			err = w.do("link", newName, func() error { return old.h.LinkName(oldName, in.h, newName) })
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish gives directories their metadata, the deepest first: whoever may not
+// write or search in one still could until now.
+func (w *writing) finish(ctx context.Context, entries []Entry) error {
+	at := descent{base: w.base}
+	defer at.close()
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].Type != Dir {
+			continue
+		}
+		d, err := at.open(w.below(entries[i].Path))
+		if err == nil {
+			err = w.metadata(d.h.Node(), &entries[i])
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metadata sets what an inode has beside its content. A new owner takes away
+// capabilities and set-id bits, and a time must come last.
+func (w *writing) metadata(node *pathsafe.Node, e *Entry) error {
+	return w.do("set metadata", e.Path, func() error {
+		if err := node.Chown(e.UID, e.GID); err != nil {
+			return err
+		}
+		for _, x := range e.xattrs {
+			if err := setXattr(node, x); err != nil {
+				return err
+			}
+		}
+		if e.Type != Link {
+			if err := node.Chmod(e.Mode); err != nil {
+				return err
+			}
+		}
+		return node.SetModTime(e.ModTime)
+	})
+}
+
+// setXattr may fail when the attribute is what it should be: some are given by
+// the system, and nobody else may set them.
+func setXattr(node *pathsafe.Node, x pathsafe.Xattr) error {
+	err := node.SetXattr(x)
+	if err == nil {
+		return nil
+	}
+	all, failed := node.Xattrs()
+	if failed == nil && (&Entry{xattrs: all}).hasXattr(x) {
+		return nil
+	}
+	return fmt.Errorf("attribute %q: %w", x.Name, err)
+}
+
+// A maker is a worker of Write.
+type maker struct {
+	*writing
+	at  descent
+	buf []byte
+}
+
+func (w *writing) maker(base dir) *maker {
+	return &maker{writing: w, at: descent{base: base}, buf: make([]byte, chunk)}
+}
+
+func (m *maker) close() { m.at.close() }
+
+// one makes what is not a directory.
+func (m *maker) one(ctx context.Context, e *Entry, in dir, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var err error
+	switch e.Type {
+	case File:
+		return m.file(ctx, e, in, name)
+	case Link:
+		err = m.do("make link", name, func() error { return in.h.Symlink(e.Target, name) })
+	case Fifo:
+		err = m.do("make fifo", name, func() error { return in.h.Mkfifo(name, 0o600) })
+	}
+	if err != nil {
+		return err
+	}
+	node, err := in.h.Pin(name)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	return m.metadata(node, e)
+}
+
+func (m *maker) file(ctx context.Context, e *Entry, in dir, name string) error {
+	f, err := in.create(name, 0o600)
+	if err != nil {
+		return err
+	}
+	err = m.content(ctx, f, e)
+	if err == nil {
+		err = m.metadata(pathsafe.FileNode(f), e)
+	}
+	return errors.Join(err, m.closeFile(f))
+}
+
+// content copies an object, and checks what it copies.
+func (m *maker) content(ctx context.Context, dst *os.File, e *Entry) error {
+	src, err := m.shelf.object(e)
+	if err != nil {
+		return m.damage(e, err)
+	}
+	defer src.Close()
+	sum := sha256.New()
+	if e.Size <= chunk {
+		n, err := m.read(src, m.buf)
+		if err != nil {
+			return m.damage(e, err)
+		}
+		if int64(n) != e.Size || sha256.Sum256(m.buf[:n]) != e.Digest {
+			return m.damage(e, errContent)
+		}
+		w := filler{s: m.seam, f: dst, sparse: e.Sparse}
+		if err := w.write(m.buf[:n]); err != nil {
+			return err
+		}
+		return w.end()
+	}
+	c := copier{s: m.seam, buf: m.buf, noClone: &m.noClone}
+	n, err := c.copy(ctx, dst, src, sum, e)
+	if err != nil {
+		return err
+	}
+	if n != e.Size || Digest(sum.Sum(nil)) != e.Digest {
+		return m.damage(e, errContent)
+	}
+	return nil
+}
+
+var errContent = errors.New("its content is not what its name says")
+
+// damage names all paths that need the object of e.
+func (m *maker) damage(e *Entry, err error) error {
+	return damage(e.Digest.path(), needing(m.snap, e.Digest), err)
+}
+
+func needing(snap *Snapshot, d Digest) (names []string) {
+	for i := range snap.entries {
+		if e := &snap.entries[i]; e.Type == File && e.Digest == d {
+			names = append(names, e.Path)
+		}
+	}
+	return names
+}
+
+// object opens the object of a file, which must have its size.
+func (s *shelf) object(e *Entry) (*os.File, error) {
+	shard, err := s.open(e.Digest, false)
+	if err != nil {
+		return nil, err
+	}
+	f, st, err := shard.openFile(e.Digest.name())
+	if err != nil {
+		return nil, err
+	}
+	if st.Size != e.Size {
+		_ = f.Close()
+		return nil, fmt.Errorf("it has %d bytes, not %d", st.Size, e.Size)
+	}
+	return f, nil
+}
