@@ -97,10 +97,15 @@ func (d *Dir) write(dir *pathsafe.Dir, name string, data []byte) error {
 
 // previews opens the directory of previews for an identity that can be a name.
 func (d *Dir) previews(id string) (*pathsafe.Dir, error) {
-	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
+	if !isDigest(id) {
 		return nil, fmt.Errorf("%q is not a preview id: %w", id, fs.ErrNotExist)
 	}
 	return d.open(previews)
+}
+
+// isDigest says whether a text is 64 lowercase hex digits.
+func isDigest(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // Derived makes a fresh directory for the bundles that are derived from what one

@@ -1,0 +1,110 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// rolledBack is the directory of the marks that a commit was rolled back: an
+// empty file for each bundle and each restore root. They say that it happened,
+// and neither when nor why (rollback and snapshot contract, section 11). None is
+// ever taken away, also not by a later commit: what happened has happened.
+const rolledBack = "rolled-back"
+
+// bundleMark and rootMark are the names of the marks. The path of a root and the
+// id of a bundle have the same form, so each has a word of its own.
+func bundleMark(bundleRoot string) string { return "bundle-" + bundleRoot }
+func rootMark(root string) string         { return "root-" + attemptsOf(root) }
+
+// MarkRolledBack remembers, durably, that a commit in a restore root, an absolute
+// path, was rolled back, and the bundle roots, 64 hex digits each, that it had
+// restored. After an error some of the marks may be there; it can be done again.
+func (d *Dir) MarkRolledBack(root string, bundleRoots []string) error {
+	names := []string{rootMark(root)}
+	for _, bundleRoot := range bundleRoots {
+		if !isDigest(bundleRoot) {
+			return fmt.Errorf("%q is not a bundle root", bundleRoot)
+		}
+		names = append(names, bundleMark(bundleRoot))
+	}
+	if err := d.markRolledBack(names); err != nil {
+		return fmt.Errorf("state directory %q: remembering a rollback: %w", d.path, err)
+	}
+	return nil
+}
+
+func (d *Dir) markRolledBack(names []string) error {
+	dir, err := d.open(rolledBack)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for _, name := range names {
+		if err := dir.WriteFile(name, nil, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return errors.Join(dir.Sync(), d.root.Sync())
+}
+
+// WasRolledBack says whether a commit in the restore root ("" for none), or one
+// of any of the bundles, was ever rolled back. An error means that it is not
+// known.
+func (d *Dir) WasRolledBack(root string, bundleRoots []string) (bool, error) {
+	was, err := d.wasRolledBack(root, bundleRoots)
+	if err != nil {
+		return false, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return was, nil
+}
+
+func (d *Dir) wasRolledBack(root string, bundleRoots []string) (bool, error) {
+	dir, err := d.root.OpenDir(rolledBack)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	var names []string
+	if root != "" {
+		names = append(names, rootMark(root))
+	}
+	for _, bundleRoot := range bundleRoots {
+		names = append(names, bundleMark(bundleRoot))
+	}
+	for _, name := range names {
+		if is, err := isThere(dir, name); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+// isThere says whether there is a mark, whatever stands in its place.
+func isThere(dir *pathsafe.Dir, name string) (bool, error) {
+	_, err := dir.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// WasRolledBack is [Dir.WasRolledBack] of the state directory at a path, which is
+// not made: where there is none, nothing was rolled back.
+func WasRolledBack(path, root string, bundleRoots []string) (bool, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	d, err := Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	return d.WasRolledBack(root, bundleRoots)
+}
