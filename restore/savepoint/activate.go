@@ -74,12 +74,14 @@ func (c *chain) wayTo(tip string) ([]slot, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("savepoint %.100q: %w", id, fs.ErrNotExist)
 		}
-		way = append(way, slot{all[i].Sequence(), all[i].Attempt()})
+		way = append(way, all[i].slot())
 		id = all[i].Parent()
 	}
 	slices.Reverse(way)
 	return way, nil
 }
+
+func (sp Savepoint) slot() slot { return slot{sp.Sequence(), sp.Attempt()} }
 
 // everywhere is the chain, and what was retired from it.
 func (c *chain) everywhere() ([]Savepoint, error) {
@@ -124,6 +126,42 @@ func (c *chain) bringBack(way []slot) error {
 
 func move(from, to *pathsafe.Dir, at slot) error {
 	return from.RenameNoReplace(at.name(), to, at.name())
+}
+
+// Behind are the savepoints of the chain that [Store.Activate] would retire, the
+// newest first. Its error is that of Activate.
+func (s *Store) Behind(root, tip string) ([]Savepoint, error) {
+	return s.moved(root, tip, func(c *chain, way []slot) ([]Savepoint, error) {
+		all, err := c.list()
+		all = slices.DeleteFunc(all, func(sp Savepoint) bool { return slices.Contains(way, sp.slot()) })
+		slices.Reverse(all)
+		return all, err
+	})
+}
+
+// Ahead are the retired savepoints that [Store.Activate] would bring back, the oldest
+// first. Its error is that of Activate.
+func (s *Store) Ahead(root, tip string) ([]Savepoint, error) {
+	return s.moved(root, tip, func(c *chain, way []slot) ([]Savepoint, error) {
+		all, err := c.listRetired()
+		return slices.DeleteFunc(all, func(sp Savepoint) bool { return !slices.Contains(way, sp.slot()) }), err
+	})
+}
+
+func (s *Store) moved(root, tip string, list func(*chain, []slot) ([]Savepoint, error)) ([]Savepoint, error) {
+	c, err := s.enter(root)
+	if err == nil && c == nil {
+		err = absentUnless(tip == "")
+	}
+	if err != nil || c == nil {
+		return nil, err
+	}
+	defer c.close()
+	way, err := c.wayTo(tip)
+	if err != nil {
+		return nil, err
+	}
+	return list(c, way)
 }
 
 // Retired are the savepoints of a restore root that a rollback took out of its

@@ -38,5 +38,5 @@
 // Promised: a savepoint that is changed, put in another's place, or missing in
 // front of another is found. Not promised: that a missing end is. Who may write
 // the store can take away the newest savepoints, so that the chain ends earlier;
-// compare the tip with one that was noted elsewhere.
+// "spectrum audit verify" misses them, as long as the audit log is whole.
 package savepoint

@@ -11,11 +11,13 @@ import (
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -163,14 +165,58 @@ func (sp *Savepoint) parse(spec canonjson.Object) error {
 // Said is a text among the further constraints that the savepoint signs; "" where
 // there is none of this name.
 func (sp Savepoint) Said(name string) string {
+	text, _ := sp.said(name).Text()
+	return text
+}
+
+// Texts are the texts of a member of the further constraints that is a list of them.
+func (sp Savepoint) Texts(name string) []string {
+	var all []string
+	for value := range sp.said(name).Elements() {
+		if text, ok := value.Text(); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// Hashes are the files of a member of the further constraints that names them with
+// their hashes, in the order of their paths; none where there is no such member.
+func (sp Savepoint) Hashes(name string) ([]verify.Entry, error) {
+	object, _ := sp.said(name).Object()
+	var all []verify.Entry
+	for path, value := range object.Members() {
+		text, _ := value.Text()
+		e, err := hashOf(path, text)
+		if err != nil {
+			return nil, damage(sp.dir, fmt.Errorf("%s: %w", name, err))
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func hashOf(path, text string) (e verify.Entry, err error) {
+	if e.Path, err = pathsafe.Parse(path); err != nil {
+		return verify.Entry{}, err
+	}
+	digits, ok := strings.CutPrefix(text, bundle.HashPrefix)
+	raw, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(raw) != len(e.Digest) {
+		return verify.Entry{}, fmt.Errorf("%q has the hash %.100q", path, text)
+	}
+	copy(e.Digest[:], raw)
+	return e, nil
+}
+
+func (sp Savepoint) said(name string) canonjson.Value {
 	if sp.listing == nil {
-		return ""
+		return canonjson.Value{}
 	}
 	constraints, _ := sp.listing.TaskSpec().Get("constraints")
 	object, _ := constraints.Object()
 	value, _ := object.Get(name)
-	text, _ := value.Text()
-	return text
+	return value
 }
 
 // check compares what a savepoint says of itself with where it stands.
