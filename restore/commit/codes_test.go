@@ -156,8 +156,11 @@ func (f fault) checkHalted(s *scene) {
 }
 
 func enter(s *scene, mode staging.Mode) (*commit.Root, []staging.Outcome, error) {
-	return commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Mode: mode})
+	return commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Mode: mode, Acknowledge: looked})
 }
+
+// looked is a person who has looked.
+func looked(string, error) (string, error) { return "I have looked", nil }
 
 // eachFault makes a scene with each fault, in each mode where it can be.
 func eachFault(t *testing.T, do func(t *testing.T, f fault, mode string)) {

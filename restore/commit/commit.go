@@ -52,6 +52,9 @@ func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch)
 	if in.history.draft, err = draftOf(approved); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
+	if in.history.scope, err = scopeOf(in.dir, &spec); err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
 	if err := in.session.Run(ctx, spec); err != nil {
 		in.halt(err)
 		return in.history.failed(failureOf(err), err)

@@ -1,11 +1,15 @@
 package commit
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -14,49 +18,95 @@ import (
 type history struct {
 	log        *audit.Log
 	savepoints savepoints
+	snapshots  *snapshot.Store
 	authority  Authority
+	dir        *pathsafe.Dir
 	root       string // its path
 	rootID     string // device and inode
 
+	acknowledge func(attempt string, left error) (string, error)
+
 	preview   string           // of the commit under way
 	draft     *savepoint.Draft // of its savepoint
-	published string           // id of the savepoint of the last one
+	scope     []pathsafe.Path  // what it makes
+	way       *way             // back, that is under way
+	published string           // id of the savepoint of the last commit
+	attempt   string           // id of the last commit
 }
 
-// Began is [staging.Log]. The savepoint is prepared first: a commit of which there
-// could be no record does not begin.
-func (h *history) Began(attempt string) error {
+// Began is [staging.Log]. Whatever it is, what was allowed before is void now.
+func (h *history) Began(attempt, kind string) error {
 	if h.authority != nil {
 		if err := h.authority.Attempt(h.root); err != nil {
 			return err
 		}
 	}
+	if kind == staging.KindCommit {
+		return h.beganCommit(attempt)
+	}
+	return h.beganBack(attempt)
+}
+
+// beganCommit is the beginning of a commit. One that nobody could undo, or of which
+// there could be no record, does not begin.
+func (h *history) beganCommit(attempt string) error {
+	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: h.preview}
+	if h.snapshots != nil {
+		before, err := h.snap(context.Background(), attempt, h.scope, func(active string) map[string]string {
+			return map[string]string{SavepointNow: active}
+		})
+		if err != nil {
+			return err
+		}
+		event.Snapshot = before.ID()
+	}
 	if err := h.savepoints.prepare(h.root, h.rootID, attempt, h.draft); err != nil {
 		return err
 	}
+	return h.append(event)
+}
+
+func (h *history) append(event audit.Event) error {
 	if h.log == nil {
 		return nil
 	}
-	return h.log.Append(audit.Event{Kind: audit.CommitBegin, Action: attempt, Root: h.root, Preview: h.preview})
+	event.Root = h.root
+	return h.log.Append(event)
 }
 
 // Completed is [staging.Log].
-func (h *history) Completed(attempt string) error {
+func (h *history) Completed(attempt, kind string) error {
+	if kind != staging.KindCommit {
+		return h.completedBack(attempt)
+	}
 	id, err := h.savepoints.publish(h.root, attempt)
 	if err != nil {
 		return err
 	}
-	h.published = id
+	h.published, h.attempt = id, attempt
 	event := audit.Event{Kind: audit.CommitEnd, Action: attempt}
 	if id != "" {
-		event.Reason = "savepoint " + id
+		event.Reason = audit.SavepointReason(id)
 	}
 	return h.once(event)
 }
 
-// Released is [staging.Log].
-func (h *history) Released(attempt string, left error) error {
-	return h.once(audit.Event{Kind: audit.Released, Action: attempt, Reason: left.Error()})
+// maxStatement bounds what is logged of a statement, in letters: what is left must
+// have room in the reason too.
+const maxStatement = 2 << 10
+
+// Released is [staging.Log]. What a person has said of the attempt is in the reason,
+// before what is left, which may be cut.
+func (h *history) Released(attempt, _ string, left error) error {
+	if h.acknowledge == nil {
+		return fmt.Errorf("%w (nobody has said that it may stay)", left)
+	}
+	statement, err := h.acknowledge(attempt, left)
+	if err != nil {
+		return err
+	}
+	reason := fmt.Sprintf("%.*q; left: %v", maxStatement, statement, left)
+	return h.once(audit.Event{Kind: audit.Released, Action: attempt, Reason: reason})
 }
 
 // once logs what became of an attempt, unless that is known already.
@@ -96,11 +146,13 @@ func (h *history) halt(attempt string, why error) error {
 
 // halted logs that a recovery has failed, once, however often it is tried.
 func (h *history) halted(err error) error {
-	var halt *staging.HaltError
-	if !errors.As(err, &halt) || errors.Is(err, staging.ErrHalted) {
-		return nil
+	var logged error
+	for _, halt := range HaltsOf(err) {
+		if !errors.Is(halt.Err, staging.ErrHalted) {
+			logged = errors.Join(logged, h.halt(halt.Attempt, halt.Err))
+		}
 	}
-	return h.halt(halt.Attempt, halt.Err)
+	return logged
 }
 
 // ended logs what became of an attempt that was found. That it is complete, or

@@ -63,7 +63,7 @@ func (l *ledger) check(want ...string) {
 
 // enter enters the scene's root with the log.
 func (s *scene) enter(l *ledger, mode staging.Mode) (*commit.Root, error) {
-	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: l.open(), Mode: mode})
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: l.open(), Mode: mode, Acknowledge: looked})
 	return in, err
 }
 
@@ -124,7 +124,7 @@ func TestHistoryOfAFailure(t *testing.T) {
 	must(t, err)
 	in.Leave()
 	l.check("commit_begin", "rollback micro", "commit_begin", "halt", "release")
-	if last := l.entries()[4]; len(last.Open) > 0 || last.Reason == "" {
+	if last := l.entries()[4]; len(last.Open) > 0 || !strings.HasPrefix(last.Reason, `"I have looked"; left: `) {
 		t.Errorf("%+v", last)
 	}
 }
@@ -267,7 +267,7 @@ func TestReleaseIsLoggedFirst(t *testing.T) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
 	must(t, f.Close())
-	if _, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f), Mode: staging.Acknowledged}); err == nil {
+	if _, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f), Mode: staging.Acknowledged, Acknowledge: looked}); err == nil {
 		t.Error("released without a log")
 	}
 	if after := census(t, s.root); after != before {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -18,6 +21,7 @@ import (
 // there until it is left.
 type Root struct {
 	session *staging.Session
+	dir     *pathsafe.Dir
 	entry   Entry
 	history *history
 	err     error // why it was not entered
@@ -38,10 +42,20 @@ type Entry struct {
 	// Savepoints keeps the record of every commit; nil keeps none. It is closed as
 	// Log is.
 	Savepoints *savepoint.Store
-	Host       func() (Host, error) // signs savepoints; asked when a commit begins
-	Authority  Authority            // may be nil
-	Wait       time.Duration        // for another one to leave
-	Mode       staging.Mode         // on whose behalf leftovers are ended
+	// Snapshots keeps what each action can change, from before it; nil keeps
+	// nothing, and nothing can be undone. It is closed as Log is.
+	Snapshots *snapshot.Store
+	Host      func() (Host, error) // signs savepoints; asked when a commit begins
+	Authority Authority            // may be nil
+	// Leftover, unless nil, hears what is left of a way back that is complete, and
+	// why: the next one to enter the root ends it.
+	Leftover func(name string, err error)
+	Wait     time.Duration // for another one to leave
+	Mode     staging.Mode  // on whose behalf leftovers are ended
+	// Acknowledge returns what a person has said of an attempt that [staging.Acknowledged]
+	// is about to release, which is logged before; on an error it is not released, nor
+	// is any when this is nil.
+	Acknowledge func(attempt string, left error) (statement string, err error)
 }
 
 // Host is who signs savepoints: the operator's account on this machine.
@@ -50,11 +64,15 @@ type Host struct {
 	BuildID string // validator_build_id
 }
 
-// Authority is reset by every commit that begins: whatever becomes of it, what was
+// Authority is reset by every action that begins: whatever becomes of it, what was
 // previewed or approved for its root before is void (rollback contract, section
 // 7.2).
 type Authority interface {
 	Attempt(root string) error
+	// RolledBack comes when a root was taken back, durably, before that is logged:
+	// commits of the bundles were undone. If it fails it comes again when the next
+	// one to enter the root ends the action. It may come more than once.
+	RolledBack(root string, bundleRoots []string) error
 }
 
 // Halts remembers, outside of every restore root, the attempts whose rollback
@@ -72,14 +90,30 @@ var ErrNoRoot = errors.New("it cannot be opened as a restore root")
 // Enter takes the lock of a restore root and ends what an earlier commit left
 // there when it was killed or could not be rolled back; it returns what that
 // was. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
-// work, or a [*staging.HaltError] where a person must act. The caller leaves
-// the root.
+// work, or where a person must act a [*staging.HaltError], which [HaltsOf] finds.
+// The caller leaves the root.
 func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	in, ended, err := entered(ctx, path, e)
 	if err != nil {
 		e.close()
 	}
 	return in, ended, err
+}
+
+// HaltsOf are the attempts that an error of [Enter] says cannot be ended without a
+// person; each once, in the order of their names.
+func HaltsOf(err error) (halts []*staging.HaltError) {
+	switch e := err.(type) { //nolint:errorlint // errors.As finds the first, and all are wanted
+	case *staging.HaltError:
+		return []*staging.HaltError{e}
+	case interface{ Unwrap() error }:
+		return HaltsOf(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			halts = append(halts, HaltsOf(err)...)
+		}
+	}
+	return halts
 }
 
 // close closes what is kept of a root.
@@ -89,6 +123,9 @@ func (e *Entry) close() {
 	}
 	if e.Savepoints != nil {
 		_ = e.Savepoints.Close()
+	}
+	if e.Snapshots != nil {
+		_ = e.Snapshots.Close()
 	}
 }
 
@@ -101,33 +138,117 @@ func RootPath(path string) string {
 	return filepath.Clean(path)
 }
 
+// maxAfresh bounds how often a root is entered again because another directory
+// has taken its place meanwhile.
+const maxAfresh = 100
+
 func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	if !filepath.IsAbs(path) {
 		return nil, nil, fmt.Errorf("%w: %q is not absolute", ErrNoRoot, path)
 	}
+	var all []staging.Outcome
+	for range maxAfresh {
+		in, ended, err := enteredOnce(ctx, path, e)
+		all = append(all, ended...)
+		if !errors.Is(err, errMoved) {
+			return in, all, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, all, err
+		}
+	}
+	return nil, all, errMoved
+}
+
+// errMoved: a root has to be entered afresh.
+var errMoved = errors.New("other directories take the place of the restore root all the time")
+
+func enteredOnce(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	dir, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNoRoot, err)
 	}
-	defer dir.Close()
 	session, err := staging.Lock(ctx, dir, e.Key, e.Wait)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, dir.Close())
 	}
-	st, err := dir.Stat()
+	in, ended, err := enteredWith(ctx, path, e, &entering{session, dir})
 	if err != nil {
 		session.Close()
+		return nil, ended, errors.Join(err, dir.Close())
+	}
+	return in, ended, nil
+}
+
+// entering is a root whose lock was taken.
+type entering struct {
+	session *staging.Session
+	dir     *pathsafe.Dir
+}
+
+func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root, []staging.Outcome, error) {
+	if err := at.stays(path); err != nil {
 		return nil, nil, err
 	}
-	in := &Root{session: session, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, authority: e.Authority, root: RootPath(path), rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
+	st, err := at.dir.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	in := &Root{session: at.session, dir: at.dir, entry: e, history: &history{
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, authority: e.Authority, acknowledge: e.Acknowledge,
+		dir: at.dir, root: RootPath(path), rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
-	ended, err := in.recover(ctx, e.Mode)
+	parent, err := parentOf(in.history.root)
 	if err != nil {
-		session.Close()
+		return nil, nil, fmt.Errorf("the directory that the restore root stands in: %w", err)
+	}
+	if parent != nil {
+		defer parent.Close()
+		at.session.Parent, at.session.Name = parent, filepath.Base(in.history.root)
+	}
+	ended, err := in.recover(ctx, e.Mode)
+	at.session.Parent, at.session.Name = nil, ""
+	if err == nil {
+		err = at.stays(path)
+	}
+	if err != nil {
 		return nil, ended, err
 	}
 	return in, ended, nil
+}
+
+// stays wants the path to lead to the directory of the session, and that to be
+// the one that was opened: an exchange of the whole root puts another one there.
+func (at *entering) stays(path string) error {
+	now, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoRoot, err)
+	}
+	defer now.Close()
+	for _, d := range []*pathsafe.Dir{now, at.dir} {
+		same, err := at.session.Is(d)
+		if err != nil {
+			return err
+		}
+		if !same {
+			return errMoved
+		}
+	}
+	return nil
+}
+
+// parentOf opens the directory that a root stands in: nil where there is none, or
+// where this user may not look into it. Nobody then exchanges the whole root on
+// this user's behalf.
+func parentOf(root string) (*pathsafe.Dir, error) {
+	if root == filepath.Dir(root) {
+		return nil, nil
+	}
+	parent, err := pathsafe.OpenRoot(filepath.Dir(root))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	return parent, err
 }
 
 // recover ends what an earlier commit left, and remembers how.
@@ -153,6 +274,38 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcom
 // since the root was entered; "" for none.
 func (r *Root) Savepoint() string { return r.history.published }
 
+// Commit is the id of the commit that was carried out last since the root was
+// entered; "" for none.
+func (r *Root) Commit() string { return r.history.attempt }
+
+// Path is the path that the root is known by, see [RootPath].
+func (r *Root) Path() string { return r.history.root }
+
+// Dir is the root, open until it is left.
+func (r *Root) Dir() *pathsafe.Dir { return r.dir }
+
+// Savepoints is the store that it was entered with.
+func (r *Root) Savepoints() *savepoint.Store { return r.entry.Savepoints }
+
+// Snapshots is the store that it was entered with.
+func (r *Root) Snapshots() *snapshot.Store { return r.entry.Snapshots }
+
+// Snapshot takes a snapshot of all of the root, as nobody commits there, and logs
+// it. It is told how many files and bytes more were kept; progress may be nil.
+func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string, progress func(files, bytes int64)) (*snapshot.Snapshot, error) {
+	active, err := r.history.savepoints.active(r.history.root)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
+		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active}, Progress: progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, r.history.append(audit.Event{Kind: audit.SnapshotTaken, Action: uuid.NewString(), Snapshot: taken.ID(), Reason: reason})
+}
+
 // halt remembers what a failed transaction says of its rollback. It is the
 // second mark; the root has the first, so it has no error.
 func (r *Root) halt(err error) {
@@ -168,6 +321,7 @@ func (r *Root) Leave() {
 		return
 	}
 	r.session.Close()
+	_ = r.dir.Close()
 	r.entry.close()
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -54,6 +55,45 @@ func (s savepoints) drop(root, attempt string) error {
 	return s.store.Drop(root, attempt)
 }
 
+// active is the id of the active savepoint; "" for none.
+func (s savepoints) active(root string) (string, error) {
+	if s.store == nil {
+		return "", nil
+	}
+	tip, _, err := s.store.Tip(root)
+	return tip.ID(), err
+}
+
+// activate takes the chain back, or forward again, to a savepoint.
+func (s savepoints) activate(root, id string) error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Activate(root, id)
+}
+
+// bundlesOf are the bundle roots of commits, whether they stand or were undone.
+func (s savepoints) bundlesOf(root string, commits []string) ([]string, error) {
+	if s.store == nil || len(commits) == 0 {
+		return nil, nil
+	}
+	standing, err := s.store.List(root)
+	if err != nil {
+		return nil, err
+	}
+	retired, err := s.store.Retired(root)
+	if err != nil {
+		return nil, err
+	}
+	var roots []string
+	for _, sp := range append(standing, retired...) {
+		if slices.Contains(commits, sp.Attempt()) {
+			roots = append(roots, sp.Texts(BundleRoots)...)
+		}
+	}
+	return roots, nil
+}
+
 // rootID is the member of a savepoint's constraints that tells the directory that
 // it is of from another one at the same path.
 const rootID = "restore_root_id"
@@ -93,7 +133,8 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 		"parent_savepoint_id":   outcome.ParentID,
 		"preview_id":            outcome.PreviewID,
 		"restored_candidate_id": outcome.RestoredID,
-		"result_artifacts":      artifactsOf(a),
+		BundleRoots:             a.BundleRoots(),
+		ResultArtifacts:         artifactsOf(a),
 		"source_savepoint_id":   outcome.SourceID,
 	})
 	if completed := a.Completed(); !completed.IsZero() && completed.Before(time.Now()) { // what is yet to come is no time of completion
@@ -101,6 +142,14 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 	}
 	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: outcome.Markdown(), JSON: raw}}, nil
 }
+
+// BundleRoots is the member of a savepoint's constraints that has the bundle roots
+// of the candidate, and of what was derived of it.
+const BundleRoots = "bundle_roots"
+
+// ResultArtifacts is the member of a savepoint's constraints that has the hashes of
+// the result artifacts.
+const ResultArtifacts = "result_artifacts"
 
 // artifactsOf are the hashes of the result artifacts, by path beneath the restore
 // root.

@@ -34,6 +34,8 @@ func newShelf(t testing.TB) *shelf {
 }
 
 // Attempt is [commit.Authority].
+func (f *shelf) RolledBack(string, []string) error { return nil }
+
 func (f *shelf) Attempt(root string) error {
 	f.began = append(f.began, root)
 	return f.veto

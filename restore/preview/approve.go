@@ -300,3 +300,15 @@ func (a *Approved) Take() bool {
 
 // PreviewID is the identity of the preview that was approved.
 func (a *Approved) PreviewID() string { return a.approval.preview.id }
+
+// BundleRoots are those of the candidate that was approved, and, where it was a part
+// of it, of what was derived; none twice.
+func (a *Approved) BundleRoots() []string {
+	roots := a.approval.preview.BundleRoots()
+	for run := range a.restore.Plan().Runs() {
+		if root := run.Bundle().Root(); !slices.Contains(roots, root) {
+			roots = append(roots, root)
+		}
+	}
+	return roots
+}

@@ -138,7 +138,7 @@ func TestSealed(t *testing.T) {
 		{&preview.Preview{}, "BundleRoots Findings ID JSON Keep Recommended Source WritePage WriteReport"},
 		{&preview.Record{}, "Approve Asked ID Origin Recommended Source"},
 		{&preview.Approval{}, "Accept Parts PreviewID Whole"},
-		{&preview.Approved{}, "Claims Completed Outcome PreviewID Restore Take Targets"},
+		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Take Targets"},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for i := range typ.Elem().NumField() {

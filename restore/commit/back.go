@@ -1,0 +1,242 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// Back is a way back of a root to an earlier state: what goes and comes, and what
+// is recorded of it.
+type Back struct {
+	Type      audit.Rollback // Session or Emergency
+	Reason    string
+	Target    string          // id of the snapshot that it restores; "" for none
+	Affected  []string        // ids of the commits that it undoes
+	Brings    []string        // ids of the commits that stand again afterwards
+	Savepoint string          // id of the one that is active afterwards; "" for none
+	Scope     []pathsafe.Path // what it may change; nil is the whole root
+	// Check, unless nil, is given the snapshot of that, before anything is written.
+	Check func(*snapshot.Snapshot) error
+	// Exchange is what happens. Of a whole root it has one swap, of the root's name,
+	// and happens in the directory above.
+	Exchange  staging.Exchange
+	WholeRoot bool
+	// Settled, unless nil, looks at what went before it is given up, with the
+	// snapshot that has it.
+	Settled func(ctx context.Context, s *snapshot.Snapshot, old *pathsafe.Dir) error
+}
+
+// Done says how a way back was recorded.
+type Done struct {
+	Action   string             // its id
+	Snapshot *snapshot.Snapshot // of what was there before
+}
+
+// GoBack takes a root back (rollback contract, sections 4.2, 7 and 11): a snapshot
+// of what can change is taken and logged first; all of it happens or nothing; what
+// was previewed before is void. When it is done the chain of savepoints is that of
+// the earlier state. The error is a [*staging.Error], whose Rollback is nil if the
+// root is as it was.
+func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
+	if r == nil || r.session == nil {
+		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
+	}
+	way := &way{Back: b, ctx: ctx, root: r.dir}
+	r.history.way = way
+	defer func() { r.history.way = nil }()
+	b.Exchange.Settled, b.Exchange.Leftover = way.settled, way.leftover
+	err := r.exchange(ctx, b)
+	if err == nil {
+		return way.done, way.end(r.entry.Leftover)
+	}
+	r.halt(err)
+	return Done{}, r.history.failed(err, err)
+}
+
+func (r *Root) exchange(ctx context.Context, b Back) error {
+	if !b.WholeRoot {
+		return r.session.Exchange(ctx, b.Exchange)
+	}
+	parent, err := pathsafe.OpenRoot(filepath.Dir(r.history.root))
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: %w", staging.ErrNoExchange, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return r.session.ExchangeRoot(ctx, parent, filepath.Base(r.history.root), b.Exchange)
+}
+
+// way is a way back that is under way.
+type way struct {
+	Back
+	ctx  context.Context
+	root *pathsafe.Dir
+	done Done
+
+	recorded bool   // all that is known of it is written
+	left     string // the name of the staging directory that is left
+	why      error
+}
+
+// leftover notes that the end of the way has failed, in its records or in what is
+// left of it.
+func (w *way) leftover(name string, err error) { w.left, w.why = name, err }
+
+// end says how a way that is complete has ended. If its records are not, the root is
+// halted until the next one to enter it has written them.
+func (w *way) end(tell func(name string, err error)) error {
+	if w.why == nil {
+		return nil
+	}
+	if !w.recorded {
+		return &staging.HaltError{Attempt: w.done.Action, Kind: w.Exchange.Kind, Staging: w.left, Err: fmt.Errorf("it is done, and its records could not be written: %w", w.why)}
+	}
+	if tell != nil {
+		tell(w.left, w.why)
+	}
+	return nil
+}
+
+func (w *way) settled(ctx context.Context, old *pathsafe.Dir) error {
+	if w.Settled == nil {
+		return nil
+	}
+	return w.Settled(ctx, w.done.Snapshot, old)
+}
+
+// The members of what a snapshot before a way back keeps, so that whoever finds
+// the way interrupted can end it.
+const (
+	saidAfter    = "savepoint_after"
+	saidAffected = "affected"
+	saidType     = "rollback"
+	saidBrings   = "brings"
+	saidReason   = "reason"
+	saidTarget   = "target"
+)
+
+// TargetOf is the id of the snapshot to which the action after a snapshot went back
+// in an emergency, with the savepoint that was active then; "" where it did not.
+func TargetOf(h snapshot.Header) (target, savepoint string) {
+	if h.Said[saidType] != string(audit.Emergency) {
+		return "", ""
+	}
+	return h.Said[saidTarget], h.Said[saidAfter]
+}
+
+// Brings are the ids of the commits that the action after a snapshot brings back.
+func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBrings]) }
+
+// SavepointNow is the member of a snapshot that says which savepoint was active.
+const SavepointNow = "savepoint"
+
+func (w *way) said(active string) map[string]string {
+	return map[string]string{
+		SavepointNow: active, saidAfter: w.Savepoint, saidType: string(w.Type), saidReason: w.Reason,
+		saidAffected: strings.Join(w.Affected, " "), saidBrings: strings.Join(w.Brings, " "),
+		saidTarget: w.Target,
+	}
+}
+
+// beganBack is the beginning of a way back: it is logged once there is a snapshot.
+func (h *history) beganBack(attempt string) error {
+	w := h.way
+	if w == nil || h.snapshots == nil {
+		return errors.New("nobody has said what it is")
+	}
+	before, err := h.snap(w.ctx, attempt, w.Scope, w.said)
+	if err != nil {
+		return err
+	}
+	w.done = Done{attempt, before}
+	if w.Check != nil {
+		if err := w.Check(before); err != nil {
+			return err
+		}
+	}
+	return h.append(audit.Event{
+		Kind: audit.RollbackBegin, Action: attempt, Rollback: w.Type, Snapshot: before.ID(), Reason: w.Reason, Actions: w.Affected,
+	})
+}
+
+// completedBack is the end of a way back, also of one that was found complete: what
+// it is the snapshot says that was taken before it.
+func (h *history) completedBack(attempt string) error {
+	before, err := h.before(attempt)
+	if err != nil {
+		return err
+	}
+	affected := strings.Fields(before.Said[saidAffected])
+	if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
+		return err
+	}
+	if err := h.revoke(affected); err != nil {
+		return err
+	}
+	err = h.once(audit.Event{
+		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
+		Reason: before.Said[saidReason], Actions: affected,
+	})
+	if h.way != nil {
+		h.way.recorded = err == nil
+	}
+	return err
+}
+
+// revoke takes back what was allowed to look at the commits that were undone.
+func (h *history) revoke(commits []string) error {
+	if h.authority == nil {
+		return nil
+	}
+	roots, err := h.savepoints.bundlesOf(h.root, commits)
+	if err != nil {
+		return err
+	}
+	return h.authority.RolledBack(h.root, roots)
+}
+
+// before is the snapshot that was taken before an action.
+func (h *history) before(attempt string) (snapshot.Header, error) {
+	if h.snapshots == nil {
+		return snapshot.Header{}, errors.New("there is no store of snapshots")
+	}
+	for _, root := range []string{h.root, ""} { // the root may have moved since
+		all, err := h.snapshots.List(root)
+		if err != nil {
+			return snapshot.Header{}, err
+		}
+		for _, s := range all {
+			if s.Action == attempt {
+				return s, nil
+			}
+		}
+	}
+	return snapshot.Header{}, fmt.Errorf("the snapshot before %s is gone", attempt)
+}
+
+// snap takes the snapshot before an action (rollback contract, section 4.2). What
+// cannot be taken back is not begun.
+func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
+	active, err := h.savepoints.active(h.root)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.snapshots.Take(ctx, snapshot.Request{
+		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)
+	}
+	return s, nil
+}
