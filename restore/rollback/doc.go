@@ -1,0 +1,29 @@
+// Package rollback takes a restore root back to an earlier state (rollback
+// contract): a finished commit is undone, or a snapshot is restored. It plans what
+// goes and what comes; package commit keeps the records of it and package staging
+// makes it happen, all or nothing.
+//
+// # A commit
+//
+// [Undo] removes exactly what a commit created: its files and result artifacts,
+// also where their content has changed since, and the directories that it made and
+// that hold nothing else. The snapshot that is taken first has all of it as it is
+// now. What the commit did not create stays, and so does a directory that holds
+// such a thing. Which directories the commit made is in the snapshot that was
+// taken before it. Commits that were made after it build on it: they are named,
+// and go with it or not at all.
+//
+// # A snapshot
+//
+// [Restore] makes everything that a snapshot is of as it was. A whole root is
+// staged beside the root and exchanged with it in one step; where the root is a
+// mount point, or nothing can be put beside it, every name in it is exchanged in
+// one journaled transaction. What is there before is kept in a snapshot first.
+//
+// # What it trusts
+//
+// The stores of snapshots and savepoints, each of which checks what it reads, and
+// the lock of the root. Not trusted: that the root stands still. What has changed
+// since the snapshot was taken is found before anything is given up, and then
+// everything comes back.
+package rollback

@@ -1,0 +1,245 @@
+package rollback_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"golang.org/x/sys/unix"
+)
+
+// fill makes in the root one of each kind of thing.
+func (w *world) fill() {
+	w.t.Helper()
+	w.write("f", "f")
+	w.write("d/e/g", "g")
+	must(w.t, os.Link(w.at("f"), w.at("d/f2")))
+	must(w.t, os.Link(w.at("f"), w.at("f3")))
+	w.link("d", "l")
+	w.link("/nowhere", "dangling")
+	w.fifo("p")
+	w.write("\xff\xfe é", "odd")
+	must(w.t, os.Truncate(w.at("d/e/g"), 200000))
+	must(w.t, os.Chtimes(w.at("d/e/g"), unixTime(-5), unixTime(-5)))
+}
+
+// change changes something of each.
+func (w *world) change() {
+	w.t.Helper()
+	w.remove("f")
+	w.remove("l")
+	w.write("f", "other")
+	w.mkdir("l/inside")
+	w.remove("p")
+	w.write("d/new", "")
+	must(w.t, os.Chmod(w.at("d"), 0o700))
+	w.remove("\xff\xfe é")
+	w.write("one more", "")
+	must(w.t, os.Chmod(w.root, 0o711))
+}
+
+// rootOf is what only the root directory has: owner, mode, time and an attribute.
+func (w *world) rootOf() [5]int64 {
+	w.t.Helper()
+	var st unix.Stat_t
+	must(w.t, unix.Stat(w.root, &st))
+	note := make([]byte, 10)
+	n, err := unix.Getxattr(w.root, attribute, note)
+	if err != nil {
+		n = -1
+	}
+	return [5]int64{int64(st.Uid), int64(st.Gid), int64(st.Mode), st.Mtim.Nano(), int64(n)}
+}
+
+// TestRestoreWhole: all of a root comes back, in one step where it can, name by name
+// where it is a mount point.
+func TestRestoreWhole(t *testing.T) {
+	for _, kind := range []string{"at once", "mount point"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			if kind == "mount point" {
+				if err := unix.Mount("tmpfs", w.root, "tmpfs", 0, "mode=755"); err != nil {
+					t.Skip(err)
+				}
+				defer func() { must(t, unix.Unmount(w.root, unix.MNT_DETACH)) }()
+			}
+			w.fill()
+			if os.Geteuid() == 0 {
+				must(t, os.Chown(w.root, 12, 34))
+			}
+			must(t, os.Chmod(w.root, 0o1750))
+			_ = unix.Setxattr(w.root, attribute, []byte("n"), 0)
+			must(t, os.Chtimes(w.root, unixTime(7), unixTime(7)))
+			was, wasRoot := read(t, w.root), w.rootOf()
+			taken := w.take()
+			if done, err := w.restore(taken); err != nil || done.Done.Snapshot == nil || kind == "at once" && done.Whole {
+				t.Errorf("nothing has changed: %+v, %v", done, err)
+			}
+			w.change()
+			changed := read(t, w.root)
+			done, err := w.restore(taken)
+			must(t, err)
+			w.same(was, "after the restore")
+			if got := w.rootOf(); got != wasRoot || done.Whole != (kind == "at once") {
+				t.Errorf("root %v, want %v; whole: %v", got, wasRoot, done.Whole)
+			}
+			_, err = w.restore(done.Done.Snapshot)
+			must(t, err)
+			w.same(changed, "after the restore of that before it")
+		})
+	}
+}
+
+// TestRestoreUnwritableParent: nobody may write beside the root, so that every name in
+// it is exchanged.
+func TestRestoreUnwritableParent(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	was := read(t, w.root)
+	taken := w.take()
+	w.change()
+	ro := filepath.Join(w.base, "project-1") // anything that is there: the base stays writable for the state
+	must(t, os.Mkdir(ro, 0o755))
+	must(t, os.Mkdir(filepath.Join(ro, "root"), 0o755))
+	if err := unix.Mount(w.base, w.base, "", unix.MS_BIND, ""); err != nil {
+		t.Skip(err)
+	}
+	defer func() { must(t, unix.Unmount(w.base, unix.MNT_DETACH)) }()
+	for _, part := range []string{"root", "state"} {
+		name := filepath.Join(w.base, part)
+		must(t, unix.Mount(name, name, "", unix.MS_BIND, ""))
+		defer func() { must(t, unix.Unmount(name, unix.MNT_DETACH)) }()
+	}
+	must(t, unix.Mount("", w.base, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	done, err := w.restore(taken)
+	must(t, err)
+	w.same(was, "after the restore")
+	if done.Whole {
+		t.Error("it was exchanged as a whole")
+	}
+}
+
+// TestRestoreRefused: what cannot be made is found before anything is changed.
+func TestRestoreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		whole  bool
+		before func(w *world)
+		damage bool
+	}{
+		"its directory is gone":   {before: func(w *world) { w.remove("d") }},
+		"its directory is a file": {before: become("d", func(w *world) { w.write("d", "") })},
+		"its directory is a link": {before: become("d", func(w *world) { w.mkdir("e"); w.link("e", "d") })},
+		"damaged":                 {whole: true, damage: true, before: func(w *world) { w.write("more", "") }},
+		"damaged part":            {damage: true, before: func(*world) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.mkdir("d")
+			id := w.mustCommit(map[string]string{"d/f": "the content"})
+			taken := w.take()
+			undone, err := w.undo(id, false)
+			must(t, err)
+			if !c.whole {
+				taken = undone.Done.Snapshot
+			}
+			c.before(w)
+			if c.damage {
+				w.spoil()
+			}
+			was := read(t, w.root)
+			done, err := w.restore(taken)
+			var damaged *snapshot.DamageError
+			if err == nil || done != nil || errors.As(err, &damaged) != c.damage {
+				t.Errorf("%+v, %v", done, err)
+			}
+			t.Log(err)
+			w.same(was, "after the refusal")
+			w.enter().leave()
+			if _, open := w.log(); open > 0 || len(w.chain()) > 0 {
+				t.Errorf("%d open, chain %q", open, w.chain())
+			}
+		})
+	}
+}
+
+// spoil changes a byte of every object in the store of snapshots.
+func (w *world) spoil() {
+	w.t.Helper()
+	all, err := filepath.Glob(filepath.Join(w.base, "state", "snapshots", "objects", "*", "*"))
+	must(w.t, err)
+	for _, name := range all {
+		raw, err := os.ReadFile(name)
+		must(w.t, err)
+		raw = slices.Clone(raw)
+		if len(raw) > 0 {
+			raw[0] ^= 1
+		}
+		must(w.t, os.Chmod(name, 0o600))
+		must(w.t, os.WriteFile(name, raw, 0o600))
+		must(w.t, os.Chmod(name, 0o400))
+	}
+}
+
+// TestRestorePartLinks: hard links between parts of a snapshot, each at its own
+// place, are hard links again, and the directories have their times.
+func TestRestorePartLinks(t *testing.T) {
+	w := newWorld(t)
+	id := w.mustCommit(map[string]string{"f": "f", "new/g": "g", "zoo/deep/h": "h"})
+	for _, name := range []string{"new/g", "zoo/deep/h"} {
+		w.remove(name)
+		must(t, os.Link(w.at("f"), w.at(name)))
+	}
+	for _, name := range []string{"new", "zoo/deep"} {
+		must(t, os.Chmod(w.at(name), 0o500))
+		must(t, os.Chtimes(w.at(name), unixTime(9), unixTime(9)))
+	}
+	was := read(t, w.root)
+	undone, err := w.undo(id, false)
+	must(t, err)
+	_, err = w.restore(undone.Done.Snapshot)
+	must(t, err)
+	w.same(was, "brought back")
+	for _, name := range []string{"new", "zoo/deep"} {
+		if st, err := os.Stat(w.at(name)); err != nil || !st.ModTime().Equal(unixTime(9)) {
+			t.Errorf("%q: %v, %v", name, st.ModTime(), err)
+		}
+	}
+}
+
+// TestLast: an emergency goes back to what somebody has taken, or to before the last
+// commit that stands, whichever is newer; and to nothing where there is neither.
+func TestLast(t *testing.T) {
+	w := newWorld(t)
+	last := func() string {
+		in := w.enter()
+		defer in.leave()
+		s, err := rollback.Last(in.Root)
+		if err != nil {
+			if !errors.Is(err, rollback.ErrNoWayBack) {
+				t.Error(err)
+			}
+			return ""
+		}
+		return s.Header().Action + s.Header().Reason
+	}
+	if got := last(); got != "" {
+		t.Errorf("there is %q", got)
+	}
+	id := w.mustCommit(map[string]string{"f": ""})
+	if got := last(); got != id {
+		t.Errorf("%q, want that before %q", got, id)
+	}
+	_, err := w.undo(id, false)
+	must(t, err)
+	if got := last(); got != "" {
+		t.Errorf("after the rollback: %q", got)
+	}
+	taken := w.take()
+	if got := last(); got != taken.Header().Action {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,170 @@
+package rollback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// LaterError says that commits were made after the one that is to be undone. They
+// build on it, so they have to go with it, or first.
+type LaterError struct {
+	Commit string   // the one to be undone
+	Later  []string // the ids of those after it, the newest first
+}
+
+// Error names them in the order in which they have to go.
+func (e *LaterError) Error() string {
+	return fmt.Sprintf("commits that were made after %s build on it: %s", e.Commit, strings.Join(e.Later, ", "))
+}
+
+// ErrNoSnapshot says that there is no snapshot from before a commit, so that nobody
+// knows which directories it has made.
+var ErrNoSnapshot = errors.New("there is no snapshot from before it")
+
+// Undone says what a rollback has done.
+type Undone struct {
+	Done    commit.Done
+	Commits []savepoint.Savepoint // that were undone, the newest first
+	Files   int                   // of them that were there, and went
+	Changed []string              // paths of those whose content was not the commit's any more
+	Left    []Left                // in the order of their paths
+
+	after string // id of the savepoint that is active then
+}
+
+// Undo undoes a finished commit of a root that was entered, and with later those
+// that were made after it, newest first and all in one step.
+func Undo(ctx context.Context, in *commit.Root, attempt string, later bool) (*Undone, error) {
+	gone, after, err := chosen(in, attempt, later)
+	if err != nil {
+		return nil, err
+	}
+	p := newPlan(in.Dir())
+	for _, sp := range gone {
+		if err := p.addCommit(in.Snapshots(), sp); err != nil {
+			return nil, fmt.Errorf("commit %s: %w", sp.Attempt(), err)
+		}
+	}
+	if err := p.survey(); err != nil {
+		return nil, err
+	}
+	return p.carryOut(ctx, in, &Undone{Commits: gone, after: after})
+}
+
+// chosen are the commits to undo, the newest first, and the savepoint that is
+// active then.
+func chosen(in *commit.Root, attempt string, later bool) (gone []savepoint.Savepoint, after string, err error) {
+	chain, err := in.Savepoints().List(in.Path())
+	if err != nil {
+		return nil, "", err
+	}
+	at := slices.IndexFunc(chain, func(sp savepoint.Savepoint) bool { return sp.Attempt() == attempt })
+	if at < 0 {
+		return nil, "", fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), fs.ErrNotExist)
+	}
+	gone = slices.Clone(chain[at:])
+	slices.Reverse(gone)
+	if len(gone) > 1 && !later {
+		return nil, "", &LaterError{attempt, attemptsOf(gone[:len(gone)-1])}
+	}
+	return gone, chain[at].Parent(), nil
+}
+
+func attemptsOf(all []savepoint.Savepoint) []string {
+	ids := make([]string, len(all))
+	for i, sp := range all {
+		ids[i] = sp.Attempt()
+	}
+	return ids
+}
+
+// addCommit adds what a commit has created.
+func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
+	before, err := beforeCommit(store, sp)
+	if err != nil {
+		return err
+	}
+	created, err := sp.Hashes(commit.ResultArtifacts)
+	if err != nil {
+		return err
+	}
+	created = slices.AppendSeq(created, sp.Listing().Entries())
+	for _, e := range created {
+		if err := p.add(e, before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beforeCommit is the snapshot that was taken before a commit.
+func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snapshot, error) {
+	all, err := store.List(sp.Root())
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range all {
+		if h.Action == sp.Attempt() && h.Kind == snapshot.PreAction {
+			return store.Find(h.ID)
+		}
+	}
+	return nil, ErrNoSnapshot
+}
+
+// carryOut carries a plan out.
+func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone) (*Undone, error) {
+	paths := make([]pathsafe.Path, len(p.swaps))
+	for i, swap := range p.swaps {
+		paths[i] = swap.Path
+	}
+	exchange, scope := staging.Exchange{Kind: "rollback", Swaps: p.swaps}, paths
+	if len(paths) == 0 { // there is nothing left of it
+		var err error
+		if exchange.Dirs, err = asItIs(in.Dir()); err != nil {
+			return nil, err
+		}
+		if scope, err = p.someFile(); err != nil {
+			return nil, err
+		}
+	}
+	done, err := in.GoBack(ctx, commit.Back{
+		Type: audit.Session, Reason: "asked for", Affected: attemptsOf(u.Commits), Savepoint: u.after, Scope: scope,
+		Exchange: exchange,
+		Check:    func(before *snapshot.Snapshot) error { return p.check(before, u) },
+		Settled: func(ctx context.Context, before *snapshot.Snapshot, old *pathsafe.Dir) error {
+			return unchanged(ctx, in.Snapshots(), before, old, paths)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	u.Done, u.Files, u.Left = done, p.files, p.left
+	return u, nil
+}
+
+// someFile is the path of one file that was created.
+func (p *plan) someFile() ([]pathsafe.Path, error) {
+	n := &p.top
+	for n.file == nil && len(n.children) > 0 {
+		n = n.sorted()[0]
+	}
+	at, err := pathsafe.Parse(n.path)
+	return []pathsafe.Path{at}, err
+}
+
+// asItIs is an exchange in which nothing goes or comes. It is recorded all the same.
+func asItIs(root *pathsafe.Dir) ([]staging.DirMeta, error) {
+	st, err := root.Stat()
+	return []staging.DirMeta{{Mode: st.Perm, ModTime: st.ModTime}}, err
+}
