@@ -29,7 +29,9 @@
 //     of its own, which is made when somebody first enters it, once for all who
 //     come; when it is [Volume.Spoiled], all of its reads are EIO and the
 //     kernel drops what it kept of them.
-//  7. [View.Unmount] ends it: normally, or after a grace with the holders
+//  7. [Views] lists the views of other processes, and [Other.Revoke] takes one
+//     back: its readers get errors from then on, also for what the kernel kept.
+//  8. [View.Unmount] ends it: normally, or after a grace with the holders
 //     named in the log, by detaching. [Unmount] does it for a view of another
 //     process, also of one that has died.
 //
@@ -51,6 +53,8 @@
 //   - No request panics (a panic of a Content, a Volume or a Shelf is EIO), no
 //     goroutine or descriptor belongs to a file: the open contents are bounded
 //     and shared by all readers.
+//   - One request does something: an ioctl, of root or the user who serves,
+//     revokes the view. Nobody else can make it do anything but answer.
 //   - A crashed server leaves a dead mount that says so (ENOTCONN on what was
 //     not cached) until [Unmount] clears it. There is no automatic unmount.
 //
@@ -61,6 +65,8 @@
 //     for those who still hold the mount. Those of a spoiled volume are
 //     dropped when somebody asks for something that is not cached: a process
 //     that stays inside and reads nothing but cached pages goes on reading them.
+//     A revoked view has no such pages, but for those of a file of which a read
+//     hangs just then, or of a view whose server had to be cut off.
 //   - A volume's number is never taken back: names that come and go for ever,
 //     each a new one, cost some hundred bytes each.
 //   - rewinddir on an open root shows the volumes of the time it was opened.

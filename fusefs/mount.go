@@ -119,7 +119,7 @@ func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, e
 		_ = unix.Close(own)
 		return nil, err
 	}
-	v := &View{sys: sys, fs: fs, path: path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log, done: make(chan struct{})}
+	v := &View{sys: sys, fs: fs, path: path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log, done: make(chan struct{}), revoked: make(chan struct{})}
 	ready := make(chan struct{})
 	go v.serve(server, ready)
 	v.mount, v.unique, err = checkMounted(path, opts)
@@ -130,6 +130,7 @@ func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, e
 		return nil, err
 	}
 	raiseReadAhead(v.mount)
+	go v.obey()
 	return v, nil
 }
 

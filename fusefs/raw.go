@@ -11,7 +11,7 @@ import (
 
 // fileSystem answers the kernel. What it does not define is answered by the
 // embedded default: ENOSYS, which the kernel remembers and does not ask again
-// (FSYNC, LSEEK, IOCTL), or which it never gets to ask because the
+// (FSYNC, LSEEK), or which it never gets to ask because the
 // mount is read-only: SetAttr, Mknod, Mkdir, Unlink, Rmdir, Rename, Link,
 // Symlink, SetXAttr, RemoveXAttr, Create, Tmpfile, Write, Fallocate,
 // CopyFileRange are not here, and a test holds that. ACCESS is never sent with
@@ -35,6 +35,9 @@ type fileSystem struct {
 	done    chan struct{} // closed when the view ends
 	endOnce sync.Once
 
+	revoked    chan struct{} // closed when the view was taken back
+	revokeOnce sync.Once
+
 	// Whether to have the kernel do without OPEN and OPENDIR; see Init.
 	answerOpen, skipOpen, skipOpenDir bool
 }
@@ -56,6 +59,7 @@ func newFileSystem(tree *Tree, opts Options) *fileSystem {
 		stats:         opts.Stats,
 		log:           opts.Log,
 		done:          make(chan struct{}),
+		revoked:       make(chan struct{}),
 	}
 	s.handles = newHandleCache(handleLimit(), s.openContent)
 	s.permits = newPermits(s.handles.max)
@@ -99,6 +103,9 @@ func (s *fileSystem) notify(number uint64) { _ = s.server.InodeNotify(number, 0,
 // Lookup finds a name in a directory. A name that is not there is answered with
 // node 0 instead of ENOENT: only so may the kernel remember the absence.
 func (s *fileSystem) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if s.isRevoked() {
+		return fuse.EIO
+	}
 	dir, st := s.enter(cancel, in.NodeId)
 	if st != fuse.OK {
 		return st
@@ -125,6 +132,9 @@ func (s *fileSystem) Forget(number, lookups uint64) {
 
 // GetAttr gives the attributes of the plan.
 func (s *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if s.isRevoked() {
+		return fuse.EIO
+	}
 	if n := s.snapshots.numbered(in.NodeId); n != nil {
 		out.SetTimeout(attrTimeout)
 		n.attr(s, &out.Attr)

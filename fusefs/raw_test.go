@@ -94,7 +94,7 @@ func TestReadOnlyByAbsence(t *testing.T) {
 	standard := reflect.ValueOf(fuse.NewDefaultRawFileSystem())
 	s := reflect.ValueOf(newFixture(t, File{Path: "f", Source: SourceFunc(noContent)}).fileSystem)
 	for _, name := range []string{"SetAttr", "Mknod", "Mkdir", "Unlink", "Rmdir", "Rename", "Link", "Symlink",
-		"SetXAttr", "RemoveXAttr", "Create", "Tmpfile", "Write", "Writev", "CopyFileRange", "Fallocate", "Ioctl",
+		"SetXAttr", "RemoveXAttr", "Create", "Tmpfile", "Write", "Writev", "CopyFileRange", "Fallocate",
 		"Fsync", "FsyncDir", "GetLk", "SetLk", "SetLkw", "Access", "Lseek", "Statx"} {
 		if _, ok := own.MethodByName(name); !ok {
 			t.Fatalf("there is no request %s", name)

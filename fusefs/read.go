@@ -37,6 +37,9 @@ func newPermits(most int) chan struct{} {
 // Read gives checked bytes, all that were asked for up to the planned size, or
 // EIO. What one range of one file holds has no effect on any other.
 func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+	if s.isRevoked() {
+		return nil, fuse.EIO
+	}
 	if n := s.snapshots.numbered(in.NodeId); n != nil {
 		buf = clip(buf, in, int64(len(n.data)))
 		return fuse.ReadResultData(buf[:copy(buf, n.data[min(in.Offset, uint64(len(n.data))):])]), fuse.OK

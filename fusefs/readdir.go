@@ -79,6 +79,9 @@ type listing struct {
 }
 
 func (s *fileSystem) listing(cancel <-chan struct{}, in *fuse.ReadIn) (listing, fuse.Status) {
+	if s.isRevoked() {
+		return listing{}, fuse.EIO
+	}
 	dir, st := s.enter(cancel, in.NodeId)
 	l := listing{dir: dir, volumes: s.volumes}
 	if st == fuse.OK && s.isShelf(dir) {

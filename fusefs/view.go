@@ -25,6 +25,8 @@ type View struct {
 	log    *slog.Logger
 	dev    *os.File      // our own descriptor of the FUSE connection, for hangUp
 	done   chan struct{} // closed when the server has ended
+
+	revoked chan struct{} // see Revoked
 }
 
 // Path is the mount point with all symbolic links resolved.

@@ -49,6 +49,9 @@ func give(dest []byte, text string) (uint32, fuse.Status) {
 
 // xattrs gives the attributes of a number; only files of a tree have any.
 func (s *fileSystem) xattrs(number uint64) ([]XAttr, fuse.Status) {
+	if s.isRevoked() {
+		return nil, fuse.EIO
+	}
 	a, ok := s.find(number)
 	switch {
 	case number == latestNumber && s.shelf != nil || s.snapshots.numbered(number) != nil:

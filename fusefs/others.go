@@ -1,0 +1,271 @@
+package fusefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// An Other is a view of some process, as the mount table shows it. Its methods
+// wait for nothing longer than their context allows: the server may be stopped,
+// or hang, and the way to the mount point may lead through a disk that does. What
+// does not come back then is left behind, in a goroutine that ends with the
+// process at the latest.
+type Other struct {
+	path   string
+	mount  *mountinfo.Info
+	copies []*mountinfo.Info // other mounts of the same view, such as bind mounts
+}
+
+// Views lists the views in the mount table that this user may look into, in the
+// order of the table: root all, others those that root or they themselves have
+// mounted. No view is asked anything.
+func Views() ([]*Other, error) {
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter(fsType))
+	if err != nil {
+		return nil, fmt.Errorf("read the mount table: %w", err)
+	}
+	var views []*Other
+	for _, m := range mounts {
+		i := slices.IndexFunc(views, func(o *Other) bool { return o.mount.Major == m.Major && o.mount.Minor == m.Minor })
+		switch {
+		case i >= 0:
+			views[i].copies = append(views[i].copies, m)
+		case m.Root == "/" && (os.Geteuid() == 0 || (&place{mount: m}).isOwn()):
+			views = append(views, &Other{path: m.Mountpoint, mount: m})
+		}
+	}
+	return views, nil
+}
+
+// Path is the mount point.
+func (o *Other) Path() string { return o.path }
+
+// Read gives a file of the view's control directory, which has at most limit
+// bytes. What it says, the server says: a view of another user, which only root
+// can read, may say anything. fs.ErrNotExist: there is no such file;
+// fs.ErrPermission: this user may not look; [ErrNotMounted]: it has ended;
+// [ErrDeadMount]; the error of ctx when the view does not answer.
+func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
+	return o.within(ctx, func(dir *place) ([]byte, error) {
+		f, err := openControl(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, limit+1))
+		if err == nil && int64(len(data)) > limit {
+			err = fmt.Errorf("%q has more than %d bytes", name, limit)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return data, nil
+	})
+}
+
+// Revoke takes the view back: it vanishes from its mount point, and whoever holds
+// it open gets errors, no data. It asks the server, which has the kernel drop what
+// it keeps, and then ends. One that does not obey before ctx is done is cut off
+// from outside, where this user may do that: then pages that were read before may
+// stay readable for those who hold the view.
+func (o *Other) Revoke(ctx context.Context) error {
+	_, err := o.within(ctx, askToRevoke)
+	if err == nil {
+		err = o.awaitGone(ctx)
+	}
+	if err != nil {
+		if cut := o.cutOff(); cut != nil {
+			return errors.Join(fmt.Errorf("revoke the view on %q: %w", o.path, err), cut)
+		}
+	}
+	return o.removeCopies()
+}
+
+func askToRevoke(dir *place) ([]byte, error) {
+	f, err := openControl(dir, controlOfRevoke)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), revokeRequest, 0)
+	if errno != 0 {
+		return nil, os.NewSyscallError("ioctl", errno)
+	}
+	return nil, nil
+}
+
+// controlOfRevoke is the file that the request is made on; it is in every view.
+const controlOfRevoke = "status.json"
+
+// openControl opens a file of the control directory, through no link.
+func openControl(dir *place, name string) (*os.File, error) {
+	control, err := unix.Openat(dir.fd, ControlName, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, openError(&os.PathError{Op: "open", Path: ControlName, Err: err})
+	}
+	defer func() { _ = unix.Close(control) }()
+	fd, err := unix.Openat(control, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, openError(&os.PathError{Op: "open", Path: name, Err: err})
+	}
+	f := os.NewFile(uintptr(fd), name)
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: name, Err: ErrNotSpectrum}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// within does something with the view, on a thread that is the view's user for
+// the kernel, and gives up when ctx is done.
+func (o *Other) within(ctx context.Context, do func(dir *place) ([]byte, error)) ([]byte, error) {
+	return o.unlessDone(ctx, func(dir *place) ([]byte, error) {
+		becomeOwner(o.mount.VFSOptions)
+		return do(dir)
+	})
+}
+
+// unlessDone is within for the user who this process is.
+func (o *Other) unlessDone(ctx context.Context, do func(dir *place) ([]byte, error)) ([]byte, error) {
+	type outcome struct {
+		data []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		data, err := o.withPlace(do)
+		done <- outcome{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the view on %q does not answer: %w", o.path, ctx.Err())
+	}
+}
+
+// withPlace opens the mount point and makes sure that the view is what it leads
+// to.
+func (o *Other) withPlace(do func(dir *place) ([]byte, error)) ([]byte, error) {
+	dir, err := openPlace(o.path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.close()
+	if idOf(dir.mount) == idOf(o.mount) && dir.isMountpoint() {
+		return do(dir)
+	}
+	if on, err := isInTable(o.mount); err == nil && !on {
+		return nil, &MountpointError{o.path, ErrNotMounted}
+	}
+	return nil, &MountpointError{o.path, errHidden}
+}
+
+var errHidden = errors.New("another mount hides the view: unmount that one first")
+
+// awaitGone waits until the server has taken the view from its mount point.
+func (o *Other) awaitGone(ctx context.Context) error {
+	for {
+		on, err := isInTable(o.mount)
+		if err != nil || !on {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the view on %q does not end: %w", o.path, ctx.Err())
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+func isInTable(m *mountinfo.Info) (bool, error) {
+	found, err := mountinfo.GetMounts(func(x *mountinfo.Info) (skip, stop bool) {
+		return idOf(x) != idOf(m) || x.Mountpoint != m.Mountpoint, false
+	})
+	if err != nil {
+		return false, fmt.Errorf("read the mount table: %w", err)
+	}
+	return len(found) > 0, nil
+}
+
+// cutWithin is how long it may take to cut a view off.
+const cutWithin = 5 * time.Second
+
+// cutOff ends the connection of a server that does not obey, and takes the dead
+// view away. The mount stays where its connection cannot be cut: to hide a view
+// that goes on giving data to whoever holds it would be worse.
+func (o *Other) cutOff() error {
+	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
+	defer cancel()
+	sys := hostSystem()
+	_, err := o.unlessDone(ctx, func(*place) ([]byte, error) {
+		if sys.direct {
+			return nil, o.force()
+		}
+		return nil, o.abort()
+	})
+	if on, tableErr := isInTable(o.mount); tableErr == nil && !on {
+		return nil // it has obeyed after all
+	}
+	if err != nil {
+		return fmt.Errorf("cut off the view on %q: %w", o.path, err)
+	}
+	return o.remove(ctx, sys, o.mount)
+}
+
+// force has the kernel cut the connection, as root can. Whether that unmounts the
+// view as well does not matter yet.
+func (o *Other) force() error {
+	err := unix.Unmount(o.path, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
+	if errors.Is(err, unix.EBUSY) { // it is: we hold it
+		return nil
+	}
+	return os.NewSyscallError("umount2", err)
+}
+
+// abort cuts the connection as the user who mounted the view can, where the
+// control file system of FUSE is mounted.
+func (o *Other) abort() error {
+	f, err := os.OpenFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", o.mount.Minor), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte{'1'})
+	return errors.Join(err, f.Close())
+}
+
+// removeCopies takes away what is left of a view whose server has ended.
+func (o *Other) removeCopies() error {
+	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
+	defer cancel()
+	var errs []error
+	for _, m := range o.copies {
+		errs = append(errs, o.remove(ctx, hostSystem(), m))
+	}
+	return errors.Join(errs...)
+}
+
+// remove takes a mount off its path, if it is still there.
+func (o *Other) remove(ctx context.Context, sys system, m *mountinfo.Info) error {
+	if on, err := isInTable(m); err != nil || !on {
+		return err
+	}
+	mounted := &Other{path: m.Mountpoint, mount: m}
+	_, err := mounted.unlessDone(ctx, func(*place) ([]byte, error) { return nil, sys.unmount(m.Mountpoint, true) })
+	if on, tableErr := isInTable(m); tableErr == nil && !on {
+		return nil
+	}
+	return err
+}
