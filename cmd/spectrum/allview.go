@@ -43,11 +43,15 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	if err != nil {
 		return nil, err
 	}
+	marks, err := a.rollbackMarks("")
+	if err != nil {
+		return nil, err
+	}
 	v := &runsView{
-		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(),
+		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(marks),
 		turn: make(chan struct{}, 1), runs: make(map[string]*shelfRun),
 	}
-	v.status.runs = v.states
+	v.status.runs, v.status.shown = v.states, v.accepted
 	if v.projectRoot == "" {
 		if v.projectRoot, err = projectRootOf([]string{filepath.Join(dir, "run")}); err != nil {
 			return nil, usage(cmd, "%q is not a CONTRACTS/_runs directory, so --project-root must be given", dir)
@@ -228,6 +232,17 @@ func (v *runsView) states() map[string]any {
 		states[runKey(name)] = r.record()
 	}
 	return states
+}
+
+// accepted gives the bundle roots of the runs that are shown, in no order.
+func (v *runsView) accepted() (roots []string) {
+	v.mu.Lock()
+	runs := slices.Collect(maps.Values(v.runs))
+	v.mu.Unlock()
+	for _, r := range runs {
+		roots = append(roots, r.bundleRoots()...)
+	}
+	return roots
 }
 
 // runKey is the name of a run in status.json: quoted where JSON could not hold

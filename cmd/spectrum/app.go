@@ -22,6 +22,8 @@ type app struct {
 	quiet       bool
 	verbose     bool
 	noProgress  bool
+
+	detached []string // mount points of views that a rollback has ended
 }
 
 // commonFlags defines the flags that every command takes. Flag beats

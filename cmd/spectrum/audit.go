@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -17,8 +18,11 @@ func newAudit(app *app) *cobra.Command {
 directory: what began, before anything was written, and how it ended; and what
 held a candidate back, and why no longer. Each line
 is bound to the one before it by its hash, so that a line that was changed,
-removed or moved is found. Somebody who may write the log can also cut its end,
-or write it anew: compare with a head that "audit verify" printed before.`,
+removed or moved is found. "audit verify" also holds the log against the signed
+savepoints, each of which names its commit: so it finds a log whose end was cut,
+or that was removed, and savepoints that were taken away. What came after the
+newest savepoint, and what somebody has cut from both, only a head shows that
+"audit verify" printed before.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -31,9 +35,9 @@ or write it anew: compare with a head that "audit verify" printed before.`,
 		},
 		&cobra.Command{
 			Use:   "verify",
-			Short: "check that no line was changed, removed or moved",
+			Short: "check that no line was changed, removed or moved, and hold the log against the savepoints",
 			Args:  asUsage(cobra.NoArgs),
-			RunE:  func(*cobra.Command, []string) error { return app.withLog(app.verifyLog) },
+			RunE:  func(*cobra.Command, []string) error { return app.withSavepoints(verifyAudit) },
 		})
 	return cmd
 }
@@ -93,22 +97,14 @@ func entryText(e *audit.Entry) string {
 	if e.Candidate != "" {
 		line += " " + e.Candidate
 	}
+	if len(e.Actions) > 0 {
+		line += " of " + strings.Join(e.Actions, ",")
+	}
+	if e.Snapshot != "" {
+		line += " snapshot " + e.Snapshot
+	}
 	if e.Reason != "" {
 		line += fmt.Sprintf(" %q", e.Reason)
 	}
 	return oneLine(line)
-}
-
-func (a *app) verifyLog(log *audit.Log) error {
-	head, err := log.Read(func(audit.Entry) error { return nil })
-	if err != nil {
-		return err
-	}
-	if head.Tail > 0 {
-		a.say("spectrum: the log ends with %d bytes of a line that was never finished; the next event names them", head.Tail)
-	}
-	return a.result(fmt.Sprintf("OK %d entries, head %s", head.Sequence, head.Hash), map[string]any{
-		"code": "OK", "details": map[string]any{}, "entries": head.Sequence, "head": head.Hash, "ok": true,
-		"open": head.Open, "tail_bytes": head.Tail, "torn": head.Tears,
-	})
 }

@@ -251,6 +251,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 		a.tell("spectrum: the savepoint is prepared, and could not be published; \"spectrum recover %s\" does that", shellQuote(r.Root().Name()))
 	} else {
 		a.say("savepoint %s", in.Savepoint())
+		a.say("\"spectrum rollback %s\" undoes it", in.Commit())
 	}
 	if err := a.commitResult(); err != nil {
 		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)

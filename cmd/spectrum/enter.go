@@ -22,17 +22,43 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 	if e.Savepoints, err = openSavepoints(state); err != nil {
 		return nil, nil, err
 	}
-	if e.Log, err = openLog(state); err != nil {
+	if e.Snapshots, err = openSnapshots(state); err != nil {
 		_ = e.Savepoints.Close()
 		return nil, nil, err
 	}
-	e.Halts, e.Authority = state, state
+	if e.Log, err = openLog(state); err != nil {
+		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
+		return nil, nil, err
+	}
+	e.Halts, e.Authority = state, authority{a, state}
+	e.Leftover = func(name string, err error) {
+		a.tell("spectrum: this is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
+	}
 	e.Host = func() (commit.Host, error) {
 		key, err := a.hostKey(state)
 		return commit.Host{Key: key, BuildID: buildID()}, err
 	}
 	in, ended, err := commit.Enter(ctx, root, e)
-	return in, ended, savepointError(err)
+	return in, ended, haltedIn(state, root, savepointError(err))
+}
+
+// authority is what is reset by an action in a root (rollback contract, section
+// 7.2).
+type authority struct {
+	app   *app
+	state *statedir.Dir
+}
+
+// Attempt is [commit.Authority]: previews are void.
+func (r authority) Attempt(root string) error { return r.state.Attempt(root) }
+
+// RolledBack is [commit.Authority]: views of what was rolled back are detached. One
+// that could not be is told of, and stops nothing.
+func (r authority) RolledBack(root string, bundleRoots []string) error {
+	views := r.app.revokeViews(context.Background(), r.state, rolledBack{Root: root, BundleRoots: bundleRoots})
+	views.tell(r.app)
+	r.app.detached = append(r.app.detached, views.Detached...)
+	return views.Err
 }
 
 // enterFor enters the restore root of a command that goes on there. What is

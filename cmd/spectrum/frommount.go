@@ -124,11 +124,7 @@ func (c *candidate) isAsShown(plan *restore.Plan) error {
 	if c.shown == nil {
 		return nil
 	}
-	var roots []string
-	for run := range plan.Runs() {
-		roots = append(roots, run.Bundle().Root())
-	}
-	if !slices.Equal(roots, c.shown) {
+	if !slices.Equal(bundleRoots(plan), c.shown) {
 		return refusedHint(errors.New("the run directories hold another bundle than the view shows"), "mount again, and look again")
 	}
 	return nil

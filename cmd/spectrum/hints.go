@@ -20,6 +20,7 @@ func hintsOf(err error) []string {
 	var refusal *refusedError
 	var reject *verify.Reject
 	var failure *restore.Failure
+	var halted *haltedError
 	var halt *staging.HaltError
 	var busy *staging.BusyError
 	var damage *audit.DamageError
@@ -31,10 +32,14 @@ func hintsOf(err error) []string {
 		return nil
 	case errors.As(err, &coded):
 		return known(coded.hint)
+	case errors.As(err, &halted):
+		return halted.hints()
 	case errors.As(err, &halt):
-		return haltHints
+		return haltHints("RESTORE_ROOT")
 	case errors.Is(err, errTampered):
 		return []string{".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again"}
+	case errors.Is(err, errRevoked):
+		return []string{"mount again to look at it; \"rolled_back\" in its .spectrum/status.json goes on to say so"}
 	case errors.As(err, &busy):
 		return []string{"wait for it with --lock-timeout 5m"}
 	case errors.As(err, &damage):
@@ -60,9 +65,18 @@ func hintsOf(err error) []string {
 	case errors.As(err, &reject):
 		return known(rejectHints[reject.Code])
 	case errors.As(err, &failure):
-		return known(failureHints[failure.Code])
+		return append(attemptHints(err), known(failureHints[failure.Code])...)
 	}
 	return nil
+}
+
+// attemptHints name the attempt whose rollback has just failed.
+func attemptHints(err error) []string {
+	var failed *staging.Error
+	if !errors.As(err, &failed) || failed.Rollback == nil || failed.Attempt == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("attempt %s stands in %q; \"spectrum audit show\" has it as a halt", failed.Attempt, stagingPrefix+failed.Attempt)}
 }
 
 func known(hint string) []string {
@@ -76,7 +90,10 @@ func approvalHints(err error) []string {
 	again := "make a new preview with \"spectrum preview --restore-root DIR RUN_DIR...\""
 	var shown *approvalRequired
 	var vague *vagueError
+	var unsaid *unsaidError
 	switch {
+	case errors.As(err, &unsaid):
+		return unsaid.hints()
 	case errors.As(err, &shown):
 		return shown.hints()
 	case errors.As(err, &vague):
@@ -115,10 +132,12 @@ func heldHints(source string) []string {
 }
 
 // haltHints are the next steps for a root in which an attempt cannot be ended.
-var haltHints = []string{
-	"look at what is named, then \"spectrum recover RESTORE_ROOT\" tries again",
-	"was the commit made with another state directory; name it with --state-dir DIR",
-	"\"spectrum recover --acknowledge RESTORE_ROOT\" releases the root and leaves there what cannot be undone",
+func haltHints(root string) []string {
+	return []string{
+		fmt.Sprintf("look at what is named, then \"spectrum recover %s\" tries again", root),
+		"was the commit made with another state directory; name it with --state-dir DIR",
+		fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root against a statement: what cannot be undone stays", root),
+	}
 }
 
 // rejectHints holds a next step for the verdicts that have one.

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", endAtOnce); err != nil {
 		log.Fatal(err)
 	}
-	programs := map[string]func(){"spectrum": main, "killat": killAt, "private": private, "mark": mark, "makesavepoint": makeSavepoint}
+	programs := map[string]func(){"spectrum": main, "killat": killAt, "private": private, "mark": mark, "makesavepoint": makeSavepoint, "rolledback": rolledBackNow}
 	for _, name := range helperNames {
 		programs[name] = main
 	}

@@ -95,21 +95,37 @@ func (a *app) mountSource(source viewSource, mountpoint string, opts mountOption
 
 // serve keeps the view until it is unmounted from outside, or ends it when ctx
 // is done, which is how a foreground mount is meant to end. A second signal
-// means that those who use it are not waited for.
+// means that those who use it are not waited for. A view that a rollback revokes
+// is [errRevoked].
 func (a *app) serve(ctx context.Context, view *fusefs.View, manager manager) error {
+	grace := unmountGrace
 	select {
+	case <-view.Revoked():
+		grace = 0
 	case <-view.Done():
 	case <-ctx.Done():
 	}
 	a.notify(manager, "STOPPING=1")
 	patience, stop := signal.NotifyContext(context.WithoutCancel(ctx), endings...)
 	defer stop()
-	err := view.Unmount(patience, unmountGrace)
+	err := view.Unmount(patience, grace)
 	if errors.Is(err, fusefs.ErrStuck) {
 		a.tell("spectrum: the view is unmounted, but a read of a source does not return: %s", oneLine(err.Error()))
-		return nil
+		err = nil
+	}
+	if err == nil && isClosed(view.Revoked()) {
+		err = errRevoked
 	}
 	return err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // logger logs in lines for people, and findings in any case.

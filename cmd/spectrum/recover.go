@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -14,13 +15,14 @@ import (
 
 type recoverOptions struct {
 	acknowledge bool
+	statement   string
 	wait        time.Duration
 }
 
 func newRecover(app *app) *cobra.Command {
 	var opts recoverOptions
 	cmd := &cobra.Command{
-		Use:   "recover [--acknowledge] RESTORE_ROOT",
+		Use:   "recover [--acknowledge [--statement TEXT]] RESTORE_ROOT",
 		Short: "end what a killed or failed commit left in a restore root",
 		Long: `recover looks for unfinished commits in a restore root. Each is rolled back,
 or completed when all of its files were in place and checked already. The next
@@ -28,14 +30,24 @@ preview or commit does the same by itself, but for a root that is halted: one
 whose rollback has failed waits for this command.
 
 What is not of the commit is never touched. Where something foreign is in the
-way, the root stays halted until it is gone, or until --acknowledge says that
-somebody has looked: then what is left stays, and is nobody's.`,
+way, the root stays halted until it is gone, or until somebody takes it as it is:
+--acknowledge shows what cannot be undone and why, and asks on the terminal for a
+statement that names it, like
+
+    I have looked at /srv/restore; what is left of 1a2b3c4d stays.
+
+Elsewhere that comes with --statement. Then the root is released: what is left
+stays, and is nobody's. The statement is in the audit log before.`,
 		Args: asUsage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.statement != "" && !opts.acknowledge {
+				return usage(cmd, "--statement goes with --acknowledge")
+			}
 			return runRecover(cmd.Context(), app, opts, args[0])
 		},
 	}
 	cmd.Flags().BoolVar(&opts.acknowledge, "acknowledge", false, "release a halted root: what cannot be undone stays as it is")
+	cmd.Flags().StringVar(&opts.statement, "statement", "", "the `text` that --acknowledge asks for, word for word")
 	lockFlag(cmd, &opts.wait)
 	return cmd
 }
@@ -54,20 +66,28 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		return err
 	}
 	defer state.Close()
-	entry := commit.Entry{Wait: opts.wait, Mode: staging.Person}
-	if opts.acknowledge {
-		entry.Mode = staging.Acknowledged
-	}
-	in, ended, err := app.enter(ctx, state, root, entry)
-	if errors.Is(err, commit.ErrNoRoot) {
-		return refused(err)
+	ended, err := app.recoverAs(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person})
+	var halted *haltedError
+	if errors.As(err, &halted) && opts.acknowledge {
+		var released []staging.Outcome
+		released, err = app.acknowledge(ctx, state, root, opts, halted)
+		ended = append(ended, released...)
 	}
 	if err != nil {
 		app.tellEnded(ended)
 		return err
 	}
-	in.Leave()
 	return app.recovered(root, ended)
+}
+
+// recoverAs enters the root, which ends what was left there, and leaves it.
+func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry commit.Entry) ([]staging.Outcome, error) {
+	in, ended, err := a.enter(ctx, state, root, entry)
+	if errors.Is(err, commit.ErrNoRoot) {
+		return nil, refused(err)
+	}
+	in.Leave()
+	return ended, err
 }
 
 // recovered prints what became of what was found.
@@ -95,6 +115,9 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 // want quiet.
 func (a *app) tellEnded(ended []staging.Outcome) {
 	for _, o := range ended {
-		a.tell("spectrum: an unfinished commit was found and %s (%s)", o.Result, o.Attempt)
+		a.tell("spectrum: an unfinished %s was found and %s (%s)", kindText(o.Kind), o.Result, o.Attempt)
 	}
 }
+
+// kindText is the kind of an attempt in words.
+func kindText(kind string) string { return strings.ReplaceAll(kind, "_", " ") }

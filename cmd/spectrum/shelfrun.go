@@ -208,6 +208,16 @@ func (r *shelfRun) completed() (completed time.Time, ok bool) {
 	return completed, true
 }
 
+// bundleRoots is the one of the run's bundle, once it was accepted.
+func (r *shelfRun) bundleRoots() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.plan == nil {
+		return nil
+	}
+	return bundleRoots(r.plan)
+}
+
 // record is what status.json says of the run.
 func (r *shelfRun) record() map[string]any {
 	r.Spoiled() // so that a change is told although nobody has come by since
@@ -217,8 +227,8 @@ func (r *shelfRun) record() map[string]any {
 	record := map[string]any{"state": string(state)}
 	if r.plan != nil {
 		record["files"], record["bytes"] = r.plan.Files(), r.plan.Bytes()
-		for run := range r.plan.Runs() {
-			record["bundle_root"] = run.Bundle().Root()
+		for _, root := range bundleRoots(r.plan) {
+			record["bundle_root"], record["rolled_back"] = root, r.view.status.marks.have(root)
 		}
 	}
 	if value, err := canonjson.Parse(r.rejection); err == nil {

@@ -42,7 +42,12 @@ func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []st
 		return nil, err
 	}
 	c.origin.RestoreRoot, c.reread = opts.restoreRoot, true
-	return &candidateView{app: a, candidate: c, status: newViewStatus()}, nil
+	marks, err := a.rollbackMarks(opts.restoreRoot)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return &candidateView{app: a, candidate: c, status: newViewStatus(marks)}, nil
 }
 
 // candidateView is the view of one candidate: what a restore of it would put
@@ -117,6 +122,8 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 }
 
 func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
+	roots := bundleRoots(v.plan)
+	v.status.shown = func() []string { return roots }
 	control := v.status.files(v.candidate.origin, v.plan)
 	if v.report != "" {
 		control = append(control, heldFile(previewFile, v.report, v.status.since))
@@ -129,6 +136,14 @@ func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.V
 	view, err := fusefs.Mount(tree, mountpoint, opts)
 	go debug.FreeOSMemory() // verifying a million files takes more than keeping their tree does
 	return view, err
+}
+
+// bundleRoots are those of the bundles of a plan, in its order.
+func bundleRoots(plan *restore.Plan) (roots []string) {
+	for run := range plan.Runs() {
+		roots = append(roots, run.Bundle().Root())
+	}
+	return roots
 }
 
 func (v *candidateView) describe() (text string, fields map[string]any) {

@@ -30,6 +30,8 @@ type viewStatus struct {
 	since time.Time
 	stats fusefs.Stats
 	runs  func() map[string]any // what a view of many runs says of each; nil for others
+	marks rollbackMarks
+	shown func() []string // the bundle roots of what is shown now
 
 	mu       sync.Mutex
 	count    int64
@@ -41,8 +43,11 @@ type tamperFinding struct {
 	Error string `json:"error"`
 }
 
-func newViewStatus() *viewStatus {
-	return &viewStatus{id: uuid.NewString(), since: time.Now()}
+func newViewStatus(marks rollbackMarks) *viewStatus {
+	return &viewStatus{
+		id: uuid.NewString(), since: time.Now(), marks: marks,
+		shown: func() []string { return nil },
+	}
 }
 
 // watch has a view tell what it does.
@@ -69,6 +74,10 @@ type statusRecord struct {
 	Findings  int64           `json:"tamper_findings"`
 	Tampering []tamperFinding `json:"tampering"` // the first of them
 	Runs      map[string]any  `json:"runs,omitempty"`
+
+	// A commit of what is shown, or one in the restore root, was rolled back. The
+	// reader is told that, never why (rollback and snapshot contract, section 11).
+	RolledBack bool `json:"rolled_back"`
 }
 
 func (s *viewStatus) record() statusRecord {
@@ -79,6 +88,7 @@ func (s *viewStatus) record() statusRecord {
 	if s.runs != nil {
 		r.Runs = s.runs()
 	}
+	r.RolledBack = s.marks.have(s.shown()...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Tampered, r.Findings, r.Tampering = s.count > 0, s.count, slices.Clone(s.findings)

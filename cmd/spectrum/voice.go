@@ -99,7 +99,7 @@ func (a *app) finish(err error) int {
 	if err == nil || errors.As(err, &child) {
 		return status
 	}
-	if a.json {
+	if a.json && !errors.Is(err, errRevoked) { // it has had its one value when it was ready
 		_ = a.raw(errorJSON(err, status))
 	}
 	a.tell("spectrum: %s", oneLine(wordsOf(err)))
@@ -142,7 +142,7 @@ func statusOf(err error) int {
 		return statusUnavailable
 	case isApproval(err):
 		return statusApproval
-	case errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange):
+	case errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
 		return statusPolicy
 	case errors.As(err, &failure) && failure.Code == restore.InternalError:
 		return statusInternal
@@ -166,6 +166,8 @@ var approvalCodes = []struct {
 	{preview.ErrUsed, "APPROVAL_USED"},
 	{preview.ErrForged, "APPROVAL_INVALID"},
 	{errNotShown, "APPROVAL_STALE"},
+	{errUnsaid, "ACKNOWLEDGEMENT_REQUIRED"},
+	{errSaidOther, "ACKNOWLEDGEMENT_UNFIT"},
 }
 
 func isApproval(err error) bool { return approvalCode(err) != "" }
@@ -209,8 +211,15 @@ func errorJSON(err error, status int) []byte {
 // detailsOf is what a program needs of an error to go on.
 func detailsOf(err error) map[string]any {
 	var shown *approvalRequired
-	if errors.As(err, &shown) {
+	var unsaid *unsaidError
+	var halted *haltedError
+	switch {
+	case errors.As(err, &shown):
 		return map[string]any{"preview_id": shown.id, "statement": shown.recommended}
+	case errors.As(err, &unsaid):
+		return unsaid.details()
+	case errors.As(err, &halted):
+		return halted.details()
 	}
 	return map[string]any{}
 }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// A halted root is released by a person alone, who has seen what is inconsistent
+// in it (rollback contract, sections 7.1 and 12): the statement names the root and
+// each attempt, and fits no other state.
+
+var (
+	errUnsaid    = errors.New("nobody has said that it may stay as it is: nothing was released")
+	errSaidOther = errors.New("this is not the statement that is wanted: nothing was released")
+)
+
+// unsaidError is a halted root that nobody has acknowledged in the words that are
+// wanted.
+type unsaidError struct {
+	halted *haltedError
+	err    error
+}
+
+func (e *unsaidError) Error() string { return fmt.Sprintf("%q is halted: %v", e.halted.root, e.err) }
+func (e *unsaidError) Unwrap() error { return e.err }
+
+// details are those of the halt, with the statement.
+func (e *unsaidError) details() map[string]any {
+	details := e.halted.details()
+	details["statement"] = e.halted.statement()
+	return details
+}
+
+func (e *unsaidError) hints() []string {
+	return []string{
+		"look at what is named; \"spectrum recover " + shellQuote(e.halted.root) + "\" tries again once it is out of the way",
+		fmt.Sprintf("spectrum recover --acknowledge --statement %s %s", shellQuote(e.halted.statement()), shellQuote(e.halted.root)),
+	}
+}
+
+// attemptDigits is how much of an attempt's id a statement has.
+const attemptDigits = 8
+
+// statement is what a person has to say. It is one line of text, whatever the root
+// is called.
+func (e *haltedError) statement() string {
+	root := e.root
+	if oneLine(root) != root {
+		root = strconv.QuoteToASCII(root)
+	}
+	ids := make([]string, 0, len(e.attempts))
+	for _, a := range e.attempts {
+		ids = append(ids, a.Attempt[:attemptDigits])
+	}
+	return fmt.Sprintf("I have looked at %s; what is left of %s stays.", root, strings.Join(ids, " and "))
+}
+
+func (e *haltedError) names(attempt string) bool {
+	return slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.Attempt == attempt })
+}
+
+// acknowledge shows what halts the root, wants the statement, and releases what it
+// names. What else has come to stand there meanwhile is not released.
+func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string, opts recoverOptions, halted *haltedError) ([]staging.Outcome, error) {
+	for i := range halted.attempts {
+		at := &halted.attempts[i]
+		a.tell("spectrum: %s", oneLine(at.where()))
+		a.tell("spectrum: it cannot be undone: %s", oneLine(at.Err.Error()))
+	}
+	said := opts.statement
+	if said == "" {
+		var err error
+		if said, err = a.askStatement(ctx, halted); err != nil {
+			return nil, err
+		}
+	}
+	if strings.TrimSpace(said) != halted.statement() {
+		return nil, &unsaidError{halted, errSaidOther}
+	}
+	return a.recoverAs(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Acknowledge: func(attempt string, left error) (string, error) {
+		if !halted.names(attempt) {
+			return "", fmt.Errorf("%w (the statement does not name it)", left)
+		}
+		return halted.statement(), nil
+	}})
+}
+
+// askStatement reads the statement from the terminal, where there is one.
+func (a *app) askStatement(ctx context.Context, halted *haltedError) (string, error) {
+	if a.json || !onTerminal(os.Stdin) || !onTerminal(a.stderr) {
+		return "", &unsaidError{halted, errUnsaid}
+	}
+	a.tell("spectrum: to release it, type: %s", halted.statement())
+	if _, err := fmt.Fprint(a.stderr, "statement: "); err != nil {
+		return "", err
+	}
+	line, err := readLine(ctx)
+	if err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(line) == "" {
+		return "", &unsaidError{halted, errUnsaid}
+	}
+	return line, nil
+}

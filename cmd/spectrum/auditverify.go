@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
+)
+
+// The codes of a log and savepoints of which one has lost what the other knows.
+const (
+	codeAuditCut         = "AUDIT_CUT"
+	codeSavepointMissing = "SAVEPOINT_MISSING"
+)
+
+// auditVerify holds the audit log against the signed savepoints. Commits may be at
+// work meanwhile: what the log is to have of a savepoint is looked for in a log
+// that was read after the savepoints, and what is to be kept of a commit was in the
+// log before.
+type auditVerify struct {
+	*savepointShelf
+	log        *audit.Log
+	head       audit.Head // as it was read last
+	savepoints []audit.Savepoint
+}
+
+func verifyAudit(s *savepointShelf) error {
+	log, err := openLog(s.state)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	v := &auditVerify{savepointShelf: s, log: log}
+	before, err := v.ledger()
+	if err != nil {
+		return err
+	}
+	if err := v.list(); err != nil {
+		return err
+	}
+	now, err := v.ledger()
+	if err != nil {
+		return err
+	}
+	unkept := now.Excused(before.Unkept(v.savepoints))
+	unlogged, err := v.unlogged(now)
+	if err != nil {
+		return err
+	}
+	return v.report(unlogged, unkept)
+}
+
+// ledger reads the log from its beginning.
+func (v *auditVerify) ledger() (*audit.Ledger, error) {
+	var l audit.Ledger
+	head, err := v.log.Read(l.Add)
+	if err != nil {
+		return nil, err
+	}
+	v.head = head
+	return &l, nil
+}
+
+// list verifies the published savepoints of all roots.
+func (v *auditVerify) list() error {
+	all, err := v.store.List("")
+	if err != nil {
+		return err
+	}
+	for _, sp := range all {
+		v.savepoints = append(v.savepoints, audit.Savepoint{ID: sp.ID(), Attempt: sp.Attempt(), Root: sp.Root()})
+	}
+	return nil
+}
+
+// unlogged are the savepoints that the log does not bear out. A commit publishes
+// its savepoint, logs its end, and removes its journal, in this order: where the
+// journal stands nothing is missing yet, and where it has just gone the log is to be
+// read again.
+func (v *auditVerify) unlogged(now *audit.Ledger) ([]audit.Misfit, error) {
+	suspects := slices.DeleteFunc(now.Unlogged(v.savepoints), v.unfinished)
+	if len(suspects) == 0 {
+		return nil, nil
+	}
+	again, err := v.ledger()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(again.Unlogged(v.savepoints), func(m audit.Misfit) bool {
+		return !slices.ContainsFunc(suspects, func(s audit.Misfit) bool { return s.ID == m.ID })
+	}), nil
+}
+
+// unfinished says whether a commit has no end yet because it is under way, or was
+// killed just before.
+func (v *auditVerify) unfinished(m audit.Misfit) bool {
+	if m.Fault != audit.NotEnded && m.Fault != audit.NotCompleted {
+		return false
+	}
+	root, err := pathsafe.OpenRoot(m.Root)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	if st, err := root.Lstat(stagingPrefix + m.Attempt); err != nil || !st.Mode.IsDir() {
+		return false
+	}
+	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s\" ends it if it was killed", m.ID, oneLine(shellQuote(m.Root)))
+	return true
+}
+
+func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
+	if v.head.Tail > 0 {
+		v.say("spectrum: the log ends with %d bytes of a line that was never finished; the next event names them", v.head.Tail)
+	}
+	misfits := slices.Concat(unlogged, unkept)
+	if len(misfits) > 0 {
+		return v.misfit(len(unlogged) > 0, misfits)
+	}
+	h, n := v.head, len(v.savepoints)
+	return v.result(fmt.Sprintf("OK %d entries, head %s, %d savepoints", h.Sequence, h.Hash, n), map[string]any{
+		"code": "OK", "details": map[string]any{}, "entries": h.Sequence, "head": h.Hash, "ok": true,
+		"open": h.Open, "savepoints": n, "tail_bytes": h.Tail, "torn": h.Tears,
+	})
+}
+
+// misfit is the verdict on a log that has lost something (isCut), or on savepoints
+// that were taken away.
+func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
+	list := make([]any, 0, len(misfits))
+	for _, m := range misfits {
+		list = append(list, map[string]any{"attempt": m.Attempt, "fault": string(m.Fault), "restore_root": jsonText(m.Root), "savepoint": m.ID})
+	}
+	first := misfits[0]
+	err := fmt.Errorf("savepoint %s of attempt %s in %q: %s", first.ID, first.Attempt, first.Root, first.Fault)
+	if n := len(misfits); n > 1 {
+		err = fmt.Errorf("%w (and %d more)", err, n-1)
+	}
+	e := &codedError{
+		code: codeSavepointMissing, err: err,
+		details: map[string]any{"entries": v.head.Sequence, "head": v.head.Hash, "misfits": list, "savepoints": len(v.savepoints)},
+		hint:    "savepoints were taken away: look into who may write the state directory, and keep it as it is",
+	}
+	if isCut {
+		e.code = codeAuditCut
+		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %d entries now, head %s; look into who may write the state directory, and keep it as it is", v.head.Sequence, v.head.Hash)
+	}
+	return e
+}

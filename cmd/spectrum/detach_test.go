@@ -1,0 +1,403 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"golang.org/x/sys/unix"
+)
+
+// rolledBackNow runs "rolledback ROOT BUNDLE_ROOT...": it does what a rollback
+// does when it is complete.
+func rolledBackNow() {
+	app := &app{stdout: os.Stdout, stderr: os.Stderr}
+	state, err := app.openState()
+	if err == nil {
+		r := app.revokeViews(context.Background(), state, rolledBack{Root: os.Args[1], BundleRoots: os.Args[2:]})
+		r.tell(app)
+		err = r.Err
+	}
+	os.Exit(app.finish(err))
+}
+
+// uniqueRun seals a run that no other test has: what is revoked is looked for on
+// the whole machine.
+func uniqueRun(t *testing.T) *bundletest.Run {
+	t.Helper()
+	return bundletest.New(t).Run("run-1", map[string]string{"a": t.TempDir(), "d/b": strings.Repeat("beta", 1<<18)})
+}
+
+// revokeNow does what a rollback does when it is complete.
+func revokeNow(t *testing.T, of rolledBack) revocation {
+	t.Helper()
+	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
+	check(t, err)
+	defer state.Close()
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	r := a.revokeViews(t.Context(), state, of)
+	if r.Err != nil {
+		t.Error(r.Err)
+	}
+	return r
+}
+
+// leftOf is why a view was not detached.
+func (r *revocation) leftOf(dir string) error {
+	for _, left := range r.Left {
+		if left.Mountpoint == dir {
+			return left.Err
+		}
+	}
+	return nil
+}
+
+// isDisconnected says whether an error is what readers of a revoked view get.
+func isDisconnected(err error) bool {
+	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED)
+}
+
+// holder has a file of a view open, has read all of it, and has it in memory too.
+type holder struct {
+	t    *testing.T
+	file *os.File
+	dir  *os.File
+	mem  []byte
+}
+
+func hold(t *testing.T, dir, name string) *holder {
+	t.Helper()
+	h := &holder{t: t}
+	var err error
+	h.file, err = os.Open(filepath.Join(dir, name))
+	check(t, err)
+	h.dir, err = os.Open(dir)
+	check(t, err)
+	info, err := h.file.Stat()
+	check(t, err)
+	h.mem, err = unix.Mmap(int(h.file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	check(t, err)
+	t.Cleanup(func() {
+		_ = errors.Join(unix.Munmap(h.mem), h.file.Close(), h.dir.Close())
+	})
+	for _, err := range h.errors() {
+		check(t, err)
+	}
+	return h
+}
+
+// errors are those of each way to read: the file, its memory, its attributes, its
+// directory.
+func (h *holder) errors() []error {
+	_, readErr := h.file.ReadAt(make([]byte, 5), 0)
+	_, statErr := h.file.Stat()
+	_, _ = h.dir.Seek(0, io.SeekStart)
+	_, listErr := h.dir.Readdirnames(-1)
+	return []error{readErr, touch(h.mem), statErr, listErr}
+}
+
+var touched byte // or nothing would be read
+
+// touch reads memory; a page that cannot be had is an I/O error.
+func touch(mem []byte) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if what := recover(); what != nil {
+			err = fmt.Errorf("%v: %w", what, syscall.EIO)
+		}
+	}()
+	for i := 0; i < len(mem); i += os.Getpagesize() {
+		touched += mem[i]
+	}
+	return nil
+}
+
+// checkCutOff wants errors in place of everything that was read before.
+func (h *holder) checkCutOff() {
+	h.t.Helper()
+	for i, err := range h.errors() {
+		if !isDisconnected(err) {
+			h.t.Errorf("way %d to read: %v", i, err)
+		}
+	}
+}
+
+// TestRollbackRevokesViews: by bundle and by restore root; alone, in a chain, and
+// on a shelf. Who holds it gets errors, also for what was read before.
+func TestRollbackRevokesViews(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		args func(run, root string) []string
+		file string
+		of   func(run *bundletest.Run, root string) rolledBack
+	}{
+		{"bundle", func(run, _ string) []string { return []string{run} }, "d/b", ofBundle},
+		{"chain", func(run, _ string) []string { return []string{"--chain", run} }, "run-1/d/b", ofBundle},
+		{"shelf", func(run, _ string) []string { return []string{"--all", filepath.Dir(run)} }, "run-1/d/b", ofBundle},
+		{"root", func(run, root string) []string { return []string{"--restore-root", root, run} }, "d/b", ofRoot},
+		{"root by a link", func(run, root string) []string { return []string{"--restore-root", linkTo(t, root), run} }, "d/b", ofRoot},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			run, root := uniqueRun(t), t.TempDir()
+			other := startView(t, uniqueRun(t).Dir)
+			v := startView(t, test.args(run.Dir, root)...)
+			h := hold(t, v.dir, test.file)
+			r := revokeNow(t, test.of(run, root))
+			if !slices.Contains(r.Detached, v.dir) || slices.Contains(r.Detached, other.dir) {
+				t.Fatalf("%+v", r)
+			}
+			if isMounted(t, v.dir) {
+				t.Error("it is still mounted")
+			}
+			h.checkCutOff()
+			v.checkRevoked()
+			if _, err := os.ReadFile(filepath.Join(other.dir, "a")); err != nil || other.status().RolledBack {
+				t.Errorf("the other view: %v, %+v", err, other.status())
+			}
+		})
+	}
+}
+
+func ofBundle(run *bundletest.Run, _ string) rolledBack {
+	return rolledBack{Root: "/nowhere", BundleRoots: []string{run.BundleRoot()}}
+}
+
+func ofRoot(_ *bundletest.Run, root string) rolledBack { return rolledBack{Root: root} }
+
+func linkTo(t *testing.T, dir string) string {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "link")
+	check(t, os.Symlink(dir, link))
+	return link
+}
+
+// checkRevoked wants the process of the view to end, and to say why: that, and no
+// more.
+func (v *view) checkRevoked() {
+	v.t.Helper()
+	err := <-v.done
+	v.done <- nil
+	var exit *exec.ExitError
+	if !asExit(err, &exit) || exit.ExitCode() != statusPolicy {
+		v.t.Errorf("it ended with %v", err)
+	}
+	if said := v.said.String(); strings.Count(said, "spectrum: the view was revoked: what it shows was rolled back\n") != 1 {
+		v.t.Errorf("it said %s", said)
+	}
+}
+
+// TestNewViewSaysRolledBack: that there was a rollback, in a member of
+// status.json, from then on; also of a view that was not detached.
+func TestNewViewSaysRolledBack(t *testing.T) {
+	run, root := uniqueRun(t), t.TempDir()
+	before := startView(t, run.Dir)
+	if before.status().RolledBack {
+		t.Error("before")
+	}
+	shelf := startView(t, "--all", filepath.Dir(run.Dir))
+	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
+	check(t, err)
+	defer state.Close()
+	check(t, state.MarkRolledBack(root, []string{run.BundleRoot()}))
+	for _, v := range []*view{before, startView(t, run.Dir), startView(t, "--chain", run.Dir), startView(t, "--restore-root", root, uniqueRun(t).Dir)} {
+		if !v.status().RolledBack {
+			t.Errorf("%+v", v.status())
+		}
+	}
+	if shelf.status().RolledBack {
+		t.Error("nobody has entered the run")
+	}
+	_, err = os.ReadFile(filepath.Join(shelf.dir, "run-1/a"))
+	check(t, err)
+	if s := shelf.status(); !s.RolledBack || s.Runs["run-1"].(map[string]any)["rolled_back"] != true {
+		t.Errorf("%+v", s)
+	}
+	check(t, os.Chmod(state.Path(), 0o755))
+	if v := startView(t, uniqueRun(t).Dir); !v.status().RolledBack {
+		t.Error("marks that cannot be trusted say that nothing has happened")
+	}
+	check(t, os.Chmod(state.Path(), 0o700))
+}
+
+// TestStoppedViewHoldsUpNobody: it cannot be asked what it shows, so it stays, and
+// is told of; the others are detached meanwhile.
+func TestStoppedViewHoldsUpNobody(t *testing.T) {
+	run := uniqueRun(t)
+	stopped, alive := startView(t, run.Dir), startView(t, run.Dir)
+	check(t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
+	t.Cleanup(func() { _ = stopped.cmd.Process.Signal(syscall.SIGCONT) })
+	r := revokeNow(t, ofBundle(run, ""))
+	if err := r.leftOf(stopped.dir); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the stopped view: %v", err)
+	}
+	if !slices.Contains(r.Detached, alive.dir) {
+		t.Fatalf("%+v", r)
+	}
+	alive.checkRevoked()
+	check(t, stopped.cmd.Process.Signal(syscall.SIGCONT))
+	eventually(t, "it answers again", func() bool { s, err := stopped.readStatus(); return err == nil && s.RolledBack })
+}
+
+// TestStoppedViewIsCutOff: one that is known to show it, and does not obey, is
+// ended from outside.
+func TestStoppedViewIsCutOff(t *testing.T) {
+	run := uniqueRun(t)
+	v := startView(t, run.Dir)
+	_, err := os.ReadFile(v.control(candidateFile)) // the kernel keeps it
+	check(t, err)
+	v.status()
+	file, err := os.Open(filepath.Join(v.dir, "a"))
+	check(t, err)
+	defer file.Close()
+	check(t, v.cmd.Process.Signal(syscall.SIGSTOP))
+	t.Cleanup(func() { _ = v.cmd.Process.Signal(syscall.SIGCONT) })
+	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
+	check(t, err)
+	defer state.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	r := (&app{}).revokeViews(ctx, state, ofBundle(run, ""))
+	if !slices.Contains(r.Detached, v.dir) || isMounted(t, v.dir) {
+		t.Fatalf("%+v, mounted %v", r, isMounted(t, v.dir)) // nobody would answer a read
+	}
+	if _, err := file.Read(make([]byte, 1)); !isDisconnected(err) {
+		t.Errorf("read: %v", err)
+	}
+	check(t, v.cmd.Process.Signal(syscall.SIGCONT))
+	if err := <-v.done; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	v.done <- nil
+}
+
+// TestDeadViewIsTold: who it was that showed it nobody knows.
+func TestDeadViewIsTold(t *testing.T) {
+	run := uniqueRun(t)
+	v := startView(t, run.Dir)
+	check(t, v.cmd.Process.Kill())
+	if err := <-v.done; err == nil {
+		t.Error("it was killed, and ended well")
+	}
+	v.done <- nil
+	r := revokeNow(t, ofBundle(run, ""))
+	if err := r.leftOf(v.dir); !errors.Is(err, fusefs.ErrDeadMount) {
+		t.Errorf("%+v", r)
+	}
+	must(t, "umount", v.dir)
+}
+
+// TestDaemonIsRevoked: nothing of it is left, and its log says what it was.
+func TestDaemonIsRevoked(t *testing.T) {
+	run, dir := uniqueRun(t), t.TempDir()
+	unmountAfter(t, dir)
+	must(t, "mount", "--daemon", run.Dir, dir)
+	h := hold(t, dir, "d/b")
+	if r := revokeNow(t, ofBundle(run, "")); !slices.Contains(r.Detached, dir) {
+		t.Fatalf("%+v", r)
+	}
+	h.checkCutOff()
+	await(t, "the end of the server", func() bool { return len(background(t)) == 0 })
+	log, err := os.ReadFile(filepath.Join(stateHome(t), "spectrum", "view.log"))
+	check(t, err)
+	if !strings.Contains(string(log), "the view was revoked") {
+		t.Errorf("the log: %s", log)
+	}
+	_, stderr, status := spectrum(t, "preview", "--from-mount", dir)
+	if status != statusRejected || !strings.Contains(stderr, "nothing is mounted there\nhint: ") {
+		t.Errorf("from the view that is gone: %d %s", status, stderr)
+	}
+}
+
+// TestPreviewOfARevokedView is approved too late.
+func TestPreviewOfARevokedView(t *testing.T) {
+	p := propose(t)
+	id := p.shownID()
+	if r := revokeNow(t, rolledBack{Root: p.root}); !slices.Contains(r.Detached, p.dir) {
+		t.Fatalf("%+v", r)
+	}
+	p.checkRevoked()
+	p.refuses([][]string{{"commit", "--preview", id, "--approve", "Approved: commit the restore preview exactly as proposed."}}, statusApproval, "APPROVAL_STALE")
+	p.refuses([][]string{{"preview", "--from-mount", p.dir}, {"commit", "--from-mount", p.dir}}, statusRejected, "REFUSED")
+}
+
+// TestCopiesGoToo: a bind mount of a revoked view does not stay.
+func TestCopiesGoToo(t *testing.T) {
+	run, bind := uniqueRun(t), t.TempDir()
+	v := startView(t, run.Dir)
+	check(t, unix.Mount(v.dir, bind, "", unix.MS_BIND, ""))
+	defer func() { _ = unix.Unmount(bind, unix.MNT_DETACH) }()
+	r := revokeNow(t, ofBundle(run, ""))
+	if isMounted(t, v.dir) || isMounted(t, bind) || !slices.Contains(r.Detached, v.dir) {
+		t.Fatalf("mounted %v, %v; %+v", isMounted(t, v.dir), isMounted(t, bind), r)
+	}
+	v.checkRevoked()
+}
+
+// TestReadersAtWork reads all the while: there is data or an error, and after the
+// revocation errors alone.
+func TestReadersAtWork(t *testing.T) {
+	run := uniqueRun(t)
+	v := startView(t, run.Dir)
+	file, err := os.Open(filepath.Join(v.dir, "d/b"))
+	check(t, err)
+	defer file.Close()
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := int64(0); !isClosed(stop); i++ {
+			buf := make([]byte, 4)
+			if _, err := file.ReadAt(buf, i*4096%(1<<20)); err == nil && string(buf) != "beta" {
+				t.Errorf("it read %q", buf)
+			}
+		}
+	}()
+	revokeNow(t, ofBundle(run, ""))
+	for off := int64(0); off < 1<<20; off += 4096 {
+		if _, err := file.ReadAt(make([]byte, 4), off); !isDisconnected(err) {
+			t.Fatalf("offset %d: %v", off, err)
+		}
+	}
+	close(stop)
+	<-ended
+	v.checkRevoked()
+}
+
+// TestRevocationTells: one line for each view, and what to do.
+func TestRevocationTells(t *testing.T) {
+	var said strings.Builder
+	r := revocation{Detached: []string{"/a"}, Left: []leftView{{"/b", errors.New("x\ny")}}}
+	r.tell(&app{stderr: &said})
+	want := "detached the view on \"/a\"\n" +
+		"spectrum: the view on \"/b\" may show what was rolled back, and was not detached: x\\ny\n" +
+		"hint: \"spectrum umount MOUNTPOINT\" ends a view, when nobody holds it or its server has gone\n"
+	if said.String() != want {
+		t.Errorf("%s", &said)
+	}
+}
+
+// TestMarksThatFail do not keep the views.
+func TestMarksThatFail(t *testing.T) {
+	run := uniqueRun(t)
+	v := startView(t, run.Dir)
+	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
+	check(t, err)
+	check(t, state.Close())
+	r := (&app{}).revokeViews(t.Context(), state, ofBundle(run, "/x"))
+	if r.Err == nil || !slices.Contains(r.Detached, v.dir) {
+		t.Fatalf("%+v", r)
+	}
+	v.checkRevoked()
+}

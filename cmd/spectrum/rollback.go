@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spf13/cobra"
+)
+
+type rollbackOptions struct {
+	emergency bool
+	later     bool
+	wait      time.Duration
+}
+
+func newRollback(app *app) *cobra.Command {
+	var opts rollbackOptions
+	cmd := &cobra.Command{
+		Use:   "rollback [--with-later] COMMIT_ID | --emergency RESTORE_ROOT",
+		Short: "undo a finished commit: exactly what it created, all of it or nothing",
+		Long: `rollback removes what a finished commit created. Files that were changed since go
+too, and are kept, as they are now, in a snapshot that is taken first; "spectrum
+snapshot restore" brings them back. What the commit did not create stays. COMMIT_ID
+is what commit has printed, or eight or more digits of it; that of its savepoint
+will do.
+
+Commits that were made later in the same root build on it. They are named, and go
+with it when --with-later says so.
+
+With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, and
+then takes all of that back to the last snapshot: the newest that was taken of it,
+or that from before the last commit.
+
+What was previewed or approved for the root before is void, and views that show
+what was rolled back are detached.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.emergency && opts.later {
+				return usage(cmd, "--with-later goes with a commit, and --emergency with a restore root")
+			}
+			return runRollback(cmd.Context(), app, opts, args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its last snapshot, whatever state it is in")
+	cmd.Flags().BoolVar(&opts.later, "with-later", false, "undo the commits that were made after it, too")
+	lockFlag(cmd, &opts.wait)
+	return cmd
+}
+
+func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string) error {
+	if opts.emergency {
+		return app.rollBackRoot(ctx, opts, id)
+	}
+	state, err := app.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	sp, err := findCommit(state, id)
+	if err != nil {
+		return err
+	}
+	in, ended, err := app.enter(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait})
+	app.tellEnded(ended)
+	if err != nil {
+		return noRoot(err)
+	}
+	defer in.Leave()
+	if in.Path() != sp.Root() {
+		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), rollback.ErrElsewhere))
+	}
+	done, err := rollback.Undo(ctx, in, sp.Attempt(), opts.later)
+	if err != nil {
+		return haltedIn(state, in.Path(), rollbackError(err))
+	}
+	return app.rolledBack(in, rollbackReport{
+		kind: audit.Session, done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
+	})
+}
+
+func noRoot(err error) error {
+	if errors.Is(err, commit.ErrNoRoot) {
+		return refused(err)
+	}
+	return err
+}
+
+// shortest is how many digits of an ID are enough to name something.
+const shortest = 8
+
+// findCommit is the savepoint of the commit with this ID, or with these digits of
+// it; or of which this is the ID.
+func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
+	store, err := openSavepoints(state)
+	if err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	defer store.Close()
+	all, err := store.List("")
+	if err != nil {
+		return savepoint.Savepoint{}, savepointError(err)
+	}
+	var found []savepoint.Savepoint
+	for _, sp := range all {
+		if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+			found = append(found, sp)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
+	default:
+		err = fmt.Errorf("%d commits begin with %q", len(found), id)
+	}
+	return savepoint.Savepoint{}, refusedHint(err, "\"spectrum savepoint list\" lists those that stand, \"spectrum audit show\" all that was done")
+}
+
+// The codes of a rollback that did not happen.
+const (
+	codeLater      = "ROLLBACK_LATER_COMMITS"
+	codeNoSnapshot = "ROLLBACK_NO_SNAPSHOT"
+	codeNotUndone  = "ROLLBACK_REFUSED"
+)
+
+// rollbackError gives a rollback that did not happen its code, or says that the
+// root is halted.
+func rollbackError(err error) error {
+	var later *rollback.LaterError
+	var changed *snapshot.ChangedError
+	var failed *staging.Error
+	isFailed := errors.As(err, &failed)
+	switch {
+	case isFailed && failed.Rollback != nil:
+		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
+	case errors.As(err, &later):
+		return laterCommits(err, later, later.Commit)
+	case errors.Is(err, rollback.ErrNoSnapshot), errors.Is(err, rollback.ErrNoWayBack):
+		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
+	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: "nothing was changed; see that nobody writes there, and try again"}
+	case errors.Is(err, rollback.ErrElsewhere):
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: "nothing was changed; somebody has put a link or another directory on the way to it"}
+	case errors.Is(err, fs.ErrNotExist) && !isFailed:
+		return refused(err)
+	}
+	return snapshotError(err)
+}
+
+// laterCommits are in the way: all of them go from this one on.
+func laterCommits(err error, later *rollback.LaterError, from string) error {
+	return &codedError{
+		code: codeLater, details: map[string]any{"commit": later.Commit, "later": later.Later}, err: err,
+		hint: fmt.Sprintf("\"spectrum rollback --with-later %s\" undoes all of them in one step, the newest first", from),
+	}
+}
+
+// rollbackReport is what a rollback has done.
+type rollbackReport struct {
+	kind    audit.Rollback
+	done    commit.Done
+	commits []savepoint.Savepoint
+	files   int
+	changed []string
+	left    []rollback.Left
+}
+
+// rolledBack says what was done.
+func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
+	attempts := []string{}
+	for _, sp := range r.commits {
+		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
+		attempts = append(attempts, sp.Attempt())
+	}
+	for _, path := range r.changed {
+		a.tell("spectrum: %s was changed since; it is kept as it was", shellQuote(path))
+	}
+	left := []any{}
+	for _, l := range r.left {
+		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
+		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
+	}
+	a.say("as it was before: \"spectrum snapshot restore %s\"", r.done.Snapshot.ID()[:shortest])
+	return a.result("OK "+r.done.Action, map[string]any{
+		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
+		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "views": jsonTexts(a.detached),
+	})
+}
+
+func jsonTexts(all []string) []string {
+	texts := make([]string, len(all))
+	for i, s := range all {
+		texts[i] = jsonText(s)
+	}
+	return texts
+}
+
+// rollBackRoot ends what is unfinished in a root and takes it back to its last
+// snapshot.
+func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path string) error {
+	root, err := rootArg(path)
+	if err != nil {
+		return err
+	}
+	state, err := a.openStateApart(root)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person})
+	a.tellEnded(ended)
+	if err != nil {
+		return noRoot(err)
+	}
+	defer in.Leave()
+	last, err := rollback.Last(in)
+	if err != nil {
+		return rollbackError(err)
+	}
+	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{last, audit.Emergency, "emergency: asked for"}))
+}
