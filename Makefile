@@ -13,7 +13,7 @@
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
 # make install    what was built, to PREFIX/bin (/usr/local), with the helpers of mount(8) in
-#                 /sbin and the systemd unit; below DESTDIR, if that is given
+#                 /sbin and the systemd units; below DESTDIR, if that is given
 # make clean      remove what make built
 #
 # A long test is named TestLong..., and begins with
@@ -38,7 +38,7 @@ CONFORMANCE ?=
 PROGRAM  ?= bin/spectrum
 PREFIX   ?= /usr/local
 DESTDIR  ?=
-UNIT     := spectrum-view@.service
+UNITS    := spectrum-view@.service spectrum-snapshot@.service spectrum-snapshot@.timer
 
 # The linters that are too large for go.mod. staticcheck is there: go tool staticcheck.
 GOLANGCI_VERSION    := v2.15.0
@@ -121,7 +121,7 @@ install:
 	install -d '$(DESTDIR)/sbin' '$(DESTDIR)$(PREFIX)/lib/systemd/system'
 	ln -sf '$(PREFIX)/bin/spectrum' '$(DESTDIR)/sbin/mount.spectrum'
 	ln -sf '$(PREFIX)/bin/spectrum' '$(DESTDIR)/sbin/mount.fuse.spectrum'
-	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' 'contrib/systemd/$(UNIT)' > '$(DESTDIR)$(PREFIX)/lib/systemd/system/$(UNIT)'
+	for unit in $(UNITS); do sed 's|/usr/local/bin/|$(PREFIX)/bin/|' "contrib/systemd/$$unit" > '$(DESTDIR)$(PREFIX)/lib/systemd/system/'"$$unit" || exit 1; done
 
 clean:
 	rm -rf bin .tools
