@@ -1,0 +1,198 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// taking takes a snapshot of a root of which there are others.
+func taking() *act {
+	return &act{name: "take", stands: true, prepare: func(t testing.TB, w *world) {
+		w.clear(t)
+		w.commitIt(t)
+		w.take(t)
+		w.goOn(t)
+		w.args = []string{"snapshot", "take", "--json", w.site.Root}
+	}}
+}
+
+// pruning removes two of five snapshots. That from before the commit stays, since the
+// commit can be undone.
+func pruning() *act {
+	return &act{name: "prune", stands: true, prepare: func(t testing.TB, w *world) {
+		w.clear(t)
+		must(t, os.WriteFile(w.path("first"), []byte("only in the first\n"), 0o600))
+		w.take(t)
+		must(t, os.Remove(w.path("first")))
+		w.commitIt(t)
+		must(t, os.WriteFile(w.path("second"), []byte("only in the second\n"), 0o600))
+		w.take(t)
+		must(t, os.WriteFile(w.path("second"), []byte("in the last two\n"), 0o600))
+		w.goOn(t)
+		w.take(t)
+		must(t, os.WriteFile(w.path("third"), []byte("only in the last\n"), 0o600))
+		w.take(t)
+		w.args = []string{"snapshot", "prune", "--json", "--keep-last", "2", w.site.Root}
+		all := w.list(t)
+		w.stay = map[string]bool{all[len(all)-1].ID: true, all[len(all)-2].ID: true}
+		for _, s := range all {
+			if s.Action == w.commit {
+				w.stay[s.ID] = true
+			}
+		}
+	}}
+}
+
+// strays are contents in the store that no snapshot needs, and what takes have left.
+func (w *world) strays() ([]string, error) {
+	store := filepath.Join(w.site.Project.State, "snapshots")
+	strays, err := filepath.Glob(filepath.Join(store, "incoming", "*"))
+	if err != nil {
+		return nil, err
+	}
+	needed := ""
+	manifests, err := filepath.Glob(filepath.Join(store, "roots", "*", "*"))
+	for _, path := range manifests {
+		raw, readErr := os.ReadFile(path)
+		needed, err = needed+string(raw), errors.Join(err, readErr)
+	}
+	objects, globErr := filepath.Glob(filepath.Join(store, "objects", "*", "*"))
+	for _, path := range objects {
+		if !strings.Contains(needed, filepath.Base(path)) {
+			strays = append(strays, path)
+		}
+	}
+	return strays, errors.Join(err, globErr)
+}
+
+// TestKillTake kills a take before its calls. The next one succeeds, and nothing is
+// left of the other.
+func TestKillTake(t *testing.T) {
+	storeSweep(t, taking(), each(stride{1, 4}), func(w *world, n int) []sysfault.Plan {
+		return []sysfault.Plan{{N: n, Kill: true, Record: true, Match: w.changing}}
+	})
+}
+
+// TestKillPrune kills a prune before its calls.
+func TestKillPrune(t *testing.T) {
+	storeSweep(t, pruning(), each(stride{1, 2}), func(w *world, n int) []sysfault.Plan {
+		return []sysfault.Plan{{N: n, Kill: true, Record: true, Match: w.changing}}
+	})
+}
+
+// TestStoreErrors fails the calls of both.
+func TestStoreErrors(t *testing.T) {
+	for _, a := range []*act{taking(), pruning()} {
+		t.Run(a.name, func(t *testing.T) {
+			storeSweep(t, a, each(stride{1, 19}), func(w *world, n int) (plans []sysfault.Plan) {
+				for _, f := range faults(n) {
+					plans = append(plans, sysfault.Plan{N: n, Onward: f.onward, Errno: f.errno, Record: true, Match: w.failing})
+				}
+				return plans
+			})
+		})
+	}
+}
+
+// storeSweep runs a command on the store under plans, and then once more.
+func storeSweep(t *testing.T, a *act, s stride, plans func(w *world, n int) []sysfault.Plan) {
+	t.Helper()
+	var sum tally
+	p := newProject(t)
+	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
+		for _, plan := range plans(w, n) {
+			w.reset(t)
+			r := w.site.Project.Run(t, &plan, w.args...)
+			if r.Fault.Fired == 0 {
+				sum.add(fmt.Sprint("calls ", r.Fault.Calls))
+				return false
+			}
+			sum.add(strings.TrimSpace(fmt.Sprint("exit ", r.Status, " ", r.Answer.Code)))
+			if err := w.afterStore(t, r); err != nil {
+				at := r.Fault.Trace[min(plan.N, len(r.Fault.Trace))-1]
+				t.Errorf("%v%v at %s\n%v\n%v", plan.Errno, map[bool]string{true: " from there on"}[plan.Onward], w.describe(at), r, err)
+			}
+		}
+		return true
+	})
+	sum.want(t)
+	if len(sum.n) < 2 {
+		t.Error("nothing was tried")
+	}
+}
+
+// afterStore checks the store after a command on it, and that the command does its
+// work then.
+func (w *world) afterStore(t *testing.T, r scene.Reply) error {
+	t.Helper()
+	if !r.Killed() {
+		if err := wellSaid(r); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(w.keeps(t), w.unchanged(t)); err != nil {
+		return err
+	}
+	if again := w.site.Project.Run(t, nil, w.args...); again.Status != 0 {
+		return fmt.Errorf("once more: %v", again)
+	}
+	if err := errors.Join(w.keeps(t), w.unchanged(t)); err != nil {
+		return fmt.Errorf("once more: %w", err)
+	}
+	return w.tidy(t)
+}
+
+// unchanged checks that the root is as it was, and the log whole.
+func (w *world) unchanged(t *testing.T) error {
+	t.Helper()
+	w.site.Project.CheckAudit(t)
+	_, err := w.site.Check(scene.Before)
+	return errors.Join(err, w.site.Ended())
+}
+
+// tidy checks that a prune leaves what it is to leave and no stray, and that one can
+// go back to every snapshot.
+func (w *world) tidy(t *testing.T) error {
+	t.Helper()
+	if left := names(t, filepath.Join(w.site.Project.State, "snapshots", "incoming")); len(left) > 0 {
+		return fmt.Errorf("incoming has %q", left)
+	}
+	if w.act.name != "prune" {
+		w.run(t, nil, "snapshot", "prune", "--keep-last", "100")
+	}
+	strays, err := w.strays()
+	if err != nil || len(strays) > 0 {
+		return fmt.Errorf("prune leaves %q: %w", strays, err)
+	}
+	ids := []string{}
+	for _, s := range w.list(t) {
+		ids = append(ids, s.ID)
+		w.run(t, nil, "snapshot", "verify", s.ID)
+	}
+	slices.Sort(ids)
+	if w.act.name == "prune" && !slices.Equal(ids, slices.Sorted(maps.Keys(w.stay))) {
+		return fmt.Errorf("prune leaves %q", ids)
+	}
+	w.run(t, nil, "snapshot", "restore", ids[0])
+	w.run(t, nil, "snapshot", "restore", ids[len(ids)-1])
+	return nil
+}
+
+func TestLongKillTake(t *testing.T) {
+	needLong(t)
+	TestKillTake(t)
+}
+
+func TestLongStoreErrors(t *testing.T) {
+	needLong(t)
+	TestStoreErrors(t)
+}

@@ -1,0 +1,153 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// TestStrangers has somebody go on in the root after a way back was killed there:
+// their things stay, whatever becomes of the way back.
+func TestStrangers(t *testing.T) {
+	p := newProject(t)
+	for i, way := range ways {
+		s := stride{90 + i, 6}
+		if way.act().name == "whole" { // around its one move
+			s = stride{158, 3}
+		}
+		t.Run(way.act().name, func(t *testing.T) { strangersIn(t, p, way.act(), each(s)) })
+	}
+}
+
+// mine is what a stranger writes.
+const mine = "mine, and made meanwhile"
+
+func strangersIn(t *testing.T, p *scene.Project, a *act, s stride) {
+	var sum tally
+	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
+		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: w.changing}, w.args...)
+		if !r.Killed() {
+			return false
+		}
+		name := w.free(n%2 == 0)
+		if name == "" {
+			return true
+		}
+		sum.add("planted")
+		must(t, os.WriteFile(w.path(name), []byte(mine), 0o604))
+		if err := w.stranger(t, &sum, name, n); err != nil {
+			t.Errorf("killed before %s, then somebody made %q\n%v", w.last(r), name, err)
+		}
+		return true
+	})
+	sum.want(t, "planted")
+}
+
+// free is a name that nobody has now, and that the way back is about, or one in a
+// directory that it is about; "" for none.
+func (w *world) free(taken bool) string {
+	if !taken {
+		return w.freeIn("beside", "whole", "new")
+	}
+	for _, name := range []string{"top.txt", "out/a.txt", "new/sub/b.txt", "foreign.txt", "later"} {
+		_, was := w.site.Before[name]
+		_, comes := w.site.After[name]
+		if _, err := os.Lstat(w.path(name)); (was || comes) && errors.Is(err, os.ErrNotExist) {
+			return name
+		}
+	}
+	return w.freeIn("beside", "out")
+}
+
+func (w *world) freeIn(dirs ...string) string {
+	i := slices.IndexFunc(dirs, func(dir string) bool {
+		info, err := os.Lstat(w.path(dir))
+		return err == nil && info.IsDir()
+	})
+	if i < 0 {
+		return ""
+	}
+	return dirs[i] + "/stranger"
+}
+
+// found says where the stranger's file is, beneath the directory above the root.
+func (w *world) found() (string, error) {
+	at := ""
+	err := filepath.WalkDir(w.above(), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if string(raw) == mine {
+			at = path
+		}
+		return err
+	})
+	if err == nil && at == "" {
+		err = errors.New("the stranger's file is gone")
+	}
+	return at, err
+}
+
+// stranger recovers from a root in which somebody has this name.
+func (w *world) stranger(t *testing.T, sum *tally, name string, n int) error {
+	t.Helper()
+	r := w.site.Recover(t, nil)
+	sum.add(fmt.Sprint("recover exit ", r.Status))
+	at, err := w.found()
+	switch {
+	case err != nil:
+		return errors.Join(err, fmt.Errorf("%v", r))
+	case at != w.path(name) && (w.act.name != "whole" || r.Status == 0):
+		// What was put into a root that was taken back whole went with it.
+		return fmt.Errorf("the stranger's file is at %q: %v", at, r)
+	case r.Status == 0:
+		return errors.Join(w.lost(t), w.keeps(t), w.site.Ended())
+	case r.Status != 3:
+		return fmt.Errorf("%v", r)
+	}
+	sum.add("halted")
+	if err := w.site.Halted(t); err != nil {
+		return err
+	}
+	if n%4 < 2 { // they go, and recovery does the rest
+		must(t, os.Remove(at))
+		if r := w.site.Recover(t, nil); r.Status != 0 {
+			return fmt.Errorf("the stranger has gone: %v", r)
+		}
+		return w.ended(t, scene.Before, scene.After)
+	}
+	return w.acknowledged(t, sum)
+}
+
+// acknowledged releases a halted root in which somebody has something.
+func (w *world) acknowledged(t *testing.T, sum *tally) error {
+	t.Helper()
+	if r := w.site.Acknowledge(t); r.Status != 0 {
+		return fmt.Errorf("acknowledge: %v", r)
+	}
+	sum.add("acknowledged")
+	if r := w.site.PreviewReply(t, nil); r.Status == 3 {
+		return fmt.Errorf("after the acknowledgement: %v", r)
+	}
+	_, err := w.found()
+	if err := errors.Join(err, w.lost(t), w.keeps(t), w.site.Ended()); err != nil {
+		return err
+	}
+	if r := w.site.Project.Run(t, nil, w.args...); r.Status != 0 {
+		return fmt.Errorf("once more, after the acknowledgement: %v", r)
+	}
+	return nil
+}
+
+func TestLongStrangers(t *testing.T) {
+	needLong(t)
+	TestStrangers(t)
+}

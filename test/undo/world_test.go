@@ -1,0 +1,322 @@
+package undo
+
+import (
+	"encoding/json"
+
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// files is a run with targets in the root, in a directory that exists already, in
+// new ones that can go again, and in one that cannot.
+func files() scene.Files {
+	return scene.Files{
+		"top.txt": "top\n", "out/a.txt": "alpha\n", "out/deep/long.bin": strings.Repeat("long", 50_000),
+		"new/sub/b.txt": "beta\n", "new/c.txt": "gamma\n", "whole/deep/d.txt": "delta\n", "whole/e": "",
+	}
+}
+
+// An act is a command that is tried, and the world that it is tried in.
+type act struct {
+	name    string
+	stands  bool                         // the commit stands when it is done
+	mount   bool                         // the root is a mount point
+	flags   uintptr                      // of the mount, which is a tmpfs without any
+	prepare func(t testing.TB, w *world) // makes the root, by the commands of the program
+	after   func(w *world) scene.Tree    // what it makes of the root; nil: it changes nothing there
+}
+
+// source is what is mounted on a root: of a bind mount the root itself.
+func (a *act) source(root string) string {
+	if a.flags&unix.MS_BIND != 0 {
+		return root
+	}
+	return "tmpfs"
+}
+
+// A world is a root with a finished commit, what happened to it since, foreign
+// things and snapshots, and a state directory of its own.
+type world struct {
+	act  *act
+	dir  string // all of it; the root is above/root, the state directory is state
+	site *scene.Site
+
+	args       []string        // the command
+	commit     string          // id of the commit
+	savepoint  string          // of it
+	target     string          // id of the snapshot that is restored
+	old        scene.Tree      // what it has
+	chains     [3][]string     // ids of the savepoints that stand, in each state
+	snapshots  map[string]bool // ids of those that must be there
+	stay       map[string]bool // of those that are there when the command is done
+	log        int             // entries of the audit log
+	aboveNames []string
+}
+
+// A place is where a world is made: dir holds all of it, and the program knows state
+// and above/root.
+type place struct{ dir, state, above string }
+
+func in(dir string) place {
+	return place{dir, filepath.Join(dir, "state"), filepath.Join(dir, "above")}
+}
+
+// newWorld makes a world, and keeps it for every trial.
+func newWorld(t testing.TB, p *scene.Project, at place, a *act) *world {
+	t.Helper()
+	own := *p
+	own.State = at.state
+	w := &world{act: a, dir: at.dir, site: &scene.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
+	must(t, os.MkdirAll(w.site.Root, 0o755))
+	must(t, os.Mkdir(own.State, 0o700))
+	if a.mount {
+		must(t, unix.Mount(a.source(w.site.Root), w.site.Root, "tmpfs", a.flags, ""))
+		t.Cleanup(func() { _ = unix.Unmount(w.site.Root, unix.MNT_DETACH) })
+	}
+	must(t, os.WriteFile(filepath.Join(at.above, "beside"), []byte("not yours"), 0o600))
+	w.site = own.Site(t, w.site.Root)
+	w.fit(t)
+	a.prepare(t, w)
+	w.save(t)
+	return w
+}
+
+// fit gives the root owners and times that are not those of today.
+func (w *world) fit(t testing.TB) {
+	t.Helper()
+	_ = os.Chown(w.path("beside/deep.txt"), 12, 34)
+	must(t, os.Chmod(w.path("beside/deep.txt"), 0o604))
+	when := time.Unix(1_500_000_000, 123_456_789)
+	must(t, os.Chtimes(w.path("foreign.txt"), when, when))
+	must(t, os.Chtimes(w.path("beside/empty"), when, when))
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.site.Root, name) }
+
+func (w *world) above() string { return filepath.Dir(w.site.Root) }
+
+// run runs a command that must succeed, and reads its answer.
+func (w *world) run(t testing.TB, into any, args ...string) {
+	t.Helper()
+	r := w.site.Project.Must(t, args...)
+	if into != nil {
+		must(t, json.Unmarshal([]byte(r.Stdout), into))
+	}
+}
+
+// commitIt commits the run.
+func (w *world) commitIt(t testing.TB) {
+	t.Helper()
+	if r := w.site.Commit(t, nil); r.Status != 0 {
+		t.Fatal(r)
+	}
+	var list struct {
+		Savepoints []struct{ ID, Attempt string } `json:"savepoints"`
+	}
+	w.run(t, &list, "savepoint", "list", "--json", w.site.Root)
+	w.savepoint, w.commit = list.Savepoints[0].ID, list.Savepoints[0].Attempt
+}
+
+// clear takes away what looks like an attempt: of a root with such a thing no
+// snapshot is taken.
+func (w *world) clear(t testing.TB) {
+	t.Helper()
+	must(t, os.RemoveAll(w.path(scene.ForeignStaging)))
+}
+
+func (w *world) take(t testing.TB) string {
+	t.Helper()
+	var taken struct{ ID string }
+	w.run(t, &taken, "snapshot", "take", "--json", w.site.Root)
+	return taken.ID
+}
+
+// goOn is what people did since the commit: they changed what it made and what was
+// there, removed, made, and replaced.
+func (w *world) goOn(t testing.TB) {
+	t.Helper()
+	must(t, os.WriteFile(w.path("out/a.txt"), []byte("changed since\n"), 0o600))
+	must(t, os.WriteFile(w.path("new/sub/todo.txt"), []byte("ask Ada\n"), 0o640))
+	must(t, os.Remove(w.path("new/c.txt")))
+	must(t, os.WriteFile(w.path("foreign.txt"), []byte("went on\n"), 0o644))
+	must(t, os.Symlink("../out", w.path("beside/out")))
+	must(t, os.Mkdir(w.path("later"), 0o711))
+	must(t, os.WriteFile(w.path("later/own"), []byte(strings.Repeat("own work ", 9000)), 0o600))
+	must(t, os.Chmod(w.path("beside"), 0o700))
+	must(t, os.Remove(w.path("beside/fifo")))
+	must(t, os.Mkdir(w.path("beside/fifo"), 0o755))
+}
+
+// picture is what is in the root.
+func (w *world) picture(t testing.TB) scene.Tree {
+	t.Helper()
+	tree, err := scene.Take(w.site.Root)
+	must(t, err)
+	return tree
+}
+
+// anew is a picture of the same things made again: their inodes are others.
+func anew(tree scene.Tree) scene.Tree {
+	made := maps.Clone(tree)
+	for name, thing := range made {
+		thing.Inode = 0
+		made[name] = thing
+	}
+	return made
+}
+
+// without is a picture without what the commit made. Links of the kept ones are not
+// concerned.
+func (w *world) without(tree scene.Tree) scene.Tree {
+	left := maps.Clone(tree)
+	for _, name := range w.site.Project.Targets() {
+		delete(left, name)
+	}
+	for _, name := range []string{"whole", "whole/deep"} {
+		delete(left, name)
+	}
+	return left
+}
+
+// save keeps the world for the trials.
+func (w *world) save(t testing.TB) {
+	t.Helper()
+	copyAll(t, w.site.Root, filepath.Join(w.dir, "saved root"))
+	copyAll(t, w.site.Project.State, filepath.Join(w.dir, "saved state"))
+	w.aboveNames = names(t, w.above())
+	w.chains[scene.Before] = w.chain(t)
+	w.chains[scene.After] = []string{}
+	if w.act.stands {
+		w.chains[scene.After] = []string{w.savepoint}
+	}
+	w.snapshots = map[string]bool{}
+	for _, s := range w.list(t) {
+		w.snapshots[s.ID] = true
+	}
+	w.log = len(w.auditLog(t))
+}
+
+// reset brings the world back.
+func (w *world) reset(t testing.TB) {
+	t.Helper()
+	state := w.site.Project.State
+	empty(t, state)
+	if w.act.mount {
+		empty(t, w.site.Root)
+	} else {
+		empty(t, w.above())
+		must(t, os.Mkdir(w.site.Root, 0o755))
+		must(t, os.WriteFile(filepath.Join(w.above(), "beside"), []byte("not yours"), 0o600))
+	}
+	copyAll(t, filepath.Join(w.dir, "saved root"), w.site.Root)
+	copyAll(t, filepath.Join(w.dir, "saved state"), state)
+	w.look(t)
+}
+
+// look takes the root as it is now for that before the trial.
+func (w *world) look(t testing.TB) {
+	t.Helper()
+	w.site.Before = w.picture(t)
+	w.site.After = w.site.Before
+	if w.act.after != nil {
+		w.site.After = w.act.after(w)
+	}
+}
+
+func empty(t testing.TB, dir string) {
+	t.Helper()
+	for _, name := range names(t, dir) {
+		must(t, os.RemoveAll(filepath.Join(dir, name)))
+	}
+}
+
+// copyAll copies a directory onto another, with everything that stat tells but inodes.
+func copyAll(t testing.TB, from, to string) {
+	t.Helper()
+	must(t, os.MkdirAll(to, 0o755))
+	if out, err := exec.Command("cp", "-a", from+"/.", to).CombinedOutput(); err != nil {
+		t.Fatalf("copy %q: %v: %s", from, err, out)
+	}
+}
+
+func names(t testing.TB, dir string) []string {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	must(t, err)
+	list := make([]string, len(all))
+	for i, e := range all {
+		list[i] = e.Name()
+	}
+	return list
+}
+
+// The acts. The chain of savepoints is what it is to be after each.
+func rollback() *act {
+	return &act{name: "rollback", prepare: func(t testing.TB, w *world) {
+		w.commitIt(t)
+		w.goOn(t)
+		w.args = []string{"rollback", "--json", w.commit}
+	}, after: func(w *world) scene.Tree { return w.without(w.site.Before) }}
+}
+
+// whole restores a snapshot from before the commit.
+func whole() *act {
+	return &act{name: "whole", prepare: func(t testing.TB, w *world) {
+		w.clear(t)
+		w.target, w.old = w.take(t), anew(w.picture(t))
+		w.commitIt(t)
+		w.goOn(t)
+		w.args = []string{"snapshot", "restore", "--json", w.target}
+	}, after: func(w *world) scene.Tree { return w.old }}
+}
+
+// byName restores a snapshot from when the commit stood, name by name.
+func byName() *act {
+	a := whole()
+	a.name, a.mount, a.stands = "by name", true, true
+	a.prepare = func(t testing.TB, w *world) {
+		w.clear(t)
+		w.commitIt(t)
+		w.target, w.old = w.take(t), anew(w.picture(t))
+		w.goOn(t)
+		w.run(t, nil, "rollback", "--json", w.commit)
+		w.args = []string{"snapshot", "restore", "--json", w.target}
+	}
+	return a
+}
+
+// bound is byName in a root that is a bind mount.
+func bound() *act {
+	a := byName()
+	a.name, a.flags = "by name, bound", unix.MS_BIND
+	return a
+}
+
+// part takes a rollback back: only the names of the commit change.
+func part() *act {
+	return &act{name: "part", stands: true, prepare: func(t testing.TB, w *world) {
+		w.commitIt(t)
+		w.goOn(t)
+		w.old = anew(w.picture(t))
+		var done struct{ Snapshot string }
+		w.run(t, &done, "rollback", "--json", w.commit)
+		w.target = done.Snapshot
+		w.args = []string{"snapshot", "restore", "--json", w.target}
+	}, after: func(w *world) scene.Tree {
+		// What the rollback did not touch stays the very same.
+		after := maps.Clone(w.old)
+		for name, thing := range w.site.Before {
+			after[name] = thing
+		}
+		return after
+	}}
+}
