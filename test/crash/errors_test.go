@@ -64,16 +64,16 @@ func all(int) []fault {
 }
 
 func TestErrorsSmall(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 2, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 5, sysfault.Mutating, some)
 }
 
 func TestErrorsChain(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Chain(2, 2)...), 7, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, scratch(t), scene.Chain(2, 2)...), 17, sysfault.Mutating, some)
 }
 
 // TestErrorsReading also fails the calls that only look.
 func TestErrorsReading(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 11, anything, some)
+	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 29, anything, some)
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they
@@ -84,7 +84,7 @@ func TestErrorsLooking(t *testing.T) {
 	}
 	for name, runs := range map[string][]scene.Files{"single": {scene.Small()}, "chain": scene.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
-			failEverywhere(t, newStage(t, scratch(t), runs...), 1, looking, func(int) []fault {
+			failEverywhere(t, newStage(t, scratch(t), runs...), 3, looking, func(int) []fault {
 				return []fault{{syscall.EIO, false}, {syscall.EACCES, false}}
 			})
 		})

@@ -10,26 +10,26 @@ import (
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-func TestKillSingle(t *testing.T) { killEverywhere(t, newStage(t, scratch(t), scene.Single())) }
+func TestKillSingle(t *testing.T) { killEverywhere(t, newStage(t, scratch(t), scene.Single()), 3) }
 func TestKillChain(t *testing.T) {
-	killEverywhere(t, newStage(t, scratch(t), scene.Chain(3, 10)...))
+	killEverywhere(t, newStage(t, scratch(t), scene.Chain(3, 10)...), 11)
 }
 
 // TestKillSmall is on the file system of the temporary files.
-func TestKillSmall(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), scene.Small())) }
+func TestKillSmall(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), scene.Small()), 1) }
 
 func TestLongKill(t *testing.T) {
 	needLong(t)
 	for name, runs := range map[string][]scene.Files{"single": {scene.Single()}, "chain": scene.Chain(3, 10)} {
-		t.Run(name, func(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), runs...)) })
+		t.Run(name, func(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), runs...), 1) })
 	}
 }
 
-// killEverywhere kills a commit before each of its calls, and then recovers: by
-// recover, or in every third trial by the next preview or commit.
-func killEverywhere(t *testing.T, st *stage) {
+// killEverywhere kills a commit before every stride-th of its calls, and then
+// recovers: by recover, or in every third trial by the next preview or commit.
+func killEverywhere(t *testing.T, st *stage, stride int) {
 	t.Helper()
-	sweep(t, func(t *testing.T, n int) bool {
+	every(t, stride, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
 		waiting := s.Preview(t)
 		r := st.killed(t, s, n)
@@ -99,7 +99,7 @@ func (st *stage) killed(t *testing.T, s *scene.Site, n int) scene.Reply {
 // there.
 func TestKillNewState(t *testing.T) {
 	st := newStage(t, scratch(t), scene.Small())
-	sweep(t, func(t *testing.T, n int) bool {
+	every(t, 3, func(t *testing.T, n int) bool {
 		p := *st.Project
 		p.State = filepath.Join(st.dir, fmt.Sprint("state ", n))
 		must(t, os.Mkdir(p.State, 0o700))
@@ -125,11 +125,11 @@ func TestKillNewState(t *testing.T) {
 	st.want(t, "recovered before", "recovered after")
 }
 
-// TestKillTwice kills a commit before every 18th call, and its recovery before
+// TestKillTwice kills a commit before every 45th call, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newStage(t, scratch(t), scene.Single()), 18, 4)
-	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 90, 0)
+	pairs(t, newStage(t, scratch(t), scene.Single()), 45, 4)
+	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 225, -150)
 }
 
 func TestLongKillTwice(t *testing.T) {

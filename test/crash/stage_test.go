@@ -97,6 +97,16 @@ func sweep(t *testing.T, trial func(t *testing.T, n int) bool) {
 	})
 }
 
+// every is sweep over every stride-th call, and over all of them where
+// SPECTRUM_LONG asks for it.
+func every(t *testing.T, stride int, trial func(t *testing.T, n int) bool) {
+	t.Helper()
+	if os.Getenv("SPECTRUM_LONG") != "" {
+		stride = 1
+	}
+	sweep(t, func(t *testing.T, n int) bool { return trial(t, n*stride) })
+}
+
 // beneath matches the calls of want that are about the root or the state.
 func beneath(s *scene.Site, want func(sysfault.Call) bool) func(sysfault.Call) bool {
 	return func(c sysfault.Call) bool {

@@ -100,7 +100,7 @@ func (a *arena) endHalt(t *testing.T, attack attack) {
 	if r.Status != 3 && r.Status != 0 {
 		t.Errorf("recover in a halted root: %v", r)
 	}
-	if r := wantEnd(t, a.Recover(t, nil, "--acknowledge")); r.Status != 0 {
+	if r := wantEnd(t, a.Acknowledge(t)); r.Status != 0 {
 		t.Errorf("acknowledged: %v", r)
 	}
 	if a.Halted(t) == nil {

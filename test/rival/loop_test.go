@@ -19,7 +19,7 @@ func TestLoop(t *testing.T) {
 	for _, attack := range attacks() {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
-			loop(t, attack, func(c *counts) bool { return c.tried >= 30 })
+			loop(t, attack, func(c *counts) bool { return c.tried >= 20 })
 		})
 	}
 }

@@ -83,7 +83,7 @@ func (a *arena) endAgain(t *testing.T) {
 	t.Helper()
 	r := a.Recover(t, nil)
 	if r.Status == 3 {
-		r = a.Recover(t, nil, "--acknowledge")
+		r = a.Acknowledge(t)
 	}
 	if r.Status != 0 {
 		t.Errorf("a second recover: %v", r)

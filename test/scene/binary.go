@@ -61,6 +61,10 @@ type Reply struct {
 		Code  string `json:"code"`
 		Cause string `json:"cause_code"`
 		Phase string `json:"phase"`
+
+		Details struct {
+			Statement string `json:"statement"` // that is wanted
+		} `json:"details"`
 	}
 }
 

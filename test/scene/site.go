@@ -179,6 +179,17 @@ func (s *Site) Recover(t testing.TB, plan *sysfault.Plan, flags ...string) Reply
 	return s.Project.Run(t, plan, append(append([]string{"recover", "--json"}, flags...), s.Root)...)
 }
 
+// Acknowledge runs recover --acknowledge, and answers with the statement that it
+// asks for.
+func (s *Site) Acknowledge(t testing.TB) Reply {
+	t.Helper()
+	r := s.Recover(t, nil, "--acknowledge")
+	if r.Status != 4 || r.Answer.Details.Statement == "" {
+		return r
+	}
+	return s.Recover(t, nil, "--acknowledge", "--statement", r.Answer.Details.Statement)
+}
+
 // Remove removes the root, so that a sweep does not pile up trees.
 func (s *Site) Remove(t testing.TB) {
 	t.Helper()
