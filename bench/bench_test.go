@@ -23,7 +23,7 @@ func TestWholeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 30
+	want := 33
 	if _, err := exec.LookPath("restic"); err == nil {
 		want += 2
 	}
@@ -35,7 +35,7 @@ func TestWholeRun(t *testing.T) {
 
 // TestFailureCleansUp lets each command of the stub fail.
 func TestFailureCleansUp(t *testing.T) {
-	for _, command := range []string{"keygen", "seal", "verify", "preview", "commit", "mount"} {
+	for _, command := range []string{"keygen", "seal", "verify", "preview", "commit", "mount", "savepoint", "rollback", "snapshot"} {
 		t.Run(command, func(t *testing.T) {
 			args, dir := stubArgs(t)
 			t.Setenv("STUB_FAIL", command)

@@ -10,6 +10,8 @@
 //     many files, against go-fuse's own loopback
 //   - first reads by cat and tar against restic mount, when restic is installed
 //   - peak resident memory of verify and mount with many outputs
+//   - the rollback of a commit against rm -r and sync -f, the restore of a snapshot against cp -a
+//     and sync -f
 //   - a view of a million files: how long until it is there, its first ls, its memory
 //
 // Each measurement is repeated, ours and theirs in turn, and the best of each counts: noise

@@ -34,6 +34,7 @@ func sections() []section {
 		{"restic", (*bench).restic},
 		{"memory", (*bench).memory},
 		{"syncs", (*bench).syncs},
+		{"undo", (*bench).undo},
 		{"million", (*bench).million}, // last: a file system is long not itself after it
 	}
 }

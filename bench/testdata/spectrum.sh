@@ -29,6 +29,13 @@ seal) [ -d "$first" ] && mkdir "$run_dir" ;;
 verify) [ -d "$first" ] && cd "$project" && find data -type f -exec sha256sum {} + >/dev/null ;;
 preview) mkdir -p "$state" && printf '%s\n' "$project" "$root" >"$state/id-1" && echo id-1 ;;
 commit) { read -r project && read -r root; } <"$state/$id" && cp -a "$project/data" "$root" ;;
+savepoint) echo "1 $second" ;;
+rollback) rm -r "$first/data" ;;
+snapshot)
+    case $first in
+    take) rm -rf "$state/kept" && cp -a "$second" "$state/kept" && echo "$second" >"$state/root" && echo "OK kept" ;;
+    restore) read -r root <"$state/root" && cp -a "$state/$second/data" "$root" ;;
+    esac ;;
 mount) exec "$STUB_LOOPBACK" -name spectrum "$second" "$project" ;;
 *) exit 64 ;;
 esac
