@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spf13/cobra"
+)
+
+type pruneOptions struct {
+	policy snapshot.Policy
+	root   string
+}
+
+func newSnapshotPrune(app *app) *cobra.Command {
+	var opts pruneOptions
+	cmd := &cobra.Command{
+		Use:   "prune [--keep-last N] [--keep-within DURATION] [--dry-run] [RESTORE_ROOT]",
+		Short: "remove old snapshots, and what no other needs",
+		Long: `prune keeps, of each restore root, the newest snapshots as --keep-last says, and
+those that are younger than --keep-within. It always keeps the newest of a root, and
+one that something refers to: that from before a commit that can be undone, or from
+before an action that has not ended. It can be killed at any moment: what another
+snapshot needs stays.`,
+		Args: asUsage(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.policy.KeepLast <= 0 && opts.policy.KeepWithin <= 0 {
+				return usage(cmd, "say what to keep, with --keep-last N or --keep-within DURATION")
+			}
+			if len(args) > 0 {
+				opts.root = args[0]
+			}
+			return app.withSnapshots(func(s *snapshotShelf) error { return s.prune(cmd.Context(), opts) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&opts.policy.KeepLast, "keep-last", 0, "how many of the newest to keep")
+	flags.DurationVar(&opts.policy.KeepWithin, "keep-within", 0, "keep what is younger, like 720h")
+	flags.BoolVar(&opts.policy.DryRun, "dry-run", false, "say what would go, and remove nothing")
+	return cmd
+}
+
+func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error) {
+	if opts.root != "" {
+		if opts.policy.Root, err = rootArg(opts.root); err != nil {
+			return err
+		}
+	}
+	log, err := openLog(s.state)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	opts.policy.Now = time.Now()
+	opts.policy.Goes = func(h snapshot.Header) error {
+		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID})
+	}
+	uses := sync.OnceValues(s.uses) // once nobody takes a snapshot
+	pruned, err := s.store.Prune(ctx, opts.policy, func(h snapshot.Header) string {
+		found, err := uses()
+		if err != nil {
+			return "it cannot be told what refers to it"
+		}
+		return found[h.Action]
+	})
+	if _, unknown := uses(); err == nil {
+		err = unknown
+	}
+	if err != nil {
+		return err
+	}
+	return s.pruned(pruned, opts.policy.DryRun)
+}
+
+// uses are the actions whose snapshots must stay, and why: the commits that can be
+// undone, or could be once a snapshot brings them back, and what has not ended.
+func (s *snapshotShelf) uses() (map[string]string, error) {
+	found := map[string]string{}
+	store, err := openSavepoints(s.state)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	standing, err := store.List("")
+	if err != nil {
+		return nil, savepointError(err)
+	}
+	for _, sp := range standing {
+		found[sp.Attempt()] = "commit " + sp.Attempt() + " can be undone"
+	}
+	retired, err := store.Retired("")
+	if err != nil {
+		return nil, savepointError(err)
+	}
+	for _, sp := range retired { // these snapshots are small: they hold names that were not there
+		found[sp.Attempt()] = "commit " + sp.Attempt() + " was undone, and can come back"
+	}
+	log, err := openLog(s.state)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	head, err := log.Read(func(audit.Entry) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	for id := range head.Open {
+		found[id] = "action " + id + " has not ended"
+	}
+	return found, nil
+}
+
+// pruned says what went, and why the others stayed.
+func (s *snapshotShelf) pruned(p snapshot.Pruned, dry bool) error {
+	verb := "removed"
+	if dry {
+		verb = "would remove"
+	}
+	removed, kept, lines := []string{}, []any{}, []string{}
+	for _, h := range p.Gone {
+		removed = append(removed, h.ID)
+		lines = append(lines, verb+" "+snapshotText(h))
+	}
+	for _, k := range p.Kept {
+		kept = append(kept, map[string]any{"id": k.Header.ID, "why": k.Why})
+		s.say("kept %s: %s", k.Header.ID[:shortest], k.Why)
+	}
+	lines = append(lines, fmt.Sprintf("OK %s %d snapshots, %d contents, %s", verb, len(removed), p.Objects, bytesText(p.Bytes)))
+	return s.result(strings.Join(lines, "\n"), map[string]any{
+		"bytes": p.Bytes, "code": "OK", "dry_run": dry, "kept": kept, "objects": p.Objects, "ok": true, "removed": removed,
+	})
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spf13/cobra"
+)
+
+func newSnapshotRestore(app *app) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "restore ID",
+		Short: "make a restore root as it was in a snapshot, all of it or nothing",
+		Long: `restore makes everything that the snapshot is of as it was: what came since goes,
+what went comes back. All of it is made beside the root first, and checked, and
+then exchanged with the root in one step. What is there before is kept in a
+snapshot, so that this can be undone in the same way.
+
+The commits that were made since are undone with it. What was previewed or
+approved for the root before is void, and views that show it are detached.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.withSnapshots(func(s *snapshotShelf) error { return s.restore(cmd.Context(), args[0], wait) })
+		},
+	}
+	lockFlag(cmd, &wait)
+	return cmd
+}
+
+func (s *snapshotShelf) restore(ctx context.Context, id string, wait time.Duration) error {
+	target, err := s.find(id)
+	if err != nil {
+		return err
+	}
+	in, ended, err := s.enter(ctx, s.state, target.Header().Root, commit.Entry{Wait: wait})
+	s.tellEnded(ended)
+	if err != nil {
+		return noRoot(err)
+	}
+	defer in.Leave()
+	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{target, audit.Session, "snapshot " + target.ID() + " was asked for"}))
+}
+
+// restoring is the restore of a snapshot, and why.
+type restoring struct {
+	target *snapshot.Snapshot
+	kind   audit.Rollback
+	reason string
+}
+
+func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring) error {
+	done, err := rollback.Restore(ctx, in, r.target, rollback.How{Type: r.kind, Reason: r.reason})
+	var later *rollback.LaterError
+	if errors.As(err, &later) {
+		return laterCommits(err, later, later.Later[len(later.Later)-1])
+	}
+	if err != nil {
+		return rollbackError(err)
+	}
+	return a.rolledBack(in, rollbackReport{kind: r.kind, done: done.Done, commits: done.Commits})
+}

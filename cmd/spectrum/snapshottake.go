@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spf13/cobra"
+)
+
+type takeOptions struct {
+	reason    string
+	scheduled bool
+	wait      time.Duration
+}
+
+func newSnapshotTake(app *app) *cobra.Command {
+	var opts takeOptions
+	cmd := &cobra.Command{
+		Use:   "take RESTORE_ROOT",
+		Short: "take a snapshot of all of a restore root",
+		Long: `take keeps everything beneath RESTORE_ROOT as it is: files, directories, symbolic
+and hard links, holes, modes, owners, times and extended attributes. A file that
+changes while it is read is read again, and named if it does not come to rest.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return snapshotError(app.takeSnapshot(cmd.Context(), args[0], opts))
+		},
+	}
+	cmd.Flags().StringVar(&opts.reason, "reason", "", "why, in `words`")
+	cmd.Flags().BoolVar(&opts.scheduled, "scheduled", false, "say that nobody asked for it: a timer did")
+	lockFlag(cmd, &opts.wait)
+	return cmd
+}
+
+// takeSnapshot takes a snapshot of a whole root, as nobody commits there.
+func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) error {
+	root, err := rootArg(path)
+	if err != nil {
+		return err
+	}
+	state, err := a.openStateApart(root)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: opts.wait})
+	a.tellEnded(ended)
+	if err != nil {
+		return noRoot(err)
+	}
+	defer in.Leave()
+	kind := snapshot.Manual
+	if opts.scheduled {
+		kind = snapshot.Scheduled
+	}
+	bar := a.newBar("keeping", -1)
+	taken, err := in.Snapshot(ctx, kind, opts.reason, func(_, bytes int64) { bar.add(bytes) })
+	bar.done()
+	if err != nil {
+		return err
+	}
+	h := taken.Header()
+	a.say("kept %d files, %s, of %q", h.Files, bytesText(h.Bytes), root)
+	fields := snapshotFields(h)
+	fields["code"], fields["ok"] = "OK", true
+	return a.result("OK "+h.ID, fields)
+}
+
+func newSnapshotWatch(app *app) *cobra.Command {
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "watch --every DURATION RESTORE_ROOT...",
+		Short: "take a snapshot of each restore root every so often, until interrupted",
+		Long: `watch takes a snapshot of each RESTORE_ROOT now, and again every 30 minutes or as
+--every says. One that cannot be taken is named, and tried again the next time. It
+ends with Ctrl-C. On a machine with systemd the timer in contrib/systemd does the
+same, also after a restart.`,
+		Args: asUsage(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, roots []string) error {
+			if app.json {
+				return usage(cmd, "watch has no one result; \"snapshot take --json\" has")
+			}
+			if every <= 0 {
+				return usage(cmd, "--every must be more than nothing, like 30m")
+			}
+			return app.watch(cmd.Context(), roots, every)
+		},
+	}
+	cmd.Flags().DurationVar(&every, "every", 30*time.Minute, "how often, like 30m")
+	return cmd
+}
+
+// watch goes on until it is interrupted, which is how it is to end.
+func (a *app) watch(ctx context.Context, roots []string, every time.Duration) error {
+	clock := time.NewTicker(every)
+	defer clock.Stop()
+	for {
+		for _, root := range roots {
+			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2}))
+			if err != nil && ctx.Err() == nil {
+				a.tell("spectrum: %q: %s", root, oneLine(wordsOf(err)))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-clock.C:
+		}
+	}
+}
