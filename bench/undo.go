@@ -46,12 +46,12 @@ func (b *bench) undo(ctx context.Context) (rows []row, err error) {
 func (b *bench) take(s set, before int) timing {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
-			err := runCommand(ctx, "", "cp", "-a", s.data(), root)
+			alone := b.spectrum
+			alone.state = root + ".state"
+			err := errors.Join(os.Mkdir(alone.state, 0o700), runCommand(ctx, "", "cp", "-a", s.data(), root))
 			if err == nil {
 				err = runCommand(ctx, "", "sync", "-f", root)
 			}
-			alone := b.spectrum
-			alone.state = root + ".state"
 			take := func() error { return alone.run(ctx, "", "snapshot", "take", root) }
 			for range before {
 				if err == nil {
