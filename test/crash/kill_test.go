@@ -129,7 +129,7 @@ func TestKillNewState(t *testing.T) {
 // each.
 func TestKillTwice(t *testing.T) {
 	pairs(t, newStage(t, scratch(t), scene.Single()), 45, 4)
-	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 225, -150)
+	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 110, 0)
 }
 
 func TestLongKillTwice(t *testing.T) {

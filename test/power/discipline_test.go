@@ -69,7 +69,7 @@ func (d discipline) check(all []effect) []string {
 	for _, m := range moments {
 		m.do()
 	}
-	d.wantSafe("success is reported", func(path string) bool { return within(path, d.root) || within(path, d.state) })
+	d.wantSafe("success is reported", func(path string) bool { return within(path, d.root) || d.kept(path) })
 	if !d.begun {
 		d.faults = append(d.faults, "nothing was changed")
 	}
@@ -77,6 +77,12 @@ func (d discipline) check(all []effect) []string {
 }
 
 func within(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
+
+// kept tells whether a path is in the state directory, and somebody counts on it: what
+// a snapshot has yet to put in its place is swept away by the next one.
+func (d *discipline) kept(path string) bool {
+	return within(path, d.state) && !within(path, filepath.Join(d.state, "snapshots", "incoming"))
+}
 
 // staged tells whether a path is within the staging directory.
 func (d *discipline) staged(path string) bool { return d.stage != "" && within(path, d.stage) }
@@ -109,7 +115,7 @@ func (d *discipline) before(e effect) {
 	}
 	if !d.begun {
 		d.begun = true
-		d.wantSafe("the root is touched", func(path string) bool { return within(path, d.state) })
+		d.wantSafe("the root is touched", func(path string) bool { return d.kept(path) })
 	}
 	d.wantSafe(fmt.Sprintf("%s of %s comes after a record", e.kind, e.path), func(path string) bool {
 		return !d.names[path].gone && (d.record(path) != "" || path == d.stage && len(d.entered) > 0)
@@ -159,7 +165,7 @@ func (d *discipline) beforePublish(e effect) {
 // the one that leads back is gone for good before the one that leads forward.
 func (d *discipline) beforeForget(e effect) {
 	d.wantSafe("the journal forgets "+filepath.Base(e.path), func(path string) bool {
-		return d.outside(path) || within(path, d.state) // the end of a commit is in the audit log
+		return d.outside(path) || d.kept(path) // the end of a commit is in the audit log
 	})
 	if d.record(e.path) == committedName {
 		d.wantSafe("nothing leads forward any longer", func(path string) bool { return d.record(path) == preparedName })
