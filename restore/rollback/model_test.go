@@ -26,7 +26,7 @@ import (
 // that dies in the midst of them, against a tree in memory. After every step the
 // root is that tree; the chain of savepoints is that of the model; nothing is open
 // in the log; every snapshot can be listed and verified.
-func TestModel(t *testing.T) { playAll(t, 25) }
+func TestModel(t *testing.T) { playAll(t, 12) }
 
 func TestLongModel(t *testing.T) {
 	if os.Getenv("SPECTRUM_LONG") == "" {
