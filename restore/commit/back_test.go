@@ -144,7 +144,10 @@ func TestBackIsEnded(t *testing.T) {
 		w.Settled = func(context.Context, *snapshot.Snapshot, *pathsafe.Dir) error { return f.Close() }
 	}))
 	in.Leave()
-	must(t, err)
+	var halt *staging.HaltError
+	if !errors.As(err, &halt) || halt.Attempt == "" || halt.Kind != "rollback" || halt.Staging == "" {
+		t.Errorf("that it is not recorded is said as %v", err)
+	}
 	b.l.check("commit_begin", "commit_end", "rollback_begin session")
 	b.enter().Leave()
 	b.f.check(b.scene, 0)
