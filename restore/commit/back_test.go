@@ -82,7 +82,7 @@ func TestBackIsLogged(t *testing.T) {
 	done, err := in.GoBack(context.Background(), b.back(nil))
 	must(t, err)
 	said := map[string]string{
-		commit.SavepointNow: in.Savepoint(), "savepoint_after": "", "affected": in.Commit(), "brings": "", "rollback": "session", "reason": "because",
+		commit.SavepointNow: in.Savepoint(), "savepoint_after": "", "affected": in.Commit(), "brings": "", "target": "", "rollback": "session", "reason": "because",
 	}
 	if diff := cmp.Diff(said, done.Snapshot.Header().Said); diff != "" {
 		t.Error(diff)
