@@ -45,12 +45,13 @@ type Done struct {
 // of what can change is taken and logged first; all of it happens or nothing; what
 // was previewed before is void. When it is done the chain of savepoints is that of
 // the earlier state. The error is a [*staging.Error], whose Rollback is nil if the
-// root is as it was.
+// root is as it was; or a [*staging.HaltError] when all of it is done, and that could
+// not be recorded: then there is a Done too.
 func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	if r == nil || r.session == nil {
 		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
 	}
-	way := &way{Back: b, ctx: ctx, root: r.dir}
+	way := &way{Back: b, ctx: ctx}
 	r.history.way = way
 	defer func() { r.history.way = nil }()
 	b.Exchange.Settled, b.Exchange.Leftover = way.settled, way.leftover
@@ -81,7 +82,6 @@ func (r *Root) exchange(ctx context.Context, b Back) error {
 type way struct {
 	Back
 	ctx  context.Context
-	root *pathsafe.Dir
 	done Done
 
 	recorded bool   // all that is known of it is written
