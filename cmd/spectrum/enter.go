@@ -61,6 +61,16 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 	return views.Err
 }
 
+// enterNamed enters the restore root that a command was given.
+func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, error) {
+	in, ended, err := a.enter(ctx, state, root, e)
+	a.tellEnded(ended)
+	if errors.Is(err, commit.ErrNoRoot) {
+		err = refused(err)
+	}
+	return in, err
+}
+
 // enterFor enters the restore root of a command that goes on there. What is
 // wrong with a root that cannot be opened the restore says, in the order of its
 // law.

@@ -71,10 +71,9 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if err != nil {
 		return err
 	}
-	in, ended, err := app.enter(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait})
-	app.tellEnded(ended)
+	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait})
 	if err != nil {
-		return noRoot(err)
+		return err
 	}
 	defer in.Leave()
 	if in.Path() != sp.Root() {
@@ -87,13 +86,6 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
 	})
-}
-
-func noRoot(err error) error {
-	if errors.Is(err, commit.ErrNoRoot) {
-		return refused(err)
-	}
-	return err
 }
 
 // shortest is how many digits of an ID are enough to name something.
@@ -219,10 +211,9 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer state.Close()
-	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person})
-	a.tellEnded(ended)
+	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person})
 	if err != nil {
-		return noRoot(err)
+		return err
 	}
 	defer in.Leave()
 	last, err := rollback.Last(in)

@@ -38,10 +38,9 @@ func (s *snapshotShelf) restore(ctx context.Context, id string, wait time.Durati
 	if err != nil {
 		return err
 	}
-	in, ended, err := s.enter(ctx, s.state, target.Header().Root, commit.Entry{Wait: wait})
-	s.tellEnded(ended)
+	in, err := s.enterNamed(ctx, s.state, target.Header().Root, commit.Entry{Wait: wait})
 	if err != nil {
-		return noRoot(err)
+		return err
 	}
 	defer in.Leave()
 	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{target, audit.Session, "snapshot " + target.ID() + " was asked for"}))

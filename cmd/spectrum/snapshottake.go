@@ -45,10 +45,9 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		return err
 	}
 	defer state.Close()
-	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: opts.wait})
-	a.tellEnded(ended)
+	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait})
 	if err != nil {
-		return noRoot(err)
+		return err
 	}
 	defer in.Leave()
 	kind := snapshot.Manual
