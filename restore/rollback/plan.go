@@ -52,7 +52,7 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 		}
 		child := at.children[name]
 		if child == nil {
-			child = &node{path: joined(at.path, name)}
+			child = &node{path: path.Join(at.path, name)}
 			at.children[name] = child
 		}
 		if isDir := child.path != was.Path; isDir && !child.made {
@@ -78,13 +78,6 @@ func absent(s *snapshot.Snapshot, path string) (bool, error) {
 }
 
 func (n *node) name() string { return path.Base(n.path) }
-
-func joined(dir, name string) string {
-	if dir == "" {
-		return name
-	}
-	return dir + "/" + name
-}
 
 // sorted are the children in the order of their names.
 func (n *node) sorted() []*node {
