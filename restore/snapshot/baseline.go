@@ -2,14 +2,15 @@ package snapshot
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
-// A baseline is the snapshot that a take compares with.
+// A baseline is the snapshot that a take compares with. A nil one has nothing.
 type baseline struct {
 	start   time.Time
-	entries map[string]*Entry
-	objects map[Digest]bool // those that it needs are durable
+	entries []Entry
+	objects func() map[Digest]bool // those that it needs are durable
 }
 
 // baseline loads the newest snapshot of the root, of the whole root if there is
@@ -34,31 +35,42 @@ func (t *take) baseline() *baseline {
 }
 
 func makeBaseline(snap *Snapshot) *baseline {
-	b := &baseline{
-		start:   snap.header.Time,
-		entries: make(map[string]*Entry, len(snap.entries)),
-		objects: make(map[Digest]bool, len(snap.entries)),
-	}
-	for i := range snap.entries {
-		e := &snap.entries[i]
-		b.entries[e.Path] = e
-		if e.Type == File {
-			b.objects[e.Digest] = true
+	b := &baseline{start: snap.header.Time, entries: snap.entries}
+	b.objects = sync.OnceValue(func() map[Digest]bool {
+		all := make(map[Digest]bool, len(b.entries))
+		for i := range b.entries {
+			if e := &b.entries[i]; e.Type == File {
+				all[e.Digest] = true
+			}
 		}
-	}
+		return all
+	})
 	return b
 }
 
-// find returns the entry of what is still the very same, nil when there is none.
-func (b *baseline) find(e *Entry) *Entry {
+// A twin is a file now, and what the baseline knows of it.
+type twin struct{ now, then *Entry }
+
+// unchanged finds those files among entries, which are in the order of their
+// paths, that are yet to be read and are still the very same.
+func (b *baseline) unchanged(entries []Entry) (same []twin) {
 	if b == nil {
 		return nil
 	}
-	old := b.entries[e.Path]
-	if old == nil || !old.same(e) || b.racy(old) {
-		return nil
+	old := b.entries
+	for i := range entries {
+		e := &entries[i]
+		for len(old) > 0 && comparePaths(old[0].Path, e.Path) < 0 {
+			old = old[1:]
+		}
+		if len(old) == 0 {
+			break
+		}
+		if then := &old[0]; e.unread && then.Path == e.Path && then.same(e) && !b.racy(then) {
+			same = append(same, twin{e, then})
+		}
 	}
-	return old
+	return same
 }
 
 // A file that was changed, read and changed again within one tick of the clock
@@ -79,4 +91,4 @@ func (b *baseline) racy(e *Entry) bool {
 	return !e.ChangeTime.Add(tick).Before(b.start)
 }
 
-func (b *baseline) needs(d Digest) bool { return b != nil && b.objects[d] }
+func (b *baseline) needs(d Digest) bool { return b != nil && b.objects()[d] }

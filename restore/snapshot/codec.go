@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -128,13 +129,13 @@ func (o *object) entry(e *Entry) {
 	}
 	o.instant("ctime", e.ChangeTime)
 	o.key("dev")
-	o.b = fmt.Appendf(o.b, "%d", e.Dev)
+	o.b = strconv.AppendUint(o.b, e.Dev, 10)
 	o.number("gid", int64(e.GID))
 	if e.Hard != "" {
 		o.text("hard", e.Hard)
 	}
 	o.key("ino")
-	o.b = fmt.Appendf(o.b, "%d", e.Ino)
+	o.b = strconv.AppendUint(o.b, e.Ino, 10)
 	o.number("mode", int64(e.Mode))
 	o.instant("mtime", e.ModTime)
 	o.text("path", e.Path)

@@ -19,26 +19,47 @@ const (
 	writeChunk  = 1 << 20
 )
 
-// writeManifest writes to f and returns the ID.
+// writeManifest writes to f and returns the ID. It prints on one goroutine, and
+// hashes and writes on another.
 func writeManifest(s *seam, f *os.File, h *Header, entries []Entry) (string, error) {
+	chunks := make(chan []byte, 2)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		defer close(chunks)
+		printManifest(h, entries, chunks, stop)
+	}()
 	sum := sha256.New()
-	line := object{make([]byte, 0, writeChunk+maxLine)}
+	for chunk := range chunks {
+		sum.Write(chunk)
+		if err := s.write(f, chunk); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func printManifest(h *Header, entries []Entry, chunks chan<- []byte, stop <-chan struct{}) {
+	var line object
 	line.header(h)
 	for i := range entries {
 		line.entry(&entries[i])
 		if len(line.b) < writeChunk {
 			continue
 		}
-		sum.Write(line.b)
-		if err := s.write(f, line.b); err != nil {
-			return "", err
+		select {
+		case chunks <- line.b:
+		case <-stop:
+			return
 		}
-		line.b = line.b[:0]
+		line.b = make([]byte, 0, writeChunk+writeChunk/8)
 	}
 	line.number("entries", int64(len(entries)))
 	line.end()
-	sum.Write(line.b)
-	return hex.EncodeToString(sum.Sum(nil)), s.write(f, line.b)
+	select {
+	case chunks <- line.b:
+	case <-stop:
+	}
 }
 
 // parseName returns the time and the ID that the name of a manifest's file

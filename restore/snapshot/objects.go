@@ -129,6 +129,51 @@ func (o *objects) known(d Digest, size int64, durable bool) (bool, error) {
 	return true, nil
 }
 
+// Below fewObjects each is looked at. Above it the store is listed, unless it is
+// much larger: listing is how many names it gives in the time of one look.
+const (
+	fewObjects = 4096
+	listing    = 8
+)
+
+// among returns what tells whether an object is there that a snapshot needs. n is
+// how many it will be asked for. A list tells nothing of sizes: what has another one
+// is then not replaced, and is for Verify to find.
+func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
+	first, err := o.list(0)
+	if err != nil {
+		return nil, err
+	}
+	if n < fewObjects || len(first)*len(o.shards) > n*listing {
+		return func(e *Entry) (bool, error) { return o.known(e.Digest, e.Size, true) }, nil
+	}
+	var all [len(o.shards)]map[Digest]bool
+	err = inorder.Do(context.Background(), len(all), func(i int) (err error) {
+		all[i], err = o.list(byte(i))
+		return err
+	})
+	return func(e *Entry) (bool, error) { return all[e.Digest[0]][e.Digest], nil }, err
+}
+
+// list returns the objects of a shard.
+func (o *objects) list(shard byte) (map[Digest]bool, error) {
+	d, err := o.open(Digest{shard}, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.names()
+	all := make(map[Digest]bool, len(names))
+	for _, name := range names {
+		if digest, err := hexDigest(name); err == nil {
+			all[digest] = true
+		}
+	}
+	return all, err
+}
+
 // claim tells whether the caller is the one who has to bring an object.
 func (o *objects) claim(d Digest, size int64, in dir) bool {
 	o.mu.Lock()

@@ -89,7 +89,17 @@ func (s *scanner) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 	case s.failure != nil:
 		return nil, fmt.Errorf("%q: %w", s.failure.path, s.failure.err)
 	}
-	return root.flatten([]Entry{top}), nil
+	return root.flatten(append(make([]Entry, 0, 1+root.count()), top)), nil
+}
+
+func (l *level) count() int {
+	n := len(l.entries)
+	for _, below := range l.below {
+		if below != nil {
+			n += below.count()
+		}
+	}
+	return n
 }
 
 func (l *level) flatten(all []Entry) []Entry {

@@ -41,6 +41,8 @@ type take struct {
 	start time.Time
 	base  func() *baseline
 
+	loading sync.WaitGroup // of base
+
 	incoming dir // of this take
 	name     string
 	objects  *objects
@@ -125,6 +127,9 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 	for range tries {
 		entries, err := t.look(ctx)
 		if err == nil {
+			err = t.reuse(entries)
+		}
+		if err == nil {
 			err = t.contents(ctx, entries)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -142,6 +147,9 @@ func (t *take) begin() error {
 	}
 	t.mount = st.ID
 	t.base = sync.OnceValue(t.baseline)
+	if t.req.Scope == nil {
+		t.loading.Go(func() { t.base() }) // while the root is looked at
+	}
 	name := uuid.NewString()
 	if err := t.Store.incoming.mkdir(name); err != nil {
 		return err
@@ -156,6 +164,7 @@ func (t *take) begin() error {
 
 // close removes what the take has made in incoming.
 func (t *take) close() error {
+	t.loading.Wait()
 	if t.objects != nil {
 		t.objects.close()
 	}
@@ -206,13 +215,8 @@ func (t *take) clean(d dir) error {
 	return nil
 }
 
-// fill completes an entry, from the newest snapshot when it is the very same as
-// then.
-func (t *take) fill(d dir, name string, e *Entry) error {
-	same, err := t.reuse(e)
-	if err != nil || same {
-		return err
-	}
+// fill completes an entry, but for the content of a file.
+func (t *take) fill(d dir, name string, e *Entry) (err error) {
 	if e.Type == File {
 		e.unread = true
 		return nil
@@ -240,22 +244,30 @@ func settled(d dir, name string, e *Entry) error {
 	return nil
 }
 
-// reuse takes over from the newest snapshot what needs reading, if it still is
-// the same.
-func (t *take) reuse(e *Entry) (bool, error) {
-	old := t.base().find(e)
-	if old == nil {
-		return false, nil
+// reuse takes over from the newest snapshot what needs reading, where a file is
+// still the same and its content in the store.
+func (t *take) reuse(entries []Entry) error {
+	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.unread }) {
+		return nil
 	}
-	if e.Type == File {
-		known, err := t.objects.known(old.Digest, old.Size, true)
-		if err != nil || !known {
-			return false, err
+	same := t.base().unchanged(entries)
+	there, err := t.objects.among(len(same))
+	if err != nil {
+		return err
+	}
+	for _, s := range same {
+		ok, err := there(s.then)
+		if err != nil {
+			return err
 		}
-		t.progress(e)
+		if !ok {
+			continue
+		}
+		s.now.Digest, s.now.Sparse, s.now.xattrs = s.then.Digest, s.then.Sparse, s.then.xattrs
+		s.now.unread = false
+		t.progress(s.now)
 	}
-	e.Digest, e.Sparse, e.Target, e.xattrs = old.Digest, old.Sparse, old.Target, old.xattrs
-	return true, nil
+	return nil
 }
 
 func (t *take) progress(e *Entry) {

@@ -356,3 +356,47 @@ func TestSweep(t *testing.T) {
 	l.take()
 	l.emptyIncoming()
 }
+
+// Of many files those are taken over that are still the same, however the names
+// around them change; and what is missing in the store is brought again.
+func TestManyUnread(t *testing.T) {
+	l := newLab(t)
+	for i := range fewObjects + 100 {
+		if i < 50 {
+			mkdir(t, l.path(fmt.Sprintf("%02d", i)))
+		}
+		writeFile(t, l.path(fmt.Sprintf("%02d/%04d", i%50, i)), fmt.Sprint(i))
+	}
+	age()
+	first := l.take()
+	lost, err := first.At(parse(t, "07/0007"))
+	must(t, err)
+	must(t, os.Remove(l.storePath(lost.Digest.path())))
+	must(t, os.Rename(l.path("03/0003"), l.path("03/0003-moved")))
+	must(t, os.Rename(l.path("04"), l.path("04-moved")))
+	must(t, os.Remove(l.path("05/0005")))
+	writeFile(t, l.path("06/0005"), "new")
+	mkdir(t, mkdir(t, l.path("05/0005"))+"/0006")
+
+	var mu sync.Mutex
+	opened := map[string]bool{}
+	l.store.seam.hook = func(op, path string, f func() error) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "open" && len(path) < 20 {
+			opened[path] = true
+		}
+		return f()
+	}
+	second := l.take()
+	l.store.seam.hook = nil
+	want := map[string]bool{"0003-moved": true, "0005": true, "0007": true}
+	for i := 4; i < fewObjects+100; i += 50 {
+		want[fmt.Sprintf("%04d", i)] = true // the path of its directory is another
+	}
+	if diff := cmp.Diff(want, opened); diff != "" {
+		t.Errorf("opened (-want +got):\n%s", diff)
+	}
+	same(t, look(t, l.root), look(t, l.write(second, "")))
+	l.sound()
+}
