@@ -41,7 +41,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.Remove(mountpoint)
+	defer os.RemoveAll(mountpoint)
 	view, err := fusefs.Mount(tree, mountpoint, fusefs.Options{Source: "example"})
 	if err != nil {
 		log.Fatal(err)
