@@ -12,6 +12,7 @@
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
+# make picture    docs/demo.svg: what a terminal shows of a session of bin/spectrum
 # make install    what was built, to PREFIX/bin (/usr/local), with the helpers of mount(8) in
 #                 /sbin and the systemd units; below DESTDIR, if that is given
 # make clean      remove what make built
@@ -50,7 +51,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test need-bench build test test-long unit page faults conformance lint fuzz bench install clean
+.PHONY: all need-run need-test need-bench build test test-long unit page faults conformance lint fuzz bench picture install clean
 
 all: need-run build
 	@echo
@@ -114,6 +115,10 @@ bench: need-bench build
 	go build -o bin/loopback ./bench/loopback
 	go build -o bin/bench ./bench
 	bin/bench -bin bin/spectrum -loopback bin/loopback $(BENCH)
+
+picture: build
+	go run ./scripts/picture -bin bin/spectrum > docs/demo.svg.new
+	mv docs/demo.svg.new docs/demo.svg
 
 # It builds nothing: whoever installs may be root, and have no Go.
 install:
