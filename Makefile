@@ -7,7 +7,7 @@
 #                 their counts; FAULTS=./test/crash narrows it
 # make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
 #                 narrows it and names every case (make faults, and so make test, run it too)
-# make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
+# make lint       gofmt, vet, the other architecture, golangci-lint with staticcheck, govulncheck
 # make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
@@ -41,7 +41,7 @@ PREFIX   ?= /usr/local
 DESTDIR  ?=
 UNITS    := spectrum-view@.service spectrum-snapshot@.service spectrum-snapshot@.timer
 
-# The linters that are too large for go.mod. staticcheck is there: go tool staticcheck.
+# The linters that are too large for go.mod. staticcheck is one of those in golangci-lint.
 GOLANGCI_VERSION    := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
 
@@ -102,9 +102,7 @@ test-long: test
 lint: $(GOLANGCI) $(GOVULNCHECK)
 	@scripts/gofmt.sh
 	go vet ./...
-	GOARCH=amd64 go build ./...
 	GOARCH=arm64 go build ./...
-	go tool staticcheck ./...
 	$(GOLANGCI) run ./...
 	@scripts/vulncheck.sh $(GOVULNCHECK)
 

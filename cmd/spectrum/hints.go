@@ -51,7 +51,10 @@ func hintsOf(err error) []string {
 	case errors.Is(err, fusefs.ErrAllowOther):
 		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other"}
 	case errors.Is(err, fusefs.ErrUnavailable):
-		return []string{"install the fuse3 package, and run where /dev/fuse may be opened"}
+		return []string{
+			"install the fuse3 package, and run where /dev/fuse may be opened",
+			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
+		}
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
 	case errors.Is(err, preview.ErrQuarantined):
