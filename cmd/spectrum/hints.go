@@ -27,9 +27,12 @@ func hintsOf(err error) []string {
 	var coded *codedError
 	var held *quarantine.HeldError
 	var strange *quarantine.RecordError
+	var unfit *unfitError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
+	case errors.As(err, &unfit):
+		return known(unfit.failed[0].remedy)
 	case errors.As(err, &coded):
 		return known(coded.hint)
 	case errors.As(err, &halted):
@@ -49,10 +52,10 @@ func hintsOf(err error) []string {
 	case errors.As(err, &refusal) && refusal.hint != "":
 		return []string{refusal.hint}
 	case errors.Is(err, fusefs.ErrAllowOther):
-		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other"}
+		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor}
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return []string{
-			"install the fuse3 package, and run where /dev/fuse may be opened",
+			"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
 			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 		}
 	case errors.Is(err, preview.ErrRevoked):
@@ -72,6 +75,9 @@ func hintsOf(err error) []string {
 	}
 	return nil
 }
+
+// asksDoctor is the next step after an error that is about the machine.
+const asksDoctor = "\"spectrum doctor\" says what this machine can do, and what is missing"
 
 // attemptHints name the attempt whose rollback has just failed.
 func attemptHints(err error) []string {

@@ -19,6 +19,7 @@ import (
 type Volume struct {
 	Type       string   // as the mount table calls it; "" when that does not say
 	Mountpoint string   // "" when the mount table does not say
+	Source     string   // such as a device
 	Options    []string // of the mount and of the file system
 	ReadOnly   bool
 	NoJournal  bool // it is one of the ext family, and keeps no journal
@@ -69,7 +70,7 @@ func (v *Volume) look(id uint64) {
 		return
 	}
 	m := found[0]
-	v.Type, v.Mountpoint = m.FSType, m.Mountpoint
+	v.Type, v.Mountpoint, v.Source = m.FSType, m.Mountpoint, m.Source
 	v.Options = append(strings.Split(m.Options, ","), strings.Split(m.VFSOptions, ",")...)
 	v.NoJournal = hasNoJournal("/sys", m)
 }

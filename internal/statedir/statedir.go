@@ -53,6 +53,19 @@ func homeDir() (string, error) {
 	return u.HomeDir, nil
 }
 
+// Why a state directory is refused, beside a [*ModeError] and what the system says.
+var (
+	ErrLink    = errors.New("it is a symbolic link")
+	ErrForeign = errors.New("it belongs to another user")
+)
+
+// A ModeError is a mode (st_mode & 07777) that lets others into the directory.
+type ModeError struct{ Perm uint32 }
+
+func (e *ModeError) Error() string {
+	return fmt.Sprintf("mode %04o lets others in; it must be 0700", e.Perm)
+}
+
 // Dir is the state directory.
 type Dir struct {
 	path string
@@ -86,7 +99,7 @@ func openThere(path string) (*Dir, error) {
 		return nil, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, errors.New("it is a symbolic link")
+		return nil, ErrLink
 	}
 	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
@@ -105,9 +118,9 @@ func checkPrivate(root *pathsafe.Dir) error {
 	case err != nil:
 		return err
 	case int(st.UID) != os.Geteuid():
-		return errors.New("it belongs to another user")
+		return ErrForeign
 	case st.Perm&0o077 != 0:
-		return fmt.Errorf("mode %04o lets others in; it must be 0700", st.Perm)
+		return &ModeError{st.Perm}
 	}
 	return nil
 }

@@ -46,9 +46,6 @@ func (d *Dir) ReadAuditLog() (*os.File, error) {
 	return f, err
 }
 
-// Dir is the directory itself, open as long as the state directory is.
-func (d *Dir) Dir() *pathsafe.Dir { return d.root }
-
 // Exposed is a file or directory that others may come at.
 type Exposed struct {
 	Path string
@@ -78,22 +75,22 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 	return found, nil
 }
 
-// ExposedAbove lists the directories above a path, the nearest first, whose owner
-// or writers could put another directory in its place: others than this user and
-// root. A sticky bit keeps writers from that.
-func ExposedAbove(path string) ([]Exposed, error) {
-	real, err := filepath.EvalSymlinks(path)
+// ExposedFrom lists, of a directory and all above it, the nearest first, those
+// whose owner or writers could put another directory in the place of what is in
+// them: others than this user and root. A sticky bit keeps writers from that.
+func ExposedFrom(dir string) ([]Exposed, error) {
+	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
 	}
 	var found []Exposed
-	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
+	for ; ; dir = filepath.Dir(dir) {
 		st, err := statDir(dir)
 		if err != nil {
 			return nil, err
 		}
-		foreign := st.UID != 0 && int(st.UID) != os.Geteuid()
-		if foreign || st.Perm&0o022 != 0 && st.Perm&0o1000 == 0 {
+		isForeign := st.UID != 0 && int(st.UID) != os.Geteuid()
+		if isForeign || st.Perm&0o022 != 0 && st.Perm&0o1000 == 0 {
 			found = append(found, Exposed{dir, st.UID, st.Perm})
 		}
 		if dir == filepath.Dir(dir) {
