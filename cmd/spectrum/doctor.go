@@ -103,15 +103,12 @@ func (d *doctor) run(ctx context.Context, dirs []string) error {
 			return err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	return d.report()
 }
 
-// examine adds a section. What does not answer is a check that failed, and is left
-// behind.
-func (d *doctor) examine(ctx context.Context, s section, look func(context.Context) []diagnosis) {
+// examine adds a section, and says whether there was an answer. Where there is none
+// that is a check that failed, and who waits for it is left behind.
+func (d *doctor) examine(ctx context.Context, s section, look func(context.Context) []diagnosis) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	checks, err := unlessStuck(ctx, func() ([]diagnosis, error) { return look(ctx), nil })
@@ -121,6 +118,7 @@ func (d *doctor) examine(ctx context.Context, s section, look func(context.Conte
 	}
 	s.checks = checks
 	d.sections = append(d.sections, s)
+	return err == nil
 }
 
 // report prints what was found, and says whether it will do.

@@ -25,13 +25,10 @@ func (d *doctor) examineDir(ctx context.Context, path, elsewhere string) error {
 	}
 	dir := &directory{path: path, elsewhere: elsewhere, probe: machine.NewName()}
 	s := section{title: fmt.Sprintf("the file system of %q", path)}
-	d.examine(ctx, s, dir.look)
-	last := &d.sections[len(d.sections)-1]
-	for i := range last.checks {
-		if c := &last.checks[i]; c.id == "answer" {
-			c.path = path
-			c.remedy += "; then remove " + shellQuote(filepath.Join(path, dir.probe)) + ", if it is there"
-		}
+	if !d.examine(ctx, s, dir.look) {
+		stuck := &d.sections[len(d.sections)-1].checks[0]
+		stuck.path = path
+		stuck.remedy += "; then remove " + shellQuote(filepath.Join(path, dir.probe)) + ", if it is there"
 	}
 	return ctx.Err()
 }
@@ -213,6 +210,9 @@ func (d *directory) tried(findings []machine.Finding, err error) {
 	switch {
 	case errors.Is(err, pathsafe.ErrLocked):
 		d.add(d.untried("a commit is at work here", "run it again when that has ended"))
+	case errors.Is(err, context.DeadlineExceeded):
+		slow := fine("features", d.path, "it takes more than %v to try them", doctorPatience)
+		d.add(slow.but(isWarn, "a commit waits as long at each of its syncs", "see who writes there: \"iostat\"; then run it again"))
 	case err != nil:
 		c := fine("features", d.path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		d.add(c.but(isFail, "a commit would fail here too", "look into why; remove "+shellQuote(filepath.Join(d.path, d.probe))+", if it is there"))

@@ -29,6 +29,9 @@ const (
 // examineState adds what is found in the state directory, and of the file system
 // that it is on, or would be made on.
 func (d *doctor) examineState(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	path, err := d.statePath()
 	if err != nil {
 		d.sections = append(d.sections, section{title: "the state directory", checks: []diagnosis{
@@ -38,13 +41,13 @@ func (d *doctor) examineState(ctx context.Context) error {
 		return nil
 	}
 	var base string
-	d.examine(ctx, section{title: "the state directory"}, func(context.Context) []diagnosis {
+	answered := d.examine(ctx, section{title: "the state directory"}, func(context.Context) []diagnosis {
 		var checks []diagnosis
 		base, checks = stateChecks(path)
 		return checks
 	})
-	if err := ctx.Err(); err != nil || base == "" {
-		return err
+	if !answered || base == "" { // who has not answered may write base later
+		return ctx.Err()
 	}
 	return d.examineDir(ctx, base, stateElsewhere)
 }
@@ -191,7 +194,7 @@ func (l *logged) see(e *audit.Entry) {
 	if e.Time.After(l.last.time) {
 		l.last = latest{e.Sequence, e.Time}
 	}
-	switch e.Kind { //nolint:exhaustive // others neither halt nor end an attempt
+	switch e.Kind { // others neither halt nor end an attempt
 	case audit.Halted:
 		if !slices.Contains(l.halts, e.Action) {
 			l.halts = append(l.halts, e.Action)
