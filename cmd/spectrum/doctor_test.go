@@ -16,7 +16,9 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/test/sysfault"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
 
@@ -370,5 +372,27 @@ func TestDoctorWithoutCalls(t *testing.T) {
 				t.Errorf("%v, left: %v", err, entries)
 			}
 		})
+	}
+}
+
+// TestLackLeadsToDoctor: a commit that the file system cannot carry out says where
+// to look.
+func TestLackLeadsToDoctor(t *testing.T) {
+	program, err := exec.LookPath("spectrum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"})
+	id := strings.TrimSpace(must(t, "preview", "-q", "--state-dir", state, "--restore-root", root, run.Dir))
+	plan := sysfault.Plan{N: 1, Onward: true, Errno: unix.EINVAL, Match: func(c sysfault.Call) bool {
+		return c.Name == "renameat2" && strings.Contains(c.Path, "spectrum06")
+	}}
+	r, err := sysfault.Run(t.Context(), plan, program, "commit", "--state-dir", state, "--preview", id, "--approve", preview.Exactly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Status != statusInternal || r.Fired == 0 || !strings.Contains(string(r.Stderr), "\nhint: \"spectrum doctor RESTORE_ROOT\" says what its file system lacks\n") {
+		t.Errorf("status %d, %d calls failed: %s", r.Status, r.Fired, r.Stderr)
 	}
 }

@@ -253,7 +253,7 @@ var features = map[machine.Feature]struct {
 	machine.BirthTime:     {"files know when they were made", isWarn, "after a crash a file that has got the inode number of one of ours is told from it by size and SHA-256 alone"},
 	machine.Mode:          {"permission bits are kept", isFail, "what is restored cannot get its mode: every commit is rolled back"},
 	machine.Time:          {"times are kept to the nanosecond", isWarn, "what is restored does not have the time that the view shows"},
-	machine.NoReplace:     {"a rename that replaces nothing", isFail, "a restore that never overwrites cannot be had: every commit is refused"},
+	machine.NoReplace:     {"a rename that replaces nothing", isFail, "a restore that never overwrites cannot be had: every commit fails before anything is copied"},
 	machine.Exchange:      {"two names are swapped in one step", isWarn, "a snapshot does not come back in one step: for a moment some names are missing"},
 	machine.FileSync:      {"a file is made durable", isFail, "nothing is sure to outlive a power cut: every commit is rolled back"},
 	machine.DirSync:       {"names are made durable", isFail, "nothing is sure to outlive a power cut: every commit is rolled back"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
@@ -71,13 +72,21 @@ func hintsOf(err error) []string {
 	case errors.As(err, &reject):
 		return known(rejectHints[reject.Code])
 	case errors.As(err, &failure):
-		return append(attemptHints(err), known(failureHints[failure.Code])...)
+		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
 	}
 	return nil
 }
 
 // asksDoctor is the next step after an error that is about the machine.
 const asksDoctor = "\"spectrum doctor\" says what this machine can do, and what is missing"
+
+// lackHints are for a commit that failed because the file system cannot do something.
+func lackHints(err error) []string {
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
+}
 
 // attemptHints name the attempt whose rollback has just failed.
 func attemptHints(err error) []string {
