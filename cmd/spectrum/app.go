@@ -46,7 +46,7 @@ func (a *app) openState() (*statedir.Dir, error) {
 	}
 	state, err := statedir.Open(path)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refusedHint(err, "\"spectrum doctor\" says what is wrong with it, and what to do")
 	}
 	return state, nil
 }

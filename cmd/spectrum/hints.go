@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
@@ -27,9 +28,12 @@ func hintsOf(err error) []string {
 	var coded *codedError
 	var held *quarantine.HeldError
 	var strange *quarantine.RecordError
+	var unfit *unfitError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
+	case errors.As(err, &unfit):
+		return known(unfit.failed[0].remedy)
 	case errors.As(err, &coded):
 		return known(coded.hint)
 	case errors.As(err, &halted):
@@ -49,10 +53,10 @@ func hintsOf(err error) []string {
 	case errors.As(err, &refusal) && refusal.hint != "":
 		return []string{refusal.hint}
 	case errors.Is(err, fusefs.ErrAllowOther):
-		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other"}
+		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor}
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return []string{
-			"install the fuse3 package, and run where /dev/fuse may be opened",
+			"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
 			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 		}
 	case errors.Is(err, preview.ErrRevoked):
@@ -68,9 +72,20 @@ func hintsOf(err error) []string {
 	case errors.As(err, &reject):
 		return known(rejectHints[reject.Code])
 	case errors.As(err, &failure):
-		return append(attemptHints(err), known(failureHints[failure.Code])...)
+		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
 	}
 	return nil
+}
+
+// asksDoctor is the next step after an error that is about the machine.
+const asksDoctor = "\"spectrum doctor\" says what this machine can do, and what is missing"
+
+// lackHints are for a commit that failed because the file system cannot do something.
+func lackHints(err error) []string {
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
 }
 
 // attemptHints name the attempt whose rollback has just failed.
