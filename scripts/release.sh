@@ -39,7 +39,7 @@ build() {
         -o "$work/$1/spectrum" ./cmd/spectrum
 }
 
-bom() { GOOS='' go run ./scripts/bom -version "$version" "$@"; }
+bom() { "$work/bom" -version "$version" "$@"; }
 
 # stage ARCH DIRECTORY PREFIX SBINDIR: what is installed, and the pages to read about it.
 stage() {
@@ -126,6 +126,7 @@ EOF
 
 made=$work/release
 mkdir "$made"
+GOOS='' go build -trimpath -buildvcs=false -o "$work/bom" ./scripts/bom
 build "$host"
 for arch in "$@"; do
     [ "$arch" = "$host" ] || build "$arch"
@@ -133,7 +134,7 @@ for arch in "$@"; do
     deb "$arch"
     bom spdx "$work/$arch/spectrum" > "$made/spectrum_${version}_linux_$arch.spdx.json"
 done
-(cd "$made" && sha256sum ./* | sed 's|\./||' > SHA256SUMS)
+(cd "$made" && sha256sum spectrum_* > SHA256SUMS)
 install -d "$out"
 rm -f "$out"/spectrum_* "$out/SHA256SUMS"
 mv "$made"/* "$out"
