@@ -36,10 +36,20 @@ func cloneOf(t *testing.T) string {
 // empty is the environment of somebody who has just come: a path, and a home with
 // nothing in it. Three variables are not empty: what Go has downloaded and compiled
 // is taken from where it is, because it would be downloaded again at every run of
-// this test, and compiled for minutes; and modules come from where they may.
+// this test, and compiled for minutes; and modules come from where they may. The home
+// has one file, so that Go keeps no records there: in a new home it starts a process
+// for them that would outlive the test.
 func empty(t *testing.T) []string {
 	t.Helper()
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	home := t.TempDir()
+	records := filepath.Join(home, ".config/go/telemetry")
+	if err := os.MkdirAll(records, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(records, "mode"), []byte("off"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY"} {
 		env = append(env, name+"="+strings.TrimSpace(need(t, "go", "env", name)))
 	}

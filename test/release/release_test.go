@@ -37,6 +37,11 @@ func TestRelease(t *testing.T) {
 	second := build(t, elsewhere, "umask 077; make -s release", append(stamps,
 		"TZ=Asia/Kathmandu", "LC_ALL=C.UTF-8", "GOAMD64=v3", "GOFLAGS=-tags=other", "CGO_ENABLED=1")...)
 	compare(t, first, second)
+	unstamped := exec.CommandContext(t.Context(), filepath.Join(elsewhere, "scripts/stamp.sh"), "version")
+	unstamped.Env = empty(t)
+	if out, err := run(unstamped); err == nil || !strings.Contains(err.Error(), "set VERSION") {
+		t.Errorf("without git the version is %q, %v", out, err)
+	}
 
 	r := open(t, first)
 	t.Run("checksums", r.checksums)
