@@ -43,11 +43,12 @@ func programDate() time.Time {
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(seconds, 0)
 	}
-	info, _ := debug.ReadBuildInfo()
-	for _, setting := range info.Settings {
-		date, err := time.Parse(time.RFC3339, setting.Value)
-		if setting.Key == "vcs.time" && err == nil {
-			return date
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			date, err := time.Parse(time.RFC3339, setting.Value)
+			if setting.Key == "vcs.time" && err == nil {
+				return date
+			}
 		}
 	}
 	return time.Unix(0, 0)
