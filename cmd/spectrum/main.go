@@ -52,8 +52,9 @@ Start with:  spectrum demo /tmp/demo`,
 	setUp(root, app)
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
-		newLs(app), newCat(app), newDiff(app), newPreview(app), newCommit(app), newRollback(app), newRecover(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app),
+		newLs(app), newCat(app), newDiff(app), newPreview(app), newCommit(app), newRollback(app), newRecover(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),
 	)
+	completeWords(root)
 	return root
 }
 
