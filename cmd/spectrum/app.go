@@ -26,12 +26,15 @@ type app struct {
 	detached []string // mount points of views that a rollback has ended
 }
 
+// stateVariable is the environment's word for --state-dir.
+const stateVariable = "SPECTRUM_STATE_DIR"
+
 // commonFlags defines the flags that every command takes. Flag beats
 // environment beats default.
 func (a *app) commonFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.projectRoot, "project-root", os.Getenv("SPECTRUM_PROJECT_ROOT"), "`directory` that output paths are relative to (SPECTRUM_PROJECT_ROOT)")
-	flags.StringVar(&a.stateDir, "state-dir", os.Getenv("SPECTRUM_STATE_DIR"), "state `directory` (SPECTRUM_STATE_DIR; default $XDG_STATE_HOME/spectrum)")
+	flags.StringVar(&a.stateDir, "state-dir", os.Getenv(stateVariable), "state `directory` (SPECTRUM_STATE_DIR; default $XDG_STATE_HOME/spectrum)")
 	flags.BoolVar(&a.json, "json", false, "print exactly one canonical JSON value on stdout")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
@@ -46,10 +49,13 @@ func (a *app) openState() (*statedir.Dir, error) {
 	}
 	state, err := statedir.Open(path)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refusedHint(err, stateHint)
 	}
 	return state, nil
 }
+
+// stateHint is for a state directory that cannot be used.
+const stateHint = "mend what is named, or name another state directory with --state-dir DIR"
 
 // openStateApart opens the state directory of a command that looks at a
 // restore root. Neither may be in the other: what is kept would change what is

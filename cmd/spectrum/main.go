@@ -46,14 +46,15 @@ view in which every byte is checked as it is read, previews what a restore
 would change, and commits exactly what was approved: all of it or nothing.
 
 Start with:  spectrum demo /tmp/demo`,
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	setUp(root, app)
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
 		newPreview(app), newCommit(app), newRollback(app), newRecover(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newVersion(app),
 	)
+	root.SetHelpCommand(newHelp())
+	addCompletion(root)
+	settle(root)
 	return root
 }
 
@@ -61,15 +62,7 @@ Start with:  spectrum demo /tmp/demo`,
 func setUp(root *cobra.Command, app *app) {
 	root.SetOut(app.stdout)
 	root.SetErr(app.stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
+	root.SetFlagErrorFunc(badFlag)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	app.commonFlags(root)
-}
-
-// noCommand refuses a word that is no command.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usage(cmd, "there is no command %q", args[0])
 }

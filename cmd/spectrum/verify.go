@@ -23,7 +23,7 @@ func newVerify(app *app) *cobra.Command {
 
 Laws: strict (SPECTRUM-05, the default), resume (SPECTRUM-02) and memory
 (SPECTRUM-03). Only what strict accepts can be mounted or restored.`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runVerify(cmd, app, opts, runDirs)
 		},

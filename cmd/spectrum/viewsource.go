@@ -130,7 +130,7 @@ func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.V
 	}
 	tree, err := viewTree(v.plan, control)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refusedHint(err, "\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view")
 	}
 	v.status.watch(&opts)
 	view, err := fusefs.Mount(tree, mountpoint, opts)
@@ -147,6 +147,6 @@ func bundleRoots(plan *restore.Plan) (roots []string) {
 }
 
 func (v *candidateView) describe() (text string, fields map[string]any) {
-	return fmt.Sprintf("%d files, %s", v.plan.Files(), bytesText(v.plan.Bytes())),
+	return fmt.Sprintf("%s, %s", numberOf(v.plan.Files(), "file"), bytesText(v.plan.Bytes())),
 		map[string]any{"bytes": v.plan.Bytes(), "files": v.plan.Files()}
 }
