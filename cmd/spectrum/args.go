@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,6 +93,16 @@ func badFlag(cmd *cobra.Command, err error) error {
 		use.meant = flagsLike(cmd, unknown.GetSpecifiedName())
 	}
 	return use
+}
+
+// asksJSON says whether --json comes after what was wrong with a command line, so
+// that nobody has read it.
+func asksJSON(err error, args []string) bool {
+	var use *usageError
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return errors.As(err, &use) && slices.Contains(args, "--json")
 }
 
 // flagsLike are the flags of a command whose names are like this one, by the measure

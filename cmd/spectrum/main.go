@@ -18,19 +18,25 @@ import (
 
 func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
 
-// run is the whole program but for its exit. Which one it is depends on the name
-// that it was started under.
+// run is the whole program but for its exit.
 func run(program string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end
-	app := &app{stdout: os.Stdout, stderr: os.Stderr}
+	return execute(ctx, &app{stdout: os.Stdout, stderr: os.Stderr}, program, args)
+}
+
+// execute carries a command line out and says how it ended. Which program it is for
+// depends on the name that it was started under.
+func execute(ctx context.Context, app *app, program string, args []string) int {
 	root := newRoot(app)
 	if isMountHelper(program) {
 		root = newMountHelper(app, filepath.Base(program))
 	}
 	root.SetArgs(args)
-	return app.finish(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	app.json = app.json || asksJSON(err, args)
+	return app.finish(err)
 }
 
 // endings are the signals that ask the program to end. None of them may end it

@@ -248,10 +248,9 @@ func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []sa
 			"code": "OK", "details": map[string]any{}, "files": total, "id": sp.ID(), "ok": true, "restore_root": jsonText(root),
 		})
 	}
-	lines, files := make([]string, 0, len(drifts)), make([]any, 0, len(drifts))
+	lines := make([]string, 0, len(drifts)+1)
 	for _, d := range drifts {
 		lines = append(lines, oneLine(fmt.Sprintf("%s %q", d.State, d.Path)))
-		files = append(files, map[string]any{"path": d.Path, "state": string(d.State)})
 	}
 	lines = append(lines, fmt.Sprintf("DRIFTED %s %d of %d files", sp.ID(), len(drifts), total))
 	if !s.json {
@@ -259,9 +258,19 @@ func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []sa
 			return err
 		}
 	}
+	return drifted(sp.ID(), root, drifts, total)
+}
+
+// drifted is the verdict on a restore root in which these files of so many have
+// changed.
+func drifted(id, root string, drifts []savepoint.Drift, total int) error {
+	files := make([]any, 0, len(drifts))
+	for _, d := range drifts {
+		files = append(files, map[string]any{"path": d.Path, "state": string(d.State)})
+	}
 	return &codedError{
-		code: codeDrifted, details: map[string]any{"files": files, "id": sp.ID(), "restore_root": jsonText(root), "total": total},
+		code: codeDrifted, details: map[string]any{"files": files, "id": id, "restore_root": jsonText(root), "total": total},
 		err:  fmt.Errorf("%d of %d files in %q are not what the savepoint says", len(drifts), total, root),
-		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", sp.ID()[:8]),
+		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", id[:shortest]),
 	}
 }
