@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -22,6 +23,9 @@ type app struct {
 	quiet       bool
 	verbose     bool
 	noProgress  bool
+
+	barPatience time.Duration // how long work may take without a bar
+	shown       *bar          // the one that was begun last; nil is none
 
 	detached []string // mount points of views that a rollback has ended
 }
@@ -116,8 +120,10 @@ func (a *app) say(format string, args ...any) {
 	}
 }
 
-// tell prints a line on stderr. When that is gone nobody is left to be told.
+// tell prints a line on stderr, where no bar is. When stderr is gone nobody is left to
+// be told.
 func (a *app) tell(format string, args ...any) {
+	a.bar().clear()
 	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 

@@ -99,10 +99,11 @@ func (c *candidate) close() {
 	}
 }
 
-// restore is the candidate as package restore wants it; hashed is told how far
+// restore is the candidate as package restore wants it; the bar shows how far
 // verification has got.
-func (c *candidate) restore(hashed func(bytes int64)) restore.Candidate {
-	watch := verify.Watch{Hashed: hashed, Reread: c.reread}
+func (c *candidate) restore(b *bar) restore.Candidate {
+	watch := b.verifying(len(c.runs))
+	watch.Reread = c.reread
 	return restore.Candidate{Runs: c.runs, Chain: c.origin.Chain, Watch: watch}
 }
 

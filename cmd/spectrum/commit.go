@@ -250,7 +250,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 		return err
 	}
 	plan := r.Plan()
-	if err := a.carryOut(ctx, in, approved, plan.Bytes()); err != nil {
+	if err := a.carryOut(ctx, in, approved, plan); err != nil {
 		return err
 	}
 	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
@@ -269,14 +269,30 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 	return nil
 }
 
-// carryOut runs the commit with a progress bar over copying and checking.
-func (a *app) carryOut(ctx context.Context, in *commit.Root, approved *preview.Approved, bytes int64) error {
-	bar := a.newBar("restoring", 2*bytes)
+// phaseWords say what a phase of a commit does.
+var phaseWords = map[string]string{
+	staging.PhaseStage: "copying", staging.PhaseSync: "syncing", staging.PhaseFinalize: "moving into place", staging.PhaseVerify: "checking",
+	staging.PhasePublish: "publishing and syncing",
+}
+
+// carryOut runs the commit with a progress bar for each of its phases.
+func (a *app) carryOut(ctx context.Context, in *commit.Root, approved *preview.Approved, plan *restore.Plan) error {
+	bar := a.newBar("preparing")
 	defer bar.done()
+	now := ""
 	return commit.Run(ctx, in, approved, commit.Watch{
 		Progress: func(phase string, bytes int64) {
-			if phase == staging.PhaseStage || phase == staging.PhaseVerify {
+			if bytes > 0 {
 				bar.add(bytes)
+				return
+			}
+			if phase == now { // it is an empty file
+				return
+			}
+			if now = phase; phase == staging.PhaseStage || phase == staging.PhaseVerify {
+				bar.begin(phaseWords[phase], plan.Files(), plan.Bytes())
+			} else {
+				bar.begin(phaseWords[phase], 0, 0)
 			}
 		},
 		Leftover: func(name string, err error) {

@@ -22,7 +22,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 	if e.Savepoints, err = openSavepoints(state); err != nil {
 		return nil, nil, err
 	}
-	if e.Snapshots, err = openSnapshots(state); err != nil {
+	if e.Snapshots, err = a.openSnapshots(state); err != nil {
 		_ = e.Savepoints.Close()
 		return nil, nil, err
 	}

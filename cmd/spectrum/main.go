@@ -23,7 +23,7 @@ func run(program string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end
-	return execute(ctx, &app{stdout: os.Stdout, stderr: os.Stderr}, program, args)
+	return execute(ctx, &app{stdout: os.Stdout, stderr: os.Stderr, barPatience: barPatience}, program, args)
 }
 
 // execute carries a command line out and says how it ended. Which program it is for

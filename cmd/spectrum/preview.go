@@ -357,14 +357,15 @@ func writeReport(w io.Writer, p *preview.Preview) error {
 // makePreview runs PREFLIGHT and PLAN and makes the preview of what came out.
 // The caller closes the restore.
 func (a *app) makePreview(ctx context.Context, state *statedir.Dir, c *candidate) (*restore.Restore, *preview.Preview, error) {
-	bar := a.newBar("verifying", -1)
+	bar := a.newBar("verifying")
 	defer bar.done()
 	r, err := examine(ctx, c, func() (*restore.Restore, error) {
-		return restore.ForRoot(ctx, c.restore(bar.add), c.origin.RestoreRoot)
+		return restore.ForRoot(ctx, c.restore(bar), c.origin.RestoreRoot)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	bar.begin("looking at the restore root", 0, 0)
 	p, err := previewOf(ctx, state, c, r)
 	if err != nil {
 		r.Close()

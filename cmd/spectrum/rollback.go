@@ -79,7 +79,9 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if in.Path() != sp.Root() {
 		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), rollback.ErrElsewhere))
 	}
+	bar := app.newBar("looking at the restore root")
 	done, err := rollback.Undo(ctx, in, sp.Attempt(), opts.later)
+	bar.done()
 	if err != nil {
 		return haltedIn(state, in.Path(), rollbackError(err))
 	}

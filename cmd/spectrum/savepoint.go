@@ -234,8 +234,9 @@ func (s *savepointShelf) compare(ctx context.Context, sp savepoint.Savepoint, ro
 		return nil, refusedHint(fmt.Errorf("restore root: %w", err), "name where the files are with --restore-root DIR")
 	}
 	defer dir.Close()
-	bar := s.newBar("comparing", -1)
+	bar := s.newBar("comparing")
 	defer bar.done()
+	bar.begin("comparing", sp.Listing().Len(), unknown)
 	return sp.Drift(ctx, dir, bar.add)
 }
 

@@ -114,11 +114,11 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return err
 	}
 	defer project.Close()
-	bar := app.newBar("sealing", -1)
+	bar := app.newBar("looking at the outputs")
 	defer bar.done()
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
 		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
-		Progress: func(_, _ int, total int64) { bar.set(total) },
+		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
 	if err != nil {
 		return sealError(err)

@@ -57,7 +57,7 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 		return err
 	}
 	defer state.Close()
-	store, err := openSnapshots(state)
+	store, err := a.openSnapshots(state)
 	if err != nil {
 		return err
 	}
@@ -65,12 +65,18 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 	return snapshotError(do(&snapshotShelf{a, state, store}))
 }
 
-func openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
+// openSnapshots opens the snapshots of the state directory, on which long work shows
+// how far it has got.
+func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
 	place, err := state.Snapshots()
 	if err != nil {
 		return nil, err
 	}
-	return snapshot.Open(place)
+	store, err := snapshot.Open(place)
+	if err == nil {
+		a.watchStore(store)
+	}
+	return store, err
 }
 
 // snapshotError gives what package snapshot says its code.
@@ -162,7 +168,9 @@ func (s *snapshotShelf) verify(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	bar := s.newBar("checking")
 	damages, err := s.store.Verify(ctx, found)
+	bar.done()
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,9 @@ func (s *snapshotShelf) export(ctx context.Context, id, target string) error {
 	if err != nil {
 		return err
 	}
+	bar := s.newBar("writing")
 	sealed, runDir, err := s.writeAndSeal(ctx, found, dir, outputs)
+	bar.done()
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir)) // all of it is ours, and none of it can be used
 	}

@@ -54,8 +54,8 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	if opts.scheduled {
 		kind = snapshot.Scheduled
 	}
-	bar := a.newBar("keeping", -1)
-	taken, err := in.Snapshot(ctx, kind, opts.reason, func(_, bytes int64) { bar.add(bytes) })
+	bar := a.newBar("looking at the restore root")
+	taken, err := in.Snapshot(ctx, kind, opts.reason)
 	bar.done()
 	if err != nil {
 		return err

@@ -43,10 +43,10 @@ func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []strin
 		return err
 	}
 	defer c.close()
-	bar := app.newBar("verifying", -1)
+	bar := app.newBar("verifying")
 	defer bar.done()
 	accepted, err := examine(cmd.Context(), c, func() (acceptance, error) {
-		return verifyBy(cmd.Context(), opts, c, verify.Watch{Hashed: bar.add})
+		return verifyBy(cmd.Context(), opts, c, bar.verifying(len(c.runs)))
 	})
 	if err != nil {
 		return err

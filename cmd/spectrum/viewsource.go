@@ -77,10 +77,10 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 	if v.candidate.origin.RestoreRoot != "" {
 		return v.preparePreview(ctx, mountpoint)
 	}
-	bar := v.app.newBar("verifying", -1)
+	bar := v.app.newBar("verifying")
 	defer bar.done()
 	v.plan, err = examine(ctx, v.candidate, func() (*restore.Plan, error) {
-		return restore.ForView(ctx, v.candidate.restore(bar.add))
+		return restore.ForView(ctx, v.candidate.restore(bar))
 	})
 	return err
 }
