@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -198,11 +199,12 @@ func TestSealWhileOutputsChange(t *testing.T) {
 			s.Write("two/f", "2")
 			s.opts.Outputs = []string{"one", "two"}
 			var before string
-			s.opts.Progress = func(files, _ int, _ int64) {
-				if files == 1 {
+			var first sync.Once // while the first of them is read
+			s.opts.Hashed = func(int64) {
+				first.Do(func() {
 					c.change(s)
 					before = contents(t, s.Root)
-				}
+				})
 			}
 			sealed, err := bundle.Seal(t.Context(), s.opts)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || sealed != (bundle.Sealed{}) {
