@@ -74,7 +74,7 @@ type HaltError struct {
 
 // Error names the staging directory and the cause.
 func (e *HaltError) Error() string {
-	return fmt.Sprintf("an unfinished %s is in the way (%q): %v", e.Kind, e.Staging, e.Err)
+	return fmt.Sprintf("an unfinished %s is in the way (%q): %v", strings.ReplaceAll(e.Kind, "_", " "), e.Staging, e.Err)
 }
 
 // Unwrap returns the cause.

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -20,6 +20,10 @@ import (
 // Watch is told how far hashing has got, and says what the outputs are wanted
 // for. It has no say in the verdict. The zero Watch is told nothing.
 type Watch struct {
+	// Listed is called before the outputs of a bundle are hashed, with their number
+	// and their sizes together. It costs a look at each of them.
+	Listed func(files int, bytes int64)
+
 	// Hashed is called with the number of bytes that were read more, by one
 	// goroutine at a time.
 	Hashed func(bytes int64)
@@ -53,18 +57,24 @@ func (w Watch) oneAtATime() Watch {
 	return w
 }
 
-// watched is a source that tells how much of it was read.
-type watched struct {
-	io.ReaderAt
-	watch Watch
-}
-
-func (w watched) ReadAt(p []byte, off int64) (int, error) {
-	n, err := w.ReaderAt.ReadAt(p, off)
-	if w.watch.Hashed != nil {
-		w.watch.Hashed(int64(n))
+// list tells how many outputs there are to hash, and of how many bytes as far as
+// that can be told.
+func (w Watch) list(ctx context.Context, project *pathsafe.Dir, declared []declaration) {
+	if w.Listed == nil {
+		return
 	}
-	return n, err
+	var bytes atomic.Int64
+	_ = inorder.Do(ctx, len(declared), func(i int) error { // it always comes to its end, but for ctx
+		path, err := pathsafe.Parse(declared[i].name)
+		if err != nil {
+			return nil
+		}
+		if st, err := project.StatPath(path, pathsafe.LinksBeneath); err == nil {
+			bytes.Add(st.Size)
+		}
+		return nil
+	})
+	w.Listed(len(declared), bytes.Load())
 }
 
 // declaration is one entry of "hashes", as it was signed. There may be millions,
@@ -115,6 +125,7 @@ type outputPolicy struct {
 // left out by the policy is the zero output.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declaration, policy outputPolicy) ([]output, error) {
 	policy.watch = policy.watch.oneAtATime()
+	policy.watch.list(ctx, project, declared)
 	outputs := make([]output, len(declared))
 	err := inorder.Each(ctx, 0, len(declared), policy.watch.newHasher, func(h *blockhash.Hasher, i int) (err error) {
 		d := &declared[i]
@@ -142,7 +153,7 @@ func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockh
 		return output{}, d.missing(err)
 	}
 	defer f.Close()
-	table, err := h.Sum(ctx, watched{f, watch}, readLimit(st.Size))
+	table, err := h.Sum(ctx, blockhash.Watched(f, watch.Hashed), readLimit(st.Size))
 	if err != nil {
 		return output{}, d.missing(err)
 	}

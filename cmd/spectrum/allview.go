@@ -77,7 +77,7 @@ func (v *runsView) prepare(context.Context, string) error {
 	if errors.As(err, &failed) {
 		err = fmt.Errorf("runs directory %q: %w", v.dir, failed.Err)
 	}
-	return refused(err)
+	return refusedHint(err, "name a directory that holds run directories, as CONTRACTS/_runs does")
 }
 
 func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
@@ -92,7 +92,7 @@ func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, 
 
 func (v *runsView) describe() (text string, fields map[string]any) {
 	names, _ := v.Names()
-	return fmt.Sprintf("%d runs of %q", len(names), v.dir), map[string]any{"runs": len(names), "runs_dir": jsonText(v.dir)}
+	return fmt.Sprintf("%s of %q", numberOf(len(names), "run"), v.dir), map[string]any{"runs": len(names), "runs_dir": jsonText(v.dir)}
 }
 
 // Names lists the runs that are there now.

@@ -27,7 +27,7 @@ func (l *listeners) openLog(a *app) error {
 	}
 	defer state.Close()
 	l.log, err = state.ViewLog()
-	return refused(err)
+	return refusedHint(err, stateHint)
 }
 
 func (l *listeners) close() {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -23,15 +24,21 @@ type app struct {
 	verbose     bool
 	noProgress  bool
 
+	barPatience time.Duration // how long work may take without a bar
+	shown       *bar          // the one that was begun last; nil is none
+
 	detached []string // mount points of views that a rollback has ended
 }
+
+// stateVariable is the environment's word for --state-dir.
+const stateVariable = "SPECTRUM_STATE_DIR"
 
 // commonFlags defines the flags that every command takes. Flag beats
 // environment beats default.
 func (a *app) commonFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.projectRoot, "project-root", os.Getenv("SPECTRUM_PROJECT_ROOT"), "`directory` that output paths are relative to (SPECTRUM_PROJECT_ROOT)")
-	flags.StringVar(&a.stateDir, "state-dir", os.Getenv("SPECTRUM_STATE_DIR"), "state `directory` (SPECTRUM_STATE_DIR; default $XDG_STATE_HOME/spectrum)")
+	flags.StringVar(&a.stateDir, "state-dir", os.Getenv(stateVariable), "state `directory` (SPECTRUM_STATE_DIR; default $XDG_STATE_HOME/spectrum)")
 	flags.BoolVar(&a.json, "json", false, "print exactly one canonical JSON value on stdout")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
@@ -46,10 +53,13 @@ func (a *app) openState() (*statedir.Dir, error) {
 	}
 	state, err := statedir.Open(path)
 	if err != nil {
-		return nil, refusedHint(err, "\"spectrum doctor\" says what is wrong with it, and what to do")
+		return nil, refusedHint(err, stateHint)
 	}
 	return state, nil
 }
+
+// stateHint is for a state directory that cannot be used.
+const stateHint = "\"spectrum doctor\" says what is wrong with it, and what to do; or name another one with --state-dir DIR"
 
 // openStateApart opens the state directory of a command that looks at a
 // restore root. Neither may be in the other: what is kept would change what is
@@ -110,8 +120,10 @@ func (a *app) say(format string, args ...any) {
 	}
 }
 
-// tell prints a line on stderr. When that is gone nobody is left to be told.
+// tell prints a line on stderr, where no bar is. When stderr is gone nobody is left to
+// be told.
 func (a *app) tell(format string, args ...any) {
+	a.bar().clear()
 	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 

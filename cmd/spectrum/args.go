@@ -1,17 +1,169 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
-// exactly and atLeast are cobra's argument checks, as errors of usage.
-func exactly(n int) cobra.PositionalArgs { return asUsage(cobra.ExactArgs(n)) }
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
 
-func atLeast(n int) cobra.PositionalArgs { return asUsage(cobra.MinimumNArgs(n)) }
+// This file is wrong usage: arguments, flags and words that are no command. What a
+// command finds out about its flags itself it says with [usage].
 
-func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
+// usageError is wrong usage of a command.
+type usageError struct {
+	command string   // how it is called
+	meant   []string // what may have been meant
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
+}
+
+func (e *usageError) hints() []string {
+	hints := []string{fmt.Sprintf("see %q", e.command+" --help")}
+	if len(e.meant) > 0 {
+		hints = append([]string{"did you mean " + strings.Join(e.meant, " or ")}, hints...)
+	}
+	return hints
+}
+
+// unlimited is how many arguments a command takes that takes any number.
+const unlimited = -1
+
+// exactly, atLeast and atMost are how many arguments a command takes.
+func exactly(n int) cobra.PositionalArgs { return between(n, n) }
+
+func atLeast(n int) cobra.PositionalArgs { return between(n, unlimited) }
+
+func atMost(n int) cobra.PositionalArgs { return between(0, n) }
+
+func between(least, most int) cobra.PositionalArgs {
+	wanted := numberOf(least, "argument")
+	switch {
+	case most == unlimited:
+		wanted = "at least " + wanted
+	case most != least:
+		wanted = "at most " + numberOf(most, "argument")
+	}
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usage(cmd, "%w", err)
+		if n := len(args); n < least || n > most && most != unlimited {
+			return usage(cmd, "%q takes %s, and got %d", cmd.CommandPath(), wanted, n)
 		}
 		return nil
+	}
+}
+
+// numberOf is a number of something in words.
+func numberOf[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// noCommand refuses a word that is no command.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := &usageError{command: cmd.CommandPath(), err: fmt.Errorf("there is no command %q", args[0])}
+	for _, name := range cmd.SuggestionsFor(args[0]) {
+		err.meant = append(err.meant, fmt.Sprintf("%q", cmd.CommandPath()+" "+name))
+	}
+	return err
+}
+
+// badFlag is what the command line says that no flag can take. After a word that is
+// no command it is that word which was wrong.
+func badFlag(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return noCommand(cmd, words)
+	}
+	use := &usageError{command: cmd.CommandPath(), err: err}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		use.meant = flagsLike(cmd, unknown.GetSpecifiedName())
+	}
+	return use
+}
+
+// asksJSON says whether --json comes after what was wrong with a command line, so
+// that nobody has read it.
+func asksJSON(err error, args []string) bool {
+	var use *usageError
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return errors.As(err, &use) && slices.Contains(args, "--json")
+}
+
+// flagsLike are the flags of a command whose names are like this one, by the measure
+// that commands have.
+func flagsLike(cmd *cobra.Command, name string) []string {
+	names := &cobra.Command{SuggestionsMinimumDistance: nearest}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	var like []string
+	for _, name := range names.SuggestionsFor(name) {
+		like = append(like, "--"+name)
+	}
+	return like
+}
+
+// nearest is how many letters of a word may be wrong for another to be suggested.
+const nearest = 2
+
+// settle has every command of the tree, those that cobra brings too, refuse what it
+// does not take, and suggest what may have been meant.
+func settle(cmd *cobra.Command) {
+	cmd.SuggestionsMinimumDistance = nearest
+	if cmd.HasSubCommands() {
+		cmd.Args = noCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, sub := range cmd.Commands() {
+		settle(sub)
+	}
+}
+
+// newHelp is cobra's command, with words that are no command refused.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND...]",
+		Short: "show what a command does, and its flags",
+		Args:  atLeast(0),
+		RunE: func(cmd *cobra.Command, words []string) error {
+			about, rest, err := cmd.Root().Find(words)
+			if err == nil && about.HasSubCommands() {
+				err = noCommand(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+// addCompletion adds cobra's command. It knows what the root has when it is made.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	completion, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	completion.Short = "print the completion script for a shell"
+	for _, shell := range completion.Commands() {
+		shell.Args = exactly(0)
 	}
 }

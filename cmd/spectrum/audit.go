@@ -23,20 +23,18 @@ savepoints, each of which names its commit: so it finds a log whose end was cut,
 or that was removed, and savepoints that were taken away. What came after the
 newest savepoint, and what somebody has cut from both, only a head shows that
 "audit verify" printed before.`,
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "show",
 			Short: "print the log, one line for each event",
-			Args:  asUsage(cobra.NoArgs),
+			Args:  exactly(0),
 			RunE:  func(*cobra.Command, []string) error { return app.withLog(app.showLog) },
 		},
 		&cobra.Command{
 			Use:   "verify",
 			Short: "check that no line was changed, removed or moved, and hold the log against the savepoints",
-			Args:  asUsage(cobra.NoArgs),
+			Args:  exactly(0),
 			RunE:  func(*cobra.Command, []string) error { return app.withSavepoints(verifyAudit) },
 		})
 	return cmd

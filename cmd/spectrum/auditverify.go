@@ -8,12 +8,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 )
 
-// The codes of a log and savepoints of which one has lost what the other knows.
-const (
-	codeAuditCut         = "AUDIT_CUT"
-	codeSavepointMissing = "SAVEPOINT_MISSING"
-)
-
 // auditVerify holds the audit log against the signed savepoints. Commits may be at
 // work meanwhile: what the log is to have of a savepoint is looked for in a log
 // that was read after the savepoints, and what is to be kept of a commit was in the
@@ -106,7 +100,7 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if st, err := root.Lstat(stagingPrefix + m.Attempt); err != nil || !st.Mode.IsDir() {
 		return false
 	}
-	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s\" ends it if it was killed", m.ID, oneLine(shellQuote(m.Root)))
+	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s\" ends it if it was killed", m.ID, shellQuote(m.Root))
 	return true
 }
 
@@ -119,7 +113,7 @@ func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 		return v.misfit(len(unlogged) > 0, misfits)
 	}
 	h, n := v.head, len(v.savepoints)
-	return v.result(fmt.Sprintf("OK %d entries, head %s, %d savepoints", h.Sequence, h.Hash, n), map[string]any{
+	return v.result(fmt.Sprintf("OK %d entries, head %s, %s", h.Sequence, h.Hash, numberOf(n, "savepoint")), map[string]any{
 		"code": "OK", "details": map[string]any{}, "entries": h.Sequence, "head": h.Hash, "ok": true,
 		"open": h.Open, "savepoints": n, "tail_bytes": h.Tail, "torn": h.Tears,
 	})

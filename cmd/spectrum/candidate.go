@@ -29,7 +29,7 @@ type candidate struct {
 func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*candidate, error) {
 	dirs, err := absolute(runDirs)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refusedHint(err, runDirHint)
 	}
 	c := &candidate{origin: preview.Origin{RunDirs: dirs, Chain: chain || len(dirs) > 1}}
 	if len(dirs) == 0 {
@@ -68,12 +68,15 @@ func (c *candidate) open() error {
 		run, err := verify.OpenRun(project, dir)
 		if err != nil {
 			c.close()
-			return refused(err)
+			return refusedHint(err, runDirHint)
 		}
 		c.runs = append(c.runs, run)
 	}
 	return nil
 }
+
+// runDirHint is for a run directory that cannot be opened.
+const runDirHint = "name a run directory that is there; \"spectrum seal\" makes one"
 
 func openProject(path string) (*pathsafe.Dir, error) {
 	project, err := pathsafe.OpenRoot(path)
@@ -96,10 +99,11 @@ func (c *candidate) close() {
 	}
 }
 
-// restore is the candidate as package restore wants it; hashed is told how far
+// restore is the candidate as package restore wants it; the bar shows how far
 // verification has got.
-func (c *candidate) restore(hashed func(bytes int64)) restore.Candidate {
-	watch := verify.Watch{Hashed: hashed, Reread: c.reread}
+func (c *candidate) restore(b *bar) restore.Candidate {
+	watch := b.verifying(len(c.runs))
+	watch.Reread = c.reread
 	return restore.Candidate{Runs: c.runs, Chain: c.origin.Chain, Watch: watch}
 }
 

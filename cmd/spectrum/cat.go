@@ -29,7 +29,7 @@ wanted; several are named after a "--".
 
 Neither FUSE nor a mount point is needed. Contents are no JSON value: --json is
 wrong usage.`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runDirs, paths, parted := splitPaths(cmd, args)
 			if last := len(args) - 1; !parted && last >= 0 {

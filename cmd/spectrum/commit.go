@@ -43,7 +43,7 @@ root or whom you trust has changed, or any commit has begun there.
 With run directories, on a terminal, commit shows the preview and asks for the
 statement; the flags of preview go with these, and not with --preview: what was
 asked is part of that preview. There is no flag that skips either.`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runCommit(cmd, app, opts, runDirs)
 		},
@@ -98,7 +98,7 @@ func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitO
 		return &quarantine.HeldError{Source: shown.source, Marks: shown.held}
 	}
 	if !canAsk {
-		return &approvalRequired{shown.id, shown.recommended}
+		return a.approvalRequired(shown.id, shown.recommended)
 	}
 	if _, err := fmt.Fprint(a.stderr, "\nstatement: "); err != nil {
 		return err
@@ -126,16 +126,26 @@ func readLine(ctx context.Context) (string, error) {
 	}
 }
 
-// commitPreview verifies and plans again, wants the same preview and the
-// statement, and commits: all of it under the lock of the restore root.
+// commitPreview commits a preview that was kept. When it counts no longer, the
+// error has the command that makes it anew.
 func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commitOptions) error {
 	record, err := loadRecord(state, opts.preview)
 	if err != nil {
 		return err
 	}
 	if opts.approve == "" {
-		return &approvalRequired{record.ID(), record.Recommended()}
+		return a.approvalRequired(record.ID(), record.Recommended())
 	}
+	err = a.commitRecord(ctx, state, record, opts)
+	if c := approvalCode(err); c == codeApprovalStale || c == codeApprovalUsed {
+		return &againError{a.commandLine(previewWords(record)...), err}
+	}
+	return err
+}
+
+// commitRecord verifies and plans again, wants the same preview and the
+// statement, and commits: all of it under the lock of the restore root.
+func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *preview.Record, opts commitOptions) error {
 	said, err := statement.Parse(opts.approve)
 	if err != nil {
 		return holdVague(ctx, state, record, opts.approve, err)
@@ -240,10 +250,10 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 		return err
 	}
 	plan := r.Plan()
-	if err := a.carryOut(ctx, in, approved, plan.Bytes()); err != nil {
+	if err := a.carryOut(ctx, in, approved, plan); err != nil {
 		return err
 	}
-	a.say("restored %d files, %s, under %q", plan.Files(), bytesText(plan.Bytes()), r.Root().Name())
+	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
 	if !a.quiet {
 		_, _ = a.stderr.Write(approved.Outcome().Markdown())
 	}
@@ -259,14 +269,30 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 	return nil
 }
 
-// carryOut runs the commit with a progress bar over copying and checking.
-func (a *app) carryOut(ctx context.Context, in *commit.Root, approved *preview.Approved, bytes int64) error {
-	bar := a.newBar("restoring", 2*bytes)
+// phaseWords say what a phase of a commit does.
+var phaseWords = map[string]string{
+	staging.PhaseStage: "copying", staging.PhaseSync: "syncing", staging.PhaseFinalize: "moving into place", staging.PhaseVerify: "checking",
+	staging.PhasePublish: "publishing and syncing",
+}
+
+// carryOut runs the commit with a progress bar for each of its phases.
+func (a *app) carryOut(ctx context.Context, in *commit.Root, approved *preview.Approved, plan *restore.Plan) error {
+	bar := a.newBar("preparing")
 	defer bar.done()
+	now := ""
 	return commit.Run(ctx, in, approved, commit.Watch{
 		Progress: func(phase string, bytes int64) {
-			if phase == staging.PhaseStage || phase == staging.PhaseVerify {
+			if bytes > 0 {
 				bar.add(bytes)
+				return
+			}
+			if phase == now { // it is an empty file
+				return
+			}
+			if now = phase; phase == staging.PhaseStage || phase == staging.PhaseVerify {
+				bar.begin(phaseWords[phase], plan.Files(), plan.Bytes())
+			} else {
+				bar.begin(phaseWords[phase], 0, 0)
 			}
 		},
 		Leftover: func(name string, err error) {

@@ -207,7 +207,7 @@ func TestDaemonKilledBeforeReady(t *testing.T) {
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != statusInternal {
 		t.Errorf("%v", err)
 	}
-	if want := "spectrum: the background process ended before the view was ready: signal: killed\n"; string(said) != want {
+	if want := "spectrum: the background process ended before the view was ready: signal: killed\nhint: "; !strings.HasPrefix(string(said), want) {
 		t.Errorf("it said %q", said)
 	}
 	must(t, "umount", dir)
@@ -294,7 +294,7 @@ func interruptDaemon(t *testing.T, sig syscall.Signal, run, dir string) bool {
 		return false
 	}
 	var exit *exec.ExitError
-	if !asExit(err, &exit) || exit.ExitCode() != statusInterrupted || said.String() != "spectrum: interrupted\n" {
+	if !asExit(err, &exit) || exit.ExitCode() != statusInterrupted || said.String() != "spectrum: interrupted: nothing was changed\n" {
 		t.Errorf("%v: %s", err, &said)
 	}
 	return true

@@ -39,11 +39,11 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
-		return refused(err)
+		return refusedHint(err, "name a directory where you may write")
 	}
 	temp, err := os.MkdirTemp(filepath.Dir(dir), ".spectrum-demo-")
 	if err != nil {
-		return refused(err)
+		return refusedHint(err, "name a directory where you may write")
 	}
 	defer func() { _ = os.RemoveAll(temp) }() // gone by now, unless something failed
 	if err := writeDemo(ctx, temp); err != nil {
@@ -154,13 +154,4 @@ func demoSteps(program, dir string) []string {
 		bin + " savepoint verify --restore-root " + at("restore") + " latest",
 		bin + " umount " + at("view"),
 	}
-}
-
-// shellQuote quotes a word for a shell, if it needs it.
-func shellQuote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%"
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

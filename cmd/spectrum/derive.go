@@ -54,10 +54,10 @@ func (a *app) planDerived(ctx context.Context, origin preview.Origin) (*derived,
 	if err != nil {
 		return nil, err
 	}
-	bar := a.newBar("verifying what is approved", -1)
+	bar := a.newBar("verifying what is approved")
 	defer bar.done()
 	r, err := examine(ctx, c, func() (*restore.Restore, error) {
-		return restore.ForRoot(ctx, c.restore(bar.add), origin.RestoreRoot)
+		return restore.ForRoot(ctx, c.restore(bar), origin.RestoreRoot)
 	})
 	if err != nil {
 		c.close()

@@ -29,7 +29,7 @@ root in which a commit is at work can be looked at too.
 
 The exit status is 0 when all files are there with the same content, and 1 when
 not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
 			if last < 0 || last == 0 && !opts.chain {

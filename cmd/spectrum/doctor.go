@@ -27,7 +27,7 @@ nothing is tried.
 
 The exit status is 0 when nothing fails, whatever is warned of; 69 when it is only
 mounting that cannot be done here; 1 when something else fails.`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			return (&doctor{app: app, patience: doctorPatience}).run(cmd.Context(), dirs)
 		},

@@ -22,7 +22,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 	if e.Savepoints, err = openSavepoints(state); err != nil {
 		return nil, nil, err
 	}
-	if e.Snapshots, err = openSnapshots(state); err != nil {
+	if e.Snapshots, err = a.openSnapshots(state); err != nil {
 		_ = e.Savepoints.Close()
 		return nil, nil, err
 	}
@@ -66,10 +66,13 @@ func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, 
 	in, ended, err := a.enter(ctx, state, root, e)
 	a.tellEnded(ended)
 	if errors.Is(err, commit.ErrNoRoot) {
-		err = refused(err)
+		err = refusedHint(err, noRootHint)
 	}
 	return in, err
 }
+
+// noRootHint is for a restore root that cannot be opened.
+const noRootHint = "name a directory that is there; \"spectrum savepoint list\" and \"spectrum snapshot list\" name the restore roots that are known"
 
 // enterFor enters the restore root of a command that goes on there. What is
 // wrong with a root that cannot be opened the restore says, in the order of its

@@ -81,7 +81,7 @@ func (a *haltedAttempt) see(e *audit.Entry) {
 func (a *haltedAttempt) where() string {
 	kind, record := "", "the audit log does not know it"
 	if a.kind != "" {
-		kind = " (" + a.kind + ")"
+		kind = " (" + kindText(a.kind) + ")"
 	}
 	if a.entry > 0 {
 		record = fmt.Sprintf("since %s, entry %d of the audit log (\"spectrum audit show\")", a.since.Format(time.RFC3339), a.entry)

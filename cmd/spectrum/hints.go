@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +29,7 @@ func hintsOf(err error) []string {
 	var strange *quarantine.RecordError
 	var unfit *unfitError
 	switch {
-	case errors.Is(err, context.Canceled):
+	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
 	case errors.As(err, &unfit):
 		return known(unfit.failed[0].remedy)
@@ -49,8 +48,8 @@ func hintsOf(err error) []string {
 	case errors.As(err, &damage):
 		return []string{"the events before that are good: \"spectrum audit show\"; look into who may write the state directory, and keep the log as it is"}
 	case errors.As(err, &use):
-		return []string{fmt.Sprintf("see %q", use.command+" --help")}
-	case errors.As(err, &refusal) && refusal.hint != "":
+		return use.hints()
+	case errors.As(err, &refusal):
 		return []string{refusal.hint}
 	case errors.Is(err, fusefs.ErrAllowOther):
 		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor}
@@ -74,7 +73,7 @@ func hintsOf(err error) []string {
 	case errors.As(err, &failure):
 		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
 	}
-	return nil
+	return []string{"mend what is named, and try again; if nothing is named, it is a fault of this program: report it with what \"spectrum version\" prints"}
 }
 
 // asksDoctor is the next step after an error that is about the machine.
@@ -109,7 +108,10 @@ func approvalHints(err error) []string {
 	var shown *approvalRequired
 	var vague *vagueError
 	var unsaid *unsaidError
+	var renewed *againError
 	switch {
+	case errors.As(err, &renewed):
+		return []string{"make a new preview: " + renewed.command}
 	case errors.As(err, &unsaid):
 		return unsaid.hints()
 	case errors.As(err, &shown):
@@ -138,7 +140,7 @@ func (e *approvalRequired) hints() []string {
 	if e.recommended == "" {
 		return []string{"nothing of this candidate can be restored as it is; section 10 of the preview says why"}
 	}
-	return []string{fmt.Sprintf("spectrum commit --preview %s --approve '%s'", e.id, e.recommended)}
+	return []string{e.command}
 }
 
 // heldHints are the next steps for a candidate in quarantine.
@@ -156,24 +158,4 @@ func haltHints(root string) []string {
 		"was the commit made with another state directory; name it with --state-dir DIR",
 		fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root against a statement: what cannot be undone stays", root),
 	}
-}
-
-// rejectHints holds a next step for the verdicts that have one.
-var rejectHints = map[verify.Code]string{
-	verify.HashMismatch:     "nothing of this bundle can be used; get the file again from where it was sealed",
-	verify.OutputMissing:    "is --project-root the directory that the output paths are relative to",
-	verify.ArtifactMissing:  "is this a run directory; \"spectrum seal\" makes one",
-	verify.SignatureInvalid: "the artifacts are not what the validator signed; nothing of this bundle can be used",
-	verify.ChainEmpty:       "name the run directories of the chain, first to last",
-}
-
-// failureHints holds a next step for the restore failures that have one.
-var failureHints = map[restore.Code]string{
-	restore.VerifyStrictFailed:   "\"spectrum verify RUN_DIR\" shows the verdict and its details",
-	restore.TargetMissing:        "name it with --restore-root DIR",
-	restore.TargetNotAbsolute:    "give --restore-root as an absolute path",
-	restore.TargetNotExist:       "make the directory first; a restore never makes its own root",
-	restore.TargetPathExists:     "a restore never overwrites; move what is there away, then preview again",
-	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
-	restore.RollbackFailed:       "look at what is named above, then \"spectrum recover RESTORE_ROOT\" tries again; until then nothing else is done in this root",
 }

@@ -17,8 +17,11 @@ func (a *app) hostKey(state *statedir.Dir) (bundle.Key, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = makeHostKey(state)
 	}
-	return key, refused(err)
+	return key, refusedHint(err, hostKeyHint)
 }
+
+// hostKeyHint is for a key that cannot be used.
+const hostKeyHint = "get the host's key back from where it is kept safe, or move away what is named: a new key is made, and does not fit the savepoints that are there"
 
 func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
 	fresh, err := bundle.GenerateKey()
@@ -45,5 +48,5 @@ func (a *app) hostID(state *statedir.Dir) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return key.ValidatorID(), refused(err)
+	return key.ValidatorID(), refusedHint(err, hostKeyHint)
 }

@@ -33,9 +33,9 @@ func runKeygen(app *app, opts keygenOptions) error {
 		return err
 	}
 	if err := key.Save(path); errors.Is(err, fs.ErrExist) {
-		return refusedHint(fmt.Errorf("key file %q exists; it was not replaced", path), "keygen --out FILE makes another key elsewhere")
+		return refusedHint(fmt.Errorf("key file %q exists; it was not replaced", path), "\"spectrum keygen --out FILE\" makes another key elsewhere")
 	} else if err != nil {
-		return refused(err)
+		return refusedHint(err, "name a file in a directory that is there, where you may write, with --out FILE")
 	}
 	app.say("wrote %q; whoever can read it can sign as this validator", path)
 	return app.result(key.ValidatorID(), map[string]any{"key_file": jsonText(path), "ok": true, "validator_id": key.ValidatorID()})

@@ -25,7 +25,7 @@ before it. Paths after "--" are files or directories of the candidate, and only
 those are listed. A path that cannot stand on a line as it is, is quoted.
 
 Neither FUSE nor a mount point is needed, and nothing is written.`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runDirs, paths, _ := splitPaths(cmd, args)
 			return unlessGone(runLs(cmd, app, opts, runDirs, paths))

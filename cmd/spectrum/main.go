@@ -18,19 +18,25 @@ import (
 
 func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
 
-// run is the whole program but for its exit. Which one it is depends on the name
-// that it was started under.
+// run is the whole program but for its exit.
 func run(program string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end
-	app := &app{stdout: os.Stdout, stderr: os.Stderr}
+	return execute(ctx, &app{stdout: os.Stdout, stderr: os.Stderr, barPatience: barPatience}, program, args)
+}
+
+// execute carries a command line out and says how it ended. Which program it is for
+// depends on the name that it was started under.
+func execute(ctx context.Context, app *app, program string, args []string) int {
 	root := newRoot(app)
 	if isMountHelper(program) {
 		root = newMountHelper(app, filepath.Base(program))
 	}
 	root.SetArgs(args)
-	return app.finish(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	app.json = app.json || asksJSON(err, args)
+	return app.finish(err)
 }
 
 // endings are the signals that ask the program to end. None of them may end it
@@ -46,14 +52,15 @@ view in which every byte is checked as it is read, previews what a restore
 would change, and commits exactly what was approved: all of it or nothing.
 
 Start with:  spectrum demo /tmp/demo`,
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	setUp(root, app)
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
 		newLs(app), newCat(app), newDiff(app), newPreview(app), newCommit(app), newRollback(app), newRecover(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),
 	)
+	root.SetHelpCommand(newHelp())
+	addCompletion(root)
+	settle(root)
 	completeWords(root)
 	return root
 }
@@ -62,15 +69,7 @@ Start with:  spectrum demo /tmp/demo`,
 func setUp(root *cobra.Command, app *app) {
 	root.SetOut(app.stdout)
 	root.SetErr(app.stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
+	root.SetFlagErrorFunc(badFlag)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	app.commonFlags(root)
-}
-
-// noCommand refuses a word that is no command.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usage(cmd, "there is no command %q", args[0])
 }

@@ -22,7 +22,7 @@ func newManual(app *app) *cobra.Command {
 			pages := manual(cmd.Root())
 			for _, page := range pages {
 				if err := writeManualPage(args[0], page); err != nil {
-					return refused(err)
+					return refusedHint(err, "name another directory")
 				}
 			}
 			app.say("wrote %d pages", len(pages))

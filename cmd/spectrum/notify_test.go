@@ -80,7 +80,7 @@ func serveUnder(t *testing.T, cmd *exec.Cmd, manager serviceManager, dir, addres
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if got := manager.hear(); !strings.HasPrefix(got, "READY=1\nSTATUS=1 files, ") || !strings.Contains(got, dir) {
+	if got := manager.hear(); !strings.HasPrefix(got, "READY=1\nSTATUS=1 file, ") || !strings.Contains(got, dir) {
 		t.Errorf("it told %q", got)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(got) != "alpha" {

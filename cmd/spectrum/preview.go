@@ -91,7 +91,7 @@ names. What --scope asks for takes the place of the default scopes.
 
 The exit status is 0 also for a candidate with conflicts, or one that is held in
 quarantine: the report says so, and commit refuses it.`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runPreview(cmd, app, opts, runDirs)
 		},
@@ -134,14 +134,19 @@ type shownPreview struct {
 
 // showPreview plans a restore, keeps its preview, and shows it.
 func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewOptions, runDirs []string) (shownPreview, error) {
+	asked, err := opts.asked(cmd)
+	if err != nil {
+		return shownPreview{}, err
+	}
+	if err := opts.checkPage(); err != nil {
+		return shownPreview{}, err
+	}
 	c, err := a.openProposed(cmd, opts, runDirs)
 	if err != nil {
 		return shownPreview{}, err
 	}
 	defer c.close()
-	if c.asked, err = opts.asked(cmd); err != nil {
-		return shownPreview{}, err
-	}
+	c.asked = asked
 	if err := checkText(c); err != nil {
 		return shownPreview{}, err
 	}
@@ -170,9 +175,6 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 		return shownPreview{}, err
 	}
 	if opts.html != "" {
-		if err := overlap("web page", opts.html, []place{{"the restore root", opts.restoreRoot}}); err != nil {
-			return shownPreview{}, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
-		}
 		if err := writePage(ctx, opts.html, p); err != nil {
 			return shownPreview{}, err
 		}
@@ -226,19 +228,55 @@ func (c *candidate) suspect(source string) quarantine.Candidate {
 	return quarantine.Candidate{Source: source, RunDirs: c.origin.RunDirs, RestoreRoot: c.origin.RestoreRoot}
 }
 
+// checkPage refuses a web page that could not be written, before anything is done
+// for it. Who puts something there later is found when it is written.
+func (o *previewOptions) checkPage() error {
+	if o.html == "" {
+		return nil
+	}
+	if err := overlap("web page", o.html, []place{{"the restore root", o.restoreRoot}}); err != nil {
+		return refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
+	}
+	dir, err := openPageDir(o.html)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	_, err = dir.Lstat(filepath.Base(o.html))
+	switch {
+	case err == nil:
+		return pageRefused(fmt.Errorf("%q exists", o.html))
+	case !errors.Is(err, fs.ErrNotExist):
+		return pageRefused(err)
+	}
+	return nil
+}
+
+func pageRefused(err error) error {
+	return refusedHint(fmt.Errorf("--html: %w", err), "name a file that does not exist yet, in a directory that does")
+}
+
+func openPageDir(name string) (*pathsafe.Dir, error) {
+	dir, err := pathsafe.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return nil, pageRefused(err)
+	}
+	return dir, nil
+}
+
 // writePage writes a file that appears whole or not at all, and replaces none.
 func writePage(ctx context.Context, name string, p *preview.Preview) error {
 	var page bytes.Buffer
 	if err := p.WritePage(ctx, &page); err != nil {
 		return err
 	}
-	dir, err := pathsafe.OpenRoot(filepath.Dir(name))
+	dir, err := openPageDir(name)
 	if err != nil {
-		return refused(fmt.Errorf("--html: %w", err))
+		return err
 	}
 	defer dir.Close()
 	if err := dir.WriteFile(filepath.Base(name), page.Bytes(), 0o666); err != nil {
-		return refusedHint(fmt.Errorf("--html: %w", err), "name a file that does not exist yet")
+		return pageRefused(err)
 	}
 	return nil
 }
@@ -297,7 +335,7 @@ func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
 func checkText(c *candidate) error {
 	o := c.origin
 	if !utf8.ValidString(c.asked.Agent) {
-		return refused(fmt.Errorf("--agent %q is not UTF-8, so a preview cannot name it", c.asked.Agent))
+		return refusedHint(fmt.Errorf("--agent %q is not UTF-8, so a preview cannot name it", c.asked.Agent), "name the agent in UTF-8")
 	}
 	paths := append([]string{o.ProjectRoot, o.RestoreRoot}, o.RunDirs...)
 	if o.View != nil {
@@ -305,7 +343,7 @@ func checkText(c *candidate) error {
 	}
 	for _, path := range paths {
 		if !utf8.ValidString(path) {
-			return refused(fmt.Errorf("path %q is not UTF-8, so a preview cannot name it", path))
+			return refusedHint(fmt.Errorf("path %q is not UTF-8, so a preview cannot name it", path), "rename it, or reach it by another path")
 		}
 	}
 	return nil
@@ -319,14 +357,15 @@ func writeReport(w io.Writer, p *preview.Preview) error {
 // makePreview runs PREFLIGHT and PLAN and makes the preview of what came out.
 // The caller closes the restore.
 func (a *app) makePreview(ctx context.Context, state *statedir.Dir, c *candidate) (*restore.Restore, *preview.Preview, error) {
-	bar := a.newBar("verifying", -1)
+	bar := a.newBar("verifying")
 	defer bar.done()
 	r, err := examine(ctx, c, func() (*restore.Restore, error) {
-		return restore.ForRoot(ctx, c.restore(bar.add), c.origin.RestoreRoot)
+		return restore.ForRoot(ctx, c.restore(bar), c.origin.RestoreRoot)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	bar.begin("looking at the restore root", 0, 0)
 	p, err := previewOf(ctx, state, c, r)
 	if err != nil {
 		r.Close()

@@ -2,51 +2,145 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
-// bar is a progress bar in bytes, or nothing where none is wanted.
+// barPatience is how long work may take without a bar: one that comes and goes at
+// once would only flicker.
+const barPatience = time.Second
+
+// bar shows how far long work has got, phase by phase, in bytes and with the time
+// that is left where their number is known. It is nothing where none is wanted, and
+// may be used by several goroutines at once.
 type bar struct {
-	mu  sync.Mutex
-	bar *progressbar.ProgressBar
+	mu    sync.Mutex
+	gate  *gate // nil where no bar is wanted, or any more
+	show  *time.Timer
+	phase string
+	of    *progressbar.ProgressBar // the phase
+	left  int64                    // bytes of it that are left, where that is known
 }
 
-// newBar begins a bar on stderr, if that is a terminal. total is -1 when it is
-// not known.
-func (a *app) newBar(what string, total int64) *bar {
-	if a.quiet || a.noProgress || !onTerminal(a.stderr) {
+// gate lets a bar through to the terminal only once it is open.
+type gate struct {
+	terminal io.Writer
+	open     bool
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	if !g.open {
+		return len(p), nil
+	}
+	return g.terminal.Write(p)
+}
+
+// newBar begins a bar on stderr, if that is a terminal and somebody may want to see
+// one. What comes before its first phase has no bytes.
+func (a *app) newBar(what string) *bar {
+	if a.quiet || a.noProgress || a.json || !onTerminal(a.stderr) {
 		return &bar{}
 	}
-	return &bar{bar: progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(a.stderr),
+	b := &bar{gate: &gate{terminal: a.stderr, open: a.barPatience <= 0}}
+	b.begin(what, 0, 0)
+	b.phase = "" // any phase may come now
+	b.show = time.AfterFunc(a.barPatience, b.appear)
+	a.shown = b
+	return b
+}
+
+// appear shows the bar as it is by now.
+func (b *bar) appear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gate != nil && !b.gate.open {
+		b.gate.open = true
+		_ = b.of.RenderBlank()
+	}
+}
+
+// unknown is a number of bytes that nobody knows. What has none at all has 0.
+const unknown = -1
+
+// begin begins a phase of so many files, if that is known, and bytes. When the same
+// phase begins again nobody knows how often it will, so what is left is not known.
+func (b *bar) begin(phase string, files int, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.enter(phase, files, bytes)
+}
+
+func (b *bar) enter(phase string, files int, bytes int64) {
+	if b.gate == nil || phase == b.phase && b.left <= 0 {
+		return
+	}
+	if phase == b.phase {
+		files, bytes = 0, unknown
+	}
+	if b.of != nil {
+		_ = b.of.Clear()
+	}
+	b.phase, b.left = phase, bytes
+	if files > 0 {
+		phase += " " + numberOf(files, "file")
+	}
+	b.of = b.gate.newPhase(phase, bytes)
+	_ = b.of.RenderBlank()
+}
+
+func (g *gate) newPhase(what string, bytes int64) *progressbar.ProgressBar {
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(g),
 		progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWidth(12), // the whole line has less than 80 columns
+		progressbar.OptionThrottle(100 * time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0), // else a goroutine draws too, and reads without the lock
+		progressbar.OptionUseANSICodes(os.Getenv("NO_COLOR") == ""),
+	}
+	if bytes == 0 { // nothing moves, so no time and no number would be true for long
+		return progressbar.NewOptions64(unknown, append(options, progressbar.OptionSetElapsedTime(false))...)
+	}
+	return progressbar.NewOptions64(bytes, append(options,
 		progressbar.OptionShowBytes(true),
 		progressbar.OptionShowCount(),
 		progressbar.OptionShowTotalBytes(true),
 		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionThrottle(100_000_000),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetSpinnerChangeInterval(0), // else a goroutine draws too, and reads without the lock
-		progressbar.OptionUseANSICodes(os.Getenv("NO_COLOR") == ""),
-	)}
+	)...)
 }
 
-func (b *bar) set(n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bar != nil {
-		_ = b.bar.Set64(n)
-	}
-}
+// finishing is the phase after the last byte: what it does has no bytes.
+const finishing = "finishing: syncing and checking"
 
 func (b *bar) add(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bar != nil {
-		_ = b.bar.Add64(n)
+	if b.gate == nil {
+		return
+	}
+	if b.left > 0 && n >= b.left {
+		b.enter(finishing, 0, 0)
+		return
+	}
+	if b.left > 0 {
+		b.left -= n
+	}
+	_ = b.of.Add64(n)
+}
+
+// clear takes the bar away for a line that is to be printed. What comes next draws it
+// again.
+func (b *bar) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gate != nil {
+		_ = b.of.Clear()
 	}
 }
 
@@ -54,11 +148,45 @@ func (b *bar) add(n int64) {
 func (b *bar) done() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bar != nil {
-		_ = b.bar.Clear()
-		_ = b.bar.Exit()
-		b.bar = nil
+	if b.gate == nil {
+		return
 	}
+	b.show.Stop()
+	_ = b.of.Clear()
+	b.gate = nil
+}
+
+// bar is the bar that is shown, or one that shows nothing.
+func (a *app) bar() *bar {
+	if a.shown == nil {
+		return &bar{}
+	}
+	return a.shown
+}
+
+// watchStore has whatever bar is shown tell what is done with snapshots.
+func (a *app) watchStore(store *snapshot.Store) {
+	store.Watch(snapshot.Watch{
+		Begin: func(work string, files int, bytes int64) { a.bar().begin(work, files, bytes) },
+		Read:  func(bytes int64) { a.bar().add(bytes) },
+	})
+}
+
+// verifying has the bar show how so many runs are verified. Where there is no bar,
+// nobody looks up how much there is to do.
+func (b *bar) verifying(runs int) verify.Watch {
+	if b.gate == nil {
+		return verify.Watch{}
+	}
+	run := 0
+	return verify.Watch{Hashed: b.add, Listed: func(files int, bytes int64) {
+		run++
+		phase := "verifying"
+		if runs > 1 {
+			phase = fmt.Sprintf("run %d of %d:", run, runs)
+		}
+		b.begin(phase, files, bytes)
+	}}
 }
 
 // bytesText says a number of bytes for people.

@@ -28,8 +28,6 @@ for what holds the candidate now, with the words that show prints: when
 something else is found the candidate is held again.
 
 SOURCE_ID is the bundle root or chain root, or its first 8 or more digits.`,
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newQuarantineList(app), newQuarantineShow(app), newQuarantineRelease(app))
 	return cmd
@@ -40,7 +38,7 @@ func newQuarantineList(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the candidates that are held, and by which rules",
-		Args:  asUsage(cobra.NoArgs),
+		Args:  exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return app.withQuarantine(func(store *quarantine.Store) error { return app.listQuarantine(cmd.Context(), store, all) })
 		},
@@ -53,7 +51,7 @@ func newQuarantineShow(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show SOURCE_ID",
 		Short: "show all that was found of a candidate, and what became of it",
-		Args:  asUsage(cobra.ExactArgs(1)),
+		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return app.withQuarantine(func(store *quarantine.Store) error { return app.showQuarantine(cmd.Context(), store, args[0]) })
 		},
@@ -65,7 +63,7 @@ func newQuarantineRelease(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release SOURCE_ID --reason TEXT",
 		Short: "let a candidate go: what holds it now is clarified",
-		Args:  asUsage(cobra.ExactArgs(1)),
+		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := app.withQuarantine(func(store *quarantine.Store) error {
 				return app.releaseQuarantine(cmd.Context(), store, args[0], reason)
@@ -104,7 +102,7 @@ func openQuarantine(state *statedir.Dir) (*quarantine.Store, error) {
 	}
 	store, err := quarantine.Open(place, func(c quarantine.Change) error { return logQuarantine(state, c) })
 	if err != nil {
-		return nil, refused(err)
+		return nil, refusedHint(err, stateHint)
 	}
 	return store, nil
 }

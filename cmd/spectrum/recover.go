@@ -38,7 +38,7 @@ statement that names it, like
 
 Elsewhere that comes with --statement. Then the root is released: what is left
 stays, and is nobody's. The statement is in the audit log before.`,
-		Args: asUsage(cobra.ExactArgs(1)),
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.statement != "" && !opts.acknowledge {
 				return usage(cmd, "--statement goes with --acknowledge")
@@ -84,7 +84,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry commit.Entry) ([]staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
 	if errors.Is(err, commit.ErrNoRoot) {
-		return nil, refused(err)
+		return nil, refusedHint(err, noRootHint)
 	}
 	in.Leave()
 	return ended, err

@@ -79,7 +79,9 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if in.Path() != sp.Root() {
 		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), rollback.ErrElsewhere))
 	}
+	bar := app.newBar("looking at the restore root")
 	done, err := rollback.Undo(ctx, in, sp.Attempt(), opts.later)
+	bar.done()
 	if err != nil {
 		return haltedIn(state, in.Path(), rollbackError(err))
 	}
@@ -120,13 +122,6 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	return savepoint.Savepoint{}, refusedHint(err, "\"spectrum savepoint list\" lists those that stand, \"spectrum audit show\" all that was done")
 }
 
-// The codes of a rollback that did not happen.
-const (
-	codeLater      = "ROLLBACK_LATER_COMMITS"
-	codeNoSnapshot = "ROLLBACK_NO_SNAPSHOT"
-	codeNotUndone  = "ROLLBACK_REFUSED"
-)
-
 // rollbackError gives a rollback that did not happen its code, or says that the
 // root is halted.
 func rollbackError(err error) error {
@@ -146,7 +141,7 @@ func rollbackError(err error) error {
 	case errors.Is(err, rollback.ErrElsewhere):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: "nothing was changed; somebody has put a link or another directory on the way to it"}
 	case errors.Is(err, fs.ErrNotExist) && !isFailed:
-		return refused(err)
+		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
 	}
 	return snapshotError(err)
 }

@@ -63,8 +63,9 @@ func (d *rootDiff) compare(ctx context.Context) error {
 			return err
 		}
 	}
-	bar := d.look.app.newBar("comparing", -1)
+	bar := d.look.app.newBar("comparing")
 	defer bar.done()
+	bar.begin("comparing", len(paths), unknown)
 	there, err := standing.Read(ctx, d.root, paths, bar.add)
 	if err != nil {
 		return d.unreadable(err)

@@ -19,12 +19,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The codes of a savepoint that is not what it was.
-const (
-	codeDrifted = "SAVEPOINT_DRIFTED"
-	codeInvalid = "SAVEPOINT_INVALID"
-)
-
 func newSavepoint(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "savepoint",
@@ -35,14 +29,12 @@ it, and names the savepoint before it, so that those of one restore root form a
 chain. A savepoint that was changed, moved, or taken out from between others is
 found. Somebody who may write the state directory can also take away the newest:
 compare with an ID that "savepoint list" printed before.`,
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSavepointVerify(app),
 		&cobra.Command{
 			Use:   "list [RESTORE_ROOT]",
 			Short: "list the savepoints of a restore root, or of all, the oldest first",
-			Args:  asUsage(cobra.MaximumNArgs(1)),
+			Args:  atMost(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(listSavepoints(args)) },
 		},
 		&cobra.Command{
@@ -227,7 +219,7 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.
 		return savepoint.Savepoint{}, err
 	}
 	if len(all) == 0 {
-		return savepoint.Savepoint{}, refused(errors.New("there is no savepoint yet"))
+		return savepoint.Savepoint{}, refusedHint(errors.New("there is no savepoint yet"), "each \"spectrum commit\" leaves one; \"spectrum savepoint list\" lists them")
 	}
 	last := all[len(all)-1]
 	if all[0].Root() != last.Root() {
@@ -242,8 +234,9 @@ func (s *savepointShelf) compare(ctx context.Context, sp savepoint.Savepoint, ro
 		return nil, refusedHint(fmt.Errorf("restore root: %w", err), "name where the files are with --restore-root DIR")
 	}
 	defer dir.Close()
-	bar := s.newBar("comparing", -1)
+	bar := s.newBar("comparing")
 	defer bar.done()
+	bar.begin("comparing", sp.Listing().Len(), unknown)
 	return sp.Drift(ctx, dir, bar.add)
 }
 
@@ -252,14 +245,13 @@ func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []sa
 	total := len(drifts)
 	drifts = slices.DeleteFunc(drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
 	if len(drifts) == 0 {
-		return s.result(fmt.Sprintf("OK %s %d files", sp.ID(), total), map[string]any{
+		return s.result(fmt.Sprintf("OK %s %s", sp.ID(), numberOf(total, "file")), map[string]any{
 			"code": "OK", "details": map[string]any{}, "files": total, "id": sp.ID(), "ok": true, "restore_root": jsonText(root),
 		})
 	}
-	lines, files := make([]string, 0, len(drifts)), make([]any, 0, len(drifts))
+	lines := make([]string, 0, len(drifts)+1)
 	for _, d := range drifts {
 		lines = append(lines, oneLine(fmt.Sprintf("%s %q", d.State, d.Path)))
-		files = append(files, map[string]any{"path": d.Path, "state": string(d.State)})
 	}
 	lines = append(lines, fmt.Sprintf("DRIFTED %s %d of %d files", sp.ID(), len(drifts), total))
 	if !s.json {
@@ -267,9 +259,19 @@ func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []sa
 			return err
 		}
 	}
+	return drifted(sp.ID(), root, drifts, total)
+}
+
+// drifted is the verdict on a restore root in which these files of so many have
+// changed.
+func drifted(id, root string, drifts []savepoint.Drift, total int) error {
+	files := make([]any, 0, len(drifts))
+	for _, d := range drifts {
+		files = append(files, map[string]any{"path": d.Path, "state": string(d.State)})
+	}
 	return &codedError{
-		code: codeDrifted, details: map[string]any{"files": files, "id": sp.ID(), "restore_root": jsonText(root), "total": total},
+		code: codeDrifted, details: map[string]any{"files": files, "id": id, "restore_root": jsonText(root), "total": total},
 		err:  fmt.Errorf("%d of %d files in %q are not what the savepoint says", len(drifts), total, root),
-		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", sp.ID()[:8]),
+		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", id[:shortest]),
 	}
 }

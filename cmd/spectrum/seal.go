@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -110,22 +109,22 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return refusedHint(err, "outputs are files or directories under the project root; name that with --project-root DIR")
 	}
-	project, err := pathsafe.OpenRoot(root)
+	project, err := openProject(root)
 	if err != nil {
-		return refused(fmt.Errorf("project root: %w", err))
+		return err
 	}
 	defer project.Close()
-	bar := app.newBar("sealing", -1)
+	bar := app.newBar("looking at the outputs")
 	defer bar.done()
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
 		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
-		Progress: func(_, _ int, total int64) { bar.set(total) },
+		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
 	if err != nil {
 		return sealError(err)
 	}
 	bar.done()
-	app.say("sealed %d files, %s, as %q", sealed.Files, bytesText(sealed.Bytes), runDir)
+	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
 	return app.result(sealed.BundleRoot, map[string]any{
 		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	})
@@ -135,7 +134,7 @@ func sealError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	hint := ""
+	hint := "mend what is named, or leave it out, and seal again"
 	var size *bundle.SizeError
 	if errors.As(err, &size) {
 		hint = "seal the outputs as several bundles; together they can be verified and restored as a chain"
@@ -165,7 +164,7 @@ func (a *app) loadKey(named string) (bundle.Key, error) {
 	}
 	key, err := bundle.LoadKey(path)
 	if err != nil {
-		hint := ""
+		hint := "name another key with --key FILE; \"spectrum keygen --out FILE\" makes one"
 		if errors.Is(err, fs.ErrNotExist) {
 			hint = "\"spectrum keygen\" makes a key"
 		}

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
@@ -119,5 +122,71 @@ func TestResultThatCannotBePrinted(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "a")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSignalDuringMount sends signals to a mount in the foreground at its calls, from
+// its beginning to its end: afterwards nothing is mounted, and it either says that
+// nothing was changed, or has ended as a view is to end.
+func TestSignalDuringMount(t *testing.T) {
+	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha", "b/c": "gamma"})
+	stride := 13
+	if os.Getenv("SPECTRUM_LONG") != "" {
+		stride = 1
+	}
+	program, err := exec.LookPath("spectrum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[int]int{}
+	for n := 1; ; n += stride {
+		dir := t.TempDir()
+		plan := scene.Interrupt(n, func(sysfault.Call) bool { return true })
+		plan.Env = []string{"XDG_STATE_HOME=" + stateHome(t)}
+		stop := unmountWhenReady(t, dir)
+		r, err := sysfault.Run(t.Context(), *plan, program, "mount", run.Dir, dir)
+		stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[r.Status]++
+		said := string(r.Stderr)
+		switch {
+		case isMounted(t, dir):
+			t.Errorf("before call %d: it is still mounted: %s", n, said)
+		case r.Status == 0, r.Status > 128 && said == "": // before main, by the signal itself
+		case r.Status != statusInterrupted || said != "spectrum: interrupted: nothing was changed\n":
+			t.Errorf("before call %d: exit %d, %q", n, r.Status, said)
+		}
+		if r.Fired == 0 || t.Failed() {
+			break
+		}
+	}
+	t.Logf("exit statuses %v", ends)
+	if ends[0] == 0 || ends[statusInterrupted] == 0 {
+		t.Error("never at its work, or never interrupted")
+	}
+}
+
+// unmountWhenReady ends a view once it is there, for those that no signal has ended.
+// The function that it returns waits for that.
+func unmountWhenReady(t *testing.T, dir string) (stop func()) {
+	t.Helper()
+	over, done := make(chan struct{}), make(chan struct{})
+	umount := command(t, "umount", dir)
+	go func() {
+		defer close(done)
+		for !isMounted(t, dir) {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		_ = umount.Run() // it may have gone already
+	}()
+	return func() {
+		close(over)
+		<-done
 	}
 }

@@ -24,14 +24,12 @@ func newSnapshot(app *app) *cobra.Command {
 kept once, whatever snapshots it is in, and what has not changed since the last
 snapshot of a root is not read again. Before every commit, rollback and restore of
 a snapshot one is taken of what that can change; nothing skips it.`,
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app),
 		&cobra.Command{
 			Use:   "list [RESTORE_ROOT]",
 			Short: "list the snapshots of a restore root, or of all, the oldest first",
-			Args:  asUsage(cobra.MaximumNArgs(1)),
+			Args:  atMost(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return app.withSnapshots(listSnapshots(args)) },
 		},
 		&cobra.Command{
@@ -59,7 +57,7 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 		return err
 	}
 	defer state.Close()
-	store, err := openSnapshots(state)
+	store, err := a.openSnapshots(state)
 	if err != nil {
 		return err
 	}
@@ -67,20 +65,19 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 	return snapshotError(do(&snapshotShelf{a, state, store}))
 }
 
-func openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
+// openSnapshots opens the snapshots of the state directory, on which long work shows
+// how far it has got.
+func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
 	place, err := state.Snapshots()
 	if err != nil {
 		return nil, err
 	}
-	return snapshot.Open(place)
+	store, err := snapshot.Open(place)
+	if err == nil {
+		a.watchStore(store)
+	}
+	return store, err
 }
-
-// The codes of a snapshot that is not what was put there, and of a root that none
-// can be taken of.
-const (
-	codeSnapshotDamaged = "SNAPSHOT_DAMAGED"
-	codeSnapshotRefused = "SNAPSHOT_REFUSED"
-)
 
 // snapshotError gives what package snapshot says its code.
 func snapshotError(err error) error {
@@ -171,14 +168,16 @@ func (s *snapshotShelf) verify(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	bar := s.newBar("checking")
 	damages, err := s.store.Verify(ctx, found)
+	bar.done()
 	if err != nil {
 		return err
 	}
 	if len(damages) > 0 {
 		return s.damaged(found, damages)
 	}
-	return s.result(fmt.Sprintf("OK %s %d files", found.ID(), found.Header().Files), map[string]any{
+	return s.result(fmt.Sprintf("OK %s %s", found.ID(), numberOf(found.Header().Files, "file")), map[string]any{
 		"bytes": found.Header().Bytes, "code": "OK", "details": map[string]any{}, "files": found.Header().Files, "id": found.ID(), "ok": true,
 	})
 }
@@ -193,7 +192,7 @@ func (s *snapshotShelf) damaged(found *snapshot.Snapshot, damages []*snapshot.Da
 	}
 	return &codedError{
 		code: codeSnapshotDamaged, details: map[string]any{"id": found.ID(), "damaged": objects},
-		err:  fmt.Errorf("%d contents of snapshot %s are missing or changed", len(damages), found.ID()[:shortest]),
+		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
 		hint: "take a new snapshot: what is still in the root is kept again; \"spectrum snapshot list\" lists the others",
 	}
 }

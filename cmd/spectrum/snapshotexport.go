@@ -49,25 +49,30 @@ func (s *snapshotShelf) export(ctx context.Context, id, target string) error {
 	}
 	outputs, left := sealable(found)
 	if len(outputs) == 0 {
-		return refused(fmt.Errorf("snapshot %s holds no file that a bundle can hold", found.ID()[:shortest]))
+		return refusedHint(fmt.Errorf("snapshot %s holds no file that a bundle can hold", found.ID()[:shortest]), otherSnapshot)
 	}
 	dir, err := s.exportDir(found, target)
 	if err != nil {
 		return err
 	}
+	bar := s.newBar("writing")
 	sealed, runDir, err := s.writeAndSeal(ctx, found, dir, outputs)
+	bar.done()
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir)) // all of it is ours, and none of it can be used
 	}
 	if left > 0 {
-		s.say("left out of the bundle: %d names that it cannot hold", left)
+		s.say("left out of the bundle: %s that it cannot hold", numberOf(left, "name"))
 	}
-	s.say("sealed %d files, %s, as %q", sealed.Files, bytesText(sealed.Bytes), runDir)
+	s.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
 	return s.result(runDir, map[string]any{
 		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "code": "OK", "files": sealed.Files, "left_out": left, "ok": true,
 		"run_dir": jsonText(runDir), "snapshot": found.ID(), "validator_id": sealed.ValidatorID,
 	})
 }
+
+// otherSnapshot is the hint for one that no bundle can be made of.
+const otherSnapshot = "\"spectrum snapshot restore ID\" brings it back here; \"spectrum snapshot list\" lists others"
 
 // roomForRuns wants nothing in a snapshot to stand where the run directory will be,
 // or to lead from there to another place.
@@ -85,7 +90,7 @@ func roomForRuns(found *snapshot.Snapshot) error {
 			return nil
 		}
 		if e.Type != snapshot.Dir || name == path.Join(exportRuns, runOf(found)) {
-			return refused(fmt.Errorf("the snapshot has a %s at %q, where the run directory would be", e.Type, name))
+			return refusedHint(fmt.Errorf("the snapshot has a %s at %q, where the run directory would be", e.Type, name), otherSnapshot)
 		}
 	}
 	return nil
@@ -101,7 +106,10 @@ func (s *snapshotShelf) exportDir(found *snapshot.Snapshot, target string) (stri
 		return "", err
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return "", refusedHint(errors.Join(err, fmt.Errorf("%q exists", dir)), "name a directory that does not exist yet")
+		if err == nil {
+			err = fmt.Errorf("%q exists", dir)
+		}
+		return "", refusedHint(err, "name a directory that does not exist yet")
 	}
 	places := []place{{"the state directory", s.state.Path()}, {"the restore root", found.Header().Root}}
 	return dir, refusedHint(overlap("export", dir, places), "name a directory somewhere else")
@@ -111,7 +119,7 @@ func (s *snapshotShelf) exportDir(found *snapshot.Snapshot, target string) (stri
 func (s *snapshotShelf) writeAndSeal(ctx context.Context, found *snapshot.Snapshot, dir string, outputs []bundle.Known) (bundle.Sealed, string, error) {
 	above, err := pathsafe.OpenRoot(filepath.Dir(dir))
 	if err != nil {
-		return bundle.Sealed{}, "", refused(err)
+		return bundle.Sealed{}, "", refusedHint(err, "name a directory in one that is there")
 	}
 	defer above.Close()
 	if err := s.store.Write(ctx, found, pathsafe.Path{}, above, filepath.Base(dir)); err != nil {

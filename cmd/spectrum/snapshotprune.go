@@ -28,7 +28,7 @@ those that are younger than --keep-within. It always keeps the newest of a root,
 one that something refers to: that from before a commit that can be undone, or from
 before an action that has not ended. It can be killed at any moment: what another
 snapshot needs stays.`,
-		Args: asUsage(cobra.MaximumNArgs(1)),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.policy.KeepLast <= 0 && opts.policy.KeepWithin <= 0 {
 				return usage(cmd, "say what to keep, with --keep-last N or --keep-within DURATION")
@@ -73,7 +73,7 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		err = unknown
 	}
 	if err != nil {
-		return err
+		return pruneInterrupted(err, pruned, opts.policy.DryRun)
 	}
 	return s.pruned(pruned, opts.policy.DryRun)
 }
@@ -131,7 +131,7 @@ func (s *snapshotShelf) pruned(p snapshot.Pruned, dry bool) error {
 		kept = append(kept, map[string]any{"id": k.Header.ID, "why": k.Why})
 		s.say("kept %s: %s", k.Header.ID[:shortest], k.Why)
 	}
-	lines = append(lines, fmt.Sprintf("OK %s %d snapshots, %d contents, %s", verb, len(removed), p.Objects, bytesText(p.Bytes)))
+	lines = append(lines, fmt.Sprintf("OK %s %s, %s, %s", verb, numberOf(len(removed), "snapshot"), numberOf(p.Objects, "content"), bytesText(p.Bytes)))
 	return s.result(strings.Join(lines, "\n"), map[string]any{
 		"bytes": p.Bytes, "code": "OK", "dry_run": dry, "kept": kept, "objects": p.Objects, "ok": true, "removed": removed,
 	})

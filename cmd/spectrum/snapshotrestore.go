@@ -54,7 +54,9 @@ type restoring struct {
 }
 
 func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring) error {
+	bar := a.newBar("looking at the restore root")
 	done, err := rollback.Restore(ctx, in, r.target, rollback.How{Type: r.kind, Reason: r.reason})
+	bar.done()
 	var later *rollback.LaterError
 	if errors.As(err, &later) {
 		return laterCommits(err, later, later.Later[len(later.Later)-1])

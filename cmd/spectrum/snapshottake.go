@@ -54,14 +54,14 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	if opts.scheduled {
 		kind = snapshot.Scheduled
 	}
-	bar := a.newBar("keeping", -1)
-	taken, err := in.Snapshot(ctx, kind, opts.reason, func(_, bytes int64) { bar.add(bytes) })
+	bar := a.newBar("looking at the restore root")
+	taken, err := in.Snapshot(ctx, kind, opts.reason)
 	bar.done()
 	if err != nil {
 		return err
 	}
 	h := taken.Header()
-	a.say("kept %d files, %s, of %q", h.Files, bytesText(h.Bytes), root)
+	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), root)
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
 	return a.result("OK "+h.ID, fields)
@@ -76,7 +76,7 @@ func newSnapshotWatch(app *app) *cobra.Command {
 --every says. One that cannot be taken is named, and tried again the next time. It
 ends with Ctrl-C. On a machine with systemd the timer in contrib/systemd does the
 same, also after a restart.`,
-		Args: asUsage(cobra.MinimumNArgs(1)),
+		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, roots []string) error {
 			if app.json {
 				return usage(cmd, "watch has no one result; \"snapshot take --json\" has")

@@ -25,8 +25,6 @@ what may be restored:
 Pinned and revoked are also those in ` + trust.System + `/trusted.d and revoked.d, where
 each file begins with a validator_id. This command changes the state directory
 only.`,
-		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		newTrustEdit(app, trustEdit{"add", "pin a validator", "note", "what is to be remembered of it", trust.Pin}),
@@ -35,7 +33,7 @@ only.`,
 		&cobra.Command{
 			Use:   "list",
 			Short: "list who is pinned and who is revoked, and where",
-			Args:  asUsage(cobra.NoArgs),
+			Args:  exactly(0),
 			RunE:  func(*cobra.Command, []string) error { return app.listTrust() },
 		})
 	return cmd
@@ -52,7 +50,7 @@ func newTrustEdit(app *app, e trustEdit) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   e.use + " VALIDATOR_ID",
 		Short: e.short,
-		Args:  asUsage(cobra.ExactArgs(1)),
+		Args:  exactly(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return app.editTrust(e, args[0], note) },
 	}
 	if e.flag != "" {
@@ -72,7 +70,7 @@ func (a *app) editTrust(e trustEdit, id, note string) error {
 		return err
 	}
 	if err := e.edit(place, id, note); err != nil {
-		return refused(err)
+		return refusedHint(err, "a validator_id is 64 hex digits, as \"spectrum keygen\" prints it; \"spectrum trust list\" says who is pinned or revoked")
 	}
 	policy, err := loadTrust(state)
 	if err != nil {

@@ -21,7 +21,7 @@ func newUmount(app *app) *cobra.Command {
 			case errors.Is(err, fusefs.ErrUnavailable):
 				return err
 			case err != nil:
-				return refused(err)
+				return refusedHint(err, "name the directory that \"spectrum mount\" has mounted on; \"findmnt -t fuse.spectrum\" lists the views")
 			}
 			app.say("unmounted %q", args[0])
 			return app.result("", map[string]any{"mountpoint": jsonText(args[0]), "ok": true})

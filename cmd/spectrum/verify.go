@@ -23,7 +23,7 @@ func newVerify(app *app) *cobra.Command {
 
 Laws: strict (SPECTRUM-05, the default), resume (SPECTRUM-02) and memory
 (SPECTRUM-03). Only what strict accepts can be mounted or restored.`,
-		Args: asUsage(cobra.ArbitraryArgs),
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runVerify(cmd, app, opts, runDirs)
 		},
@@ -43,10 +43,10 @@ func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []strin
 		return err
 	}
 	defer c.close()
-	bar := app.newBar("verifying", -1)
+	bar := app.newBar("verifying")
 	defer bar.done()
 	accepted, err := examine(cmd.Context(), c, func() (acceptance, error) {
-		return verifyBy(cmd.Context(), opts, c, verify.Watch{Hashed: bar.add})
+		return verifyBy(cmd.Context(), opts, c, bar.verifying(len(c.runs)))
 	})
 	if err != nil {
 		return err

@@ -83,10 +83,10 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 
 // planForView verifies a candidate and plans what a view of it shows.
 func (a *app) planForView(ctx context.Context, c *candidate) (*restore.Plan, error) {
-	bar := a.newBar("verifying", -1)
+	bar := a.newBar("verifying")
 	defer bar.done()
 	return examine(ctx, c, func() (*restore.Plan, error) {
-		return restore.ForView(ctx, c.restore(bar.add))
+		return restore.ForView(ctx, c.restore(bar))
 	})
 }
 
@@ -135,7 +135,7 @@ func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.V
 	}
 	tree, err := viewTree(v.plan, control)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refusedHint(err, "\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view")
 	}
 	v.status.watch(&opts)
 	view, err := fusefs.Mount(tree, mountpoint, opts)
@@ -152,6 +152,6 @@ func bundleRoots(plan *restore.Plan) (roots []string) {
 }
 
 func (v *candidateView) describe() (text string, fields map[string]any) {
-	return fmt.Sprintf("%d files, %s", v.plan.Files(), bytesText(v.plan.Bytes())),
+	return fmt.Sprintf("%s, %s", numberOf(v.plan.Files(), "file"), bytesText(v.plan.Bytes())),
 		map[string]any{"bytes": v.plan.Bytes(), "files": v.plan.Files()}
 }

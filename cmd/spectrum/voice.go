@@ -16,7 +16,6 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
-	"github.com/spf13/cobra"
 )
 
 // This file is the one voice to the user: what an error is called, which exit
@@ -35,20 +34,8 @@ const (
 	statusInterrupted = 130
 )
 
-// usageError is wrong usage of a command.
-type usageError struct {
-	command string
-	err     error
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usage(cmd *cobra.Command, format string, args ...any) error {
-	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
-}
-
-// refusedError is input that was refused, by no law: the command tells why.
+// refusedError is input that was refused, by no law: the command tells why, and what
+// to do next.
 type refusedError struct {
 	err  error
 	hint string
@@ -56,8 +43,6 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
-
-func refused(err error) error { return refusedHint(err, "") }
 
 func refusedHint(err error, hint string) error {
 	if err == nil {
@@ -68,7 +53,7 @@ func refusedHint(err error, hint string) error {
 
 // codedError is a verdict with a code of its own, in no law.
 type codedError struct {
-	code    string
+	code    code
 	details map[string]any
 	hint    string
 	err     error
@@ -87,7 +72,14 @@ var errApprovalRequired = errors.New("approval required: nothing was written")
 
 // approvalRequired is errApprovalRequired with the preview that could be
 // approved.
-type approvalRequired struct{ id, recommended string }
+type approvalRequired struct {
+	id, recommended string
+	command         string // that commits it
+}
+
+func (a *app) approvalRequired(id, recommended string) error {
+	return &approvalRequired{id, recommended, a.commandLine("commit", "--preview", id, "--approve", recommended)}
+}
 
 func (e *approvalRequired) Error() string { return errApprovalRequired.Error() }
 func (e *approvalRequired) Unwrap() error { return errApprovalRequired }
@@ -156,23 +148,23 @@ func statusOf(err error) int {
 // approvalCodes are the errors of an approval, with the code that JSON shows.
 var approvalCodes = []struct {
 	err  error
-	code string
+	code code
 }{
-	{errApprovalRequired, "APPROVAL_REQUIRED"},
-	{preview.ErrVague, "APPROVAL_VAGUE"},
-	{preview.ErrUnfit, "APPROVAL_UNFIT"},
-	{preview.ErrUndecided, "APPROVAL_INCOMPLETE"},
-	{preview.ErrStale, "APPROVAL_STALE"},
-	{preview.ErrUsed, "APPROVAL_USED"},
-	{preview.ErrForged, "APPROVAL_INVALID"},
-	{errNotShown, "APPROVAL_STALE"},
-	{errUnsaid, "ACKNOWLEDGEMENT_REQUIRED"},
-	{errSaidOther, "ACKNOWLEDGEMENT_UNFIT"},
+	{errApprovalRequired, codeApprovalRequired},
+	{preview.ErrVague, codeApprovalVague},
+	{preview.ErrUnfit, codeApprovalUnfit},
+	{preview.ErrUndecided, codeApprovalIncomplete},
+	{preview.ErrStale, codeApprovalStale},
+	{preview.ErrUsed, codeApprovalUsed},
+	{preview.ErrForged, codeApprovalInvalid},
+	{errNotShown, codeApprovalStale},
+	{errUnsaid, codeUnsaid},
+	{errSaidOther, codeSaidOther},
 }
 
 func isApproval(err error) bool { return approvalCode(err) != "" }
 
-func approvalCode(err error) string {
+func approvalCode(err error) code {
 	for _, a := range approvalCodes {
 		if errors.Is(err, a.err) {
 			return a.code
@@ -191,7 +183,7 @@ func errorJSON(err error, status int) []byte {
 	switch {
 	case errors.As(err, &coded):
 		raw, err = canonjson.Marshal(map[string]any{
-			"code": coded.code, "details": coded.details, "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
+			"code": string(coded.code), "details": coded.details, "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
 		})
 	case errors.As(err, &failure):
 		raw, err = restore.ResultOf(err).JSON()
@@ -199,7 +191,7 @@ func errorJSON(err error, status int) []byte {
 		raw, err = reject.JSON()
 	default:
 		raw, err = canonjson.Marshal(map[string]any{
-			"code": jsonCode(err, status), "details": detailsOf(err), "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
+			"code": string(jsonCode(err, status)), "details": detailsOf(err), "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
 		})
 	}
 	if err != nil {
@@ -227,48 +219,48 @@ func detailsOf(err error) map[string]any {
 	return map[string]any{}
 }
 
-func jsonCode(err error, status int) string {
-	if code := approvalCode(err); code != "" {
-		return code
+func jsonCode(err error, status int) code {
+	if c := approvalCode(err); c != "" {
+		return c
 	}
 	var busy *staging.BusyError
 	if errors.As(err, &busy) {
-		return "ROOT_LOCKED"
+		return codeLocked
 	}
 	if errors.Is(err, errTampered) {
-		return "VIEW_TAMPERED"
+		return codeTampered
 	}
 	var damage *audit.DamageError
 	if errors.As(err, &damage) {
-		return "AUDIT_DAMAGED"
+		return codeAuditDamaged
 	}
 	if errors.Is(err, preview.ErrRevoked) {
-		return "VALIDATOR_REVOKED"
+		return codeRevoked
 	}
 	switch status {
 	case statusRejected:
-		return "REFUSED"
+		return codeRefused
 	case statusHalted:
-		return "ROOT_HALTED"
+		return codeHalted
 	case statusPolicy:
-		return "CANDIDATE_QUARANTINED"
+		return codeQuarantined
 	case statusUsage:
-		return "USAGE"
+		return codeUsage
 	case statusUnavailable:
-		return "MOUNT_UNAVAILABLE"
+		return codeUnavailable
 	case statusInterrupted:
-		return "INTERRUPTED"
+		return codeInterrupted
 	default:
-		return "INTERNAL_ERROR"
+		return codeInternal
 	}
 }
 
 // wordsOf is what an error says.
 func wordsOf(err error) string {
 	if statusOf(err) == statusInterrupted {
-		return "interrupted"
+		return interruptedWords(err)
 	}
-	return err.Error()
+	return strings.ReplaceAll(err.Error(), "\n", "; ") // several errors at once
 }
 
 // oneLine keeps what came from outside from forging lines or moving a cursor.

@@ -291,14 +291,14 @@ func (r *Root) Savepoints() *savepoint.Store { return r.entry.Savepoints }
 func (r *Root) Snapshots() *snapshot.Store { return r.entry.Snapshots }
 
 // Snapshot takes a snapshot of all of the root, as nobody commits there, and logs
-// it. It is told how many files and bytes more were kept; progress may be nil.
-func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string, progress func(files, bytes int64)) (*snapshot.Snapshot, error) {
+// it.
+func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) (*snapshot.Snapshot, error) {
 	active, err := r.history.savepoints.active(r.history.root)
 	if err != nil {
 		return nil, err
 	}
 	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
-		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active}, Progress: progress,
+		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active},
 	})
 	if err != nil {
 		return nil, err

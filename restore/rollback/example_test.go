@@ -42,7 +42,7 @@ func Example() {
 	}
 	defer in.Leave()
 
-	taken, err := in.Snapshot(context.Background(), snapshot.Manual, "before lunch", nil)
+	taken, err := in.Snapshot(context.Background(), snapshot.Manual, "before lunch")
 	if err != nil {
 		log.Fatal(err)
 	}

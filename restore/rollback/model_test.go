@@ -464,7 +464,7 @@ func (m *model) without(commits []string) (tops []string) {
 func (m *model) take(rt *rapid.T) {
 	m.mayDie(rt)
 	in := m.w.enter()
-	taken, err := in.Snapshot(context.Background(), snapshot.Manual, "asked for", nil)
+	taken, err := in.Snapshot(context.Background(), snapshot.Manual, "asked for")
 	in.leave()
 	died := m.died()
 	m.count("take", err, died)

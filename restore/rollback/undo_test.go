@@ -38,7 +38,7 @@ func (w *world) take() *snapshot.Snapshot {
 	w.t.Helper()
 	in := w.enter()
 	defer in.leave()
-	s, err := in.Snapshot(context.Background(), snapshot.Manual, "", nil)
+	s, err := in.Snapshot(context.Background(), snapshot.Manual, "")
 	must(w.t, err)
 	return s
 }

@@ -58,7 +58,9 @@ func batches(entries []Entry, wanted func(*Entry) bool) (all [][]*Entry) {
 
 // contents reads the files that have to be read, and brings their objects.
 func (t *take) contents(ctx context.Context, entries []Entry) error {
-	work := batches(entries, func(e *Entry) bool { return e.unread })
+	unread := func(e *Entry) bool { return e.unread }
+	t.seam.watch.begin("keeping", entries, unread)
+	work := batches(entries, unread)
 	var mu sync.Mutex
 	var readers []*reader
 	defer func() {
@@ -78,7 +80,6 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 			if err := r.file(ctx, e); err != nil {
 				return fmt.Errorf("%q: %w", e.Path, err)
 			}
-			t.progress(e)
 		}
 		return nil
 	})

@@ -12,7 +12,41 @@ import (
 // A seam is the way of this package to the system: every call that can fail
 // goes through do, so that a test can make each of them fail.
 type seam struct {
-	hook func(op, path string, f func() error) error
+	hook  func(op, path string, f func() error) error
+	watch Watch
+}
+
+// Watch hears how far long work on a store has got. Both may be nil.
+type Watch struct {
+	// Begin is told what begins ("keeping", "writing", "checking", or "syncing", which
+	// has no bytes), of how many files and bytes.
+	Begin func(work string, files int, bytes int64)
+	// Read is told how many bytes more were read, by several goroutines at once.
+	Read func(bytes int64)
+}
+
+// Watch has w hear of all work that begins from now on.
+func (s *Store) Watch(w Watch) { s.seam.watch = w }
+
+// begin tells of the files among entries that are wanted.
+func (w Watch) begin(work string, entries []Entry, wanted func(*Entry) bool) {
+	if w.Begin == nil {
+		return
+	}
+	files, bytes := 0, int64(0)
+	for i := range entries {
+		if e := &entries[i]; wanted(e) {
+			files++
+			bytes += e.Size
+		}
+	}
+	w.Begin(work, files, bytes)
+}
+
+func (w Watch) sync() {
+	if w.Begin != nil {
+		w.Begin("syncing", 0, 0)
+	}
 }
 
 func (s *seam) do(op, path string, f func() error) error {
@@ -180,6 +214,9 @@ func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
 		}
 		return err
 	})
+	if s.watch.Read != nil {
+		s.watch.Read(int64(n))
+	}
 	return n, err
 }
 

@@ -28,8 +28,6 @@ type Request struct {
 	// Scope is nil for the whole root. Else it has these names: each whole if it
 	// is there, Absent if not, and the metadata of every directory on the way.
 	Scope []pathsafe.Path
-	// Progress hears how many files and bytes are done so far. It may be nil.
-	Progress func(files, bytes int64)
 }
 
 // A take is one call of Take.
@@ -46,9 +44,6 @@ type take struct {
 	incoming dir // of this take
 	name     string
 	objects  *objects
-
-	mu          sync.Mutex
-	files, done int64
 }
 
 // Take takes a snapshot, which is durable when it returns. Nothing half made is
@@ -110,6 +105,7 @@ func (t *take) run(ctx context.Context, h Header) (*Snapshot, error) {
 		return nil, err
 	}
 	link(entries)
+	t.seam.watch.sync()
 	if err := t.objects.persist(); err != nil {
 		return nil, err
 	}
@@ -265,20 +261,8 @@ func (t *take) reuse(entries []Entry) error {
 		}
 		s.now.Digest, s.now.Sparse, s.now.xattrs = s.then.Digest, s.then.Sparse, s.then.xattrs
 		s.now.unread = false
-		t.progress(s.now)
 	}
 	return nil
-}
-
-func (t *take) progress(e *Entry) {
-	if t.req.Progress == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.files++
-	t.done += e.Size
-	t.req.Progress(t.files, t.done)
 }
 
 // link says which files are the same inode, in the order of their paths.

@@ -1,7 +1,6 @@
 package hostile
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 	"unicode"
 
 	"github.com/spectrumfs/spectrum/test/scene"
-	"golang.org/x/sys/unix"
+	"github.com/spectrumfs/spectrum/test/terminal"
 )
 
 // shownNames would forge something if they were shown as they are.
@@ -146,27 +145,18 @@ var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been writte
 // returns what the terminal got.
 func (p *place) onTerminal(answer string, argv []string) string {
 	p.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	must(p, err)
-	defer master.Close()
-	must(p, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	must(p, err)
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(p, err)
+	tty := terminal.Open(p)
 	ctx, cancel := context.WithTimeout(p.Context(), scene.Patience)
 	defer cancel()
 	c := p.cmd(ctx, argv)
-	c.Stdin, c.Stdout, c.Stderr = terminal, terminal, terminal
+	c.Stdin, c.Stdout, c.Stderr = tty.Program, tty.Program, tty.Program
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	must(p, c.Start())
-	must(p, terminal.Close())
-	_, err = io.WriteString(master, answer+"\n") // it is read when it is asked for
+	_, err := io.WriteString(tty.User, answer+"\n") // it is read when it is asked for
 	must(p, err)
-	var said bytes.Buffer
-	_, _ = io.Copy(&said, master) // ends with an error when the last one closes the terminal
+	said := tty.Listen()()
 	if err := c.Wait(); err != nil {
-		p.Errorf("on a terminal: %v: %s", err, said.String())
+		p.Errorf("on a terminal: %v: %s", err, said)
 	}
-	return said.String()
+	return said
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -49,7 +48,7 @@ func collectArg(ctx context.Context, project *pathsafe.Dir, arg string) ([]outpu
 		return nil, fmt.Errorf("output %q: %w", arg, err)
 	}
 	if !st.Mode.IsDir() {
-		one, err := newOutput(arg, st.Mode)
+		one, err := newOutput(arg, st)
 		return []output{one}, err
 	}
 	return collectDir(ctx, project, path)
@@ -73,7 +72,7 @@ func collectDir(ctx context.Context, project *pathsafe.Dir, path pathsafe.Path) 
 		if st.Mode.IsDir() {
 			return nil
 		}
-		o, err := newOutput(path.String()+"/"+rel, st.Mode)
+		o, err := newOutput(path.String()+"/"+rel, st)
 		outputs = append(outputs, o)
 		return err
 	})
@@ -81,17 +80,19 @@ func collectDir(ctx context.Context, project *pathsafe.Dir, path pathsafe.Path) 
 }
 
 // newOutput refuses what could be sealed but never be restored.
-func newOutput(name string, mode fs.FileMode) (output, error) {
+func newOutput(name string, st pathsafe.Stat) (output, error) {
 	path, err := pathsafe.Parse(name)
 	switch {
 	case err != nil:
 		return output{}, fmt.Errorf("output %q: %w", name, err)
-	case !mode.IsRegular():
-		return output{}, fmt.Errorf("output %q is %s; only regular files can be sealed", name, kindOf(mode))
+	case !st.Mode.IsRegular():
+		return output{}, fmt.Errorf("output %q is %s; only regular files can be sealed", name, kindOf(st.Mode))
 	case Reserved(path):
 		return output{}, fmt.Errorf("output %q: this name is reserved for a restore", name)
 	}
-	return namedOutput(path)
+	o, err := namedOutput(path)
+	o.size = st.Size // as far as is known before it is read
+	return o, err
 }
 
 // namedOutput refuses the zero path, and one that JSON cannot hold.
@@ -127,28 +128,4 @@ func kindOf(mode fs.FileMode) string {
 	default:
 		return "a special file"
 	}
-}
-
-// meter counts what parallel work has done.
-type meter struct {
-	mu     sync.Mutex
-	report func(files, totalFiles int, bytes int64)
-	files  int
-	total  int
-	bytes  int64
-}
-
-func newMeter(report func(int, int, int64), total int) *meter {
-	return &meter{report: report, total: total}
-}
-
-func (m *meter) add(bytes int64) {
-	if m.report == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.files++
-	m.bytes += bytes
-	m.report(m.files, m.total, m.bytes)
 }

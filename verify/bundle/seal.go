@@ -30,8 +30,12 @@ type SealOptions struct {
 
 	Constraints map[string]any // of TASK_SPEC.json; nil is {}
 
-	Now      time.Time                                // creation time; the zero time is now
-	Progress func(files, totalFiles int, bytes int64) // called from one goroutine at a time; may be nil
+	Now time.Time // creation time; the zero time is now
+	// Listed is told how many files are to be hashed, and of how many bytes, before
+	// that; Hashed how many bytes more were read, by several goroutines at once. Both
+	// may be nil.
+	Listed func(files int, bytes int64)
+	Hashed func(bytes int64)
 }
 
 // Sealed says what was sealed.
@@ -149,26 +153,24 @@ func checkSize(name string, size int64) error {
 
 // hashAll fills in the digest and size of every output.
 func hashAll(ctx context.Context, opts SealOptions, outputs []output) error {
-	progress := newMeter(opts.Progress, len(outputs))
+	if opts.Listed != nil {
+		opts.Listed(len(outputs), totalBytes(outputs))
+	}
 	return inorder.Each(ctx, 0, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
-		if err := outputs[i].hash(ctx, opts.Project, h); err != nil {
-			return err
-		}
-		progress.add(outputs[i].size)
-		return nil
+		return outputs[i].hash(ctx, opts, h)
 	})
 }
 
 // hash reads the output once, and tries to read one byte more than it has. A
 // file that changes its size while it is read is refused, and so is one that has
 // more than it says: what was sealed would not be what is there.
-func (o *output) hash(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher) error {
-	f, st, err := project.OpenRegular(o.path, pathsafe.NoLinks)
+func (o *output) hash(ctx context.Context, opts SealOptions, h *blockhash.Hasher) error {
+	f, st, err := opts.Project.OpenRegular(o.path, pathsafe.NoLinks)
 	if err != nil {
 		return fmt.Errorf("output %q: %w", o.path, err)
 	}
 	defer f.Close()
-	table, err := h.Sum(ctx, f, st.Size+1)
+	table, err := h.Sum(ctx, blockhash.Watched(f, opts.Hashed), st.Size+1)
 	if err != nil {
 		return fmt.Errorf("output %q: %w", o.path, err)
 	}

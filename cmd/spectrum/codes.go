@@ -1,0 +1,64 @@
+package main
+
+// A code names a verdict of this program's own, in no law, as JSON shows it (a
+// promise to scripts). Those of the laws are in packages verify and restore.
+type code string
+
+// What a command refuses for what was asked of it, or for where it runs.
+const (
+	codeUsage       code = "USAGE"
+	codeRefused     code = "REFUSED"
+	codeUnavailable code = "MOUNT_UNAVAILABLE"
+	codeInternal    code = "INTERNAL_ERROR"
+	codeInterrupted code = "INTERRUPTED"
+)
+
+// What stands against a restore root, a view or a candidate.
+const (
+	codeLocked      code = "ROOT_LOCKED"
+	codeHalted      code = "ROOT_HALTED"
+	codeTampered    code = "VIEW_TAMPERED"
+	codeQuarantined code = "CANDIDATE_QUARANTINED"
+	codeRevoked     code = "VALIDATOR_REVOKED"
+)
+
+// The codes of an approval, and of the release of a halted root.
+const (
+	codeApprovalRequired   code = "APPROVAL_REQUIRED"
+	codeApprovalVague      code = "APPROVAL_VAGUE"
+	codeApprovalUnfit      code = "APPROVAL_UNFIT"
+	codeApprovalIncomplete code = "APPROVAL_INCOMPLETE"
+	codeApprovalStale      code = "APPROVAL_STALE"
+	codeApprovalUsed       code = "APPROVAL_USED"
+	codeApprovalInvalid    code = "APPROVAL_INVALID"
+	codeUnsaid             code = "ACKNOWLEDGEMENT_REQUIRED"
+	codeSaidOther          code = "ACKNOWLEDGEMENT_UNFIT"
+)
+
+// The codes of the log, and of savepoints of which one has lost what the other
+// knows.
+const (
+	codeAuditDamaged     code = "AUDIT_DAMAGED"
+	codeAuditCut         code = "AUDIT_CUT"
+	codeSavepointMissing code = "SAVEPOINT_MISSING"
+)
+
+// The codes of a savepoint that is not what it was.
+const (
+	codeDrifted code = "SAVEPOINT_DRIFTED"
+	codeInvalid code = "SAVEPOINT_INVALID"
+)
+
+// The codes of a snapshot that is not what was put there, and of a root that none
+// can be taken of.
+const (
+	codeSnapshotDamaged code = "SNAPSHOT_DAMAGED"
+	codeSnapshotRefused code = "SNAPSHOT_REFUSED"
+)
+
+// The codes of a rollback that did not happen.
+const (
+	codeLater      code = "ROLLBACK_LATER_COMMITS"
+	codeNoSnapshot code = "ROLLBACK_NO_SNAPSHOT"
+	codeNotUndone  code = "ROLLBACK_REFUSED"
+)

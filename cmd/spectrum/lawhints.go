@@ -1,0 +1,92 @@
+package main
+
+import (
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/verify"
+)
+
+// This file is the next step after each verdict of the laws.
+
+const (
+	// resealHint is for artifacts that no seal of this program leaves.
+	resealHint = "nothing of this bundle can be used; get the run directory again from where it was sealed, or seal the outputs anew with \"spectrum seal\""
+	// forgedHint is for artifacts that somebody has changed after they were signed.
+	forgedHint = "the artifacts are not what the validator signed; nothing of this bundle can be used"
+	// detailsHint is for what the verifier says better.
+	detailsHint = "\"spectrum verify RUN_DIR\" shows the verdict and its details"
+	// rivalHint is for what somebody did to the root during a commit.
+	rivalHint = "nothing of the attempt is left; see that nobody else writes there, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\""
+)
+
+// rejectHints holds a next step for every verdict on a bundle.
+var rejectHints = map[verify.Code]string{
+	verify.AlgorithmUnsupported: "only ed25519 is known; have it sealed again with \"spectrum seal\"",
+	verify.ArtifactExtra:        "a run directory has one identity, one payload and one signature; find out who put the other one there",
+	verify.ArtifactMalformed:    resealHint,
+	verify.ArtifactMissing:      "is this a run directory; \"spectrum seal\" makes one",
+	verify.BundleRootMismatch:   forgedHint,
+	verify.ChainDuplicateRun:    "name each run once",
+	verify.ChainEmpty:           "name the run directories of the chain, first to last",
+	verify.DecisionInvalid:      "the validator has not accepted this run; nothing of it can be used",
+	verify.FieldExtra:           resealHint,
+	verify.FieldMissing:         resealHint,
+	verify.ForbiddenArtifact:    "move away what is named: a run directory holds no logs, temporary files or transcripts",
+	verify.HashMismatch:         "nothing of this bundle can be used; get the file again from where it was sealed",
+	verify.IdentityInvalid:      forgedHint,
+	verify.IdentityMismatch:     forgedHint,
+	verify.KeyInvalid:           resealHint,
+	verify.OutputMissing:        "is --project-root the directory that the output paths are relative to",
+	verify.RestorationFailed:    "the validator has not verified this run itself; run it again where it was sealed",
+	verify.SerializationInvalid: resealHint,
+	verify.SignatureIncomplete:  resealHint,
+	verify.SignatureInvalid:     forgedHint,
+	verify.SignatureMalformed:   resealHint,
+
+	verify.BundleIncomplete:        "is this a run directory that is finished; \"spectrum verify RUN_DIR\" says what the strict law finds",
+	verify.StatusNotSuccess:        "the run failed, or has not ended: STATUS.json says so; run it again where it was sealed",
+	verify.CMP01NotPass:            "the run has not passed its own check: STATUS.json says so; run it again where it was sealed",
+	verify.ValidatorUnsupported:    "have it sealed again with a version of this law, as \"spectrum seal\" does",
+	verify.ValidatorBuildIDMissing: "have it sealed again with \"spectrum seal\", which names its build",
+	verify.ValidatorBuildMismatch:  "name the build that it comes from with --validator-build-id, or leave that out",
+
+	verify.InvalidChainReference: "name the run that made the input too, before the one that uses it",
+	verify.ChainOrderViolation:   "name the runs in the order in which they were completed",
+}
+
+// failureHints holds a next step for every verdict on a restore.
+var failureHints = map[restore.Code]string{
+	restore.VerifyStrictFailed: detailsHint,
+
+	restore.ProofMissing:                  detailsHint,
+	restore.ProofMalformed:                detailsHint,
+	restore.ProofRestorationResultMissing: detailsHint,
+	restore.ProofNotVerified:              "the validator has not verified this run itself; run it again where it was sealed",
+	restore.OutputHashesMissing:           detailsHint,
+	restore.OutputHashesMalformed:         detailsHint,
+	restore.OutputHashesHashesMissing:     detailsHint,
+	restore.OutputHashesHashesEmpty:       "there is nothing to restore: have the outputs sealed with \"spectrum seal\"",
+
+	restore.TargetMissing:      "name it with --restore-root DIR",
+	restore.TargetNotAbsolute:  "give --restore-root as an absolute path",
+	restore.TargetNotExist:     "make the directory first; a restore never makes its own root",
+	restore.TargetNotDirectory: "name a directory with --restore-root DIR",
+	restore.TargetNotWritable:  "name a directory that you may write with --restore-root DIR, or run as its owner",
+
+	restore.PathTraversalDetected: "nothing of this bundle can be used: no honest seal names such a path; find out who signed it",
+	restore.PathNullByteDetected:  "nothing of this bundle can be used: no honest seal names such a path; find out who signed it",
+	restore.SymlinkEscapeDetected: "remove the symbolic link that is named, or name another --restore-root DIR",
+
+	restore.SourceMissing:        "it was there a moment ago: see that nobody changes the project, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
+	restore.SourceNotRegularFile: "a restore takes regular files only: put the file itself in the place of the link, then preview again",
+	restore.TargetPathExists:     "a restore never overwrites; move what is there away, then preview again",
+	restore.ChainRunIDDuplicate:  "name each run once",
+	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
+
+	restore.StagingHashMismatch:       "nothing of the attempt is left; a source changed, or a disk does not keep what it is given: \"spectrum verify RUN_DIR\" tells which",
+	restore.FinalizeFailed:            rivalHint,
+	restore.OutputMissingAfterRestore: rivalHint,
+	restore.HashMismatchAfterRestore:  rivalHint,
+	restore.ResultArtifactWriteFailed: "nothing of the attempt is left; an output with the name of a result artifact can never be restored, else see that the root can be written and nobody else writes there",
+	restore.RollbackFailed:            "look at what is named above, then \"spectrum recover RESTORE_ROOT\" tries again; until then nothing else is done in this root",
+	restore.InternalError:             "nothing of the attempt is left; mend what is named, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// TestShellQuote has bash read what was quoted: it is the very same word, and was on
+// one line that moves no cursor.
+func TestShellQuote(t *testing.T) {
+	words := []string{
+		"", "plain", "/srv/a b", "it's", "a\nb", "\x1b[2J", "tab\there", `back\slash`, "a\n'q' \\x41", "\xff\xfeab", "ü\u202egpj", "$(id) `id` $HOME", "\n4", "~", "*", "-n", "\uFFFD", "#x", "!!",
+	}
+	for _, word := range words {
+		quoted := shellQuote(word)
+		if strings.ContainsFunc(quoted, func(r rune) bool { return !unicode.IsPrint(r) }) || oneLine(quoted) != quoted {
+			t.Errorf("%q is quoted as %q, which is not one plain line", word, quoted)
+		}
+		out, err := exec.CommandContext(t.Context(), "bash", "-c", "printf %s x"+quoted).CombinedOutput()
+		if err != nil || string(out) != "x"+word {
+			t.Errorf("%q is quoted as %s, which is %q (%v)", word, quoted, out, err)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// TestInterruptCommit asks a commit to end before its calls: it goes on to its end or
+// rolls back by itself, says which, and leaves nothing to recover.
+func TestInterruptCommit(t *testing.T) {
+	st := newStage(t, scratch(t), scene.Single())
+	every(t, 7, func(t *testing.T, n int) bool {
+		s := st.site(t, n)
+		r := s.Commit(t, scene.Interrupt(n, beneath(s, changing)))
+		if r.Fault.Fired == 0 {
+			return false
+		}
+		done, err := scene.Interrupted(r)
+		want := scene.Before
+		if done {
+			want = scene.After
+		}
+		_, wrong := s.Check(want)
+		if err := errors.Join(err, wrong, nothingToRecover(t, s), s.Ended()); err != nil {
+			t.Errorf("before %s: %v\n%v", last(s, r), r, err)
+		}
+		st.add(want.String() + map[bool]string{true: ", rolled back"}[strings.Contains(r.Stderr, "rolled back")])
+		s.Remove(t)
+		return true
+	})
+	st.want(t, "before, rolled back", "after")
+}
+
+// nothingToRecover checks that a recovery finds nothing.
+func nothingToRecover(t *testing.T, s *scene.Site) error {
+	t.Helper()
+	r := s.Recover(t, nil)
+	if r.Status != 0 || !strings.Contains(r.Stdout, `"attempts":[]`) {
+		return fmt.Errorf("there was something to recover: %v", r)
+	}
+	return nil
+}
+
+// TestInterruptReaders asks commands to end that change nothing, or make one thing, at
+// any of their calls: nothing of it is left, unless it is whole.
+func TestInterruptReaders(t *testing.T) {
+	st := newStage(t, scratch(t), scene.Single())
+	s := st.site(t, "root")
+	sealed := filepath.Join(st.Dir, "CONTRACTS/_runs/sealed")
+	key := filepath.Join(filepath.Dir(st.State), "key.pem")
+	for name, args := range map[string][]string{
+		"verify":  {"verify", "--json", st.Runs[0].Dir},
+		"resume":  {"verify", "--law", "resume", st.Runs[0].Dir},
+		"preview": {"preview", "--json", "--restore-root", s.Root, "--html", filepath.Join(st.dir, "page.html"), st.Runs[0].Dir},
+		"seal":    {"seal", "--json", "--key", key, "--run-dir", sealed, filepath.Join(st.Dir, "out")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tree(t, st.Dir)
+			about := func(c sysfault.Call) bool { return inside(c.Path, st.Dir) || inside(c.Path, st.State) }
+			stride := 11
+			if os.Getenv("SPECTRUM_LONG") != "" {
+				stride = 1
+			}
+			for n := 1; ; n += stride { // one at a time: they make the same
+				r := st.Run(t, scene.Interrupt(n, about), args...)
+				if !st.interrupted(t, s, r, before, sealed) || r.Fault.Fired == 0 {
+					break
+				}
+			}
+		})
+	}
+	st.want(t, "interrupted verify", "interrupted seal", "interrupted preview")
+}
+
+// interrupted checks what is left of a command that was asked to end, and removes what
+// it has made.
+func (st *stage) interrupted(t *testing.T, s *scene.Site, r scene.Reply, before []string, sealed string) bool {
+	t.Helper()
+	done, err := scene.Interrupted(r)
+	st.add(map[bool]string{true: "done ", false: "interrupted "}[done] + r.Args[0])
+	for path, made := range map[string]bool{sealed: r.Args[0] == "seal" && done, filepath.Join(st.dir, "page.html"): r.Args[0] == "preview" && done} {
+		if _, missing := os.Lstat(path); (missing == nil) != made {
+			err = errors.Join(err, fmt.Errorf("%q is there: %v", path, missing == nil))
+		}
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	if got := tree(t, st.Dir); !slices.Equal(got, before) {
+		err = errors.Join(err, fmt.Errorf("the project has %q, and had %q", got, before))
+	}
+	_, wrong := s.Check(scene.Before)
+	if err := errors.Join(err, wrong); err != nil {
+		t.Errorf("before %s: %v\n%v", last(s, r), r, err)
+	}
+	return !t.Failed()
+}
+
+// tree are the names of all that is beneath a directory.
+func tree(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	all, err := scene.Take(dir)
+	must(t, err)
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,41 @@
+package scene
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// Interruptions are the signals that ask a command to end.
+var Interruptions = []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
+// Interrupt is a plan that sends a signal before the N-th call, which is then carried
+// out. The signals take turns.
+func Interrupt(n int, match func(sysfault.Call) bool) *sysfault.Plan {
+	sig := Interruptions[n%len(Interruptions)]
+	return &sysfault.Plan{N: n, Record: true, Match: match, Before: func(c sysfault.Call) { _ = syscall.Kill(c.Tid, sig) }}
+}
+
+// ends are what a command may say when it was interrupted.
+var ends = regexp.MustCompile(`^spectrum: interrupted: (nothing was changed|attempt [0-9a-f-]{36} was rolled back, and the restore root is as it was|\d+ snapshots? removed, and not yet all of what only they needed: the next prune removes it)\n$`)
+
+// Interrupted checks what an interrupted command has said: it went on to its end
+// (done), or says in one line what is left.
+func Interrupted(r Reply) (done bool, err error) {
+	switch {
+	case r.Hung:
+		return false, fmt.Errorf("it hangs: %v", r)
+	case r.Status == 0:
+		return true, nil
+	case r.Status != 130:
+		return false, fmt.Errorf("exit status %d: %v", r.Status, r)
+	case !ends.MatchString(r.Stderr):
+		return false, fmt.Errorf("it does not say in one line what is left: %v", r)
+	case strings.Contains(strings.Join(r.Args, " "), "--json") != (r.Answer.Code != ""), r.Answer.OK:
+		return false, fmt.Errorf("JSON: %v", r)
+	}
+	return false, nil
+}

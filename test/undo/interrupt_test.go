@@ -1,0 +1,103 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/scene"
+)
+
+// TestInterrupt asks each way back to end before its calls: the root is as before, or
+// all of it is done, and the line says which. There is nothing to recover.
+func TestInterrupt(t *testing.T) {
+	p := newProject(t)
+	for i, way := range ways {
+		t.Run(way.act().name, func(t *testing.T) {
+			var sum tally
+			sweep(t, p, way.act(), each(stride{1 + i, 41}), func(t *testing.T, w *world, n int) bool {
+				r := w.site.Project.Run(t, scene.Interrupt(n, w.changing), w.args...)
+				if r.Fault.Fired == 0 {
+					return false
+				}
+				done, err := scene.Interrupted(r)
+				state := scene.Before
+				if done {
+					state = scene.After
+				}
+				sum.add(state.String())
+				_, wrong := w.site.Check(state)
+				if err := errors.Join(err, wrong, w.clean(t), w.ended(t, state)); err != nil {
+					t.Errorf("before %s: %v\n%v", w.last(r), r, err)
+					return true
+				}
+				if err := w.back(t, state, n); err != nil {
+					t.Errorf("before %s\nthen %v", w.last(r), err)
+				}
+				return true
+			})
+			sum.want(t, "before", "after")
+		})
+	}
+}
+
+// TestInterruptStore asks a take, a check and a prune of snapshots to end. Of a prune the
+// snapshots that went may stay away, and the rest is whole.
+func TestInterruptStore(t *testing.T) {
+	checking := taking()
+	checking.name = "verify"
+	take := checking.prepare
+	checking.prepare = func(t testing.TB, w *world) {
+		take(t, w)
+		all := w.list(t)
+		w.args = []string{"snapshot", "verify", "--json", all[len(all)-1].ID}
+	}
+	for a, s := range map[*act]stride{taking(): {2, 53}, pruning(): {3, 31}, checking: {1, 7}} {
+		t.Run(a.name, func(t *testing.T) {
+			var sum tally
+			sweep(t, newProject(t), a, each(s), func(t *testing.T, w *world, n int) bool {
+				r := w.site.Project.Run(t, scene.Interrupt(n, w.about), w.args...)
+				if r.Fault.Fired == 0 {
+					return false
+				}
+				done, err := scene.Interrupted(r)
+				sum.add(map[bool]string{true: "done", false: "interrupted"}[done])
+				if err := errors.Join(err, w.clean(t)); err != nil {
+					t.Errorf("before %s: %v\n%v", w.last(r), r, err)
+				}
+				r.Status = 128 + 9 // what it has said was looked at
+				if err := w.afterStore(t, r); err != nil {
+					t.Errorf("before %s: %v", w.last(r), err)
+				}
+				return true
+			})
+			if a == checking { // which may be done before the signal arrives
+				sum.want(t)
+			} else {
+				sum.want(t, "interrupted")
+			}
+		})
+	}
+}
+
+// clean checks that nothing half made is left, in the root, beside it or in the store,
+// before anybody has recovered anything.
+func (w *world) clean(t testing.TB) error {
+	t.Helper()
+	if left := names(t, filepath.Join(w.site.Project.State, "snapshots", "incoming")); len(left) > 0 {
+		return fmt.Errorf("incoming has %q", left)
+	}
+	for _, dir := range []string{w.above(), w.site.Root} {
+		for _, name := range names(t, dir) {
+			if strings.HasPrefix(name, ".spectrum06_") && name != scene.ForeignStaging {
+				return fmt.Errorf("%q is left", name)
+			}
+		}
+	}
+	if r := w.site.Recover(t, nil); !strings.Contains(r.Stdout, `"attempts":[]`) {
+		return fmt.Errorf("there was something to recover: %v", r)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+package blockhash
+
+import "io"
+
+// Watched is r, and tells done how many bytes of it were read more. done may be nil.
+func Watched(r io.ReaderAt, done func(bytes int64)) io.ReaderAt {
+	if done == nil {
+		return r
+	}
+	return watched{r, done}
+}
+
+type watched struct {
+	io.ReaderAt
+	done func(int64)
+}
+
+// ReadAt tells what it has read.
+func (w watched) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(p, off)
+	w.done(int64(n))
+	return n, err
+}
