@@ -62,3 +62,10 @@ const (
 	codeNoSnapshot code = "ROLLBACK_NO_SNAPSHOT"
 	codeNotUndone  code = "ROLLBACK_REFUSED"
 )
+
+// The codes of looking: a machine that lacks what a restore needs, and a restore root
+// that is not what a restore would make of it.
+const (
+	codeUnfit   code = "MACHINE_UNFIT"
+	codeDiffers code = "ROOT_DIFFERS"
+)

@@ -171,11 +171,8 @@ func (d *doctor) verdict() error {
 	case onlyMounting:
 		return fmt.Errorf("%w: %w", fusefs.ErrUnavailable, e)
 	}
-	return &codedError{code: codeUnfit, details: e.details, err: e}
+	return &codedError{code: codeUnfit, details: e.details, err: e, hint: "mend what failed; \"spectrum doctor -v\" shows every check"}
 }
-
-// codeUnfit: something fails that a restore needs.
-const codeUnfit = "MACHINE_UNFIT"
 
 func (d *doctor) details() map[string]any {
 	all := []any{}

@@ -272,8 +272,8 @@ func TestDoctorVerdict(t *testing.T) {
 		"well":      {[]section{{checks: []diagnosis{fine("x", "", "good")}}}, statusOK, ""},
 		"warned of": {[]section{{checks: []diagnosis{warned}}, {mounting: true, checks: []diagnosis{warned}}}, statusOK, ""},
 		"mounting":  {[]section{{checks: []diagnosis{warned}}, {mounting: true, checks: []diagnosis{bad}}}, statusUnavailable, "MOUNT_UNAVAILABLE"},
-		"restoring": {[]section{{checks: []diagnosis{bad}}}, statusRejected, codeUnfit},
-		"both":      {[]section{{mounting: true, checks: []diagnosis{bad}}, {checks: []diagnosis{bad}}}, statusRejected, codeUnfit},
+		"restoring": {[]section{{checks: []diagnosis{bad}}}, statusRejected, string(codeUnfit)},
+		"both":      {[]section{{mounting: true, checks: []diagnosis{bad}}, {checks: []diagnosis{bad}}}, statusRejected, string(codeUnfit)},
 	} {
 		err := (&doctor{app: &app{}, sections: test.sections}).verdict()
 		if status := statusOf(err); status != test.status {

@@ -122,15 +122,17 @@ func TestStatusesOfManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, statuses, _ := strings.Cut(string(readme), "\nExit status: ")
-	statuses, _, _ = strings.Cut(statuses, ".")
+	_, statuses, _ := strings.Cut(string(readme), "\n| exit status | meaning |\n")
+	statuses, _, _ = strings.Cut(statuses, "\n\n")
 	var shown, documented []int
-	for _, number := range regexp.MustCompile(`(?:^|; )\d+ `).FindAllString(statuses, -1) {
-		n, err := strconv.Atoi(strings.Trim(number, "; "))
-		if err != nil {
-			t.Fatal(err)
+	for _, number := range regexp.MustCompile(`(?m)^\| ((?:\d+, )*\d+) \|`).FindAllStringSubmatch(statuses, -1) {
+		for status := range strings.SplitSeq(number[1], ", ") {
+			n, err := strconv.Atoi(status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documented = append(documented, n)
 		}
-		documented = append(documented, n)
 	}
 	for _, row := range exitStatus.Rows {
 		n, err := strconv.Atoi(row.Term)

@@ -18,10 +18,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/standing"
 )
 
-// codeDiffers is the code of a restore root that is not what a restore would make
-// of it.
-const codeDiffers = "ROOT_DIFFERS"
-
 // maxUnified is the size of the largest file whose lines are compared.
 const maxUnified = 1 << 20
 

@@ -168,6 +168,13 @@ func TestSignalDuringMount(t *testing.T) {
 	}
 }
 
+// isReady says whether a view answers. Until it does, to unmount it would be another
+// way to end it than the one that is tried.
+func isReady(t *testing.T, dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "a"))
+	return err == nil && isMounted(t, dir)
+}
+
 // unmountWhenReady ends a view once it is there, for those that no signal has ended.
 // The function that it returns waits for that.
 func unmountWhenReady(t *testing.T, dir string) (stop func()) {
@@ -176,7 +183,7 @@ func unmountWhenReady(t *testing.T, dir string) (stop func()) {
 	umount := command(t, "umount", dir)
 	go func() {
 		defer close(done)
-		for !isMounted(t, dir) {
+		for !isReady(t, dir) {
 			select {
 			case <-over:
 				return
