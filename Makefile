@@ -7,13 +7,19 @@
 #                 their counts; FAULTS=./test/crash narrows it
 # make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
 #                 narrows it and names every case (make faults, and so make test, run it too)
-# make lint       gofmt, vet, both architectures, staticcheck, golangci-lint, govulncheck
+# make lint       gofmt, vet, the other architecture, golangci-lint with staticcheck, govulncheck
 # make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
-# make install    what was built, to PREFIX/bin (/usr/local), with the helpers of mount(8) in
-#                 /sbin and the systemd units; below DESTDIR, if that is given
+# make picture    docs/demo.svg: what a terminal shows of a session of bin/spectrum
+# make install    what was built, to PREFIX/bin (/usr/local), with manual pages, completion
+#                 scripts, systemd units, and the helpers of mount(8) in SBINDIR (/sbin); below
+#                 DESTDIR, if that is given
+# make uninstall  remove what make install has put there, with the same variables
+# make man        the manual pages, in bin/man: man -M bin/man spectrum
+# make release    packages for every architecture in bin/release, with a list of what is in
+#                 them and their checksums; ARCHES=amd64 narrows it
 # make clean      remove what make built
 #
 # A long test is named TestLong..., and begins with
@@ -37,10 +43,12 @@ CONFORMANCE ?=
 # What is installed, and where to.
 PROGRAM  ?= bin/spectrum
 PREFIX   ?= /usr/local
+SBINDIR  ?= /sbin
 DESTDIR  ?=
-UNITS    := spectrum-view@.service spectrum-snapshot@.service spectrum-snapshot@.timer
+# What is released.
+ARCHES   ?= amd64 arm64
 
-# The linters that are too large for go.mod. staticcheck is there: go tool staticcheck.
+# The linters that are too large for go.mod. staticcheck is one of those in golangci-lint.
 GOLANGCI_VERSION    := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
 
@@ -50,7 +58,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test need-bench build test test-long unit page faults conformance lint fuzz bench install clean
+.PHONY: all need-run need-test need-bench need-release build test test-long unit page faults conformance lint fuzz bench picture install uninstall man release clean
 
 all: need-run build
 	@echo
@@ -65,6 +73,9 @@ need-test:
 
 need-bench:
 	@scripts/need.sh bench
+
+need-release:
+	@scripts/need.sh release
 
 build:
 	go build -o bin/spectrum ./cmd/spectrum
@@ -101,9 +112,7 @@ test-long: test
 lint: $(GOLANGCI) $(GOVULNCHECK)
 	@scripts/gofmt.sh
 	go vet ./...
-	GOARCH=amd64 go build ./...
 	GOARCH=arm64 go build ./...
-	go tool staticcheck ./...
 	$(GOLANGCI) run ./...
 	@scripts/vulncheck.sh $(GOVULNCHECK)
 
@@ -115,13 +124,20 @@ bench: need-bench build
 	go build -o bin/bench ./bench
 	bin/bench -bin bin/spectrum -loopback bin/loopback $(BENCH)
 
-# It builds nothing: whoever installs may be root, and have no Go.
-install:
-	install -D -m 755 '$(PROGRAM)' '$(DESTDIR)$(PREFIX)/bin/spectrum'
-	install -d '$(DESTDIR)/sbin' '$(DESTDIR)$(PREFIX)/lib/systemd/system'
-	ln -sf '$(PREFIX)/bin/spectrum' '$(DESTDIR)/sbin/mount.spectrum'
-	ln -sf '$(PREFIX)/bin/spectrum' '$(DESTDIR)/sbin/mount.fuse.spectrum'
-	for unit in $(UNITS); do sed 's|/usr/local/bin/|$(PREFIX)/bin/|' "contrib/systemd/$$unit" > '$(DESTDIR)$(PREFIX)/lib/systemd/system/'"$$unit" || exit 1; done
+picture: build
+	go run ./scripts/picture -bin bin/spectrum > docs/demo.svg.new
+	mv docs/demo.svg.new docs/demo.svg
+
+# They build nothing: whoever installs may be root, and have no Go.
+install uninstall:
+	@PREFIX='$(PREFIX)' SBINDIR='$(SBINDIR)' DESTDIR='$(DESTDIR)' scripts/install.sh $@ '$(PROGRAM)'
+
+man: build
+	rm -rf bin/man
+	bin/spectrum manual bin/man
+
+release: need-release
+	scripts/release.sh bin/release $(ARCHES)
 
 clean:
 	rm -rf bin .tools

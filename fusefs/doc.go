@@ -75,6 +75,9 @@
 //   - A read that hangs in its source (a dead network disk) cannot be called
 //     back. It occupies one of the bounded workers; readers that wait behind it
 //     can be interrupted.
+//   - A process should not read a view that it serves itself: with one processor
+//     (GOMAXPROCS=1) Go's runtime waits in an open for an answer that only it
+//     could give.
 //   - The name ".go-fuse-epoll-hack" in the root belongs to the FUSE library:
 //     it can be looked up as an empty file (it is never listed), and a tree
 //     that has it there is refused rather than shown wrongly.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"os/signal"
+	"os/exec"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -17,7 +17,7 @@ type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }
 
-// A view of two files, until Ctrl-C.
+// A view of two files is mounted, looked at by another process, and taken away.
 func Example() {
 	tree, err := fusefs.NewTree(func(yield func(fusefs.File) bool) {
 		for _, path := range []string{"docs/readme.txt", "docs/index.txt"} {
@@ -37,19 +37,28 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	view, err := fusefs.Mount(tree, "/mnt/view", fusefs.Options{Source: "example"})
+	mountpoint, err := os.MkdirTemp("", "view")
 	if err != nil {
 		log.Fatal(err)
 	}
-	select {
-	case <-view.Done(): // unmounted from outside
-	case <-ctx.Done():
-		if err := view.Unmount(context.Background(), 5*time.Second); err != nil {
-			log.Fatal(err)
-		}
+	defer os.RemoveAll(mountpoint)
+	view, err := fusefs.Mount(tree, mountpoint, fusefs.Options{Source: "example"})
+	if err != nil {
+		log.Fatal(err)
 	}
+
+	look := exec.Command("sh", "-c", "find docs -type f -printf '%M %f %s\\n'; cat docs/readme.txt; rm -f docs/readme.txt 2>/dev/null || echo read-only")
+	look.Dir, look.Env = mountpoint, []string{"LC_ALL=C"}
+	seen, err := look.CombinedOutput()
+	fmt.Printf("%s%v\n", seen, err)
+	fmt.Println(view.Unmount(context.Background(), 5*time.Second))
+	// Output:
+	// -r--r--r-- index.txt 23
+	// -r--r--r-- readme.txt 24
+	// this is docs/readme.txt
+	// read-only
+	// <nil>
+	// <nil>
 }
 
 // A tree is refused when two of its files cannot both be there.

@@ -30,12 +30,9 @@ const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY
 
 // chooseWalker asks the kernel once.
 var chooseWalker = sync.OnceValue(func() walker {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
-	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &how)
-	if err != nil {
+	if CheckOpenat2() != nil {
 		return componentWalker{}
 	}
-	closeFd(fd)
 	return kernelWalker{}
 })
 

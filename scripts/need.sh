@@ -1,12 +1,13 @@
 #!/bin/bash
-# usage: need.sh run|test|bench
+# usage: need.sh run|test|bench|release
 #
-# Installs by apt what is missing to run spectrum, to test it, or to measure it. Without
-# fuse3 spectrum still builds and does everything but mount for users other than root, so
-# for "run" a package that cannot be installed is a warning; otherwise it is an error.
+# Installs by apt what is missing to run spectrum, to test it, to measure it, or to package
+# it. Without fuse3 spectrum still builds and does everything but mount for users other
+# than root, so for "run" a package that cannot be installed is a warning; otherwise it is
+# an error.
 set -euo pipefail
 
-purpose=${1:?usage: need.sh run|test|bench}
+purpose=${1:?usage: need.sh run|test|bench|release}
 missing=()
 want() { command -v "$1" >/dev/null || missing+=("$2"); }
 
@@ -14,7 +15,7 @@ if ! command -v go >/dev/null; then
     echo "need: Go 1.26 or newer is missing: https://go.dev/dl/" >&2
     exit 1
 fi
-want fusermount3 fuse3
+[ "$purpose" = release ] || want fusermount3 fuse3
 if [ "$purpose" = test ]; then
     want strace strace
     want gcc gcc # the race detector
@@ -26,6 +27,8 @@ if [ "$purpose" = test ]; then
     want git git # what is run on a view
     want sqlite3 sqlite3
     want rsync rsync
+    want mandoc mandoc # the manual pages, as a reader sees them
+    want dpkg-deb dpkg # the packages
     command -v chromium-browser google-chrome >/dev/null || want chromium chromium # the preview's page
 fi
 if [ "$purpose" = bench ]; then
@@ -33,6 +36,7 @@ if [ "$purpose" = bench ]; then
     want restic restic
     want umount mount
 fi
+[ "$purpose" != release ] || want dpkg-deb dpkg
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }

@@ -321,7 +321,7 @@ func TestStagingIsCleanedAway(t *testing.T) {
 // then, or onto its name. Whatever comes of the commit: his file stays.
 func TestReplacedAtEveryCall(t *testing.T) {
 	for i, target := range []string{"existing/new", "fresh/deep/f2", "RESTORE_REPORT.json"} {
-		stride := long(1, 2+i)
+		stride := long(1, 5+i)
 		for _, fails := range []bool{false, true} {
 			base := mountTmpfs(t, "")
 			if fails {
@@ -407,7 +407,7 @@ func TestForeignFileAtEveryCall(t *testing.T) {
 	s := &sweeper{t: t, base: mountTmpfs(t, ""), make: singleScene}
 	_, total := traceOf(t, s)
 	planted, stayed := 0, 0
-	for n := 1; n <= total+100; n++ {
+	for n := 1; n <= total+100; n += long(1, 2) {
 		sc, before := s.fresh()
 		sc.hook = failCheck("zero", 2)
 		foreign := filepath.Join(sc.root, "fresh/deep/foreign")

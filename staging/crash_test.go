@@ -135,7 +135,7 @@ func TestKillAtEveryCall(t *testing.T) {
 			base = t.TempDir() // where an inode number is used again at once
 		}
 		ends := map[Result]int{}
-		for n, more := 1, true; more; n++ {
+		for n, more := 1, true; more; n += long(1, 3) {
 			var k crashed
 			k, more = c.crashAt(s.make, base, n)
 			ends[k.settle()]++
@@ -144,7 +144,7 @@ func TestKillAtEveryCall(t *testing.T) {
 			}
 		}
 		t.Logf("%s: killed at %d calls: %d before, %d after", s.name, ends[RolledBack]+ends[Completed]-1, ends[RolledBack], ends[Completed])
-		if ends[RolledBack] < 50 || ends[Completed] < 5 {
+		if ends[RolledBack] < long(50, 15) || ends[Completed] < long(5, 2) {
 			t.Error("too few of one kind")
 		}
 	}
@@ -157,8 +157,8 @@ func TestKillInRecovery(t *testing.T) {
 	for _, s := range scenes[:2] {
 		c := &crasher{t, s.name, t.TempDir()}
 		base := mountTmpfs(t, "")
-		for n, more := 1+long(0, 9), true; more; n += long(1, 23) {
-			for m, killed := 1, true; killed && more; m += long(1, 11) {
+		for n, more := 1+long(0, 9), true; more; n += long(1, 41) {
+			for m, killed := 1, true; killed && more; m += long(1, 13) {
 				var k crashed
 				if k, more = c.crashAt(s.make, base, n); !more {
 					break
@@ -172,7 +172,7 @@ func TestKillInRecovery(t *testing.T) {
 		}
 	}
 	t.Logf("%d pairs", pairs)
-	if pairs < 100 {
+	if pairs < long(100, 40) {
 		t.Error("too few")
 	}
 }

@@ -17,14 +17,14 @@ import (
 type Mode int
 
 const (
-	// Automatic: the next command ends what a kill or a crash has interrupted.
-	// A root that is halted stays so.
+	// Automatic means that the next command ends what a kill or a crash has
+	// interrupted. A root that is halted stays so.
 	Automatic Mode = iota
-	// Person: somebody asked for it. A halted root is tried again.
+	// Person means that somebody asked for it. A halted root is tried again.
 	Person
-	// Acknowledged: somebody has looked, and takes the root as it will be. What
-	// can be undone is undone, also by a journal of this user that another key
-	// has made; what cannot stays, and nothing halts the root any longer.
+	// Acknowledged means that somebody has looked, and takes the root as it will be.
+	// What can be undone is undone, also by a journal of this user that another key has
+	// made; what cannot stays, and nothing halts the root any longer.
 	Acknowledged
 )
 
@@ -42,14 +42,14 @@ type Outcome struct {
 type Result int
 
 const (
-	// RolledBack: nothing of the attempt is left, and no target of it exists.
+	// RolledBack means that nothing of the attempt is left, and no target of it exists.
 	RolledBack Result = iota + 1
-	// Completed: all of its files and artifacts are in place.
+	// Completed means that all of its files and artifacts are in place.
 	Completed
-	// Cleared: it had ended, one way or the other, or had not begun; only its
+	// Cleared means that it had ended, one way or the other, or had not begun; only its
 	// staging directory was left.
 	Cleared
-	// Released: its journal is void, and what is left is nobody's.
+	// Released means that its journal is void, and what is left is nobody's.
 	Released
 )
 

@@ -77,25 +77,25 @@ const (
 type Step int
 
 const (
-	// StepBegin: the spec is wrong, the root is locked (pathsafe.ErrLocked) or
-	// a target cannot be surveyed (pathsafe.ErrEscape, ErrCrossesMount, ...).
+	// StepBegin means that the spec is wrong, the root is locked (pathsafe.ErrLocked)
+	// or a target cannot be surveyed (pathsafe.ErrEscape, ErrCrossesMount, ...).
 	// Nothing was written.
 	StepBegin Step = iota + 1
-	// StepConflict: something stands where a target or one of its parents
+	// StepConflict means that something stands where a target or one of its parents
 	// would. Nothing was written.
 	StepConflict
-	// StepStage: a copy could not be made or made durable, or ctx was
+	// StepStage means that a copy could not be made or made durable, or ctx was
 	// cancelled before the first move.
 	StepStage
-	// StepCheck: a copy in staging is not what it should be.
+	// StepCheck means that a copy in staging is not what it should be.
 	StepCheck
-	// StepFinalize: a copy could not be moved to its target.
+	// StepFinalize means that a copy could not be moved to its target.
 	StepFinalize
-	// StepMissing: a target was not found after the move.
+	// StepMissing means that a target was not found after the move.
 	StepMissing
-	// StepVerify: a target is not what was moved there, or cannot be read.
+	// StepVerify means that a target is not what was moved there, or cannot be read.
 	StepVerify
-	// StepPublish: an artifact could not be put in place.
+	// StepPublish means that an artifact could not be put in place.
 	StepPublish
 )
 

@@ -17,9 +17,9 @@ import (
 )
 
 // How often a verdict is asked for under each number of processors: often where
-// outputs are hashed side by side, and 27 times in all for each of the hundreds
-// of cases of the tables.
-const often, inAll = 50, 9
+// outputs are hashed side by side, 51 times in all, and 9 times in all for each of
+// the hundreds of cases of the tables.
+const often, inAll = 17, 3
 
 // scattered yields each number of processors, set, for so many rounds; for ten
 // times as many when time does not matter. A test that uses it, or what is

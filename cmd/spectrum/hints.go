@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
@@ -26,9 +27,12 @@ func hintsOf(err error) []string {
 	var coded *codedError
 	var held *quarantine.HeldError
 	var strange *quarantine.RecordError
+	var unfit *unfitError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
+	case errors.As(err, &unfit):
+		return known(unfit.failed[0].remedy)
 	case errors.As(err, &coded):
 		return known(coded.hint)
 	case errors.As(err, &halted):
@@ -48,9 +52,12 @@ func hintsOf(err error) []string {
 	case errors.As(err, &refusal):
 		return []string{refusal.hint}
 	case errors.Is(err, fusefs.ErrAllowOther):
-		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other"}
+		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor}
 	case errors.Is(err, fusefs.ErrUnavailable):
-		return []string{"install the fuse3 package, and run where /dev/fuse may be opened"}
+		return []string{
+			"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
+			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
+		}
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
 	case errors.Is(err, preview.ErrQuarantined):
@@ -64,9 +71,20 @@ func hintsOf(err error) []string {
 	case errors.As(err, &reject):
 		return known(rejectHints[reject.Code])
 	case errors.As(err, &failure):
-		return append(attemptHints(err), known(failureHints[failure.Code])...)
+		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
 	}
 	return []string{"mend what is named, and try again; if nothing is named, it is a fault of this program: report it with what \"spectrum version\" prints"}
+}
+
+// asksDoctor is the next step after an error that is about the machine.
+const asksDoctor = "\"spectrum doctor\" says what this machine can do, and what is missing"
+
+// lackHints are for a commit that failed because the file system cannot do something.
+func lackHints(err error) []string {
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
 }
 
 // attemptHints name the attempt whose rollback has just failed.

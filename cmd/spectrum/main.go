@@ -56,11 +56,12 @@ Start with:  spectrum demo /tmp/demo`,
 	setUp(root, app)
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
-		newPreview(app), newCommit(app), newRollback(app), newRecover(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newVersion(app),
+		newLs(app), newCat(app), newDiff(app), newPreview(app), newCommit(app), newRollback(app), newRecover(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),
 	)
 	root.SetHelpCommand(newHelp())
 	addCompletion(root)
 	settle(root)
+	completeWords(root)
 	return root
 }
 

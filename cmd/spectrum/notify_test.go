@@ -173,30 +173,3 @@ func TestUnitVerifies(t *testing.T) {
 		t.Errorf("systemd says %s", out)
 	}
 }
-
-// TestInstall: every file is where it belongs, below DESTDIR, and says where it
-// is without it.
-func TestInstall(t *testing.T) {
-	program, err := exec.LookPath("spectrum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dest := filepath.Join(t.TempDir(), "a destination")
-	install := []string{"-s", "install", "PROGRAM=" + program, "DESTDIR=" + dest, "PREFIX=/opt/spectrum"}
-	for range 2 { // the second time over the first
-		runIn(t, repository, "make", install...)
-	}
-	for _, name := range helperNames {
-		if to, err := os.Readlink(filepath.Join(dest, "sbin", name)); err != nil || to != "/opt/spectrum/bin/spectrum" {
-			t.Errorf("%s leads to %q, %v", name, to, err)
-		}
-	}
-	installed := filepath.Join(dest, "opt/spectrum/bin/spectrum")
-	if out := runIn(t, "", installed, "version"); !strings.HasPrefix(out, "spectrum ") {
-		t.Errorf("it says %q", out)
-	}
-	unit, err := os.ReadFile(filepath.Join(dest, "opt/spectrum/lib/systemd/system", filepath.Base(unitFile)))
-	if err != nil || !strings.Contains(string(unit), "\nExecStart=/opt/spectrum/bin/spectrum mount ") {
-		t.Errorf("%v, %s", err, unit)
-	}
-}

@@ -77,12 +77,17 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 	if v.candidate.origin.RestoreRoot != "" {
 		return v.preparePreview(ctx, mountpoint)
 	}
-	bar := v.app.newBar("verifying")
-	defer bar.done()
-	v.plan, err = examine(ctx, v.candidate, func() (*restore.Plan, error) {
-		return restore.ForView(ctx, v.candidate.restore(bar))
-	})
+	v.plan, err = v.app.planForView(ctx, v.candidate)
 	return err
+}
+
+// planForView verifies a candidate and plans what a view of it shows.
+func (a *app) planForView(ctx context.Context, c *candidate) (*restore.Plan, error) {
+	bar := a.newBar("verifying")
+	defer bar.done()
+	return examine(ctx, c, func() (*restore.Plan, error) {
+		return restore.ForView(ctx, c.restore(bar))
+	})
 }
 
 func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) error {

@@ -56,13 +56,16 @@ type shown struct {
 	cache *blockhash.Cache
 }
 
+// sha256Attr is the extended attribute that is the SHA-256 of a file, in hex.
+const sha256Attr = "user.spectrum.sha256"
+
 // xattrs are the extended attributes of a file with this SHA-256.
 func (s *shown) xattrs(digest string) []fusefs.XAttr {
 	b := s.run.Bundle()
 	return []fusefs.XAttr{
 		{Name: "user.spectrum.bundle_root", Value: b.Root()},
 		{Name: "user.spectrum.run_id", Value: b.RunID()},
-		{Name: "user.spectrum.sha256", Value: digest},
+		{Name: sha256Attr, Value: digest},
 	}
 }
 

@@ -205,7 +205,10 @@ func detailsOf(err error) map[string]any {
 	var shown *approvalRequired
 	var unsaid *unsaidError
 	var halted *haltedError
+	var unfit *unfitError
 	switch {
+	case errors.As(err, &unfit):
+		return unfit.details
 	case errors.As(err, &shown):
 		return map[string]any{"preview_id": shown.id, "statement": shown.recommended}
 	case errors.As(err, &unsaid):

@@ -53,6 +53,19 @@ func homeDir() (string, error) {
 	return u.HomeDir, nil
 }
 
+// Why a state directory is refused, beside a [*ModeError] and what the system says.
+var (
+	ErrLink    = errors.New("it is a symbolic link")
+	ErrForeign = errors.New("it belongs to another user")
+)
+
+// A ModeError is a mode (st_mode & 07777) that lets others into the directory.
+type ModeError struct{ Perm uint32 }
+
+func (e *ModeError) Error() string {
+	return fmt.Sprintf("mode %04o lets others in; it must be 0700", e.Perm)
+}
+
 // Dir is the state directory.
 type Dir struct {
 	path string
@@ -76,12 +89,17 @@ func open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
+	return openThere(path)
+}
+
+// openThere opens the directory that stands at an absolute path.
+func openThere(path string) (*Dir, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, errors.New("it is a symbolic link")
+		return nil, ErrLink
 	}
 	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
@@ -100,9 +118,9 @@ func checkPrivate(root *pathsafe.Dir) error {
 	case err != nil:
 		return err
 	case int(st.UID) != os.Geteuid():
-		return errors.New("it belongs to another user")
+		return ErrForeign
 	case st.Perm&0o077 != 0:
-		return fmt.Errorf("mode %04o lets others in; it must be 0700", st.Perm)
+		return &ModeError{st.Perm}
 	}
 	return nil
 }
@@ -110,14 +128,20 @@ func checkPrivate(root *pathsafe.Dir) error {
 // Path is the directory's absolute path.
 func (d *Dir) Path() string { return d.path }
 
-// KeyPath is where the operator's key is unless a command says otherwise.
-func (d *Dir) KeyPath() string { return filepath.Join(d.path, "key.pem") }
-
-// The journal key, in bytes.
+// The files that stand in the directory itself.
 const (
-	journalKey     = "journal.key"
-	journalKeySize = 32
+	auditLog    = "audit.log"
+	hostKey     = "host.pem"
+	journalKey  = "journal.key"
+	operatorKey = "key.pem"
+	viewLog     = "view.log"
 )
+
+// KeyPath is where the operator's key is unless a command says otherwise.
+func (d *Dir) KeyPath() string { return filepath.Join(d.path, operatorKey) }
+
+// journalKeySize is the length of the journal key, in bytes.
+const journalKeySize = 32
 
 // JournalKey is the key that the journals of commits are authenticated with. It
 // is made when it is asked for the first time.
@@ -158,7 +182,7 @@ func (d *Dir) readJournalKey() ([]byte, error) {
 
 // ViewLog opens the log of the views in the background, to be written at its end.
 func (d *Dir) ViewLog() (*os.File, error) {
-	f, err := openToAppend(d.root, "view.log")
+	f, err := openToAppend(d.root, viewLog)
 	if err != nil {
 		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
 	}
@@ -168,7 +192,7 @@ func (d *Dir) ViewLog() (*os.File, error) {
 // AuditLog opens the audit log, to be read, and written at its end. The name of
 // one that nothing was written to is made durable first.
 func (d *Dir) AuditLog() (*os.File, error) {
-	f, err := openToAppend(d.root, "audit.log")
+	f, err := openToAppend(d.root, auditLog)
 	if err != nil {
 		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
 	}
@@ -238,7 +262,7 @@ func (d *Dir) durable(name string) (string, error) {
 }
 
 // HostKey is where this host's own key is, with which savepoints are signed.
-func (d *Dir) HostKey() string { return filepath.Join(d.path, "host.pem") }
+func (d *Dir) HostKey() string { return filepath.Join(d.path, hostKey) }
 
 // halts is the directory of the attempts whose rollback has failed.
 const halts = "halts"

@@ -20,35 +20,35 @@ import (
 type Kind string
 
 const (
-	// CommitBegin: a commit is about to write. It opens its action.
+	// CommitBegin means that a commit is about to write. It opens its action.
 	CommitBegin Kind = "commit_begin"
-	// CommitEnd: all of a commit is in place and durable. It ends its action.
+	// CommitEnd means that all of a commit is in place and durable. It ends its action.
 	CommitEnd Kind = "commit_end"
-	// RolledBack: nothing of an action is left in the root that has its path. It
-	// ends its action.
+	// RolledBack means that nothing of an action is left in the root that has its path.
+	// It ends its action.
 	RolledBack Kind = "rollback"
-	// Halted: an attempt could be neither undone nor completed. Until it can, or a
-	// person acts, nothing else is done in its root. The action stays open, if it
+	// Halted means that an attempt could be neither undone nor completed. Until it can,
+	// or a person acts, nothing else is done in its root. The action stays open, if it
 	// was.
 	Halted Kind = "halt"
-	// Released: a person has looked at a halted root, and what is left of the
+	// Released means that a person has looked at a halted root, and what is left of the
 	// action stays as it is. It ends its action.
 	Released Kind = "release"
-	// RollbackBegin: a rollback that somebody asked for is about to write. It opens
-	// its action, which ends with RolledBack.
+	// RollbackBegin means that a rollback that somebody asked for is about to write. It
+	// opens its action, which ends with RolledBack.
 	RollbackBegin Kind = "rollback_begin"
-	// SnapshotTaken: a snapshot of a root is durable. This kind and the one below
-	// are events of their own; they neither begin nor end an action.
+	// SnapshotTaken means that a snapshot of a root is durable. This kind and the one
+	// below are events of their own; they neither begin nor end an action.
 	SnapshotTaken Kind = "snapshot"
-	// SnapshotPruned: a snapshot is no longer kept.
+	// SnapshotPruned means that a snapshot is no longer kept.
 	SnapshotPruned Kind = "snapshot_prune"
-	// Quarantined: a finding holds a candidate from now on. This kind and the two
-	// below are of a candidate; they neither begin nor end an action.
+	// Quarantined means that a finding holds a candidate from now on. This kind and the
+	// two below are of a candidate; they neither begin nor end an action.
 	Quarantined Kind = "quarantine"
-	// QuarantineCleared: what was computed is no longer found, and holds the
+	// QuarantineCleared means that what was computed is no longer found, and holds the
 	// candidate no more.
 	QuarantineCleared Kind = "quarantine_clear"
-	// QuarantineReleased: a person has released a candidate from a finding.
+	// QuarantineReleased means that a person has released a candidate from a finding.
 	QuarantineReleased Kind = "quarantine_release"
 )
 

@@ -73,20 +73,20 @@ func (l *Ledger) of(action, root string) *act {
 type Fault string
 
 const (
-	// NotBegun: the log does not know the commit.
+	// NotBegun means that the log does not know the commit.
 	NotBegun Fault = "the log does not know its commit"
-	// NotEnded: the log knows its beginning and no end of it. A commit that was
-	// killed, and that nobody has recovered since, looks the same.
+	// NotEnded means that the log knows its beginning and no end of it. A commit that
+	// was killed, and that nobody has recovered since, looks the same.
 	NotEnded Fault = "the log has no end of its commit"
-	// NotCompleted: by the log its commit has ended otherwise. That is what the next
-	// command logs of a commit whose end was cut off.
+	// NotCompleted means that by the log its commit has ended otherwise. That is what
+	// the next command logs of a commit whose end was cut off.
 	NotCompleted Fault = "by the log its commit was not completed"
-	// NotNamed: the log says that the commit has another savepoint, or none.
+	// NotNamed means that the log says that the commit has another savepoint, or none.
 	NotNamed Fault = "the log names another savepoint of its commit"
-	// NotInOrder: the log knows the commit as an earlier one than the savepoint
-	// before it.
+	// NotInOrder means that the log knows the commit as an earlier one than the
+	// savepoint before it.
 	NotInOrder Fault = "by the log its commit began before the one of the savepoint before it"
-	// NotKept: the log names the savepoint, and there is none.
+	// NotKept means that the log names the savepoint, and there is none.
 	NotKept Fault = "the log names it, and it is not there"
 )
 

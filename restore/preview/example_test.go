@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -29,11 +28,6 @@ func Example() {
 	project, run := sealedRun(dir)
 	defer project.Close()
 	defer run.Close()
-	state, err := statedir.Open(filepath.Join(dir, "state"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer state.Close()
 	root := filepath.Join(dir, "root")
 	_ = os.Mkdir(root, 0o755)
 
@@ -51,13 +45,20 @@ func Example() {
 	}
 	shown, r := show(preview.Request{Origin: preview.Origin{RestoreRoot: root}})
 	r.Close()
-	raw, _ := shown.Keep()
-	if err := state.SavePreview(shown.ID(), raw); err != nil {
+	raw, err := shown.Keep()
+	if err != nil {
+		log.Fatal(err)
+	}
+	kept := filepath.Join(dir, shown.ID())
+	if err := os.WriteFile(kept, raw, 0o600); err != nil {
 		log.Fatal(err)
 	}
 
 	// Later, in another process: everything is done again.
-	raw, _ = state.LoadPreview(shown.ID())
+	raw, err = os.ReadFile(kept)
+	if err != nil {
+		log.Fatal(err)
+	}
 	record, err := preview.ParseRecord(raw, shown.ID())
 	if err != nil {
 		log.Fatal(err)
@@ -74,14 +75,25 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	approved, err := approval.Accept(r, state)
+	approved, err := approval.Accept(r, ledger(dir))
 	fmt.Println("approved:", err == nil && approved.PreviewID() == shown.ID())
-	_, err = approval.Accept(r, state)
+	_, err = approval.Accept(r, ledger(dir))
 	fmt.Println("used:", errors.Is(err, preview.ErrUsed))
 	// Output:
 	// vague: true
 	// approved: true
 	// used: true
+}
+
+// ledger is a directory with a file for each preview that was used.
+type ledger string
+
+func (l ledger) Use(id string) error {
+	f, err := os.OpenFile(filepath.Join(string(l), id+".used"), os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // sealedRun makes a project with one file, and a signed bundle of it.

@@ -132,7 +132,7 @@ func (o *objects) known(d Digest, size int64, durable bool) (bool, error) {
 // Below fewObjects each is looked at. Above it the store is listed, unless it is
 // much larger: listing is how many names it gives in the time of one look.
 const (
-	fewObjects = 4096
+	fewObjects = 1024
 	listing    = 8
 )
 

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -162,6 +163,10 @@ func needRoot(t *testing.T) {
 // as it was, also after others are gone.
 func TestTrees(t *testing.T) {
 	needRoot(t)
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue && os.Getenv("SPECTRUM_LONG") == "" {
+		must(t, flag.Set("rapid.checks", "40"))
+		defer func() { must(t, flag.Set("rapid.checks", f.DefValue)) }()
+	}
 	base := t.TempDir()
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {

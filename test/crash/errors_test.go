@@ -178,6 +178,9 @@ func wellSaid(r scene.Reply, hits []sysfault.Call) error {
 	return errors.Join(errs...)
 }
 
+// holdName is where an attempt keeps its artifacts, by their numbers.
+const holdName = ".spectrum06_artifacts"
+
 // names says whether a text names what a call was about: the file itself, or
 // the thing of the attempt that it is a part of.
 func names(text string, c sysfault.Call) bool {
@@ -186,7 +189,7 @@ func names(text string, c sysfault.Call) bool {
 		switch {
 		case strings.HasPrefix(base, "#"): // by its inode number
 			base = "unnamed file"
-		case filepath.Base(filepath.Dir(path)) == ".spectrum06_artifacts":
+		case filepath.Base(filepath.Dir(path)) == holdName && !strings.Contains(text, holdName):
 			base = "RESTORE_"
 		case strings.HasPrefix(base, ".spectrum06_"):
 			base = ".spectrum06_"

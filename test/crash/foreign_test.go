@@ -91,7 +91,7 @@ func instead(s *scene.Site, text func(path string) (string, error)) (string, err
 
 // TestStrangers has each stranger come after each kill. It is on the file system
 // of the temporary files, which may give an inode number out again.
-func TestStrangers(t *testing.T) { meetStrangers(t, 11) }
+func TestStrangers(t *testing.T) { meetStrangers(t, 23) }
 
 func TestLongStrangers(t *testing.T) {
 	needLong(t)
@@ -218,7 +218,7 @@ func TestStrangersKillTwice(t *testing.T) {
 	st := newStage(t, t.TempDir(), scene.Small())
 	for _, m := range []moment{moments[3], moments[5]} {
 		for _, x := range []stranger{strangers[1], strangers[3], strangers[5]} {
-			every(t, 3, func(t *testing.T, n int) bool {
+			every(t, 7, func(t *testing.T, n int) bool {
 				s := st.site(t, m.name, x.name, n)
 				killedAt(t, s, m)
 				name, err := x.act(s)
@@ -258,7 +258,7 @@ func TestForeignState(t *testing.T) {
 	other := *st.Project
 	other.State = filepath.Join(st.dir, "other")
 	must(t, os.Mkdir(other.State, 0o700))
-	every(t, 3, func(t *testing.T, n int) bool {
+	every(t, 7, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
 		r := s.Commit(t, &sysfault.Plan{N: n * 2, Kill: true, Record: true, Match: beneath(s, changing)})
 		if !r.Killed() {

@@ -25,7 +25,7 @@ func TestHalt(t *testing.T) {
 	for name, runs := range map[string][]scene.Files{"single": {scene.Single()}, "chain": scene.Chain(3, 3)} {
 		t.Run(name, func(t *testing.T) {
 			st := newStage(t, scratch(t), runs...)
-			every(t, 3, func(t *testing.T, n int) bool {
+			every(t, 7, func(t *testing.T, n int) bool {
 				s := st.site(t, n)
 				r := s.Commit(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: beneath(s, moving)})
 				if r.Fault.Fired == 0 {

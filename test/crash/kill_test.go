@@ -10,13 +10,13 @@ import (
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-func TestKillSingle(t *testing.T) { killEverywhere(t, newStage(t, scratch(t), scene.Single()), 3) }
+func TestKillSingle(t *testing.T) { killEverywhere(t, newStage(t, scratch(t), scene.Single()), 5) }
 func TestKillChain(t *testing.T) {
-	killEverywhere(t, newStage(t, scratch(t), scene.Chain(3, 10)...), 11)
+	killEverywhere(t, newStage(t, scratch(t), scene.Chain(3, 10)...), 29)
 }
 
 // TestKillSmall is on the file system of the temporary files.
-func TestKillSmall(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), scene.Small()), 1) }
+func TestKillSmall(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), scene.Small()), 2) }
 
 func TestLongKill(t *testing.T) {
 	needLong(t)
@@ -99,7 +99,7 @@ func (st *stage) killed(t *testing.T, s *scene.Site, n int) scene.Reply {
 // there.
 func TestKillNewState(t *testing.T) {
 	st := newStage(t, scratch(t), scene.Small())
-	every(t, 3, func(t *testing.T, n int) bool {
+	every(t, 7, func(t *testing.T, n int) bool {
 		p := *st.Project
 		p.State = filepath.Join(st.dir, fmt.Sprint("state ", n))
 		must(t, os.Mkdir(p.State, 0o700))
@@ -128,8 +128,8 @@ func TestKillNewState(t *testing.T) {
 // TestKillTwice kills a commit before every 45th call, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newStage(t, scratch(t), scene.Single()), 45, 4)
-	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 110, 0)
+	pairs(t, newStage(t, scratch(t), scene.Single()), 67, 4)
+	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 190, 0)
 }
 
 func TestLongKillTwice(t *testing.T) {

@@ -47,7 +47,7 @@ func killedAt(t *testing.T, s *scene.Site, m moment) scene.Reply {
 
 // TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
 // next one must do all that is left.
-func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 47, some) }
+func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 97, some) }
 
 func TestLongErrorsInRecover(t *testing.T) {
 	needLong(t)

@@ -21,7 +21,7 @@ func TestKillRollback(t *testing.T) {
 
 func killRollbacks(t *testing.T, st *stage) {
 	t.Helper()
-	every(t, 3, func(t *testing.T, n int) bool {
+	every(t, 7, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
 		// The last target: what is moved before it must be moved back.
 		name := "top.txt"

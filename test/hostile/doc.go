@@ -1,5 +1,5 @@
 // Package hostile puts the 87 numbered cases of hostile bundles through the real
-// binary: each through verify, mount, preview, commit and seal.
+// binary: each through verify, mount, ls, diff, preview, commit and seal.
 //
 // A row of the list is one or several trees. Each has its verdict for each
 // command written down beside it, by the laws and the decisions on them, before

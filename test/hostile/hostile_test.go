@@ -11,7 +11,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
 
-// TestHostile puts every tree of the table through all five commands.
+// TestHostile puts every tree of the table through all commands that look at a
+// candidate or make one.
 func TestHostile(t *testing.T) {
 	for _, e := range all() {
 		if e.make == nil {
@@ -37,6 +38,7 @@ func (p *place) play(want verdicts) {
 	}()
 	p.verifies(want.verify)
 	p.views(want.mount)
+	p.looks(want.mount)
 	id := p.previews(want.preview)
 	p.commits(want.commit, id)
 	p.seals(want.seal)
@@ -118,6 +120,33 @@ func (p *place) views(want verdict) {
 		s.status = s.end()
 		return s.reply
 	})
+}
+
+// looks lists and compares without a mount, with the verdict of a mount. What a
+// mount says of a restore root is not theirs, and neither are its faults.
+func (p *place) looks(want verdict) {
+	p.Helper()
+	if p.withRoot || p.faults != nil || p.inView != nil {
+		return
+	}
+	differs := want
+	if want == accepted {
+		differs = "ROOT_DIFFERS"
+	}
+	p.step("diff", differs, nothing, func() reply {
+		return p.run(p.args("diff", append(slices.Clone(p.dirs), p.top+"/fresh")...)...)
+	})
+	r, ok := p.step("ls", want, nothing, func() reply { return p.run(p.args("ls", p.dirs...)...) })
+	if !ok {
+		return
+	}
+	var names []string
+	for _, f := range r.answer.Files {
+		names = append(names, f.Path)
+	}
+	if wanted := sorted(p.wanted()); !slices.Equal(names, wanted) {
+		p.Errorf("ls lists %q, and not %q", names, wanted)
+	}
 }
 
 // previews returns the id of the preview, if there is one.

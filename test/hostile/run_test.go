@@ -37,7 +37,10 @@ type answer struct {
 	BundleRoot string   `json:"bundle_root"`
 	Roots      []string `json:"bundle_roots"`
 	Mountpoint string   `json:"mountpoint"`
-	Conflicts  []struct {
+	Files      []struct {
+		Path string `json:"path"`
+	} `json:"files"`
+	Conflicts []struct {
 		Type string `json:"type"`
 		Path string `json:"item"`
 	} `json:"conflicts"`

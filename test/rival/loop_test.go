@@ -19,7 +19,7 @@ func TestLoop(t *testing.T) {
 	for _, attack := range attacks() {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
-			loop(t, attack, func(c *counts) bool { return c.tried >= 20 })
+			loop(t, attack, func(c *counts) bool { return c.tried >= 10 })
 		})
 	}
 }
@@ -39,12 +39,12 @@ func TestLongLoop(t *testing.T) {
 }
 
 // loop commits until there were enough. A pattern where both sides win often
-// must have seen ten commits succeed and ten refused, and goes on until then.
+// must have seen five commits succeed and five refused, and goes on until then.
 func loop(t *testing.T, attack attack, enough func(*counts) bool) {
 	t.Helper()
 	p := scene.New(t, prey())
 	var sum counts
-	seen := func() bool { return sum.done >= 10 && sum.refused+sum.halted >= 10 }
+	seen := func() bool { return sum.done >= 5 && sum.refused+sum.halted >= 5 }
 	for n := 0; n < 5000 && (!enough(&sum) || attack.contested && !seen()); n++ {
 		a := newArena(t, p, fmt.Sprint(n))
 		r := a.contest(t, attack, rand.New(rand.NewPCG(1, uint64(n))))

@@ -24,7 +24,7 @@ func pairs() int {
 	if os.Getenv("SPECTRUM_LONG") != "" {
 		return 2000
 	}
-	return 100
+	return 50
 }
 
 // A rival is a command that runs beside another one.

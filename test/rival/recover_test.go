@@ -19,7 +19,7 @@ func TestRecoverWindows(t *testing.T) {
 			return c.Name == "renameat2" && strings.HasSuffix(c.Path, "/.spectrum06_artifacts/1")
 		},
 	}
-	stride := 6
+	stride := 13
 	if os.Getenv("SPECTRUM_LONG") != "" {
 		stride = 1
 	}

@@ -12,14 +12,14 @@ import (
 
 // TestWindows runs every attack in the windows of a commit: it acts before call
 // n, and where it can be undone that is done some calls later or after the end.
-// Each window has every third attack; the long test has all of them, undone at
+// Each window has every fifth attack; the long test has all of them, undone at
 // every distance.
 func TestWindows(t *testing.T) {
 	for i, attack := range attacks() {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			later := []int{1, 2, 4, never}
-			windows(t, attack, 1+i%3, 3, func(n int) int { return later[n/3%len(later)] })
+			windows(t, attack, 1+i%5, 5, func(n int) int { return later[n/5%len(later)] })
 		})
 	}
 }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is what the import path of every package of ours begins with.
+const module = "github.com/spectrumfs/spectrum/"
+
+// TestArchitecture holds the tables of docs/architecture.md to the code: every
+// package of the module has its row, in its last cell is what it imports of ours,
+// and all of that stands above it.
+func TestArchitecture(t *testing.T) {
+	order, shown := architectureTables(t)
+	imports := importsOfOurs(t)
+	for _, name := range slices.Sorted(maps.Keys(imports)) {
+		if !slices.Contains(order, name) {
+			t.Errorf("%s has no row", name)
+		}
+	}
+	for at, name := range order {
+		real, ok := imports[name]
+		if !ok {
+			t.Errorf("there is no package %s", name)
+			continue
+		}
+		if want := rowOf(order, real); shown[name] != want {
+			t.Errorf("the row of %s shows %s; its imports are %s", name, shown[name], want)
+		}
+		for _, other := range real {
+			if slices.Index(order, other) >= at {
+				t.Errorf("%s imports %s, which does not stand above it", name, other)
+			}
+		}
+	}
+}
+
+// architectureTables gives the packages that have a row, in the order of the page,
+// and the last cell of each.
+func architectureTables(t *testing.T) (order []string, imports map[string]string) {
+	t.Helper()
+	imports = map[string]string{}
+	for line := range strings.SplitSeq(architecturePage(t), "\n") {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		name, ok := strings.CutPrefix(cells[0], "`")
+		if !strings.HasPrefix(line, "| `") || !ok || strings.Contains(name, ".") {
+			continue
+		}
+		name = strings.TrimSuffix(name, "`")
+		if imports[name] != "" {
+			t.Errorf("%s has two rows", name)
+		}
+		order, imports[name] = append(order, name), cells[len(cells)-1]
+	}
+	if len(order) < 30 {
+		t.Fatalf("found %d rows: this test no longer finds them", len(order))
+	}
+	return order, imports
+}
+
+func architecturePage(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// importsOfOurs are the packages of the module, each with those of them that it imports.
+func importsOfOurs(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
+	cmd.Dir = repository
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		all := strings.Fields(line)
+		ours := []string{}
+		for _, path := range all[1:] {
+			if name, ok := strings.CutPrefix(path, module); ok {
+				ours = append(ours, name)
+			}
+		}
+		imports[strings.TrimPrefix(all[0], module)] = ours
+	}
+	return imports
+}
+
+// rowOf is the last cell of a row: packages in the order of the page.
+func rowOf(order, imports []string) string {
+	if len(imports) == 0 {
+		return "none"
+	}
+	sorted := slices.SortedFunc(slices.Values(imports), func(a, b string) int {
+		return slices.Index(order, a) - slices.Index(order, b)
+	})
+	return "`" + strings.Join(sorted, "`, `") + "`"
+}
+
+// TestArchitectureNames: what the table of the sealed values calls by its name is
+// exported by its package.
+func TestArchitectureNames(t *testing.T) {
+	packages := map[string]string{}
+	for name := range importsOfOurs(t) {
+		packages[filepath.Base(name)] = name
+	}
+	names := regexp.MustCompile("`\\(?\\*?([a-z]+)\\.([A-Z]\\w*)\\)?((?:\\.\\w+)?)`").FindAllStringSubmatch(architecturePage(t), -1)
+	if len(names) < 20 {
+		t.Fatalf("found %d names: this test no longer finds them", len(names))
+	}
+	for _, name := range names {
+		cmd := exec.CommandContext(t.Context(), "go", "doc", "./"+packages[name[1]], name[2]+name[3])
+		cmd.Dir = repository
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", name[0], err, out)
+		}
+	}
+}

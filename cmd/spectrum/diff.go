@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spf13/cobra"
+)
+
+type diffOptions struct{ chain, unified bool }
+
+func newDiff(app *app) *cobra.Command {
+	var opts diffOptions
+	cmd := &cobra.Command{
+		Use:   "diff [-u] [--chain] RUN_DIR... RESTORE_ROOT",
+		Short: "show what a restore would find in a restore root, without a mount",
+		Long: `diff verifies the candidate as mount does, and holds each file that a restore
+would write against what stands there now, by content. It prints a line for each
+file that is not there already:
+
+    create    nothing is there
+    conflict  something else is there, which a restore never overwrites
+    blocked   something on the way there is no directory, or leads elsewhere
+
+With -u the lines of text files in conflict follow, from what is there to what
+the candidate holds. What the candidate does not name is not looked at. Links,
+FIFOs and devices are named, and never opened; nothing is written, and a restore
+root in which a commit is at work can be looked at too.
+
+The exit status is 0 when all files are there with the same content, and 1 when
+not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).`,
+		Args: atLeast(0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			last := len(args) - 1
+			if last < 0 || last == 0 && !opts.chain {
+				return usage(cmd, "diff needs a run directory and a restore root")
+			}
+			return unlessGone(runDiff(cmd, app, opts, args[:last], args[last]))
+		},
+	}
+	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show the lines of text files that differ, too")
+	cmd.Flags().BoolVar(&opts.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	return cmd
+}
+
+func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, rootPath string) error {
+	if opts.unified && app.json {
+		return usage(cmd, "--unified is for people; without it --json has sizes and hashes")
+	}
+	rootPath, err := rootArg(rootPath)
+	if err != nil {
+		return err
+	}
+	root, err := pathsafe.OpenRoot(rootPath)
+	if err != nil {
+		return refusedHint(fmt.Errorf("restore root: %w", err), "the last argument is the restore root, an existing directory")
+	}
+	defer root.Close()
+	l, err := app.lookInto(cmd, runDirs, opts.chain)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	d := rootDiff{look: l, root: root, rootPath: rootPath}
+	if err := l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context()) }); err != nil {
+		return err
+	}
+	if len(d.files) > 0 && !app.json {
+		err = l.whileReading(cmd.Context(), func() error { return d.print(cmd.Context(), opts.unified) })
+	}
+	if err := unlessGone(err); err != nil {
+		return err
+	}
+	return d.verdict()
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// This file has what the doctor says of a directory and its file system.
+
+// examineDir adds what is found in a directory. Where to go from one that will not
+// do, elsewhere says.
+func (d *doctor) examineDir(ctx context.Context, path, elsewhere string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	dir := &directory{path: path, elsewhere: elsewhere, probe: machine.NewName()}
+	s := section{title: fmt.Sprintf("the file system of %q", path)}
+	if !d.examine(ctx, s, dir.look) {
+		stuck := &d.sections[len(d.sections)-1].checks[0]
+		stuck.path = path
+		stuck.remedy += "; then remove " + shellQuote(filepath.Join(path, dir.probe)) + ", if it is there"
+	}
+	return ctx.Err()
+}
+
+// directory is one that is looked at.
+type directory struct {
+	path, elsewhere string
+	probe           string // name of the directory in which features are tried
+	checks          []diagnosis
+}
+
+func (d *directory) add(c diagnosis) { d.checks = append(d.checks, c) }
+
+func (d *directory) look(ctx context.Context) []diagnosis {
+	dir, err := pathsafe.OpenRoot(d.path)
+	if err != nil {
+		d.add(d.cannotOpen(err))
+		return d.checks
+	}
+	defer dir.Close()
+	volume, err := machine.Describe(dir)
+	if err != nil {
+		d.add(fine("file-system", d.path, "%v", err).but(isFail, "no command can work here", "look into what is wrong with the disk: \"dmesg\""))
+		return d.checks
+	}
+	writable := dir.Writable()
+	d.add(d.writable(writable, volume))
+	d.add(d.fileSystem(volume))
+	d.add(d.space(volume))
+	d.add(d.names(volume))
+	if writable != nil {
+		d.add(d.untried("this user may not write here", d.elsewhere))
+		return d.checks
+	}
+	if unfinished := d.unfinished(dir); unfinished.status != isFine {
+		d.add(unfinished)
+		d.add(d.untried("nothing is changed in a root in which something is unfinished", unfinished.remedy))
+		return d.checks
+	}
+	d.tried(machine.Probe(ctx, dir, d.probe))
+	return d.checks
+}
+
+func (d *directory) cannotOpen(err error) diagnosis {
+	c := fine("directory", d.path, "%v", err)
+	remedy := d.elsewhere
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		remedy = "mkdir -p " + shellQuote(d.path)
+	case errors.Is(err, fs.ErrPermission):
+		remedy = "run as a user who may read it, or " + d.elsewhere
+	}
+	return c.but(isFail, "no command can work here", remedy)
+}
+
+func (d *directory) writable(err error, v machine.Volume) diagnosis {
+	if err == nil {
+		return fine("directory", d.path, "this user may write in %q", d.path)
+	}
+	c := fine("directory", d.path, "%v", err)
+	remedy := "run as a user who may write there, or " + d.elsewhere
+	if v.ReadOnly {
+		c.found = fmt.Sprintf("%q is mounted read-only", orUnknown(v.Mountpoint))
+		remedy = "find out why (\"dmesg\"), then as root: mount -o remount,rw " + shellQuote(orUnknown(v.Mountpoint)) + "; or " + d.elsewhere
+	}
+	return c.but(isFail, "nothing can be written here: a restore is refused with RESTORE_TARGET_NOT_WRITABLE", remedy)
+}
+
+// How file systems are told apart. A name that ends with "." stands for all that
+// begin with it.
+var (
+	triedThroughCuts = []string{"ext4", "xfs", "btrfs"}
+	inMemory         = []string{"tmpfs", "ramfs"}
+	networked        = []string{
+		"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "afs", "lustre", "gfs2", "ocfs2", "glusterfs", "beegfs", "vboxsf",
+		"fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs",
+	}
+	unordered = []string{"vfat", "msdos", "exfat", "hfs", "hfsplus"}
+)
+
+func (d *directory) fileSystem(v machine.Volume) diagnosis {
+	c := fine("file-system", d.path, "%s on %q", orUnknown(v.Type), orUnknown(v.Mountpoint))
+	if v.Type == "" {
+		return c.but(isWarn, "what it keeps through a power cut is not known", d.elsewhere)
+	}
+	const tears = "after a power cut a part of a commit may be there, and no recovery can tell"
+	switch {
+	case v.NoJournal:
+		c.found += ", without a journal"
+		return c.but(isWarn, tears, "as root, while it is not mounted: tune2fs -O has_journal "+shellQuote(v.Source))
+	case slices.Contains(unordered, v.Type):
+		return c.but(isWarn, tears, d.elsewhere)
+	case v.Has("nobarrier") || v.Has("barrier=0"):
+		c.found += ", mounted without barriers"
+		return c.but(isWarn, tears, "as root: mount -o remount,barrier "+shellQuote(v.Mountpoint))
+	case v.Has("volatile") || v.Has("fsync=volatile"):
+		c.found += ", mounted volatile"
+		return c.but(isWarn, tears, d.elsewhere+": a volume of the container")
+	case v.Type == "overlay":
+		return c.but(isWarn, "what is here goes with its container; directories of lower layers may not be renamed (EXDEV without redirect_dir), so a snapshot may not come back in one step", d.elsewhere+": a volume of the container")
+	case slices.Contains(inMemory, v.Type):
+		return c.but(isWarn, "nothing here outlives a restart", d.elsewhere)
+	case slices.Contains(networked, v.Type):
+		return c.but(isWarn, "the lock is one of this host: no other host may work here at the same time; what a power cut leaves was not tried", d.elsewhere)
+	case !slices.Contains(triedThroughCuts, v.Type):
+		return c.but(isWarn, "that a power cut leaves all or nothing was not tried here", d.elsewhere)
+	}
+	return c
+}
+
+// What is little space, in bytes, in inodes, and as a part of the whole.
+const (
+	fewBytes  = 64 << 20
+	fewInodes = 1000
+	littleOf  = 100
+)
+
+func (d *directory) space(v machine.Volume) diagnosis {
+	if v.Bytes.Total == 0 {
+		return fine("space", d.path, "the file system does not count it")
+	}
+	c := fine("space", d.path, "%s of %s free", bytesText(int64(v.Bytes.Free)), bytesText(int64(v.Bytes.Total)))
+	if v.Inodes.Total > 0 {
+		c.found += fmt.Sprintf(", %d of %d inodes", v.Inodes.Free, v.Inodes.Total)
+	}
+	short := v.Bytes.Free < fewBytes || v.Bytes.Free < v.Bytes.Total/littleOf
+	if i := v.Inodes; i.Total > 0 {
+		short = short || i.Free < fewInodes || i.Free < i.Total/littleOf
+	}
+	if short {
+		return c.but(isWarn, "a commit that does not fit is rolled back: nothing of it is left", "\"df -h\" and \"df -i\" say what is used; \"spectrum snapshot prune\" removes old snapshots")
+	}
+	return c
+}
+
+// longName is the longest name that file systems of Linux take, in bytes.
+const longName = 255
+
+func (d *directory) names(v machine.Volume) diagnosis {
+	c := fine("name-length", d.path, "names of %d bytes", v.NameMax)
+	if v.NameMax > 0 && v.NameMax < longName {
+		return c.but(isWarn, "a restore with a longer name is rolled back", d.elsewhere)
+	}
+	return c
+}
+
+// unfinished looks for what was killed, or is at work, without the lock.
+func (d *directory) unfinished(dir *pathsafe.Dir) diagnosis {
+	c := fine("unfinished", d.path, "nothing is unfinished")
+	real, err := filepath.EvalSymlinks(d.path)
+	if err != nil {
+		return c.but(isFail, "no command can work here", "")
+	}
+	parent, err := pathsafe.OpenRoot(filepath.Dir(real))
+	if err == nil {
+		defer parent.Close()
+	} else {
+		parent = nil // who may not look there cannot have exchanged the root
+	}
+	found, err := staging.Unfinished(dir, parent, filepath.Base(real))
+	if err != nil {
+		c.found = err.Error()
+		return c.but(isFail, "no command can work here", "look into what is wrong with the disk: \"dmesg\"")
+	}
+	if len(found) > 0 {
+		c.found = fmt.Sprintf("%q is at work, or was killed", found[0])
+		return c.but(isWarn, "the next command on this root ends it first", "spectrum recover "+shellQuote(d.path))
+	}
+	return c
+}
+
+// untried stands for everything that was not tried.
+func (d *directory) untried(why, remedy string) diagnosis {
+	return fine("features", d.path, "not tried: %s", why).but(skipped, "what the file system can do is not known", remedy)
+}
+
+// tried adds what trying everything has led to.
+func (d *directory) tried(findings []machine.Finding, err error) {
+	switch {
+	case errors.Is(err, pathsafe.ErrLocked):
+		d.add(d.untried("a commit is at work here", "run it again when that has ended"))
+	case errors.Is(err, context.DeadlineExceeded):
+		slow := fine("features", d.path, "it takes more than %v to try them", doctorPatience)
+		d.add(slow.but(isWarn, "a commit waits as long at each of its syncs", "see who writes there: \"iostat\"; then run it again"))
+	case err != nil:
+		c := fine("features", d.path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		d.add(c.but(isFail, "a commit would fail here too", "look into why; remove "+shellQuote(filepath.Join(d.path, d.probe))+", if it is there"))
+	}
+	for _, f := range findings {
+		d.add(d.feature(f))
+	}
+}
+
+func (d *directory) feature(f machine.Finding) diagnosis {
+	about := features[f.Feature]
+	c := fine(string(f.Feature), d.path, "%s", about.what)
+	switch {
+	case f.Err == nil:
+		c.isFeature = true
+		return c
+	case !machine.IsLacking(f.Err):
+		c.found = f.Err.Error()
+		return c.but(isFail, "a commit would fail here too", "look into what is wrong with the disk: \"df -h\", \"df -i\", \"dmesg\"")
+	}
+	c.found = fmt.Sprintf("no: %v", f.Err)
+	remedy := d.elsewhere
+	if about.without == isFine {
+		remedy = ""
+	}
+	return c.but(about.without, about.consequence, remedy)
+}
+
+// features say of each what it is for, and what follows where it is missing. What
+// only takes longer, or more space, is well without it.
+var features = map[machine.Feature]struct {
+	what        string
+	without     health
+	consequence string
+}{
+	machine.Lock:          {"a lock shuts others on this host out", isFail, "two commits cannot be kept apart: every commit is refused"},
+	machine.MountID:       {"mounts can be told apart", isWarn, "a bind mount beneath the root is not seen, and may be written into"},
+	machine.BirthTime:     {"files know when they were made", isWarn, "after a crash a file that has got the inode number of one of ours is told from it by size and SHA-256 alone"},
+	machine.Mode:          {"permission bits are kept", isFail, "what is restored cannot get its mode: every commit is rolled back"},
+	machine.Time:          {"times are kept to the nanosecond", isWarn, "what is restored does not have the time that the view shows"},
+	machine.NoReplace:     {"a rename that replaces nothing", isFail, "a restore that never overwrites cannot be had: every commit fails before anything is copied"},
+	machine.Exchange:      {"two names are swapped in one step", isWarn, "a snapshot does not come back in one step: for a moment some names are missing"},
+	machine.FileSync:      {"a file is made durable", isFail, "nothing is sure to outlive a power cut: every commit is rolled back"},
+	machine.DirSync:       {"names are made durable", isFail, "nothing is sure to outlive a power cut: every commit is rolled back"},
+	machine.SyncFS:        {"all is made durable at once", isFail, "a commit of more than 16 files is rolled back"},
+	machine.CaseSensitive: {"names that differ in case are two", isWarn, "a restore that has two such names is rolled back"},
+	machine.Symlinks:      {"symbolic links", isWarn, "a snapshot that has some cannot be restored"},
+	machine.HardLinks:     {"hard links", isWarn, "a snapshot that has some cannot be restored"},
+	machine.UserXattrs:    {"extended attributes", isWarn, "a snapshot that has some cannot be restored"},
+	machine.UnnamedFiles:  {"files appear whole", isFine, "records are written under another name first; a kill can leave a \".spectrum-...\" file"},
+	machine.FindHoles:     {"holes in files are found", isFine, "what is sparse takes its full size in snapshots"},
+	machine.ShareBlocks:   {"copies share their blocks", isFine, "each copy takes its own space, and the time to write it"},
+}

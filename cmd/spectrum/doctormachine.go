@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// This file has what the doctor says of the kernel and of mounting.
+
+func kernelChecks() []diagnosis {
+	release, err := machine.KernelRelease()
+	return []diagnosis{kernelCheck(release, err), procCheck(pathsafe.CheckProc()), openat2Check(pathsafe.CheckOpenat2())}
+}
+
+// kernelCheck: what a kernel cannot do is tried by the other checks, but for what
+// only shows when a disk fails.
+func kernelCheck(r machine.Release, err error) diagnosis {
+	if err != nil {
+		return fine("kernel", "", "%v", err).but(isWarn, "which kernel this is is not known", "")
+	}
+	c := fine("kernel", "", "Linux %s", r.Name)
+	if r.Before(5, 8) {
+		return c.but(isWarn, "before Linux 5.8 syncfs does not tell of data that could not be written: a commit of more than 16 files can miss that", "boot a newer kernel")
+	}
+	return c
+}
+
+func procCheck(err error) diagnosis {
+	if err != nil {
+		return fine("procfs", "/proc", "%v", err).but(isFail, "no file can be opened safely: nothing can be verified, mounted or restored", "as root: mount -t proc proc /proc")
+	}
+	return fine("procfs", "/proc", "it is there")
+}
+
+func openat2Check(err error) diagnosis {
+	if err != nil {
+		return fine("openat2", "", "%v", err).but(isWarn, "paths are resolved one component at a time: as safe, but slower", "boot Linux 5.6 or newer, or have the container's filter let openat2 pass")
+	}
+	return fine("openat2", "", "it is there")
+}
+
+// meansChecks say whether this user can mount.
+func meansChecks(m fusefs.Means) []diagnosis {
+	return []diagnosis{deviceCheck(m), helperCheck(m), rightCheck(m), sharedCheck(m)}
+}
+
+const cannotMount = "\"spectrum mount\" ends with exit status 69; everything else works"
+
+func deviceCheck(m fusefs.Means) diagnosis {
+	if m.DeviceErr == nil {
+		return fine("fuse-device", m.Device, "%q can be opened", m.Device)
+	}
+	remedy := "as root: modprobe fuse; in a container, start it with --device " + m.Device
+	switch {
+	case errors.Is(m.DeviceErr, fs.ErrNotExist):
+	case errors.Is(m.DeviceErr, fs.ErrPermission):
+		remedy = "as root: chmod 666 " + m.Device + "; in a container, start it with --device " + m.Device
+	}
+	return fine("fuse-device", m.Device, "%v", innermost(m.DeviceErr)).but(isFail, cannotMount, remedy)
+}
+
+// innermost is what the system said, without who was asking.
+func innermost(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path
+	}
+	return err
+}
+
+// helperCheck: root can do without the helper, others cannot.
+func helperCheck(m fusefs.Means) diagnosis {
+	if m.HelperErr == nil {
+		return fine("fuse-helper", m.Helper, "%q, version %s", m.Helper, orUnknown(m.Version))
+	}
+	c := fine("fuse-helper", m.Helper, "%v", innermost(m.HelperErr))
+	remedy := "as root: apt-get install fuse3, or what brings fusermount3 here"
+	switch {
+	case errors.Is(m.HelperErr, fusefs.ErrNotSetuid):
+		c.found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
+		remedy = fmt.Sprintf("as root: chown root %[1]s && chmod 4755 %[1]s", shellQuote(m.Helper))
+	case errors.Is(m.HelperErr, fusefs.ErrSetuidVoid):
+		c.found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
+		remedy = "have it in a file system that is mounted without nosuid"
+	}
+	if m.Direct {
+		return c.but(isWarn, "root mounts without it; other users cannot mount", remedy)
+	}
+	return c.but(isFail, cannotMount, remedy)
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+func rightCheck(m fusefs.Means) diagnosis {
+	if m.Barred != nil {
+		return fine("fuse-right", "", "%v", m.Barred).but(isFail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)
+	}
+	if m.Direct {
+		return fine("fuse-right", "", "root mounts by itself")
+	}
+	return fine("fuse-right", "", "this user mounts through the helper")
+}
+
+// sharedCheck: root may let others in, whatever the configuration says.
+func sharedCheck(m fusefs.Means) diagnosis {
+	const id = "allow-other"
+	if m.Shared == nil {
+		return fine(id, m.Config, "user_allow_other is in %q", m.Config)
+	}
+	c := fine(id, m.Config, "%q: %v", m.Config, m.Shared)
+	if !errors.Is(m.Shared, fusefs.ErrNotShared) && !errors.Is(m.Shared, fusefs.ErrCutLine) {
+		c.found = innermost(m.Shared).Error()
+	}
+	const consequence = "\"spectrum mount --allow-other\" is for root only"
+	remedy := "if users are to let others into their views, as root: echo user_allow_other >>" + shellQuote(m.Config)
+	if errors.Is(m.Shared, fusefs.ErrCutLine) {
+		remedy = "as root: echo >>" + shellQuote(m.Config)
+	}
+	if m.Direct {
+		c.consequence, c.remedy = consequence, remedy
+		return c
+	}
+	return c.but(isWarn, consequence, remedy)
+}
+
+// viewChecks ask each view of this user, all at once, whether it still answers.
+func viewChecks(ctx context.Context) []diagnosis {
+	views, err := fusefs.Views()
+	if err != nil {
+		return []diagnosis{fine("views", "", "%v", err).but(isWarn, "which views there are is not known", "")}
+	}
+	errs := make([]error, len(views))
+	var all sync.WaitGroup
+	for i, view := range views {
+		all.Go(func() { errs[i] = askView(ctx, view) })
+	}
+	all.Wait()
+	checks := []diagnosis{}
+	live := 0
+	for i, view := range views {
+		if c := viewCheck(view.Path(), errs[i]); c.status != isFine {
+			checks = append(checks, c)
+		} else if errs[i] == nil {
+			live++
+		}
+	}
+	if len(checks) == 0 {
+		checks = append(checks, fine("views", "", "%d, none of them dead", live))
+	}
+	return checks
+}
+
+// askView wants a view to give a file.
+func askView(ctx context.Context, view *fusefs.Other) error {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	_, err := view.Read(ctx, statusFile, maxControl)
+	return err
+}
+
+// viewCheck: a view that has ended meanwhile, or that this user may not look into,
+// is nobody's concern.
+func viewCheck(path string, err error) diagnosis {
+	c := fine("views", path, "%q answers", path)
+	remedy := "spectrum umount " + shellQuote(path)
+	switch {
+	case err == nil, errors.Is(err, fusefs.ErrNotMounted), errors.Is(err, fs.ErrPermission):
+		return c
+	case errors.Is(err, fusefs.ErrDeadMount):
+		c.found = fmt.Sprintf("%q is dead: its server has gone", path)
+		return c.but(isWarn, "whoever looks there gets errors, and nothing can be mounted there", remedy)
+	case errors.Is(err, context.DeadlineExceeded):
+		c.found = fmt.Sprintf("%q does not answer within %v", path, askPatience)
+		return c.but(isWarn, "whoever looks there waits; a rollback cannot ask it what it shows", "find its server with \"ps -C spectrum\" and end it, then "+remedy)
+	}
+	c.found = err.Error()
+	return c.but(isWarn, "whether this view can be read is not known", "to end it: "+remedy)
+}

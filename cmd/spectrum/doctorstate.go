@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
+)
+
+// This file has what the doctor says of the state directory, which it never makes,
+// and of the clock, which it holds against what is recorded there.
+
+// rootElsewhere and stateElsewhere are where to go from a file system that will not
+// do.
+const (
+	rootElsewhere  = "name a restore root on ext4, xfs or btrfs"
+	stateElsewhere = "name a state directory on ext4, xfs or btrfs with --state-dir DIR"
+)
+
+// examineState adds what is found in the state directory, and of the file system
+// that it is on, or would be made on.
+func (d *doctor) examineState(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path, err := d.statePath()
+	if err != nil {
+		d.sections = append(d.sections, section{title: "the state directory", checks: []diagnosis{
+			fine("state-dir", "", "%v", err).but(isFail, "no key, no preview and no log can be kept: nothing can be restored", "name a state directory with --state-dir DIR"),
+			clockCheck(time.Now(), latest{}),
+		}})
+		return nil
+	}
+	var base string
+	answered := d.examine(ctx, section{title: "the state directory"}, func(context.Context) []diagnosis {
+		var checks []diagnosis
+		base, checks = stateChecks(path)
+		return checks
+	})
+	if !answered || base == "" { // who has not answered may write base later
+		return ctx.Err()
+	}
+	return d.examineDir(ctx, base, stateElsewhere)
+}
+
+// stateChecks gives what is found too: the directory whose file system matters, ""
+// where there is none.
+func stateChecks(path string) (base string, checks []diagnosis) {
+	base, err := statedir.Nearest(path)
+	if err != nil {
+		return "", []diagnosis{stateRefused(path, err), clockCheck(time.Now(), latest{})}
+	}
+	if abs, _ := filepath.Abs(path); base != abs {
+		return base, []diagnosis{stateMissing(abs, base), parentsCheck(abs, base), clockCheck(time.Now(), latest{})}
+	}
+	state, err := statedir.Find(path)
+	if err != nil {
+		return "", []diagnosis{stateRefused(path, err), parentsCheck(base, filepath.Dir(base)), clockCheck(time.Now(), latest{})}
+	}
+	defer state.Close()
+	checks = []diagnosis{
+		fine("state-dir", base, "%q is this user's alone", base),
+		filesCheck(state), parentsCheck(base, filepath.Dir(base)),
+	}
+	log, logged := logCheck(state)
+	checks = append(checks, log)
+	checks = append(checks, haltChecks(state, logged)...)
+	return base, append(checks, clockCheck(time.Now(), logged.last))
+}
+
+// stateMissing: the first command makes it, if it may.
+func stateMissing(path, base string) diagnosis {
+	c := fine("state-dir", path, "%q is not there yet; the first command that needs it makes it", path)
+	dir, err := pathsafe.OpenRoot(base)
+	if err == nil {
+		defer dir.Close()
+		err = dir.Writable()
+	}
+	if err != nil {
+		c.found = fmt.Sprintf("%q is not there, and cannot be made: %v", path, err)
+		return c.but(isFail, noState, "mkdir -p -m 700 "+shellQuote(path)+" as somebody who may, or --state-dir DIR")
+	}
+	return c
+}
+
+const noState = "every command that keeps something ends with an error: nothing can be previewed or restored"
+
+// stateRefused is a directory that no command takes.
+func stateRefused(path string, err error) diagnosis {
+	c := fine("state-dir", path, "%v", err)
+	remedy := "name another state directory with --state-dir DIR"
+	var open *statedir.ModeError
+	switch {
+	case errors.As(err, &open):
+		remedy = "chmod 700 " + shellQuote(path)
+	case errors.Is(err, statedir.ErrForeign):
+		remedy = fmt.Sprintf("as root: chown %d %s; or %s", os.Geteuid(), shellQuote(path), remedy)
+	}
+	return c.but(isFail, noState, remedy)
+}
+
+// filesCheck: nobody reaches these files as long as the directory is closed, but
+// whoever copies it takes their modes along, and a key that is open is refused.
+func filesCheck(state *statedir.Dir) diagnosis {
+	const id = "state-files"
+	exposed, err := state.Exposed()
+	if err != nil {
+		return fine(id, state.Path(), "%v", err).but(isWarn, "whether the keys and logs are private is not known", "")
+	}
+	if len(exposed) == 0 {
+		return fine(id, state.Path(), "keys and logs are private")
+	}
+	e := exposed[0]
+	c := fine(id, e.Path, "%q has mode %04o, user %d", e.Path, e.Perm, e.UID)
+	if n := len(exposed); n > 1 {
+		c.found += fmt.Sprintf(", and %d more", n-1)
+	}
+	remedy := "chmod 600 " + shellQuote(e.Path)
+	if int(e.UID) != os.Geteuid() {
+		remedy = fmt.Sprintf("find out who put it there; as root: chown %d %s", os.Geteuid(), shellQuote(e.Path))
+	}
+	return c.but(isWarn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
+}
+
+// parentsCheck looks at the directory in which the state directory stands, or will,
+// and at what is above that.
+func parentsCheck(path, parent string) diagnosis {
+	const id = "state-parents"
+	exposed, err := statedir.ExposedFrom(parent)
+	if err != nil {
+		return fine(id, path, "%v", err).but(isWarn, "whether others could put another state directory in its place is not known", "")
+	}
+	if len(exposed) == 0 {
+		return fine(id, path, "nobody else can move it away")
+	}
+	e := exposed[0]
+	remedy := "chmod go-w " + shellQuote(e.Path)
+	if e.Perm&0o022 == 0 || e.Perm&0o1000 != 0 {
+		remedy = "name a state directory in a place of your own with --state-dir DIR"
+	}
+	return fine(id, e.Path, "%q has mode %04o, user %d", e.Path, e.Perm, e.UID).
+		but(isWarn, "others can move the state directory away: then no preview, savepoint or halt is known any more", remedy)
+}
+
+// latest is the newest time in the audit log, and what has it.
+type latest struct {
+	entry int64
+	time  time.Time
+}
+
+// logged is what the audit log says.
+type logged struct {
+	last  latest
+	roots map[string]string // by attempt
+	halts []string          // attempts that were halted, and not ended since
+}
+
+// logCheck reads the audit log.
+func logCheck(state *statedir.Dir) (diagnosis, logged) {
+	const id = "audit-log"
+	said := logged{roots: map[string]string{}}
+	path := filepath.Join(state.Path(), "audit.log")
+	f, err := state.ReadAuditLog()
+	if errors.Is(err, fs.ErrNotExist) {
+		return fine(id, path, "there is none yet"), said
+	}
+	if err != nil {
+		return fine(id, path, "%v", err).but(isFail, "what cannot be logged is not begun: nothing can be restored", "look into who may write "+shellQuote(state.Path())), said
+	}
+	log := audit.New(f)
+	defer log.Close()
+	head, err := log.Read(func(e audit.Entry) error {
+		said.see(&e)
+		return nil
+	})
+	if err != nil {
+		return fine(id, path, "%v", err).but(isFail, "what was done before is not proven any more, and nothing can be logged after it",
+			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there"), said
+	}
+	return fine(id, path, "%d entries, each follows from the one before", head.Sequence), said
+}
+
+func (l *logged) see(e *audit.Entry) {
+	l.roots[e.Action] = e.Root
+	if e.Time.After(l.last.time) {
+		l.last = latest{e.Sequence, e.Time}
+	}
+	switch e.Kind { // others neither halt nor end an attempt
+	case audit.Halted:
+		if !slices.Contains(l.halts, e.Action) {
+			l.halts = append(l.halts, e.Action)
+		}
+	case audit.CommitEnd, audit.RolledBack, audit.Released:
+		l.halts = slices.DeleteFunc(l.halts, func(id string) bool { return id == e.Action })
+	}
+}
+
+// haltChecks are the roots that wait for a person, by the marks of the state
+// directory and by the log.
+func haltChecks(state *statedir.Dir, log logged) []diagnosis {
+	const id = "halts"
+	halted, err := state.Halts()
+	if err != nil {
+		return []diagnosis{fine(id, state.Path(), "%v", err).but(isWarn, "whether a restore root is halted is not known", "")}
+	}
+	for _, attempt := range log.halts {
+		if !slices.Contains(halted, attempt) {
+			halted = append(halted, attempt)
+		}
+	}
+	checks := make([]diagnosis, 0, len(halted))
+	for _, attempt := range halted {
+		root := log.roots[attempt]
+		c := fine(id, root, "%q is halted: attempt %s could not be ended", root, attempt)
+		where := shellQuote(root)
+		if root == "" {
+			c.found, where = fmt.Sprintf("attempt %s could not be ended; the audit log does not know its root", attempt), "RESTORE_ROOT"
+		}
+		checks = append(checks, c.but(isWarn, "every command on that root ends with exit status 3", fmt.Sprintf("\"spectrum recover %[1]s\" tries again; \"spectrum recover --acknowledge %[1]s\" shows what is in the way", where)))
+	}
+	if len(checks) == 0 {
+		return []diagnosis{fine(id, state.Path(), "no restore root is known to be halted")}
+	}
+	return checks
+}
+
+// oldest is a time before which there was no spectrum.
+var oldest = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// clockCheck wants it to be later than what has already been.
+func clockCheck(now time.Time, last latest) diagnosis {
+	c := fine("clock", "", "%s", now.UTC().Format(time.RFC3339))
+	const consequence = "what is sealed and logged gets a wrong time: chains are out of order (CHAIN_ORDER_VIOLATION), and \"snapshot prune --keep-within\" keeps the wrong ones"
+	const remedy = "as root: timedatectl set-ntp true; or set it with date -s"
+	const slack = time.Second // a clock that is kept right goes back a little at times
+	switch built := builtAt(); {
+	case now.Before(built):
+		c.found += ", which is before this program was made, " + built.UTC().Format(time.RFC3339)
+	case now.Add(slack).Before(last.time):
+		c.found += fmt.Sprintf(", which is before entry %d of the audit log, %s", last.entry, last.time.UTC().Format(time.RFC3339))
+	default:
+		return c
+	}
+	return c.but(isWarn, consequence, remedy)
+}
+
+// builtAt is the time of the commit that the program was built from, as far as it
+// is known.
+func builtAt() time.Time {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if built, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil {
+				return built
+			}
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spf13/cobra"
+)
+
+// A look is at a candidate as its view shows it, without a mount: the same plan,
+// the same files, and the same checked way to read them.
+type look struct {
+	app       *app
+	candidate *candidate
+	plan      *restore.Plan
+	files     []fusefs.File // in path order
+}
+
+// lookInto opens a candidate and verifies it as a mount does. The caller closes
+// the look.
+func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain bool) (*look, error) {
+	if len(runDirs) == 0 && !chain {
+		return nil, usage(cmd, "no run directory was given")
+	}
+	c, err := a.openCandidate(cmd, runDirs, chain)
+	if err != nil {
+		return nil, err
+	}
+	c.reread = true
+	l := &look{app: a, candidate: c}
+	if l.plan, err = a.planForView(cmd.Context(), c); err != nil {
+		c.close()
+		return nil, err
+	}
+	l.files = slices.SortedFunc(viewFiles(l.plan), byPath)
+	return l, nil
+}
+
+func (l *look) close() { l.candidate.close() }
+
+// at are the files at a path of the view, which is a file or a directory.
+func (l *look) at(path string) ([]fusefs.File, error) {
+	const lists = "\"spectrum ls RUN_DIR...\" lists the paths of a candidate, each as it is wanted here"
+	if _, err := pathsafe.Parse(path); err != nil {
+		return nil, refusedHint(err, lists)
+	}
+	if n, found := l.index(path); found {
+		return l.files[n : n+1], nil
+	}
+	begin, _ := l.index(path + "/")
+	end, _ := l.index(path + "0") // the byte after the slash
+	if begin == end {
+		return nil, refusedHint(fmt.Errorf("%q is not in the candidate", path), lists)
+	}
+	return l.files[begin:end], nil
+}
+
+func (l *look) index(path string) (int, bool) {
+	return slices.BinarySearchFunc(l.files, path, func(f fusefs.File, path string) int { return strings.Compare(f.Path, path) })
+}
+
+// splitPaths parts run directories from paths, which follow them after a "--".
+// One in front of everything says what it always says, and parts nothing.
+func splitPaths(cmd *cobra.Command, args []string) (runDirs, paths []string, parted bool) {
+	if at := cmd.ArgsLenAtDash(); at > 0 {
+		return args[:at], args[at:], true
+	}
+	return args, nil, false
+}
+
+// spoiled is what a file is that changed after it was verified, or cannot be read
+// any more.
+func spoiled(path string, err error) error {
+	return unreadable(fmt.Errorf("%q: %w", path, err), "it was good when it was verified, just before; \"spectrum verify RUN_DIR...\" says what is there now")
+}
+
+// unreadable is what could not be read, unless it is this machine that failed.
+func unreadable(err error, hint string) error {
+	if verify.IsMachineFault(err) {
+		return err
+	}
+	return refusedHint(err, hint)
+}
+
+// sha256Of is the signed SHA-256 of a file, in hex; of a result artifact, that of
+// what would be written.
+func sha256Of(f fusefs.File) string {
+	for _, x := range f.Source.XAttrs() {
+		if x.Name == sha256Attr {
+			return x.Value
+		}
+	}
+	return ""
+}
+
+// shownPath is a path that cannot be taken for anything else in a list: as it is,
+// or quoted when it has a character that is not printed, or begins with a quote.
+func shownPath(path string) string {
+	if strings.HasPrefix(path, `"`) || oneLine(path) != path {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
+// writeLines writes a result line by line.
+func (a *app) writeLines(lines iter.Seq[string]) error {
+	out := bufio.NewWriter(a.stdout)
+	for line := range lines {
+		if _, err := out.WriteString(line + "\n"); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// unlessGone is the error of a command that prints for a reader who may have had
+// enough, as "head" has: that he is gone is no error.
+func unlessGone(err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) && failed.Op == "write" && errors.Is(failed.Err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// whileReading runs what reads a candidate and gives nothing but an error.
+func (l *look) whileReading(ctx context.Context, do func() error) error {
+	_, err := examine(ctx, l.candidate, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// viewMode is the mode that a view shows of a file.
+func viewMode(f fusefs.File) fs.FileMode { return f.Mode &^ 0o222 }

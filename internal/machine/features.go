@@ -1,0 +1,240 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// A Feature is something that spectrum uses of a file system.
+type Feature string
+
+// The features, in the order in which they are tried.
+const (
+	Lock          Feature = "lock"             // flock on a directory shuts out another handle
+	MountID       Feature = "mount-id"         // statx tells mounts apart
+	BirthTime     Feature = "birth-time"       // statx knows when a file was made
+	Mode          Feature = "mode"             // permission bits are kept as they are set
+	Time          Feature = "time"             // modification times are kept to the nanosecond
+	NoReplace     Feature = "rename-noreplace" // renameat2 with RENAME_NOREPLACE
+	Exchange      Feature = "rename-exchange"  // renameat2 with RENAME_EXCHANGE
+	FileSync      Feature = "fsync"            // of a file
+	DirSync       Feature = "fsync-directory"
+	SyncFS        Feature = "syncfs"
+	CaseSensitive Feature = "case" // names that differ in case are two
+	Symlinks      Feature = "symlinks"
+	HardLinks     Feature = "hard-links"
+	UserXattrs    Feature = "xattrs" // user.* extended attributes
+	UnnamedFiles  Feature = "unnamed-files"
+	FindHoles     Feature = "holes" // SEEK_HOLE
+	ShareBlocks   Feature = "clone" // FICLONE
+)
+
+// trials say how each feature is tried.
+var trials = []struct {
+	feature Feature
+	try     func(*bench) error
+}{
+	{Lock, (*bench).lock},
+	{MountID, (*bench).mountID},
+	{BirthTime, (*bench).birthTime},
+	{Mode, (*bench).mode},
+	{Time, (*bench).time},
+	{NoReplace, (*bench).noReplace},
+	{Exchange, (*bench).exchange},
+	{FileSync, (*bench).fileSync},
+	{DirSync, func(b *bench) error { return b.dir.Sync() }},
+	{SyncFS, func(b *bench) error { return b.dir.SyncFS() }},
+	{CaseSensitive, (*bench).caseSensitive},
+	{Symlinks, func(b *bench) error { return b.dir.Symlink("nowhere", b.name()) }},
+	{HardLinks, (*bench).hardLinks},
+	{UserXattrs, (*bench).userXattrs},
+	{UnnamedFiles, (*bench).unnamed},
+	{FindHoles, (*bench).findHoles},
+	{ShareBlocks, (*bench).shareBlocks},
+}
+
+// unlike is what a file system answers that does something else than it was asked.
+func unlike(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, errors.ErrUnsupported)...)
+}
+
+func (b *bench) lock() error {
+	first, err := b.dir.Reopen()
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	if err := first.TryLock(); err != nil {
+		return err
+	}
+	err = b.dir.TryLock()
+	if errors.Is(err, pathsafe.ErrLocked) {
+		return nil
+	}
+	if err == nil {
+		err = unlike("two have the lock at once")
+	}
+	return err
+}
+
+func (b *bench) mountID() error {
+	st, err := b.dir.Stat()
+	if err == nil && st.ID.Mount == 0 {
+		err = unlike("statx gives no mount id")
+	}
+	return err
+}
+
+func (b *bench) birthTime() error {
+	return b.withFile(func(f *os.File, _ string) error {
+		st, err := pathsafe.StatFile(f)
+		if err == nil && st.BirthTime.IsZero() {
+			err = unlike("statx gives no birth time")
+		}
+		return err
+	})
+}
+
+func (b *bench) mode() error {
+	return b.withFile(func(f *os.File, _ string) error {
+		for _, perm := range []uint32{0o755, 0o640, 0o444} {
+			if err := pathsafe.FileNode(f).Chmod(perm); err != nil {
+				return err
+			}
+			st, err := pathsafe.StatFile(f)
+			if err != nil {
+				return err
+			}
+			if st.Perm != perm {
+				return unlike("a file that was given mode %04o has %04o", perm, st.Perm)
+			}
+		}
+		return nil
+	})
+}
+
+func (b *bench) time() error {
+	return b.withFile(func(f *os.File, _ string) error {
+		want := time.Date(2001, 2, 3, 4, 5, 7, 123456789, time.UTC)
+		if err := pathsafe.FileNode(f).SetModTime(want); err != nil {
+			return err
+		}
+		st, err := pathsafe.StatFile(f)
+		if err == nil && !st.ModTime.Equal(want) {
+			err = unlike("a time that was set is off by %v", st.ModTime.Sub(want))
+		}
+		return err
+	})
+}
+
+// noReplace moves a file and a directory, and wants what stands in the way to stay.
+func (b *bench) noReplace() error {
+	dir, moved, taken := b.name(), b.name(), b.name()
+	err := errors.Join(b.dir.Mkdir(dir, 0o700), b.dir.Mkdir(taken, 0o700))
+	if err == nil {
+		err = b.dir.RenameNoReplace(dir, b.dir, moved)
+	}
+	if err != nil {
+		return err
+	}
+	return b.withFile(func(_ *os.File, name string) error {
+		file := b.name()
+		if err := b.dir.RenameNoReplace(name, b.dir, file); err != nil {
+			return err
+		}
+		err := b.dir.RenameNoReplace(moved, b.dir, taken) // which a plain rename would replace
+		if err == nil {
+			return unlike("it has replaced what was there")
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+func (b *bench) exchange() error {
+	dir := b.name()
+	if err := b.dir.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return b.withFile(func(_ *os.File, name string) error { return b.dir.RenameExchange(name, b.dir, dir) })
+}
+
+func (b *bench) fileSync() error {
+	return b.withFile(func(f *os.File, _ string) error { return f.Sync() })
+}
+
+func (b *bench) caseSensitive() error {
+	f, err := b.dir.Create("case", 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = b.dir.Lstat("CASE")
+	switch {
+	case err == nil:
+		return unlike("\"case\" is found as \"CASE\"")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+func (b *bench) hardLinks() error {
+	return b.withFile(func(_ *os.File, name string) error { return b.dir.LinkName(name, b.dir, b.name()) })
+}
+
+func (b *bench) userXattrs() error {
+	return b.withFile(func(f *os.File, _ string) error {
+		want := pathsafe.Xattr{Name: "user.spectrum.doctor", Value: "tried"}
+		node := pathsafe.FileNode(f)
+		if err := node.SetXattr(want); err != nil {
+			return err
+		}
+		have, err := node.Xattrs()
+		if err == nil && !slices.Contains(have, want) {
+			err = unlike("an extended attribute that was set is not there")
+		}
+		return err
+	})
+}
+
+func (b *bench) unnamed() error {
+	f, err := b.dir.CreateUnnamed(0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return b.dir.Link(f, b.name())
+}
+
+// findHoles wants the end of a file, which nobody has written, to be a hole.
+func (b *bench) findHoles() error {
+	return b.withFile(func(f *os.File, _ string) error {
+		const size = 1 << 20
+		if err := f.Truncate(size); err != nil {
+			return err
+		}
+		hole, err := f.Seek(0, unix.SEEK_HOLE)
+		if err == nil && hole >= size {
+			err = unlike("a hole is not found")
+		}
+		return err
+	})
+}
+
+func (b *bench) shareBlocks() error {
+	return b.withFile(func(src *os.File, _ string) error {
+		return b.withFile(func(dst *os.File, _ string) error {
+			return os.NewSyscallError("FICLONE", unix.IoctlFileClone(int(dst.Fd()), int(src.Fd())))
+		})
+	})
+}

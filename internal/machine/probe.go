@@ -1,0 +1,137 @@
+package machine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// Prefix begins the name of the directory in which features are tried. It is not
+// that of a transaction, which somebody would want to end.
+const Prefix = ".spectrum-doctor-"
+
+// NewName makes up a name that nobody has.
+func NewName() string { return Prefix + rand.Text() }
+
+// A Finding is what trying a feature has led to. Err is nil when it is there;
+// [IsLacking] tells what the file system does not have from what went wrong.
+type Finding struct {
+	Feature Feature
+	Err     error
+}
+
+// Probe tries all features in a directory called name, which it makes in dir and
+// removes again. It takes the lock of dir for that time: pathsafe.ErrLocked when
+// somebody is at work there. On an error, which may be that of ctx, there are no
+// findings, and what is left is named.
+func Probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
+	return (&seam{}).probe(ctx, dir, name)
+}
+
+// A seam is the way of the probes to the system, so that a test can have each of
+// them fail.
+type seam struct {
+	hook func(op string, f func() error) error
+}
+
+func (s *seam) do(op string, f func() error) error {
+	if s.hook == nil {
+		return f()
+	}
+	return s.hook(op, f)
+}
+
+func (s *seam) probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
+	own, err := dir.Reopen() // a lock ends with its handle
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	if err := s.do("take lock", own.TryLock); errors.Is(err, pathsafe.ErrLocked) {
+		return nil, err // whoever cannot be locked at all is found below
+	}
+	if err := s.do("make directory", func() error { return own.Mkdir(name, 0o700) }); err != nil {
+		return nil, err
+	}
+	findings, err := s.probeIn(ctx, own, name)
+	if left := s.do("remove directory", func() error { return own.Rmdir(name) }); left != nil {
+		err = errors.Join(err, fmt.Errorf("%q is left: %w", name, left))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return findings, nil
+}
+
+func (s *seam) probeIn(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
+	work, err := dir.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	defer work.Close()
+	findings, err := s.tryAll(ctx, &bench{dir: work})
+	return findings, errors.Join(err, s.do("clear", func() error { return clearAway(work) }))
+}
+
+func (s *seam) tryAll(ctx context.Context, b *bench) ([]Finding, error) {
+	var findings []Finding
+	for _, t := range trials {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err := s.do(string(t.feature), func() error { return t.try(b) })
+		findings = append(findings, Finding{t.feature, err})
+	}
+	return findings, nil
+}
+
+// clearAway removes what the trials have made: files, links and empty directories.
+func clearAway(dir *pathsafe.Dir) error {
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		err := dir.Unlink(name)
+		if errors.Is(err, unix.EISDIR) {
+			err = dir.Rmdir(name)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// A bench is the directory in which features are tried.
+type bench struct {
+	dir  *pathsafe.Dir
+	made int
+}
+
+// name is one that was not used before.
+func (b *bench) name() string {
+	b.made++
+	return fmt.Sprintf("n%d", b.made)
+}
+
+// withFile makes a file that holds a little, and hands it over with its name.
+func (b *bench) withFile(do func(f *os.File, name string) error) error {
+	name := b.name()
+	f, err := b.dir.Create(name, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = do(f, name)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// content is less than a block of most file systems.
+var content = []byte("spectrum doctor tries what this file system can do, and removes this file.\n")

@@ -1,0 +1,128 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// Find opens the state directory where it is, and makes nothing: fs.ErrNotExist
+// when it is not there. What [Open] refuses is refused here.
+func Find(path string) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openThere(path)
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", path, err)
+	}
+	return d, nil
+}
+
+// Halts are the attempts whose rollback is known to have failed, in the order of
+// their names.
+func (d *Dir) Halts() ([]string, error) {
+	dir, err := d.root.OpenDir(halts)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Names()
+}
+
+// ReadAuditLog opens the audit log to be read only: fs.ErrNotExist when there is
+// none yet.
+func (d *Dir) ReadAuditLog() (*os.File, error) {
+	f, _, err := d.root.Open(auditLog)
+	return f, err
+}
+
+// Exposed is a file or directory that others may come at.
+type Exposed struct {
+	Path string
+	UID  uint32
+	Perm uint32 // st_mode & 07777
+}
+
+// secrets are the files that are for the operator's eyes only.
+var secrets = []string{auditLog, hostKey, journalKey, operatorKey, viewLog}
+
+// Exposed lists which of the directory's own files belong to another user, or let
+// others read or write them, in the order of their names.
+func (d *Dir) Exposed() ([]Exposed, error) {
+	var found []Exposed
+	for _, name := range secrets {
+		st, err := d.root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if st.Perm&0o077 != 0 || int(st.UID) != os.Geteuid() {
+			found = append(found, Exposed{filepath.Join(d.path, name), st.UID, st.Perm})
+		}
+	}
+	return found, nil
+}
+
+// ExposedFrom lists, of a directory and all above it, the nearest first, those
+// whose owner or writers could put another directory in the place of what is in
+// them: others than this user and root. A sticky bit keeps writers from that.
+func ExposedFrom(dir string) ([]Exposed, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []Exposed
+	for ; ; dir = filepath.Dir(dir) {
+		st, err := statDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		isForeign := st.UID != 0 && int(st.UID) != os.Geteuid()
+		if isForeign || st.Perm&0o022 != 0 && st.Perm&0o1000 == 0 {
+			found = append(found, Exposed{dir, st.UID, st.Perm})
+		}
+		if dir == filepath.Dir(dir) {
+			return found, nil
+		}
+	}
+}
+
+// statDir describes a directory that this user may not be able to read.
+func statDir(path string) (pathsafe.Stat, error) {
+	f, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return pathsafe.Stat{}, err
+	}
+	defer f.Close()
+	return pathsafe.StatFile(f)
+}
+
+// Nearest is the path itself or, of what is above it, the nearest that is there:
+// where a state directory that is missing would be made.
+func Nearest(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for ; ; path = filepath.Dir(path) {
+		_, err := os.Stat(path)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return path, err
+		}
+		if path == filepath.Dir(path) {
+			return "", err
+		}
+	}
+}

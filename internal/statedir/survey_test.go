@@ -1,0 +1,193 @@
+package statedir_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+)
+
+// within makes a directory of the test's own that nobody else can come at.
+func within(t *testing.T, mode fs.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "spectrum")
+	if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestFind: nothing is made, and what Open refuses is refused for the same reason.
+func TestFind(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "a", "b")
+	if d, err := statedir.Find(missing); !errors.Is(err, fs.ErrNotExist) || d != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Dir(missing)); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("it was made")
+	}
+	var open *statedir.ModeError
+	if _, err := statedir.Find(within(t, 0o750)); !errors.As(err, &open) || open.Perm != 0o750 {
+		t.Error(err)
+	}
+	good := within(t, 0o700)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(good, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := statedir.Find(link); !errors.Is(err, statedir.ErrLink) {
+		t.Error(err)
+	}
+	if os.Geteuid() == 0 {
+		foreign := within(t, 0o700)
+		if err := os.Chown(foreign, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := statedir.Find(foreign); !errors.Is(err, statedir.ErrForeign) {
+			t.Error(err)
+		}
+	}
+	d, err := statedir.Find(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if entries, err := os.ReadDir(good); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestHaltsListed: it lists what Halt has marked, and makes nothing.
+func TestHaltsListed(t *testing.T) {
+	d, err := statedir.Find(within(t, 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if halts, err := d.Halts(); err != nil || len(halts) > 0 {
+		t.Errorf("%q, %v", halts, err)
+	}
+	if _, err := d.ReadAuditLog(); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(d.Path()); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	want := []string{uuid.NewString(), uuid.NewString()}
+	slices.Sort(want)
+	for _, id := range want {
+		if err := d.Halt(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if halts, err := d.Halts(); err != nil || !slices.Equal(halts, want) {
+		t.Errorf("%q, %v", halts, err)
+	}
+	log, err := d.AuditLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Close()
+	if log, err = d.ReadAuditLog(); err != nil {
+		t.Fatal(err)
+	}
+	log.Close()
+	if err := errors.Join(os.RemoveAll(filepath.Join(d.Path(), "halts")), os.WriteFile(filepath.Join(d.Path(), "halts"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if halts, err := d.Halts(); err == nil || halts != nil {
+		t.Errorf("a file: %q", halts)
+	}
+}
+
+// TestExposed: files that others may come at are found.
+func TestExposed(t *testing.T) {
+	path := within(t, 0o700)
+	d, err := statedir.Find(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, mode := range map[string]fs.FileMode{"host.pem": 0o600, "audit.log": 0o644, "journal.key": 0o620, "notes": 0o666} {
+		file := filepath.Join(path, name)
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	me := uint32(os.Geteuid())
+	want := []statedir.Exposed{{filepath.Join(path, "audit.log"), me, 0o644}, {filepath.Join(path, "journal.key"), me, 0o620}}
+	if got, err := d.Exposed(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if me == 0 {
+		if err := os.Chown(filepath.Join(path, "host.pem"), 65534, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Exposed(); err != nil || len(got) != 3 || got[1].UID != 65534 {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	d.Close()
+	if got, err := d.Exposed(); err == nil || got != nil {
+		t.Errorf("a closed one: %v", got)
+	}
+}
+
+// TestExposedFrom: each directory above that others could change is found, through
+// links, the nearest first.
+func TestExposedFrom(t *testing.T) {
+	top := within(t, 0o700)
+	for name, mode := range map[string]fs.FileMode{"open": 0o777, "open/group": 0o775, "open/group/sticky": 0o777 | fs.ModeSticky, "open/group/sticky/own": 0o700} {
+		path := filepath.Join(top, name)
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(top, "link")
+	if err := os.Symlink("open/group/sticky/own", link); err != nil {
+		t.Fatal(err)
+	}
+	above, err := statedir.ExposedFrom(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, filepath.Join(top, "open/group/sticky/own")} {
+		got, err := statedir.ExposedFrom(path)
+		if err != nil || len(got) != 2+len(above) || got[0].Path != filepath.Join(top, "open/group") || got[0].Perm != 0o775 || got[1].Perm != 0o777 {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(filepath.Join(top, "open/group/sticky"), 65534, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := statedir.ExposedFrom(link); err != nil || len(got) != 3+len(above) || got[0].UID != 65534 {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	if got, err := statedir.ExposedFrom(filepath.Join(top, "missing")); !errors.Is(err, fs.ErrNotExist) || got != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestNearest: what is there, of a path that is not.
+func TestNearest(t *testing.T) {
+	top := within(t, 0o700)
+	for _, path := range []string{top, filepath.Join(top, "a"), filepath.Join(top, "a/b/c")} {
+		if got, err := statedir.Nearest(path); err != nil || got != top {
+			t.Errorf("%q: %q, %v", path, got, err)
+		}
+	}
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := statedir.Nearest(filepath.Join(file, "a")); err == nil {
+		t.Errorf("beneath a file: %q", got)
+	}
+}

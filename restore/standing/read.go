@@ -1,0 +1,114 @@
+package standing
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"golang.org/x/sys/unix"
+)
+
+// File is what stands at a path.
+type File struct {
+	Size   int64
+	Digest [sha256.Size]byte // SHA-256
+
+	// Refused says why there is no regular file that could be read; then the rest
+	// is zero. [File.Absent] says whether nothing stands at the path.
+	Refused error
+}
+
+// Absent says whether nothing stands at the path, which a parent that is no
+// directory may be the reason for.
+func (f File) Absent() bool {
+	return errors.Is(f.Refused, fs.ErrNotExist) || errors.Is(f.Refused, unix.ENOTDIR)
+}
+
+// Read reads what stands at some paths beneath a root, and gives it in their
+// order. done is called with the number of bytes that were read more, by one
+// goroutine at a time; it may be nil. The error tells of the first file that could
+// not be read, or of ctx.
+func Read(ctx context.Context, root *pathsafe.Dir, paths []pathsafe.Path, done func(bytes int64)) ([]File, error) {
+	files := make([]File, len(paths))
+	r := reader{root: root, done: done}
+	err := inorder.Each(ctx, 0, len(paths), blockhash.NewHasher, func(h *blockhash.Hasher, i int) (err error) {
+		if files[i], err = r.read(ctx, h, paths[i]); err != nil {
+			return fmt.Errorf("file %q: %w", paths[i], err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
+}
+
+// reader is what the goroutines of one call share.
+type reader struct {
+	root *pathsafe.Dir
+	mu   sync.Mutex
+	done func(int64)
+}
+
+func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path) (File, error) {
+	f, st, err := Open(r.root, p)
+	if isRefusal(err) {
+		return File{Refused: err}, nil
+	}
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	table, err := h.Sum(ctx, counted{f, r}, st.Size+1)
+	if err != nil {
+		return File{}, err
+	}
+	return File{Size: table.Size(), Digest: table.Digest()}, nil
+}
+
+// Open opens the regular file at a path beneath a root as [Read] does.
+func Open(root *pathsafe.Dir, p pathsafe.Path) (*os.File, pathsafe.Stat, error) {
+	dir, err := root.OpenParent(p, len(p.Components())-1)
+	if err != nil {
+		return nil, pathsafe.Stat{}, err
+	}
+	defer dir.Close()
+	return dir.Open(p.Base())
+}
+
+// isRefusal tells what stands there from a failure of the machine.
+func isRefusal(err error) bool {
+	for _, reason := range []error{
+		fs.ErrNotExist, unix.ENOTDIR, // a parent is a file
+		pathsafe.ErrNotRegular, pathsafe.ErrSymlink, pathsafe.ErrEscape, pathsafe.ErrCrossesMount,
+	} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// counted is a file that tells how much of it was read.
+type counted struct {
+	io.ReaderAt
+	r *reader
+}
+
+func (c counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, off)
+	if c.r.done != nil {
+		c.r.mu.Lock()
+		defer c.r.mu.Unlock()
+		c.r.done(int64(n))
+	}
+	return n, err
+}
