@@ -73,6 +73,9 @@ func examples() map[code][]error {
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
 
+		codeUnfit:   {(&unfitError{failed: []diagnosis{{id: forging, remedy: "mend it"}}, all: 2}).coded()},
+		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, nil)},
+
 		codeLater:      {laterCommits(outside, &rollback.LaterError{}, "0dbd4d3d")},
 		codeNoSnapshot: {rollbackError(rollback.ErrNoSnapshot), rollbackError(rollback.ErrNoWayBack)},
 		codeNotUndone:  {rollbackError(rollback.ErrElsewhere), rollbackError(rollback.ErrMoved), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},

@@ -171,6 +171,10 @@ func (d *doctor) verdict() error {
 	case onlyMounting:
 		return fmt.Errorf("%w: %w", fusefs.ErrUnavailable, e)
 	}
+	return e.coded()
+}
+
+func (e *unfitError) coded() error {
 	return &codedError{code: codeUnfit, details: e.details, err: e, hint: "mend what failed; \"spectrum doctor -v\" shows every check"}
 }
 

@@ -206,16 +206,20 @@ func (d *rootDiff) verdict() error {
 	source, total := preview.SourceID(d.look.plan), len(d.look.files)
 	fields := map[string]any{"candidate": source, "counts": d.counts, "restore_root": jsonText(d.rootPath), "total": total}
 	if len(d.files) == 0 {
-		return d.look.app.result(fmt.Sprintf("OK %s %d files", source, total), map[string]any{"code": "OK", "details": fields, "ok": true})
+		return d.look.app.result(fmt.Sprintf("OK %s %s", source, numberOf(total, "file")), map[string]any{"code": "OK", "details": fields, "ok": true})
 	}
 	records := make([]any, 0, len(d.files))
 	for i := range d.files {
 		records = append(records, d.files[i].record())
 	}
 	fields["files"] = records
+	return rootDiffers(len(d.files), total, d.rootPath, fields)
+}
+
+func rootDiffers(differing, total int, root string, details map[string]any) error {
 	return &codedError{
-		code: codeDiffers, details: fields,
-		err:  fmt.Errorf("%d of %d files are not in %q as a restore would put them there", len(d.files), total, d.rootPath),
+		code: codeDiffers, details: details,
+		err:  fmt.Errorf("%d of %d files are not in %q as a restore would put them there", differing, total, root),
 		hint: "\"spectrum preview --restore-root DIR RUN_DIR...\" says what a restore would do",
 	}
 }

@@ -162,7 +162,7 @@ func argumentsOf(cmd *cobra.Command) (least, most int) {
 var wrongUses = [][]string{
 	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"},
 	{"verify", "nowhere/run"}, {"verify", "a/CONTRACTS/_runs/r", "b/CONTRACTS/_runs/s"},
-	{"cat"}, {"cat", "r"}, {"cat", "--json", "r", "p"}, {"diff"}, {"diff", "r"}, {"diff", "--json", "-u", "r", "x"},
+	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"},
 	{"seal", "x"}, {"seal", "--run-dir", "nowhere", "x"},
 	{"seal", "--run-dir", "r", "--constraint", "x", "y"}, {"seal", "--run-dir", "r", "--agent", "a", "--constraint", "agent_id=b", "y"},
 	{"seal", "--run-dir", "r", "--scope", "x", "y"}, {"seal", "--run-dir", "r", "--scope", "a=nothing", "y"}, {"seal", "--run-dir", "r", "--scope", "/a=decisions", "y"},
@@ -192,8 +192,10 @@ func TestWrongUsage(t *testing.T) {
 		lines = append(lines, checkUsage(t, helperNames[0], args...))
 	}
 	lines = append(lines, checkUsage(t, "spectrum", "version", "x"))
-	watch := typeIn(t, "spectrum", "--json", "snapshot", "watch", "/r") // which is right without --json
-	lines = append(lines, strings.TrimPrefix(strings.Split(watch.stderr, "\n")[0], "spectrum: "))
+	for _, args := range [][]string{{"snapshot", "watch", "/r"}, {"cat", "r", "p"}, {"diff", "-u", "r", "x"}} {
+		said := typeIn(t, "spectrum", append([]string{"--json"}, args...)...) // which is right without --json
+		lines = append(lines, strings.TrimPrefix(strings.Split(said.stderr, "\n")[0], "spectrum: "))
+	}
 	called(t, "usage", func(at string, call *ast.CallExpr) {
 		format := textOf(call.Args[1])
 		if strings.Trim(format, "X") == "" {
