@@ -186,7 +186,7 @@ func logCheck(state *statedir.Dir) (diagnosis, logged) {
 		return fine(id, path, "%v", err).but(isFail, "what was done before is not proven any more, and nothing can be logged after it",
 			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there"), said
 	}
-	return fine(id, path, "%d entries, each follows from the one before", head.Sequence), said
+	return fine(id, path, "entries: %d; each follows from the one before", head.Sequence), said
 }
 
 func (l *logged) see(e *audit.Entry) {
