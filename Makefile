@@ -30,9 +30,9 @@ SHELL    := /bin/bash
 PKG      ?= $(shell go list ./... | grep -v /test/)
 FAULTS   ?= ./test/...
 FUZZTIME ?= 3s
-# The tests of the command that are about views: they run on one processor too. (Not the
-# scripts: testscript leaves its directory behind when only some of them run.)
-VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify
+# The tests that are about views: they run on one processor too. (Not the scripts:
+# testscript leaves its directory behind when only some of them run.)
+VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
 # The test that looks at the preview's page in a browser; not under the race detector.
 PAGE     := TestPageInChromium
 # Flags of the benchmark, such as BENCH="-only view -rounds 3" or
@@ -84,8 +84,7 @@ test: need-test build lint
 	$(MAKE) --no-print-directory unit
 	$(MAKE) --no-print-directory page
 	$(MAKE) --no-print-directory faults
-	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m ./fusefs
-	scripts/leftovers.sh env GOMAXPROCS=1 go test -count=1 -timeout 10m -run '$(VIEWS)' ./cmd/spectrum
+	scripts/leftovers.sh env GOMAXPROCS=1 go test -p 2 -count=1 -timeout 10m -run '$(VIEWS)' ./fusefs ./cmd/spectrum
 	$(MAKE) --no-print-directory fuzz
 
 unit: need-test
