@@ -38,7 +38,7 @@ const (
 // allowed beside: else nothing that is small could fail.
 func allowance(size int64) int64 {
 	if os.Getenv("SPECTRUM_LONG") == "" {
-		return 3*size + 24*mib
+		return 3*size + 32*mib
 	}
 	return 3*size + 64*mib
 }
