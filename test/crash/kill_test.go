@@ -128,7 +128,7 @@ func TestKillNewState(t *testing.T) {
 // TestKillTwice kills a commit before every 45th call, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newStage(t, scratch(t), scene.Single()), 67, 4)
+	pairs(t, newStage(t, scratch(t), scene.Single()), 101, 4)
 	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 190, 0)
 }
 

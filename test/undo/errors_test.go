@@ -50,12 +50,12 @@ func faults(n int) []fault {
 func TestErrors(t *testing.T) {
 	p := newProject(t)
 	for i, way := range ways {
-		t.Run(way.act().name, func(t *testing.T) { failEverywhere(t, p, way.act(), each(stride{3 + i, 53}), (*world).failing) })
+		t.Run(way.act().name, func(t *testing.T) { failEverywhere(t, p, way.act(), each(stride{3 + i, 97}), (*world).failing) })
 		t.Run(way.act().name+", changing", func(t *testing.T) {
 			if long() {
 				t.Skip("they are among the others")
 			}
-			failEverywhere(t, p, way.act(), stride{2 + i, 13}, (*world).changing)
+			failEverywhere(t, p, way.act(), stride{2 + i, 29}, (*world).changing)
 		})
 	}
 }

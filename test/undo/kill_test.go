@@ -21,7 +21,7 @@ var ways = []struct {
 	act  func() *act
 	kill stride
 }{
-	{rollback, stride{1, 7}}, {whole, stride{2, 11}}, {byName, stride{3, 11}}, {part, stride{4, 7}},
+	{rollback, stride{1, 13}}, {whole, stride{2, 19}}, {byName, stride{3, 19}}, {part, stride{4, 13}},
 }
 
 // rehearse carries the act out in a world: it must do what it is to do.
@@ -50,7 +50,7 @@ func TestKill(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way.act().name, func(t *testing.T) { killEverywhere(t, p, way.act(), each(way.kill)) })
 	}
-	t.Run(bound().name, func(t *testing.T) { killEverywhere(t, p, bound(), each(stride{5, 23})) })
+	t.Run(bound().name, func(t *testing.T) { killEverywhere(t, p, bound(), each(stride{5, 41})) })
 }
 
 func killEverywhere(t *testing.T, p *scene.Project, a *act, s stride) {
