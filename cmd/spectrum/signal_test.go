@@ -183,14 +183,22 @@ func unmountWhenReady(t *testing.T, dir string) (stop func()) {
 	umount := command(t, "umount", dir)
 	go func() {
 		defer close(done)
-		for !isReady(t, dir) {
+		for {
+			if isReady(t, dir) {
+				again := exec.Command(umount.Path, umount.Args[1:]...)
+				again.Env = umount.Env
+				said, err := again.CombinedOutput()
+				if err == nil {
+					return
+				}
+				t.Logf("umount: %s", said) // it may have gone already
+			}
 			select {
 			case <-over:
 				return
 			case <-time.After(time.Millisecond):
 			}
 		}
-		_ = umount.Run() // it may have gone already
 	}()
 	return func() {
 		close(over)
