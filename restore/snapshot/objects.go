@@ -140,12 +140,13 @@ const (
 // how many it will be asked for. A list tells nothing of sizes: what has another one
 // is then not replaced, and is for Verify to find.
 func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
-	first, err := o.list(0)
-	if err != nil {
-		return nil, err
+	each := func(e *Entry) (bool, error) { return o.known(e.Digest, e.Size, true) }
+	if n < fewObjects {
+		return each, nil
 	}
-	if n < fewObjects || len(first)*len(o.shards) > n*listing {
-		return func(e *Entry) (bool, error) { return o.known(e.Digest, e.Size, true) }, nil
+	first, err := o.list(0)
+	if err != nil || len(first)*len(o.shards) > n*listing {
+		return each, err
 	}
 	var all [len(o.shards)]map[Digest]bool
 	err = inorder.Do(context.Background(), len(all), func(i int) (err error) {
