@@ -59,7 +59,7 @@ func batches(entries []Entry, wanted func(*Entry) bool) (all [][]*Entry) {
 // contents reads the files that have to be read, and brings their objects.
 func (t *take) contents(ctx context.Context, entries []Entry) error {
 	unread := func(e *Entry) bool { return e.unread }
-	t.seam.watch.begin("keeping", entries, unread)
+	t.seam.watch.begin("keeping", only(entries, unread))
 	work := batches(entries, unread)
 	var mu sync.Mutex
 	var readers []*reader

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"errors"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -28,19 +29,28 @@ type Watch struct {
 // Watch has w hear of all work that begins from now on.
 func (s *Store) Watch(w Watch) { s.seam.watch = w }
 
-// begin tells of the files among entries that are wanted.
-func (w Watch) begin(work string, entries []Entry, wanted func(*Entry) bool) {
+// begin tells of the files that the work is about.
+func (w Watch) begin(work string, about iter.Seq[*Entry]) {
 	if w.Begin == nil {
 		return
 	}
 	files, bytes := 0, int64(0)
-	for i := range entries {
-		if e := &entries[i]; wanted(e) {
-			files++
-			bytes += e.Size
-		}
+	for e := range about {
+		files++
+		bytes += e.Size
 	}
 	w.Begin(work, files, bytes)
+}
+
+// only are the entries that are wanted.
+func only(entries []Entry, wanted func(*Entry) bool) iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for i := range entries {
+			if e := &entries[i]; wanted(e) && !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 func (w Watch) sync() {

@@ -35,7 +35,7 @@ func (s *Store) verify(ctx context.Context, snap *Snapshot) ([]*DamageError, err
 		return nil, err
 	}
 	needed := neededBy(snap)
-	s.tellNeeded(needed)
+	s.seam.watch.begin("checking", slices.Values(needed))
 	found := make([]*DamageError, len(needed))
 	shelf := shelf{objects: s.objects}
 	defer shelf.close()
@@ -48,18 +48,6 @@ func (s *Store) verify(ctx context.Context, snap *Snapshot) ([]*DamageError, err
 		return nil, err
 	}
 	return slices.DeleteFunc(append([]*DamageError{damaged}, found...), func(d *DamageError) bool { return d == nil }), nil
-}
-
-// tellNeeded tells of what is to be checked.
-func (s *Store) tellNeeded(needed []*Entry) {
-	if s.seam.watch.Begin == nil {
-		return
-	}
-	bytes := int64(0)
-	for _, e := range needed {
-		bytes += e.Size
-	}
-	s.seam.watch.Begin("checking", len(needed), bytes)
 }
 
 // asDamage sorts out what is the store's fault.

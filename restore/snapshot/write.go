@@ -37,7 +37,7 @@ func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to d
 	defer lock.close()
 	w := &writing{snap: snap, seam: s.seam, top: entries[0].Path, shelf: shelf{objects: s.objects}}
 	defer w.shelf.close()
-	s.seam.watch.begin("writing", entries, func(e *Entry) bool { return e.Type == File && e.Hard == "" })
+	s.seam.watch.begin("writing", only(entries, func(e *Entry) bool { return e.Type == File && e.Hard == "" }))
 	if entries[0].Type == Dir {
 		return w.tree(ctx, entries, to, name)
 	}
