@@ -25,6 +25,11 @@ type candidate struct {
 	shown   []string // the bundle roots that a view shows of it; nil when nobody looked
 }
 
+// addChain adds the flag that makes a chain of one run directory.
+func addChain(cmd *cobra.Command, chain *bool) {
+	cmd.Flags().BoolVar(chain, "chain", false, "the run directories are a chain, even if there is only one")
+}
+
 // openCandidate opens the run directories and their project root.
 func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*candidate, error) {
 	dirs, err := absolute(runDirs)

@@ -38,7 +38,7 @@ wrong usage.`,
 			return unlessGone(runCat(cmd, app, chain, runDirs, paths))
 		},
 	}
-	cmd.Flags().BoolVar(&chain, "chain", false, "the run directories are a chain, even if there is only one")
+	addChain(cmd, &chain)
 	return cmd
 }
 

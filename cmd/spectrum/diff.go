@@ -39,7 +39,7 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 		},
 	}
 	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show the lines of text files that differ, too")
-	cmd.Flags().BoolVar(&opts.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	addChain(cmd, &opts.chain)
 	return cmd
 }
 

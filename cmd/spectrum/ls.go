@@ -32,7 +32,7 @@ Neither FUSE nor a mount point is needed, and nothing is written.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&opts.long, "long", "l", false, "mode, bytes, time and SHA-256 of each file too")
-	cmd.Flags().BoolVar(&opts.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	addChain(cmd, &opts.chain)
 	return cmd
 }
 

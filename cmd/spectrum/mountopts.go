@@ -28,7 +28,7 @@ type mountOptions struct {
 // addFlags defines the flags of a command that mounts.
 func (o *mountOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	addChain(cmd, &o.chain)
 	flags.BoolVar(&o.all, "all", false, "a view of all runs: the one directory given holds them")
 	flags.StringVar(&o.restoreRoot, "restore-root", "", "`directory` that a restore would go to; the view must not be mounted there")
 	flags.BoolVar(&o.daemon, "daemon", false, "return when the view is ready, and serve it in the background")

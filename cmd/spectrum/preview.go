@@ -43,7 +43,7 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.restoreRoot, "restore-root", "", "existing `directory` to restore under, as an absolute path")
 	lockFlag(cmd, &o.wait)
 	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "take the candidate that the view on this `mountpoint` shows")
-	cmd.Flags().BoolVar(&o.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	addChain(cmd, &o.chain)
 	cmd.Flags().StringVar(&o.html, "html", "", "write the preview as a web page to this `file` too, which must not exist")
 	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is named)")
 	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted, in place of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")

@@ -29,7 +29,7 @@ Laws: strict (SPECTRUM-05, the default), resume (SPECTRUM-02) and memory
 		},
 	}
 	cmd.Flags().StringVar(&opts.law, "law", "strict", "`law` to verify by: strict, resume or memory")
-	cmd.Flags().BoolVar(&opts.chain, "chain", false, "the run directories are a chain, even if there is only one")
+	addChain(cmd, &opts.chain)
 	cmd.Flags().StringVar(&opts.buildID, "validator-build-id", "", "with --law resume: the `build` that the bundle must come from")
 	return cmd
 }
