@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/spectrumfs/spectrum/verify"
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
 // This file is SPECTRUM-05 strict a second time, from the document alone: over

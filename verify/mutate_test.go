@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
 // program reads bytes as a program of changes. Every text is one; at its end

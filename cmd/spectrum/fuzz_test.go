@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/fusefs"
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 	"github.com/spf13/cobra"
 )
 

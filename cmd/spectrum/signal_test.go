@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -141,7 +141,7 @@ func TestSignalDuringMount(t *testing.T) {
 	ends := map[int]int{}
 	for n := 1; ; n += stride {
 		dir := t.TempDir()
-		plan := scene.Interrupt(n, func(sysfault.Call) bool { return true })
+		plan := harness.Interrupt(n, func(sysfault.Call) bool { return true })
 		plan.Env = []string{"XDG_STATE_HOME=" + stateHome(t)}
 		stop := unmountWhenReady(t, dir)
 		r, err := sysfault.Run(t.Context(), *plan, program, "mount", run.Dir, dir)

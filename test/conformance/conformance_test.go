@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/conformance/suite"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 const committed = "../../testdata/conformance"
 
@@ -48,7 +48,7 @@ func runner(t *testing.T, bin string) *suite.Runner {
 func TestSuite(t *testing.T) {
 	cases := load(t)
 	failed := 0
-	commands := runner(t, scene.Binary()).RunAll(t.Context(), cases, func(c suite.Case, err error) {
+	commands := runner(t, harness.Binary()).RunAll(t.Context(), cases, func(c suite.Case, err error) {
 		if err != nil {
 			failed++
 			t.Errorf("%s\n%v", c.Name, err)
@@ -115,7 +115,7 @@ func TestTouchedTree(t *testing.T) {
 	accepting, rejecting := few(t)
 	all := append(rejecting, accepting...)
 	before := func(lines string) string {
-		return script(t, fmt.Sprintf("%s\nexec %q \"$@\"", lines, scene.Binary()))
+		return script(t, fmt.Sprintf("%s\nexec %q \"$@\"", lines, harness.Binary()))
 	}
 	allFail(t, before("touch root/extra"), `"root/extra"`, all)
 	allFail(t, before("mkdir -p root/.hidden"), `"root/.hidden"`, all)
@@ -203,7 +203,7 @@ func TestWrongExpectations(t *testing.T) {
 					spoilt = append(spoilt, c)
 				}
 			}
-			allFail(t, scene.Binary(), "", spoilt)
+			allFail(t, harness.Binary(), "", spoilt)
 		})
 	}
 }
@@ -216,18 +216,18 @@ func TestNoCase(t *testing.T) {
 	}
 	for name, o := range map[string]options{
 		"no program":      {dir: committed},
-		"empty directory": {bin: scene.Binary(), dir: t.TempDir()},
-		"no directory":    {bin: scene.Binary(), dir: "nonexistent"},
-		"no match":        {bin: scene.Binary(), dir: committed, run: "^nothing$"},
-		"bad pattern":     {bin: scene.Binary(), dir: committed, run: "("},
-		"bad case":        {bin: scene.Binary(), dir: bad},
+		"empty directory": {bin: harness.Binary(), dir: t.TempDir()},
+		"no directory":    {bin: harness.Binary(), dir: "nonexistent"},
+		"no match":        {bin: harness.Binary(), dir: committed, run: "^nothing$"},
+		"bad pattern":     {bin: harness.Binary(), dir: committed, run: "("},
+		"bad case":        {bin: harness.Binary(), dir: bad},
 		"bad program":     {bin: script(t, "exit 1"), dir: committed, run: "^accept-single$"},
 	} {
 		if err := run(t.Context(), o, io.Discard); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if err := run(t.Context(), options{bin: scene.Binary(), dir: committed, run: "^(accept-single|05-pair-payload-.*)$"}, io.Discard); err != nil {
+	if err := run(t.Context(), options{bin: harness.Binary(), dir: committed, run: "^(accept-single|05-pair-payload-.*)$"}, io.Discard); err != nil {
 		t.Error(err)
 	}
 }

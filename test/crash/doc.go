@@ -3,7 +3,7 @@
 //
 // The trials are enumerated and not drawn: trial n acts on call n, and the sweep
 // ends with the first trial that has no call left. The same is done to the
-// recovery itself. The judge is package scene, which knows nothing of the
+// recovery itself. The judge is package harness, which knows nothing of the
 // program. Each sweep prints what it did and fails if it did nothing; a sweep
 // of kills also counts the roots that recovery found neither before nor after,
 // because a sweep that never leaves one proves nothing.

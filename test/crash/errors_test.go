@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -26,7 +26,7 @@ var codes = []string{
 	"RESTORE_SYMLINK_ESCAPE_DETECTED", "RESTORE_SOURCE_MISSING", "RESTORE_SOURCE_NOT_REGULAR_FILE",
 	"RESTORE_STAGING_HASH_MISMATCH",
 	"RESTORE_FINALIZE_FAILED", "RESTORE_OUTPUT_MISSING_AFTER_RESTORE", "RESTORE_HASH_MISMATCH_AFTER_RESTORE",
-	"RESTORE_RESULT_ARTIFACT_WRITE_FAILED", scene.RollbackFailed, "RESTORE_INTERNAL_ERROR",
+	"RESTORE_RESULT_ARTIFACT_WRITE_FAILED", harness.RollbackFailed, "RESTORE_INTERNAL_ERROR",
 }
 
 // others are the answers that no law knows: the commit did not begin.
@@ -64,16 +64,16 @@ func all(int) []fault {
 }
 
 func TestErrorsSmall(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 5, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, scratch(t), harness.Small()), 5, sysfault.Mutating, some)
 }
 
 func TestErrorsChain(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Chain(2, 2)...), 17, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, scratch(t), harness.Chain(2, 2)...), 17, sysfault.Mutating, some)
 }
 
 // TestErrorsReading also fails the calls that only look.
 func TestErrorsReading(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 29, anything, some)
+	failEverywhere(t, newStage(t, scratch(t), harness.Small()), 29, anything, some)
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they
@@ -82,7 +82,7 @@ func TestErrorsLooking(t *testing.T) {
 	looking := func(c sysfault.Call) bool {
 		return (c.Name == "statx" || c.Name == "newfstatat") && !strings.Contains(c.Path, ".spectrum06_")
 	}
-	for name, runs := range map[string][]scene.Files{"single": {scene.Small()}, "chain": scene.Chain(2, 2)} {
+	for name, runs := range map[string][]harness.Files{"single": {harness.Small()}, "chain": harness.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
 			failEverywhere(t, newStage(t, scratch(t), runs...), 3, looking, func(int) []fault {
 				return []fault{{syscall.EIO, false}, {syscall.EACCES, false}}
@@ -93,9 +93,9 @@ func TestErrorsLooking(t *testing.T) {
 
 func TestLongErrors(t *testing.T) {
 	needLong(t)
-	failEverywhere(t, newStage(t, scratch(t), scene.Small()), 1, anything, all)
-	failEverywhere(t, newStage(t, scratch(t), scene.Single()), 1, sysfault.Mutating, all)
-	failEverywhere(t, newStage(t, scratch(t), scene.Chain(2, 2)...), 1, sysfault.Mutating, all)
+	failEverywhere(t, newStage(t, scratch(t), harness.Small()), 1, anything, all)
+	failEverywhere(t, newStage(t, scratch(t), harness.Single()), 1, sysfault.Mutating, all)
+	failEverywhere(t, newStage(t, scratch(t), harness.Chain(2, 2)...), 1, sysfault.Mutating, all)
 }
 
 // failEverywhere fails every stride-th of the calls that match, with each of the
@@ -110,7 +110,7 @@ func failEverywhere(t *testing.T, st *stage, stride int, match func(sysfault.Cal
 			plan := &sysfault.Plan{N: n, Onward: f.onward, Errno: f.errno, Match: beneath(s, match), Before: func(c sysfault.Call) {
 				hits = append(hits, c)
 			}}
-			stamp, err := scene.Stamp(s.Root)
+			stamp, err := harness.Stamp(s.Root)
 			must(t, err)
 			r := s.Commit(t, plan)
 			if r.Fault.Fired == 0 {
@@ -134,7 +134,7 @@ func failEverywhere(t *testing.T, st *stage, stride int, match func(sysfault.Cal
 
 // wellSaid checks how a command ended: in time, without a panic, with one code,
 // the status that belongs to it, and the name of what failed.
-func wellSaid(r scene.Reply, hits []sysfault.Call) error {
+func wellSaid(r harness.Reply, hits []sysfault.Call) error {
 	a := r.Answer
 	var errs []error
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -148,7 +148,7 @@ func wellSaid(r scene.Reply, hits []sysfault.Call) error {
 	switch {
 	case a.OK:
 		status = []int{0}
-	case a.Code == scene.RollbackFailed:
+	case a.Code == harness.RollbackFailed:
 		status = []int{3}
 		if !slices.Contains(codes, a.Cause) {
 			complain("the cause is %q", a.Cause)
@@ -169,7 +169,7 @@ func wellSaid(r scene.Reply, hits []sysfault.Call) error {
 	if !slices.Contains(status, r.Status) {
 		complain("exit %d for %q", r.Status, a.Code)
 	}
-	if a.Cause != "" && a.Code != scene.RollbackFailed {
+	if a.Cause != "" && a.Code != harness.RollbackFailed {
 		complain("cause %q of %q", a.Cause, a.Code)
 	}
 	if !a.OK && len(hits) > 0 && !slices.ContainsFunc(hits, func(c sysfault.Call) bool { return names(r.Stderr, c) }) {
@@ -202,9 +202,9 @@ func names(text string, c sysfault.Call) bool {
 }
 
 // afterError checks the root after a commit with a fault, and recovers.
-func (st *stage) afterError(t *testing.T, s *scene.Site, r scene.Reply, f fault) error {
+func (st *stage) afterError(t *testing.T, s *harness.Site, r harness.Reply, f fault) error {
 	t.Helper()
-	halted := r.Answer.Code == scene.RollbackFailed
+	halted := r.Answer.Code == harness.RollbackFailed
 	switch {
 	case halted && !f.onward:
 		return errors.New("the rollback failed, though nothing failed in it")
@@ -213,25 +213,25 @@ func (st *stage) afterError(t *testing.T, s *scene.Site, r scene.Reply, f fault)
 		// It is halted, or where not even that could be written down, the next
 		// command recovers.
 		if s.Halted(t) != nil {
-			if _, err := s.Check(scene.Before, scene.After); err != nil {
+			if _, err := s.Check(harness.Before, harness.After); err != nil {
 				return fmt.Errorf("neither halted nor recovered: %w", err)
 			}
 			st.add("halt not written down")
 		}
 	case r.Status != 0:
 		st.add("failed")
-		if _, err := s.Check(scene.Before); err != nil {
+		if _, err := s.Check(harness.Before); err != nil {
 			return err
 		}
 	default:
 		st.add("succeeded")
-		if _, err := s.Check(scene.After); err != nil && !strings.Contains(r.Stderr, "could not be removed") {
+		if _, err := s.Check(harness.After); err != nil && !strings.Contains(r.Stderr, "could not be removed") {
 			return err
 		}
 	}
 	if again := s.Recover(t, nil); again.Status != 0 {
 		return fmt.Errorf("recover: %v", again)
 	}
-	_, err := s.Recovered(t, scene.Allowed(r, s.ReportSeen())...)
+	_, err := s.Recovered(t, harness.Allowed(r, s.ReportSeen())...)
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -19,11 +19,11 @@ import (
 // at which path, "" if there was nothing to do.
 type stranger struct {
 	name string
-	act  func(s *scene.Site) (string, error)
+	act  func(s *harness.Site) (string, error)
 }
 
 var strangers = []stranger{
-	{"a file at a name that is free", func(s *scene.Site) (string, error) {
+	{"a file at a name that is free", func(s *harness.Site) (string, error) {
 		for _, name := range s.Project.Targets() {
 			if _, err := os.Lstat(filepath.Join(s.Root, name)); errors.Is(err, fs.ErrNotExist) {
 				return plant(s, name)
@@ -31,29 +31,29 @@ var strangers = []stranger{
 		}
 		return "", nil
 	}},
-	{"a file instead of a target", func(s *scene.Site) (string, error) {
+	{"a file instead of a target", func(s *harness.Site) (string, error) {
 		return instead(s, func(string) (string, error) { return "mine", nil })
 	}},
-	{"a file with the target's own bytes", func(s *scene.Site) (string, error) {
+	{"a file with the target's own bytes", func(s *harness.Site) (string, error) {
 		return instead(s, func(path string) (string, error) {
 			text, err := os.ReadFile(path)
 			return string(text), err
 		})
 	}},
-	{"a file in a directory of the attempt", func(s *scene.Site) (string, error) {
+	{"a file in a directory of the attempt", func(s *harness.Site) (string, error) {
 		if _, err := os.Lstat(filepath.Join(s.Root, "new/sub")); err != nil {
 			return "", nil
 		}
 		return plant(s, "new/sub/mine")
 	}},
-	{"a directory at a name that is free", func(s *scene.Site) (string, error) {
+	{"a directory at a name that is free", func(s *harness.Site) (string, error) {
 		err := os.Mkdir(filepath.Join(s.Root, "new"), 0o700)
 		if errors.Is(err, fs.ErrExist) {
 			return "", nil
 		}
 		return "new", err
 	}},
-	{"a target with other bytes", func(s *scene.Site) (string, error) {
+	{"a target with other bytes", func(s *harness.Site) (string, error) {
 		for _, name := range s.Project.Targets() {
 			if _, err := os.Lstat(filepath.Join(s.Root, name)); err == nil {
 				return name, os.WriteFile(filepath.Join(s.Root, name), []byte("edited"), 0o644)
@@ -63,7 +63,7 @@ var strangers = []stranger{
 	}},
 }
 
-func plant(s *scene.Site, name string) (string, error) {
+func plant(s *harness.Site, name string) (string, error) {
 	path := filepath.Join(s.Root, name)
 	if _, err := os.Lstat(filepath.Dir(path)); err != nil {
 		return "", nil
@@ -73,7 +73,7 @@ func plant(s *scene.Site, name string) (string, error) {
 
 // instead removes the first target that is in place, and makes a file at once,
 // which on ext4 is given the same inode number.
-func instead(s *scene.Site, text func(path string) (string, error)) (string, error) {
+func instead(s *harness.Site, text func(path string) (string, error)) (string, error) {
 	for _, name := range s.Project.Targets() {
 		path := filepath.Join(s.Root, name)
 		info, err := os.Lstat(path)
@@ -102,7 +102,7 @@ func meetStrangers(t *testing.T, stride int) {
 	t.Helper()
 	for i, x := range strangers {
 		t.Run(x.name, func(t *testing.T) {
-			st := newStage(t, t.TempDir(), scene.Small())
+			st := newStage(t, t.TempDir(), harness.Small())
 			sweep(t, func(t *testing.T, n int) bool {
 				n = n*stride - i%stride
 				s := st.site(t, n)
@@ -119,7 +119,7 @@ func meetStrangers(t *testing.T, stride int) {
 }
 
 // meet has a stranger act, recovers, and checks that what it did is still so.
-func (st *stage) meet(t *testing.T, s *scene.Site, x stranger) error {
+func (st *stage) meet(t *testing.T, s *harness.Site, x stranger) error {
 	t.Helper()
 	seen := s.ReportSeen()
 	inodes := targetInodes(s)
@@ -128,7 +128,7 @@ func (st *stage) meet(t *testing.T, s *scene.Site, x stranger) error {
 		return err
 	}
 	st.add("met")
-	tree, err := scene.Take(s.Root)
+	tree, err := harness.Take(s.Root)
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (st *stage) meet(t *testing.T, s *scene.Site, x stranger) error {
 	if inodes[name] == theirs.Inode {
 		st.add("same inode")
 	}
-	kept := func(when string, r scene.Reply) error {
-		tree, err := scene.Take(s.Root)
+	kept := func(when string, r harness.Reply) error {
+		tree, err := harness.Take(s.Root)
 		if err == nil && tree[name] != theirs {
 			err = fmt.Errorf("%s: the stranger's %q was %+v, is %+v: %v", when, name, theirs, tree[name], r)
 		}
@@ -166,7 +166,7 @@ func (st *stage) meet(t *testing.T, s *scene.Site, x stranger) error {
 	}
 }
 
-func targetInodes(s *scene.Site) map[string]uint64 {
+func targetInodes(s *harness.Site) map[string]uint64 {
 	inodes := map[string]uint64{}
 	for _, name := range s.Project.Targets() {
 		if info, err := os.Lstat(filepath.Join(s.Root, name)); err == nil {
@@ -178,17 +178,17 @@ func targetInodes(s *scene.Site) map[string]uint64 {
 
 // withStranger checks that a root is before or after, but for what a stranger
 // has put there.
-func withStranger(s *scene.Site, name string, theirs scene.Thing, seen bool) error {
-	tree, err := scene.Take(s.Root)
+func withStranger(s *harness.Site, name string, theirs harness.Thing, seen bool) error {
+	tree, err := harness.Take(s.Root)
 	if err != nil {
 		return err
 	}
-	with := func(tree scene.Tree) scene.Tree {
+	with := func(tree harness.Tree) harness.Tree {
 		tree = maps.Clone(tree)
 		tree[name] = theirs
 		return tree
 	}
-	before, after := scene.Diff(with(s.Before), tree), scene.Diff(with(s.After), tree)
+	before, after := harness.Diff(with(s.Before), tree), harness.Diff(with(s.After), tree)
 	if after == "" || before == "" && !seen {
 		return nil
 	}
@@ -196,8 +196,8 @@ func withStranger(s *scene.Site, name string, theirs scene.Thing, seen bool) err
 }
 
 // foreignKept checks that all that was there before is there as it was.
-func foreignKept(s *scene.Site) error {
-	tree, err := scene.Take(s.Root)
+func foreignKept(s *harness.Site) error {
+	tree, err := harness.Take(s.Root)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func foreignKept(s *scene.Site) error {
 			delete(tree, name)
 		}
 	}
-	if d := scene.Diff(s.Before, tree); d != "" {
+	if d := harness.Diff(s.Before, tree); d != "" {
 		return fmt.Errorf("foreign things changed:\n%s", d)
 	}
 	return nil
@@ -215,7 +215,7 @@ func foreignKept(s *scene.Site) error {
 // TestStrangersKillTwice also kills the recovery that finds the stranger, before
 // each of its calls: what it had in its hands then must not be lost.
 func TestStrangersKillTwice(t *testing.T) {
-	st := newStage(t, t.TempDir(), scene.Small())
+	st := newStage(t, t.TempDir(), harness.Small())
 	for _, m := range []moment{moments[3], moments[5]} {
 		for _, x := range []stranger{strangers[1], strangers[3], strangers[5]} {
 			every(t, 7, func(t *testing.T, n int) bool {
@@ -223,7 +223,7 @@ func TestStrangersKillTwice(t *testing.T) {
 				killedAt(t, s, m)
 				name, err := x.act(s)
 				must(t, err)
-				tree, err := scene.Take(s.Root)
+				tree, err := harness.Take(s.Root)
 				must(t, err)
 				if name == "" {
 					return false
@@ -235,7 +235,7 @@ func TestStrangersKillTwice(t *testing.T) {
 				st.add("killed twice")
 				again := s.Recover(t, nil)
 				st.add(fmt.Sprint("exit ", again.Status))
-				now, err := scene.Take(s.Root)
+				now, err := harness.Take(s.Root)
 				must(t, err)
 				if now[name] != tree[name] {
 					t.Errorf("killed when %s, then %s, recovery killed before %s\n%v\nthe stranger's %q was %+v, is %+v",
@@ -254,7 +254,7 @@ func TestStrangersKillTwice(t *testing.T) {
 // TestForeignState recovers with another state directory: the journal is not
 // ours then, and nothing is touched.
 func TestForeignState(t *testing.T) {
-	st := newStage(t, scratch(t), scene.Small())
+	st := newStage(t, scratch(t), harness.Small())
 	other := *st.Project
 	other.State = filepath.Join(st.dir, "other")
 	must(t, os.Mkdir(other.State, 0o700))
@@ -267,19 +267,19 @@ func TestForeignState(t *testing.T) {
 		if noRecord(t, s) {
 			return true
 		}
-		tree, err := scene.Take(s.Root)
+		tree, err := harness.Take(s.Root)
 		must(t, err)
 		theirs := *s
 		theirs.Project = &other
-		for what, answer := range map[string]scene.Reply{"recover": theirs.Recover(t, nil), "preview": theirs.PreviewReply(t, nil)} {
+		for what, answer := range map[string]harness.Reply{"recover": theirs.Recover(t, nil), "preview": theirs.PreviewReply(t, nil)} {
 			st.add(fmt.Sprint(what, " exit ", answer.Status))
 			if answer.Status != 3 {
 				t.Errorf("killed before %s: %v", last(s, r), answer)
 			}
 		}
-		now, err := scene.Take(s.Root)
+		now, err := harness.Take(s.Root)
 		must(t, err)
-		if d := scene.Diff(tree, now); d != "" {
+		if d := harness.Diff(tree, now); d != "" {
 			t.Errorf("killed before %s: a foreign state directory touched the root:\n%s", last(s, r), d)
 		}
 		return true
@@ -289,12 +289,12 @@ func TestForeignState(t *testing.T) {
 
 // noRecord says whether no record of the attempt stands: then there is nothing
 // that could say whose it is.
-func noRecord(t *testing.T, s *scene.Site) bool {
+func noRecord(t *testing.T, s *harness.Site) bool {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(s.Root, ".spectrum06_staging_*/.spectrum06_*"))
 	must(t, err)
 	for _, path := range records {
-		if !strings.Contains(path, scene.ForeignStaging) && !strings.HasSuffix(path, ".new") {
+		if !strings.Contains(path, harness.ForeignStaging) && !strings.HasSuffix(path, ".new") {
 			return false
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -22,7 +22,7 @@ func moving(c sysfault.Call) bool {
 // its rollback, while the journal can still be written: the root is halted, and
 // stays so until recover has done the work.
 func TestHalt(t *testing.T) {
-	for name, runs := range map[string][]scene.Files{"single": {scene.Single()}, "chain": scene.Chain(3, 3)} {
+	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
 		t.Run(name, func(t *testing.T) {
 			st := newStage(t, scratch(t), runs...)
 			every(t, 7, func(t *testing.T, n int) bool {
@@ -31,13 +31,13 @@ func TestHalt(t *testing.T) {
 				if r.Fault.Fired == 0 {
 					return false
 				}
-				if r.Answer.Code == scene.RollbackFailed {
+				if r.Answer.Code == harness.RollbackFailed {
 					st.halted(t, s, r)
 				} else {
 					st.add("ended with " + quote(r.Answer.Code))
 				}
 				again := s.Recover(t, nil)
-				_, err := s.Recovered(t, scene.Allowed(r, s.ReportSeen())...)
+				_, err := s.Recovered(t, harness.Allowed(r, s.ReportSeen())...)
 				if err != nil || again.Status != 0 {
 					t.Errorf("failed from move %d on: %v\n%v\n%v", n, r, again, err)
 				}
@@ -49,20 +49,20 @@ func TestHalt(t *testing.T) {
 }
 
 // halted checks a root after a rollback that failed.
-func (st *stage) halted(t *testing.T, s *scene.Site, r scene.Reply) {
+func (st *stage) halted(t *testing.T, s *harness.Site, r harness.Reply) {
 	t.Helper()
 	st.add("halted")
-	if r.Status != 3 || r.Answer.Cause == "" || r.Answer.Cause == scene.RollbackFailed {
+	if r.Status != 3 || r.Answer.Cause == "" || r.Answer.Cause == harness.RollbackFailed {
 		t.Errorf("%v", r)
 	}
-	tree, err := scene.Take(s.Root)
+	tree, err := harness.Take(s.Root)
 	must(t, err)
 	if err := s.Halted(t); err != nil {
 		t.Errorf("after %v: %v", r, err)
 	}
-	now, err := scene.Take(s.Root)
+	now, err := harness.Take(s.Root)
 	must(t, err)
-	if d := scene.Diff(tree, now); d != "" {
+	if d := harness.Diff(tree, now); d != "" {
 		t.Errorf("a command changed a halted root:\n%s", d)
 	}
 }

@@ -9,24 +9,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestInterruptCommit asks a commit to end before its calls: it goes on to its end or
 // rolls back by itself, says which, and leaves nothing to recover.
 func TestInterruptCommit(t *testing.T) {
-	st := newStage(t, scratch(t), scene.Single())
+	st := newStage(t, scratch(t), harness.Single())
 	every(t, 7, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
-		r := s.Commit(t, scene.Interrupt(n, beneath(s, changing)))
+		r := s.Commit(t, harness.Interrupt(n, beneath(s, changing)))
 		if r.Fault.Fired == 0 {
 			return false
 		}
-		done, err := scene.Interrupted(r)
-		want := scene.Before
+		done, err := harness.Interrupted(r)
+		want := harness.Before
 		if done {
-			want = scene.After
+			want = harness.After
 		}
 		_, wrong := s.Check(want)
 		if err := errors.Join(err, wrong, nothingToRecover(t, s), s.Ended()); err != nil {
@@ -40,7 +40,7 @@ func TestInterruptCommit(t *testing.T) {
 }
 
 // nothingToRecover checks that a recovery finds nothing.
-func nothingToRecover(t *testing.T, s *scene.Site) error {
+func nothingToRecover(t *testing.T, s *harness.Site) error {
 	t.Helper()
 	r := s.Recover(t, nil)
 	if r.Status != 0 || !strings.Contains(r.Stdout, `"attempts":[]`) {
@@ -52,7 +52,7 @@ func nothingToRecover(t *testing.T, s *scene.Site) error {
 // TestInterruptReaders asks commands to end that change nothing, or make one thing, at
 // any of their calls: nothing of it is left, unless it is whole.
 func TestInterruptReaders(t *testing.T) {
-	st := newStage(t, scratch(t), scene.Single())
+	st := newStage(t, scratch(t), harness.Single())
 	s := st.site(t, "root")
 	sealed := filepath.Join(st.Dir, "CONTRACTS/_runs/sealed")
 	key := filepath.Join(filepath.Dir(st.State), "key.pem")
@@ -70,7 +70,7 @@ func TestInterruptReaders(t *testing.T) {
 				stride = 1
 			}
 			for n := 1; ; n += stride { // one at a time: they make the same
-				r := st.Run(t, scene.Interrupt(n, about), args...)
+				r := st.Run(t, harness.Interrupt(n, about), args...)
 				if !st.interrupted(t, s, r, before, sealed) || r.Fault.Fired == 0 {
 					break
 				}
@@ -82,9 +82,9 @@ func TestInterruptReaders(t *testing.T) {
 
 // interrupted checks what is left of a command that was asked to end, and removes what
 // it has made.
-func (st *stage) interrupted(t *testing.T, s *scene.Site, r scene.Reply, before []string, sealed string) bool {
+func (st *stage) interrupted(t *testing.T, s *harness.Site, r harness.Reply, before []string, sealed string) bool {
 	t.Helper()
-	done, err := scene.Interrupted(r)
+	done, err := harness.Interrupted(r)
 	st.add(map[bool]string{true: "done ", false: "interrupted "}[done] + r.Args[0])
 	for path, made := range map[string]bool{sealed: r.Args[0] == "seal" && done, filepath.Join(st.dir, "page.html"): r.Args[0] == "preview" && done} {
 		if _, missing := os.Lstat(path); (missing == nil) != made {
@@ -95,7 +95,7 @@ func (st *stage) interrupted(t *testing.T, s *scene.Site, r scene.Reply, before 
 	if got := tree(t, st.Dir); !slices.Equal(got, before) {
 		err = errors.Join(err, fmt.Errorf("the project has %q, and had %q", got, before))
 	}
-	_, wrong := s.Check(scene.Before)
+	_, wrong := s.Check(harness.Before)
 	if err := errors.Join(err, wrong); err != nil {
 		t.Errorf("before %s: %v\n%v", last(s, r), r, err)
 	}
@@ -105,7 +105,7 @@ func (st *stage) interrupted(t *testing.T, s *scene.Site, r scene.Reply, before 
 // tree are the names of all that is beneath a directory.
 func tree(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	all, err := scene.Take(dir)
+	all, err := harness.Take(dir)
 	must(t, err)
 	for name := range all {
 		names = append(names, name)

@@ -6,21 +6,21 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-func TestKillSingle(t *testing.T) { killEverywhere(t, newStage(t, scratch(t), scene.Single()), 5) }
+func TestKillSingle(t *testing.T) { killEverywhere(t, newStage(t, scratch(t), harness.Single()), 5) }
 func TestKillChain(t *testing.T) {
-	killEverywhere(t, newStage(t, scratch(t), scene.Chain(3, 10)...), 29)
+	killEverywhere(t, newStage(t, scratch(t), harness.Chain(3, 10)...), 29)
 }
 
 // TestKillSmall is on the file system of the temporary files.
-func TestKillSmall(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), scene.Small()), 2) }
+func TestKillSmall(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), harness.Small()), 2) }
 
 func TestLongKill(t *testing.T) {
 	needLong(t)
-	for name, runs := range map[string][]scene.Files{"single": {scene.Single()}, "chain": scene.Chain(3, 10)} {
+	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 10)} {
 		t.Run(name, func(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), runs...), 1) })
 	}
 }
@@ -34,7 +34,7 @@ func killEverywhere(t *testing.T, st *stage, stride int) {
 		waiting := s.Preview(t)
 		r := st.killed(t, s, n)
 		if !r.Killed() {
-			_, err := s.Recovered(t, scene.Allowed(r, s.ReportSeen())...)
+			_, err := s.Recovered(t, harness.Allowed(r, s.ReportSeen())...)
 			if err != nil || r.Status != 0 {
 				t.Errorf("not killed: %v, %v", r, err)
 			}
@@ -44,9 +44,9 @@ func killEverywhere(t *testing.T, st *stage, stride int) {
 		found, _ := s.State()
 		st.add("found " + found.String())
 		again := st.next(t, s, n, waiting)
-		allowed := scene.Allowed(r, seen)
+		allowed := harness.Allowed(r, seen)
 		if again.Answer.OK && again.Answer.Phase != "" {
-			allowed = []scene.State{scene.After} // the second commit, after recovery
+			allowed = []harness.State{harness.After} // the second commit, after recovery
 			st.add("committed again")
 		}
 		state, err := s.Recovered(t, allowed...)
@@ -63,13 +63,13 @@ func killEverywhere(t *testing.T, st *stage, stride int) {
 
 // next is the first command after the kill: recover, preview, or the commit of a
 // preview that was made before the kill.
-func (st *stage) next(t *testing.T, s *scene.Site, n int, waiting string) scene.Reply {
+func (st *stage) next(t *testing.T, s *harness.Site, n int, waiting string) harness.Reply {
 	t.Helper()
 	switch n % 6 {
 	case 0:
 		return s.PreviewReply(t, nil)
 	case 3:
-		return st.Run(t, nil, scene.CommitArgs(waiting)...)
+		return st.Run(t, nil, harness.CommitArgs(waiting)...)
 	default:
 		return s.Recover(t, nil)
 	}
@@ -77,19 +77,19 @@ func (st *stage) next(t *testing.T, s *scene.Site, n int, waiting string) scene.
 
 // fits says whether a command could end so: a preview of what has been restored
 // is refused or shows conflicts, and a waiting preview has gone stale.
-func fits(r scene.Reply, n int, state scene.State) bool {
+func fits(r harness.Reply, n int, state harness.State) bool {
 	switch n % 6 {
 	case 0:
-		return r.Status == 0 || state == scene.After && r.Status == 1
+		return r.Status == 0 || state == harness.After && r.Status == 1
 	case 3:
-		return r.Status == 0 || r.Status == 4 || state == scene.After && r.Status == 1
+		return r.Status == 0 || r.Status == 4 || state == harness.After && r.Status == 1
 	default:
 		return r.Status == 0
 	}
 }
 
 // killed commits and is killed before call n.
-func (st *stage) killed(t *testing.T, s *scene.Site, n int) scene.Reply {
+func (st *stage) killed(t *testing.T, s *harness.Site, n int) harness.Reply {
 	t.Helper()
 	return s.Commit(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: beneath(s, changing)})
 }
@@ -98,7 +98,7 @@ func (st *stage) killed(t *testing.T, s *scene.Site, n int) scene.Reply {
 // that are about the state: the key of the journal and the audit log are made
 // there.
 func TestKillNewState(t *testing.T) {
-	st := newStage(t, scratch(t), scene.Small())
+	st := newStage(t, scratch(t), harness.Small())
 	every(t, 7, func(t *testing.T, n int) bool {
 		p := *st.Project
 		p.State = filepath.Join(st.dir, fmt.Sprint("state ", n))
@@ -110,11 +110,11 @@ func TestKillNewState(t *testing.T) {
 			return false
 		}
 		again := s.Recover(t, nil)
-		state, err := s.Recovered(t, scene.Before, scene.After)
+		state, err := s.Recovered(t, harness.Before, harness.After)
 		if again.Status != 0 || err != nil {
 			t.Errorf("killed before %s\n%v\n%v", last(s, r), again, err)
 		}
-		if state == scene.Before {
+		if state == harness.Before {
 			if next := s.Commit(t, nil); next.Status != 0 {
 				t.Errorf("killed before %s, and no commit after that: %v", last(s, r), next)
 			}
@@ -128,14 +128,14 @@ func TestKillNewState(t *testing.T) {
 // TestKillTwice kills a commit before every 45th call, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newStage(t, scratch(t), scene.Single()), 101, 4)
-	pairs(t, newStage(t, scratch(t), scene.Chain(3, 3)...), 190, 0)
+	pairs(t, newStage(t, scratch(t), harness.Single()), 101, 4)
+	pairs(t, newStage(t, scratch(t), harness.Chain(3, 3)...), 190, 0)
 }
 
 func TestLongKillTwice(t *testing.T) {
 	needLong(t)
-	pairs(t, newStage(t, scratch(t), scene.Single()), 1, 0)
-	pairs(t, newStage(t, scratch(t), scene.Chain(3, 10)...), 1, 0)
+	pairs(t, newStage(t, scratch(t), harness.Single()), 1, 0)
+	pairs(t, newStage(t, scratch(t), harness.Chain(3, 10)...), 1, 0)
 }
 
 // pairs kills commits before call offset + stride, offset + 2 stride and so on.
@@ -154,7 +154,7 @@ func pairs(t *testing.T, st *stage, stride, offset int) {
 			found, _ := s.State()
 			seen = seen || s.ReportSeen()
 			end := s.Recover(t, nil)
-			state, err := s.Recovered(t, scene.Allowed(r, seen)...)
+			state, err := s.Recovered(t, harness.Allowed(r, seen)...)
 			if err != nil || end.Status != 0 {
 				t.Errorf("commit killed before %s\nrecovery killed before %s\n%v\n%v", last(s, r), last(s, recovery), end, err)
 				return true

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -47,7 +47,7 @@ func lies(t *testing.T, plan sysfault.Plan, code string) {
 	t.Helper()
 	for _, onward := range []bool{false, true} {
 		t.Run(fmt.Sprint("onward ", onward), func(t *testing.T) {
-			st := newStage(t, scratch(t), scene.Small())
+			st := newStage(t, scratch(t), harness.Small())
 			sweep(t, func(t *testing.T, n int) bool {
 				s := st.site(t, n)
 				p := plan
@@ -59,7 +59,7 @@ func lies(t *testing.T, plan sysfault.Plan, code string) {
 				if r.Fault.Fired == 0 {
 					return true
 				}
-				_, err := s.Check(scene.Allowed(r, s.ReportSeen())...)
+				_, err := s.Check(harness.Allowed(r, s.ReportSeen())...)
 				st.add("ended with " + quote(r.Answer.Code))
 				if r.Answer.Code != code || err != nil {
 					t.Errorf("%s: %v\n%v", describe(s, r.Fault.Trace[n-1]), r, err)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -19,7 +19,7 @@ func TestReadOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")
 	}
-	st := newStage(t, scratch(t), scene.Small())
+	st := newStage(t, scratch(t), harness.Small())
 	sweep(t, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
 		must(t, unix.Mount(s.Root, s.Root, "", unix.MS_BIND, ""))
@@ -40,13 +40,13 @@ func TestReadOnly(t *testing.T) {
 		}
 		must(t, readOnly(s.Root, false))
 		err := wellSaid(r, nil)
-		if r.Answer.Code == scene.RollbackFailed {
+		if r.Answer.Code == harness.RollbackFailed {
 			st.add("halted")
 		} else {
 			st.add("ended with " + quote(r.Answer.Code))
 		}
 		again := s.Recover(t, nil)
-		state, wrong := s.Recovered(t, scene.Allowed(r, s.ReportSeen())...)
+		state, wrong := s.Recovered(t, harness.Allowed(r, s.ReportSeen())...)
 		st.add("recovered " + state.String())
 		if err := errors.Join(err, wrong); err != nil || again.Status != 0 {
 			t.Errorf("read-only before %s\n%v\n%v\n%v", describe(s, at), r, again, err)

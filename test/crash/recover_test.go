@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -36,7 +36,7 @@ func record(c sysfault.Call, name string) bool {
 }
 
 // killedAt commits and is killed at a moment.
-func killedAt(t *testing.T, s *scene.Site, m moment) scene.Reply {
+func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 	t.Helper()
 	r := s.Commit(t, &sysfault.Plan{N: 1, Kill: true, Record: true, Match: beneath(s, m.at)})
 	if !r.Killed() {
@@ -56,7 +56,7 @@ func TestLongErrorsInRecover(t *testing.T) {
 
 func failRecoveries(t *testing.T, stride int, choose func(int) []fault) {
 	t.Helper()
-	st := newStage(t, scratch(t), scene.Small())
+	st := newStage(t, scratch(t), harness.Small())
 	for i, m := range moments {
 		sweep(t, func(t *testing.T, n int) bool {
 			n = n*stride - i%stride
@@ -74,7 +74,7 @@ func failRecoveries(t *testing.T, stride int, choose func(int) []fault) {
 }
 
 // failRecover fails call n of a recovery. It is false if there is none.
-func (st *stage) failRecover(t *testing.T, s *scene.Site, m moment, n int, f fault) bool {
+func (st *stage) failRecover(t *testing.T, s *harness.Site, m moment, n int, f fault) bool {
 	t.Helper()
 	seen := s.ReportSeen()
 	var hits []sysfault.Call
@@ -84,7 +84,7 @@ func (st *stage) failRecover(t *testing.T, s *scene.Site, m moment, n int, f fau
 	if r.Fault.Fired == 0 {
 		return false
 	}
-	allowed := []scene.State{scene.Before, scene.After}
+	allowed := []harness.State{harness.Before, harness.After}
 	if seen {
 		allowed = allowed[1:]
 	}

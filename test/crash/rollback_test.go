@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestKillRollback has a stranger take the name of a target in the middle of the
 // commit, and kills the rollback that follows before each of its calls.
 func TestKillRollback(t *testing.T) {
-	for name, runs := range map[string][]scene.Files{"single": {scene.Single()}, "chain": scene.Chain(3, 3)} {
+	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
 		t.Run(name, func(t *testing.T) { killRollbacks(t, newStage(t, scratch(t), runs...)) })
 	}
 }
@@ -42,7 +42,7 @@ func killRollbacks(t *testing.T, st *stage) {
 		if !taken {
 			t.Fatalf("%q was never moved: %v", name, r)
 		}
-		tree, err := scene.Take(s.Root)
+		tree, err := harness.Take(s.Root)
 		must(t, err)
 		theirs := tree[name]
 		if !r.Killed() {
@@ -63,11 +63,11 @@ func killRollbacks(t *testing.T, st *stage) {
 
 // leave recovers from a root in which a stranger has this name. While it is
 // there the root may be halted; when it has gone, recover does the rest.
-func (st *stage) leave(t *testing.T, s *scene.Site, name string, theirs scene.Thing) error {
+func (st *stage) leave(t *testing.T, s *harness.Site, name string, theirs harness.Thing) error {
 	t.Helper()
 	r := s.Recover(t, nil)
 	st.add(fmt.Sprint("exit ", r.Status))
-	tree, err := scene.Take(s.Root)
+	tree, err := harness.Take(s.Root)
 	switch {
 	case err != nil:
 		return err
@@ -86,6 +86,6 @@ func (st *stage) leave(t *testing.T, s *scene.Site, name string, theirs scene.Th
 	if r := s.Recover(t, nil); r.Status != 0 {
 		return fmt.Errorf("the stranger has gone: %v", r)
 	}
-	_, err = s.Recovered(t, scene.Before)
+	_, err = s.Recovered(t, harness.Before)
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // TestSignals sends signals at random times to a commit of 16 MiB.
@@ -27,7 +27,7 @@ func TestLongSignals(t *testing.T) {
 // size.
 func signals(t *testing.T, dir string, trials, files, size int) {
 	t.Helper()
-	f := scene.Single()
+	f := harness.Single()
 	block := strings.Repeat("0123456789abcdef", size/16)
 	for i := range files {
 		f["big/"+string(rune('a'+i/26))+string(rune('a'+i%26))] = block
@@ -58,10 +58,10 @@ func signals(t *testing.T, dir string, trials, files, size int) {
 
 // signalled commits, sends a signal after a while, and recovers. It returns the
 // status of the commit.
-func (st *stage) signalled(t *testing.T, s *scene.Site, sig syscall.Signal, after time.Duration) int {
+func (st *stage) signalled(t *testing.T, s *harness.Site, sig syscall.Signal, after time.Duration) int {
 	t.Helper()
 	id := s.Preview(t)
-	r := st.send(t, sig, after, scene.CommitArgs(id)...)
+	r := st.send(t, sig, after, harness.CommitArgs(id)...)
 	seen := s.ReportSeen()
 	var errs []error
 	switch {
@@ -70,11 +70,11 @@ func (st *stage) signalled(t *testing.T, s *scene.Site, sig syscall.Signal, afte
 	case r.Status == 130:
 		// It had the time to tidy up, so nothing is left to recover.
 		st.add("interrupted")
-		_, err := s.Check(scene.Before)
+		_, err := s.Check(harness.Before)
 		errs = append(errs, err)
 	case r.Status == 0:
 		st.add("too late")
-		_, err := s.Check(scene.After)
+		_, err := s.Check(harness.After)
 		errs = append(errs, err)
 	default:
 		errs = append(errs, errors.New("an exit status that does not fit"))
@@ -83,7 +83,7 @@ func (st *stage) signalled(t *testing.T, s *scene.Site, sig syscall.Signal, afte
 	if again.Status != 0 {
 		errs = append(errs, errors.New(again.String()))
 	}
-	state, err := s.Recovered(t, scene.Allowed(r, seen)...)
+	state, err := s.Recovered(t, harness.Allowed(r, seen)...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		t.Errorf("%v after %v: %v\n%v", sig, after, r, err)
 		return r.Status
@@ -95,7 +95,7 @@ func (st *stage) signalled(t *testing.T, s *scene.Site, sig syscall.Signal, afte
 
 // send runs a command and sends it a signal after a while. The status of one
 // that the signal killed is -1.
-func (st *stage) send(t *testing.T, sig syscall.Signal, after time.Duration, args ...string) scene.Reply {
+func (st *stage) send(t *testing.T, sig syscall.Signal, after time.Duration, args ...string) harness.Reply {
 	t.Helper()
 	argv := st.Argv(args...)
 	var stdout, stderr bytes.Buffer
@@ -104,9 +104,9 @@ func (st *stage) send(t *testing.T, sig syscall.Signal, after time.Duration, arg
 	must(t, cmd.Start())
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Signal(sig) })
 	defer timer.Stop()
-	hung := time.AfterFunc(after+scene.Patience, func() { _ = cmd.Process.Kill() })
+	hung := time.AfterFunc(after+harness.Patience, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
-	r := scene.Reply{Args: args, Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+	r := harness.Reply{Args: args, Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
 	if !hung.Stop() {
 		t.Fatalf("%v after %v: it hangs: %v", sig, after, r)
 	}

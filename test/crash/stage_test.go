@@ -11,11 +11,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 func needLong(t *testing.T) {
 	t.Helper()
@@ -36,17 +36,17 @@ func scratch(t *testing.T) string {
 
 // A stage is a project, and a directory for the restore roots of its trials.
 type stage struct {
-	*scene.Project
+	*harness.Project
 	dir string
 	tally
 }
 
-func newStage(t *testing.T, dir string, runs ...scene.Files) *stage {
+func newStage(t *testing.T, dir string, runs ...harness.Files) *stage {
 	t.Helper()
-	return &stage{Project: scene.NewIn(t, dir, runs...), dir: dir}
+	return &stage{Project: harness.NewIn(t, dir, runs...), dir: dir}
 }
 
-func (st *stage) site(t *testing.T, name ...any) *scene.Site {
+func (st *stage) site(t *testing.T, name ...any) *harness.Site {
 	t.Helper()
 	return st.Site(t, filepath.Join(st.dir, strings.ReplaceAll(fmt.Sprintln(name...), "\n", "")))
 }
@@ -108,7 +108,7 @@ func every(t *testing.T, stride int, trial func(t *testing.T, n int) bool) {
 }
 
 // beneath matches the calls of want that are about the root or the state.
-func beneath(s *scene.Site, want func(sysfault.Call) bool) func(sysfault.Call) bool {
+func beneath(s *harness.Site, want func(sysfault.Call) bool) func(sysfault.Call) bool {
 	return func(c sysfault.Call) bool {
 		return want(c) && (inside(c.Path, s.Root) || inside(c.Path, s.Project.State))
 	}
@@ -124,14 +124,14 @@ func changing(c sysfault.Call) bool { return c.Name != "close" && sysfault.Mutat
 func anything(sysfault.Call) bool { return true }
 
 // last describes the last counted call, with short paths.
-func last(s *scene.Site, r scene.Reply) string {
+func last(s *harness.Site, r harness.Reply) string {
 	if len(r.Fault.Trace) == 0 {
 		return "nothing"
 	}
 	return describe(s, r.Fault.Trace[len(r.Fault.Trace)-1])
 }
 
-func describe(s *scene.Site, c sysfault.Call) string {
+func describe(s *harness.Site, c sysfault.Call) string {
 	text := fmt.Sprintf("call %d, %s %s", c.N, c.Name, c.Path)
 	if c.To != "" {
 		text += " to " + c.To

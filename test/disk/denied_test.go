@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // nobody is a user without rights; root ignores mode bits.
@@ -59,25 +59,25 @@ func TestDenied(t *testing.T) {
 }
 
 func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, string) func()) {
-	p, v := scene.NewIn(t, t.TempDir(), small()), newVolume(t, "ext4")
+	p, v := harness.NewIn(t, t.TempDir(), small()), newVolume(t, "ext4")
 	site := p.Site(t, filepath.Join(v.path, "root"))
-	run := func(args ...string) scene.Reply { return p.Run(t, nil, args...) }
+	run := func(args ...string) harness.Reply { return p.Run(t, nil, args...) }
 	if asUser {
 		top := filepath.Dir(p.Dir)
 		give(t, top)
 		give(t, v.path)
 		must(t, os.Chmod(filepath.Dir(top), 0o755))
-		run = func(args ...string) scene.Reply { return runAsNobody(t, p, args...) }
+		run = func(args ...string) harness.Reply { return runAsNobody(t, p, args...) }
 	}
 	free := hinder(t, site.Root)
 	settle(t, site)
-	stamp, err := scene.Stamp(site.Root)
+	stamp, err := harness.Stamp(site.Root)
 	must(t, err)
 	r := commitWith(site, run)
 	if r.Answer.Code != code {
 		t.Errorf("want %s, got %v", code, r)
 	}
-	want(t, site, scene.Before)
+	want(t, site, harness.Before)
 	if code == "RESTORE_TARGET_NOT_WRITABLE" {
 		if err := site.Refused(stamp); err != nil {
 			t.Error(err)
@@ -88,11 +88,11 @@ func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, 
 	if r := commitWith(site, run); r.Status != 0 {
 		t.Errorf("without the hindrance: %v", r)
 	}
-	want(t, site, scene.After)
+	want(t, site, harness.After)
 }
 
 // commitWith makes a preview and commits it.
-func commitWith(site *scene.Site, run func(args ...string) scene.Reply) scene.Reply {
+func commitWith(site *harness.Site, run func(args ...string) harness.Reply) harness.Reply {
 	r := run("preview", "--json", "--restore-root", site.Root, site.Project.Runs[0].Dir)
 	var answer struct {
 		PreviewID string `json:"preview_id"`
@@ -100,21 +100,21 @@ func commitWith(site *scene.Site, run func(args ...string) scene.Reply) scene.Re
 	if r.Status != 0 || json.Unmarshal([]byte(r.Stdout), &answer) != nil {
 		return r
 	}
-	return run(scene.CommitArgs(answer.PreviewID)...)
+	return run(harness.CommitArgs(answer.PreviewID)...)
 }
 
 // runAsNobody runs a command of the program as a user without rights. The
 // binary may lie where that user cannot go, so it is copied.
-func runAsNobody(t *testing.T, p *scene.Project, args ...string) scene.Reply {
+func runAsNobody(t *testing.T, p *harness.Project, args ...string) harness.Reply {
 	t.Helper()
 	argv := p.Argv(args...)
 	argv[0] = filepath.Join(filepath.Dir(p.Dir), "spectrum")
 	if _, err := os.Stat(argv[0]); err != nil {
-		run(t, "cp", scene.Binary(), argv[0])
+		run(t, "cp", harness.Binary(), argv[0])
 		must(t, os.Chmod(argv[0], 0o755))
 	}
 	argv = append([]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, argv...)
-	ctx, cancel := context.WithTimeout(t.Context(), scene.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -124,16 +124,16 @@ func runAsNobody(t *testing.T, p *scene.Project, args ...string) scene.Reply {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	r := scene.Reply{Args: args, Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+	r := harness.Reply{Args: args, Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
 	_ = json.Unmarshal(stdout.Bytes(), &r.Answer)
 	return r
 }
 
 // settle takes the root as it is now for that before the commit. What is new
 // then belongs to whom the root belongs to.
-func settle(t *testing.T, site *scene.Site) {
+func settle(t *testing.T, site *harness.Site) {
 	t.Helper()
-	now, err := scene.Take(site.Root)
+	now, err := harness.Take(site.Root)
 	must(t, err)
 	for name, thing := range site.After {
 		if there, ok := now[name]; ok {

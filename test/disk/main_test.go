@@ -4,13 +4,13 @@ import (
 	"os"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // want fails unless the site is in this state.
-func want(t *testing.T, site *scene.Site, state scene.State) {
+func want(t *testing.T, site *harness.Site, state harness.State) {
 	t.Helper()
 	if _, err := site.Check(state); err != nil {
 		t.Error(err)
@@ -18,12 +18,12 @@ func want(t *testing.T, site *scene.Site, state scene.State) {
 }
 
 // again commits where there is nothing in the way any longer.
-func again(t *testing.T, site *scene.Site) {
+func again(t *testing.T, site *harness.Site) {
 	t.Helper()
 	if r := site.Commit(t, nil); r.Status != 0 {
 		t.Errorf("with space again: %v", r)
 	}
-	want(t, site, scene.After)
+	want(t, site, harness.After)
 }
 
 // codes are those that a full disk may end with, and their exit status.
@@ -33,7 +33,7 @@ var codes = map[string]int{
 	"RESTORE_RESULT_ARTIFACT_WRITE_FAILED": 1,
 }
 
-func wantFull(t *testing.T, r scene.Reply) {
+func wantFull(t *testing.T, r harness.Reply) {
 	t.Helper()
 	if status, ok := codes[r.Answer.Code]; !ok || r.Status != status {
 		t.Errorf("a full disk ends with %v", r)

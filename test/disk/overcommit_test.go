@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -108,9 +108,9 @@ func (s *thinStore) lies(t *testing.T) bool {
 
 // thinSteps commits into stores that hold less and less of what they have said
 // they took. failed looks at one that could not be completed.
-func thinSteps(t *testing.T, withJournal bool, failed func(*thinStore, *scene.Site, scene.Reply, usage)) {
+func thinSteps(t *testing.T, withJournal bool, failed func(*thinStore, *harness.Site, harness.Reply, usage)) {
 	t.Helper()
-	p := scene.New(t, large())
+	p := harness.New(t, large())
 	ends := map[string]int{}
 	const levels = 8
 	for level := range int64(levels) {
@@ -125,7 +125,7 @@ func thinSteps(t *testing.T, withJournal bool, failed func(*thinStore, *scene.Si
 		ends[r.Answer.Code]++
 		if r.Status == 0 {
 			s.remount(t)
-			want(t, site, scene.After)
+			want(t, site, harness.After)
 		} else {
 			failed(s, site, r, free)
 		}
@@ -142,13 +142,13 @@ func thinSteps(t *testing.T, withJournal bool, failed func(*thinStore, *scene.Si
 // TestOverCommitted: the data is lost, the file system lives. The root must be
 // as before, now and after a remount.
 func TestOverCommitted(t *testing.T) {
-	thinSteps(t, true, func(s *thinStore, site *scene.Site, r scene.Reply, free usage) {
+	thinSteps(t, true, func(s *thinStore, site *harness.Site, r harness.Reply, free usage) {
 		wantFull(t, r)
-		want(t, site, scene.Before)
+		want(t, site, harness.Before)
 		s.wantFree(t, free)
 		s.below.release(t)
 		s.remount(t)
-		want(t, site, scene.Before)
+		want(t, site, harness.Before)
 		s.lastingly(t, site)
 	})
 }
@@ -157,8 +157,8 @@ func TestOverCommitted(t *testing.T) {
 // read-only, so that a rollback may be impossible. With space again, recover
 // must reach the state before.
 func TestOverCommittedJournal(t *testing.T) {
-	thinSteps(t, false, func(s *thinStore, site *scene.Site, r scene.Reply, _ usage) {
-		if r.Answer.Code != scene.RollbackFailed {
+	thinSteps(t, false, func(s *thinStore, site *harness.Site, r harness.Reply, _ usage) {
+		if r.Answer.Code != harness.RollbackFailed {
 			wantFull(t, r)
 		}
 		s.below.release(t)
@@ -166,7 +166,7 @@ func TestOverCommittedJournal(t *testing.T) {
 		if r := site.Recover(t, nil); r.Status != 0 {
 			t.Error(r)
 		}
-		if _, err := site.Recovered(t, scene.Before); err != nil {
+		if _, err := site.Recovered(t, harness.Before); err != nil {
 			t.Error(err)
 		}
 		s.lastingly(t, site)
@@ -174,9 +174,9 @@ func TestOverCommittedJournal(t *testing.T) {
 }
 
 // lastingly wants a commit in a store with room to succeed and to last.
-func (s *thinStore) lastingly(t *testing.T, site *scene.Site) {
+func (s *thinStore) lastingly(t *testing.T, site *harness.Site) {
 	t.Helper()
 	again(t, site)
 	s.remount(t)
-	want(t, site, scene.After)
+	want(t, site, harness.After)
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +15,7 @@ import (
 // when the mount can be written again, the root is halted until recover, or the
 // next command ends what was begun by itself. Both reach the state before.
 func TestReadOnlyMidway(t *testing.T) {
-	p, v := scene.New(t, scene.Small()), newVolume(t, "ext4")
+	p, v := harness.New(t, harness.Small()), newVolume(t, "ext4")
 	ends, windows := map[string]int{}, 0
 	for n := 1; ; n += 4 {
 		site := p.Site(t, filepath.Join(v.path, fmt.Sprint("root", n)))
@@ -35,11 +35,11 @@ func TestReadOnlyMidway(t *testing.T) {
 		switch {
 		case r.Status == 0: // it may say that its staging directory is left
 			wantHaltEnded(t, site)
-			want(t, site, scene.After)
-		case r.Answer.Code == scene.RollbackFailed:
+			want(t, site, harness.After)
+		case r.Answer.Code == harness.RollbackFailed:
 			ends[wantHaltEnded(t, site)]++
 		default:
-			want(t, site, scene.Before)
+			want(t, site, harness.Before)
 		}
 		if t.Failed() {
 			t.Fatalf("read-only before call %d: %v", took, r)
@@ -62,7 +62,7 @@ func (v *volume) writable(yes bool) error {
 }
 
 // wantHaltEnded wants the root to reach the state before or after.
-func wantHaltEnded(t *testing.T, site *scene.Site) (by string) {
+func wantHaltEnded(t *testing.T, site *harness.Site) (by string) {
 	t.Helper()
 	by = "ended by recover"
 	if r := site.PreviewReply(t, nil); r.Status == 0 {
@@ -73,7 +73,7 @@ func wantHaltEnded(t *testing.T, site *scene.Site) (by string) {
 	if r := site.Recover(t, nil); r.Status != 0 {
 		t.Error(r)
 	}
-	if _, err := site.Recovered(t, scene.Before, scene.After); err != nil {
+	if _, err := site.Recovered(t, harness.Before, harness.After); err != nil {
 		t.Error(err)
 	}
 	return by

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // small has files of about a block each, so that a step of the sweep is about a
 // block; large has files that the space ends in the middle of.
-func small() scene.Files {
-	files := scene.Files{"empty": "", "two/blocks": strings.Repeat("ab", 4000)}
+func small() harness.Files {
+	files := harness.Files{"empty": "", "two/blocks": strings.Repeat("ab", 4000)}
 	for i := range 12 {
 		dir := []string{"out", "out/deep", "new/sub"}[i%3]
 		files[fmt.Sprintf("%s/f%d", dir, i)] = strings.Repeat("small", 300+40*i)
@@ -23,7 +23,7 @@ func small() scene.Files {
 	return files
 }
 
-func large() scene.Files {
+func large() harness.Files {
 	files := small()
 	for i := range 4 {
 		files[fmt.Sprintf("large/%d", i)] = strings.Repeat(fmt.Sprint("large", i), 125_000)
@@ -33,19 +33,19 @@ func large() scene.Files {
 
 // A sweep takes space or inodes from a volume, a little less in each step.
 type sweep struct {
-	p     *scene.Project
+	p     *harness.Project
 	v     *volume
 	ends  map[string]int // how often each end was seen, by its code
 	tried int
 }
 
-func newSweep(t *testing.T, kind string, files scene.Files) *sweep {
+func newSweep(t *testing.T, kind string, files harness.Files) *sweep {
 	t.Helper()
-	return &sweep{p: scene.New(t, files), v: newVolume(t, kind), ends: map[string]int{}}
+	return &sweep{p: harness.New(t, files), v: newVolume(t, kind), ends: map[string]int{}}
 }
 
 // site makes a restore root on the volume.
-func (s *sweep) site(t *testing.T) *scene.Site {
+func (s *sweep) site(t *testing.T) *harness.Site {
 	t.Helper()
 	s.tried++
 	return s.p.Site(t, filepath.Join(s.v.path, fmt.Sprintf("root%d", s.tried)))
@@ -76,14 +76,14 @@ func (s *sweep) step(t *testing.T, what string, narrow func()) {
 	narrow()
 	id := site.Preview(t)
 	free := s.v.free(t)
-	r := s.p.Run(t, nil, scene.CommitArgs(id)...)
+	r := s.p.Run(t, nil, harness.CommitArgs(id)...)
 	s.ends[r.Answer.Code]++
 	if r.Status == 0 {
-		want(t, site, scene.After)
+		want(t, site, harness.After)
 		s.v.release(t)
 	} else {
 		wantFull(t, r)
-		want(t, site, scene.Before)
+		want(t, site, harness.Before)
 		s.v.wantFree(t, free)
 		s.v.release(t)
 		again(t, site)
@@ -132,7 +132,7 @@ func (s *sweep) bytes(t *testing.T, steps int) {
 func TestSpace(t *testing.T) {
 	for _, c := range []struct {
 		kind  string
-		files scene.Files
+		files harness.Files
 		steps int
 	}{
 		{"tmpfs", small(), 32}, {"ext4", small(), 32}, {"xfs", large(), 8}, {"btrfs", large(), 8},
@@ -149,7 +149,7 @@ func TestLongSpace(t *testing.T) {
 		t.Skip("long: make test-long")
 	}
 	for _, kind := range []string{"tmpfs", "ext4", "ext4-1k", "xfs", "btrfs"} {
-		for name, files := range map[string]scene.Files{"small": small(), "large": large()} {
+		for name, files := range map[string]harness.Files{"small": small(), "large": large()} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				newSweep(t, kind, files).bytes(t, 32)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // The state directory is full, the restore root has plenty: sweeps the blocks
@@ -25,7 +25,7 @@ func TestStateFull(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
-			p, v := scene.New(t, small()), newVolume(t, c.kind)
+			p, v := harness.New(t, small()), newVolume(t, c.kind)
 			ends := map[string]int{}
 			for _, n := range []int64{0, 1, 2, 3, 5, 8, 12, 16, 20, 24, 28, 32, 64} { // in the middle of a preview, of a savepoint, of the log
 				for _, seen := range []bool{false, true} {
@@ -49,7 +49,7 @@ func TestStateFull(t *testing.T) {
 
 // stateStep makes a preview and commits it. fill takes the space either before
 // the preview or after it.
-func stateStep(t *testing.T, p *scene.Project, v *volume, seen bool, fill func()) (end string) {
+func stateStep(t *testing.T, p *harness.Project, v *volume, seen bool, fill func()) (end string) {
 	t.Helper()
 	site := p.Site(t, filepath.Join(filepath.Dir(p.Dir), filepath.Base(p.State)))
 	must(t, os.Mkdir(p.State, 0o700))
@@ -62,17 +62,17 @@ func stateStep(t *testing.T, p *scene.Project, v *volume, seen bool, fill func()
 		if seen {
 			fill()
 		}
-		end, r = "commit refused", p.Run(t, nil, scene.CommitArgs(strings.TrimSpace(r.Stdout))...)
+		end, r = "commit refused", p.Run(t, nil, harness.CommitArgs(strings.TrimSpace(r.Stdout))...)
 	}
 	v.release(t)
 	if r.Status == 0 {
-		want(t, site, scene.After)
+		want(t, site, harness.After)
 		return "done"
 	}
 	if r.Status != 70 {
 		t.Errorf("a full state directory ends with %v", r)
 	}
-	want(t, site, scene.Before)
+	want(t, site, harness.Before)
 	again(t, site)
 	return end
 }

@@ -13,6 +13,6 @@
 // outputs and the two result artifacts, and so does a restore root after a
 // commit; and what seal makes is verified and could be restored.
 //
-// It trusts the kernel, strace, and package scene for running the binary. It does
+// It trusts the kernel, strace, and package harness for running the binary. It does
 // not measure time: a minute is for finding what hangs.
 package hostile

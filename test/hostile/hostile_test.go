@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // TestHostile puts every tree of the table through all commands that look at a
 // candidate or make one.
@@ -164,7 +164,7 @@ func (p *place) commits(want verdict, id string) {
 	p.Helper()
 	args := p.args("commit", append(p.rootFlag(), p.dirs...)...)
 	if id != "" {
-		args = scene.CommitArgs(id)
+		args = harness.CommitArgs(id)
 	}
 	allowed := nothing
 	if want == accepted || p.staged {

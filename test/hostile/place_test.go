@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/forge"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -234,5 +234,5 @@ func (p *place) program() string {
 	if p.binary != "" {
 		return p.binary
 	}
-	return scene.Binary()
+	return harness.Binary()
 }

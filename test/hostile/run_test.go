@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A reply is what a command answered.
@@ -110,11 +110,11 @@ func (p *place) run(args ...string) reply {
 	command := args[0]
 	if p.faults != nil {
 		if plan := p.faults(command); plan != nil {
-			got := (&scene.Project{State: p.state}).Run(p, plan, args...)
+			got := (&harness.Project{State: p.state}).Run(p, plan, args...)
 			return answered(reply{command: command, status: got.Status, hung: got.Hung, stdout: got.Stdout, stderr: got.Stderr})
 		}
 	}
-	ctx, cancel := context.WithTimeout(p.Context(), scene.Patience)
+	ctx, cancel := context.WithTimeout(p.Context(), harness.Patience)
 	defer cancel()
 	argv, trace := p.argv(args), ""
 	if len(p.closed) > 0 {
@@ -123,7 +123,7 @@ func (p *place) run(args ...string) reply {
 	}
 	var out, diag bytes.Buffer
 	c := p.cmd(ctx, argv)
-	c.Stdout, c.Stderr, c.WaitDelay = &out, &diag, scene.Patience
+	c.Stdout, c.Stderr, c.WaitDelay = &out, &diag, harness.Patience
 	err := c.Start()
 	if err == nil {
 		if p.started != nil {
@@ -253,7 +253,7 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 
 // ready waits for the view or the end; it is false for neither.
 func (p *place) ready(s *server, out string) bool {
-	for deadline := time.Now().Add(scene.Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		select {
 		case <-s.ended:
 			return true
@@ -271,7 +271,7 @@ func wait(done <-chan struct{}) bool {
 	select {
 	case <-done:
 		return true
-	case <-time.After(scene.Patience):
+	case <-time.After(harness.Patience):
 		return false
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/terminal"
 )
 
@@ -42,7 +42,7 @@ func TestNothingIsForged(t *testing.T) {
 	must(t, os.Remove(p.atRoot(shownNames[0])))
 	must(t, os.Remove(p.atRoot(shownNames[4])))
 
-	said := p.onTerminal(scene.Statement, p.argv([]string{"commit", "--restore-root", p.root, p.dirs[0]}))
+	said := p.onTerminal(harness.Statement, p.argv([]string{"commit", "--restore-root", p.root, p.dirs[0]}))
 	p.isPlain("a terminal", strings.ReplaceAll(said, "\r\n", "\n"))
 	if got, err := contents(p.root); err != nil || difference(p.wanted(), got) != "" {
 		t.Errorf("what was approved on a terminal was not restored: %v: %s", err, said)
@@ -146,7 +146,7 @@ var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been writte
 func (p *place) onTerminal(answer string, argv []string) string {
 	p.Helper()
 	tty := terminal.Open(p)
-	ctx, cancel := context.WithTimeout(p.Context(), scene.Patience)
+	ctx, cancel := context.WithTimeout(p.Context(), harness.Patience)
 	defer cancel()
 	c := p.cmd(ctx, argv)
 	c.Stdin, c.Stdout, c.Stderr = tty.Program, tty.Program, tty.Program

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/test/forge"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -213,7 +213,7 @@ func oddSourceRows() []entry {
 func (p *place) asNobody(path string) {
 	p.Helper()
 	p.user, p.binary = nobody, p.top+"/spectrum"
-	must(p, os.WriteFile(p.binary, []byte(read(p, scene.Binary())), 0o755))
+	must(p, os.WriteFile(p.binary, []byte(read(p, harness.Binary())), 0o755))
 	for dir := p.top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		must(p, os.Chmod(dir, 0o755))
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +37,7 @@ func TestStuckSource(t *testing.T) {
 			p.started = make(chan *os.Process, 1)
 			go func() {
 				process := <-p.started
-				for deadline := time.Now().Add(scene.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+				for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 					if raw, err := os.ReadFile(waiting); err == nil && strings.TrimSpace(string(raw)) != "0" {
 						_ = process.Signal(os.Interrupt)
 						return

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/test/forge"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // huge is the size of a file that nobody reads to its end.
@@ -40,7 +40,7 @@ func TestInterrupt(t *testing.T) {
 		{"verify", "--law", "resume", dir},
 		{"preview", "--restore-root", p.root, dir},
 		{"mount", dir, mountpoint},
-		{"commit", "--preview", strings.TrimSpace(u.stdout), "--approve", scene.Statement},
+		{"commit", "--preview", strings.TrimSpace(u.stdout), "--approve", harness.Statement},
 		{"seal", "--key", key, "--run-dir", p.runDir("new"), big},
 	} {
 		for _, signals := range []int{1, 2} {
@@ -77,7 +77,7 @@ func (p *project) everything(t *testing.T, more string) []string {
 func (p *project) interrupt(t *testing.T, file string, signals int, args ...string) (status int, said string) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Command(scene.Binary(), append([]string{"--no-progress", "--state-dir", p.state}, args...)...)
+	cmd := exec.Command(harness.Binary(), append([]string{"--no-progress", "--state-dir", p.state}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	must(t, cmd.Start())
 	ended := make(chan struct{})

@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == measuring {
 		os.Exit(measure(os.Args[2:]))
 	}
-	os.Exit(scene.Main(m))
+	os.Exit(harness.Main(m))
 }
 
 const (
@@ -78,7 +78,7 @@ func (p *project) run(t testing.TB, flags []string, args ...string) used {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	argv := append([]string{"prlimit", fmt.Sprintf("--cpu=%d", cpuSeconds)}, flags...)
-	argv = append(append(argv, scene.Binary(), "--no-progress", "--state-dir", p.state), args...)
+	argv = append(append(argv, harness.Binary(), "--no-progress", "--state-dir", p.state), args...)
 	report, err := os.Create(filepath.Join(t.TempDir(), "report"))
 	must(t, err)
 	defer report.Close()

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/forge"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -106,7 +106,7 @@ func TestSealTooLarge(t *testing.T) {
 x=$(head -c 100000 /dev/zero | tr '\0' '\001')
 n=0; while [ $n -lt ` + fmt.Sprint(inputs) + ` ]; do set -- "$@" --input "$x"; n=$((n+1)); done
 exec "$0" "$@"`
-		out, err := exec.Command("sh", "-c", script, scene.Binary(), "seal", "-q", "--state-dir", p.state, "--key", key, "--run-dir", run, filepath.Join(p.dir, "a")).CombinedOutput()
+		out, err := exec.Command("sh", "-c", script, harness.Binary(), "seal", "-q", "--state-dir", p.state, "--key", key, "--run-dir", run, filepath.Join(p.dir, "a")).CombinedOutput()
 		if (err == nil) != ok || !ok && !strings.Contains(string(out), "nothing was sealed: TASK_SPEC.json would have more than 16777216 bytes") {
 			t.Errorf("%d inputs: %v, %.300s", inputs, err, out)
 		}
@@ -191,13 +191,13 @@ func realFiles(t *testing.T, n int) {
 			continue
 		}
 		id := strings.TrimSpace(u.stdout)
-		u = p.run(t, nil, "commit", "--json", "--preview", id, "--approve", scene.Statement)
+		u = p.run(t, nil, "commit", "--json", "--preview", id, "--approve", harness.Statement)
 		if u.status != 0 {
 			t.Fatal(u)
 		}
 		report("commit", u.memory)
 	}
-	view := (&scene.Project{Dir: p.dir, State: p.state, Runs: []scene.Run{{Dir: dir}}}).Mount(t, scene.Mounting{Patience: patience})
+	view := (&harness.Project{Dir: p.dir, State: p.state, Runs: []harness.Run{{Dir: dir}}}).Mount(t, harness.Mounting{Patience: patience})
 	memory := peakOf(t, view.Server.Pid)
 	report("mount", memory)
 	if bound := allowance(size) + int64(n)*perFile; memory > bound {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -47,7 +47,7 @@ func TestControlImages(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			lies := act{name: "commit with lies", plan: lying(), promise: scene.After}
+			lies := act{name: "commit with lies", plan: lying(), promise: harness.After}
 			sum := record(t, single.project(t), f, lies).sample(t, 24, 8)
 			t.Log(sum)
 			if len(sum.faults) == 0 {

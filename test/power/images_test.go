@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 var formats = []format{ext4, xfs, btrfs}
@@ -20,7 +20,7 @@ func TestImages(t *testing.T) {
 	}{{ext4, single}, {xfs, single}, {btrfs, single}, {btrfs, large}} {
 		t.Run(c.format.name+", "+c.commit.name, func(t *testing.T) {
 			t.Parallel()
-			record(t, c.project(t), c.format, committing).sample(t, 70, 8).report(t, scene.Before, scene.After)
+			record(t, c.project(t), c.format, committing).sample(t, 70, 8).report(t, harness.Before, harness.After)
 		})
 	}
 }
@@ -48,7 +48,7 @@ func TestLongImages(t *testing.T) {
 				t.Run(f.name+", "+s.name, func(t *testing.T) {
 					t.Parallel()
 					sum := record(t, s.project(t), f, committing).everything(t, 8)
-					sum.report(t, scene.Before, scene.After)
+					sum.report(t, harness.Before, harness.After)
 					images.Add(int64(sum.cuts))
 				})
 			}

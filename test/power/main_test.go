@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(blocklog.Main(func() int { return scene.Main(m) }))
+	os.Exit(blocklog.Main(func() int { return harness.Main(m) }))
 }
 
 func must(t testing.TB, err error) {
@@ -37,11 +37,11 @@ var (
 // project signs the runs: a file of the root itself, and files in directories
 // that are new as a whole or exist already, of no bytes, a few and several
 // blocks.
-func (c commit) project(t testing.TB) *scene.Project {
+func (c commit) project(t testing.TB) *harness.Project {
 	t.Helper()
-	var runs []scene.Files
+	var runs []harness.Files
 	for r := range c.runs {
-		files := scene.Files{fmt.Sprintf("top%d", r): "directly in the root"}
+		files := harness.Files{fmt.Sprintf("top%d", r): "directly in the root"}
 		for i := range c.size {
 			dir := [...]string{"new/deep/er", "out", "new", "out/deep", "out/new"}[i%5]
 			text := []byte(fmt.Sprintf("run %d file %d ", r, i))
@@ -49,5 +49,5 @@ func (c commit) project(t testing.TB) *scene.Project {
 		}
 		runs = append(runs, files)
 	}
-	return scene.New(t, runs...)
+	return harness.New(t, runs...)
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -17,16 +17,16 @@ func TestBothNames(t *testing.T) {
 		name  string
 		last  string            // what got its name last
 		moved map[string]string // new names and, in staging, old ones
-		state scene.State
+		state harness.State
 	}{
 		{"files", "top0", map[string]string{
 			"top0": "top0", "out/f0-01": "out/f0-01", "out/deep/f0-03": "out/deep/f0-03",
-		}, scene.Before},
-		{"one file", "top0", map[string]string{"out/deep/f0-03": "out/deep/f0-03"}, scene.Before},
+		}, harness.Before},
+		{"one file", "top0", map[string]string{"out/deep/f0-03": "out/deep/f0-03"}, harness.Before},
 		{"artifacts", reportName, map[string]string{
 			manifestName: artifactsName + "/0", reportName: artifactsName + "/1",
-		}, scene.After},
-		{"one artifact", reportName, map[string]string{manifestName: artifactsName + "/0"}, scene.After},
+		}, harness.After},
+		{"one artifact", reportName, map[string]string{manifestName: artifactsName + "/0"}, harness.After},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

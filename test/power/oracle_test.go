@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A loss is what was found after a power cut, and after the recovery.
 type loss struct {
 	writes int  // how many were lost
 	late   bool // the command had ended
-	state  scene.State
+	state  harness.State
 	fault  error
 }
 
@@ -39,12 +39,12 @@ func (s *tally) add(l loss) {
 
 func (s *tally) String() string {
 	return fmt.Sprintf("%d power cuts (%d lost writes, %d came late): %d before, %d after, %d bad",
-		s.cuts, s.lossy, s.late, s.states[scene.Before], s.states[scene.After], len(s.faults))
+		s.cuts, s.lossy, s.late, s.states[harness.Before], s.states[harness.After], len(s.faults))
 }
 
 // report prints the counts and the first faults. Cuts that never showed the given
 // states are no test, nor are those that lost nothing or all came early.
-func (s *tally) report(t *testing.T, states ...scene.State) {
+func (s *tally) report(t *testing.T, states ...harness.State) {
 	t.Helper()
 	t.Log(s)
 	for _, fault := range s.faults[:min(len(s.faults), 3)] {
@@ -63,18 +63,18 @@ func (s *tally) report(t *testing.T, states ...scene.State) {
 // recovered recovers a root and says how it is then. What is neither exactly as
 // before nor exactly as after is an error, as is a recovery that fails, and a
 // second one that changes anything.
-func recovered(t testing.TB, s *scene.Site) (scene.State, error) {
+func recovered(t testing.TB, s *harness.Site) (harness.State, error) {
 	t.Helper()
-	found, err := scene.Take(s.Root)
+	found, err := harness.Take(s.Root)
 	if err != nil {
-		return scene.Other, err
+		return harness.Other, err
 	}
 	if r := s.Recover(t, nil); r.Status != 0 {
-		return scene.Other, fmt.Errorf("%v\nafter the loss, and not as before:\n%s", r, scene.Diff(s.Before, found))
+		return harness.Other, fmt.Errorf("%v\nafter the loss, and not as before:\n%s", r, harness.Diff(s.Before, found))
 	}
-	state, err := s.Recovered(t, scene.Before, scene.After)
+	state, err := s.Recovered(t, harness.Before, harness.After)
 	if err != nil {
-		err = fmt.Errorf("%w\nafter the loss, and not as before:\n%s", err, scene.Diff(s.Before, found))
+		err = fmt.Errorf("%w\nafter the loss, and not as before:\n%s", err, harness.Diff(s.Before, found))
 	}
 	return state, err
 }

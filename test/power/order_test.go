@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -43,7 +43,7 @@ func TestSyncOrder(t *testing.T) {
 			p := c.project(t)
 			site := p.Site(t, filepath.Join(t.TempDir(), "root"))
 			d := discipline{root: site.Root, state: p.State}
-			points := keeps(t, d, site, scene.After, scene.CommitArgs(site.Preview(t)))
+			points := keeps(t, d, site, harness.After, harness.CommitArgs(site.Preview(t)))
 			if has := slices.ContainsFunc(points, func(p syncPoint) bool { return strings.HasPrefix(p.name, "syncfs ") }); has != c.syncfs {
 				t.Errorf("syncfs was called: %v", has)
 			}
@@ -62,11 +62,11 @@ func TestSyncOrderOfRecovery(t *testing.T) {
 		name   string
 		last   string // what got its name last
 		unsafe []string
-		state  scene.State
+		state  harness.State
 	}{
-		{"back", "top0", []string{"top0", "new", "out/f0-01", "out/deep/f0-03", "out/new"}, scene.Before},
-		{"forward", committedName, []string{stagePrefix + "*/" + committedName}, scene.After},
-		{"forward with artifacts", reportName, []string{manifestName, reportName}, scene.After},
+		{"back", "top0", []string{"top0", "new", "out/f0-01", "out/deep/f0-03", "out/new"}, harness.Before},
+		{"forward", committedName, []string{stagePrefix + "*/" + committedName}, harness.After},
+		{"forward with artifacts", reportName, []string{manifestName, reportName}, harness.After},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestSyncOrderOfRecovery(t *testing.T) {
 				d.names[theOnly(t, filepath.Join(site.Root, name))] = change{line: -1}
 			}
 			d.stage = filepath.Dir(theOnly(t, filepath.Join(site.Root, stagePrefix+"*", preparedName)))
-			if c.state == scene.After {
+			if c.state == harness.After {
 				d.entered = records
 			}
 			keeps(t, d, site, c.state, []string{"recover", site.Root})
@@ -101,7 +101,7 @@ func theOnly(t *testing.T, pattern string) string {
 
 // keeps traces a command, holds it against the rules, and takes its syncs out
 // one by one.
-func keeps(t *testing.T, d discipline, site *scene.Site, state scene.State, args []string) []syncPoint {
+func keeps(t *testing.T, d discipline, site *harness.Site, state harness.State, args []string) []syncPoint {
 	t.Helper()
 	all := effects(t, strace(t, site.Project.Argv(args...)...))
 	if _, err := site.Check(state); err != nil {

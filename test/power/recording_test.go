@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -24,7 +24,7 @@ type act struct {
 	plan    *sysfault.Plan // the command runs under this one
 	recover bool           // it is recover, and not a commit
 	status  int
-	promise scene.State // what it reports, and must be true from then on
+	promise harness.State // what it reports, and must be true from then on
 }
 
 // naming is a plan for the call that gives something its name.
@@ -50,30 +50,30 @@ func beforeSync(name string, p sysfault.Plan) *sysfault.Plan {
 var (
 	kill       = sysfault.Plan{Kill: true}
 	ioError    = sysfault.Plan{Errno: syscall.EIO}
-	committing = act{name: "commit", promise: scene.After}
+	committing = act{name: "commit", promise: harness.After}
 )
 
 // endings makes the acts anew: a plan is good for one run.
 func endings() []act {
 	return []act{
-		{name: "rollback of files", plan: beforeSync("top0", ioError), status: 1, promise: scene.Before},
-		{name: "rollback of artifacts", plan: naming(reportName, ioError), status: 1, promise: scene.Before},
-		{name: "recovery, back", prepare: naming(committedName, kill), recover: true, promise: scene.Before},
-		{name: "recovery, forward", prepare: naming(manifestName, kill), recover: true, promise: scene.After},
+		{name: "rollback of files", plan: beforeSync("top0", ioError), status: 1, promise: harness.Before},
+		{name: "rollback of artifacts", plan: naming(reportName, ioError), status: 1, promise: harness.Before},
+		{name: "recovery, back", prepare: naming(committedName, kill), recover: true, promise: harness.Before},
+		{name: "recovery, forward", prepare: naming(manifestName, kill), recover: true, promise: harness.After},
 	}
 }
 
 // A recording is a command on a disk that logs what it gets.
 type recording struct {
-	site       *scene.Site
+	site       *harness.Site
 	volume     *volume
 	records    []blocklog.Record
 	begin, end int // how many records there were
-	promise    scene.State
+	promise    harness.State
 }
 
 // record runs an act on a new disk.
-func record(t *testing.T, p *scene.Project, f format, a act) *recording {
+func record(t *testing.T, p *harness.Project, f format, a act) *recording {
 	t.Helper()
 	v := newVolume(t, f)
 	v.mount(t, v.image)
@@ -89,7 +89,7 @@ func record(t *testing.T, p *scene.Project, f format, a act) *recording {
 	t.Cleanup(v.drop) // before the store is stopped
 	args := []string{"recover", r.site.Root}
 	if !a.recover {
-		args = scene.CommitArgs(r.site.Preview(t))
+		args = harness.CommitArgs(r.site.Preview(t))
 	}
 	store.Mark(t, beginMark)
 	if reply := p.Run(t, a.plan, args...); reply.Status != a.status || a.plan != nil && reply.Fault.Fired == 0 {

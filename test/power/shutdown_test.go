@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -51,14 +51,14 @@ func onDisk(c sysfault.Call) bool {
 
 // A cutter commits on one volume again and again, each time in a new root.
 type cutter struct {
-	project *scene.Project
+	project *harness.Project
 	volume  *volume
 	cut     cut
 	roots   int
 	sum     tally
 }
 
-func newCutter(t *testing.T, p *scene.Project, c cut) *cutter {
+func newCutter(t *testing.T, p *harness.Project, c cut) *cutter {
 	t.Helper()
 	k := &cutter{project: p, volume: newVolume(t, c.format), cut: c}
 	k.volume.mount(t, k.volume.image)
@@ -66,7 +66,7 @@ func newCutter(t *testing.T, p *scene.Project, c cut) *cutter {
 }
 
 // newSite makes a root that will survive the loss.
-func (k *cutter) newSite(t *testing.T) *scene.Site {
+func (k *cutter) newSite(t *testing.T) *harness.Site {
 	t.Helper()
 	k.roots++
 	s := k.project.Site(t, filepath.Join(k.volume.path, fmt.Sprintf("root%d", k.roots)))
@@ -91,7 +91,7 @@ func (k *cutter) try(t *testing.T, plan *sysfault.Plan) (calls int, killed bool)
 	k.volume.mount(t, k.volume.image)
 	l := loss{writes: 1, late: !r.Killed()} // how many were lost is not known
 	l.state, l.fault = recovered(t, site)
-	if l.fault == nil && l.late && l.state != scene.After {
+	if l.fault == nil && l.late && l.state != harness.After {
 		l.fault = errors.New("success was reported, and the root is as before")
 	}
 	if l.fault != nil {
@@ -115,7 +115,7 @@ func (k *cutter) sweep(t *testing.T, count int) {
 		}
 	}
 	k.volume.unmount(t)
-	k.sum.report(t, scene.Before, scene.After)
+	k.sum.report(t, harness.Before, harness.After)
 	if kills < count*9/10 {
 		t.Errorf("%d of %d kills", kills, count)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // traced are all calls that change a tree or make a change durable.
@@ -33,7 +33,7 @@ func (c *sysCall) ok() bool { return !strings.HasPrefix(c.result, "-1") }
 func strace(t *testing.T, argv ...string) []sysCall {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "trace")
-	ctx, cancel := context.WithTimeout(t.Context(), scene.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	all := append([]string{"-f", "-y", "-qq", "-o", out, "-e", "signal=none", "-e", "trace=" + traced}, argv...)
 	if text, err := exec.CommandContext(ctx, "strace", all...).CombinedOutput(); err != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // approvalChecks are those of section 10.
@@ -15,7 +15,7 @@ func approvalChecks() map[string]check {
 // newFour is a candidate with four items of project state, and an identity layer.
 func newFour(t *testing.T) *world {
 	return newWorld(t).pin(t, 1).forge(t, "run-1", forgery{
-		files: scene.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"},
+		files: harness.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"},
 		constraints: map[string]any{
 			"agent_id": "builder", "restore_scopes": map[string]any{"id": "same_agent_identity_layer"},
 		},

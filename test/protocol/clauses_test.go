@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // check is a subtest of a clause. It gets what every clause may look at.
@@ -100,7 +100,7 @@ type commitStage struct {
 	world     *world
 	preview   block
 	statement string
-	reply     scene.Reply // for people
+	reply     harness.Reply // for people
 	report    string
 	outcome   outcome
 }
@@ -136,7 +136,7 @@ var told = map[string]string{
 }
 
 func fullForgery() forgery {
-	declared, constraints, files := map[string]any{}, map[string]any{}, scene.Files{"state/same.txt": "same\n", "state/taken.txt": "taken\n"}
+	declared, constraints, files := map[string]any{}, map[string]any{}, harness.Files{"state/same.txt": "same\n", "state/taken.txt": "taken\n"}
 	for _, s := range scopes {
 		files[s.dir+"/1.txt"] = s.name + "\n"
 		if s.name != "project_state" {
@@ -181,9 +181,9 @@ func newStage(t *testing.T) *stage {
 // completed before the first, and was made from something unknown.
 func newKnot(t *testing.T) *world {
 	w := newWorld(t)
-	w.forge(t, "run-1", forgery{files: scene.Files{"one/a.txt": "a\n"}, completed: "2026-02-01T00:00:00Z"})
+	w.forge(t, "run-1", forgery{files: harness.Files{"one/a.txt": "a\n"}, completed: "2026-02-01T00:00:00Z"})
 	return w.forge(t, "run-2", forgery{
-		files: scene.Files{"two/b.txt": "b\n"}, completed: "2026-01-01T00:00:00Z", inputs: []string{"elsewhere/c.txt"}, semver: "9.9.9",
+		files: harness.Files{"two/b.txt": "b\n"}, completed: "2026-01-01T00:00:00Z", inputs: []string{"elsewhere/c.txt"}, semver: "9.9.9",
 	})
 }
 
@@ -191,13 +191,13 @@ func newKnot(t *testing.T) *world {
 // earlier one in its place.
 func newLate(t *testing.T) *world {
 	w := newWorld(t).pin(t, 1)
-	w.forge(t, "run-new", forgery{files: scene.Files{"state/1.txt": "new\n"}, completed: "2026-03-01T00:00:00Z"})
+	w.forge(t, "run-new", forgery{files: harness.Files{"state/1.txt": "new\n"}, completed: "2026-03-01T00:00:00Z"})
 	w.committed(t, exactly)
 	must(t, os.Remove(w.root+"/RESTORE_MANIFEST.json"))
 	must(t, os.Remove(w.root+"/RESTORE_REPORT.json"))
 	w.runs = nil
 	return w.forge(t, "run-old", forgery{
-		files:       scene.Files{"state/1.txt": "old\n", "state/2.txt": "old\n", "questions/1.txt": "old?\n", "next/1.txt": "old!\n"},
+		files:       harness.Files{"state/1.txt": "old\n", "state/2.txt": "old\n", "questions/1.txt": "old?\n", "next/1.txt": "old!\n"},
 		constraints: map[string]any{"restore_scopes": map[string]any{"questions/**": "open_questions", "next/**": "next_actions"}},
 		completed:   "2026-02-01T00:00:00Z",
 	})

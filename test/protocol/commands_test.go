@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // commandChecks are those of section 4.
@@ -52,17 +52,17 @@ func altersNothing(t *testing.T, _ *stage) {
 	w := newFull(t)
 	w.crowd(t)
 	before, project := w.tree(t), filesIn(t, w.Dir)
-	stamp, err := scene.Stamp(w.root)
+	stamp, err := harness.Stamp(w.root)
 	must(t, err)
 	w.show(t)
 	w.preview(t, append(everyScope(), "--agent", "builder", "--html", filepath.Join(t.TempDir(), "page.html"))...)
-	after, err := scene.Stamp(w.root)
+	after, err := harness.Stamp(w.root)
 	must(t, err)
-	if diff := scene.Diff(before, w.tree(t)); diff != "" || stamp != after {
+	if diff := harness.Diff(before, w.tree(t)); diff != "" || stamp != after {
 		t.Errorf("times %s, then %s\n%s", stamp, after, diff)
 	}
 	for _, page := range []string{"page.html", "state/page.html", "../root/page.html"} {
-		if r := w.ask(t, "--html", filepath.Join(w.root, page)); r.Status != 1 || r.Answer.Code != "REFUSED" || scene.Diff(before, w.tree(t)) != "" {
+		if r := w.ask(t, "--html", filepath.Join(w.root, page)); r.Status != 1 || r.Answer.Code != "REFUSED" || harness.Diff(before, w.tree(t)) != "" {
 			t.Errorf("a page beneath the root: %v", r)
 		}
 	}
@@ -205,7 +205,7 @@ func requestsApproval(t *testing.T, s *stage) {
 
 func appliesOnlyApproved(t *testing.T, s *stage) {
 	got := s.commit.world.files(t)
-	want := scene.Files{
+	want := harness.Files{
 		"state/1.txt": "project_state\n", "decided/1.txt": "decisions\n",
 		"state/same.txt": "same\n", "state/taken.txt": "not yours\n",
 		"RESTORE_MANIFEST.json": got["RESTORE_MANIFEST.json"], "RESTORE_REPORT.json": got["RESTORE_REPORT.json"],
@@ -236,7 +236,7 @@ func needsApproval(t *testing.T, _ *stage) {
 		{"commit", "--json", "--preview", b.ID},
 		append([]string{"commit", "--json", "--restore-root", w.root}, w.runs...),
 	} {
-		if r := w.Run(t, nil, args...); r.Status != 4 || scene.Diff(before, w.tree(t)) != "" {
+		if r := w.Run(t, nil, args...); r.Status != 4 || harness.Diff(before, w.tree(t)) != "" {
 			t.Error(r)
 		}
 	}
@@ -250,7 +250,7 @@ func needsScope(t *testing.T, _ *stage) {
 }
 
 func needsDecisions(t *testing.T, _ *stage) {
-	w := newWorld(t).forge(t, "run-1", forgery{files: scene.Files{"a.txt": "a\n"}})
+	w := newWorld(t).forge(t, "run-1", forgery{files: harness.Files{"a.txt": "a\n"}})
 	b := w.preview(t)
 	c := b.conflict(t, "authority_conflict")
 	w.refused(t, b.ID, "Approved: restore item R-001 only.", 4, "APPROVAL_INCOMPLETE")

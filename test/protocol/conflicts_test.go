@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // conflictTypes are those of section 9, and a preview that has one.
@@ -29,7 +29,7 @@ var conflictTypes = []struct {
 
 // preferred is a preview of what the operator's own list restricts.
 func preferred(t *testing.T, _ *stage) block {
-	w := newWorld(t).forge(t, "run-1", forgery{files: scene.Files{"notes/diary.txt": "dear\n"}}).pin(t, 1)
+	w := newWorld(t).forge(t, "run-1", forgery{files: harness.Files{"notes/diary.txt": "dear\n"}}).pin(t, 1)
 	must(t, os.Mkdir(filepath.Join(w.State, "restricted.d"), 0o700))
 	must(t, os.WriteFile(filepath.Join(w.State, "restricted.d/mine"), []byte("diary.txt\n"), 0o600))
 	if b := w.preview(t); has(b.Proposed, "notes/diary.txt") {

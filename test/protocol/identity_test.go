@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // newBound is a world in a directory that may be made again: a candidate with two
@@ -30,7 +30,7 @@ func furnish(t *testing.T, root string) {
 
 func bound() forgery {
 	return forgery{
-		files: scene.Files{"state/a.txt": "alpha\n", "state/taken.txt": "beta\n", "decided/1.txt": "gamma\n"},
+		files: harness.Files{"state/a.txt": "alpha\n", "state/taken.txt": "beta\n", "decided/1.txt": "gamma\n"},
 		constraints: map[string]any{
 			"agent_id": "builder", "restore_scopes": map[string]any{"decided/**": "decisions"},
 		},
@@ -53,7 +53,7 @@ func TestIdentityBinds(t *testing.T) {
 	for name, change := range map[string]func(f *forgery){
 		"one byte": func(f *forgery) { f.files = maps.Clone(f.files); f.files["state/a.txt"] = "alphA\n" },
 		"a name": func(f *forgery) {
-			f.files = scene.Files{"state/b.txt": "alpha\n", "state/taken.txt": "beta\n", "decided/1.txt": "gamma\n"}
+			f.files = harness.Files{"state/b.txt": "alpha\n", "state/taken.txt": "beta\n", "decided/1.txt": "gamma\n"}
 		},
 		"one declared scope": func(f *forgery) {
 			f.constraints.(map[string]any)["restore_scopes"] = map[string]any{"decided/**": "next_actions"}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -47,7 +47,7 @@ func TestStale(t *testing.T) {
 		"the time of a source": {func(t *testing.T, w *world) { must(t, os.Chtimes(w.Source("a"), day, day.Add(1))) }, 4, "APPROVAL_STALE"},
 		"signed again": {func(t *testing.T, w *world) {
 			w.runs = nil
-			w.forge(t, "run-1", forgery{files: scene.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"}})
+			w.forge(t, "run-1", forgery{files: harness.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"}})
 		}, 4, "APPROVAL_STALE"},
 		"a target":              {func(t *testing.T, w *world) { put(t, w.root+"/a", "a\n") }, 4, "APPROVAL_STALE"},
 		"a file elsewhere":      {func(t *testing.T, w *world) { put(t, w.root+"/else/where", "") }, 4, "APPROVAL_STALE"},
@@ -100,7 +100,7 @@ func another(t *testing.T, w *world) {
 func anotherSavepoint(t *testing.T, w *world) {
 	other := *w
 	other.runs = nil
-	other.forge(t, "run-2", forgery{files: scene.Files{"z": "z\n"}})
+	other.forge(t, "run-2", forgery{files: harness.Files{"z": "z\n"}})
 	other.committed(t, exactly)
 	for _, name := range []string{"z", "RESTORE_MANIFEST.json", "RESTORE_REPORT.json"} {
 		must(t, os.Remove(filepath.Join(w.root, name)))
@@ -120,11 +120,11 @@ func TestVoidAfterFailure(t *testing.T) {
 	w := newFour(t)
 	mine, other := w.preview(t), w.preview(t, "--scope", "project_state")
 	before := w.tree(t)
-	r := w.Run(t, &sysfault.Plan{N: 2, Match: moves(w), Errno: syscall.EIO}, scene.CommitArgs(mine.ID)...)
+	r := w.Run(t, &sysfault.Plan{N: 2, Match: moves(w), Errno: syscall.EIO}, harness.CommitArgs(mine.ID)...)
 	if r.Status != 1 || r.Answer.Code != "RESTORE_FINALIZE_FAILED" {
 		t.Fatal(r)
 	}
-	if diff := scene.Diff(before, w.tree(t)); diff != "" {
+	if diff := harness.Diff(before, w.tree(t)); diff != "" {
 		t.Fatal(diff)
 	}
 	w.void(t, mine, other)
@@ -159,7 +159,7 @@ func TestVoidAfterRecover(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			w := newFour(t)
 			mine, other := w.preview(t), w.preview(t, "--scope", "project_state")
-			r := w.Run(t, &sysfault.Plan{N: 2, Match: moves(w), Kill: true}, scene.CommitArgs(mine.ID)...)
+			r := w.Run(t, &sysfault.Plan{N: 2, Match: moves(w), Kill: true}, harness.CommitArgs(mine.ID)...)
 			if !r.Killed() {
 				t.Fatal(r)
 			}

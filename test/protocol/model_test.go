@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -55,16 +55,16 @@ type model struct {
 
 type rootModel struct {
 	path    string
-	version int        // of what is in it
-	tree    scene.Tree // after the last command
-	unsure  int        // how many commits were killed there
+	version int          // of what is in it
+	tree    harness.Tree // after the last command
+	unsure  int          // how many commits were killed there
 	pending *killedCommit
 }
 
 // A killedCommit has left the root in between.
 type killedCommit struct {
 	host   int
-	before scene.Tree
+	before harness.Tree
 	wanted *previewModel
 	items  []item
 }
@@ -129,15 +129,15 @@ func newModel(t *testing.T, seed uint64) *model {
 		must(t, os.Mkdir(m.hosts[n].state, 0o700))
 		put(t, m.roots[n].path+"/state/foreign.txt", "not yours\n")
 		m.roots[n].tree = m.take(n)
-		host := &world{Project: &scene.Project{Dir: m.w.Dir, State: m.hosts[n].state}}
+		host := &world{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[n].state}}
 		t.Cleanup(func() { host.CheckAudit(t) })
 	}
 	scopes := map[string]any{"restore_scopes": map[string]any{"decided/**": "decisions", "vault/**": "restricted_context"}}
-	m.sign("single", 1, forgery{files: scene.Files{"state/a1": "a1\n", "state/a2": strings.Repeat("a2", 5000), "decided/a3": "a3\n", "vault/a4": "a4\n"}, constraints: scopes})
-	m.sign("other", 2, forgery{files: scene.Files{"state/a1": "a1\n", "other/b1": "b1\n"}})
+	m.sign("single", 1, forgery{files: harness.Files{"state/a1": "a1\n", "state/a2": strings.Repeat("a2", 5000), "decided/a3": "a3\n", "vault/a4": "a4\n"}, constraints: scopes})
+	m.sign("other", 2, forgery{files: harness.Files{"state/a1": "a1\n", "other/b1": "b1\n"}})
 	m.sign("chain", 1,
-		forgery{files: scene.Files{"links/c1": "c1\n", "decided/c2": "c2\n"}, constraints: map[string]any{"restore_scopes": map[string]any{"decided/**": "decisions"}}, completed: "2026-01-01T00:00:00Z"},
-		forgery{files: scene.Files{"links/c3": "", "state/a1": "a1\n"}, completed: "2026-01-02T00:00:00Z"})
+		forgery{files: harness.Files{"links/c1": "c1\n", "decided/c2": "c2\n"}, constraints: map[string]any{"restore_scopes": map[string]any{"decided/**": "decisions"}}, completed: "2026-01-01T00:00:00Z"},
+		forgery{files: harness.Files{"links/c3": "", "state/a1": "a1\n"}, completed: "2026-01-02T00:00:00Z"})
 	return m
 }
 
@@ -186,9 +186,9 @@ func (m *model) step() {
 }
 
 // run runs a command with a state directory.
-func (m *model) run(host int, plan *sysfault.Plan, args ...string) scene.Reply {
+func (m *model) run(host int, plan *sysfault.Plan, args ...string) harness.Reply {
 	m.t.Helper()
-	p := scene.Project{Dir: m.w.Dir, State: m.hosts[host].state}
+	p := harness.Project{Dir: m.w.Dir, State: m.hosts[host].state}
 	m.told = append(m.told, fmt.Sprintf("state %d: %q", host, args))
 	r := p.Run(m.t, plan, args...)
 	m.told = append(m.told, fmt.Sprintf("    exit %d %s", r.Status, r.Answer.Code))
@@ -196,15 +196,15 @@ func (m *model) run(host int, plan *sysfault.Plan, args ...string) scene.Reply {
 	return r
 }
 
-func (m *model) take(root int) scene.Tree {
+func (m *model) take(root int) harness.Tree {
 	m.t.Helper()
-	tree, err := scene.Take(m.roots[root].path)
+	tree, err := harness.Take(m.roots[root].path)
 	must(m.t, err)
 	return tree
 }
 
 // wants compares a reply with what the model says.
-func (m *model) wants(r scene.Reply, why string, allowed ...int) {
+func (m *model) wants(r harness.Reply, why string, allowed ...int) {
 	m.t.Helper()
 	if !slices.Contains(allowed, r.Status) {
 		m.t.Errorf("want exit %v (%s): %v", allowed, why, r)
@@ -212,10 +212,10 @@ func (m *model) wants(r scene.Reply, why string, allowed ...int) {
 }
 
 // unchanged wants both roots to be as they were.
-func (m *model) unchanged(r scene.Reply) {
+func (m *model) unchanged(r harness.Reply) {
 	m.t.Helper()
 	for n, root := range m.roots {
-		if diff := scene.Diff(root.tree, m.take(n)); diff != "" {
+		if diff := harness.Diff(root.tree, m.take(n)); diff != "" {
 			m.t.Errorf("%v\nhas changed %q:\n%s", r, root.path, diff)
 		}
 	}
@@ -314,7 +314,7 @@ func (m *model) editTrust() {
 	default:
 		return
 	}
-	m.unchanged(scene.Reply{})
+	m.unchanged(harness.Reply{})
 }
 
 func (m *model) release() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -147,7 +147,7 @@ func (m *model) commit(kill bool) {
 	status, why := m.forecast(p, s)
 	var plan *sysfault.Plan
 	if kill {
-		plan = &sysfault.Plan{N: 1 + m.r.IntN(130), Match: changing(&world{Project: &scene.Project{State: h.state}, root: root.path}), Kill: true}
+		plan = &sysfault.Plan{N: 1 + m.r.IntN(130), Match: changing(&world{Project: &harness.Project{State: h.state}, root: root.path}), Kill: true}
 	}
 	before := root.tree
 	r := m.run(p.host, plan, "commit", "--json", "--preview", p.ID, "--approve", s.text)
@@ -175,7 +175,7 @@ func (m *model) commit(kill bool) {
 }
 
 // killed remembers what was under way.
-func (m *model) killed(p *previewModel, s said, before scene.Tree, status int) {
+func (m *model) killed(p *previewModel, s said, before harness.Tree, status int) {
 	root := m.roots[p.root]
 	root.unsure++
 	root.pending = &killedCommit{host: p.host, before: before, wanted: p}
@@ -189,12 +189,12 @@ func (m *model) killed(p *previewModel, s said, before scene.Tree, status int) {
 }
 
 // done is after a commit: what is new was wanted.
-func (m *model) done(p *previewModel, wanted []item, before scene.Tree) {
+func (m *model) done(p *previewModel, wanted []item, before harness.Tree) {
 	m.t.Helper()
 	h, root := m.hosts[p.host], m.roots[p.root]
 	root.tree = m.take(p.root)
 	m.approved(p, wanted, before, root.tree)
-	m.unchanged(scene.Reply{Args: []string{"the other root"}})
+	m.unchanged(harness.Reply{Args: []string{"the other root"}})
 	root.version++
 	h.attempts[p.root]++
 	h.savepoints[p.root]++
@@ -203,7 +203,7 @@ func (m *model) done(p *previewModel, wanted []item, before scene.Tree) {
 
 // approved compares a root with what was approved for it: every new file is an
 // item, byte for byte, or a result artifact, and all else is as it was.
-func (m *model) approved(p *previewModel, wanted []item, before, after scene.Tree) {
+func (m *model) approved(p *previewModel, wanted []item, before, after harness.Tree) {
 	m.t.Helper()
 	rest := maps.Clone(after)
 	take := func(path, sha string) {
@@ -231,7 +231,7 @@ func (m *model) approved(p *previewModel, wanted []item, before, after scene.Tre
 		take(filepath.Join(dir, "RESTORE_MANIFEST.json"), "")
 		take(filepath.Join(dir, "RESTORE_REPORT.json"), "")
 	}
-	if diff := scene.Diff(before, rest); diff != "" {
+	if diff := harness.Diff(before, rest); diff != "" {
 		m.t.Errorf("not approved:\n%s", diff)
 	}
 }
@@ -239,7 +239,7 @@ func (m *model) approved(p *previewModel, wanted []item, before, after scene.Tre
 // counted wants the savepoints to be as many as the commits.
 func (m *model) counted(host, root int) {
 	m.t.Helper()
-	w := &world{Project: &scene.Project{Dir: m.w.Dir, State: m.hosts[host].state}, root: m.roots[root].path}
+	w := &world{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[host].state}, root: m.roots[root].path}
 	if all := w.savepoints(m.t); len(all) != m.hosts[host].savepoints[root] {
 		m.t.Errorf("%d savepoints, want %d", len(all), m.hosts[host].savepoints[root])
 	}
@@ -265,7 +265,7 @@ func (m *model) afterKill(root *rootModel) {
 	}
 	root.pending = nil
 	root.tree = m.take(n)
-	if scene.Diff(k.before, root.tree) == "" {
+	if harness.Diff(k.before, root.tree) == "" {
 		m.tally["killed: before"]++
 		m.counted(k.host, n)
 		return
@@ -274,7 +274,7 @@ func (m *model) afterKill(root *rootModel) {
 	root.version++
 	m.hosts[k.host].attempts[n]++
 	if k.items == nil {
-		m.t.Errorf("a commit that must have been refused has changed the root:\n%s", scene.Diff(k.before, root.tree))
+		m.t.Errorf("a commit that must have been refused has changed the root:\n%s", harness.Diff(k.before, root.tree))
 		return
 	}
 	m.approved(k.wanted, k.items, k.before, root.tree)
@@ -288,7 +288,7 @@ func (m *model) stranger(k *killedCommit, root int) {
 	before := m.take(root)
 	r := m.run(1-k.host, nil, m.previewArgs(k.wanted.cand, root, nil)...)
 	m.wants(r, "another state directory", 0, 1, 3, 5)
-	if diff := scene.Diff(before, m.take(root)); diff != "" && r.Status == 3 {
+	if diff := harness.Diff(before, m.take(root)); diff != "" && r.Status == 3 {
 		m.t.Errorf("%v:\n%s", r, diff)
 	}
 }

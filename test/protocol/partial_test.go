@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/forge"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // derived are the run directories in the state directory that name what they are
@@ -133,7 +133,7 @@ func newThree(t *testing.T) *world {
 	w := newWorld(t).pin(t, 1)
 	for n := 1; n <= 3; n++ {
 		w.forge(t, fmt.Sprintf("run-%d", n), forgery{
-			files:     scene.Files{fmt.Sprintf("out/%d.txt", n): fmt.Sprintf("%d\n", n), fmt.Sprintf("more/%d.txt", n): fmt.Sprintf("more %d\n", n)},
+			files:     harness.Files{fmt.Sprintf("out/%d.txt", n): fmt.Sprintf("%d\n", n), fmt.Sprintf("more/%d.txt", n): fmt.Sprintf("more %d\n", n)},
 			completed: fmt.Sprintf("2026-01-0%dT00:00:00Z", n),
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // quarantineChecks are those of section 12.
@@ -86,7 +86,7 @@ func quarantined(t *testing.T, s *stage) {
 
 // impact is a candidate of a high-impact scope.
 func impact(scope string) forgery {
-	return forgery{files: scene.Files{"a": "a\n", "b": "b\n"}, constraints: map[string]any{"restore_scopes": map[string]any{"b": scope}}}
+	return forgery{files: harness.Files{"a": "a\n", "b": "b\n"}, constraints: map[string]any{"restore_scopes": map[string]any{"b": scope}}}
 }
 
 func unknownSource(t *testing.T, _ *stage) {
@@ -108,7 +108,7 @@ func foreignIdentity(t *testing.T, _ *stage) {
 func withoutNeed(t *testing.T, _ *stage) {
 	secret := func(declared any) *world {
 		return newWorld(t).pin(t, 1).forge(t, "run-1", forgery{
-			files: scene.Files{"a": "a\n", "etc/secrets.json": "{}\n"}, constraints: map[string]any{"restore_scopes": declared},
+			files: harness.Files{"a": "a\n", "etc/secrets.json": "{}\n"}, constraints: map[string]any{"restore_scopes": declared},
 		})
 	}
 	b := holds(t, secret(map[string]any{"etc/**": "project_state"}), "restricted_without_need")
@@ -122,13 +122,13 @@ func withoutNeed(t *testing.T, _ *stage) {
 // againstInstructions: whom the operator trusts is his instruction. What goes
 // against it is not even previewed, so there is nothing to approve.
 func againstInstructions(t *testing.T, _ *stage) {
-	w := newWorld(t).forge(t, "run-1", forgery{files: scene.Files{"a": "a\n"}})
+	w := newWorld(t).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}})
 	b := w.preview(t)
 	before := w.tree(t)
 	w.pin(t, 2)
 	for _, code := range []string{"CANDIDATE_QUARANTINED", "VALIDATOR_REVOKED"} {
-		for _, r := range []scene.Reply{w.ask(t), w.commit(t, b.ID, exactly)} {
-			if r.Status != 5 || r.Answer.Code != code || scene.Diff(before, w.tree(t)) != "" {
+		for _, r := range []harness.Reply{w.ask(t), w.commit(t, b.ID, exactly)} {
+			if r.Status != 5 || r.Answer.Code != code || harness.Diff(before, w.tree(t)) != "" {
 				t.Errorf("want %s: %v", code, r)
 			}
 		}
@@ -148,7 +148,7 @@ func contradiction(t *testing.T, _ *stage) {
 		"a status that is no text":    map[string]any{"artifact_status": []any{"rejected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := forgery{files: scene.Files{"a": "a\n"}, constraints: constraints}
+			f := forgery{files: harness.Files{"a": "a\n"}, constraints: constraints}
 			w := newWorld(t).pin(t, 1)
 			holds(t, w.forge(t, "run-1", f), "machine_readable_contradiction")
 		})
@@ -157,7 +157,7 @@ func contradiction(t *testing.T, _ *stage) {
 	for name, scopes := range map[string]any{
 		"no scope of the law": map[string]any{"a": "everything"}, "a scope that is no text": map[string]any{"a": 1}, "scopes that are a list": []any{"decisions"},
 	} {
-		w := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: scene.Files{"a": "a\n"}, constraints: map[string]any{"restore_scopes": scopes}})
+		w := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: map[string]any{"restore_scopes": scopes}})
 		s := w.show(t)
 		if !slices.Equal(s.rules(), []string{"machine_readable_contradiction"}) || len(s.Proposed) != 0 {
 			t.Errorf("%s: %q, proposed %+v", name, s.rules(), s.Proposed)
@@ -167,17 +167,17 @@ func contradiction(t *testing.T, _ *stage) {
 		w.refused(t, s.ID, exactly, 4, "APPROVAL_UNFIT")
 	}
 	// Constraints of another form say nothing that has a meaning here.
-	free(t, newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: scene.Files{"a": "a\n"}, constraints: []any{}}))
+	free(t, newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: []any{}}))
 }
 
 func artifactStatus(t *testing.T, _ *stage) {
 	for _, status := range []string{"deprecated", "quarantined", "rejected"} {
-		w := newWorld(t).seal(t, "run-1", scene.Files{"a": "a\n"}, "--constraint", "artifact_status="+status)
+		w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status="+status)
 		if b := holds(t, w, "artifact_status"); !strings.Contains(fmt.Sprint(b.Quarantine), status) {
 			t.Errorf("%+v", b.Quarantine)
 		}
 	}
-	free(t, newWorld(t).seal(t, "run-1", scene.Files{"a": "a\n"}, "--constraint", "artifact_status=active"))
+	free(t, newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=active"))
 }
 
 // unresolvedAuthority: two validators, and sources of truth of both. One project
@@ -185,8 +185,8 @@ func artifactStatus(t *testing.T, _ *stage) {
 func unresolvedAuthority(t *testing.T, _ *stage) {
 	two := func(w *world, second string, key byte) *world {
 		truth := map[string]any{"restore_scopes": map[string]any{"truth.md": "source_of_truth_hierarchy"}}
-		w.forge(t, "run-1", forgery{files: scene.Files{"truth.md": "one\n"}, constraints: truth, completed: "2026-01-01T00:00:00Z"})
-		return w.forge(t, "run-2", forgery{files: scene.Files{"truth.md": second}, constraints: truth, completed: "2026-01-02T00:00:00Z", key: key})
+		w.forge(t, "run-1", forgery{files: harness.Files{"truth.md": "one\n"}, constraints: truth, completed: "2026-01-01T00:00:00Z"})
+		return w.forge(t, "run-2", forgery{files: harness.Files{"truth.md": second}, constraints: truth, completed: "2026-01-02T00:00:00Z", key: key})
 	}
 	w := two(newWorld(t), "another\n", 2)
 	if r := w.ask(t); r.Status != 1 || r.Answer.Code != "RESTORE_VERIFY_STRICT_FAILED" {
@@ -225,13 +225,13 @@ func vagueOrAbsent(t *testing.T, _ *stage) {
 // marksOnly: quarantine changes nothing of the candidate, and a release says why
 // in the audit log.
 func marksOnly(t *testing.T, _ *stage) {
-	w := newWorld(t).seal(t, "run-1", scene.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
-	before, err := scene.Take(w.Dir)
+	w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
+	before, err := harness.Take(w.Dir)
 	must(t, err)
 	b := holds(t, w, "artifact_status")
-	after, err := scene.Take(w.Dir)
+	after, err := harness.Take(w.Dir)
 	must(t, err)
-	if diff := scene.Diff(before, after); diff != "" {
+	if diff := harness.Diff(before, after); diff != "" {
 		t.Error(diff)
 	}
 	events := w.events(t)

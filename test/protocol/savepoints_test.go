@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -20,7 +20,7 @@ func TestSavepointChain(t *testing.T) {
 	parent := "unknown"
 	for n := 1; n <= 3; n++ {
 		w.runs = nil
-		w.forge(t, fmt.Sprintf("run-%d", n), forgery{files: scene.Files{fmt.Sprintf("%d.txt", n): "x\n"}, completed: fmt.Sprintf("2026-01-0%dT00:00:00Z", n)})
+		w.forge(t, fmt.Sprintf("run-%d", n), forgery{files: harness.Files{fmt.Sprintf("%d.txt", n): "x\n"}, completed: fmt.Sprintf("2026-01-0%dT00:00:00Z", n)})
 		b := w.preview(t)
 		if b.Current != parent {
 			t.Errorf("active is %s, want %s", b.Current, parent)
@@ -73,7 +73,7 @@ func TestNoSavepoint(t *testing.T) {
 			w.refused(t, w.preview(t).ID, exactly, 1, "RESTORE_TARGET_PATH_EXISTS")
 		},
 		"rolled back": func(w *world) {
-			r := w.Run(t, &sysfault.Plan{N: 1, Match: moves(w), Errno: syscall.ENOSPC}, scene.CommitArgs(w.preview(t).ID)...)
+			r := w.Run(t, &sysfault.Plan{N: 1, Match: moves(w), Errno: syscall.ENOSPC}, harness.CommitArgs(w.preview(t).ID)...)
 			if r.Status != 1 {
 				t.Error(r)
 			}

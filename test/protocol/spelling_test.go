@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // TestSpelling: a restore root is the same however its path is written.
@@ -67,7 +67,7 @@ func TestMixedAgents(t *testing.T) {
 	for n, agent := range []string{"builder", "stranger"} {
 		name := "id/" + agent
 		w.forge(t, "run-"+agent, forgery{
-			files:       scene.Files{name: agent + "\n"},
+			files:       harness.Files{name: agent + "\n"},
 			constraints: map[string]any{"agent_id": agent, "restore_scopes": map[string]any{"id/**": "same_agent_identity_layer"}},
 			completed:   []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[n],
 		})

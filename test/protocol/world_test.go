@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/test/forge"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(inMemory(func() int { return scene.Main(m) }))
+	os.Exit(inMemory(func() int { return harness.Main(m) }))
 }
 
 // inMemory has the temporary directories on a tmpfs where that may be mounted: a
@@ -39,11 +39,11 @@ func inMemory(run func() int) int {
 }
 
 // exactly approves a preview as it is.
-const exactly = scene.Statement
+const exactly = harness.Statement
 
 // A world is a project, a state directory, and a restore root.
 type world struct {
-	*scene.Project
+	*harness.Project
 	root string
 	runs []string // run directories of the candidate
 }
@@ -56,7 +56,7 @@ func newWorld(t testing.TB) *world {
 // worldIn is a world in a directory that exists.
 func worldIn(t testing.TB, top string) *world {
 	t.Helper()
-	p := &scene.Project{Dir: filepath.Join(top, "project"), State: filepath.Join(top, "state")}
+	p := &harness.Project{Dir: filepath.Join(top, "project"), State: filepath.Join(top, "state")}
 	w := &world{Project: p, root: filepath.Join(top, "root")}
 	must(t, errors.Join(os.Mkdir(p.Dir, 0o755), os.Mkdir(p.State, 0o700), os.Mkdir(w.root, 0o755)))
 	t.Cleanup(func() { p.CheckAudit(t) })
@@ -70,7 +70,7 @@ func (w *world) runDir(id string) string { return filepath.Join(w.Dir, "CONTRACT
 var day = time.Unix(1_700_000_000, 0)
 
 // write writes sources.
-func (w *world) write(t testing.TB, files scene.Files) {
+func (w *world) write(t testing.TB, files harness.Files) {
 	t.Helper()
 	for _, name := range files.Names() {
 		put(t, w.Source(name), files[name])
@@ -87,7 +87,7 @@ func put(t testing.TB, path, content string) {
 }
 
 // seal has the program seal these files, and takes the run into the candidate.
-func (w *world) seal(t testing.TB, id string, files scene.Files, flags ...string) *world {
+func (w *world) seal(t testing.TB, id string, files harness.Files, flags ...string) *world {
 	t.Helper()
 	key := filepath.Join(filepath.Dir(w.Dir), "key.pem")
 	if _, err := os.Stat(key); errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func (w *world) seal(t testing.TB, id string, files scene.Files, flags ...string
 
 // A forgery is a run that is signed by hand.
 type forgery struct {
-	files       scene.Files
+	files       harness.Files
 	constraints any    // nil: none
 	completed   string // ""; the forge's own
 	inputs      []string
@@ -223,7 +223,7 @@ func (w *world) previewArgs(flags ...string) []string {
 }
 
 // ask makes a preview, or is refused.
-func (w *world) ask(t testing.TB, flags ...string) scene.Reply {
+func (w *world) ask(t testing.TB, flags ...string) harness.Reply {
 	t.Helper()
 	return w.Run(t, nil, w.previewArgs(append([]string{"--json"}, flags...)...)...)
 }
@@ -262,7 +262,7 @@ func (w *world) show(t testing.TB, flags ...string) shown {
 }
 
 // commit answers a preview with a statement.
-func (w *world) commit(t testing.TB, id, statement string) scene.Reply {
+func (w *world) commit(t testing.TB, id, statement string) harness.Reply {
 	t.Helper()
 	return w.Run(t, nil, "commit", "--json", "--preview", id, "--approve", statement)
 }
@@ -278,35 +278,35 @@ func (w *world) committed(t testing.TB, statement string, flags ...string) block
 }
 
 // refused is a commit that must end so, and change nothing.
-func (w *world) refused(t testing.TB, id, statement string, status int, code string) scene.Reply {
+func (w *world) refused(t testing.TB, id, statement string, status int, code string) harness.Reply {
 	t.Helper()
 	before := w.tree(t)
 	r := w.commit(t, id, statement)
 	if r.Status != status || r.Answer.Code != code {
 		t.Errorf("want exit %d, %s: %v", status, code, r)
 	}
-	if diff := scene.Diff(before, w.tree(t)); diff != "" {
+	if diff := harness.Diff(before, w.tree(t)); diff != "" {
 		t.Errorf("%v: the root has changed:\n%s", r, diff)
 	}
 	return r
 }
 
-func (w *world) tree(t testing.TB) scene.Tree {
+func (w *world) tree(t testing.TB) harness.Tree {
 	t.Helper()
-	tree, err := scene.Take(w.root)
+	tree, err := harness.Take(w.root)
 	must(t, err)
 	return tree
 }
 
 // files are the regular files beneath the root, and what is in them.
-func (w *world) files(t testing.TB) scene.Files {
+func (w *world) files(t testing.TB) harness.Files {
 	t.Helper()
 	return filesIn(t, w.root)
 }
 
-func filesIn(t testing.TB, dir string) scene.Files {
+func filesIn(t testing.TB, dir string) harness.Files {
 	t.Helper()
-	found := scene.Files{}
+	found := harness.Files{}
 	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err

@@ -10,29 +10,29 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
 // An arena is the ground of one attempt: a restore root, and around it what an
 // attacker needs.
 type arena struct {
-	*scene.Site
-	dir     string     // of all of it
-	outside string     // where nothing may be written
-	loot    string     // what the attacker has to swap with
-	fresh   scene.Tree // what a commit adds
-	planted scene.Tree // what the attacker put into the root and left there
-	foreign map[uint64]scene.Thing
+	*harness.Site
+	dir     string       // of all of it
+	outside string       // where nothing may be written
+	loot    string       // what the attacker has to swap with
+	fresh   harness.Tree // what a commit adds
+	planted harness.Tree // what the attacker put into the root and left there
+	foreign map[uint64]harness.Thing
 	acting  bool   // an attack is in force that can be undone
 	found   string // what it has taken
 	acted   int
 }
 
-func newArena(t *testing.T, p *scene.Project, name string) *arena {
+func newArena(t *testing.T, p *harness.Project, name string) *arena {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(p.Dir), name)
-	a := &arena{dir: dir, planted: scene.Tree{}, foreign: map[uint64]scene.Thing{}}
+	a := &arena{dir: dir, planted: harness.Tree{}, foreign: map[uint64]harness.Thing{}}
 	a.outside, a.loot = filepath.Join(dir, "outside"), filepath.Join(dir, "loot")
 	a.Site = p.Site(t, filepath.Join(dir, "root"))
 	a.fresh = added(a.Site)
@@ -54,8 +54,8 @@ func newArena(t *testing.T, p *scene.Project, name string) *arena {
 }
 
 // added is what a commit adds to a root.
-func added(site *scene.Site) scene.Tree {
-	tree := scene.Tree{}
+func added(site *harness.Site) harness.Tree {
+	tree := harness.Tree{}
 	for name, thing := range site.After {
 		if _, ok := site.Before[name]; !ok {
 			tree[name] = thing
@@ -67,7 +67,7 @@ func added(site *scene.Site) scene.Tree {
 // A place is where a thing lies below the arena, and what it is.
 type place struct {
 	path  string
-	thing scene.Thing
+	thing harness.Thing
 }
 
 // inventory has everything in the arena by its inode number.
@@ -102,7 +102,7 @@ func (a *arena) plant(name string) bool {
 		return false
 	}
 	_, err = f.WriteString("planted at " + name)
-	tree, lookErr := scene.Take(path)
+	tree, lookErr := harness.Take(path)
 	if a.did(errors.Join(err, f.Close(), lookErr)) {
 		a.leave(name, tree["."])
 	}
@@ -110,7 +110,7 @@ func (a *arena) plant(name string) bool {
 }
 
 // leave makes a thing in the root a foreign one.
-func (a *arena) leave(name string, thing scene.Thing) {
+func (a *arena) leave(name string, thing harness.Thing) {
 	a.planted[name], a.foreign[thing.Inode] = thing, thing
 }
 
@@ -132,18 +132,18 @@ func (a *arena) staging() string {
 
 // isStaging tells whether a path is in the staging directory of a commit.
 func isStaging(path string) bool {
-	return strings.HasPrefix(path, ".spectrum06_staging_") && !strings.HasPrefix(path, scene.ForeignStaging)
+	return strings.HasPrefix(path, ".spectrum06_staging_") && !strings.HasPrefix(path, harness.ForeignStaging)
 }
 
 // same is the root as it was, less what the attacker has taken out of it, and
 // with what it has planted.
-func (a *arena) same(t *testing.T) scene.Tree {
+func (a *arena) same(t *testing.T) harness.Tree {
 	t.Helper()
 	inside := map[uint64]bool{}
 	for ino, at := range a.inventory(t) {
 		inside[ino] = at.path == "root" || strings.HasPrefix(at.path, "root/")
 	}
-	tree := scene.Tree{}
+	tree := harness.Tree{}
 	for name, thing := range a.Before {
 		if inside[thing.Inode] {
 			tree[name] = thing
@@ -154,14 +154,14 @@ func (a *arena) same(t *testing.T) scene.Tree {
 }
 
 // after is the same root with everything in place.
-func (a *arena) after(t *testing.T) scene.Tree {
+func (a *arena) after(t *testing.T) harness.Tree {
 	t.Helper()
 	tree := a.same(t)
 	maps.Copy(tree, a.fresh)
 	for name := range a.fresh {
 		for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
 			if _, ok := tree[dir]; !ok {
-				tree[dir] = scene.Thing{Mode: fs.ModeDir | 0o755}
+				tree[dir] = harness.Thing{Mode: fs.ModeDir | 0o755}
 			}
 		}
 	}
@@ -170,15 +170,15 @@ func (a *arena) after(t *testing.T) scene.Tree {
 }
 
 // without drops what is in the staging directory of the commit.
-func withoutStaging(tree scene.Tree) scene.Tree {
+func withoutStaging(tree harness.Tree) harness.Tree {
 	tree = maps.Clone(tree)
-	maps.DeleteFunc(tree, func(name string, _ scene.Thing) bool { return isStaging(name) })
+	maps.DeleteFunc(tree, func(name string, _ harness.Thing) bool { return isStaging(name) })
 	return tree
 }
 
 // failed shows what the attempt was when it went wrong, and else removes it:
 // there are thousands of them.
-func (a *arena) failed(t *testing.T, what string, r scene.Reply) bool {
+func (a *arena) failed(t *testing.T, what string, r harness.Reply) bool {
 	t.Helper()
 	if t.Failed() {
 		t.Errorf("%s, acted %d times: %v", what, a.acted, r)
@@ -191,7 +191,7 @@ func (a *arena) failed(t *testing.T, what string, r scene.Reply) bool {
 // counts tells how often a pattern ended how.
 type counts struct{ tried, idle, acts, done, refused, halted int }
 
-func (c *counts) add(a *arena, r scene.Reply) {
+func (c *counts) add(a *arena, r harness.Reply) {
 	c.tried++
 	c.acts += a.acted
 	if a.acted == 0 {

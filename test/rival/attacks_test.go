@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -103,7 +103,7 @@ func firstFile(journal bool) func(*arena) string {
 func placed(a *arena) string {
 	for _, name := range []string{"out/new.txt", "fresh/deep/a", "out/sub/x", "top.txt"} {
 		path := filepath.Join(a.Root, name)
-		tree, err := scene.Take(path)
+		tree, err := harness.Take(path)
 		if _, foreign := a.foreign[tree["."].Inode]; err == nil && !foreign {
 			return path
 		}

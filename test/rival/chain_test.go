@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -27,14 +27,14 @@ func TestChainLateFailure(t *testing.T) {
 			if os.Mkdir(dir, 0o755) != nil {
 				return false
 			}
-			tree, err := scene.Take(dir)
+			tree, err := harness.Take(dir)
 			a.leave(a.Project.Runs[2].ID, tree["."])
 			return a.did(err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := scene.New(t, preyChain()...)
+			p := harness.New(t, preyChain()...)
 			mend := mender(t, p.Source(lastSource))
 			codes, manifests, windows := map[string]int{}, 0, 0
 			for n := 1; ; n += 3 {
@@ -63,13 +63,13 @@ func TestChainLateFailure(t *testing.T) {
 
 // TestChainStale changes a source of the last run between preview and commit.
 func TestChainStale(t *testing.T) {
-	p := scene.New(t, preyChain()...)
+	p := harness.New(t, preyChain()...)
 	a := newArena(t, p, "stale")
-	stamp, err := scene.Stamp(a.Root)
+	stamp, err := harness.Stamp(a.Root)
 	must(t, err)
 	id := a.Preview(t)
 	must(t, os.WriteFile(p.Source(lastSource), []byte("C\n"), 0o644))
-	r := p.Run(t, nil, scene.CommitArgs(id)...)
+	r := p.Run(t, nil, harness.CommitArgs(id)...)
 	if r.Status != 1 || r.Answer.Code != "RESTORE_VERIFY_STRICT_FAILED" {
 		t.Error(r)
 	}

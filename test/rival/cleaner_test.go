@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -13,10 +13,10 @@ import (
 // before each call of a commit. Without the journal nobody can help any longer:
 // the commit itself ends with success or reaches the state before.
 func TestCleaner(t *testing.T) {
-	for name, runs := range map[string][]scene.Files{"single": {prey()}, "chain": preyChain()} {
+	for name, runs := range map[string][]harness.Files{"single": {prey()}, "chain": preyChain()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := scene.New(t, runs...)
+			p := harness.New(t, runs...)
 			var sum counts
 			for n := 1; ; n++ {
 				at := 0

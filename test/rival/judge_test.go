@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // end judges a commit that has ended. What the attacker moved is put back first;
 // but what it stole of a commit that was then refused is the attacker's.
-func (a *arena) end(t *testing.T, r scene.Reply, attack attack) {
+func (a *arena) end(t *testing.T, r harness.Reply, attack attack) {
 	t.Helper()
 	wantEnd(t, r)
 	if attack.undo != nil && a.acting && (r.Status == 0 || !attack.ours) {
@@ -35,9 +35,9 @@ func (a *arena) end(t *testing.T, r scene.Reply, attack attack) {
 
 // compare looks at the root. Where the attacker takes the commit's own directory
 // away, what is left of that may stay.
-func (a *arena) compare(t *testing.T, want scene.Tree, attack attack) {
+func (a *arena) compare(t *testing.T, want harness.Tree, attack attack) {
 	t.Helper()
-	if d := scene.Diff(want, a.seen(t, attack)); d != "" {
+	if d := harness.Diff(want, a.seen(t, attack)); d != "" {
 		t.Errorf("the root:\n%s", d)
 	}
 }
@@ -45,7 +45,7 @@ func (a *arena) compare(t *testing.T, want scene.Tree, attack attack) {
 // seen is the root without what no program can know of: what is left in a
 // staging directory that was taken away, and empty directories of the commit in
 // a parent that was hidden while they were looked for.
-func (a *arena) seen(t *testing.T, attack attack) scene.Tree {
+func (a *arena) seen(t *testing.T, attack attack) harness.Tree {
 	t.Helper()
 	is := take(t, a.Root)
 	if attack.takes {
@@ -61,7 +61,7 @@ func (a *arena) seen(t *testing.T, attack attack) scene.Tree {
 	return is
 }
 
-func (a *arena) hasOutputs(is scene.Tree) bool {
+func (a *arena) hasOutputs(is harness.Tree) bool {
 	for name, thing := range a.fresh {
 		if _, ok := is[name]; ok && !thing.Mode.IsDir() {
 			return true
@@ -79,7 +79,7 @@ func (a *arena) recoverCleanly(t *testing.T, attack attack) {
 	if r.Status != 0 && !attack.takes {
 		t.Errorf("recover after a commit that ended: %v", r)
 	}
-	if d := scene.Diff(was, a.seen(t, attack)); d != "" {
+	if d := harness.Diff(was, a.seen(t, attack)); d != "" {
 		t.Errorf("recover after a commit that ended:\n%s", d)
 	}
 }
@@ -113,7 +113,7 @@ func (a *arena) endHalt(t *testing.T, attack attack) {
 func (a *arena) wantEither(t *testing.T, attack attack) {
 	t.Helper()
 	is := a.seen(t, attack)
-	before, after := scene.Diff(a.same(t), is), scene.Diff(a.after(t), is)
+	before, after := harness.Diff(a.same(t), is), harness.Diff(a.after(t), is)
 	if before != "" && after != "" {
 		t.Errorf("the root is not as before:\n%s\nand not as after:\n%s", before, after)
 	}

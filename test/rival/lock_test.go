@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -65,7 +65,7 @@ func wantClosedOnExec(t *testing.T, pid int, root string) {
 // TestLockAfterKill kills a commit at its calls: the lock is free at once.
 func TestLockAfterKill(t *testing.T) {
 	t.Parallel()
-	p := scene.New(t, prey())
+	p := harness.New(t, prey())
 	killed, held := 0, 0
 	for n := 1; ; n += 4 {
 		a := newArena(t, p, fmt.Sprint(n))

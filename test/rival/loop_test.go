@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,7 +42,7 @@ func TestLongLoop(t *testing.T) {
 // must have seen five commits succeed and five refused, and goes on until then.
 func loop(t *testing.T, attack attack, enough func(*counts) bool) {
 	t.Helper()
-	p := scene.New(t, prey())
+	p := harness.New(t, prey())
 	var sum counts
 	seen := func() bool { return sum.done >= 5 && sum.refused+sum.halted >= 5 }
 	for n := 0; n < 5000 && (!enough(&sum) || attack.contested && !seen()); n++ {
@@ -61,7 +61,7 @@ func loop(t *testing.T, attack attack, enough func(*counts) bool) {
 }
 
 // contest commits while another goroutine attacks.
-func (a *arena) contest(t *testing.T, attack attack, random *rand.Rand) scene.Reply {
+func (a *arena) contest(t *testing.T, attack attack, random *rand.Rand) harness.Reply {
 	t.Helper()
 	id := a.Preview(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,7 +70,7 @@ func (a *arena) contest(t *testing.T, attack attack, random *rand.Rand) scene.Re
 		defer close(ended)
 		a.harass(ctx, attack, random)
 	}()
-	r := a.Project.Run(t, nil, scene.CommitArgs(id)...)
+	r := a.Project.Run(t, nil, harness.CommitArgs(id)...)
 	cancel()
 	<-ended
 	return r
@@ -124,7 +124,7 @@ func TestLoopBites(t *testing.T) {
 		}
 	}()
 	tried, written, escaped := 0, 0, 0
-	for deadline := time.Now().Add(scene.Patience); escaped < 10 && time.Now().Before(deadline); tried++ {
+	for deadline := time.Now().Add(harness.Patience); escaped < 10 && time.Now().Before(deadline); tried++ {
 		if info, err := os.Lstat(parent); err != nil || !info.IsDir() {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -29,13 +29,13 @@ func pairs() int {
 
 // A rival is a command that runs beside another one.
 type rival struct {
-	scene.Reply
+	harness.Reply
 	pid int
 }
 
 // start runs a command of the program in a goroutine of the test.
-func start(ctx context.Context, p *scene.Project, args ...string) (r rival, err error) {
-	ctx, cancel := context.WithTimeout(ctx, scene.Patience)
+func start(ctx context.Context, p *harness.Project, args ...string) (r rival, err error) {
+	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()
 	argv := p.Argv(args...)
 	var stdout, stderr bytes.Buffer
@@ -54,7 +54,7 @@ func start(ctx context.Context, p *scene.Project, args ...string) (r rival, err 
 
 // both runs two commands at the same time; the second starts up to a commit's
 // time before or after the first.
-func both(t *testing.T, p *scene.Project, random *rand.Rand, one, two []string) (first, second rival) {
+func both(t *testing.T, p *harness.Project, random *rand.Rand, one, two []string) (first, second rival) {
 	t.Helper()
 	delay := time.Duration(random.Int64N(int64(24*time.Millisecond))) - 12*time.Millisecond
 	var wg sync.WaitGroup
@@ -76,7 +76,7 @@ const busy, busyGone = "busy, with its process", "busy, and gone when looked for
 
 // whyLost sorts the refusal of a command by what it says, "" if it says nothing
 // that helps.
-func whyLost(loser scene.Reply, winner int, targets ...string) string {
+func whyLost(loser harness.Reply, winner int, targets ...string) string {
 	says := loser.Stdout + loser.Stderr
 	switch {
 	case loser.Status == 1 && strings.Contains(says, fmt.Sprintf("process %d ", winner)):
@@ -99,20 +99,20 @@ func whyLost(loser scene.Reply, winner int, targets ...string) string {
 // target in common. One wins, everything of it is in place and nothing of the
 // other, and the other says why it lost.
 func TestTwoCommits(t *testing.T) {
-	for name, files := range map[string]scene.Files{
+	for name, files := range map[string]harness.Files{
 		"one bundle":    prey(),
 		"common target": {"out/new.txt": prey()["out/new.txt"], "more/of/it": "more\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			one, two := scene.New(t, prey()), scene.New(t, files)
+			one, two := harness.New(t, prey()), harness.New(t, files)
 			two.State = one.State
 			second := added(two.Site(t, filepath.Join(t.TempDir(), "root")))
 			random, ends := rand.New(rand.NewPCG(2, 3)), map[string]int{}
 			for n := range pairs() {
 				a := newArena(t, one, fmt.Sprint(n))
-				other := &scene.Site{Project: two, Root: a.Root}
-				r1, r2 := both(t, one, random, scene.CommitArgs(a.Preview(t)), scene.CommitArgs(other.Preview(t)))
+				other := &harness.Site{Project: two, Root: a.Root}
+				r1, r2 := both(t, one, random, harness.CommitArgs(a.Preview(t)), harness.CommitArgs(other.Preview(t)))
 				winner, loser := r1, r2
 				if r2.Status == 0 {
 					a.fresh, winner, loser = second, r2, r1
@@ -144,11 +144,11 @@ func TestCommitAgainst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := scene.New(t, prey())
+			p := harness.New(t, prey())
 			random, ends := rand.New(rand.NewPCG(4, 5)), map[string]int{}
 			for n := range pairs() {
 				a := newArena(t, p, fmt.Sprint(n))
-				commit, other := both(t, p, random, scene.CommitArgs(a.Preview(t)), args(a))
+				commit, other := both(t, p, random, harness.CommitArgs(a.Preview(t)), args(a))
 				end := "both done"
 				switch {
 				case commit.Status == 0 && other.Status != 0:
@@ -172,7 +172,7 @@ func TestCommitAgainst(t *testing.T) {
 	}
 }
 
-func wantBusy(t *testing.T, loser scene.Reply, winner int) string {
+func wantBusy(t *testing.T, loser harness.Reply, winner int) string {
 	t.Helper()
 	why := whyLost(loser, winner)
 	if why != busy && why != busyGone {
@@ -186,7 +186,7 @@ func wantBusy(t *testing.T, loser scene.Reply, winner int) string {
 // held, and say by whom; a recover that waits is done in the end.
 func TestSecondInEveryWindow(t *testing.T) {
 	t.Parallel()
-	p := scene.New(t, prey())
+	p := harness.New(t, prey())
 	windows, met := 0, 0
 	for n := 2; ; n += 7 {
 		a := newArena(t, p, fmt.Sprint(n))
@@ -229,8 +229,8 @@ func (a *arena) others(t *testing.T, id string) bool {
 		return false
 	}
 	wantClosedOnExec(t, pid, a.Root)
-	for _, r := range []scene.Reply{
-		a.Project.Run(t, nil, scene.CommitArgs(id)...), a.Recover(t, nil), a.PreviewReply(t, nil),
+	for _, r := range []harness.Reply{
+		a.Project.Run(t, nil, harness.CommitArgs(id)...), a.Recover(t, nil), a.PreviewReply(t, nil),
 	} {
 		if whyLost(r, pid) != busy {
 			t.Errorf("%d has the lock: %v", pid, r)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -27,7 +27,7 @@ func TestRecoverWindows(t *testing.T) {
 		for i, attack := range attacks() {
 			t.Run(way+"/"+attack.name, func(t *testing.T) {
 				t.Parallel()
-				p := scene.New(t, prey())
+				p := harness.New(t, prey())
 				var sum counts
 				for n := 1 + i%stride; ; n += stride {
 					a := newArena(t, p, fmt.Sprint(n))

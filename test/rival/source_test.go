@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -59,7 +59,7 @@ func TestSourceChanges(t *testing.T) {
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := scene.New(t, prey())
+			p := harness.New(t, prey())
 			source, spare := p.Source("top.txt"), filepath.Join(filepath.Dir(p.Dir), "spare")
 			mend := mender(t, source)
 			codes := map[string]int{}
@@ -105,12 +105,12 @@ func mender(t *testing.T, path string) (mend func()) {
 
 // commitChanged commits, and changes a source before the n-th call that has to
 // do with it; n of 0 is between preview and commit.
-func (a *arena) commitChanged(t *testing.T, n int, change func()) (r scene.Reply, fired bool) {
+func (a *arena) commitChanged(t *testing.T, n int, change func()) (r harness.Reply, fired bool) {
 	t.Helper()
 	if n == 0 {
 		id := a.Preview(t)
 		change()
-		return a.Project.Run(t, nil, scene.CommitArgs(id)...), true
+		return a.Project.Run(t, nil, harness.CommitArgs(id)...), true
 	}
 	r = a.Commit(t, &sysfault.Plan{N: n, Before: func(sysfault.Call) { change() }, Match: func(c sysfault.Call) bool {
 		return strings.HasSuffix(c.Path, "/top.txt") && c.Name != "close"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -47,7 +47,7 @@ const never = 1 << 30
 // nothing to do it waits for the first window in which it does.
 func windows(t *testing.T, attack attack, first, step int, later func(n int) int) {
 	t.Helper()
-	p := scene.New(t, prey())
+	p := harness.New(t, prey())
 	var sum counts
 	for n := first; ; n += step { // from the last act on
 		a := newArena(t, p, fmt.Sprint(n))
@@ -70,13 +70,13 @@ func windows(t *testing.T, attack attack, first, step int, later func(n int) int
 
 // window commits with one attack before call n, or the first after it where it
 // can act, undone so many calls later. It returns the call; 0 is none.
-func (a *arena) window(t *testing.T, attack attack, n, later int) (r scene.Reply, at int) {
+func (a *arena) window(t *testing.T, attack attack, n, later int) (r harness.Reply, at int) {
 	t.Helper()
-	return a.windowOf(t, attack, n, later, scene.CommitArgs(a.Preview(t))...)
+	return a.windowOf(t, attack, n, later, harness.CommitArgs(a.Preview(t))...)
 }
 
 // windowOf is window for any command.
-func (a *arena) windowOf(t *testing.T, attack attack, n, later int, args ...string) (r scene.Reply, at int) {
+func (a *arena) windowOf(t *testing.T, attack attack, n, later int, args ...string) (r harness.Reply, at int) {
 	t.Helper()
 	plan := sysfault.Plan{N: n, Onward: true, Match: a.names, Before: func(c sysfault.Call) {
 		switch {

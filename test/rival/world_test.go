@@ -4,22 +4,22 @@ import (
 	"os"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(scene.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // prey are the outputs that attackers are after: in a directory that exists, in
 // a new one below it, in a new one, and in the root itself.
-func prey() scene.Files {
-	return scene.Files{
+func prey() harness.Files {
+	return harness.Files{
 		"out/new.txt": "new\n", "out/sub/x": "x of sub\n", "fresh/deep/a": "a\n", "top.txt": "top\n",
 	}
 }
 
 // preyChain is a chain that begins with the prey.
-func preyChain() []scene.Files {
-	return []scene.Files{
+func preyChain() []harness.Files {
+	return []harness.Files{
 		prey(),
 		{"second/b": "b\n", "out/new.txt": prey()["out/new.txt"]},
 		{"third/deep/c": "c\n", "last": "last\n"},
@@ -27,7 +27,7 @@ func preyChain() []scene.Files {
 }
 
 // wantEnd fails when a command did not end by itself.
-func wantEnd(t *testing.T, r scene.Reply) scene.Reply {
+func wantEnd(t *testing.T, r harness.Reply) harness.Reply {
 	t.Helper()
 	if r.Hung {
 		t.Fatalf("it hangs: %v", r)
@@ -36,7 +36,7 @@ func wantEnd(t *testing.T, r scene.Reply) scene.Reply {
 }
 
 // refused tells whether a commit says that the root is as it was.
-func refused(r scene.Reply) bool { return r.Status == 1 || r.Status == 70 || r.Status == 4 }
+func refused(r harness.Reply) bool { return r.Status == 1 || r.Status == 70 || r.Status == 4 }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -45,9 +45,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func take(t *testing.T, root string) scene.Tree {
+func take(t *testing.T, root string) harness.Tree {
 	t.Helper()
-	tree, err := scene.Take(root)
+	tree, err := harness.Take(root)
 	must(t, err)
 	return tree
 }

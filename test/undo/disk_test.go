@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // leave fills the disk until there is no block left, and then gives so many bytes
@@ -95,15 +95,15 @@ func (w *world) fill(t *testing.T, d *disk, phase int64) {
 
 // afterFull checks what a command has left that had too little room, now that it has
 // more.
-func (w *world) afterFull(t *testing.T, r scene.Reply) error {
+func (w *world) afterFull(t *testing.T, r harness.Reply) error {
 	t.Helper()
 	if w.act.after == nil {
 		return w.afterStore(t, r)
 	}
-	state := scene.Before
+	state := harness.Before
 	switch {
 	case r.Status == 0:
-		state = scene.After
+		state = harness.After
 	case r.Status == 3:
 		return errors.New("a full disk halts the root")
 	}

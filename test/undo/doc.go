@@ -3,7 +3,7 @@
 // name by name), and what they stand on, the taking and the pruning of snapshots.
 //
 // It is what packages crash, disk and power are for a commit, and uses the same
-// tools and the same judge: the real binary, enumerated trials, package scene. The
+// tools and the same judge: the real binary, enumerated trials, package harness. The
 // root is the state before or the state after, and nothing else; and so are the
 // chain of savepoints, the audit log and the store of snapshots. The store is read
 // here without the program: every snapshot in it must be what its name says and

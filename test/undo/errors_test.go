@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -65,7 +65,7 @@ func TestLongErrors(t *testing.T) {
 	TestErrors(t)
 }
 
-func failEverywhere(t *testing.T, p *scene.Project, a *act, s stride, match func(*world, sysfault.Call) bool) {
+func failEverywhere(t *testing.T, p *harness.Project, a *act, s stride, match func(*world, sysfault.Call) bool) {
 	t.Helper()
 	var sum tally
 	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
@@ -91,7 +91,7 @@ func failEverywhere(t *testing.T, p *scene.Project, a *act, s stride, match func
 
 // wellSaid checks how a command ended: in time, without a panic, with a code and the
 // status of it.
-func wellSaid(r scene.Reply) error {
+func wellSaid(r harness.Reply) error {
 	switch {
 	case r.Hung:
 		return errors.New("it hangs")
@@ -108,20 +108,20 @@ func wellSaid(r scene.Reply) error {
 }
 
 // afterError checks the root after a command with a fault, and recovers.
-func (w *world) afterError(t *testing.T, sum *tally, r scene.Reply, f fault) error {
+func (w *world) afterError(t *testing.T, sum *tally, r harness.Reply, f fault) error {
 	t.Helper()
-	allowed := []scene.State{scene.Before}
+	allowed := []harness.State{harness.Before}
 	complete := strings.Contains(r.Stderr, "is complete")
 	unrecorded := r.Status == 3 && strings.Contains(r.Stderr, "it is done, and its records could not be written")
 	switch {
 	case r.Status == 0 || complete || unrecorded:
 		sum.add("succeeded")
-		allowed = []scene.State{scene.After}
+		allowed = []harness.State{harness.After}
 	case r.Status == 3 && !f.onward && w.began(t): // else something in the way could not be read
 		return errors.New("it is halted, though nothing failed in taking it back")
 	case r.Status == 3:
 		sum.add("halted")
-		allowed = append(allowed, scene.After)
+		allowed = append(allowed, harness.After)
 		if w.site.Halted(t) != nil {
 			sum.add("halt not written down")
 		}
@@ -189,7 +189,7 @@ func TestLongHalt(t *testing.T) {
 }
 
 // stays checks that no command touches a halted root.
-func (w *world) stays(t *testing.T, sum *tally, r scene.Reply) error {
+func (w *world) stays(t *testing.T, sum *tally, r harness.Reply) error {
 	t.Helper()
 	if r.Status != 3 {
 		return nil
@@ -201,7 +201,7 @@ func (w *world) stays(t *testing.T, sum *tally, r scene.Reply) error {
 			return fmt.Errorf("in a halted root: %v", again)
 		}
 	}
-	if diff := scene.Diff(found, w.picture(t)); diff != "" {
+	if diff := harness.Diff(found, w.picture(t)); diff != "" {
 		return fmt.Errorf("a halted root was changed:\n%s", diff)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // TestInterrupt asks each way back to end before its calls: the root is as before, or
@@ -18,14 +18,14 @@ func TestInterrupt(t *testing.T) {
 		t.Run(way.act().name, func(t *testing.T) {
 			var sum tally
 			sweep(t, p, way.act(), each(stride{1 + i, 41}), func(t *testing.T, w *world, n int) bool {
-				r := w.site.Project.Run(t, scene.Interrupt(n, w.changing), w.args...)
+				r := w.site.Project.Run(t, harness.Interrupt(n, w.changing), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
 				}
-				done, err := scene.Interrupted(r)
-				state := scene.Before
+				done, err := harness.Interrupted(r)
+				state := harness.Before
 				if done {
-					state = scene.After
+					state = harness.After
 				}
 				sum.add(state.String())
 				_, wrong := w.site.Check(state)
@@ -58,11 +58,11 @@ func TestInterruptStore(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			var sum tally
 			sweep(t, newProject(t), a, each(s), func(t *testing.T, w *world, n int) bool {
-				r := w.site.Project.Run(t, scene.Interrupt(n, w.about), w.args...)
+				r := w.site.Project.Run(t, harness.Interrupt(n, w.about), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
 				}
-				done, err := scene.Interrupted(r)
+				done, err := harness.Interrupted(r)
 				sum.add(map[bool]string{true: "done", false: "interrupted"}[done])
 				if err := errors.Join(err, w.clean(t)); err != nil {
 					t.Errorf("before %s: %v\n%v", w.last(r), r, err)
@@ -91,7 +91,7 @@ func (w *world) clean(t testing.TB) error {
 	}
 	for _, dir := range []string{w.above(), w.site.Root} {
 		for _, name := range names(t, dir) {
-			if strings.HasPrefix(name, ".spectrum06_") && name != scene.ForeignStaging {
+			if strings.HasPrefix(name, ".spectrum06_") && name != harness.ForeignStaging {
 				return fmt.Errorf("%q is left", name)
 			}
 		}

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-func newProject(t testing.TB) *scene.Project {
+func newProject(t testing.TB) *harness.Project {
 	t.Helper()
-	return scene.New(t, files())
+	return harness.New(t, files())
 }
 
 // ways are the ways back, and which of their calls are tried.
@@ -29,9 +29,9 @@ func (w *world) rehearse(t testing.TB) {
 	t.Helper()
 	w.reset(t)
 	w.run(t, nil, w.args...)
-	state := scene.After
+	state := harness.After
 	if w.act.after == nil {
-		state = scene.Before
+		state = harness.Before
 	}
 	if _, err := w.site.Check(state); err != nil {
 		t.Fatal(err)
@@ -53,13 +53,13 @@ func TestKill(t *testing.T) {
 	t.Run(bound().name, func(t *testing.T) { killEverywhere(t, p, bound(), each(stride{5, 41})) })
 }
 
-func killEverywhere(t *testing.T, p *scene.Project, a *act, s stride) {
+func killEverywhere(t *testing.T, p *harness.Project, a *act, s stride) {
 	var sum tally
 	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
 		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: w.changing}, w.args...)
 		if !r.Killed() {
 			sum.add(fmt.Sprint("calls ", r.Fault.Calls))
-			if err := w.ended(t, scene.After); err != nil || r.Status != 0 {
+			if err := w.ended(t, harness.After); err != nil || r.Status != 0 {
 				t.Errorf("not killed: %v, %v", r, err)
 			}
 			return false
@@ -92,8 +92,8 @@ func TestKillBare(t *testing.T) {
 	p := newProject(t)
 	w := newWorld(t, p, in(scratch(t)), whole())
 	w.rehearse(t)
-	for state, match := range map[scene.State]func() func(sysfault.Call) bool{
-		scene.Before: func() func(sysfault.Call) bool { // right after it was made
+	for state, match := range map[harness.State]func() func(sysfault.Call) bool{
+		harness.Before: func() func(sysfault.Call) bool { // right after it was made
 			made := false
 			return func(c sysfault.Call) bool {
 				was := made
@@ -101,7 +101,7 @@ func TestKillBare(t *testing.T) {
 				return was && w.changing(c)
 			}
 		},
-		scene.After: func() func(sysfault.Call) bool {
+		harness.After: func() func(sysfault.Call) bool {
 			return func(c sysfault.Call) bool { return bare(c) && c.Name == "unlinkat" }
 		},
 	} {
@@ -123,7 +123,7 @@ func bare(c sysfault.Call) bool {
 
 // next is the first command after a kill: recover, or in every third trial a
 // preview, which recovers too.
-func (w *world) next(t testing.TB, n int) scene.Reply {
+func (w *world) next(t testing.TB, n int) harness.Reply {
 	t.Helper()
 	if n%3 == 0 {
 		if r := w.site.PreviewReply(t, nil); r.Status != 1 { // there are conflicts, or none
@@ -134,7 +134,7 @@ func (w *world) next(t testing.TB, n int) scene.Reply {
 }
 
 // ended checks a root after a recovery, and all that is recorded of it.
-func (w *world) ended(t testing.TB, allowed ...scene.State) error {
+func (w *world) ended(t testing.TB, allowed ...harness.State) error {
 	t.Helper()
 	state, err := w.site.Recovered(t, allowed...)
 	if err != nil {
@@ -144,16 +144,16 @@ func (w *world) ended(t testing.TB, allowed ...scene.State) error {
 }
 
 // back carries the act out where it was not, and in some trials then takes it back.
-func (w *world) back(t testing.TB, state scene.State, n int) error {
+func (w *world) back(t testing.TB, state harness.State, n int) error {
 	t.Helper()
-	if state == scene.Before {
+	if state == harness.Before {
 		if r := w.site.Project.Run(t, nil, w.args...); r.Status != 0 {
 			return fmt.Errorf("once more: %v", r)
 		}
-		if _, err := w.site.Check(scene.After); err != nil {
+		if _, err := w.site.Check(harness.After); err != nil {
 			return fmt.Errorf("once more: %w", err)
 		}
-		if err := w.records(t, scene.After); err != nil {
+		if err := w.records(t, harness.After); err != nil {
 			return fmt.Errorf("once more: %w", err)
 		}
 	}
@@ -169,7 +169,7 @@ func (w *world) back(t testing.TB, state scene.State, n int) error {
 	if r := w.site.Project.Run(t, nil, "snapshot", "restore", "--json", all[len(all)-1].ID); r.Status != 0 {
 		return fmt.Errorf("and back: %v", r)
 	}
-	if diff := scene.Diff(anew(w.site.Before), w.picture(t)); diff != "" {
+	if diff := harness.Diff(anew(w.site.Before), w.picture(t)); diff != "" {
 		return fmt.Errorf("and back: it is not as before:\n%s", diff)
 	}
 	return nil
@@ -187,7 +187,7 @@ func TestKillTwice(t *testing.T) {
 	}
 }
 
-func killTwice(t *testing.T, p *scene.Project, a *act, first, second stride) {
+func killTwice(t *testing.T, p *harness.Project, a *act, first, second stride) {
 	var sum tally
 	first.first += first.every // nothing is written in the very beginning
 	sweep(t, p, a, first, func(t *testing.T, w *world, n int) bool {
@@ -200,7 +200,7 @@ func killTwice(t *testing.T, p *scene.Project, a *act, first, second stride) {
 			recovery := w.site.Recover(t, &sysfault.Plan{N: second.at(i), Kill: true, Record: true, Match: w.changing})
 			found, _ := w.site.State()
 			end := w.site.Recover(t, nil)
-			err := w.ended(t, scene.Before, scene.After)
+			err := w.ended(t, harness.Before, harness.After)
 			if err != nil || end.Status != 0 {
 				t.Errorf("killed before %s\nrecovery killed before %s\n%v\n%v", w.last(r), w.last(recovery), end, err)
 				return true

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestMain gives the tests mounts of their own.
 func TestMain(m *testing.M) {
-	os.Exit(blocklog.Main(func() int { return scene.Main(m) }))
+	os.Exit(blocklog.Main(func() int { return harness.Main(m) }))
 }
 
 func long() bool { return os.Getenv("SPECTRUM_LONG") != "" }
@@ -101,7 +101,7 @@ func each(s stride) stride {
 
 // sweep runs trials in worlds of a kind, until one says that there is no such call.
 // Two run at a time, each in a world of its own. The first that fails ends its lane.
-func sweep(t *testing.T, p *scene.Project, a *act, s stride, trial func(t *testing.T, w *world, n int) bool) {
+func sweep(t *testing.T, p *harness.Project, a *act, s stride, trial func(t *testing.T, w *world, n int) bool) {
 	t.Helper()
 	const lanes = 2
 	t.Run("sweep", func(t *testing.T) {
@@ -137,7 +137,7 @@ func (w *world) about(c sysfault.Call) bool { return inside(c.Path, w.dir) || in
 func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // last describes the last counted call, with short paths.
-func (w *world) last(r scene.Reply) string {
+func (w *world) last(r harness.Reply) string {
 	if len(r.Fault.Trace) == 0 {
 		return "nothing"
 	}

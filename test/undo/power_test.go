@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -104,7 +104,7 @@ func (w *world) cuts(t *testing.T, d *disk, phase, count int) {
 	sum.want(t, "cuts", "came late")
 }
 
-func (w *world) afterCut(t *testing.T, sum *tally, r scene.Reply) error {
+func (w *world) afterCut(t *testing.T, sum *tally, r harness.Reply) error {
 	t.Helper()
 	if w.act.after == nil {
 		if !r.Killed() {
@@ -113,7 +113,7 @@ func (w *world) afterCut(t *testing.T, sum *tally, r scene.Reply) error {
 		}
 		return w.afterStore(t, r)
 	}
-	allowed := []scene.State{scene.Before, scene.After}
+	allowed := []harness.State{harness.Before, harness.After}
 	if !r.Killed() {
 		sum.add("came late")
 		allowed = allowed[1:]
@@ -131,7 +131,7 @@ func (w *world) afterCut(t *testing.T, sum *tally, r scene.Reply) error {
 
 // storeKept checks that what a command on the store has reported is so: a snapshot
 // that was taken is there, those that were removed are not.
-func (w *world) storeKept(t *testing.T, r scene.Reply) error {
+func (w *world) storeKept(t *testing.T, r harness.Reply) error {
 	t.Helper()
 	if err := errors.Join(w.keeps(t), w.unchanged(t)); err != nil {
 		return err

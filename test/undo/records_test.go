@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // entry is what the judge reads of a line of the audit log.
@@ -128,7 +128,7 @@ func hasAll(store string, manifest []byte) error {
 // records checks that everything that is recorded fits a state of the root: the
 // chain of savepoints, the snapshots, the audit log; and that nothing is left beside
 // the root.
-func (w *world) records(t testing.TB, state scene.State) error {
+func (w *world) records(t testing.TB, state harness.State) error {
 	t.Helper()
 	w.site.Project.CheckAudit(t)
 	var errs []error
@@ -167,7 +167,7 @@ func (w *world) keeps(t testing.TB) error {
 // logged checks what the audit log says of a way back since the trial began: it has
 // one end, which is that of the state of the root, and names the snapshot from
 // before it.
-func (w *world) logged(t testing.TB, state scene.State) error {
+func (w *world) logged(t testing.TB, state harness.State) error {
 	t.Helper()
 	ends := map[string]entry{}
 	began := map[string]entry{}
@@ -193,7 +193,7 @@ func (w *world) logged(t testing.TB, state scene.State) error {
 			return fmt.Errorf("way back %s began as %+v and ended as %+v", id, b, end)
 		}
 	}
-	if want := int(state - scene.Before); w.act.after != nil && done != want {
+	if want := int(state - harness.Before); w.act.after != nil && done != want {
 		return fmt.Errorf("as %v: the audit log has %d ways back that are complete", state, done)
 	}
 	return nil

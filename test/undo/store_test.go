@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -132,7 +132,7 @@ func storeSweep(t *testing.T, a *act, s stride, plans func(w *world, n int) []sy
 
 // afterStore checks the store after a command on it, and that the command does its
 // work then.
-func (w *world) afterStore(t *testing.T, r scene.Reply) error {
+func (w *world) afterStore(t *testing.T, r harness.Reply) error {
 	t.Helper()
 	if !r.Killed() {
 		if err := wellSaid(r); err != nil {
@@ -155,7 +155,7 @@ func (w *world) afterStore(t *testing.T, r scene.Reply) error {
 func (w *world) unchanged(t *testing.T) error {
 	t.Helper()
 	w.site.Project.CheckAudit(t)
-	_, err := w.site.Check(scene.Before)
+	_, err := w.site.Check(harness.Before)
 	return errors.Join(err, w.site.Ended())
 }
 

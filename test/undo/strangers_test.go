@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -29,7 +29,7 @@ func TestStrangers(t *testing.T) {
 // mine is what a stranger writes.
 const mine = "mine, and made meanwhile"
 
-func strangersIn(t *testing.T, p *scene.Project, a *act, s stride) {
+func strangersIn(t *testing.T, p *harness.Project, a *act, s stride) {
 	var sum tally
 	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
 		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: w.changing}, w.args...)
@@ -122,7 +122,7 @@ func (w *world) stranger(t *testing.T, sum *tally, name string, n int) error {
 		if r := w.site.Recover(t, nil); r.Status != 0 {
 			return fmt.Errorf("the stranger has gone: %v", r)
 		}
-		return w.ended(t, scene.Before, scene.After)
+		return w.ended(t, harness.Before, harness.After)
 	}
 	return w.acknowledged(t, sum)
 }

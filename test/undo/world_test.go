@@ -13,13 +13,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // files is a run with targets in the root, in a directory that exists already, in
 // new ones that can go again, and in one that cannot.
-func files() scene.Files {
-	return scene.Files{
+func files() harness.Files {
+	return harness.Files{
 		"top.txt": "top\n", "out/a.txt": "alpha\n", "out/deep/long.bin": strings.Repeat("long", 50_000),
 		"new/sub/b.txt": "beta\n", "new/c.txt": "gamma\n", "whole/deep/d.txt": "delta\n", "whole/e": "",
 	}
@@ -32,7 +32,7 @@ type act struct {
 	mount   bool                         // the root is a mount point
 	flags   uintptr                      // of the mount, which is a tmpfs without any
 	prepare func(t testing.TB, w *world) // makes the root, by the commands of the program
-	after   func(w *world) scene.Tree    // what it makes of the root; nil: it changes nothing there
+	after   func(w *world) harness.Tree  // what it makes of the root; nil: it changes nothing there
 }
 
 // source is what is mounted on a root: of a bind mount the root itself.
@@ -48,13 +48,13 @@ func (a *act) source(root string) string {
 type world struct {
 	act  *act
 	dir  string // all of it; the root is above/root, the state directory is state
-	site *scene.Site
+	site *harness.Site
 
 	args       []string        // the command
 	commit     string          // id of the commit
 	savepoint  string          // of it
 	target     string          // id of the snapshot that is restored
-	old        scene.Tree      // what it has
+	old        harness.Tree    // what it has
 	chains     [3][]string     // ids of the savepoints that stand, in each state
 	snapshots  map[string]bool // ids of those that must be there
 	stay       map[string]bool // of those that are there when the command is done
@@ -71,11 +71,11 @@ func in(dir string) place {
 }
 
 // newWorld makes a world, and keeps it for every trial.
-func newWorld(t testing.TB, p *scene.Project, at place, a *act) *world {
+func newWorld(t testing.TB, p *harness.Project, at place, a *act) *world {
 	t.Helper()
 	own := *p
 	own.State = at.state
-	w := &world{act: a, dir: at.dir, site: &scene.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
+	w := &world{act: a, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
 	must(t, os.MkdirAll(w.site.Root, 0o755))
 	must(t, os.Mkdir(own.State, 0o700))
 	if a.mount {
@@ -130,7 +130,7 @@ func (w *world) commitIt(t testing.TB) {
 // snapshot is taken.
 func (w *world) clear(t testing.TB) {
 	t.Helper()
-	must(t, os.RemoveAll(w.path(scene.ForeignStaging)))
+	must(t, os.RemoveAll(w.path(harness.ForeignStaging)))
 }
 
 func (w *world) take(t testing.TB) string {
@@ -157,15 +157,15 @@ func (w *world) goOn(t testing.TB) {
 }
 
 // picture is what is in the root.
-func (w *world) picture(t testing.TB) scene.Tree {
+func (w *world) picture(t testing.TB) harness.Tree {
 	t.Helper()
-	tree, err := scene.Take(w.site.Root)
+	tree, err := harness.Take(w.site.Root)
 	must(t, err)
 	return tree
 }
 
 // anew is a picture of the same things made again: their inodes are others.
-func anew(tree scene.Tree) scene.Tree {
+func anew(tree harness.Tree) harness.Tree {
 	made := maps.Clone(tree)
 	for name, thing := range made {
 		thing.Inode = 0
@@ -176,7 +176,7 @@ func anew(tree scene.Tree) scene.Tree {
 
 // without is a picture without what the commit made. Links of the kept ones are not
 // concerned.
-func (w *world) without(tree scene.Tree) scene.Tree {
+func (w *world) without(tree harness.Tree) harness.Tree {
 	left := maps.Clone(tree)
 	for _, name := range w.site.Project.Targets() {
 		delete(left, name)
@@ -193,10 +193,10 @@ func (w *world) save(t testing.TB) {
 	copyAll(t, w.site.Root, filepath.Join(w.dir, "saved root"))
 	copyAll(t, w.site.Project.State, filepath.Join(w.dir, "saved state"))
 	w.aboveNames = names(t, w.above())
-	w.chains[scene.Before] = w.chain(t)
-	w.chains[scene.After] = []string{}
+	w.chains[harness.Before] = w.chain(t)
+	w.chains[harness.After] = []string{}
 	if w.act.stands {
-		w.chains[scene.After] = []string{w.savepoint}
+		w.chains[harness.After] = []string{w.savepoint}
 	}
 	w.snapshots = map[string]bool{}
 	for _, s := range w.list(t) {
@@ -265,7 +265,7 @@ func rollback() *act {
 		w.commitIt(t)
 		w.goOn(t)
 		w.args = []string{"rollback", "--json", w.commit}
-	}, after: func(w *world) scene.Tree { return w.without(w.site.Before) }}
+	}, after: func(w *world) harness.Tree { return w.without(w.site.Before) }}
 }
 
 // whole restores a snapshot from before the commit.
@@ -276,7 +276,7 @@ func whole() *act {
 		w.commitIt(t)
 		w.goOn(t)
 		w.args = []string{"snapshot", "restore", "--json", w.target}
-	}, after: func(w *world) scene.Tree { return w.old }}
+	}, after: func(w *world) harness.Tree { return w.old }}
 }
 
 // byName restores a snapshot from when the commit stood, name by name.
@@ -311,7 +311,7 @@ func part() *act {
 		w.run(t, &done, "rollback", "--json", w.commit)
 		w.target = done.Snapshot
 		w.args = []string{"snapshot", "restore", "--json", w.target}
-	}, after: func(w *world) scene.Tree {
+	}, after: func(w *world) harness.Tree {
 		// What the rollback did not touch stays the very same.
 		after := maps.Clone(w.old)
 		for name, thing := range w.site.Before {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // sizes are the files of a tree whose content follows from name and place, so
@@ -34,8 +34,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-func (s sizes) files() scene.Files {
-	files := scene.Files{}
+func (s sizes) files() harness.Files {
+	files := harness.Files{}
 	for name, size := range s {
 		files[name] = string(content(name, 0, int(size)))
 	}
@@ -57,7 +57,7 @@ func mixed() (sizes, map[string][]int64) {
 }
 
 // tamper changes bytes of sources.
-func tamper(t *testing.T, p *scene.Project, bad map[string][]int64) {
+func tamper(t *testing.T, p *harness.Project, bad map[string][]int64) {
 	t.Helper()
 	for name, offsets := range bad {
 		f, err := os.OpenFile(p.Source(name), os.O_RDWR, 0)

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,7 +21,7 @@ func large() sizes { return sizes{"a": 1 << 20, "b": 3<<20 + 1, "c/d": 2 << 20, 
 const readersAtOnce = 20
 
 // endless are readers that read until something fails.
-func endless(v *scene.View, files sizes, hold bool) orders {
+func endless(v *harness.View, files sizes, hold bool) orders {
 	return orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: readersAtOnce, Hold: hold}
 }
 
@@ -44,14 +44,14 @@ func ends(t *testing.T, sum tally, readers int, allowed ...syscall.Errno) {
 // the mount stays dead for all to see, until it is taken away by umount.
 func TestKillWhileReading(t *testing.T) {
 	files := large()
-	p := scene.New(t, files.files())
+	p := harness.New(t, files.files())
 	dir := t.TempDir()
 	kills := 30
 	if os.Getenv("SPECTRUM_LONG") != "" {
 		kills = 300
 	}
 	for i := range kills {
-		v := p.MountOn(t, dir, scene.Mounting{})
+		v := p.MountOn(t, dir, harness.Mounting{})
 		o := endless(v, files, i%2 == 0)
 		c := startReaders(t, o)
 		c.begin()
@@ -66,13 +66,13 @@ func TestKillWhileReading(t *testing.T) {
 			t.Fatal("umount leaves a dead view")
 		}
 	}
-	v := p.MountOn(t, dir, scene.Mounting{})
+	v := p.MountOn(t, dir, harness.Mounting{})
 	readAll(t, orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: 5, Reads: 5})
 	t.Logf("%d servers killed under %d readers each", kills, readersAtOnce)
 }
 
 // wantDead wants a mount point to be visibly dead, and refused to others.
-func wantDead(t *testing.T, p *scene.Project, v *scene.View) {
+func wantDead(t *testing.T, p *harness.Project, v *harness.View) {
 	t.Helper()
 	var st unix.Statfs_t
 	if err := unix.Statfs(v.Dir, &st); err != unix.ENOTCONN || !v.Mounted(t) {
@@ -98,7 +98,7 @@ func mounts(t *testing.T, dir string) int {
 
 // control is the directory in which the kernel lets this view be watched and
 // cut off.
-func control(t *testing.T, v *scene.View) string {
+func control(t *testing.T, v *harness.View) string {
 	t.Helper()
 	all := t.TempDir()
 	must(t, unix.Mount("none", all, "fusectl", 0, ""))
@@ -112,7 +112,7 @@ func control(t *testing.T, v *scene.View) string {
 // server ends by itself, and takes the mount away.
 func TestAbort(t *testing.T) {
 	files := large()
-	v := scene.New(t, files.files()).Mount(t, scene.Mounting{})
+	v := harness.New(t, files.files()).Mount(t, harness.Mounting{})
 	abort := filepath.Join(control(t, v), "abort")
 	o := endless(v, files, false)
 	c := startReaders(t, o)
@@ -138,7 +138,7 @@ func waiting(t *testing.T, control string) int {
 }
 
 // stop stops the server, and returns when it has stopped.
-func stop(t *testing.T, v *scene.View) {
+func stop(t *testing.T, v *harness.View) {
 	t.Helper()
 	v.Signal(t, unix.SIGSTOP)
 	eventually(t, "the server has stopped", func() bool {
@@ -153,9 +153,9 @@ func stop(t *testing.T, v *scene.View) {
 // FLUSH of a mount even when the one who closes is killed.
 func TestStopped(t *testing.T) {
 	files := large()
-	p := scene.New(t, files.files())
+	p := harness.New(t, files.files())
 	for _, umount := range []bool{false, true} {
-		v := p.Mount(t, scene.Mounting{})
+		v := p.Mount(t, harness.Mounting{})
 		connection := control(t, v)
 		run(t, nil, "cat", v.Path("c/e"))
 		o := endless(v, files, true)
@@ -182,9 +182,9 @@ func TestStopped(t *testing.T) {
 // readers. It goes on, or is killed too: nobody is left in either case.
 func TestStoppedUnderLoad(t *testing.T) {
 	files := large()
-	p := scene.New(t, files.files())
+	p := harness.New(t, files.files())
 	for _, kill := range []bool{false, true} {
-		v := p.Mount(t, scene.Mounting{})
+		v := p.Mount(t, harness.Mounting{})
 		killed, waits := startReaders(t, endless(v, files, false)), startReaders(t, endless(v, files, true))
 		killed.begin()
 		waits.begin()

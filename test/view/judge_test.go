@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // TestJudge is the control of all readers: what must not be seen is noticed.
@@ -42,8 +42,8 @@ func TestJudge(t *testing.T) {
 
 // TestReadersNotice has readers read a file that is not what they expect.
 func TestReadersNotice(t *testing.T) {
-	p := scene.New(t, scene.Files{"file": strings.Repeat("signed, but not expected ", 1000)})
-	v := p.Mount(t, scene.Mounting{})
+	p := harness.New(t, harness.Files{"file": strings.Repeat("signed, but not expected ", 1000)})
+	v := p.Mount(t, harness.Mounting{})
 	c := startReaders(t, orders{View: v.Dir, Expect: expectation{Sizes: sizes{"file": 25_000}}, Threads: 5, Reads: 2})
 	c.begin()
 	if said := c.line(""); !strings.Contains(said, "wrong bytes") {

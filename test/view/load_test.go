@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // readMixed mounts a tree of files of all sizes, tampers with some, and has
 // readers read all of it at once. Each tampered byte is reported once.
-func readMixed(t *testing.T, m scene.Mounting, threads, reads int) {
+func readMixed(t *testing.T, m harness.Mounting, threads, reads int) {
 	t.Helper()
 	files, bad := mixed()
-	p := scene.New(t, files.files())
+	p := harness.New(t, files.files())
 	v := p.Mount(t, m)
 	tamper(t, p, bad)
 	expect := expectation{Sizes: files, Bad: bad}
@@ -36,7 +36,7 @@ func readMixed(t *testing.T, m scene.Mounting, threads, reads int) {
 }
 
 // readByte wants EIO for a tampered byte.
-func readByte(t *testing.T, v *scene.View, name string, off int64) {
+func readByte(t *testing.T, v *harness.View, name string, off int64) {
 	t.Helper()
 	f, err := (&readers{orders: orders{View: v.Dir}}).open(name, true)
 	must(t, err)
@@ -49,13 +49,13 @@ func readByte(t *testing.T, v *scene.View, name string, off int64) {
 func TestThousandReadersRace(t *testing.T) { readMixed(t, withRace(t), 1000, 5) }
 
 func TestOneProcessor(t *testing.T) {
-	readMixed(t, scene.Mounting{Env: []string{"GOMAXPROCS=1"}}, 200, 10)
+	readMixed(t, harness.Mounting{Env: []string{"GOMAXPROCS=1"}}, 200, 10)
 }
 
 // TestTenThousandReads has 10 processes of 1,000 threads read one file at once.
 func TestTenThousandReads(t *testing.T) {
 	files := sizes{"large": 64 << 20}
-	v := scene.New(t, files.files()).Mount(t, scene.Mounting{})
+	v := harness.New(t, files.files()).Mount(t, harness.Mounting{})
 	var children []*child
 	for range 10 {
 		o := orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: 1000, Reads: 1, Pages: true}
@@ -79,7 +79,7 @@ func TestTenThousandReads(t *testing.T) {
 }
 
 // status is a number of /proc/PID/status.
-func status(t *testing.T, v *scene.View, field string) int {
+func status(t *testing.T, v *harness.View, field string) int {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.Server.Pid))
 	must(t, err)
@@ -99,8 +99,8 @@ func TestFewDescriptors(t *testing.T) {
 	for i := range 10_000 {
 		files[fmt.Sprintf("many/%02d/%04d", i%100, i)] = int64(i % 5000)
 	}
-	p := scene.New(t, files.files())
-	v := p.Mount(t, scene.Mounting{Under: []string{"prlimit", "--nofile=64:64"}})
+	p := harness.New(t, files.files())
+	v := p.Mount(t, harness.Mounting{Under: []string{"prlimit", "--nofile=64:64"}})
 	o := orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: 200, Reads: 100, Hold: true}
 	sum := readAll(t, o)
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", v.Server.Pid))

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // raceBinary builds the program with the race detector, once.
@@ -33,17 +33,17 @@ func TestMain(m *testing.M) {
 		}
 		return binary, err
 	})
-	code := scene.Main(m)
+	code := harness.Main(m)
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
 // withRace is a mount by the program built with the race detector.
-func withRace(t *testing.T) scene.Mounting {
+func withRace(t *testing.T) harness.Mounting {
 	t.Helper()
 	binary, err := raceBinary()
 	must(t, err)
-	return scene.Mounting{Binary: binary}
+	return harness.Mounting{Binary: binary}
 }
 
 func must(t *testing.T, err error) {
@@ -57,7 +57,7 @@ func must(t *testing.T, err error) {
 // no part of any expectation.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(scene.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -79,9 +79,9 @@ func run(t *testing.T, env []string, name string, args ...string) string {
 
 // sealed is a project with one signed run over a directory, which make fills
 // as it likes.
-func sealed(t *testing.T, make func(dir string)) *scene.Project {
+func sealed(t *testing.T, make func(dir string)) *harness.Project {
 	t.Helper()
-	p := scene.New(t, scene.Files{"seed": "seed\n"})
+	p := harness.New(t, harness.Files{"seed": "seed\n"})
 	tree := p.Source("tree")
 	must(t, os.Mkdir(tree, 0o755))
 	make(tree)
@@ -89,13 +89,13 @@ func sealed(t *testing.T, make func(dir string)) *scene.Project {
 	dir := filepath.Join(filepath.Dir(p.Runs[0].Dir), "run-tree")
 	argv := p.Argv("seal", "-q", "--key", key, "--run-dir", dir, tree)
 	run(t, nil, argv[0], argv[1:]...) // it may take long
-	p.Runs = []scene.Run{{ID: filepath.Base(dir), Dir: dir}}
+	p.Runs = []harness.Run{{ID: filepath.Base(dir), Dir: dir}}
 	return p
 }
 
 // findings are the lines of the log in which a finding in this file is
 // reported, without their times.
-func findings(v *scene.View, name string) []string {
+func findings(v *harness.View, name string) []string {
 	var lines []string
 	for line := range strings.Lines(v.Log()) {
 		if !strings.Contains(line, "level=ERROR") || !strings.Contains(line, name) {

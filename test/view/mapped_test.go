@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,8 +47,8 @@ func childTouch(o orders) error {
 
 func TestMapped(t *testing.T) {
 	files := sizes{"good": 3<<20 + 5, "bad": 3<<20 + 5, "bad too": 3<<20 + 5}
-	p := scene.New(t, files.files())
-	v := p.Mount(t, scene.Mounting{})
+	p := harness.New(t, files.files())
+	v := p.Mount(t, harness.Mounting{})
 	bad := map[string][]int64{"bad": {2 << 20}, "bad too": {2 << 20}}
 	tamper(t, p, bad)
 	touch := func(name string, shared bool) (string, error) {
@@ -78,7 +78,7 @@ func TestMapped(t *testing.T) {
 // TestMappedToWrite: there is no way to a page that can be written and is
 // another's too.
 func TestMappedToWrite(t *testing.T) {
-	v := scene.New(t, scene.Files{"file": "signed"}).Mount(t, scene.Mounting{})
+	v := harness.New(t, harness.Files{"file": "signed"}).Mount(t, harness.Mounting{})
 	f, err := os.Open(v.Path("file"))
 	must(t, err)
 	defer f.Close()
@@ -110,7 +110,7 @@ func TestExecute(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "script"), []byte("#!/bin/sh\necho hello\n"), 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, "data"), []byte("#!/bin/sh\n"), 0o644))
 	})
-	v := p.Mount(t, scene.Mounting{Flags: []string{"--exec"}})
+	v := p.Mount(t, harness.Mounting{Flags: []string{"--exec"}})
 	greet := orders{Role: "greet"}
 	if out, err := command(t, v.Path("tree/self"), greet).CombinedOutput(); string(out) != "hello from the view\n" {
 		t.Errorf("%v: %s", err, out)
@@ -131,7 +131,7 @@ func TestExecute(t *testing.T) {
 
 func TestExecuteRefused(t *testing.T) {
 	p := sealed(t, func(dir string) { copyFile(t, "/bin/true", filepath.Join(dir, "true")) })
-	v := p.Mount(t, scene.Mounting{})
+	v := p.Mount(t, harness.Mounting{})
 	if err := exec.Command(v.Path("tree/true")).Run(); !errors.Is(err, syscall.EACCES) {
 		t.Errorf("a program in a view that is not for running any: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,7 +26,7 @@ func walkMany(t *testing.T, files, mostPeak int) {
 			must(t, os.WriteFile(path, fmt.Append(nil, i), 0o600))
 		}
 	})
-	v := p.Mount(t, scene.Mounting{Patience: 20 * time.Minute})
+	v := p.Mount(t, harness.Mounting{Patience: 20 * time.Minute})
 	var early int
 	for walk := range 10 {
 		found := run(t, nil, "sh", "-c", `find "$0" -type f -size -2 | wc -l`, v.Path("tree"))

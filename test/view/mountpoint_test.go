@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
 // TestMountpointRefused: where a view must not be it is refused with a reason,
 // and nothing is mounted. A dead view is in TestKillWhileReading.
 func TestMountpointRefused(t *testing.T) {
-	p := scene.New(t, scene.Small())
-	v := p.Mount(t, scene.Mounting{})
+	p := harness.New(t, harness.Small())
+	v := p.Mount(t, harness.Mounting{})
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"full/x", "project/inside"} {
@@ -74,12 +74,12 @@ func table(t *testing.T) string {
 // TestMountpointThroughLink: the real path is named, by the program and in the
 // mount table, and the link may be used for it.
 func TestMountpointThroughLink(t *testing.T) {
-	p := scene.New(t, scene.Small())
+	p := harness.New(t, harness.Small())
 	dir := t.TempDir()
 	link, real := filepath.Join(dir, "link"), filepath.Join(dir, "real")
 	must(t, os.Mkdir(real, 0o755))
 	must(t, os.Symlink("real", link))
-	v := p.MountOn(t, link, scene.Mounting{})
+	v := p.MountOn(t, link, harness.Mounting{})
 	if v.Dir != real || !strings.Contains(v.Log(), real) || !v.Mounted(t) {
 		t.Errorf("mounted on %q: %s", v.Dir, v.Log())
 	}

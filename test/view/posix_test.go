@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/posixtest"
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // applies is how a function of go-fuse's posixtest is applied to a view, where
@@ -57,8 +57,8 @@ var posix = map[string]applies{
 
 // within is a view with what the counterparts need.
 type within struct {
-	*scene.View
-	project *scene.Project
+	*harness.View
+	project *harness.Project
 	files   sizes
 }
 
@@ -72,8 +72,8 @@ func TestPosix(t *testing.T) {
 	for i := range 168 {
 		files["many/"+strings.Repeat("n", 40)+string(rune('A'+i%26))+string(rune('A'+i/26))] = int64(i)
 	}
-	p := scene.New(t, files.files())
-	w := &within{p.Mount(t, scene.Mounting{}), p, files}
+	p := harness.New(t, files.files())
+	w := &within{p.Mount(t, harness.Mounting{}), p, files}
 	ends := applyAll(t, w.Dir)
 	for name, how := range posix {
 		if posixtest.All[name] == nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A child is a process that reads a view.
@@ -67,7 +67,7 @@ func (c *child) line(want string) string {
 			c.t.Fatalf("the readers say %q instead of %q: %s", line, want, &c.stderr)
 		}
 		return line
-	case <-time.After(scene.Patience):
+	case <-time.After(harness.Patience):
 		c.t.Fatalf("the readers hang, and do not say %q", want)
 	}
 	return ""
@@ -103,7 +103,7 @@ func (c *child) finish() (sum tally) {
 // gone waits for the process to have ended, however.
 func (c *child) gone() {
 	c.t.Helper()
-	for deadline := time.After(scene.Patience); ; {
+	for deadline := time.After(harness.Patience); ; {
 		select {
 		case _, ok := <-c.lines:
 			if !ok {

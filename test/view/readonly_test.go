@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,8 +83,8 @@ func touch(nsec int64) func(string) error {
 
 // TestReadOnly tries every change on everything, as root.
 func TestReadOnly(t *testing.T) {
-	p := scene.New(t, scene.Small())
-	v := p.Mount(t, scene.Mounting{})
+	p := harness.New(t, harness.Small())
+	v := p.Mount(t, harness.Mounting{})
 	before, sources := take(t, v.Dir), take(t, p.Dir)
 	places := []string{v.Path("new/c.txt"), v.Path("new/sub"), v.Dir, v.Path("new/missing")}
 	for name, try := range tries {
@@ -98,17 +98,17 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls on %d kinds of paths", len(tries), len(places))
-	if diff := scene.Diff(before, take(t, v.Dir)); diff != "" {
+	if diff := harness.Diff(before, take(t, v.Dir)); diff != "" {
 		t.Errorf("the view has changed:\n%s", diff)
 	}
-	if diff := scene.Diff(sources, take(t, p.Dir)); diff != "" {
+	if diff := harness.Diff(sources, take(t, p.Dir)); diff != "" {
 		t.Errorf("the sources have changed:\n%s", diff)
 	}
 }
 
-func take(t *testing.T, root string) scene.Tree {
+func take(t *testing.T, root string) harness.Tree {
 	t.Helper()
-	tree, err := scene.Take(root)
+	tree, err := harness.Take(root)
 	must(t, err)
 	return tree
 }
@@ -117,8 +117,8 @@ func take(t *testing.T, root string) scene.Tree {
 // and a directory beside it. A rename between file systems is EXDEV before the
 // kernel looks whether they can be written; a link looks at that first.
 func TestReadOnlyNames(t *testing.T) {
-	p := scene.New(t, scene.Small())
-	v := p.Mount(t, scene.Mounting{})
+	p := harness.New(t, harness.Small())
+	v := p.Mount(t, harness.Mounting{})
 	outside := t.TempDir()
 	at := func(name string) string { return filepath.Join(outside, name) }
 	must(t, os.WriteFile(at("file"), []byte("outside"), 0o644))
@@ -156,7 +156,7 @@ func TestReadOnlyNames(t *testing.T) {
 	if err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", unnamed), unix.AT_FDCWD, missing, unix.AT_SYMLINK_FOLLOW); err != unix.EROFS {
 		t.Errorf("linking a file without a name: %v", err)
 	}
-	if diff := scene.Diff(before, take(t, v.Dir)); diff != "" {
+	if diff := harness.Diff(before, take(t, v.Dir)); diff != "" {
 		t.Errorf("the view has changed:\n%s", diff)
 	}
 }
@@ -164,8 +164,8 @@ func TestReadOnlyNames(t *testing.T) {
 // TestReadOnlyHandle tries what takes an open file: it is open to be read, and
 // that is what the kernel says.
 func TestReadOnlyHandle(t *testing.T) {
-	p := scene.New(t, scene.Small())
-	v := p.Mount(t, scene.Mounting{})
+	p := harness.New(t, harness.Small())
+	v := p.Mount(t, harness.Mounting{})
 	f, err := os.Open(v.Path("new/c.txt"))
 	must(t, err)
 	defer f.Close()
@@ -212,8 +212,8 @@ func second[T any](_ T, err error) error { return err }
 // TestRemountedToWrite: root may take the kernel's own refusal away; the server
 // still has nothing that could write.
 func TestRemountedToWrite(t *testing.T) {
-	p := scene.New(t, scene.Small())
-	v := p.Mount(t, scene.Mounting{})
+	p := harness.New(t, harness.Small())
+	v := p.Mount(t, harness.Mounting{})
 	before := take(t, v.Dir)
 	must(t, unix.Mount("", v.Dir, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, ""))
 	file := v.Path("new/c.txt")
@@ -232,7 +232,7 @@ func TestRemountedToWrite(t *testing.T) {
 			t.Errorf("%s succeeds", what)
 		}
 	}
-	if diff := scene.Diff(before, take(t, v.Dir)); diff != "" {
+	if diff := harness.Diff(before, take(t, v.Dir)); diff != "" {
 		t.Errorf("the view has changed:\n%s", diff)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -91,7 +91,7 @@ func moveParent(path string, put func(moved, dir string) error) error {
 // nobody had open is EIO, what was being read is right or EIO, the rest is
 // served; nothing hangs, and nothing but a regular file is ever opened.
 func TestSources(t *testing.T) {
-	for name, m := range map[string]scene.Mounting{
+	for name, m := range map[string]harness.Mounting{
 		// Root may read what is unreadable, unless it gives that up.
 		"plain": {Under: []string{"setpriv", "--bounding-set=-dac_override,-dac_read_search"}},
 		"race":  {Binary: withRace(t).Binary, Under: []string{"setpriv", "--bounding-set=-dac_override,-dac_read_search"}},
@@ -100,13 +100,13 @@ func TestSources(t *testing.T) {
 	}
 }
 
-func changeSources(t *testing.T, m scene.Mounting) {
+func changeSources(t *testing.T, m harness.Mounting) {
 	files, loose := sizes{"fine/a": 3 << 20, "fine/b": 100}, map[string]bool{}
 	for name := range changes {
 		files["hot/"+name+"/"+name], files["cold/"+name+"/"+name] = 300_000, 200_001
 		loose["hot/"+name+"/"+name] = true
 	}
-	p := scene.New(t, files.files())
+	p := harness.New(t, files.files())
 	v := p.Mount(t, m)
 	hot := sizes{"fine/a": files["fine/a"]}
 	for name := range loose {
@@ -139,7 +139,7 @@ func changeSources(t *testing.T, m scene.Mounting) {
 }
 
 // wantCold reads what nobody had open, twice, to the end.
-func wantCold(t *testing.T, v *scene.View) {
+func wantCold(t *testing.T, v *harness.View) {
 	t.Helper()
 	wrong := make(chan string, 2*len(changes))
 	go func() {
@@ -156,14 +156,14 @@ func wantCold(t *testing.T, v *scene.View) {
 			if w != "" {
 				t.Error(w)
 			}
-		case <-time.After(scene.Patience):
+		case <-time.After(harness.Patience):
 			t.Fatal("a read hangs")
 		}
 	}
 }
 
 // cold says what is wrong with a read of the file that nobody had open.
-func cold(v *scene.View, name string) string {
+func cold(v *harness.View, name string) string {
 	path := "cold/" + name + "/" + name
 	want := content(path, 0, 200_001)
 	got, err := os.ReadFile(v.Path(path))
@@ -177,7 +177,7 @@ func cold(v *scene.View, name string) string {
 }
 
 // checkLog wants each change to be reported, and no report twice.
-func checkLog(t *testing.T, v *scene.View) {
+func checkLog(t *testing.T, v *harness.View) {
 	t.Helper()
 	for name, c := range changes {
 		if lines := findings(v, "cold/"+name+"/"+name); (len(lines) == 0) != c.fine {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // The tools are run on a view as an operator would, and judged by what they say
@@ -40,7 +40,7 @@ func TestGit(t *testing.T) {
 			}
 		}
 	})
-	source, view := p.Source("tree"), p.Mount(t, scene.Mounting{}).Path("tree")
+	source, view := p.Source("tree"), p.Mount(t, harness.Mounting{}).Path("tree")
 	for _, args := range [][]string{
 		{"log", "--stat", "-p"}, {"status", "--porcelain=v2", "--branch"}, {"fsck", "--full", "--strict"},
 		{"ls-files", "-s"}, {"diff", "HEAD"}, {"cat-file", "--batch-all-objects", "--batch-check"}, {"grep", "-c", "."},
@@ -70,7 +70,7 @@ func TestSQLite(t *testing.T) {
 		sqlite(filepath.Join(dir, "plain.db"), make)
 		sqlite(filepath.Join(dir, "wal.db"), "PRAGMA journal_mode=WAL; "+make)
 	})
-	v := p.Mount(t, scene.Mounting{})
+	v := p.Mount(t, harness.Mounting{})
 	const check = "PRAGMA integrity_check; SELECT count(*), sum(i), min(x), max(x) FROM t; SELECT count(*) FROM t WHERE x > 'A';"
 	for _, name := range []string{"plain.db", "wal.db"} {
 		want := sqlite(p.Source("tree/"+name), check)
@@ -109,7 +109,7 @@ func odd(t *testing.T) func(dir string) {
 
 func TestCopies(t *testing.T) {
 	p := sealed(t, odd(t))
-	source, view := p.Source("tree"), p.Mount(t, scene.Mounting{}).Path("tree")
+	source, view := p.Source("tree"), p.Mount(t, harness.Mounting{}).Path("tree")
 	run(t, nil, "diff", "-r", source, view)
 	// Permission bits are those of the source without the right to write.
 	const facts = `cd "$0" && find . -type f -printf '%P %s %T@ %n\n' | sort && find . -type f -perm /0222 | wc -l`
@@ -152,7 +152,7 @@ func TestGoBuild(t *testing.T) {
 			must(t, os.WriteFile(path, []byte(text), 0o644))
 		}
 	})
-	v := p.Mount(t, scene.Mounting{})
+	v := p.Mount(t, harness.Mounting{})
 	program := filepath.Join(t.TempDir(), "hello")
 	env := []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOWORK=off"}
 	run(t, env, "go", "build", "-C", v.Path("tree"), "-o", program, ".")

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/scene"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,11 +20,11 @@ import (
 // umount refuses and names who reads.
 func TestUnmountUnderLoad(t *testing.T) {
 	t.Parallel() // most of it is waiting for the grace to pass
-	for name, m := range map[string]scene.Mounting{"plain": {}, "race": withRace(t)} {
+	for name, m := range map[string]harness.Mounting{"plain": {}, "race": withRace(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := large()
-			p := scene.New(t, files.files())
+			p := harness.New(t, files.files())
 			v := p.Mount(t, m)
 			held, opened := startReaders(t, endless(v, files, true)), startReaders(t, endless(v, files, false))
 			held.begin()
@@ -49,7 +49,7 @@ func TestManySignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
-			v := scene.New(t, scene.Small()).Mount(t, scene.Mounting{})
+			v := harness.New(t, harness.Small()).Mount(t, harness.Mounting{})
 			holder := exec.Command("sleep", "1000")
 			holder.Dir = v.Dir
 			must(t, holder.Start())
@@ -70,7 +70,7 @@ func TestManySignals(t *testing.T) {
 // in the foreground and in the background. A server that ends late must let the
 // next view alone that is mounted in its place.
 func TestCycles(t *testing.T) {
-	p := scene.New(t, scene.Small())
+	p := harness.New(t, harness.Small())
 	const workers, cycles = 4, 25
 	var all sync.WaitGroup
 	for w := range workers {
@@ -90,8 +90,8 @@ func TestCycles(t *testing.T) {
 }
 
 // cycle is one life of a view.
-func cycle(t *testing.T, p *scene.Project, dir string, daemon bool) {
-	var v *scene.View
+func cycle(t *testing.T, p *harness.Project, dir string, daemon bool) {
+	var v *harness.View
 	if daemon {
 		t.Cleanup(func() {
 			if unix.Unmount(dir, unix.MNT_DETACH) == nil {
@@ -100,7 +100,7 @@ func cycle(t *testing.T, p *scene.Project, dir string, daemon bool) {
 		})
 		p.Must(t, "mount", "--daemon", p.Runs[0].Dir, dir)
 	} else {
-		v = p.MountOn(t, dir, scene.Mounting{})
+		v = p.MountOn(t, dir, harness.Mounting{})
 	}
 	for _, name := range []string{"top.txt", "new/sub/b.txt"} {
 		// Not in this process: what is forked here meanwhile would hold the file.

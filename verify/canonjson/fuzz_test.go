@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
 // seed gives a fuzz target everything that the tables of this package know,

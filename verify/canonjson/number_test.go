@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/verify/canonjson"
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
 // TestNumbers is decision D7, case by case.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
 // slowCanonical is the canonical form of data, which must be one JSON value

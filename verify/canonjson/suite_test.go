@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/verify/canonjson"
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
 // suiteCase is one input. The first letter of its name is the class that a

@@ -1,4 +1,4 @@
-// Package scene is the stage and the judge of the fault tests.
+// Package harness is the stage and the judge of the fault tests.
 //
 // It makes signed projects and restore roots with foreign things in them, runs
 // the real binary, with and without a fault, and says whether a root is exactly
@@ -14,4 +14,4 @@
 //	O5 the audit log verifies; what began has ended, once
 //	O6 a refusal before EXECUTE does not even move the times of the root
 //	O7 a failed rollback leaves the root halted, until recover or an acknowledgement
-package scene
+package harness

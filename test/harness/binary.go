@@ -1,4 +1,4 @@
-package scene
+package harness
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func Main(m *testing.M) int {
 	if binary = os.Getenv("SPECTRUM_BIN"); binary != "" {
 		return m.Run()
 	}
-	dir, err := os.MkdirTemp("", "scene")
+	dir, err := os.MkdirTemp("", "harness")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/spectrumfs/spectrum/verify/plainjson"
+	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
 func TestSlowWriterKnowsShortestDigits(t *testing.T) {
