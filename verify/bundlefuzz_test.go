@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/test/plainjson"
+	"github.com/spectrumfs/spectrum/verify"
 	"golang.org/x/sys/unix"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/test/plainjson"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
 // This file is SPECTRUM-05 strict a second time, from the document alone: over

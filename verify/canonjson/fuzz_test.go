@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spectrumfs/spectrum/test/plainjson"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // seed gives a fuzz target everything that the tables of this package know,

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spectrumfs/spectrum/test/plainjson"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // TestNumbers is decision D7, case by case.

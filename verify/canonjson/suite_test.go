@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spectrumfs/spectrum/test/plainjson"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // suiteCase is one input. The first letter of its name is the class that a
