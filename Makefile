@@ -1,15 +1,31 @@
 # make            install what is missing, build bin/spectrum, say what to do next
-# make test       everything a change must pass: lint, tests, a few seconds of fuzzing
-# make test-long  the long sweeps as well (hours)
-# make unit       only the tests with -race; PKG=./verify/... narrows it
+# make test       what every change must pass, at most ten minutes on two cores: the lanes
+#                 lint, unit, scripts, race, faults, views, page and fuzz, with the time of
+#                 each (and that of tools, which is not counted). Exhaustive tests try a
+#                 sample, chosen by SEED
+# make sweep      the same tests without sampling, and the lanes cross and mutants: at most
+#                 50 minutes on two cores
+# make test-long  what takes hours
+#
+# The lanes, each of which is a target too:
+# make tools      install what is missing: packages by apt (needs root), the linters by go install
+# make lint       gofmt, golangci-lint with vet and staticcheck, govulncheck
+# make unit       the packages' own tests with -race; PKG=./verify/... narrows it
+# make scripts    the tests of cmd/spectrum on the built binary: scripts, mounts, documents
+# make race       the concurrent tests of cmd/spectrum, and a sample of the scripts, with -race
+# make faults     kills, errors, full disks, power cuts, rivals, hostile bundles and the
+#                 conformance suite on the built binary; FAULTS=./test/crash narrows it
+# make views      the tests of views on one processor
 # make page       the preview's page in headless Chromium, wide and narrow, light and dark
-# make faults     kills, errors, full disks, power cuts and rivals, on the real binary, with
-#                 their counts; FAULTS=./test/crash narrows it
-# make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
-#                 narrows it and names every case (make faults, and so make test, run it too)
-# make lint       gofmt, vet, the other architecture, golangci-lint with staticcheck, govulncheck
 # make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
+# make cross      build and vet for arm64
+# make mutants    30 seeded faults, each of which one named test must find
+#
+# make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
+#                 narrows it and names every case
+# make stress     COUNT (50) runs of the tests of PKG, each with another SEED, beside busy
+#                 loops: what is flaky fails
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
 # make picture    docs/demo.svg: what a terminal shows of a session of bin/spectrum
@@ -22,14 +38,19 @@
 #                 them and their checksums; ARCHES=amd64 narrows it
 # make clean      remove what make built
 #
-# A long test is named TestLong..., and begins with
-#     if os.Getenv("SPECTRUM_LONG") == "" { t.Skip("long: make test-long") }
-# Any other test may read SPECTRUM_LONG=1 as leave to sweep more than it does by default.
+# How much a test tries, and where a new one belongs: CONTRIBUTING.md.
 
 SHELL    := /bin/bash
-PKG      ?= $(shell go list ./... | grep -v /test/)
+PKG      ?= $(shell go list ./... | grep -v -e /test/ -e /cmd/spectrum)
 FAULTS   ?= ./test/...
 FUZZTIME ?= 3s
+COUNT    ?= 50
+# Which part of the exhaustive tests a run tries: it follows from the commit.
+SEED     ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo 0)
+export SEED
+# One built binary for all tests that run the program, and one with the race detector.
+export SPECTRUM_BIN      := $(CURDIR)/bin/spectrum
+export SPECTRUM_RACE_BIN := $(CURDIR)/bin/spectrum-race
 # The tests that are about views: they run on one processor too. (Not the scripts:
 # testscript leaves its directory behind when only some of them run.)
 VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
@@ -58,7 +79,7 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test need-bench need-release build test test-long unit page faults conformance lint fuzz bench picture install uninstall man release clean
+.PHONY: all need-run need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
 
 all: need-run build
 	@echo
@@ -80,40 +101,63 @@ need-release:
 build:
 	go build -o bin/spectrum ./cmd/spectrum
 
-test: need-test build lint
-	$(MAKE) --no-print-directory unit
-	$(MAKE) --no-print-directory page
-	$(MAKE) --no-print-directory faults
-	scripts/leftovers.sh env GOMAXPROCS=1 go test -p 2 -count=1 -timeout 10m -run '$(VIEWS)' ./fusefs ./cmd/spectrum
-	$(MAKE) --no-print-directory fuzz
+race-build:
+	go build -race -o bin/spectrum-race ./cmd/spectrum
+
+# Vet is one of the linters, so go test need not run it again.
+GOTEST := go test -vet=off -count=1
+
+test:
+	@scripts/lanes.sh "make test" tools build lint unit scripts race faults views page fuzz
+
+sweep: tools
+	@SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" cross unit scripts race faults views mutants
 
 unit: need-test
-	scripts/leftovers.sh go test -race -count=1 -timeout 15m -skip '^$(PAGE)$$' $(PKG)
+	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -skip '^$(PAGE)$$' $(PKG)
+
+scripts: need-test build
+	scripts/leftovers.sh $(GOTEST) -timeout 30m ./cmd/spectrum
+
+race: need-test race-build
+	scripts/leftovers.sh env SPECTRUM_RACE=1 $(GOTEST) -race -timeout 30m ./cmd/spectrum
+
+views: need-test
+	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -p 2 -timeout 30m -run '$(VIEWS)' ./fusefs ./cmd/spectrum
 
 page: need-test
-	CI_CHROMIUM=1 scripts/leftovers.sh go test -count=1 -run '^$(PAGE)$$' ./restore/preview
+	CI_CHROMIUM=1 scripts/leftovers.sh $(GOTEST) -run '^$(PAGE)$$' ./restore/preview
 
 # Without the race detector: it would watch the tests, and not the binary.
-faults: need-test build
-	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_BIN=$(CURDIR)/bin/spectrum \
-	    go test -v -count=1 -timeout 15m $(FAULTS)
+faults: need-test build race-build
+	scripts/leftovers.sh scripts/counts.sh $(GOTEST) -v -timeout 60m $(FAULTS)
+
+mutants: build
+	scripts/leftovers.sh go run ./test/mutants
 
 conformance: build
 	go run ./test/conformance -bin bin/spectrum $(CONFORMANCE)
 
 # The long tests run without the race detector: they are about real sizes.
-test-long: test
-	scripts/leftovers.sh env SPECTRUM_LONG=1 go test -race -count=1 -timeout 60m -skip '^TestLong' $(PKG)
-	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_LONG=1 SPECTRUM_BIN=$(CURDIR)/bin/spectrum \
-	    go test -v -count=1 -timeout 600m -run '^TestLong' ./...
+test-long: test sweep
+	scripts/leftovers.sh env SPECTRUM_TESTS=long $(GOTEST) -race -timeout 60m -skip '^TestLong|^$(PAGE)$$' $(PKG)
+	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_TESTS=long \
+	    $(GOTEST) -v -timeout 600m -run '^TestLong' ./...
 	$(MAKE) --no-print-directory fuzz FUZZTIME=60s
+
+tools: need-test $(GOLANGCI) $(GOVULNCHECK)
 
 lint: $(GOLANGCI) $(GOVULNCHECK)
 	@scripts/gofmt.sh
-	go vet ./...
-	GOARCH=arm64 go build ./...
 	$(GOLANGCI) run ./...
 	@scripts/vulncheck.sh $(GOVULNCHECK)
+
+cross:
+	GOARCH=arm64 go build ./...
+	GOARCH=arm64 go vet ./...
+
+stress: need-test build race-build
+	scripts/leftovers.sh scripts/stress.sh $(COUNT) $(PKG)
 
 fuzz:
 	scripts/leftovers.sh scripts/fuzz.sh $(FUZZTIME)

@@ -10,60 +10,78 @@
 # all were. A target that fails does not end the run; what made it fail is kept in
 # testdata/fuzz of its package, from where every later "go test" takes it up.
 #
-# FUZZPARALLEL is the number of workers (2). A directory in memory as TMPDIR makes those
-# targets faster that write files; FuzzJournal sees more on a file system that uses inode
-# numbers again at once, as ext4 does.
+# FUZZPARALLEL targets run at a time (2), each with FUZZWORKERS workers (1). A directory in
+# memory as TMPDIR makes those targets faster that write files; FuzzJournal sees more on a
+# file system that uses inode numbers again at once, as ext4 does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fuzztime=${1:?usage: fuzz.sh FUZZTIME [PACKAGE [TARGET]]}
 packages=${2:-${FUZZPKG:-./...}}
 pattern=${3:-${FUZZTARGET:-^Fuzz}}
-targets=0
-total=0
-failed=()
 
 # Making an input that is new as short as it can be takes a minute each unless one says
 # otherwise, and meanwhile nothing is tried.
 run() {
-    go test -run '^$' -fuzz "^$2\$" -fuzztime "$fuzztime" -fuzzminimizetime 100x \
-        -parallel "${FUZZPARALLEL:-2}" "$1" >"$log" 2>&1
+    go test -vet=off -run '^$' -fuzz "^$2\$" -fuzztime "$fuzztime" -fuzzminimizetime 100x \
+        -parallel "${FUZZWORKERS:-1}" "$1" >"$3" 2>&1
 }
 
 # What the last line of progress says: "fuzz: elapsed: 5s, execs: 12345 (2469/sec), ...".
-executions() { sed -n 's/^fuzz: elapsed: .* execs: \([0-9]*\) .*/\1/p' "$log" | tail -n 1; }
+executions() { sed -n 's/^fuzz: elapsed: .* execs: \([0-9]*\) .*/\1/p' "$1" | tail -n 1; }
 
-# go test sometimes reports the end of its own time as a failure (golang/go#75804): a
-# failure that names nothing but that is tried once more.
+# target N PACKAGE NAME: one target, and its line. go test sometimes reports the end of its
+# own time as a failure (golang/go#75804): a failure that names nothing but that is tried
+# once more.
 target() {
-    local word=ok execs
-    if ! run "$1" "$2"; then
+    local number=$1 log=$dir/$1.log word=ok execs input
+    shift
+    if ! run "$1" "$2" "$log"; then
         word=failed
         if grep -q 'context deadline exceeded' "$log" && ! grep -q 'Failing input' "$log"; then
-            run "$1" "$2" && word="ok, second try"
+            run "$1" "$2" "$log" && word="ok, second try"
         fi
     fi
-    execs=$(executions)
-    targets=$((targets + 1))
-    total=$((total + ${execs:-0}))
+    execs=$(executions "$log")
+    # Where all the time went into the seeds, nothing was tried: those count, too.
+    if [ "$word" != failed ] && [ "${execs:-0}" -eq 0 ]; then
+        fuzztime=600x
+        run "$1" "$2" "$log" && word="ok, second try" || word=failed
+        execs=$(executions "$log")
+    fi
+    [ "${execs:-0}" -gt 0 ] || word=failed
+    echo "${execs:-0} $word" >"$dir/$number.result"
     echo "fuzz: $1 $2: $word, ${execs:-0} executions"
     [ "$word" = failed ] || return 0
-    failed+=("$2")
     cat "$log" >&2
     input=$(sed -n 's/.*Failing input written to \(testdata[^ ]*\).*/\1/p' "$log" | tail -n 1)
     [ -z "$input" ] || echo "fuzz: $1 $2: keep $(go list -f '{{.Dir}}' "$1")/$input" >&2
 }
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
 
-# go test -list prints the names of a package, then "ok <package> <time>".
-list=$(go test -list "$pattern" "$packages")
+# go test -list builds every test; the names of the targets are in the source, too.
+while IFS=: read -r file name; do
+    if [[ $name =~ $pattern ]]; then echo "./$(dirname "$file") $name"; fi
+done < <(git ls-files -co --exclude-standard -- '*_test.go' | xargs grep -HoE '^func Fuzz[A-Za-z0-9_]*' | sed 's/:func /:/') >"$dir/all"
+
+wanted=$(go list -f '{{.Dir}}' "$packages" | sed "s|^$PWD|.|")
 while read -r package name; do
-    target "$package" "$name" </dev/null
-done < <(awk '/^Fuzz/ { names[++n] = $1 }
-    $1 == "ok" { for (i = 1; i <= n; i++) print $2, names[i]; n = 0 }' <<<"$list")
+    ! grep -qxF -- "$package" <<<"$wanted" || echo "$package $name"
+done <"$dir/all" >"$dir/targets"
 
+while read -r package name; do
+    while [ "$(jobs -pr | wc -l)" -ge "${FUZZPARALLEL:-2}" ]; do wait -n; done
+    number=$((${number:-0} + 1))
+    target "$number" "$package" "$name" </dev/null &
+done <"$dir/targets"
+wait
+
+targets=$(wc -l <"$dir/targets")
 [ "$targets" -gt 0 ] || { echo "fuzz: found no fuzz target" >&2; exit 1; }
-echo "fuzz: $targets targets for $fuzztime each: $total executions, ${#failed[@]} failed${failed[*]:+: ${failed[*]}}"
-[ "${#failed[@]}" -eq 0 ]
+ran=$(cat "$dir"/*.result | wc -l)
+failed=$(cat "$dir"/*.result | grep -c '^[0-9]* failed$' || true)
+total=$(cat "$dir"/*.result | awk '{ n += $1 } END { print n + 0 }')
+echo "fuzz: $targets targets for $fuzztime each: $total executions, $failed failed"
+[ "$failed" -eq 0 ] && [ "$ran" -eq "$targets" ]
