@@ -1,4 +1,5 @@
 # make            install what is missing, build bin/spectrum, say what to do next
+# make demo       the same, then the main job from beginning to end on an embedded sample
 # make test       what every change must pass, at most ten minutes on two cores: the lanes
 #                 lint, unit, scripts, race, faults, views, page and fuzz, with the time of
 #                 each (and that of tools, which is not counted). Exhaustive tests try a
@@ -79,12 +80,15 @@ GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .DEFAULT_GOAL := all
-.PHONY: all need-run need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
+.PHONY: all demo need-run need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
 
 all: need-run build
 	@echo
 	@echo "built bin/spectrum; next:"
 	@echo "    bin/spectrum demo /tmp/demo"
+
+demo: need-run build
+	@scripts/demo.sh bin/spectrum
 
 need-run:
 	@scripts/need.sh run

@@ -1,0 +1,47 @@
+#!/bin/bash
+# usage: demo.sh SPECTRUM
+#
+# Writes the sample project of "SPECTRUM demo" to a temporary directory and runs the
+# commands that it prints, from the verification to the savepoint of a commit, each with
+# its output. Only the copy in which one digit was changed must be rejected; any other
+# failure ends the demo. The state directory is in the temporary directory too, and all of
+# it is removed at the end.
+#
+# Where no file system can be mounted (exit status 69), the commands on the view are left
+# out, and said so.
+set -uo pipefail
+
+spectrum=${1:?usage: demo.sh SPECTRUM}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/spectrum-demo.XXXXXX") || exit 1
+export XDG_STATE_HOME=$dir/state
+unset SPECTRUM_STATE_DIR SPECTRUM_PROJECT_ROOT
+
+cleanup() {
+    mountpoint -q "$dir/demo/view" && "$spectrum" umount -q "$dir/demo/view"
+    rm -rf --one-file-system "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+steps=$("$spectrum" demo -q "$dir/demo") || exit 1
+view=yes
+while IFS= read -r step; do
+    case $step in
+        '#'*) printf '\n%s\n' "$step"; continue ;;
+        *"$dir/demo/view"*) [ $view = yes ] || { echo "left out, no view: $step"; continue; } ;;
+    esac
+    echo "\$ $step"
+    eval "$step"
+    status=$?
+    want=0
+    case $step in *"$dir/demo/tampered"*) want=1 ;; esac
+    if [ $status -eq 69 ] && [[ $step == *' mount '* ]]; then
+        view=no
+    elif [ $status -ne $want ]; then
+        echo "demo: exit status $status, not $want: $step" >&2
+        exit 1
+    fi
+done <<<"$steps"
+
+echo
+echo "demo: done. To try it yourself: $spectrum demo /tmp/demo"
