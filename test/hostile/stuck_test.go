@@ -63,13 +63,13 @@ func (p *place) stuckProject() (waiting string) {
 		p.Fatal(s.reply)
 	}
 	var st unix.Statx_t
-	must(p, unix.Statx(unix.AT_FDCWD, view, unix.AT_STATX_DONT_SYNC, 0, &st))
+	harness.Must(p, unix.Statx(unix.AT_FDCWD, view, unix.AT_STATX_DONT_SYNC, 0, &st))
 	waiting = filepath.Join(control, fmt.Sprint(st.Dev_minor), "waiting")
 	if n := strings.TrimSpace(read(p, waiting)); n != "0" {
 		p.Fatalf("%s requests wait already", n)
 	}
-	must(p, s.process.Signal(syscall.SIGSTOP))
-	p.Cleanup(func() { must(p, s.process.Signal(syscall.SIGCONT)) })
+	harness.Must(p, s.process.Signal(syscall.SIGSTOP))
+	p.Cleanup(func() { harness.Must(p, s.process.Signal(syscall.SIGCONT)) })
 	p.project, p.apart = view, true
 	return waiting
 }
