@@ -68,14 +68,23 @@ func (p *place) step(command string, want verdict, allowed func(path string) boo
 	if p.before != nil {
 		after = p.before(command)
 	}
-	before := p.picture()
+	before := p.seen
+	if before == nil {
+		before = new(p.picture())
+	}
 	r = run()
 	after()
 	err := judge(want, r)
 	if err != nil {
 		p.Error(err)
 	}
-	p.changed(before, command, allowed)
+	now := p.picture()
+	for _, change := range p.changes(*before, now, allowed) {
+		p.Errorf("%s: %s", command, change)
+	}
+	if p.seen = &now; p.before != nil || p.check != nil {
+		p.seen = nil // the entry itself may change something between two commands
+	}
 	if p.check != nil {
 		p.check(command, r)
 	}

@@ -44,6 +44,7 @@ type place struct {
 	started  chan *os.Process                    // is told of the process of a command
 	staged   bool                                // a commit that is refused has been at work in the root
 	restless map[string]bool                     // what changes by itself, by path below top
+	seen     *picture                            // after the last command, if nothing has changed since
 }
 
 // A signedRun is a run as it was signed.
