@@ -106,7 +106,7 @@ func play(t *testing.T, random *rand.Rand, steps int) {
 }
 
 func newModel(t *testing.T, random *rand.Rand) *model {
-	top := harness.MemoryDir(t)
+	top := t.TempDir()
 	m := &model{t: t, r: random, w: worldIn(t, top), files: map[string]*sourceModel{}, tally: map[string]int{}}
 	for n := range m.roots {
 		m.roots[n] = &rootModel{path: filepath.Join(top, fmt.Sprint("root ", n))}

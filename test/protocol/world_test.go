@@ -50,7 +50,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	return worldIn(t, harness.MemoryDir(t))
+	return worldIn(t, t.TempDir())
 }
 
 // worldIn is a world in a directory that exists.
