@@ -47,7 +47,7 @@ func TestKillWhileReading(t *testing.T) {
 	files := large()
 	p := harness.New(t, files.files())
 	dir := t.TempDir()
-	kills := sample.Of(4, 300, 300)
+	kills := sample.Of(4, 60, 300)
 	for i := range kills {
 		v := p.MountOn(t, dir, harness.Mounting{})
 		o := endless(v, files, i%2 == 0)
