@@ -3,18 +3,41 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/spectrumfs/spectrum/test/sample" //nolint:depguard // test/ is there for every test
 )
 
-// TestWholeRun runs every section at a small size against the stub.
+// rowsOf is how many rows each section measures.
+var rowsOf = map[string]int{
+	"big": 3, "small": 3, "preview": 3, "view": 7, "names": 4, "restic": 0, "memory": 3, "syncs": 1, "undo": 3, "million": 6,
+}
+
+// TestWholeRun runs every section at a small size against the stub; in the sample some
+// of them.
 func TestWholeRun(t *testing.T) {
-	args, dir := stubArgs(t)
+	if _, err := exec.LookPath("restic"); err == nil {
+		rowsOf["restic"] = 2
+	}
+	names, want := sample.Pick(t, 2, sectionNames()), 0
+	for _, name := range names {
+		n, ok := rowsOf[name]
+		if !ok {
+			t.Errorf("section %q has no number of rows", name)
+		}
+		want += n
+	}
+	args, dir := stubArgs(t, names...)
 	opts, err := parse(args)
 	if err != nil {
 		t.Fatal(err)
@@ -23,25 +46,26 @@ func TestWholeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 33
-	if _, err := exec.LookPath("restic"); err == nil {
-		want += 2
-	}
 	if len(rows) != want {
-		t.Errorf("%d rows, want %d: %v", len(rows), want, rows)
+		t.Errorf("%q: %d rows, want %d: %v", names, len(rows), want, rows)
 	}
 	wantEmpty(t, dir)
 }
 
-// TestFailureCleansUp lets each command of the stub fail.
+// TestFailureCleansUp lets each command of the stub fail, where a whole run comes to it
+// first; in the sample without the sections before that one.
 func TestFailureCleansUp(t *testing.T) {
-	commands := []string{"keygen", "preview", "mount", "snapshot"}
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		commands = append(commands, "seal", "verify", "commit", "savepoint", "rollback")
+	first := map[string]string{
+		"keygen": "big", "seal": "big", "verify": "big", "preview": "big", "commit": "big",
+		"mount": "view", "savepoint": "undo", "rollback": "undo", "snapshot": "undo",
 	}
-	for _, command := range commands {
+	for _, command := range sample.Pick(t, 2, slices.Sorted(maps.Keys(first))) {
 		t.Run(command, func(t *testing.T) {
-			args, dir := stubArgs(t)
+			var only []string
+			if sample.Now() == sample.Sample {
+				only = []string{first[command]}
+			}
+			args, dir := stubArgs(t, only...)
 			t.Setenv("STUB_FAIL", command)
 			err := run(args, new(bytes.Buffer))
 			if err == nil || !strings.Contains(err.Error(), "stub fails") {
@@ -81,18 +105,43 @@ func TestCancelCleansUp(t *testing.T) {
 	wantEmpty(t, dir)
 }
 
-// stubArgs gives arguments for a small run against the stub, and the directory of its data.
-func stubArgs(t *testing.T) (args []string, dir string) {
+// built is a directory of programs that the tests have built.
+var built string
+
+// stubLoopback is the binary of bench/loopback, which is built once.
+var stubLoopback = sync.OnceValues(func() (binary string, err error) {
+	binary = filepath.Join(built, "loopback")
+	if out, err := exec.Command("go", "build", "-o", binary, "./loopback").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return binary, nil
+})
+
+func TestMain(m *testing.M) {
+	var err error
+	if built, err = os.MkdirTemp("", "bench-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(built)
+	os.Exit(code)
+}
+
+// stubArgs returns arguments for a small run of these sections (none means all) against
+// the stub, and the directory of its data.
+func stubArgs(t *testing.T, only ...string) (args []string, dir string) {
 	t.Helper()
-	loopback := filepath.Join(t.TempDir(), "loopback")
-	if out, err := exec.Command("go", "build", "-o", loopback, "./loopback").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	loopback, err := stubLoopback()
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Setenv("STUB_LOOPBACK", loopback)
 	dir = t.TempDir()
 	return []string{
-		"-bin", "testdata/spectrum.sh", "-loopback", loopback, "-dir", dir,
-		"-rounds", "2", "-big-mib", "1", "-small", "250", "-view-mib", "2", "-tiny", "250", "-million", "2500",
+		"-bin", "testdata/spectrum.sh", "-loopback", loopback, "-dir", dir, "-only", strings.Join(only, ","),
+		"-rounds", strconv.Itoa(sample.Of(1, 2, 2)), "-big-mib", "1", "-small", strconv.Itoa(sample.Of(20, 250, 250)),
+		"-view-mib", "2", "-tiny", strconv.Itoa(sample.Of(20, 250, 250)), "-million", strconv.Itoa(sample.Of(1100, 2500, 2500)),
 	}, dir
 }
 

@@ -64,16 +64,16 @@ func all(int) []fault {
 }
 
 func TestErrorsSmall(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), harness.Small()), 5, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Small()), 5, sysfault.Mutating, some)
 }
 
 func TestErrorsChain(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), harness.Chain(2, 2)...), 17, sysfault.Mutating, some)
+	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Chain(2, 2)...), 17, sysfault.Mutating, some)
 }
 
 // TestErrorsReading also fails the calls that only look.
 func TestErrorsReading(t *testing.T) {
-	failEverywhere(t, newStage(t, scratch(t), harness.Small()), 29, anything, some)
+	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Small()), 29, anything, some)
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they
@@ -84,7 +84,7 @@ func TestErrorsLooking(t *testing.T) {
 	}
 	for name, runs := range map[string][]harness.Files{"single": {harness.Small()}, "chain": harness.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
-			failEverywhere(t, newStage(t, scratch(t), runs...), 3, looking, func(int) []fault {
+			failEverywhere(t, newStage(t, harness.MemoryDir(t), runs...), 3, looking, func(int) []fault {
 				return []fault{{syscall.EIO, false}, {syscall.EACCES, false}}
 			})
 		})
@@ -93,9 +93,9 @@ func TestErrorsLooking(t *testing.T) {
 
 func TestLongErrors(t *testing.T) {
 	needLong(t)
-	failEverywhere(t, newStage(t, scratch(t), harness.Small()), 1, anything, all)
-	failEverywhere(t, newStage(t, scratch(t), harness.Single()), 1, sysfault.Mutating, all)
-	failEverywhere(t, newStage(t, scratch(t), harness.Chain(2, 2)...), 1, sysfault.Mutating, all)
+	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Small()), 1, anything, all)
+	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Single()), 1, sysfault.Mutating, all)
+	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Chain(2, 2)...), 1, sysfault.Mutating, all)
 }
 
 // failEverywhere fails every stride-th of the calls that match, with each of the
@@ -111,7 +111,7 @@ func failEverywhere(t *testing.T, st *stage, stride int, match func(sysfault.Cal
 				hits = append(hits, c)
 			}}
 			stamp, err := harness.Stamp(s.Root)
-			must(t, err)
+			harness.Must(t, err)
 			r := s.Commit(t, plan)
 			if r.Fault.Fired == 0 {
 				return false

@@ -222,9 +222,9 @@ func TestStrangersKillTwice(t *testing.T) {
 				s := st.site(t, m.name, x.name, n)
 				killedAt(t, s, m)
 				name, err := x.act(s)
-				must(t, err)
+				harness.Must(t, err)
 				tree, err := harness.Take(s.Root)
-				must(t, err)
+				harness.Must(t, err)
 				if name == "" {
 					return false
 				}
@@ -236,7 +236,7 @@ func TestStrangersKillTwice(t *testing.T) {
 				again := s.Recover(t, nil)
 				st.add(fmt.Sprint("exit ", again.Status))
 				now, err := harness.Take(s.Root)
-				must(t, err)
+				harness.Must(t, err)
 				if now[name] != tree[name] {
 					t.Errorf("killed when %s, then %s, recovery killed before %s\n%v\nthe stranger's %q was %+v, is %+v",
 						m.name, x.name, last(s, r), again, name, tree[name], now[name])
@@ -254,10 +254,10 @@ func TestStrangersKillTwice(t *testing.T) {
 // TestForeignState recovers with another state directory: the journal is not
 // ours then, and nothing is touched.
 func TestForeignState(t *testing.T) {
-	st := newStage(t, scratch(t), harness.Small())
+	st := newStage(t, harness.MemoryDir(t), harness.Small())
 	other := *st.Project
 	other.State = filepath.Join(st.dir, "other")
-	must(t, os.Mkdir(other.State, 0o700))
+	harness.Must(t, os.Mkdir(other.State, 0o700))
 	every(t, 7, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
 		r := s.Commit(t, &sysfault.Plan{N: n * 2, Kill: true, Record: true, Match: beneath(s, changing)})
@@ -268,7 +268,7 @@ func TestForeignState(t *testing.T) {
 			return true
 		}
 		tree, err := harness.Take(s.Root)
-		must(t, err)
+		harness.Must(t, err)
 		theirs := *s
 		theirs.Project = &other
 		for what, answer := range map[string]harness.Reply{"recover": theirs.Recover(t, nil), "preview": theirs.PreviewReply(t, nil)} {
@@ -278,7 +278,7 @@ func TestForeignState(t *testing.T) {
 			}
 		}
 		now, err := harness.Take(s.Root)
-		must(t, err)
+		harness.Must(t, err)
 		if d := harness.Diff(tree, now); d != "" {
 			t.Errorf("killed before %s: a foreign state directory touched the root:\n%s", last(s, r), d)
 		}
@@ -292,7 +292,7 @@ func TestForeignState(t *testing.T) {
 func noRecord(t *testing.T, s *harness.Site) bool {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(s.Root, ".spectrum06_staging_*/.spectrum06_*"))
-	must(t, err)
+	harness.Must(t, err)
 	for _, path := range records {
 		if !strings.Contains(path, harness.ForeignStaging) && !strings.HasSuffix(path, ".new") {
 			return false

@@ -24,7 +24,7 @@ func moving(c sysfault.Call) bool {
 func TestHalt(t *testing.T) {
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
 		t.Run(name, func(t *testing.T) {
-			st := newStage(t, scratch(t), runs...)
+			st := newStage(t, harness.MemoryDir(t), runs...)
 			every(t, 7, func(t *testing.T, n int) bool {
 				s := st.site(t, n)
 				r := s.Commit(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: beneath(s, moving)})
@@ -56,12 +56,12 @@ func (st *stage) halted(t *testing.T, s *harness.Site, r harness.Reply) {
 		t.Errorf("%v", r)
 	}
 	tree, err := harness.Take(s.Root)
-	must(t, err)
+	harness.Must(t, err)
 	if err := s.Halted(t); err != nil {
 		t.Errorf("after %v: %v", r, err)
 	}
 	now, err := harness.Take(s.Root)
-	must(t, err)
+	harness.Must(t, err)
 	if d := harness.Diff(tree, now); d != "" {
 		t.Errorf("a command changed a halted root:\n%s", d)
 	}

@@ -16,7 +16,7 @@ import (
 // TestInterruptCommit asks a commit to end before its calls: it goes on to its end or
 // rolls back by itself, says which, and leaves nothing to recover.
 func TestInterruptCommit(t *testing.T) {
-	st := newStage(t, scratch(t), harness.Single())
+	st := newStage(t, harness.MemoryDir(t), harness.Single())
 	every(t, 7, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
 		r := s.Commit(t, harness.Interrupt(n, beneath(s, changing)))
@@ -52,7 +52,7 @@ func nothingToRecover(t *testing.T, s *harness.Site) error {
 // TestInterruptReaders asks commands to end that change nothing, or make one thing, at
 // any of their calls: nothing of it is left, unless it is whole.
 func TestInterruptReaders(t *testing.T) {
-	st := newStage(t, scratch(t), harness.Single())
+	st := newStage(t, harness.MemoryDir(t), harness.Single())
 	s := st.site(t, "root")
 	sealed := filepath.Join(st.Dir, "CONTRACTS/_runs/sealed")
 	key := filepath.Join(filepath.Dir(st.State), "key.pem")
@@ -106,7 +106,7 @@ func (st *stage) interrupted(t *testing.T, s *harness.Site, r harness.Reply, bef
 func tree(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	all, err := harness.Take(dir)
-	must(t, err)
+	harness.Must(t, err)
 	for name := range all {
 		names = append(names, name)
 	}

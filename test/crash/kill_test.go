@@ -10,9 +10,11 @@ import (
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-func TestKillSingle(t *testing.T) { killEverywhere(t, newStage(t, scratch(t), harness.Single()), 5) }
+func TestKillSingle(t *testing.T) {
+	killEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Single()), 5)
+}
 func TestKillChain(t *testing.T) {
-	killEverywhere(t, newStage(t, scratch(t), harness.Chain(3, 10)...), 29)
+	killEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 29)
 }
 
 // TestKillSmall is on the file system of the temporary files.
@@ -98,11 +100,11 @@ func (st *stage) killed(t *testing.T, s *harness.Site, n int) harness.Reply {
 // that are about the state: the key of the journal and the audit log are made
 // there.
 func TestKillNewState(t *testing.T) {
-	st := newStage(t, scratch(t), harness.Small())
+	st := newStage(t, harness.MemoryDir(t), harness.Small())
 	every(t, 7, func(t *testing.T, n int) bool {
 		p := *st.Project
 		p.State = filepath.Join(st.dir, fmt.Sprint("state ", n))
-		must(t, os.Mkdir(p.State, 0o700))
+		harness.Must(t, os.Mkdir(p.State, 0o700))
 		s := p.Site(t, filepath.Join(st.dir, fmt.Sprint("root ", n)))
 		about := func(c sysfault.Call) bool { return changing(c) && inside(c.Path, p.State) }
 		r := s.Commit(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: about})
@@ -128,14 +130,14 @@ func TestKillNewState(t *testing.T) {
 // TestKillTwice kills a commit before every 45th call, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newStage(t, scratch(t), harness.Single()), 101, 4)
-	pairs(t, newStage(t, scratch(t), harness.Chain(3, 3)...), 190, 0)
+	pairs(t, newStage(t, harness.MemoryDir(t), harness.Single()), 101, 4)
+	pairs(t, newStage(t, harness.MemoryDir(t), harness.Chain(3, 3)...), 190, 0)
 }
 
 func TestLongKillTwice(t *testing.T) {
 	needLong(t)
-	pairs(t, newStage(t, scratch(t), harness.Single()), 1, 0)
-	pairs(t, newStage(t, scratch(t), harness.Chain(3, 10)...), 1, 0)
+	pairs(t, newStage(t, harness.MemoryDir(t), harness.Single()), 1, 0)
+	pairs(t, newStage(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 1, 0)
 }
 
 // pairs kills commits before call offset + stride, offset + 2 stride and so on.

@@ -47,7 +47,7 @@ func lies(t *testing.T, plan sysfault.Plan, code string) {
 	t.Helper()
 	for _, onward := range []bool{false, true} {
 		t.Run(fmt.Sprint("onward ", onward), func(t *testing.T) {
-			st := newStage(t, scratch(t), harness.Small())
+			st := newStage(t, harness.MemoryDir(t), harness.Small())
 			sweep(t, func(t *testing.T, n int) bool {
 				s := st.site(t, n)
 				p := plan

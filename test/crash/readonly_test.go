@@ -19,11 +19,11 @@ func TestReadOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")
 	}
-	st := newStage(t, scratch(t), harness.Small())
+	st := newStage(t, harness.MemoryDir(t), harness.Small())
 	sweep(t, func(t *testing.T, n int) bool {
 		s := st.site(t, n)
-		must(t, unix.Mount(s.Root, s.Root, "", unix.MS_BIND, ""))
-		defer func() { must(t, unix.Unmount(s.Root, unix.MNT_DETACH)) }()
+		harness.Must(t, unix.Mount(s.Root, s.Root, "", unix.MS_BIND, ""))
+		defer func() { harness.Must(t, unix.Unmount(s.Root, unix.MNT_DETACH)) }()
 		var turned error
 		var at sysfault.Call
 		r := s.Commit(t, &sysfault.Plan{N: n, Match: beneath(s, changing), Before: func(c sysfault.Call) {
@@ -38,7 +38,7 @@ func TestReadOnly(t *testing.T) {
 		case turned != nil:
 			t.Fatal(turned)
 		}
-		must(t, readOnly(s.Root, false))
+		harness.Must(t, readOnly(s.Root, false))
 		err := wellSaid(r, nil)
 		if r.Answer.Code == harness.RollbackFailed {
 			st.add("halted")

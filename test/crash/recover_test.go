@@ -56,7 +56,7 @@ func TestLongErrorsInRecover(t *testing.T) {
 
 func failRecoveries(t *testing.T, stride int, choose func(int) []fault) {
 	t.Helper()
-	st := newStage(t, scratch(t), harness.Small())
+	st := newStage(t, harness.MemoryDir(t), harness.Small())
 	for i, m := range moments {
 		sweep(t, func(t *testing.T, n int) bool {
 			n = n*stride - i%stride

@@ -15,7 +15,7 @@ import (
 // commit, and kills the rollback that follows before each of its calls.
 func TestKillRollback(t *testing.T) {
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
-		t.Run(name, func(t *testing.T) { killRollbacks(t, newStage(t, scratch(t), runs...)) })
+		t.Run(name, func(t *testing.T) { killRollbacks(t, newStage(t, harness.MemoryDir(t), runs...)) })
 	}
 }
 
@@ -34,7 +34,7 @@ func killRollbacks(t *testing.T, st *stage) {
 				return beneath(s, changing)(c)
 			}
 			if c.To == path {
-				must(t, os.WriteFile(path, []byte("mine"), 0o600))
+				harness.Must(t, os.WriteFile(path, []byte("mine"), 0o600))
 				taken = true
 			}
 			return false
@@ -43,7 +43,7 @@ func killRollbacks(t *testing.T, st *stage) {
 			t.Fatalf("%q was never moved: %v", name, r)
 		}
 		tree, err := harness.Take(s.Root)
-		must(t, err)
+		harness.Must(t, err)
 		theirs := tree[name]
 		if !r.Killed() {
 			// A name that is taken is not free, as the law wants it after a rollback.

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSignals sends signals at random times to a commit of 16 MiB.
-func TestSignals(t *testing.T) { signals(t, scratch(t), 50, 16, 1<<20) }
+func TestSignals(t *testing.T) { signals(t, harness.MemoryDir(t), 50, 16, 1<<20) }
 
 func TestLongSignals(t *testing.T) {
 	needLong(t)
@@ -101,7 +101,7 @@ func (st *stage) send(t *testing.T, sig syscall.Signal, after time.Duration, arg
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	must(t, cmd.Start())
+	harness.Must(t, cmd.Start())
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Signal(sig) })
 	defer timer.Stop()
 	hung := time.AfterFunc(after+harness.Patience, func() { _ = cmd.Process.Kill() })

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -22,16 +21,6 @@ func needLong(t *testing.T) {
 	if os.Getenv("SPECTRUM_LONG") == "" {
 		t.Skip("long: make test-long")
 	}
-}
-
-// scratch is a directory in memory, where it may be mounted.
-func scratch(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") == nil {
-		t.Cleanup(func() { must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
-	}
-	return dir
 }
 
 // A stage is a project, and a directory for the restore roots of its trials.
@@ -137,11 +126,4 @@ func describe(s *harness.Site, c sysfault.Call) string {
 		text += " to " + c.To
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(text, s.Root, "R"), s.Project.State, "STATE")
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -66,13 +66,13 @@ func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, 
 		top := filepath.Dir(p.Dir)
 		give(t, top)
 		give(t, v.path)
-		must(t, os.Chmod(filepath.Dir(top), 0o755))
+		harness.Must(t, os.Chmod(filepath.Dir(top), 0o755))
 		run = func(args ...string) harness.Reply { return runAsNobody(t, p, args...) }
 	}
 	free := hinder(t, site.Root)
 	settle(t, site)
 	stamp, err := harness.Stamp(site.Root)
-	must(t, err)
+	harness.Must(t, err)
 	r := commitWith(site, run)
 	if r.Answer.Code != code {
 		t.Errorf("want %s, got %v", code, r)
@@ -111,7 +111,7 @@ func runAsNobody(t *testing.T, p *harness.Project, args ...string) harness.Reply
 	argv[0] = filepath.Join(filepath.Dir(p.Dir), "spectrum")
 	if _, err := os.Stat(argv[0]); err != nil {
 		run(t, "cp", harness.Binary(), argv[0])
-		must(t, os.Chmod(argv[0], 0o755))
+		harness.Must(t, os.Chmod(argv[0], 0o755))
 	}
 	argv = append([]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, argv...)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
@@ -134,7 +134,7 @@ func runAsNobody(t *testing.T, p *harness.Project, args ...string) harness.Reply
 func settle(t *testing.T, site *harness.Site) {
 	t.Helper()
 	now, err := harness.Take(site.Root)
-	must(t, err)
+	harness.Must(t, err)
 	for name, thing := range site.After {
 		if there, ok := now[name]; ok {
 			site.After[name] = there
@@ -149,7 +149,7 @@ func settle(t *testing.T, site *harness.Site) {
 // give gives a tree to nobody.
 func give(t *testing.T, dir string) {
 	t.Helper()
-	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+	harness.Must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -159,18 +159,18 @@ func give(t *testing.T, dir string) {
 
 func chmod(t *testing.T, dir string, mode os.FileMode) func() {
 	t.Helper()
-	must(t, os.Chmod(dir, mode))
-	return func() { must(t, os.Chmod(dir, 0o755)) }
+	harness.Must(t, os.Chmod(dir, mode))
+	return func() { harness.Must(t, os.Chmod(dir, 0o755)) }
 }
 
 // take takes a directory from nobody.
 func take(t *testing.T, dir string, mode os.FileMode) func() {
 	t.Helper()
-	must(t, os.Chown(dir, 0, 0))
+	harness.Must(t, os.Chown(dir, 0, 0))
 	free := chmod(t, dir, mode)
 	return func() {
 		free()
-		must(t, os.Chown(dir, nobody, nobody))
+		harness.Must(t, os.Chown(dir, nobody, nobody))
 	}
 }
 

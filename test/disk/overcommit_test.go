@@ -37,16 +37,16 @@ func newThinStore(t *testing.T, withJournal bool) *thinStore {
 	}
 	dir := t.TempDir()
 	s := &thinStore{below: &volume{kind: "store", path: filepath.Join(dir, "store")}}
-	must(t, os.Mkdir(s.below.path, 0o755))
+	harness.Must(t, os.Mkdir(s.below.path, 0o755))
 	s.below.mount(t, "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", thinSize+1<<20), "tmpfs")
 	s.below.prepare(t)
 	s.image = filepath.Join(s.below.path, "image")
-	must(t, os.WriteFile(s.image, nil, 0o600))
-	must(t, os.Truncate(s.image, thinSize))
+	harness.Must(t, os.WriteFile(s.image, nil, 0o600))
+	harness.Must(t, os.Truncate(s.image, thinSize))
 	run(t, "mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-I", "1024", "-O", "inline_data",
 		"-E", "nodiscard,lazy_itable_init=0", s.image)
 	s.volume = &volume{kind: "thin ext4", path: filepath.Join(dir, "mnt")}
-	must(t, os.Mkdir(s.path, 0o755))
+	harness.Must(t, os.Mkdir(s.path, 0o755))
 	s.punch(t, withJournal)
 	s.mount(t, "-o", "loop,nodiscard", s.image)
 	return s
@@ -58,12 +58,12 @@ var freeRange = regexp.MustCompile(`^  Free blocks: (.*)$`)
 func (s *thinStore) punch(t *testing.T, withJournal bool) {
 	t.Helper()
 	out, err := exec.Command("dumpe2fs", s.image).Output()
-	must(t, err)
+	harness.Must(t, err)
 	f, err := os.OpenFile(s.image, os.O_WRONLY, 0)
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	if withJournal { // mkfs leaves holes in it
-		must(t, unix.Fallocate(int(f.Fd()), 0, 0, thinSize))
+		harness.Must(t, unix.Fallocate(int(f.Fd()), 0, 0, thinSize))
 	}
 	punched := 0
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -73,11 +73,11 @@ func (s *thinStore) punch(t *testing.T, withJournal bool) {
 		}
 		for _, r := range regexp.MustCompile(`(\d+)-(\d+)`).FindAllStringSubmatch(m[1], -1) {
 			from, err := strconv.ParseInt(r[1], 10, 64)
-			must(t, err)
+			harness.Must(t, err)
 			to, err := strconv.ParseInt(r[2], 10, 64)
-			must(t, err)
+			harness.Must(t, err)
 			const mode = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
-			must(t, unix.Fallocate(int(f.Fd()), mode, from*4096, (to-from+1)*4096))
+			harness.Must(t, unix.Fallocate(int(f.Fd()), mode, from*4096, (to-from+1)*4096))
 			punched++
 		}
 	}
@@ -98,11 +98,11 @@ func (s *thinStore) lies(t *testing.T) bool {
 	t.Helper()
 	name := filepath.Join(s.path, "probe")
 	f, err := os.Create(name)
-	must(t, err)
+	harness.Must(t, err)
 	_, err = f.Write(make([]byte, 1<<20))
-	must(t, err)
+	harness.Must(t, err)
 	err = f.Sync()
-	must(t, errors.Join(f.Close(), os.Remove(name)))
+	harness.Must(t, errors.Join(f.Close(), os.Remove(name)))
 	return err != nil
 }
 

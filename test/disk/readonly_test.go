@@ -25,7 +25,7 @@ func TestReadOnlyMidway(t *testing.T) {
 				took = c.N
 			}
 		}})
-		must(t, v.writable(true))
+		harness.Must(t, v.writable(true))
 		if took == 0 {
 			break
 		}

@@ -33,7 +33,7 @@ func TestStateFull(t *testing.T) {
 					p.State = filepath.Join(v.path, fmt.Sprintf("state%d%v", n, seen))
 					end := stateStep(t, p, v, seen, func() { c.leave(v, t, n) })
 					ends[end]++
-					must(t, os.RemoveAll(p.State))
+					harness.Must(t, os.RemoveAll(p.State))
 					if t.Failed() {
 						t.Fatalf("%s, %s: %s", c.kind, what, end)
 					}
@@ -52,7 +52,7 @@ func TestStateFull(t *testing.T) {
 func stateStep(t *testing.T, p *harness.Project, v *volume, seen bool, fill func()) (end string) {
 	t.Helper()
 	site := p.Site(t, filepath.Join(filepath.Dir(p.Dir), filepath.Base(p.State)))
-	must(t, os.Mkdir(p.State, 0o700))
+	harness.Must(t, os.Mkdir(p.State, 0o700))
 	if !seen {
 		fill()
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A volume is a file system of its own, with a ballast that takes space away.
@@ -51,7 +53,7 @@ func newVolume(t *testing.T, kind string) *volume {
 	}
 	dir := t.TempDir()
 	v := &volume{kind: kind, path: filepath.Join(dir, "mnt"), slack: how.slack}
-	must(t, os.Mkdir(v.path, 0o755))
+	harness.Must(t, os.Mkdir(v.path, 0o755))
 	switch kind {
 	case "tmpfs":
 		v.mount(t, "-t", "tmpfs", "-o", "size=16m", "tmpfs")
@@ -59,8 +61,8 @@ func newVolume(t *testing.T, kind string) *volume {
 		v.mount(t, "-t", "tmpfs", "-o", "size=16m,nr_inodes=200", "tmpfs")
 	default:
 		image := filepath.Join(dir, "image")
-		must(t, os.WriteFile(image, nil, 0o600))
-		must(t, os.Truncate(image, how.size))
+		harness.Must(t, os.WriteFile(image, nil, 0o600))
+		harness.Must(t, os.Truncate(image, how.size))
 		run(t, append(how.argv, image)...)
 		v.mount(t, "-o", "loop", image)
 	}
@@ -72,8 +74,8 @@ func newVolume(t *testing.T, kind string) *volume {
 func (v *volume) prepare(t *testing.T) {
 	t.Helper()
 	v.ballast, v.pebbles = filepath.Join(v.path, "ballast"), filepath.Join(v.path, "pebbles")
-	must(t, os.Mkdir(v.pebbles, 0o700))
-	must(t, os.WriteFile(v.ballast, nil, 0o600))
+	harness.Must(t, os.Mkdir(v.pebbles, 0o700))
+	harness.Must(t, os.WriteFile(v.ballast, nil, 0o600))
 }
 
 func (v *volume) mount(t *testing.T, args ...string) {
@@ -99,11 +101,11 @@ func unmount(t *testing.T, path string) {
 func (v *volume) free(t *testing.T) usage {
 	t.Helper()
 	f, err := os.Open(v.path)
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	_ = unix.Syncfs(int(f.Fd())) // it may tell of somebody else's write that failed
 	var st unix.Statfs_t
-	must(t, unix.Fstatfs(int(f.Fd()), &st))
+	harness.Must(t, unix.Fstatfs(int(f.Fd()), &st))
 	return usage{int64(st.Bfree) * st.Bsize, int64(st.Ffree)}
 }
 
@@ -129,10 +131,10 @@ func near(a, b, slack int64) bool { return max(a-b, b-a) <= slack }
 func (v *volume) leaveBytes(t *testing.T, bytes int64) {
 	t.Helper()
 	f, err := os.OpenFile(v.ballast, os.O_WRONLY, 0)
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	st, err := f.Stat()
-	must(t, err)
+	harness.Must(t, err)
 	size := st.Size()
 	for piece := int64(8 << 20); piece >= 1<<10; {
 		err := unix.Fallocate(int(f.Fd()), 0, size, piece)
@@ -145,8 +147,8 @@ func (v *volume) leaveBytes(t *testing.T, bytes int64) {
 			t.Fatal(err)
 		}
 	}
-	must(t, f.Truncate(max(size-bytes, 0)))
-	must(t, f.Sync())
+	harness.Must(t, f.Truncate(max(size-bytes, 0)))
+	harness.Must(t, f.Sync())
 }
 
 // leaveInodes uses inodes up until there is none, and then gives some back.
@@ -159,26 +161,26 @@ func (v *volume) leaveInodes(t *testing.T, inodes int) {
 		if errors.Is(err, unix.ENOSPC) {
 			break
 		}
-		must(t, err)
-		must(t, f.Close())
+		harness.Must(t, err)
+		harness.Must(t, f.Close())
 		made = append(made, name)
 	}
 	if len(made) < inodes {
 		t.Fatalf("%s has %d inodes for %d", v.kind, len(made), inodes)
 	}
 	for _, name := range made[len(made)-inodes:] {
-		must(t, os.Remove(name))
+		harness.Must(t, os.Remove(name))
 	}
 }
 
 // release gives all blocks and inodes back.
 func (v *volume) release(t *testing.T) {
 	t.Helper()
-	must(t, os.Truncate(v.ballast, 0))
+	harness.Must(t, os.Truncate(v.ballast, 0))
 	entries, err := os.ReadDir(v.pebbles)
-	must(t, err)
+	harness.Must(t, err)
 	for _, e := range entries {
-		must(t, os.Remove(filepath.Join(v.pebbles, e.Name())))
+		harness.Must(t, os.Remove(filepath.Join(v.pebbles, e.Name())))
 	}
 }
 
@@ -188,12 +190,5 @@ func run(t *testing.T, argv ...string) {
 	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%q: %v: %s", argv, err, out)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

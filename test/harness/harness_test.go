@@ -33,9 +33,9 @@ func TestRefusalLeavesNoTrace(t *testing.T) {
 	p := New(t, Small())
 	s := p.Site(t, filepath.Join(t.TempDir(), "root"))
 	id := s.Preview(t)
-	must(t, os.WriteFile(p.Source("top.txt"), []byte("TOP\n"), 0o644))
+	Must(t, os.WriteFile(p.Source("top.txt"), []byte("TOP\n"), 0o644))
 	stamp, err := Stamp(s.Root)
-	must(t, err)
+	Must(t, err)
 	r := p.Run(t, nil, CommitArgs(id)...)
 	if r.Status != 1 || r.Answer.Phase != "PREFLIGHT" {
 		t.Error(r)
@@ -44,8 +44,8 @@ func TestRefusalLeavesNoTrace(t *testing.T) {
 		t.Error(err)
 	}
 	file := filepath.Join(s.Root, "x")
-	must(t, os.WriteFile(file, nil, 0o600))
-	must(t, os.Remove(file))
+	Must(t, os.WriteFile(file, nil, 0o600))
+	Must(t, os.Remove(file))
 	if s.Refused(stamp) == nil {
 		t.Error("a file that came and went is not seen")
 	}
@@ -66,7 +66,7 @@ func TestJudge(t *testing.T) {
 		"another byte":        func(s *Site) error { return os.WriteFile(at(s, "foreign.txt"), []byte("Not yours: foreign.txt"), 0) },
 		"a foreign file gone": func(s *Site) error { return os.Remove(at(s, "out/foreign.txt")) },
 		"a foreign file made again": func(s *Site) error {
-			must(t, os.Remove(at(s, "out/foreign.txt")))
+			Must(t, os.Remove(at(s, "out/foreign.txt")))
 			return os.WriteFile(at(s, "out/foreign.txt"), []byte("not yours: out/foreign.txt"), 0o640)
 		},
 		"another mode":    func(s *Site) error { return os.Chmod(at(s, "out"), 0o700) },
@@ -78,7 +78,7 @@ func TestJudge(t *testing.T) {
 	for name, act := range damage {
 		t.Run(name, func(t *testing.T) {
 			s := p.Site(t, filepath.Join(t.TempDir(), "root"))
-			must(t, act(s))
+			Must(t, act(s))
 			if state, err := s.State(); state != Other || err == nil {
 				t.Errorf("%v, %v", state, err)
 			}
@@ -89,7 +89,7 @@ func TestJudge(t *testing.T) {
 		if r := s.Commit(t, nil); r.Status != 0 {
 			t.Fatal(r)
 		}
-		must(t, os.WriteFile(at(s, manifest), []byte("{}"), 0o644))
+		Must(t, os.WriteFile(at(s, manifest), []byte("{}"), 0o644))
 		if state, err := s.State(); state != Other || !strings.Contains(err.Error(), manifest) {
 			t.Errorf("%v, %v", state, err)
 		}

@@ -47,8 +47,8 @@ func stateTop(t testing.TB, top string) string {
 	if err != nil {
 		return top
 	}
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	must(t, os.Chmod(dir, 0o755)) // some tests run as another user
+	t.Cleanup(func() { Must(t, os.RemoveAll(dir)) })
+	Must(t, os.Chmod(dir, 0o755)) // some tests run as another user
 	return dir
 }
 
@@ -70,7 +70,7 @@ func newIn(t testing.TB, top, kept string, runs []Files) *Project {
 	t.Helper()
 	p := &Project{Dir: filepath.Join(top, "project"), State: filepath.Join(kept, "state"), Chain: len(runs) > 1}
 	key := filepath.Join(kept, "key.pem")
-	must(t, os.Mkdir(p.State, 0o700))
+	Must(t, os.Mkdir(p.State, 0o700))
 	p.Must(t, "keygen", "--out", key)
 	args := []string{"verify", "--json"}
 	for i, files := range runs {
@@ -88,7 +88,7 @@ func newIn(t testing.TB, top, kept string, runs []Files) *Project {
 	t.Cleanup(func() { p.CheckAudit(t) })
 	p.roots(t, args)
 	made, err := p.makes()
-	must(t, err)
+	Must(t, err)
 	p.made = made
 	return p
 }
@@ -97,15 +97,15 @@ func newIn(t testing.TB, top, kept string, runs []Files) *Project {
 func (p *Project) write(t testing.TB, name, content string) {
 	t.Helper()
 	path := p.Source(name)
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(content), 0o600))
+	Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	Must(t, os.WriteFile(path, []byte(content), 0o600))
 	sum := 0
 	for _, b := range []byte(name) {
 		sum += int(b)
 	}
-	must(t, os.Chmod(path, []os.FileMode{0o600, 0o644, 0o755}[sum%3]))
+	Must(t, os.Chmod(path, []os.FileMode{0o600, 0o644, 0o755}[sum%3]))
 	when := time.Unix(1_600_000_000+int64(sum), 0)
-	must(t, os.Chtimes(path, when, when))
+	Must(t, os.Chtimes(path, when, when))
 }
 
 // roots asks the program for the roots that the reports must name. How they
@@ -117,7 +117,7 @@ func (p *Project) roots(t testing.TB, args []string) {
 		Bundles []string `json:"bundle_roots"`
 		Chain   string   `json:"chain_root"`
 	}
-	must(t, json.Unmarshal([]byte(p.Must(t, args...).Stdout), &answer))
+	Must(t, json.Unmarshal([]byte(p.Must(t, args...).Stdout), &answer))
 	if answer.Bundle != "" {
 		answer.Bundles = []string{answer.Bundle}
 	}
@@ -184,11 +184,4 @@ func Chain(runs, files int) []Files {
 		chain = append(chain, f)
 	}
 	return chain
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

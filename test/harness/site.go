@@ -31,10 +31,10 @@ type Site struct {
 // empty directory.
 func (p *Project) Site(t testing.TB, root string) *Site {
 	t.Helper()
-	must(t, os.MkdirAll(root, 0o755))
-	must(t, p.furnish(root))
+	Must(t, os.MkdirAll(root, 0o755))
+	Must(t, p.furnish(root))
 	before, err := Take(root)
-	must(t, err)
+	Must(t, err)
 	return &Site{p, root, before, p.after(before)}
 }
 
@@ -193,5 +193,5 @@ func (s *Site) Acknowledge(t testing.TB) Reply {
 // Remove removes the root, so that a sweep does not pile up trees.
 func (s *Site) Remove(t testing.TB) {
 	t.Helper()
-	must(t, os.RemoveAll(s.Root))
+	Must(t, os.RemoveAll(s.Root))
 }

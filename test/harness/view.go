@@ -45,7 +45,7 @@ func (p *Project) MountOn(t testing.TB, dir string, m Mounting) *View {
 	t.Helper()
 	files := t.TempDir()
 	v := &View{out: filepath.Join(files, "out"), log: filepath.Join(files, "log"), ended: make(chan struct{})}
-	must(t, v.start(append(m.argv(p), dir), m.Env))
+	Must(t, v.start(append(m.argv(p), dir), m.Env))
 	t.Cleanup(func() { v.clean(t, dir) })
 	var answer struct {
 		Mountpoint string `json:"mountpoint"`
@@ -157,7 +157,7 @@ func (v *View) Wait(t testing.TB) int {
 // Signal sends the server a signal.
 func (v *View) Signal(t testing.TB, sig os.Signal) {
 	t.Helper()
-	must(t, v.Server.Signal(sig))
+	Must(t, v.Server.Signal(sig))
 }
 
 // End ends the view as Ctrl-C does, and checks that nothing is left.
@@ -176,7 +176,7 @@ func (v *View) End(t testing.TB) {
 func (v *View) Mounted(t testing.TB) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/self/mountinfo")
-	must(t, err)
+	Must(t, err)
 	return strings.Contains(string(table), " "+v.Dir+" ")
 }
 

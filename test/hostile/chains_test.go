@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/spectrumfs/spectrum/test/forge"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // chainRows are about run ids: what a chain makes directories of.
@@ -25,7 +27,7 @@ func chainRows() (entries []entry) {
 	add("the same id in another directory", twice, func(p *place) {
 		p.apart = true
 		dir := p.top + "/elsewhere/run-1"
-		must(p, p.last().Write(dir))
+		harness.Must(p, p.last().Write(dir))
 		p.dirs = append(p.dirs, dir)
 	})
 	add("dot dot is another directory", always("USAGE"), again(func(dir string) string { return dir + "/.." }))
@@ -37,7 +39,7 @@ func chainRows() (entries []entry) {
 	add("a link to a run has an id of its own", planned(accepted, accepted, accepted), func(p *place) {
 		r := *p.last()
 		r.id, r.dir = "alias", p.runDir("alias")
-		must(p, os.Symlink("run-1", r.dir))
+		harness.Must(p, os.Symlink("run-1", r.dir))
 		p.runs, p.dirs = append(p.runs, r), append(p.dirs, r.dir)
 	})
 	for _, c := range []struct {
@@ -83,7 +85,7 @@ func chainTreeRows() []entry {
 		{86, "directory of the last bundle is there", func(p *place) {
 			p.add("run-2", forge.Outputs{"gen/d.txt": "d"})
 			p.withRoot = true
-			must(p, directory(p.atRoot("run-2")))
+			harness.Must(p, directory(p.atRoot("run-2")))
 		}, planned(accepted, "RESTORE_CHAIN_TARGET_DIR_EXISTS", accepted)},
 		{87, "a link for the second bundle to follow", func(p *place) {
 			p.only(forge.Outputs{"a": "/etc", "b": "x"})
@@ -108,11 +110,7 @@ func chainTreeRows() []entry {
 
 // longChain is a chain of many bundles, under a limit of descriptors.
 func longChain(p *place) {
-	bundles := 100
-	if long() {
-		bundles = 10_000
-	}
-	for i := range bundles - 1 {
+	for i := range sample.Of(100, 1000, 10_000) - 1 {
 		p.add(fmt.Sprintf("r%d", i), forge.Outputs{fmt.Sprintf("o/%d", i): fmt.Sprint(i)})
 	}
 	p.under = []string{"prlimit", "--nofile=64:64"}

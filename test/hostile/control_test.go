@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,7 +43,7 @@ func TestJudgeNoticesChanges(t *testing.T) {
 			if found := p.changes(before, p.picture(), nothing); len(found) > 0 {
 				t.Fatalf("nothing changed, and yet: %q", found)
 			}
-			must(t, act(p))
+			harness.Must(t, act(p))
 			if found := p.changes(before, p.picture(), nothing); len(found) == 0 {
 				t.Error("nobody noticed")
 			}
@@ -56,7 +57,7 @@ func TestJudgeNoticesProcesses(t *testing.T) {
 	p := newPlace(t)
 	before := processes(t, p.top)
 	c := exec.Command("tail", "-f", p.at("gen/c.txt"))
-	must(t, c.Start())
+	harness.Must(t, c.Start())
 	t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
 	if before != "" || !strings.Contains(processes(t, p.top), "tail") {
 		t.Errorf("before %q, now %q", before, processes(t, p.top))
@@ -127,7 +128,7 @@ func TestJudgeNoticesAnswers(t *testing.T) {
 func TestJudgeNoticesFiles(t *testing.T) {
 	p := newPlace(t)
 	files, err := contents(p.project)
-	must(t, err)
+	harness.Must(t, err)
 	for name, act := range map[string]func() error{
 		"another content": func() error { return os.WriteFile(p.at("gen/c.txt"), []byte("GAMMA\n"), 0o644) },
 		"one more":        func() error { return emptyFile(p.at("gen/more")) },
@@ -135,10 +136,10 @@ func TestJudgeNoticesFiles(t *testing.T) {
 		"one less":        func() error { return os.Remove(p.at("gen/c.txt")) },
 	} {
 		before, err := contents(p.project)
-		must(t, err)
-		must(t, act())
+		harness.Must(t, err)
+		harness.Must(t, act())
 		after, err := contents(p.project)
-		must(t, err)
+		harness.Must(t, err)
 		if difference(before, after) == "" {
 			t.Errorf("%s: nobody noticed", name)
 		}
@@ -179,7 +180,7 @@ func TestOpeningsAreSeen(t *testing.T) {
 		t.Errorf("three openings are %d", n)
 	}
 	fd, err := unix.Open(path, unix.O_PATH, 0)
-	must(t, err)
+	harness.Must(t, err)
 	unix.Close(fd)
 	w = watchOpens(p, path)
 	if n := w.count(); n != 0 {

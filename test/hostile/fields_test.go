@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/test/forge"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,8 +36,8 @@ func fileRows() (entries []entry) {
 					p.closed = []string{path}
 				}
 				if c.with == nil {
-					must(p, os.Rename(path, p.outside+"/good"))
-					must(p, os.Symlink(p.outside+"/good", path))
+					harness.Must(p, os.Rename(path, p.outside+"/good"))
+					harness.Must(p, os.Symlink(p.outside+"/good", path))
 					p.closed = append(p.closed, p.outside+"/good")
 					return
 				}
@@ -61,7 +62,7 @@ func fileRows() (entries []entry) {
 				})
 				return
 			}
-			must(p, os.Truncate(path, limit+1))
+			harness.Must(p, os.Truncate(path, limit+1))
 		}, malformedIn(artifact)})
 	}
 	return append(entries, entry{49, "opened once", openedOnce, planned(accepted, accepted, taken)})
@@ -98,9 +99,9 @@ type watch struct {
 func watchOpens(p *place, path string) *watch {
 	p.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	must(p, err)
+	harness.Must(p, err)
 	_, err = unix.InotifyAddWatch(fd, path, unix.IN_OPEN|unix.IN_ACCESS|unix.IN_CLOSE)
-	must(p, err)
+	harness.Must(p, err)
 	return &watch{p, fd}
 }
 
@@ -113,7 +114,7 @@ func (w *watch) count() (n int) {
 	if errors.Is(err, unix.EAGAIN) {
 		return 0
 	}
-	must(w.p, err)
+	harness.Must(w.p, err)
 	// Two events that are the same are one, unless another comes in between:
 	// hence those of reading and closing.
 	for events = events[:got]; len(events) > 0; events = events[unix.SizeofInotifyEvent:] {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A folder is a file system that folds names: upper case and lower case are one,
@@ -65,12 +66,12 @@ func (p *place) foldingRoot() {
 	p.Helper()
 	backing := p.TempDir()
 	loopback, err := fs.NewLoopbackRoot(backing)
-	must(p, err)
+	harness.Must(p, err)
 	server, err := fuse.NewServer(folder{fs.NewNodeFS(loopback, &fs.Options{})}, p.root,
 		&fuse.MountOptions{DirectMountStrict: true, FsName: "folding", Name: "folding"})
-	must(p, err)
+	harness.Must(p, err)
 	go server.Serve()
-	must(p, server.WaitMount())
+	harness.Must(p, server.WaitMount())
 	p.Cleanup(func() {
 		if err := server.Unmount(); err != nil {
 			p.Errorf("the folding file system: %v", err)
@@ -84,10 +85,10 @@ func (p *place) foldingRoot() {
 func (p *place) folds() {
 	p.Helper()
 	for name, twin := range map[string]string{"probe": "PROBE", "\u00e9": "e\u0301"} {
-		must(p, emptyFile(filepath.Join(p.root, name)))
+		harness.Must(p, emptyFile(filepath.Join(p.root, name)))
 		if _, err := os.Lstat(filepath.Join(p.root, twin)); err != nil {
 			p.Fatalf("%q and %q are two: %v", name, twin, err)
 		}
-		must(p, os.Remove(filepath.Join(p.root, name)))
+		harness.Must(p, os.Remove(filepath.Join(p.root, name)))
 	}
 }

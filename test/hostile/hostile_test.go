@@ -7,17 +7,29 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // TestHostile puts every tree of the table through all commands that look at a
 // candidate or make one.
-func TestHostile(t *testing.T) {
-	for _, e := range all() {
-		if e.make == nil {
-			continue // TestTableIsWhole has seen that it says why
-		}
+func TestHostile(t *testing.T) { playEvery(t, 6, table()) }
+
+// TestHostileAlike does the same with the trees of which there are thousands.
+func TestHostileAlike(t *testing.T) { playEvery(t, 400, alike()) }
+
+// playEvery plays the trees of a table, in the sample one of n.
+func playEvery(t *testing.T, n int, entries []entry) {
+	t.Helper()
+	// TestTableIsWhole has seen that an entry without a tree says why.
+	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.make == nil })
+	stride := sample.Every(t, n)
+	if len(entries) < n {
+		t.Fatalf("only %d trees", len(entries))
+	}
+	for i := 0; stride.At(i) <= len(entries); i++ {
+		e := entries[stride.At(i)-1]
 		t.Run(e.title(), func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
@@ -56,14 +68,23 @@ func (p *place) step(command string, want verdict, allowed func(path string) boo
 	if p.before != nil {
 		after = p.before(command)
 	}
-	before := p.picture()
+	before := p.seen
+	if before == nil {
+		before = new(p.picture())
+	}
 	r = run()
 	after()
 	err := judge(want, r)
 	if err != nil {
 		p.Error(err)
 	}
-	p.changed(before, command, allowed)
+	now := p.picture()
+	for _, change := range p.changes(*before, now, allowed) {
+		p.Errorf("%s: %s", command, change)
+	}
+	if p.seen = &now; p.before != nil || p.check != nil {
+		p.seen = nil // the entry itself may change something between two commands
+	}
 	if p.check != nil {
 		p.check(command, r)
 	}
@@ -184,7 +205,7 @@ func (p *place) commits(want verdict, id string) {
 		}
 	case p.staged:
 		now, err := take(p.root)
-		must(p, err)
+		harness.Must(p, err)
 		if d := diff(before, now, func(path string) bool { return path == "." }); d != "" {
 			p.Errorf("the rollback leaves something:\n%s", d)
 		}
@@ -197,11 +218,11 @@ func (p *place) rootNow(want verdict) (c census, files map[string]string) {
 	var err error
 	if p.staged {
 		c, err = take(p.root)
-		must(p, err)
+		harness.Must(p, err)
 	}
 	if want == accepted {
 		files, err = contents(p.root)
-		must(p, err)
+		harness.Must(p, err)
 	}
 	return c, files
 }

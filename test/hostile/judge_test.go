@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -110,7 +111,7 @@ func (p *place) picture() (pic picture) {
 	p.Helper()
 	var err error
 	pic.tree, err = take(p.top)
-	must(p, err)
+	harness.Must(p, err)
 	if pic.root, err = take(p.root); err != nil {
 		pic.root = census{".": err.Error()} // no directory, or a dead one
 	}
@@ -124,7 +125,7 @@ func within(path, dir string) bool { return path == dir || strings.HasPrefix(pat
 func (p *place) below(path string) string {
 	p.Helper()
 	rel, err := filepath.Rel(p.top, path)
-	must(p, err)
+	harness.Must(p, err)
 	return rel
 }
 
@@ -178,7 +179,7 @@ func mounts(t testing.TB, dir string) string {
 func processes(t testing.TB, dir string) string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(t, err)
+	harness.Must(t, err)
 	var found []string
 	for _, name := range all {
 		text, err := os.ReadFile(name) // it may be gone by now
@@ -284,6 +285,6 @@ func judge(want verdict, r reply) error {
 func read(t testing.TB, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	must(t, err)
+	harness.Must(t, err)
 	return string(raw)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/test/forge"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // named signs one output with this path. Its source, with the signed content,
@@ -153,9 +154,9 @@ func oddly(paths []string) func(p *place) {
 		for _, path := range paths {
 			outputs[path] = "content of " + path
 		}
-		must(p, os.RemoveAll(p.at("gen")))
+		harness.Must(p, os.RemoveAll(p.at("gen")))
 		p.runs, p.dirs = nil, nil
-		must(p, os.RemoveAll(p.runDir("run-1")))
+		harness.Must(p, os.RemoveAll(p.runDir("run-1")))
 		p.add("run-1", outputs)
 		p.sealArgs = sorted(outputs)
 	}

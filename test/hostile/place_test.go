@@ -44,6 +44,7 @@ type place struct {
 	started  chan *os.Process                    // is told of the process of a command
 	staged   bool                                // a commit that is refused has been at work in the root
 	restless map[string]bool                     // what changes by itself, by path below top
+	seen     *picture                            // after the last command, if nothing has changed since
 }
 
 // A signedRun is a run as it was signed.
@@ -65,10 +66,10 @@ func newPlace(t *testing.T) *place {
 		key: at("state/key.pem"), outside: at("outside"),
 	}
 	for _, dir := range []string{p.project, p.root, p.mountpoint, p.outside, at("fresh")} {
-		must(t, os.Mkdir(dir, 0o755))
+		harness.Must(t, os.Mkdir(dir, 0o755))
 	}
-	must(t, os.Mkdir(p.state, 0o700))
-	must(t, os.WriteFile(p.key, privateKey(), 0o600))
+	harness.Must(t, os.Mkdir(p.state, 0o700))
+	harness.Must(t, os.WriteFile(p.key, privateKey(), 0o600))
 	p.rootArg = p.root
 	p.sealDir, p.sealArgs = p.runDir("sealed"), []string{"gen/c.txt"}
 	p.add("run-1", forge.Outputs{"gen/c.txt": content})
@@ -92,7 +93,7 @@ func (p *place) at(name string) string { return p.project + "/" + name }
 // add makes one more run with its outputs.
 func (p *place) add(id string, outputs forge.Outputs) {
 	p.Helper()
-	must(p, outputs.Write(p.project))
+	harness.Must(p, outputs.Write(p.project))
 	p.addSigned(id, outputs)
 }
 
@@ -100,7 +101,7 @@ func (p *place) add(id string, outputs forge.Outputs) {
 func (p *place) addSigned(id string, outputs forge.Outputs) {
 	p.Helper()
 	r := signedRun{forge.New(outputs), id, p.runDir(id), outputs}
-	must(p, r.Write(r.dir))
+	harness.Must(p, r.Write(r.dir))
 	p.runs, p.dirs = append(p.runs, r), append(p.dirs, r.dir)
 }
 
@@ -108,7 +109,7 @@ func (p *place) addSigned(id string, outputs forge.Outputs) {
 func (p *place) only(outputs forge.Outputs) {
 	p.Helper()
 	for _, r := range p.runs {
-		must(p, os.RemoveAll(r.dir))
+		harness.Must(p, os.RemoveAll(r.dir))
 	}
 	p.runs, p.dirs = nil, nil
 	p.addSigned("run-1", outputs)
@@ -122,15 +123,15 @@ func (p *place) edit(do func(r forge.Run)) {
 	p.Helper()
 	r := p.last()
 	do(r.Run)
-	must(p, r.Write(r.dir))
+	harness.Must(p, r.Write(r.dir))
 }
 
 // replace puts something else where a file was, or where nothing was.
 func (p *place) replace(path string, with func(path string) error) {
 	p.Helper()
-	must(p, os.RemoveAll(path))
-	must(p, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(p, with(path))
+	harness.Must(p, os.RemoveAll(path))
+	harness.Must(p, os.MkdirAll(filepath.Dir(path), 0o755))
+	harness.Must(p, with(path))
 }
 
 // isChain says whether the commands see a chain.
@@ -194,7 +195,7 @@ func sparse(size int64) func(string) error {
 // mounts mounts something until the end of the test.
 func (p *place) mounts(source, target, kind string, flags uintptr, data string) {
 	p.Helper()
-	must(p, unix.Mount(source, target, kind, flags, data))
+	harness.Must(p, unix.Mount(source, target, kind, flags, data))
 	p.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
 }
 
@@ -202,31 +203,24 @@ func (p *place) mounts(source, target, kind string, flags uintptr, data string) 
 func (p *place) deep(path, content string) {
 	p.Helper()
 	fd, err := unix.Open(p.project, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	must(p, err)
+	harness.Must(p, err)
 	names := strings.Split(path, "/")
 	for _, name := range names[:len(names)-1] {
 		if err := unix.Mkdirat(fd, name, 0o755); err != nil && err != unix.EEXIST {
 			p.Fatal(err)
 		}
 		next, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		must(p, err)
+		harness.Must(p, err)
 		unix.Close(fd)
 		fd = next
 	}
 	out, err := unix.Openat(fd, names[len(names)-1], unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o644)
-	must(p, err)
+	harness.Must(p, err)
 	unix.Close(fd)
 	f := os.NewFile(uintptr(out), path)
 	defer f.Close()
 	_, err = f.WriteString(content)
-	must(p, err)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(p, err)
 }
 
 // program is the binary that a place runs.

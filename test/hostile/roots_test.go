@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,33 +36,33 @@ func rootRows() (entries []entry) {
 	add("missing", code("RESTORE_TARGET_NOT_EXIST"), func(p *place) { p.to(p.top + "/nothing") })
 	add("dangling link", code("RESTORE_TARGET_NOT_EXIST"), func(p *place) {
 		p.to(p.top + "/link")
-		must(p, os.Symlink("nothing", p.root))
+		harness.Must(p, os.Symlink("nothing", p.root))
 	})
 	for name, with := range map[string]func(string) error{"file": file("x"), "FIFO": fifo, "socket": socket, "device": device(unix.S_IFCHR, 1, 5)} {
 		add(name, code("RESTORE_TARGET_NOT_DIRECTORY"), func(p *place) { p.replace(p.root, with) })
 	}
 	add("link to a directory", good, func(p *place) {
-		must(p, os.Symlink("root", p.top+"/link"))
+		harness.Must(p, os.Symlink("root", p.top+"/link"))
 		p.rootArg = p.top + "/link"
 	})
 	add("not cleaned", good, func(p *place) { p.rootArg = p.top + "/./view/..//root/" })
 	add("read-only", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
 		p.mounts(p.root, p.root, "", unix.MS_BIND, "")
-		must(p, unix.Mount("", p.root, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+		harness.Must(p, unix.Mount("", p.root, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	})
 	add("read-only for its user", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
-		must(p, os.Chmod(p.root, 0o555))
+		harness.Must(p, os.Chmod(p.root, 0o555))
 		p.asNobody("outside")
 	})
 	add("the root of all", code(refusal), func(p *place) { p.rootArg = "/" }) // the state directory lies in it
 	add("the project root", conflict, func(p *place) { p.to(p.project) })
 	add("inside the run directory", good, func(p *place) {
 		p.to(p.dirs[0] + "/restored")
-		must(p, directory(p.root))
+		harness.Must(p, directory(p.root))
 	})
 	add("inside a view", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
 		other := p.top + "/other view"
-		must(p, directory(other))
+		harness.Must(p, directory(other))
 		s := p.mount(other, p.args("mount", p.dirs[0], other)...)
 		if s.view == "" {
 			p.Fatal(s.reply)
@@ -81,12 +82,12 @@ func rootRows() (entries []entry) {
 	})
 	add("a mount of its own", good, func(p *place) { p.mounts("tmpfs", p.root, "tmpfs", 0, "size=1m") })
 	add("of another user, and of a group that may write", good, func(p *place) {
-		must(p, os.Chown(p.root, 12, 34))
-		must(p, os.Chmod(p.root, 0o775))
+		harness.Must(p, os.Chown(p.root, 12, 34))
+		harness.Must(p, os.Chmod(p.root, 0o775))
 		p.warns()
 	})
 	add("writable for all, not sticky", good, func(p *place) {
-		must(p, os.Chmod(p.root, 0o777))
+		harness.Must(p, os.Chmod(p.root, 0o777))
 		p.warns()
 	})
 	return entries
@@ -124,8 +125,8 @@ func obstacleRows() (entries []entry) {
 	}
 	entries = append(entries, entry{81, "parent links absolutely to a place inside", func(p *place) {
 		p.withRoot = true
-		must(p, directory(p.atRoot("real")))
-		must(p, os.Symlink(p.atRoot("real"), p.atRoot("gen")))
+		harness.Must(p, directory(p.atRoot("real")))
+		harness.Must(p, os.Symlink(p.atRoot("real"), p.atRoot("gen")))
 	}, planned(accepted, escape, accepted)})
 	for name, with := range map[string]func(string) error{
 		"file": file("x"), "FIFO": fifo, "socket": socket, "device": device(unix.S_IFCHR, 1, 5), "dangling link": linkTo("nothing"),
@@ -136,7 +137,7 @@ func obstacleRows() (entries []entry) {
 	blocked.commit = "RESTORE_FINALIZE_FAILED"
 	entries = append(entries, entry{82, "parent is a mount point", func(p *place) {
 		p.withRoot = true
-		must(p, directory(p.atRoot("gen")))
+		harness.Must(p, directory(p.atRoot("gen")))
 		p.mounts("tmpfs", p.atRoot("gen"), "tmpfs", 0, "size=64k")
 		p.shows("gen")
 	}, blocked})

@@ -161,7 +161,7 @@ var openForm = regexp.MustCompile(`\b(?:open|openat|openat2|creat)\(.*= \d+<(.*)
 func (p *place) noneOpened(command, trace string) {
 	p.Helper()
 	raw, err := os.ReadFile(trace)
-	must(p, err)
+	harness.Must(p, err)
 	n, opened := openings(string(raw), p.closed)
 	if n == 0 {
 		p.Errorf("%s: strace saw no open at all", command)
@@ -216,14 +216,14 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 	p.Helper()
 	dir := p.TempDir()
 	out, err := os.Create(filepath.Join(dir, "out"))
-	must(p, err)
+	harness.Must(p, err)
 	defer out.Close()
 	diag, err := os.Create(filepath.Join(dir, "err"))
-	must(p, err)
+	harness.Must(p, err)
 	defer diag.Close()
 	c := p.cmd(context.WithoutCancel(p.Context()), p.argv(args))
 	c.Stdout, c.Stderr = out, diag
-	must(p, c.Start())
+	harness.Must(p, c.Start())
 	s := &server{reply: reply{command: "mount"}, process: c.Process, ended: make(chan struct{})}
 	go func() {
 		_ = c.Wait()

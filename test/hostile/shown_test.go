@@ -30,17 +30,17 @@ const hostileID = "r\x1b[2J\u202e|`\n| forged | x |"
 func TestNothingIsForged(t *testing.T) {
 	p := newPlace(t)
 	oddly(shownNames)(p)
-	must(t, os.Rename(p.dirs[0], p.runDir(hostileID)))
+	harness.Must(t, os.Rename(p.dirs[0], p.runDir(hostileID)))
 	p.runs[0].id, p.runs[0].dir, p.dirs = hostileID, p.runDir(hostileID), []string{p.runDir(hostileID)}
 
 	report := p.run("preview", "--restore-root", p.root, p.dirs[0])
 	p.isReport("a preview", report.stderr, len(shownNames), 1)
-	must(t, os.WriteFile(p.atRoot(shownNames[0]), nil, 0o644))
-	must(t, os.WriteFile(p.atRoot(shownNames[4]), nil, 0o644))
+	harness.Must(t, os.WriteFile(p.atRoot(shownNames[0]), nil, 0o644))
+	harness.Must(t, os.WriteFile(p.atRoot(shownNames[4]), nil, 0o644))
 	conflicts := p.run("preview", "--restore-root", p.root, p.dirs[0])
 	p.isReport("a preview with conflicts", conflicts.stderr, len(shownNames), 3)
-	must(t, os.Remove(p.atRoot(shownNames[0])))
-	must(t, os.Remove(p.atRoot(shownNames[4])))
+	harness.Must(t, os.Remove(p.atRoot(shownNames[0])))
+	harness.Must(t, os.Remove(p.atRoot(shownNames[4])))
 
 	said := p.onTerminal(harness.Statement, p.argv([]string{"commit", "--restore-root", p.root, p.dirs[0]}))
 	p.isPlain("a terminal", strings.ReplaceAll(said, "\r\n", "\n"))
@@ -55,7 +55,7 @@ func TestNothingIsForged(t *testing.T) {
 // without control characters.
 func (p *place) namesInJSON() {
 	p.Helper()
-	must(p, os.Mkdir(p.top+"/other", 0o755))
+	harness.Must(p, os.Mkdir(p.top+"/other", 0o755))
 	r := p.run("preview", "--json", "--restore-root", p.top+"/other", p.dirs[0])
 	if strings.ContainsFunc(r.stdout, func(c rune) bool { return c < ' ' }) {
 		p.Errorf("control characters in JSON: %v", r)
@@ -65,7 +65,7 @@ func (p *place) namesInJSON() {
 			Item string `json:"item"`
 		} `json:"proposed_restorations"`
 	}
-	must(p, json.Unmarshal([]byte(r.stdout), &block))
+	harness.Must(p, json.Unmarshal([]byte(r.stdout), &block))
 	var got []string
 	for _, item := range block.Items {
 		got = append(got, item.Item)
@@ -79,7 +79,7 @@ func (p *place) namesInJSON() {
 func (p *place) messages() {
 	p.Helper()
 	for _, name := range shownNames {
-		must(p, os.WriteFile(p.at(name), []byte("other"), 0o644))
+		harness.Must(p, os.WriteFile(p.at(name), []byte("other"), 0o644))
 		r := p.run("verify", p.dirs[0])
 		p.isPlain(fmt.Sprintf("a message about %q", name), r.stderr)
 		for line := range strings.Lines(r.stderr) {
@@ -87,7 +87,7 @@ func (p *place) messages() {
 				p.Errorf("a line was forged: %q", r.stderr)
 			}
 		}
-		must(p, os.WriteFile(p.at(name), []byte("content of "+name), 0o644))
+		harness.Must(p, os.WriteFile(p.at(name), []byte("content of "+name), 0o644))
 	}
 }
 
@@ -151,9 +151,9 @@ func (p *place) onTerminal(answer string, argv []string) string {
 	c := p.cmd(ctx, argv)
 	c.Stdin, c.Stdout, c.Stderr = tty.Program, tty.Program, tty.Program
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	must(p, c.Start())
+	harness.Must(p, c.Start())
 	_, err := io.WriteString(tty.User, answer+"\n") // it is read when it is asked for
-	must(p, err)
+	harness.Must(p, err)
 	said := tty.Listen()()
 	if err := c.Wait(); err != nil {
 		p.Errorf("on a terminal: %v: %s", err, said)

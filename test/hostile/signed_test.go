@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/test/forge"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // another is another valid bundle; every artifact of it is another one.
@@ -187,7 +188,7 @@ func smallOrder(p *place) {
 		r.Set(forge.SignedPayload, forge.Fields{"bundle_root": r.Root(), "decision": "ACCEPT", "validator_id": id})
 		r.Set(forge.Signature, forge.Fields{"payload_type": "BUNDLE", "signature": hex.EncodeToString(append(point, make([]byte, 32)...)), "validator_id": id})
 	})
-	must(p, os.WriteFile(p.key, claiming(p, point), 0o600))
+	harness.Must(p, os.WriteFile(p.key, claiming(p, point), 0o600))
 	p.check = func(command string, r reply) {
 		if command != "seal" || r.status != 0 {
 			return
@@ -215,26 +216,22 @@ func claiming(p *place, public []byte) []byte {
 	}
 	key.Version, key.Public = 1, asn1.BitString{Bytes: public, BitLength: 8 * len(public)}
 	der, err := asn1.Marshal(key)
-	must(p, err)
+	harness.Must(p, err)
 	if _, err := x509.ParsePKCS8PrivateKey(der); err != nil {
 		p.Fatalf("no key: %v", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// bitRows flip the bits of the three artifacts about the signature, as they are
-// in canonical form: each bit with leave for it, else some of each artifact.
+// bitRows flip each bit of the three artifacts about the signature, as they are in
+// canonical form.
 func bitRows() (entries []entry) {
-	step := 211
-	if long() {
-		step = 1
-	}
 	any1 := verdict(strings.Join(slices.DeleteFunc(slices.Clone(verifyCodes), func(code string) bool {
 		return strings.HasPrefix(code, "CHAIN_") || strings.HasPrefix(code, "OUTPUT_") || code == "HASH_MISMATCH"
 	}), "|"))
 	good := forge.New(forge.Outputs{"gen/c.txt": content})
-	for i, artifact := range []string{forge.Identity, forge.SignedPayload, forge.Signature} {
-		for bit := i; bit < 8*len(good[artifact]); bit += step {
+	for _, artifact := range []string{forge.Identity, forge.SignedPayload, forge.Signature} {
+		for bit := range 8 * len(good[artifact]) {
 			entries = append(entries, entry{58, fmt.Sprintf("bit %d of %s", bit, artifact), func(p *place) {
 				p.edit(func(r forge.Run) { r[artifact][bit/8] ^= 1 << (bit % 8) })
 			}, planned(any1, strict, taken)})
@@ -243,13 +240,11 @@ func bitRows() (entries []entry) {
 	return entries
 }
 
-func long() bool { return os.Getenv("SPECTRUM_LONG") != "" }
-
 // trust pins or revokes a key in the state directory.
 func (p *place) trust(dir string, key ed25519.PrivateKey) {
 	p.Helper()
 	path := filepath.Join(p.state, "trust", dir)
-	must(p, os.MkdirAll(path, 0o700))
+	harness.Must(p, os.MkdirAll(path, 0o700))
 	id := sha256.Sum256(key.Public().(ed25519.PublicKey))
-	must(p, os.WriteFile(filepath.Join(path, "somebody"), fmt.Appendf(nil, "%x\n", id), 0o600))
+	harness.Must(p, os.WriteFile(filepath.Join(path, "somebody"), fmt.Appendf(nil, "%x\n", id), 0o600))
 }

@@ -16,7 +16,7 @@ import (
 // secret is a file outside the project that has the signed content.
 func (p *place) secret() string {
 	path := p.outside + "/c.txt"
-	must(p, os.WriteFile(path, []byte(content), 0o644))
+	harness.Must(p, os.WriteFile(path, []byte(content), 0o644))
 	p.closed = append(p.closed, path)
 	return path
 }
@@ -98,8 +98,8 @@ func hardLink(p *place) {
 			return
 		}
 		var source, target unix.Stat_t
-		must(p, unix.Lstat(path, &source))
-		must(p, unix.Lstat(p.root+"/gen/c.txt", &target))
+		harness.Must(p, unix.Lstat(path, &source))
+		harness.Must(p, unix.Lstat(p.root+"/gen/c.txt", &target))
 		if target.Ino == source.Ino || target.Nlink != 1 || source.Nlink != 2 {
 			p.Errorf("inode %d with %d links, of the source %d with %d", target.Ino, target.Nlink, source.Ino, source.Nlink)
 		}
@@ -115,7 +115,7 @@ func movingRows() []entry {
 	return []entry{
 		{73, "a file that says it is empty, and has content", sizeless, planned(accepted, accepted, refusal)},
 		{74, "grows before every read", whileRead(func(p *place) error { return appendTo(path(p), strings.Repeat("x", 1<<20)) }, true), changed},
-		{74, "has grown by one byte", func(p *place) { must(p, appendTo(path(p), "x")) }, planned(mismatch, strict, accepted)},
+		{74, "has grown by one byte", func(p *place) { harness.Must(p, appendTo(path(p), "x")) }, planned(mismatch, strict, accepted)},
 		{75, "cut before it is read", whileRead(func(p *place) error { return os.Truncate(path(p), 1) }, false), changed},
 		{75, "empty before it is read", whileRead(func(p *place) error { return os.Truncate(path(p), 0) }, false), changed},
 		{76, "replaced before it is copied", replacedLater, copied},
@@ -138,7 +138,7 @@ func sizeless(p *place) {
 	p.project, p.apart = "/proc/sys/kernel", true
 	dir := p.top + "/runs/run-1"
 	r := signedRun{forge.New(forge.Outputs{"ostype": raw}), "run-1", dir, forge.Outputs{"ostype": raw}}
-	must(p, r.Write(dir))
+	harness.Must(p, r.Write(dir))
 	p.runs, p.dirs = []signedRun{r}, []string{dir}
 	p.sealDir, p.sealArgs = p.top+"/runs/sealed", []string{"ostype"}
 }
@@ -150,11 +150,11 @@ func whileRead(do func(p *place) error, always bool) func(p *place) {
 		path := p.at("gen/c.txt")
 		p.restless = map[string]bool{p.below(path): true}
 		p.before = func(string) func() {
-			must(p, os.WriteFile(path, []byte(content), 0o644))
+			harness.Must(p, os.WriteFile(path, []byte(content), 0o644))
 			return func() {}
 		}
 		p.faults = func(string) *sysfault.Plan {
-			return &sysfault.Plan{N: 1, Onward: always, Before: func(sysfault.Call) { must(p, do(p)) }, Match: func(c sysfault.Call) bool {
+			return &sysfault.Plan{N: 1, Onward: always, Before: func(sysfault.Call) { harness.Must(p, do(p)) }, Match: func(c sysfault.Call) bool {
 				return (c.Name == "read" || c.Name == "pread64") && c.Path == path
 			}}
 		}
@@ -213,23 +213,23 @@ func oddSourceRows() []entry {
 func (p *place) asNobody(path string) {
 	p.Helper()
 	p.user, p.binary = nobody, p.top+"/spectrum"
-	must(p, os.WriteFile(p.binary, []byte(read(p, harness.Binary())), 0o755))
+	harness.Must(p, os.WriteFile(p.binary, []byte(read(p, harness.Binary())), 0o755))
 	for dir := p.top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		must(p, os.Chmod(dir, 0o755))
+		harness.Must(p, os.Chmod(dir, 0o755))
 	}
-	must(p, filepath.WalkDir(p.top, func(name string, _ os.DirEntry, err error) error {
+	harness.Must(p, filepath.WalkDir(p.top, func(name string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Lchown(name, nobody, nobody))
 	}))
-	must(p, os.Chmod(filepath.Join(p.top, path), 0))
+	harness.Must(p, os.Chmod(filepath.Join(p.top, path), 0))
 }
 
 // deadMount mounts a FUSE file system whose server has gone.
 func (p *place) deadMount(target string) {
 	p.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	must(p, err)
+	harness.Must(p, err)
 	p.mounts("dead", target, "fuse", 0, "rootmode=40000,user_id=0,group_id=0,fd="+strconv.Itoa(fd))
-	must(p, unix.Close(fd))
+	harness.Must(p, unix.Close(fd))
 	if _, err := os.Stat(target); !errors.Is(err, unix.ENOTCONN) {
 		p.Fatalf("the mount is not dead: %v", err)
 	}
@@ -239,18 +239,18 @@ func (p *place) deadMount(target string) {
 // left is the permission bits.
 func furnished(p *place) {
 	path := p.at("gen/c.txt")
-	must(p, os.Chown(path, 12, 34))
-	must(p, unix.Chmod(path, 0o7755))
+	harness.Must(p, os.Chown(path, 12, 34))
+	harness.Must(p, unix.Chmod(path, 0o7755))
 	capability := []byte{1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} // cap_net_bind_service+ep
 	for name, value := range map[string][]byte{"user.note": {'x'}, "trusted.note": {'x'}, "security.capability": capability} {
-		must(p, unix.Setxattr(path, name, value, 0))
+		harness.Must(p, unix.Setxattr(path, name, value, 0))
 	}
 	bare := func(path string, mode uint32, attributes string) {
 		var st unix.Stat_t
-		must(p, unix.Lstat(path, &st))
+		harness.Must(p, unix.Lstat(path, &st))
 		list := make([]byte, 1000)
 		n, err := unix.Llistxattr(path, list)
-		must(p, err)
+		harness.Must(p, err)
 		if st.Mode&0o7777 != mode || st.Uid == 12 || st.Gid == 34 || string(list[:n]) != attributes {
 			p.Errorf("%q: mode %o, owner %d:%d, attributes %q", path, st.Mode&0o7777, st.Uid, st.Gid, list[:n])
 		}

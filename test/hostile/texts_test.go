@@ -95,23 +95,32 @@ func malformedIn(artifact string) verdicts {
 }
 
 // inTurn are the artifacts that the n-th hostile thing is put into: the two with
-// codes of their own, and one of the others; with leave for it, all.
+// codes of their own, and one of the others. The rest are in otherTextRows.
 func inTurn(n int) []string {
 	others := []string{forge.TaskSpec, forge.Status, forge.Identity, forge.SignedPayload, forge.Signature}
-	if long() {
-		return forge.Names
-	}
 	return []string{forge.OutputHashes, forge.Proof, others[n%len(others)]}
 }
 
-func textRows() (entries []entry) {
+// textsIn puts each hostile text into the artifacts that are chosen for it.
+func textsIn(chosen func(n int, artifact string) bool) (entries []entry) {
 	for i, c := range texts {
-		for _, artifact := range inTurn(i) {
-			entries = append(entries, entry{c.row, c.name + " in " + artifact, func(p *place) {
-				p.rewrite(artifact, c.make)
-			}, malformedIn(artifact)})
+		for _, artifact := range forge.Names {
+			if chosen(i, artifact) {
+				entries = append(entries, entry{c.row, c.name + " in " + artifact, func(p *place) {
+					p.rewrite(artifact, c.make)
+				}, malformedIn(artifact)})
+			}
 		}
 	}
+	return entries
+}
+
+func otherTextRows() []entry {
+	return textsIn(func(n int, artifact string) bool { return !slices.Contains(inTurn(n), artifact) })
+}
+
+func textRows() []entry {
+	entries := textsIn(func(n int, artifact string) bool { return slices.Contains(inTurn(n), artifact) })
 	hashes := func(text string) func(p *place) {
 		return func(p *place) { p.rewrite(forge.OutputHashes, instead(text)) }
 	}

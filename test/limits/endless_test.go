@@ -33,7 +33,7 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(u)
 	}
 	big := filepath.Join(p.dir, "big")
-	must(t, os.Truncate(big, huge))
+	harness.Must(t, os.Truncate(big, huge))
 	before := p.everything(t, mountpoint)
 	for _, args := range [][]string{
 		{"verify", dir},
@@ -54,7 +54,7 @@ func TestInterrupt(t *testing.T) {
 		}
 	}
 	table, err := os.ReadFile("/proc/self/mountinfo")
-	if must(t, err); bytes.Contains(table, []byte(mountpoint)) {
+	if harness.Must(t, err); bytes.Contains(table, []byte(mountpoint)) {
 		t.Error("a view is left")
 	}
 }
@@ -65,7 +65,7 @@ func (p *project) everything(t *testing.T, more string) []string {
 	t.Helper()
 	var all []string
 	for _, top := range []string{p.dir, p.root, p.state, more} {
-		must(t, filepath.WalkDir(top, func(path string, _ os.DirEntry, err error) error {
+		harness.Must(t, filepath.WalkDir(top, func(path string, _ os.DirEntry, err error) error {
 			all = append(all, path)
 			return err
 		}))
@@ -79,7 +79,7 @@ func (p *project) interrupt(t *testing.T, file string, signals int, args ...stri
 	var out bytes.Buffer
 	cmd := exec.Command(harness.Binary(), append([]string{"--no-progress", "--state-dir", p.state}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	must(t, cmd.Start())
+	harness.Must(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	await(t, cmd, ended, "it opens the file", func() bool { return hasOpen(cmd.Process.Pid, file) })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -37,24 +38,10 @@ const (
 // runs by default is smaller than what the limits are about, and so is what is
 // allowed beside: else nothing that is small could fail.
 func allowance(size int64) int64 {
-	if os.Getenv("SPECTRUM_LONG") == "" {
+	if sample.Now() < sample.Long {
 		return 3*size + 32*mib
 	}
 	return 3*size + 64*mib
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
 }
 
 // A used is what a command answered, and what it used.
@@ -80,7 +67,7 @@ func (p *project) run(t testing.TB, flags []string, args ...string) used {
 	argv := append([]string{"prlimit", fmt.Sprintf("--cpu=%d", cpuSeconds)}, flags...)
 	argv = append(append(argv, harness.Binary(), "--no-progress", "--state-dir", p.state), args...)
 	report, err := os.Create(filepath.Join(t.TempDir(), "report"))
-	must(t, err)
+	harness.Must(t, err)
 	defer report.Close()
 	var out, diag bytes.Buffer
 	cmd := measured(ctx, report, argv...)
@@ -90,9 +77,9 @@ func (p *project) run(t testing.TB, flags []string, args ...string) used {
 	}
 	u := used{args: args, stdout: out.String(), stderr: diag.String()}
 	raw, err := os.ReadFile(report.Name())
-	must(t, err)
+	harness.Must(t, err)
 	_, err = fmt.Sscan(string(raw), &u.status, &u.memory)
-	must(t, err)
+	harness.Must(t, err)
 	var answer struct {
 		Code  string `json:"code"`
 		Cause string `json:"cause_code"`

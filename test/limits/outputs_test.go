@@ -11,11 +11,12 @@ import (
 
 	"github.com/spectrumfs/spectrum/test/forge"
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
 func TestManyNames(t *testing.T)     { manyNames(t, 100_000) }
-func TestLongManyNames(t *testing.T) { long(t); manyNames(t, 3_190_000) }
+func TestLongManyNames(t *testing.T) { sample.Need(t, sample.Long); manyNames(t, 3_190_000) }
 
 // manyNames signs outputs that are nowhere: all are read, and the first in
 // order is the one that is named.
@@ -52,7 +53,7 @@ func TestTooLarge(t *testing.T) {
 			p := newProject(t)
 			dir := p.forge(t, "run", forge.Outputs{"a": "content"})
 			path := filepath.Join(dir, artifact)
-			must(t, os.Truncate(path, size))
+			harness.Must(t, os.Truncate(path, size))
 			u := p.run(t, nil, "verify", "--json", dir)
 			if u.code != "ARTIFACT_MALFORMED" || !strings.Contains(u.stderr, fmt.Sprintf("at most %d are read", limit)) {
 				t.Error(u)
@@ -99,7 +100,7 @@ func TestSealTooLarge(t *testing.T) {
 	if u := p.run(t, nil, "keygen", "--out", key); u.status != 0 {
 		t.Fatal(u)
 	}
-	must(t, os.WriteFile(filepath.Join(p.dir, "a"), nil, 0o644))
+	harness.Must(t, os.WriteFile(filepath.Join(p.dir, "a"), nil, 0o644))
 	run := p.runDir("sealed")
 	for inputs, ok := range map[int]bool{27: true, 28: false} {
 		script := `ulimit -s 60000
@@ -113,33 +114,33 @@ exec "$0" "$@"`
 		if _, err := os.Lstat(run); (err == nil) != ok {
 			t.Errorf("%d inputs: %v", inputs, err)
 		}
-		must(t, os.RemoveAll(run))
+		harness.Must(t, os.RemoveAll(run))
 	}
 }
 
 // TestLongSealTooMany: more outputs than OUTPUT_HASHES.json can hold are refused
 // before they are hashed.
 func TestLongSealTooMany(t *testing.T) {
-	long(t)
+	sample.Need(t, sample.Long)
 	p := newProject(t)
 	key := filepath.Join(p.dir, "key.pem")
 	if u := p.run(t, nil, "keygen", "--out", key); u.status != 0 {
 		t.Fatal(u)
 	}
 	fd, err := unix.Open(p.dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	must(t, err)
+	harness.Must(t, err)
 	component := strings.Repeat("\x01", 250)
 	for _, name := range append([]string{"tree"}, strings.Split(strings.Repeat(component+" ", 14)+component, " ")...) {
-		must(t, unix.Mkdirat(fd, name, 0o755))
+		harness.Must(t, unix.Mkdirat(fd, name, 0o755))
 		deeper, err := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		must(t, err)
+		harness.Must(t, err)
 		unix.Close(fd)
 		fd = deeper
 	}
 	defer unix.Close(fd)
 	for i := range 11_500 {
 		f, err := unix.Openat(fd, fmt.Sprintf("%s%06d", component[:200], i), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
-		must(t, err)
+		harness.Must(t, err)
 		unix.Close(f)
 	}
 	run := p.runDir("sealed")
@@ -148,13 +149,13 @@ func TestLongSealTooMany(t *testing.T) {
 		t.Error(u)
 	}
 	entries, err := os.ReadDir(filepath.Dir(run))
-	if must(t, err); len(entries) != 0 {
+	if harness.Must(t, err); len(entries) != 0 {
 		t.Errorf("left: %v", entries)
 	}
 }
 
 func TestRealFiles(t *testing.T)     { realFiles(t, 4_000) }
-func TestLongRealFiles(t *testing.T) { long(t); realFiles(t, 200_000) }
+func TestLongRealFiles(t *testing.T) { sample.Need(t, sample.Long); realFiles(t, 200_000) }
 
 // perFile is what a view may hold of each file beside the artifact, in bytes.
 const perFile = 300
@@ -165,9 +166,9 @@ func realFiles(t *testing.T, n int) {
 	for i := range n {
 		path := filepath.Join(p.dir, fmt.Sprintf("tree/%03d/%07d", i/1000, i))
 		if i%1000 == 0 {
-			must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			harness.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		}
-		must(t, os.WriteFile(path, nil, 0o644))
+		harness.Must(t, os.WriteFile(path, nil, 0o644))
 	}
 	dir, size := p.signed(t, "real", func(w *bufio.Writer) {
 		for i := range n {
@@ -208,26 +209,26 @@ func realFiles(t *testing.T, n int) {
 func peakOf(t *testing.T, pid int) int64 {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must(t, err)
+	harness.Must(t, err)
 	_, rest, _ := strings.Cut(string(raw), "VmHWM:")
 	var kib int64
 	_, err = fmt.Sscan(rest, &kib)
-	must(t, err)
+	harness.Must(t, err)
 	return kib << 10
 }
 
 func TestChain(t *testing.T)     { chainOf(t, 200) }
-func TestLongChain(t *testing.T) { long(t); chainOf(t, 10_000) }
+func TestLongChain(t *testing.T) { sample.Need(t, sample.Long); chainOf(t, 10_000) }
 
 // chainOf verifies and previews a chain with 64 descriptors.
 func chainOf(t *testing.T, n int) {
 	p := newProject(t)
-	must(t, os.WriteFile(filepath.Join(p.dir, "a"), nil, 0o644))
+	harness.Must(t, os.WriteFile(filepath.Join(p.dir, "a"), nil, 0o644))
 	r := forge.New(forge.Outputs{"a": ""})
 	var dirs []string
 	for i := range n {
 		dirs = append(dirs, p.runDir(fmt.Sprintf("r%05d", i)))
-		must(t, r.Write(dirs[i]))
+		harness.Must(t, r.Write(dirs[i]))
 	}
 	few := []string{"--nofile=64:64"}
 	for _, args := range [][]string{{"verify", "--json", "--chain"}, {"preview", "-q", "--restore-root", p.root, "--chain"}} {

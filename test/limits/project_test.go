@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/forge"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A project is a directory with runs, a state directory and a restore root
@@ -19,11 +20,11 @@ type project struct{ dir, state, root string }
 
 func newProject(t testing.TB) *project {
 	t.Helper()
-	top := t.TempDir()
+	top := harness.MemoryDir(t)
 	p := &project{filepath.Join(top, "project"), filepath.Join(top, "state"), filepath.Join(top, "root")}
-	must(t, os.MkdirAll(filepath.Join(p.dir, "CONTRACTS/_runs"), 0o755))
-	must(t, os.Mkdir(p.state, 0o700))
-	must(t, os.Mkdir(p.root, 0o755))
+	harness.Must(t, os.MkdirAll(filepath.Join(p.dir, "CONTRACTS/_runs"), 0o755))
+	harness.Must(t, os.Mkdir(p.state, 0o700))
+	harness.Must(t, os.Mkdir(p.root, 0o755))
 	return p
 }
 
@@ -32,8 +33,8 @@ func (p *project) runDir(id string) string { return filepath.Join(p.dir, "CONTRA
 // forge makes a run over these outputs, signed and whole.
 func (p *project) forge(t testing.TB, id string, outputs forge.Outputs) string {
 	t.Helper()
-	must(t, outputs.Write(p.dir))
-	must(t, forge.New(outputs).Write(p.runDir(id)))
+	harness.Must(t, outputs.Write(p.dir))
+	harness.Must(t, forge.New(outputs).Write(p.runDir(id)))
 	return p.runDir(id)
 }
 
@@ -45,15 +46,15 @@ type printer func(w *bufio.Writer)
 func write(t testing.TB, path string, parts ...printer) int64 {
 	t.Helper()
 	f, err := os.Create(path)
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	w := bufio.NewWriter(f)
 	for _, part := range parts {
 		part(w)
 	}
-	must(t, w.Flush())
+	harness.Must(t, w.Flush())
 	info, err := f.Stat()
-	must(t, err)
+	harness.Must(t, err)
 	return info.Size()
 }
 
@@ -73,9 +74,9 @@ func (p *project) signed(t testing.TB, id string, members printer) (dir string, 
 	for _, part := range []printer{text(`{"output_hashes":{`), members, text(`},"status":` + string(r[forge.Status]) + `,"task_spec_hash":"` + hex.EncodeToString(task[:]) + `"}`)} {
 		part(w)
 	}
-	must(t, w.Flush())
+	harness.Must(t, w.Flush())
 	r.SignRoot(hex.EncodeToString(h.Sum(nil)), forge.Key(1))
-	must(t, r.Write(dir))
+	harness.Must(t, r.Write(dir))
 	size = write(t, filepath.Join(dir, forge.OutputHashes), text(`{"generated_at":"2026-01-02T03:04:05Z","hashes":{`), members, text(`},"validator_build_id":"git:abc1234","validator_semver":"1.1.0"}`))
 	return dir, size
 }

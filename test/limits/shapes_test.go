@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/forge"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // A shape is some JSON of about n bytes that is dear for somebody.
@@ -134,19 +136,19 @@ func (p *project) shaped(t testing.TB, artifact string, value printer) (dir stri
 	dir = p.forge(t, "shaped", forge.Outputs{"a": "content"})
 	path := filepath.Join(dir, artifact)
 	raw, err := os.ReadFile(path)
-	must(t, err)
+	harness.Must(t, err)
 	size = write(t, path, text(string(raw[:len(raw)-1])+`,"x":`), value, text("}"))
 	return dir, size
 }
 
 func TestShapes(t *testing.T) {
-	for _, s := range shapes {
+	for _, s := range sample.Pick(t, 8, shapes) {
 		t.Run(s.name, func(t *testing.T) { s.check(t, forge.OutputHashes, 8*mib) })
 	}
 }
 
 func TestLongShapes(t *testing.T) {
-	long(t)
+	sample.Need(t, sample.Long)
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) { s.check(t, forge.OutputHashes, 256*mib-1024) })
 	}

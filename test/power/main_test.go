@@ -14,13 +14,6 @@ func TestMain(m *testing.M) {
 	os.Exit(blocklog.Main(func() int { return harness.Main(m) }))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A commit has so many runs of so many files.
 type commit struct {
 	name       string

@@ -36,7 +36,7 @@ func TestBothNames(t *testing.T) {
 			}
 			stage := filepath.Dir(theOnly(t, filepath.Join(site.Root, stagePrefix+"*", preparedName)))
 			for name, old := range c.moved {
-				must(t, os.Link(filepath.Join(site.Root, name), filepath.Join(stage, old)))
+				harness.Must(t, os.Link(filepath.Join(site.Root, name), filepath.Join(stage, old)))
 			}
 			state, err := recovered(t, site)
 			if err != nil {

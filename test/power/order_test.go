@@ -92,7 +92,7 @@ func TestSyncOrderOfRecovery(t *testing.T) {
 func theOnly(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
-	must(t, err)
+	harness.Must(t, err)
 	if len(found) != 1 {
 		t.Fatalf("%q: %q", pattern, found)
 	}

@@ -118,7 +118,7 @@ func (r *recording) look(t *testing.T, replay *blocklog.Replay, moment int, seed
 	image := filepath.Join(filepath.Dir(r.volume.image), "replayed")
 	var err error
 	l.writes, err = replay.Image(image, n, seed)
-	must(t, err)
+	harness.Must(t, err)
 	l.late = n >= r.end
 	if l.fault = blocklog.Mount(image, r.volume.path, r.volume.kind, r.volume.options); l.fault == nil {
 		l.state, l.fault = recovered(t, r.site)

@@ -71,8 +71,8 @@ func (k *cutter) newSite(t *testing.T) *harness.Site {
 	k.roots++
 	s := k.project.Site(t, filepath.Join(k.volume.path, fmt.Sprintf("root%d", k.roots)))
 	f, err := os.Open(s.Root)
-	must(t, err)
-	must(t, errors.Join(unix.Syncfs(int(f.Fd())), f.Close()))
+	harness.Must(t, err)
+	harness.Must(t, errors.Join(unix.Syncfs(int(f.Fd())), f.Close()))
 	return s
 }
 
@@ -86,7 +86,7 @@ func (k *cutter) try(t *testing.T, plan *sysfault.Plan) (calls int, killed bool)
 	if r.Status != 0 && !r.Killed() {
 		t.Fatal(r)
 	}
-	must(t, shutdown(k.volume.path, k.cut.flag))
+	harness.Must(t, shutdown(k.volume.path, k.cut.flag))
 	k.volume.unmount(t)
 	k.volume.mount(t, k.volume.image)
 	l := loss{writes: 1, late: !r.Killed()} // how many were lost is not known

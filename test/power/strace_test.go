@@ -40,7 +40,7 @@ func strace(t *testing.T, argv ...string) []sysCall {
 		t.Fatalf("%q: %v: %s", argv, err, text)
 	}
 	text, err := os.ReadFile(out)
-	must(t, err)
+	harness.Must(t, err)
 	var calls []sysCall
 	begun := map[string]sysCall{} // by thread
 	texts := map[string]string{}

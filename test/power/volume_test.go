@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/spectrumfs/spectrum/test/blocklog"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A format is a file system and how it is mounted.
@@ -36,11 +36,11 @@ type volume struct {
 func newVolume(t *testing.T, f format) *volume {
 	t.Helper()
 	blocklog.Need(t)
-	dir := memory(t)
+	dir := harness.MemoryDir(t)
 	v := &volume{f, filepath.Join(dir, "image"), filepath.Join(dir, "mnt")}
-	must(t, os.Mkdir(v.path, 0o755))
-	must(t, os.WriteFile(v.image, nil, 0o600))
-	must(t, os.Truncate(v.image, f.size))
+	harness.Must(t, os.Mkdir(v.path, 0o755))
+	harness.Must(t, os.WriteFile(v.image, nil, 0o600))
+	harness.Must(t, os.Truncate(v.image, f.size))
 	if out, err := exec.Command(f.mkfs[0], append(f.mkfs[1:], v.image)...).CombinedOutput(); err != nil {
 		t.Fatalf("%q: %v: %s", f.mkfs, err, out)
 	}
@@ -48,27 +48,14 @@ func newVolume(t *testing.T, f format) *volume {
 	return v
 }
 
-// memory is a directory whose files no disk waits for.
-func memory(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
-	t.Cleanup(func() {
-		if err := blocklog.Unmount(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 func (v *volume) mount(t *testing.T, file string) {
 	t.Helper()
-	must(t, blocklog.Mount(file, v.path, v.kind, v.options))
+	harness.Must(t, blocklog.Mount(file, v.path, v.kind, v.options))
 }
 
 func (v *volume) unmount(t *testing.T) {
 	t.Helper()
-	must(t, blocklog.Unmount(v.path))
+	harness.Must(t, blocklog.Unmount(v.path))
 }
 
 // drop unmounts what a test that failed has left.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // members are those of section 13, and what the full candidate has there when
@@ -47,7 +49,7 @@ func (b *block) at(t *testing.T, name string) any {
 	t.Helper()
 	outer, inner, deep := strings.Cut(name, ".")
 	var v any
-	must(t, json.Unmarshal(b.raw[outer], &v))
+	harness.Must(t, json.Unmarshal(b.raw[outer], &v))
 	if deep {
 		v = v.(map[string]any)[inner]
 	}

@@ -51,7 +51,7 @@ func allChecks() map[string]check {
 // TestLawIsWhole: the law here is the protocol, line by line.
 func TestLawIsWhole(t *testing.T) {
 	raw, err := os.ReadFile("testdata/protocol.md")
-	must(t, err)
+	harness.Must(t, err)
 	lines := normative(string(raw))
 	for n := range max(len(lines), len(law)) {
 		switch {
@@ -193,8 +193,8 @@ func newLate(t *testing.T) *world {
 	w := newWorld(t).pin(t, 1)
 	w.forge(t, "run-new", forgery{files: harness.Files{"state/1.txt": "new\n"}, completed: "2026-03-01T00:00:00Z"})
 	w.committed(t, exactly)
-	must(t, os.Remove(w.root+"/RESTORE_MANIFEST.json"))
-	must(t, os.Remove(w.root+"/RESTORE_REPORT.json"))
+	harness.Must(t, os.Remove(w.root+"/RESTORE_MANIFEST.json"))
+	harness.Must(t, os.Remove(w.root+"/RESTORE_REPORT.json"))
 	w.runs = nil
 	return w.forge(t, "run-old", forgery{
 		files:       harness.Files{"state/1.txt": "old\n", "state/2.txt": "old\n", "questions/1.txt": "old?\n", "next/1.txt": "old!\n"},

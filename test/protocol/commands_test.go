@@ -42,7 +42,7 @@ func reviewed(t *testing.T, s *stage) {
 	var answer struct {
 		Root string `json:"bundle_root"`
 	}
-	must(t, json.Unmarshal([]byte(s.full.Must(t, "verify", "--json", s.full.runs[0]).Stdout), &answer))
+	harness.Must(t, json.Unmarshal([]byte(s.full.Must(t, "verify", "--json", s.full.runs[0]).Stdout), &answer))
 	if answer.Root == "" || s.plain.Source != answer.Root {
 		t.Errorf("the preview is of %q, the candidate is %q", s.plain.Source, answer.Root)
 	}
@@ -53,11 +53,11 @@ func altersNothing(t *testing.T, _ *stage) {
 	w.crowd(t)
 	before, project := w.tree(t), filesIn(t, w.Dir)
 	stamp, err := harness.Stamp(w.root)
-	must(t, err)
+	harness.Must(t, err)
 	w.show(t)
 	w.preview(t, append(everyScope(), "--agent", "builder", "--html", filepath.Join(t.TempDir(), "page.html"))...)
 	after, err := harness.Stamp(w.root)
-	must(t, err)
+	harness.Must(t, err)
 	if diff := harness.Diff(before, w.tree(t)); diff != "" || stamp != after {
 		t.Errorf("times %s, then %s\n%s", stamp, after, diff)
 	}
@@ -82,9 +82,9 @@ func readsCandidate(t *testing.T, _ *stage) {
 		w := newFull(t)
 		path := damage(w)
 		raw, err := os.ReadFile(path)
-		must(t, err)
+		harness.Must(t, err)
 		raw[len(raw)/2] ^= 1
-		must(t, os.WriteFile(path, raw, 0o644))
+		harness.Must(t, os.WriteFile(path, raw, 0o644))
 		if r := w.ask(t); r.Status != 1 || r.Answer.Phase != "PREFLIGHT" || strings.Contains(r.Stdout, "preview_id") {
 			t.Errorf("%s: %v", name, r)
 		}
@@ -224,7 +224,7 @@ func needsPreview(t *testing.T, _ *stage) {
 	b := w.preview(t)
 	other := newWorld(t)
 	other.State = filepath.Join(t.TempDir(), "state")
-	must(t, os.Mkdir(other.State, 0o700))
+	harness.Must(t, os.Mkdir(other.State, 0o700))
 	other.refused(t, b.ID, exactly, 4, "APPROVAL_REQUIRED")
 }
 

@@ -3,6 +3,8 @@ package protocol
 import (
 	"os"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // What was found of a candidate goes on with it.
@@ -22,7 +24,7 @@ func TestRootByAnotherPath(t *testing.T) {
 	w := newLate(t)
 	want := w.preview(t)
 	link := w.root + " link"
-	must(t, os.Symlink(w.root, link))
+	harness.Must(t, os.Symlink(w.root, link))
 	w.root = link
 	b := w.preview(t)
 	if b.Current != want.Current || len(b.Proposed) != len(want.Proposed) {

@@ -15,8 +15,8 @@ import (
 // scopes, and a restore root in which something is in the way.
 func newBound(t *testing.T, top string, f forgery) *world {
 	t.Helper()
-	must(t, os.RemoveAll(top))
-	must(t, os.Mkdir(top, 0o755))
+	harness.Must(t, os.RemoveAll(top))
+	harness.Must(t, os.Mkdir(top, 0o755))
 	w := worldIn(t, top)
 	furnish(t, w.root)
 	return w.forge(t, "run-1", f).pin(t, 1)
@@ -67,10 +67,10 @@ func TestIdentityBinds(t *testing.T) {
 		differs(name, newBound(t, top, f))
 	}
 	for name, change := range map[string]func(w *world){
-		"a mode bit of the root":       func(w *world) { must(t, os.Chmod(w.root, 0o754)) },
-		"a mode bit in the root":       func(w *world) { must(t, os.Chmod(w.root+"/beside/else.txt", 0o600)) },
+		"a mode bit of the root":       func(w *world) { harness.Must(t, os.Chmod(w.root, 0o754)) },
+		"a mode bit in the root":       func(w *world) { harness.Must(t, os.Chmod(w.root+"/beside/else.txt", 0o600)) },
 		"one more byte in the root":    func(w *world) { put(t, w.root+"/beside/else.txt", "not yours\n\n") },
-		"an empty directory":           func(w *world) { must(t, os.Mkdir(w.root+"/empty", 0o755)) },
+		"an empty directory":           func(w *world) { harness.Must(t, os.Mkdir(w.root+"/empty", 0o755)) },
 		"a link in place of a file":    func(w *world) { relink(t, w.root+"/beside/else.txt") },
 		"one that is trusted, too":     func(w *world) { w.pin(t, 2) },
 		"one that is revoked":          func(w *world) { w.Must(t, "trust", "revoke", validator(2)) },
@@ -78,8 +78,8 @@ func TestIdentityBinds(t *testing.T) {
 		"a name that is restricted":    func(w *world) { restrict(t, w, "nothing.here") },
 		"a target that is there now":   func(w *world) { put(t, w.root+"/state/a.txt", "alpha\n") },
 		"a target with the same bytes": func(w *world) { put(t, w.root+"/state/taken.txt", "beta\n") },
-		"a mode bit of a source":       func(w *world) { must(t, os.Chmod(w.Source("state/a.txt"), 0o600)) },
-		"the time of a source":         func(w *world) { must(t, os.Chtimes(w.Source("state/a.txt"), day, day.Add(1))) },
+		"a mode bit of a source":       func(w *world) { harness.Must(t, os.Chmod(w.Source("state/a.txt"), 0o600)) },
+		"the time of a source":         func(w *world) { harness.Must(t, os.Chtimes(w.Source("state/a.txt"), day, day.Add(1))) },
 	} {
 		w := newBound(t, top, bound())
 		change(w)
@@ -102,13 +102,13 @@ func TestIdentityBinds(t *testing.T) {
 }
 
 func relink(t *testing.T, path string) {
-	must(t, os.Remove(path))
-	must(t, os.Symlink("not yours", path))
+	harness.Must(t, os.Remove(path))
+	harness.Must(t, os.Symlink("not yours", path))
 }
 
 func restrict(t *testing.T, w *world, pattern string) {
-	must(t, os.MkdirAll(filepath.Join(w.State, "restricted.d"), 0o700))
-	must(t, os.WriteFile(filepath.Join(w.State, "restricted.d/mine"), []byte(pattern+"\n"), 0o600))
+	harness.Must(t, os.MkdirAll(filepath.Join(w.State, "restricted.d"), 0o700))
+	harness.Must(t, os.WriteFile(filepath.Join(w.State, "restricted.d/mine"), []byte(pattern+"\n"), 0o600))
 }
 
 // TestIdentityStays: the same inputs on another machine and another day: another
@@ -121,19 +121,19 @@ func TestIdentityStays(t *testing.T) {
 	first := w.preview(t, flags...)
 	elsewhere := t.TempDir()
 	w.Dir, w.State = filepath.Join(elsewhere, "copy of the project"), filepath.Join(elsewhere, "state")
-	must(t, os.Mkdir(w.State, 0o700))
+	harness.Must(t, os.Mkdir(w.State, 0o700))
 	if out, err := exec.Command("cp", "-a", filepath.Join(top, "project"), w.Dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	w.runs = []string{w.runDir("run-1")}
-	must(t, os.RemoveAll(filepath.Join(top, "project")))
-	must(t, os.Rename(w.root, w.root+" of yesterday"))
-	must(t, os.Mkdir(w.root, 0o755))
+	harness.Must(t, os.RemoveAll(filepath.Join(top, "project")))
+	harness.Must(t, os.Rename(w.root, w.root+" of yesterday"))
+	harness.Must(t, os.Mkdir(w.root, 0o755))
 	put(t, w.root+"/beside/else.txt", "NOT yours\n") // it is in nobody's way: what is in it is not shown
 	put(t, w.root+"/state/taken.txt", "not yours\n")
 	later := day.Add(400 * 24 * time.Hour)
 	for _, dir := range []string{w.root, w.root + "/state", w.Dir, w.runs[0]} {
-		must(t, os.Chtimes(dir, later, later))
+		harness.Must(t, os.Chtimes(dir, later, later))
 	}
 	w.Must(t, "trust", "add", validator(1), "--note", "another note")
 	for range 3 {

@@ -42,9 +42,9 @@ func TestStale(t *testing.T) {
 		code   string
 	}{
 		"a byte of a source":   {func(t *testing.T, w *world) { put(t, w.Source("a"), "A\n") }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
-		"a source is gone":     {func(t *testing.T, w *world) { must(t, os.Remove(w.Source("a"))) }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
-		"the mode of a source": {func(t *testing.T, w *world) { must(t, os.Chmod(w.Source("a"), 0o600)) }, 4, "APPROVAL_STALE"},
-		"the time of a source": {func(t *testing.T, w *world) { must(t, os.Chtimes(w.Source("a"), day, day.Add(1))) }, 4, "APPROVAL_STALE"},
+		"a source is gone":     {func(t *testing.T, w *world) { harness.Must(t, os.Remove(w.Source("a"))) }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
+		"the mode of a source": {func(t *testing.T, w *world) { harness.Must(t, os.Chmod(w.Source("a"), 0o600)) }, 4, "APPROVAL_STALE"},
+		"the time of a source": {func(t *testing.T, w *world) { harness.Must(t, os.Chtimes(w.Source("a"), day, day.Add(1))) }, 4, "APPROVAL_STALE"},
 		"signed again": {func(t *testing.T, w *world) {
 			w.runs = nil
 			w.forge(t, "run-1", forgery{files: harness.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"}})
@@ -52,7 +52,7 @@ func TestStale(t *testing.T) {
 		"a target":              {func(t *testing.T, w *world) { put(t, w.root+"/a", "a\n") }, 4, "APPROVAL_STALE"},
 		"a file elsewhere":      {func(t *testing.T, w *world) { put(t, w.root+"/else/where", "") }, 4, "APPROVAL_STALE"},
 		"a file came and went":  {comeAndGo, 4, "APPROVAL_STALE"},
-		"the mode of the root":  {func(t *testing.T, w *world) { must(t, os.Chmod(w.root, 0o700)) }, 4, "APPROVAL_STALE"},
+		"the mode of the root":  {func(t *testing.T, w *world) { harness.Must(t, os.Chmod(w.root, 0o700)) }, 4, "APPROVAL_STALE"},
 		"the root is another":   {func(t *testing.T, w *world) { another(t, w) }, 4, "APPROVAL_STALE"},
 		"the same bytes again":  {func(t *testing.T, w *world) { put(t, w.root+"/keep", "kept\n") }, 4, "APPROVAL_STALE"},
 		"other bytes":           {func(t *testing.T, w *world) { put(t, w.root+"/keep", "KEPT\n") }, 4, "APPROVAL_STALE"},
@@ -86,13 +86,13 @@ func TestStale(t *testing.T) {
 
 func comeAndGo(t *testing.T, w *world) {
 	put(t, w.root+"/x", "")
-	must(t, os.Remove(w.root+"/x"))
+	harness.Must(t, os.Remove(w.root+"/x"))
 }
 
 // another puts a copy in the place of the root.
 func another(t *testing.T, w *world) {
-	must(t, os.Rename(w.root, w.root+" before"))
-	must(t, os.Mkdir(w.root, 0o755))
+	harness.Must(t, os.Rename(w.root, w.root+" before"))
+	harness.Must(t, os.Mkdir(w.root, 0o755))
 	put(t, w.root+"/keep", "kept\n")
 }
 
@@ -103,7 +103,7 @@ func anotherSavepoint(t *testing.T, w *world) {
 	other.forge(t, "run-2", forgery{files: harness.Files{"z": "z\n"}})
 	other.committed(t, exactly)
 	for _, name := range []string{"z", "RESTORE_MANIFEST.json", "RESTORE_REPORT.json"} {
-		must(t, os.Remove(filepath.Join(w.root, name)))
+		harness.Must(t, os.Remove(filepath.Join(w.root, name)))
 	}
 }
 
@@ -185,7 +185,7 @@ func TestOwnState(t *testing.T) {
 	b := w.preview(t)
 	mine := w.State
 	w.State = filepath.Join(t.TempDir(), "state")
-	must(t, os.Mkdir(w.State, 0o700))
+	harness.Must(t, os.Mkdir(w.State, 0o700))
 	w.refused(t, b.ID, exactly, 4, "APPROVAL_REQUIRED")
 	w.pin(t, 1)
 	if there := w.preview(t); there.ID != b.ID {

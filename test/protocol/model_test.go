@@ -7,34 +7,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestModel plays random commands against the program and against a model that
 // knows who has approved what: what comes into a root was approved for it, byte
 // for byte, and every command ends with the status of the command line's law.
-func TestModel(t *testing.T) {
-	steps := 300
-	seed := uint64(1)
-	if text := os.Getenv("SPECTRUM_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		must(t, err)
-		seed = n
-	}
-	play(t, seed, steps)
-}
+func TestModel(t *testing.T) { play(t, sample.Rand(t), sample.Of(100, 300, 300)) }
 
 func TestLongModel(t *testing.T) {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
+	sample.Need(t, sample.Long)
 	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { play(t, seed, 3000) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { play(t, rand.New(rand.NewPCG(seed, 0)), 3000) })
 	}
 }
 
@@ -104,29 +93,28 @@ type previewModel struct {
 	used              bool
 }
 
-func play(t *testing.T, seed uint64, steps int) {
+func play(t *testing.T, random *rand.Rand, steps int) {
 	t.Helper()
-	t.Logf("SPECTRUM_SEED=%d", seed)
-	m := newModel(t, seed)
+	m := newModel(t, random)
 	for n := range steps {
 		m.step()
 		if t.Failed() {
-			t.Fatalf("seed %d, step %d; the commands were\n%s", seed, n, strings.Join(m.told, "\n"))
+			t.Fatalf("step %d; the commands were\n%s", n, strings.Join(m.told, "\n"))
 		}
 	}
 	t.Log(m.tally)
 }
 
-func newModel(t *testing.T, seed uint64) *model {
+func newModel(t *testing.T, random *rand.Rand) *model {
 	top := t.TempDir()
-	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 0)), w: worldIn(t, top), files: map[string]*sourceModel{}, tally: map[string]int{}}
+	m := &model{t: t, r: random, w: worldIn(t, top), files: map[string]*sourceModel{}, tally: map[string]int{}}
 	for n := range m.roots {
 		m.roots[n] = &rootModel{path: filepath.Join(top, fmt.Sprint("root ", n))}
 		m.hosts[n] = &hostModel{
 			state: filepath.Join(top, fmt.Sprint("state ", n)), pinned: map[byte]bool{}, revoked: map[byte]bool{}, held: map[string]bool{},
 		}
-		must(t, os.Mkdir(m.roots[n].path, 0o755))
-		must(t, os.Mkdir(m.hosts[n].state, 0o700))
+		harness.Must(t, os.Mkdir(m.roots[n].path, 0o755))
+		harness.Must(t, os.Mkdir(m.hosts[n].state, 0o700))
 		put(t, m.roots[n].path+"/state/foreign.txt", "not yours\n")
 		m.roots[n].tree = m.take(n)
 		host := &world{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[n].state}}
@@ -199,7 +187,7 @@ func (m *model) run(host int, plan *sysfault.Plan, args ...string) harness.Reply
 func (m *model) take(root int) harness.Tree {
 	m.t.Helper()
 	tree, err := harness.Take(m.roots[root].path)
-	must(m.t, err)
+	harness.Must(m.t, err)
 	return tree
 }
 
@@ -364,7 +352,7 @@ func (m *model) touchSource() {
 	}
 	put(m.t, m.w.Source(path), content)
 	when := day.AddDate(0, 0, f.late)
-	must(m.t, os.Chtimes(m.w.Source(path), when, when))
+	harness.Must(m.t, os.Chtimes(m.w.Source(path), when, when))
 	m.told = append(m.told, fmt.Sprintf("source %s: %+v", path, *f))
 }
 
@@ -387,7 +375,7 @@ func (m *model) touchRoot() {
 		name := names[m.r.IntN(len(names))]
 		put(m.t, filepath.Join(root.path, name), []string{"a1\n", "not yours\n"}[m.r.IntN(2)])
 	case k == 1 && len(files) > 0:
-		must(m.t, os.Remove(filepath.Join(root.path, files[m.r.IntN(len(files))])))
+		harness.Must(m.t, os.Remove(filepath.Join(root.path, files[m.r.IntN(len(files))])))
 	default:
 		(&world{root: root.path}).clear(m.t)
 	}

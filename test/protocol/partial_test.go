@@ -16,7 +16,7 @@ import (
 // derived from.
 func (w *world) derived(t *testing.T) (dirs []string, froms []map[string]any) {
 	t.Helper()
-	must(t, filepath.WalkDir(w.State, func(path string, e fs.DirEntry, err error) error {
+	harness.Must(t, filepath.WalkDir(w.State, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.Name() != forge.TaskSpec {
 			return err
 		}
@@ -24,8 +24,8 @@ func (w *world) derived(t *testing.T) (dirs []string, froms []map[string]any) {
 			Constraints map[string]any `json:"constraints"`
 		}
 		raw, err := os.ReadFile(path)
-		must(t, err)
-		must(t, json.Unmarshal(raw, &spec))
+		harness.Must(t, err)
+		harness.Must(t, json.Unmarshal(raw, &spec))
 		if from, ok := spec.Constraints["derived_from"].(map[string]any); ok {
 			dirs, froms = append(dirs, filepath.Dir(path)), append(froms, from)
 		}
@@ -44,7 +44,7 @@ type rootOf struct {
 func (w *world) verify(t *testing.T, args ...string) (r rootOf) {
 	t.Helper()
 	reply := w.Must(t, append([]string{"verify", "--json", "--project-root", w.Dir}, args...)...)
-	must(t, json.Unmarshal([]byte(reply.Stdout), &r))
+	harness.Must(t, json.Unmarshal([]byte(reply.Stdout), &r))
 	return r
 }
 
@@ -56,8 +56,8 @@ func (w *world) reportAt(t *testing.T, dir string) (r struct {
 }) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(w.root, dir, "RESTORE_REPORT.json"))
-	must(t, err)
-	must(t, json.Unmarshal(raw, &r))
+	harness.Must(t, err)
+	harness.Must(t, json.Unmarshal(raw, &r))
 	return r
 }
 
@@ -70,8 +70,8 @@ func (w *world) manifestAt(t *testing.T, dir string) (paths []string) {
 		} `json:"entries"`
 	}
 	raw, err := os.ReadFile(filepath.Join(w.root, dir, "RESTORE_MANIFEST.json"))
-	must(t, err)
-	must(t, json.Unmarshal(raw, &m))
+	harness.Must(t, err)
+	harness.Must(t, json.Unmarshal(raw, &m))
 	for _, e := range m.Entries {
 		paths = append(paths, e.Path)
 	}

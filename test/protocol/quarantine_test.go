@@ -38,7 +38,7 @@ func (w *world) held(t testing.TB, source string) (rules []string) {
 			} `json:"marks"`
 		} `json:"candidates"`
 	}
-	must(t, json.Unmarshal([]byte(w.Must(t, "quarantine", "list", "--json").Stdout), &answer))
+	harness.Must(t, json.Unmarshal([]byte(w.Must(t, "quarantine", "list", "--json").Stdout), &answer))
 	for _, c := range answer.Candidates {
 		for _, m := range c.Marks {
 			if c.Source == source && m.State == "held" {
@@ -227,10 +227,10 @@ func vagueOrAbsent(t *testing.T, _ *stage) {
 func marksOnly(t *testing.T, _ *stage) {
 	w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
 	before, err := harness.Take(w.Dir)
-	must(t, err)
+	harness.Must(t, err)
 	b := holds(t, w, "artifact_status")
 	after, err := harness.Take(w.Dir)
-	must(t, err)
+	harness.Must(t, err)
 	if diff := harness.Diff(before, after); diff != "" {
 		t.Error(diff)
 	}

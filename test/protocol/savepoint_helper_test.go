@@ -3,6 +3,8 @@ package protocol
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // An outcome is the commit report for machines.
@@ -56,7 +58,7 @@ func (w *world) savepoints(t testing.TB) []savepoint {
 	var answer struct {
 		Savepoints []savepoint `json:"savepoints"`
 	}
-	must(t, json.Unmarshal([]byte(w.Must(t, "savepoint", "list", "--json", w.root).Stdout), &answer))
+	harness.Must(t, json.Unmarshal([]byte(w.Must(t, "savepoint", "list", "--json", w.root).Stdout), &answer))
 	return answer.Savepoints
 }
 
@@ -69,7 +71,7 @@ func (w *world) latest(t testing.TB) (outcome, string) {
 	}
 	id := all[len(all)-1].ID
 	var o outcome
-	must(t, json.Unmarshal([]byte(w.Must(t, "savepoint", "show", "--json", id).Stdout), &o))
+	harness.Must(t, json.Unmarshal([]byte(w.Must(t, "savepoint", "show", "--json", id).Stdout), &o))
 	return o, w.Must(t, "savepoint", "show", id).Stdout
 }
 
@@ -88,6 +90,6 @@ func (w *world) events(t testing.TB) []event {
 	var answer struct {
 		Entries []event `json:"entries"`
 	}
-	must(t, json.Unmarshal([]byte(w.Must(t, "audit", "show", "--json").Stdout), &answer))
+	harness.Must(t, json.Unmarshal([]byte(w.Must(t, "audit", "show", "--json").Stdout), &answer))
 	return answer.Entries
 }

@@ -58,7 +58,7 @@ func worldIn(t testing.TB, top string) *world {
 	t.Helper()
 	p := &harness.Project{Dir: filepath.Join(top, "project"), State: filepath.Join(top, "state")}
 	w := &world{Project: p, root: filepath.Join(top, "root")}
-	must(t, errors.Join(os.Mkdir(p.Dir, 0o755), os.Mkdir(p.State, 0o700), os.Mkdir(w.root, 0o755)))
+	harness.Must(t, errors.Join(os.Mkdir(p.Dir, 0o755), os.Mkdir(p.State, 0o700), os.Mkdir(w.root, 0o755)))
 	t.Cleanup(func() { p.CheckAudit(t) })
 	return w
 }
@@ -80,10 +80,10 @@ func (w *world) write(t testing.TB, files harness.Files) {
 // put writes a file with the time of every source.
 func put(t testing.TB, path, content string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(content), 0o644))
-	must(t, os.Chmod(path, 0o644))
-	must(t, os.Chtimes(path, day, day))
+	harness.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	harness.Must(t, os.WriteFile(path, []byte(content), 0o644))
+	harness.Must(t, os.Chmod(path, 0o644))
+	harness.Must(t, os.Chtimes(path, day, day))
 }
 
 // seal has the program seal these files, and takes the run into the candidate.
@@ -134,7 +134,7 @@ func (w *world) forge(t testing.TB, id string, f forgery) *world {
 		run.Edit(forge.OutputHashes, func(hashes forge.Fields) { hashes["validator_semver"] = f.semver })
 	}
 	run.Sign(forge.Key(max(f.key, 1)))
-	must(t, run.Write(w.runDir(id)))
+	harness.Must(t, run.Write(w.runDir(id)))
 	w.runs = append(w.runs, w.runDir(id))
 	return w
 }
@@ -241,8 +241,8 @@ func (w *world) preview(t testing.TB, flags ...string) block {
 func parse(t testing.TB, raw string) block {
 	t.Helper()
 	var b block
-	must(t, json.Unmarshal([]byte(raw), &b))
-	must(t, json.Unmarshal([]byte(raw), &b.raw))
+	harness.Must(t, json.Unmarshal([]byte(raw), &b))
+	harness.Must(t, json.Unmarshal([]byte(raw), &b.raw))
 	return b
 }
 
@@ -294,7 +294,7 @@ func (w *world) refused(t testing.TB, id, statement string, status int, code str
 func (w *world) tree(t testing.TB) harness.Tree {
 	t.Helper()
 	tree, err := harness.Take(w.root)
-	must(t, err)
+	harness.Must(t, err)
 	return tree
 }
 
@@ -307,7 +307,7 @@ func (w *world) files(t testing.TB) harness.Files {
 func filesIn(t testing.TB, dir string) harness.Files {
 	t.Helper()
 	found := harness.Files{}
-	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	harness.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
@@ -323,9 +323,9 @@ func filesIn(t testing.TB, dir string) harness.Files {
 func (w *world) clear(t testing.TB) {
 	t.Helper()
 	entries, err := os.ReadDir(w.root)
-	must(t, err)
+	harness.Must(t, err)
 	for _, e := range entries {
-		must(t, os.RemoveAll(filepath.Join(w.root, e.Name())))
+		harness.Must(t, os.RemoveAll(filepath.Join(w.root, e.Name())))
 	}
 }
 
@@ -371,11 +371,4 @@ func (b *block) rules() (rules []string) {
 		rules = append(rules, f.Rule)
 	}
 	return rules
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

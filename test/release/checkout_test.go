@@ -16,7 +16,7 @@ const repository = "../.."
 // ignores.
 func copyOf(t *testing.T, to string) {
 	t.Helper()
-	need(t, "rsync", "--recursive", "--links", "--perms", "--exclude=/.git", "--exclude=/.tools", "--filter=:- .gitignore", repository+"/", to+"/")
+	output(t, "rsync", "--recursive", "--links", "--perms", "--exclude=/.git", "--exclude=/.tools", "--filter=:- .gitignore", repository+"/", to+"/")
 }
 
 // cloneOf is a fresh clone of the checkout.
@@ -51,13 +51,13 @@ func empty(t *testing.T) []string {
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY"} {
-		env = append(env, name+"="+strings.TrimSpace(need(t, "go", "env", name)))
+		env = append(env, name+"="+strings.TrimSpace(output(t, "go", "env", name)))
 	}
 	return env
 }
 
-// need runs a command that has to succeed, and returns what it prints.
-func need(t *testing.T, name string, args ...string) string {
+// output runs a command that has to succeed, and returns what it prints.
+func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := run(exec.CommandContext(t.Context(), name, args...))
 	if err != nil {

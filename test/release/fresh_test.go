@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/transcript"
 )
 
@@ -13,6 +14,7 @@ import (
 // under docs/ show, with the outputs that are shown. Of make only the first is run,
 // which builds; the others must have their targets.
 func TestFreshMachine(t *testing.T) {
+	sample.Need(t, sample.Sweep)
 	clone := cloneOf(t)
 	built := false
 	for _, page := range transcript.Pages(t, clone) {
@@ -34,7 +36,7 @@ func TestFreshMachine(t *testing.T) {
 			t.Fatal("the first page does not say how the program is built")
 		}
 	}
-	if changed := need(t, "git", "-C", clone, "status", "--porcelain"); changed != "" {
+	if changed := output(t, "git", "-C", clone, "status", "--porcelain"); changed != "" {
 		t.Errorf("the clone is other than before:\n%s", changed)
 	}
 }

@@ -14,34 +14,38 @@ import (
 	"testing"
 )
 
-// shared is what the package has below /usr, and the archive too.
-var shared = []string{
+// installed is what make install puts below PREFIX beside the program and its manual.
+var installed = []string{
 	"lib/systemd/system/spectrum-view@.service",
 	"lib/systemd/system/spectrum-snapshot@.service",
 	"lib/systemd/system/spectrum-snapshot@.timer",
 	"share/bash-completion/completions/spectrum",
 	"share/zsh/site-functions/_spectrum",
 	"share/fish/vendor_completions.d/spectrum.fish",
+}
+
+// shared is what the package has below /usr, and the archive too.
+var shared = append(slices.Clone(installed),
 	"share/doc/spectrum/README.md",
 	"share/doc/spectrum/docs/operating.md",
 	"share/doc/spectrum/copyright",
 	"share/doc/spectrum/third-party.txt",
-}
+)
 
 func (r released) program() string { return filepath.Join(r.tree, "usr/bin/spectrum") }
 
 // debianPackage: what dpkg will be told, and nothing that it would run or ask about.
 func (r released) debianPackage(t *testing.T) {
 	control := t.TempDir()
-	need(t, "dpkg-deb", "-e", r.deb, control)
+	output(t, "dpkg-deb", "-e", r.deb, control)
 	if names := namesIn(t, control); !slices.Equal(names, []string{"control", "md5sums"}) {
 		t.Errorf("it has %q", names)
 	}
 	for field, want := range map[string]string{
-		"Package": "spectrum", "Version": r.version + "-1", "Architecture": strings.TrimSpace(need(t, "dpkg", "--print-architecture")),
+		"Package": "spectrum", "Version": r.version + "-1", "Architecture": strings.TrimSpace(output(t, "dpkg", "--print-architecture")),
 		"Recommends": "fuse3", "Depends": "", "Section": "admin",
 	} {
-		if got := strings.TrimSpace(need(t, "dpkg-deb", "-f", r.deb, field)); got != want {
+		if got := strings.TrimSpace(output(t, "dpkg-deb", "-f", r.deb, field)); got != want {
 			t.Errorf("%s: %q, not %q", field, got, want)
 		}
 	}
@@ -50,7 +54,7 @@ func (r released) debianPackage(t *testing.T) {
 	if _, err := run(cmd); err != nil {
 		t.Error(err)
 	}
-	listed := strings.Split(strings.TrimSpace(need(t, "env", "TZ=UTC", "dpkg-deb", "-c", r.deb)), "\n")
+	listed := strings.Split(strings.TrimSpace(output(t, "env", "TZ=UTC", "dpkg-deb", "-c", r.deb)), "\n")
 	for _, line := range listed {
 		if !entry.MatchString(line) {
 			t.Errorf("in the package: %s", line)
@@ -76,7 +80,7 @@ func (r released) installed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	unit := content(t, filepath.Join(r.tree, "usr", shared[0]))
+	unit := content(t, filepath.Join(r.tree, "usr", installed[0]))
 	if !bytes.Contains(unit, []byte("\nExecStart=/usr/bin/spectrum mount ")) {
 		t.Errorf("the unit runs something else:\n%s", unit)
 	}
@@ -103,7 +107,7 @@ func (r released) pages(t *testing.T) {
 // built, and does its work, also as the helper of mount(8).
 func (r released) runs(t *testing.T) {
 	t.Helper()
-	if out := need(t, r.program(), "version"); out != "spectrum "+r.version+"\n" {
+	if out := output(t, r.program(), "version"); out != "spectrum "+r.version+"\n" {
 		t.Errorf("it says %q", out)
 	}
 	binary, err := elf.Open(r.program())
@@ -121,14 +125,14 @@ func (r released) runs(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := content(t, r.program())
-	for _, place := range []string{filepath.Dir(filepath.Dir(r.dir)), filepath.Join(home, "go"), strings.TrimSpace(need(t, "go", "env", "GOROOT")) + "/src"} {
+	for _, place := range []string{filepath.Dir(filepath.Dir(r.dir)), filepath.Join(home, "go"), strings.TrimSpace(output(t, "go", "env", "GOROOT")) + "/src"} {
 		if bytes.Contains(raw, []byte(place)) {
 			t.Errorf("it knows %s", place)
 		}
 	}
 	project, state := filepath.Join(t.TempDir(), "demo"), "--state-dir="+t.TempDir()
-	need(t, r.program(), state, "demo", project)
+	output(t, r.program(), state, "demo", project)
 	run := filepath.Join(project, "project/CONTRACTS/_runs/run-001")
-	need(t, r.program(), state, "verify", run)
-	need(t, filepath.Join(r.tree, "usr/sbin/mount.spectrum"), "-f", run, filepath.Join(project, "view"))
+	output(t, r.program(), state, "verify", run)
+	output(t, filepath.Join(r.tree, "usr/sbin/mount.spectrum"), "-f", run, filepath.Join(project, "view"))
 }

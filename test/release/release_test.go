@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // TestRelease builds a release twice, of the same sources: in a fresh clone, where
@@ -20,6 +22,7 @@ import (
 // that would make another program. Every file has to have the same bytes. Then it
 // looks into what was made.
 func TestRelease(t *testing.T) {
+	sample.Need(t, sample.Sweep)
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("dpkg-deb is not installed")
 	}
@@ -27,7 +30,7 @@ func TestRelease(t *testing.T) {
 	first := build(t, clone, "umask 022; make -s release")
 	stamps := empty(t)
 	for variable, what := range map[string]string{"VERSION": "version", "SOURCE_DATE_EPOCH": "epoch"} {
-		stamps = append(stamps, variable+"="+strings.TrimSpace(need(t, filepath.Join(clone, "scripts/stamp.sh"), what)))
+		stamps = append(stamps, variable+"="+strings.TrimSpace(output(t, filepath.Join(clone, "scripts/stamp.sh"), what)))
 	}
 	elsewhere := filepath.Join(t.TempDir(), "some where else", "with a longer name")
 	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
@@ -53,10 +56,10 @@ func TestRelease(t *testing.T) {
 }
 
 // build runs a command that makes a release, and returns the directory of what was
-// made: for the architecture of this machine, with SPECTRUM_LONG=1 for all.
+// made: for the architecture of this machine, in the long tests for all.
 func build(t *testing.T, dir, command string, env ...string) string {
 	t.Helper()
-	if os.Getenv("SPECTRUM_LONG") == "" {
+	if sample.Now() < sample.Long {
 		command += " ARCHES=" + runtime.GOARCH
 	}
 	if env == nil {
@@ -127,8 +130,8 @@ func open(t *testing.T, dir string) released {
 	if !strings.HasPrefix(r.version, "0.0.0+20260203.g") || strings.HasSuffix(r.version, ".dirty") {
 		t.Errorf("the version is %q", r.version)
 	}
-	need(t, "dpkg-deb", "-x", r.deb, r.tree)
-	need(t, "tar", "-C", r.unpacked, "-xzf", archive)
+	output(t, "dpkg-deb", "-x", r.deb, r.tree)
+	output(t, "tar", "-C", r.unpacked, "-xzf", archive)
 	return r
 }
 
@@ -195,9 +198,7 @@ func (r released) contents(t *testing.T) {
 
 // lintian finds no error, where it is installed. It takes as long as all the rest.
 func (r released) lintian(t *testing.T) {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
+	sample.Need(t, sample.Long)
 	lintian, err := exec.LookPath("lintian")
 	if err != nil {
 		t.Skip("lintian is not installed")

@@ -37,16 +37,16 @@ func newArena(t *testing.T, p *harness.Project, name string) *arena {
 	a.Site = p.Site(t, filepath.Join(dir, "root"))
 	a.fresh = added(a.Site)
 	for _, d := range []string{"outside/sub", "loot/dir/sub", "loot/root/out", "loot/stage/out/sub", "loot/moved"} {
-		must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
+		harness.Must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
 	for _, f := range []string{
 		"outside/secret", "outside/new.txt", "loot/dir/new.txt", "loot/dir/sub/x", "loot/root/out/foreign",
 		"loot/root/top.txt", "loot/stage/out/new.txt", "loot/stage/out/sub/x", "loot/stage/top.txt", "loot/file",
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, f), []byte("not of the commit: "+f), 0o640))
+		harness.Must(t, os.WriteFile(filepath.Join(dir, f), []byte("not of the commit: "+f), 0o640))
 	}
-	must(t, os.WriteFile(filepath.Join(a.loot, "twin"), []byte(prey()["out/new.txt"]), 0o644))
-	must(t, os.Symlink(a.outside, filepath.Join(a.loot, "link")))
+	harness.Must(t, os.WriteFile(filepath.Join(a.loot, "twin"), []byte(prey()["out/new.txt"]), 0o644))
+	harness.Must(t, os.Symlink(a.outside, filepath.Join(a.loot, "link")))
 	for ino, at := range a.inventory(t) {
 		a.foreign[ino] = at.thing
 	}
@@ -184,7 +184,7 @@ func (a *arena) failed(t *testing.T, what string, r harness.Reply) bool {
 		t.Errorf("%s, acted %d times: %v", what, a.acted, r)
 		return true
 	}
-	must(t, os.RemoveAll(a.dir))
+	harness.Must(t, os.RemoveAll(a.dir))
 	return false
 }
 

@@ -42,7 +42,7 @@ func TestChainLateFailure(t *testing.T) {
 				r := a.Commit(t, &sysfault.Plan{N: n, Match: a.names, Before: func(sysfault.Call) {
 					act(a)
 					found, err := filepath.Glob(filepath.Join(a.Root, ".spectrum06_chain_*"))
-					must(t, err)
+					harness.Must(t, err)
 					manifests += len(found)
 				}})
 				windows += r.Fault.Fired
@@ -66,9 +66,9 @@ func TestChainStale(t *testing.T) {
 	p := harness.New(t, preyChain()...)
 	a := newArena(t, p, "stale")
 	stamp, err := harness.Stamp(a.Root)
-	must(t, err)
+	harness.Must(t, err)
 	id := a.Preview(t)
-	must(t, os.WriteFile(p.Source(lastSource), []byte("C\n"), 0o644))
+	harness.Must(t, os.WriteFile(p.Source(lastSource), []byte("C\n"), 0o644))
 	r := p.Run(t, nil, harness.CommitArgs(id)...)
 	if r.Status != 1 || r.Answer.Code != "RESTORE_VERIFY_STRICT_FAILED" {
 		t.Error(r)

@@ -17,14 +17,14 @@ import (
 func lockHolder(t *testing.T, dir string) int {
 	t.Helper()
 	var st unix.Stat_t
-	must(t, unix.Stat(dir, &st))
+	harness.Must(t, unix.Stat(dir, &st))
 	text, err := os.ReadFile("/proc/locks")
-	must(t, err)
+	harness.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		field := strings.Fields(line)
 		if len(field) > 5 && field[1] == "FLOCK" && strings.HasSuffix(field[5], fmt.Sprintf(":%d", st.Ino)) {
 			pid, err := strconv.Atoi(field[4])
-			must(t, err)
+			harness.Must(t, err)
 			return pid
 		}
 	}
@@ -36,19 +36,19 @@ func lockHolder(t *testing.T, dir string) int {
 func wantClosedOnExec(t *testing.T, pid int, root string) {
 	t.Helper()
 	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	must(t, err)
+	harness.Must(t, err)
 	locks := 0
 	for _, fd := range fds {
 		to, err := os.Readlink(fd)
-		must(t, err)
+		harness.Must(t, err)
 		if to != root {
 			continue
 		}
 		locks++
 		n, err := strconv.Atoi(filepath.Base(fd))
-		must(t, err)
+		harness.Must(t, err)
 		info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", pid, n))
-		must(t, err)
+		harness.Must(t, err)
 		var flags int
 		for line := range strings.Lines(string(info)) {
 			_, _ = fmt.Sscanf(line, "flags: %o", &flags)

@@ -112,9 +112,9 @@ func spin(ctx context.Context, d time.Duration) {
 func TestLoopBites(t *testing.T) {
 	dir := t.TempDir()
 	parent, link, outside := filepath.Join(dir, "par"), filepath.Join(dir, "link"), filepath.Join(dir, "outside")
-	must(t, os.Mkdir(parent, 0o755))
-	must(t, os.Mkdir(outside, 0o755))
-	must(t, os.Symlink(outside, link))
+	harness.Must(t, os.Mkdir(parent, 0o755))
+	harness.Must(t, os.Mkdir(outside, 0o755))
+	harness.Must(t, os.Symlink(outside, link))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

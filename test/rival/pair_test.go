@@ -68,7 +68,7 @@ func both(t *testing.T, p *harness.Project, random *rand.Rand, one, two []string
 		second, errs[1] = start(t.Context(), p, two...)
 	})
 	wg.Wait()
-	must(t, errors.Join(errs[:]...))
+	harness.Must(t, errors.Join(errs[:]...))
 	return first, second
 }
 
@@ -207,7 +207,7 @@ func TestSecondInEveryWindow(t *testing.T) {
 		if r.Fault.Fired == 0 {
 			break
 		}
-		must(t, <-waiting)
+		harness.Must(t, <-waiting)
 		windows++
 		a.end(t, r, attack{})
 		if a.failed(t, fmt.Sprint("a second one before call ", n), r) {

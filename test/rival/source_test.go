@@ -65,7 +65,7 @@ func TestSourceChanges(t *testing.T) {
 			codes := map[string]int{}
 			for n := 0; ; n++ {
 				a := newArena(t, p, fmt.Sprint(n))
-				r, fired := a.commitChanged(t, n, func() { must(t, change(source, spare)) })
+				r, fired := a.commitChanged(t, n, func() { harness.Must(t, change(source, spare)) })
 				if !fired {
 					break
 				}
@@ -91,15 +91,15 @@ func TestSourceChanges(t *testing.T) {
 func mender(t *testing.T, path string) (mend func()) {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	must(t, err)
+	harness.Must(t, err)
 	info, err := os.Stat(path)
-	must(t, err)
+	harness.Must(t, err)
 	return func() {
 		t.Helper()
-		must(t, os.RemoveAll(path))
-		must(t, os.WriteFile(path, content, 0o600))
-		must(t, os.Chmod(path, info.Mode()))
-		must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+		harness.Must(t, os.RemoveAll(path))
+		harness.Must(t, os.WriteFile(path, content, 0o600))
+		harness.Must(t, os.Chmod(path, info.Mode()))
+		harness.Must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
 	}
 }
 

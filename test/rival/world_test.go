@@ -38,16 +38,9 @@ func wantEnd(t *testing.T, r harness.Reply) harness.Reply {
 // refused tells whether a commit says that the root is as it was.
 func refused(r harness.Reply) bool { return r.Status == 1 || r.Status == 70 || r.Status == 4 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func take(t *testing.T, root string) harness.Tree {
 	t.Helper()
 	tree, err := harness.Take(root)
-	must(t, err)
+	harness.Must(t, err)
 	return tree
 }

@@ -190,14 +190,19 @@ func peek(tid int, at uint64) uint64 {
 func peekString(tid int, at uint64) string {
 	var text []byte
 	for len(text) < 4096 {
-		var word [8]byte
-		if _, err := syscall.PtracePeekData(tid, uintptr(at)+uintptr(len(text)), word[:]); err != nil {
+		// Not beyond a page: the next one may not be there.
+		var part [256]byte
+		from := at + uint64(len(text))
+		want := min(len(part), os.Getpagesize()-int(from)%os.Getpagesize())
+		local := []unix.Iovec{{Base: &part[0], Len: uint64(want)}}
+		n, err := unix.ProcessVMReadv(tid, local, []unix.RemoteIovec{{Base: uintptr(from), Len: want}}, 0)
+		if err != nil || n <= 0 {
 			break
 		}
-		if i := bytes.IndexByte(word[:], 0); i >= 0 {
-			return string(append(text, word[:i]...))
+		if i := bytes.IndexByte(part[:n], 0); i >= 0 {
+			return string(append(text, part[:i]...))
 		}
-		text = append(text, word[:]...)
+		text = append(text, part[:n]...)
 	}
 	return string(text)
 }

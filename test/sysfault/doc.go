@@ -11,5 +11,8 @@
 // to 2 and to eventfds. Children must stay in the process group of the command;
 // those that outlive it are killed.
 //
+// The command stops at the calls that a plan can be about, and at no other: a filter
+// of the kernel (seccomp) sees to that.
+//
 // It works on Linux on amd64. Elsewhere Run says so.
 package sysfault

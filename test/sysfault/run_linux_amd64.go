@@ -28,9 +28,9 @@ type syscallInfo struct {
 }
 
 const (
-	opEntry = 1
-	opExit  = 2
-	options = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_EXITKILL | unix.PTRACE_O_TRACEEXEC |
+	opExit    = 2
+	opSeccomp = 3
+	options   = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_EXITKILL | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP |
 		unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK
 	// ours are the stops of the children that this very thread traces, and of
 	// no other child of the test process.
@@ -127,7 +127,10 @@ func (t *tracer) loop(pid int) error {
 	if err := syscall.PtraceSetOptions(pid, options); err != nil {
 		return fmt.Errorf("sysfault: ptrace: %w", err)
 	}
-	_ = syscall.PtraceSyscall(pid, 0)
+	if err := install(pid, t.plan.numbers()); err != nil {
+		return fmt.Errorf("sysfault: seccomp: %w", err)
+	}
+	_ = syscall.PtraceCont(pid, 0)
 	for {
 		tid, err := wait(-pid, &ws, 0)
 		if err != nil {
@@ -141,8 +144,13 @@ func (t *tracer) loop(pid int) error {
 			t.result.Status = 128 + int(ws.Signal())
 			return nil
 		case ws.Stopped():
+			sig := t.stopped(pid, tid, ws)
 			// The thread may be gone already: somebody has killed it.
-			_ = syscall.PtraceSyscall(tid, t.stopped(pid, tid, ws))
+			if t.held[tid] != nil {
+				_ = syscall.PtraceSyscall(tid, sig) // to the return of the call
+			} else {
+				_ = syscall.PtraceCont(tid, sig)
+			}
 		}
 	}
 }
@@ -185,7 +193,7 @@ func (t *tracer) stopped(pid, tid int, ws syscall.WaitStatus) int {
 	first := !t.known[tid]
 	t.known[tid] = true
 	switch s := ws.StopSignal(); {
-	case s == syscall.SIGTRAP|0x80:
+	case s == syscall.SIGTRAP|0x80, ws.TrapCause() == unix.PTRACE_EVENT_SECCOMP:
 		t.atCall(pid, tid)
 		return 0
 	case s == syscall.SIGTRAP, s == syscall.SIGSTOP && first: // an event; a thread is born
@@ -201,7 +209,7 @@ func (t *tracer) atCall(pid, tid int) {
 		return
 	}
 	switch in.Op {
-	case opEntry:
+	case opSeccomp:
 		if c, s, ok := entered(tid, in); ok && t.plan.Match(c) {
 			t.count(pid, c, s)
 		}
@@ -228,6 +236,8 @@ func (t *tracer) count(pid int, c Call, s shape) {
 	if t.plan.Record {
 		h.index = len(t.result.Trace)
 		t.result.Trace = append(t.result.Trace, c)
+	}
+	if t.plan.Record && t.plan.Returns {
 		t.held[c.Tid] = h
 	}
 	if t.plan.N == 0 || c.N < t.plan.N || c.N > t.plan.N && !t.plan.Onward {

@@ -15,8 +15,8 @@ type Call struct {
 	Flags uint64
 	// Count is the number of bytes that a write or copy is asked for.
 	Count uint64
-	// Returned is what the program saw: -errno on failure. It is set in a Trace
-	// only, and not for a call that never returned.
+	// Returned is what the program saw: -errno on failure. It is set in the Trace of a
+	// plan that asks for it only, and not for a call that never returned.
 	Returned int64
 }
 
@@ -31,11 +31,15 @@ type Plan struct {
 
 	// Match says which calls count; nil: Mutating.
 	Match func(Call) bool
+	// Only are the names of the calls that Match is asked about; nil: all that are
+	// known. The command runs through all others at full speed.
+	Only []string
 	// Before is called while the program is stopped before each call that the
 	// plan acts on. Without Kill, Errno, Lie and Short the call then goes on.
-	Before func(Call)
-	Record bool     // keep all counted calls in Result.Trace
-	Env    []string // added to the environment of the command
+	Before  func(Call)
+	Record  bool     // keep all counted calls in Result.Trace
+	Returns bool     // with Record: and what they returned, which stops the command twice at each
+	Env     []string // added to the environment of the command
 }
 
 // A Result is what became of a command.

@@ -174,7 +174,7 @@ func TestShort(t *testing.T) {
 func TestBefore(t *testing.T) {
 	dir := t.TempDir()
 	var seen []string
-	plan := Plan{N: 1, Onward: true, Match: beneath(dir), Record: true, Before: func(c Call) {
+	plan := Plan{N: 1, Onward: true, Match: beneath(dir), Record: true, Returns: true, Before: func(c Call) {
 		seen = append(seen, c.Name+" "+strings.TrimPrefix(c.Path, dir))
 		if c.Name == "mkdirat" {
 			if err := os.Mkdir(c.Path, 0o700); err != nil {
@@ -270,5 +270,19 @@ func TestQuietCalls(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), Plan{}); err == nil {
 		t.Error("no command was run")
+	}
+}
+
+// A plan that names its calls counts the same ones.
+func TestOnly(t *testing.T) {
+	for _, only := range [][]string{nil, {"mkdirat"}, {"write", "mkdirat"}} {
+		r := run(t, play("threads", Plan{N: 5, Errno: syscall.EIO, Match: mkdirs, Only: only}), t.TempDir())
+		if r.Calls != threads*each || r.Fired != 1 || string(r.Stdout) != "1" {
+			t.Errorf("only %q: %d calls, fired %d, the program saw %s failures", only, r.Calls, r.Fired, r.Stdout)
+		}
+	}
+	dir := t.TempDir()
+	if r := run(t, play("steps", Plan{N: 1, Onward: true, Errno: syscall.EIO, Only: []string{"renameat"}}), dir); r.Calls != 1 || fmt.Sprint(entries(t, dir)) != "[d f]" {
+		t.Errorf("%d calls, %q stands there", r.Calls, entries(t, dir))
 	}
 }

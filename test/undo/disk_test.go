@@ -17,7 +17,7 @@ import (
 func (d *disk) leave(t testing.TB, bytes int64) {
 	t.Helper()
 	f, err := os.OpenFile(d.ballast(), os.O_WRONLY|os.O_CREATE, 0o600)
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	size := int64(0)
 	for piece := int64(8 << 20); piece >= 4096; {
@@ -30,8 +30,8 @@ func (d *disk) leave(t testing.TB, bytes int64) {
 			t.Fatal(err)
 		}
 	}
-	must(t, f.Truncate(max(size-bytes, 0)))
-	must(t, f.Sync())
+	harness.Must(t, f.Truncate(max(size-bytes, 0)))
+	harness.Must(t, f.Sync())
 }
 
 func (d *disk) ballast() string { return filepath.Join(d.path, "ballast") }
@@ -39,7 +39,7 @@ func (d *disk) ballast() string { return filepath.Join(d.path, "ballast") }
 // release gives everything back.
 func (d *disk) release(t testing.TB) {
 	t.Helper()
-	must(t, os.Remove(d.ballast()))
+	harness.Must(t, os.Remove(d.ballast()))
 }
 
 // TestDiskFull fills the disk of the root, or that of the state directory, more or

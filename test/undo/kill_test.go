@@ -90,7 +90,7 @@ func killEverywhere(t *testing.T, p *harness.Project, a *act, s stride) {
 // is beside the root: it says nothing of who made it.
 func TestKillBare(t *testing.T) {
 	p := newProject(t)
-	w := newWorld(t, p, in(scratch(t)), whole())
+	w := newWorld(t, p, in(harness.MemoryDir(t)), whole())
 	w.rehearse(t)
 	for state, match := range map[harness.State]func() func(sysfault.Call) bool{
 		harness.Before: func() func(sysfault.Call) bool { // right after it was made

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sysfault"
@@ -29,23 +27,6 @@ func needLong(t *testing.T) {
 	if !long() {
 		t.Skip("long: make test-long")
 	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// scratch is a directory in memory, where it may be mounted.
-func scratch(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	if unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") == nil {
-		t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	}
-	return dir
 }
 
 // A tally counts what a sweep did.
@@ -108,7 +89,7 @@ func sweep(t *testing.T, p *harness.Project, a *act, s stride, trial func(t *tes
 		for lane := range lanes {
 			t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, p, in(scratch(t)), a)
+				w := newWorld(t, p, in(harness.MemoryDir(t)), a)
 				w.rehearse(t)
 				for i := lane; !t.Failed(); i += lanes {
 					w.reset(t)

@@ -21,11 +21,11 @@ type disk struct{ image, path string }
 func newDisk(t testing.TB, size int64) *disk {
 	t.Helper()
 	blocklog.Need(t)
-	dir := scratch(t)
+	dir := harness.MemoryDir(t)
 	d := &disk{filepath.Join(dir, "image"), filepath.Join(dir, "mnt")}
-	must(t, os.Mkdir(d.path, 0o755))
-	must(t, os.WriteFile(d.image, nil, 0o600))
-	must(t, os.Truncate(d.image, size))
+	harness.Must(t, os.Mkdir(d.path, 0o755))
+	harness.Must(t, os.WriteFile(d.image, nil, 0o600))
+	harness.Must(t, os.Truncate(d.image, size))
 	argv := []string{"mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-E", "nodiscard,lazy_itable_init=0", d.image}
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%q: %v: %s", argv, err, out)
@@ -37,7 +37,7 @@ func newDisk(t testing.TB, size int64) *disk {
 
 func (d *disk) mount(t testing.TB) {
 	t.Helper()
-	must(t, blocklog.Mount(d.image, d.path, "ext4", ""))
+	harness.Must(t, blocklog.Mount(d.image, d.path, "ext4", ""))
 }
 
 // lose takes the power: what is in no log of the file system is lost.
@@ -45,18 +45,18 @@ func (d *disk) lose(t testing.TB) {
 	t.Helper()
 	const shutdownIoctl, noLogFlush = 0x8004587d, 2
 	f, err := os.Open(d.path)
-	must(t, err)
-	must(t, unix.IoctlSetPointerInt(int(f.Fd()), shutdownIoctl, noLogFlush))
-	must(t, f.Close())
-	must(t, blocklog.Unmount(d.path))
+	harness.Must(t, err)
+	harness.Must(t, unix.IoctlSetPointerInt(int(f.Fd()), shutdownIoctl, noLogFlush))
+	harness.Must(t, f.Close())
+	harness.Must(t, blocklog.Unmount(d.path))
 	d.mount(t)
 }
 
 func (d *disk) sync(t testing.TB) {
 	t.Helper()
 	f, err := os.Open(d.path)
-	must(t, err)
-	must(t, errors.Join(unix.Syncfs(int(f.Fd())), f.Close()))
+	harness.Must(t, err)
+	harness.Must(t, errors.Join(unix.Syncfs(int(f.Fd())), f.Close()))
 }
 
 // TestPower takes the power before some calls of each way back, of a take and of a

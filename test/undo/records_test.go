@@ -30,7 +30,7 @@ type entry struct {
 func (w *world) auditLog(t testing.TB) []entry {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(w.site.Project.State, "audit.log"))
-	must(t, err)
+	harness.Must(t, err)
 	var all []entry
 	for line := range bytes.Lines(raw) {
 		var e entry

@@ -30,16 +30,16 @@ func taking() *act {
 func pruning() *act {
 	return &act{name: "prune", stands: true, prepare: func(t testing.TB, w *world) {
 		w.clear(t)
-		must(t, os.WriteFile(w.path("first"), []byte("only in the first\n"), 0o600))
+		harness.Must(t, os.WriteFile(w.path("first"), []byte("only in the first\n"), 0o600))
 		w.take(t)
-		must(t, os.Remove(w.path("first")))
+		harness.Must(t, os.Remove(w.path("first")))
 		w.commitIt(t)
-		must(t, os.WriteFile(w.path("second"), []byte("only in the second\n"), 0o600))
+		harness.Must(t, os.WriteFile(w.path("second"), []byte("only in the second\n"), 0o600))
 		w.take(t)
-		must(t, os.WriteFile(w.path("second"), []byte("in the last two\n"), 0o600))
+		harness.Must(t, os.WriteFile(w.path("second"), []byte("in the last two\n"), 0o600))
 		w.goOn(t)
 		w.take(t)
-		must(t, os.WriteFile(w.path("third"), []byte("only in the last\n"), 0o600))
+		harness.Must(t, os.WriteFile(w.path("third"), []byte("only in the last\n"), 0o600))
 		w.take(t)
 		w.args = []string{"snapshot", "prune", "--json", "--keep-last", "2", w.site.Root}
 		all := w.list(t)

@@ -41,7 +41,7 @@ func strangersIn(t *testing.T, p *harness.Project, a *act, s stride) {
 			return true
 		}
 		sum.add("planted")
-		must(t, os.WriteFile(w.path(name), []byte(mine), 0o604))
+		harness.Must(t, os.WriteFile(w.path(name), []byte(mine), 0o604))
 		if err := w.stranger(t, &sum, name, n); err != nil {
 			t.Errorf("killed before %s, then somebody made %q\n%v", w.last(r), name, err)
 		}
@@ -118,7 +118,7 @@ func (w *world) stranger(t *testing.T, sum *tally, name string, n int) error {
 		return err
 	}
 	if n%4 < 2 { // they go, and recovery does the rest
-		must(t, os.Remove(at))
+		harness.Must(t, os.Remove(at))
 		if r := w.site.Recover(t, nil); r.Status != 0 {
 			return fmt.Errorf("the stranger has gone: %v", r)
 		}

@@ -76,13 +76,13 @@ func newWorld(t testing.TB, p *harness.Project, at place, a *act) *world {
 	own := *p
 	own.State = at.state
 	w := &world{act: a, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
-	must(t, os.MkdirAll(w.site.Root, 0o755))
-	must(t, os.Mkdir(own.State, 0o700))
+	harness.Must(t, os.MkdirAll(w.site.Root, 0o755))
+	harness.Must(t, os.Mkdir(own.State, 0o700))
 	if a.mount {
-		must(t, unix.Mount(a.source(w.site.Root), w.site.Root, "tmpfs", a.flags, ""))
+		harness.Must(t, unix.Mount(a.source(w.site.Root), w.site.Root, "tmpfs", a.flags, ""))
 		t.Cleanup(func() { _ = unix.Unmount(w.site.Root, unix.MNT_DETACH) })
 	}
-	must(t, os.WriteFile(filepath.Join(at.above, "beside"), []byte("not yours"), 0o600))
+	harness.Must(t, os.WriteFile(filepath.Join(at.above, "beside"), []byte("not yours"), 0o600))
 	w.site = own.Site(t, w.site.Root)
 	w.fit(t)
 	a.prepare(t, w)
@@ -94,10 +94,10 @@ func newWorld(t testing.TB, p *harness.Project, at place, a *act) *world {
 func (w *world) fit(t testing.TB) {
 	t.Helper()
 	_ = os.Chown(w.path("beside/deep.txt"), 12, 34)
-	must(t, os.Chmod(w.path("beside/deep.txt"), 0o604))
+	harness.Must(t, os.Chmod(w.path("beside/deep.txt"), 0o604))
 	when := time.Unix(1_500_000_000, 123_456_789)
-	must(t, os.Chtimes(w.path("foreign.txt"), when, when))
-	must(t, os.Chtimes(w.path("beside/empty"), when, when))
+	harness.Must(t, os.Chtimes(w.path("foreign.txt"), when, when))
+	harness.Must(t, os.Chtimes(w.path("beside/empty"), when, when))
 }
 
 func (w *world) path(name string) string { return filepath.Join(w.site.Root, name) }
@@ -109,7 +109,7 @@ func (w *world) run(t testing.TB, into any, args ...string) {
 	t.Helper()
 	r := w.site.Project.Must(t, args...)
 	if into != nil {
-		must(t, json.Unmarshal([]byte(r.Stdout), into))
+		harness.Must(t, json.Unmarshal([]byte(r.Stdout), into))
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *world) commitIt(t testing.TB) {
 // snapshot is taken.
 func (w *world) clear(t testing.TB) {
 	t.Helper()
-	must(t, os.RemoveAll(w.path(harness.ForeignStaging)))
+	harness.Must(t, os.RemoveAll(w.path(harness.ForeignStaging)))
 }
 
 func (w *world) take(t testing.TB) string {
@@ -144,23 +144,23 @@ func (w *world) take(t testing.TB) string {
 // there, removed, made, and replaced.
 func (w *world) goOn(t testing.TB) {
 	t.Helper()
-	must(t, os.WriteFile(w.path("out/a.txt"), []byte("changed since\n"), 0o600))
-	must(t, os.WriteFile(w.path("new/sub/todo.txt"), []byte("ask Ada\n"), 0o640))
-	must(t, os.Remove(w.path("new/c.txt")))
-	must(t, os.WriteFile(w.path("foreign.txt"), []byte("went on\n"), 0o644))
-	must(t, os.Symlink("../out", w.path("beside/out")))
-	must(t, os.Mkdir(w.path("later"), 0o711))
-	must(t, os.WriteFile(w.path("later/own"), []byte(strings.Repeat("own work ", 9000)), 0o600))
-	must(t, os.Chmod(w.path("beside"), 0o700))
-	must(t, os.Remove(w.path("beside/fifo")))
-	must(t, os.Mkdir(w.path("beside/fifo"), 0o755))
+	harness.Must(t, os.WriteFile(w.path("out/a.txt"), []byte("changed since\n"), 0o600))
+	harness.Must(t, os.WriteFile(w.path("new/sub/todo.txt"), []byte("ask Ada\n"), 0o640))
+	harness.Must(t, os.Remove(w.path("new/c.txt")))
+	harness.Must(t, os.WriteFile(w.path("foreign.txt"), []byte("went on\n"), 0o644))
+	harness.Must(t, os.Symlink("../out", w.path("beside/out")))
+	harness.Must(t, os.Mkdir(w.path("later"), 0o711))
+	harness.Must(t, os.WriteFile(w.path("later/own"), []byte(strings.Repeat("own work ", 9000)), 0o600))
+	harness.Must(t, os.Chmod(w.path("beside"), 0o700))
+	harness.Must(t, os.Remove(w.path("beside/fifo")))
+	harness.Must(t, os.Mkdir(w.path("beside/fifo"), 0o755))
 }
 
 // picture is what is in the root.
 func (w *world) picture(t testing.TB) harness.Tree {
 	t.Helper()
 	tree, err := harness.Take(w.site.Root)
-	must(t, err)
+	harness.Must(t, err)
 	return tree
 }
 
@@ -214,8 +214,8 @@ func (w *world) reset(t testing.TB) {
 		empty(t, w.site.Root)
 	} else {
 		empty(t, w.above())
-		must(t, os.Mkdir(w.site.Root, 0o755))
-		must(t, os.WriteFile(filepath.Join(w.above(), "beside"), []byte("not yours"), 0o600))
+		harness.Must(t, os.Mkdir(w.site.Root, 0o755))
+		harness.Must(t, os.WriteFile(filepath.Join(w.above(), "beside"), []byte("not yours"), 0o600))
 	}
 	copyAll(t, filepath.Join(w.dir, "saved root"), w.site.Root)
 	copyAll(t, filepath.Join(w.dir, "saved state"), state)
@@ -235,14 +235,14 @@ func (w *world) look(t testing.TB) {
 func empty(t testing.TB, dir string) {
 	t.Helper()
 	for _, name := range names(t, dir) {
-		must(t, os.RemoveAll(filepath.Join(dir, name)))
+		harness.Must(t, os.RemoveAll(filepath.Join(dir, name)))
 	}
 }
 
 // copyAll copies a directory onto another, with everything that stat tells but inodes.
 func copyAll(t testing.TB, from, to string) {
 	t.Helper()
-	must(t, os.MkdirAll(to, 0o755))
+	harness.Must(t, os.MkdirAll(to, 0o755))
 	if out, err := exec.Command("cp", "-a", from+"/.", to).CombinedOutput(); err != nil {
 		t.Fatalf("copy %q: %v: %s", from, err, out)
 	}
@@ -251,7 +251,7 @@ func copyAll(t testing.TB, from, to string) {
 func names(t testing.TB, dir string) []string {
 	t.Helper()
 	all, err := os.ReadDir(dir)
-	must(t, err)
+	harness.Must(t, err)
 	list := make([]string, len(all))
 	for i, e := range all {
 		list[i] = e.Name()

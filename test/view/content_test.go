@@ -61,12 +61,12 @@ func tamper(t *testing.T, p *harness.Project, bad map[string][]int64) {
 	t.Helper()
 	for name, offsets := range bad {
 		f, err := os.OpenFile(p.Source(name), os.O_RDWR, 0)
-		must(t, err)
+		harness.Must(t, err)
 		for _, off := range offsets {
 			_, err := f.WriteAt([]byte{^content(name, off, 1)[0]}, off)
-			must(t, err)
+			harness.Must(t, err)
 		}
-		must(t, f.Close())
+		harness.Must(t, f.Close())
 	}
 }
 

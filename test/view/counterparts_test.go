@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,7 +27,7 @@ func entries(t *testing.T, fd int) []fuse.DirEntry {
 	buf := make([]byte, 1000) // several calls
 	for {
 		n, err := unix.ReadDirent(fd, buf)
-		must(t, err)
+		harness.Must(t, err)
 		if n == 0 {
 			return all
 		}
@@ -41,7 +42,7 @@ func entries(t *testing.T, fd int) []fuse.DirEntry {
 func openFd(t *testing.T, path string, flags int) int {
 	t.Helper()
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	return fd
 }
@@ -59,7 +60,7 @@ func dirSeek(t *testing.T, w *within) {
 			to = int64(all[i-1].Off)
 		}
 		_, err := unix.Seek(fd, to, unix.SEEK_SET)
-		must(t, err)
+		harness.Must(t, err)
 		if rest := entries(t, fd); !reflect.DeepEqual(rest, all[i:]) {
 			t.Errorf("from entry %d on there are %d entries: %v", i, len(rest), rest)
 		}
@@ -84,10 +85,10 @@ func readDirBasic(t *testing.T, w *within) {
 	slices.Sort(want)
 	for range 3 {
 		dir, err := os.Open(w.Path("many"))
-		must(t, err)
+		harness.Must(t, err)
 		got, err := dir.Readdirnames(-1)
-		must(t, err)
-		must(t, dir.Close())
+		harness.Must(t, err)
+		harness.Must(t, dir.Close())
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
@@ -111,8 +112,8 @@ func fileBasic(t *testing.T, w *within) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 		var is, source unix.Stat_t
-		must(t, unix.Fstat(openFd(t, w.Path(name), 0), &is))
-		must(t, unix.Stat(w.project.Source(name), &source))
+		harness.Must(t, unix.Fstat(openFd(t, w.Path(name), 0), &is))
+		harness.Must(t, unix.Stat(w.project.Source(name), &source))
 		if is.Size != source.Size || is.Mode != source.Mode&^0o222 || is.Mtim != source.Mtim || is.Nlink != 1 {
 			t.Errorf("%s: %+v, the source is %+v", name, is, source)
 		}
@@ -123,7 +124,7 @@ func fileBasic(t *testing.T, w *within) {
 func fileLarge(t *testing.T, w *within) {
 	size := int(w.files["file"])
 	f, err := os.Open(w.Path("file"))
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	buf := make([]byte, size+1000)
 	if n, err := fill(f, buf, 0); err != nil || !bytes.Equal(buf[:n], content("file", 0, size)) {
@@ -144,7 +145,7 @@ func fileLarge(t *testing.T, w *within) {
 func fdLeak(t *testing.T, w *within) {
 	count := func(pid int) int {
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-		must(t, err)
+		harness.Must(t, err)
 		return len(fds)
 	}
 	read := func() {
@@ -174,13 +175,13 @@ func fstatInAnyOrder(t *testing.T, w *within) {
 	var all []open
 	for name := range w.files {
 		o := open{fd: openFd(t, w.Path(name), 0)}
-		must(t, unix.Stat(w.Path(name), &o.byName))
+		harness.Must(t, unix.Stat(w.Path(name), &o.byName))
 		all = append(all, o)
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, o := range all {
 		var st unix.Stat_t
-		must(t, unix.Fstat(o.fd, &st))
+		harness.Must(t, unix.Fstat(o.fd, &st))
 		if st != o.byName {
 			t.Errorf("%+v, by name %+v", st, o.byName)
 		}
@@ -212,7 +213,7 @@ func lseekPastTheEnd(t *testing.T, w *within) {
 func openAt(t *testing.T, w *within) {
 	dir := openFd(t, w.Path("down"), unix.O_DIRECTORY)
 	fd, err := unix.Openat(dir, "sub/file", unix.O_RDONLY, 0)
-	must(t, err)
+	harness.Must(t, err)
 	defer unix.Close(fd)
 	buf := make([]byte, 5000)
 	if n, err := unix.Read(fd, buf); err != nil || !bytes.Equal(buf[:n], content("down/sub/file", 0, 4097)) {
@@ -223,8 +224,8 @@ func openAt(t *testing.T, w *within) {
 	}
 	how := unix.OpenHow{Flags: unix.O_PATH, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	path, err := unix.Openat2(dir, "sub", &how)
-	must(t, err)
-	must(t, unix.Close(path))
+	harness.Must(t, err)
+	harness.Must(t, unix.Close(path))
 }
 
 func parallelOpen(t *testing.T, w *within) {
@@ -245,14 +246,14 @@ func parallelOpen(t *testing.T, w *within) {
 func locks(t *testing.T, w *within) {
 	one, two := openFd(t, w.Path("file"), 0), openFd(t, w.Path("file"), 0)
 	for _, cmd := range []int{unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_SETLK} {
-		must(t, unix.FcntlFlock(uintptr(one), cmd, &unix.Flock_t{Type: unix.F_RDLCK}))
-		must(t, unix.FcntlFlock(uintptr(two), cmd, &unix.Flock_t{Type: unix.F_RDLCK}))
+		harness.Must(t, unix.FcntlFlock(uintptr(one), cmd, &unix.Flock_t{Type: unix.F_RDLCK}))
+		harness.Must(t, unix.FcntlFlock(uintptr(two), cmd, &unix.Flock_t{Type: unix.F_RDLCK}))
 		if err := unix.FcntlFlock(uintptr(one), cmd, &unix.Flock_t{Type: unix.F_WRLCK}); err != unix.EBADF {
 			t.Errorf("a lock to write: %v", err)
 		}
 	}
 	seen := unix.Flock_t{Type: unix.F_WRLCK}
-	must(t, unix.FcntlFlock(uintptr(openFd(t, w.Path("file"), 0)), unix.F_OFD_GETLK, &seen))
+	harness.Must(t, unix.FcntlFlock(uintptr(openFd(t, w.Path("file"), 0)), unix.F_OFD_GETLK, &seen))
 	if seen.Type != unix.F_RDLCK {
 		t.Errorf("who asks for the lock sees %+v", seen)
 	}
@@ -261,12 +262,12 @@ func locks(t *testing.T, w *within) {
 // locksOfOthers: flock shuts others out, whatever the file was opened for.
 func locksOfOthers(t *testing.T, w *within) {
 	one, two := openFd(t, w.Path("file"), 0), openFd(t, w.Path("file"), 0)
-	must(t, unix.Flock(one, unix.LOCK_EX|unix.LOCK_NB))
+	harness.Must(t, unix.Flock(one, unix.LOCK_EX|unix.LOCK_NB))
 	if err := unix.Flock(two, unix.LOCK_SH|unix.LOCK_NB); err != unix.EAGAIN {
 		t.Errorf("the second lock: %v", err)
 	}
-	must(t, unix.Flock(one, unix.LOCK_UN))
-	must(t, unix.Flock(two, unix.LOCK_SH|unix.LOCK_NB))
+	harness.Must(t, unix.Flock(one, unix.LOCK_UN))
+	harness.Must(t, unix.Flock(two, unix.LOCK_SH|unix.LOCK_NB))
 }
 
 // xattr: an attribute that is not there is not there, and what is listed can be
@@ -279,7 +280,7 @@ func xattr(t *testing.T, w *within) {
 			t.Errorf("%s: %d bytes, %v", name, n, err)
 		}
 		n, err := unix.Listxattr(path, buf)
-		must(t, err)
+		harness.Must(t, err)
 		for attr := range strings.SplitSeq(strings.TrimRight(string(buf[:n]), "\x00"), "\x00") {
 			if attr == "" {
 				continue

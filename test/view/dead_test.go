@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,22 +47,19 @@ func TestKillWhileReading(t *testing.T) {
 	files := large()
 	p := harness.New(t, files.files())
 	dir := t.TempDir()
-	kills := 30
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		kills = 300
-	}
+	kills := sample.Of(4, 60, 300)
 	for i := range kills {
 		v := p.MountOn(t, dir, harness.Mounting{})
 		o := endless(v, files, i%2 == 0)
 		c := startReaders(t, o)
 		c.begin()
-		must(t, v.Server.Kill())
+		harness.Must(t, v.Server.Kill())
 		sum := c.finish()
 		c.gone()
 		ends(t, sum, o.Threads, unix.ENOTCONN, unix.ECONNABORTED, unix.EIO)
 		v.Wait(t)
 		wantDead(t, p, v)
-		p.Must(t, "umount", dir)
+		unmount(t, p, dir)
 		if v.Mounted(t) {
 			t.Fatal("umount leaves a dead view")
 		}
@@ -92,7 +90,7 @@ func wantDead(t *testing.T, p *harness.Project, v *harness.View) {
 func mounts(t *testing.T, dir string) int {
 	t.Helper()
 	table, err := os.ReadFile("/proc/self/mountinfo")
-	must(t, err)
+	harness.Must(t, err)
 	return strings.Count(string(table), " "+dir+" ")
 }
 
@@ -101,10 +99,10 @@ func mounts(t *testing.T, dir string) int {
 func control(t *testing.T, v *harness.View) string {
 	t.Helper()
 	all := t.TempDir()
-	must(t, unix.Mount("none", all, "fusectl", 0, ""))
-	t.Cleanup(func() { must(t, unix.Unmount(all, unix.MNT_DETACH)) })
+	harness.Must(t, unix.Mount("none", all, "fusectl", 0, ""))
+	t.Cleanup(func() { harness.Must(t, unix.Unmount(all, unix.MNT_DETACH)) })
 	var st unix.Statx_t
-	must(t, unix.Statx(unix.AT_FDCWD, v.Dir, unix.AT_STATX_DONT_SYNC, 0, &st))
+	harness.Must(t, unix.Statx(unix.AT_FDCWD, v.Dir, unix.AT_STATX_DONT_SYNC, 0, &st))
 	return filepath.Join(all, fmt.Sprint(st.Dev_minor))
 }
 
@@ -117,7 +115,7 @@ func TestAbort(t *testing.T) {
 	o := endless(v, files, false)
 	c := startReaders(t, o)
 	c.begin()
-	must(t, os.WriteFile(abort, []byte("1"), 0))
+	harness.Must(t, os.WriteFile(abort, []byte("1"), 0))
 	sum := c.finish()
 	// Where the mount is gone before the reader comes again, there is no file.
 	ends(t, sum, o.Threads, unix.ENOTCONN, unix.ECONNABORTED, unix.EIO, unix.ENOENT)
@@ -131,9 +129,9 @@ func TestAbort(t *testing.T) {
 func waiting(t *testing.T, control string) int {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(control, "waiting"))
-	must(t, err)
+	harness.Must(t, err)
 	n, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	must(t, err)
+	harness.Must(t, err)
 	return n
 }
 
@@ -141,7 +139,7 @@ func waiting(t *testing.T, control string) int {
 func stop(t *testing.T, v *harness.View) {
 	t.Helper()
 	v.Signal(t, unix.SIGSTOP)
-	eventually(t, "the server has stopped", func() bool {
+	harness.Eventually(t, "the server has stopped", func() bool {
 		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.Server.Pid))
 		return err == nil && strings.Contains(string(raw), "State:\tT")
 	})
@@ -157,16 +155,16 @@ func TestStopped(t *testing.T) {
 	for _, umount := range []bool{false, true} {
 		v := p.Mount(t, harness.Mounting{})
 		connection := control(t, v)
-		run(t, nil, "cat", v.Path("c/e"))
+		output(t, nil, "cat", v.Path("c/e"))
 		o := endless(v, files, true)
 		c := startReaders(t, o)
 		stop(t, v)
 		c.tell()
-		eventually(t, "all readers wait", func() bool { return waiting(t, connection) >= 10 })
-		must(t, c.cmd.Process.Kill())
+		harness.Eventually(t, "all readers wait", func() bool { return waiting(t, connection) >= 10 })
+		harness.Must(t, c.cmd.Process.Kill())
 		c.gone()
 		if umount {
-			p.Must(t, "umount", v.Dir)
+			unmount(t, p, v.Dir)
 			v.Signal(t, unix.SIGCONT)
 			if status := v.Wait(t); status != 0 || v.Mounted(t) {
 				t.Errorf("unmounted while stopped, the server ends with %d, mounted %v", status, v.Mounted(t))
@@ -189,14 +187,14 @@ func TestStoppedUnderLoad(t *testing.T) {
 		killed.begin()
 		waits.begin()
 		stop(t, v)
-		must(t, killed.cmd.Process.Kill())
+		harness.Must(t, killed.cmd.Process.Kill())
 		if kill {
-			must(t, v.Server.Kill())
+			harness.Must(t, v.Server.Kill())
 			v.Wait(t)
 			ends(t, waits.finish(), readersAtOnce, unix.ENOTCONN, unix.ECONNABORTED, unix.EIO)
 			killed.gone()
 			wantDead(t, p, v)
-			p.Must(t, "umount", v.Dir)
+			unmount(t, p, v.Dir)
 			continue
 		}
 		v.Signal(t, unix.SIGCONT)

@@ -54,9 +54,9 @@ func TestReadersNotice(t *testing.T) {
 // TestTable holds the table in doc.go to the tree.
 func TestTable(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
-	must(t, err)
+	harness.Must(t, err)
 	there := map[string]bool{}
-	must(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+	harness.Must(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}

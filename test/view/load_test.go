@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // readMixed mounts a tree of files of all sizes, tampers with some, and has
@@ -39,25 +40,27 @@ func readMixed(t *testing.T, m harness.Mounting, threads, reads int) {
 func readByte(t *testing.T, v *harness.View, name string, off int64) {
 	t.Helper()
 	f, err := (&readers{orders: orders{View: v.Dir}}).open(name, true)
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	if n, err := fill(f, make([]byte, 1), off); err != errIO {
 		t.Errorf("%s: the tampered byte %d: %d bytes, %v", name, off, n, err)
 	}
 }
 
-func TestThousandReadersRace(t *testing.T) { readMixed(t, withRace(t), 1000, 5) }
+func TestThousandReadersRace(t *testing.T) { readMixed(t, withRace(t), 1000, sample.Of(1, 5, 5)) }
 
 func TestOneProcessor(t *testing.T) {
-	readMixed(t, harness.Mounting{Env: []string{"GOMAXPROCS=1"}}, 200, 10)
+	readMixed(t, harness.Mounting{Env: []string{"GOMAXPROCS=1"}}, 200, sample.Of(2, 10, 10))
 }
 
-// TestTenThousandReads has 10 processes of 1,000 threads read one file at once.
+// TestTenThousandReads has 10 processes of 1,000 threads read one file at once; in the
+// sample 4.
 func TestTenThousandReads(t *testing.T) {
 	files := sizes{"large": 64 << 20}
 	v := harness.New(t, files.files()).Mount(t, harness.Mounting{})
+	processes := sample.Of(4, 10, 10)
 	var children []*child
-	for range 10 {
+	for range processes {
 		o := orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: 1000, Reads: 1, Pages: true}
 		children = append(children, startReaders(t, o))
 	}
@@ -73,7 +76,7 @@ func TestTenThousandReads(t *testing.T) {
 	}
 	peak, threads := status(t, v, "VmHWM"), status(t, v, "Threads")
 	t.Logf("%d reads, %d errors; the server: %d kB at most, %d threads", total.Reads, total.EIO, peak, threads)
-	if total.Reads != 10_000 || total.EIO != 0 || peak > 300_000 || threads > 200 {
+	if total.Reads != processes*1000 || total.EIO != 0 || peak > 300_000 || threads > 200 {
 		t.Error("this is not what 10,000 reads may cost")
 	}
 }
@@ -82,30 +85,31 @@ func TestTenThousandReads(t *testing.T) {
 func status(t *testing.T, v *harness.View, field string) int {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.Server.Pid))
-	must(t, err)
+	harness.Must(t, err)
 	found := regexp.MustCompile(field + `:\s*(\d+)`).FindSubmatch(raw)
 	if found == nil {
 		t.Fatalf("there is no %s in %s", field, raw)
 	}
 	n, err := strconv.Atoi(string(found[1]))
-	must(t, err)
+	harness.Must(t, err)
 	return n
 }
 
-// TestFewDescriptors opens 10,000 files at once, where the server may have 64
-// descriptors, and has many readers read them.
+// TestFewDescriptors opens 10,000 files at once (1,000 in the sample), where the server
+// may have 64 descriptors, and has many readers read them.
 func TestFewDescriptors(t *testing.T) {
 	files := sizes{"large": 3 << 20}
-	for i := range 10_000 {
+	many := sample.Of(1000, 10_000, 10_000)
+	for i := range many {
 		files[fmt.Sprintf("many/%02d/%04d", i%100, i)] = int64(i % 5000)
 	}
 	p := harness.New(t, files.files())
 	v := p.Mount(t, harness.Mounting{Under: []string{"prlimit", "--nofile=64:64"}})
-	o := orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: 200, Reads: 100, Hold: true}
+	o := orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: 200, Reads: sample.Of(20, 100, 100), Hold: true}
 	sum := readAll(t, o)
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", v.Server.Pid))
-	must(t, err)
-	t.Logf("%d reads of 10,000 open files; the server has %d descriptors", sum.Reads, len(fds))
+	harness.Must(t, err)
+	t.Logf("%d reads of %d open files; the server has %d descriptors", sum.Reads, many, len(fds))
 	if sum.Reads != o.Threads*o.Reads || sum.EIO != 0 || len(fds) > 64 || v.Log() != "" && len(findings(v, "")) > 0 {
 		t.Errorf("%+v, %d descriptors", sum, len(fds))
 	}

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// raceBinary builds the program with the race detector, once.
+// raceBinary returns the program with the race detector: that of SPECTRUM_RACE_BIN, or one
+// that is built once.
 var raceBinary func() (string, error)
 
 func TestMain(m *testing.M) {
@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	raceBinary = sync.OnceValues(func() (string, error) {
+		if binary := os.Getenv("SPECTRUM_RACE_BIN"); binary != "" {
+			return binary, nil
+		}
 		binary := filepath.Join(dir, "spectrum-race")
 		out, err := exec.Command("go", "build", "-race", "-o", binary, "github.com/spectrumfs/spectrum/cmd/spectrum").CombinedOutput()
 		if err != nil {
@@ -42,31 +45,12 @@ func TestMain(m *testing.M) {
 func withRace(t *testing.T) harness.Mounting {
 	t.Helper()
 	binary, err := raceBinary()
-	must(t, err)
+	harness.Must(t, err)
 	return harness.Mounting{Binary: binary}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits for something that another process does; the time limit is
-// no part of any expectation.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited in vain until %s", what)
-}
-
-// run runs a program that uses a view and returns what it prints.
-func run(t *testing.T, env []string, name string, args ...string) string {
+// output runs a program that uses a view and returns what it prints.
+func output(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -83,12 +67,12 @@ func sealed(t *testing.T, make func(dir string)) *harness.Project {
 	t.Helper()
 	p := harness.New(t, harness.Files{"seed": "seed\n"})
 	tree := p.Source("tree")
-	must(t, os.Mkdir(tree, 0o755))
+	harness.Must(t, os.Mkdir(tree, 0o755))
 	make(tree)
 	key := filepath.Join(filepath.Dir(p.State), "key.pem")
 	dir := filepath.Join(filepath.Dir(p.Runs[0].Dir), "run-tree")
 	argv := p.Argv("seal", "-q", "--key", key, "--run-dir", dir, tree)
-	run(t, nil, argv[0], argv[1:]...) // it may take long
+	output(t, nil, argv[0], argv[1:]...) // it may take long
 	p.Runs = []harness.Run{{ID: filepath.Base(dir), Dir: dir}}
 	return p
 }
@@ -107,4 +91,18 @@ func findings(v *harness.View, name string) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// unmount runs spectrum umount until the view is unmounted. Another spectrum on this
+// machine keeps a view busy while it looks at it, as a rollback looks at all views; any
+// other refusal is an error.
+func unmount(t *testing.T, p *harness.Project, dir string) {
+	t.Helper()
+	harness.Eventually(t, "the view can be unmounted", func() bool {
+		r := p.Run(t, nil, "umount", dir)
+		if r.Status != 0 && !strings.Contains(r.Stderr, ` "spectrum" (fd `) {
+			t.Fatal(r)
+		}
+		return r.Status == 0
+	})
 }

@@ -80,24 +80,24 @@ func TestMapped(t *testing.T) {
 func TestMappedToWrite(t *testing.T) {
 	v := harness.New(t, harness.Files{"file": "signed"}).Mount(t, harness.Mounting{})
 	f, err := os.Open(v.Path("file"))
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	fd := int(f.Fd())
 	if _, err := unix.Mmap(fd, 0, 6, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != unix.EACCES {
 		t.Errorf("shared, to write: %v", err)
 	}
 	shared, err := unix.Mmap(fd, 0, 6, unix.PROT_READ, unix.MAP_SHARED)
-	must(t, err)
+	harness.Must(t, err)
 	if err := unix.Mprotect(shared, unix.PROT_READ|unix.PROT_WRITE); err != unix.EACCES {
 		t.Errorf("shared, made writable: %v", err)
 	}
 	private, err := unix.Mmap(fd, 0, 6, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
-	must(t, err)
+	harness.Must(t, err)
 	copy(private, "forged")
 	if got, err := os.ReadFile(v.Path("file")); err != nil || string(got) != "signed" || string(shared) != "signed" {
 		t.Errorf("a private page was written, and others read %q and %q, %v", got, shared, err)
 	}
-	must(t, errors.Join(unix.Munmap(shared), unix.Munmap(private)))
+	harness.Must(t, errors.Join(unix.Munmap(shared), unix.Munmap(private)))
 }
 
 // TestExecute runs programs from the view: this very one, a script, and one
@@ -107,26 +107,26 @@ func TestExecute(t *testing.T) {
 		copyFile(t, "/proc/self/exe", filepath.Join(dir, "self"))
 		copyFile(t, "/proc/self/exe", filepath.Join(dir, "bad"))
 		copyFile(t, "/bin/true", filepath.Join(dir, "true"))
-		must(t, os.WriteFile(filepath.Join(dir, "script"), []byte("#!/bin/sh\necho hello\n"), 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, "data"), []byte("#!/bin/sh\n"), 0o644))
+		harness.Must(t, os.WriteFile(filepath.Join(dir, "script"), []byte("#!/bin/sh\necho hello\n"), 0o755))
+		harness.Must(t, os.WriteFile(filepath.Join(dir, "data"), []byte("#!/bin/sh\n"), 0o644))
 	})
 	v := p.Mount(t, harness.Mounting{Flags: []string{"--exec"}})
 	greet := orders{Role: "greet"}
 	if out, err := command(t, v.Path("tree/self"), greet).CombinedOutput(); string(out) != "hello from the view\n" {
 		t.Errorf("%v: %s", err, out)
 	}
-	run(t, nil, v.Path("tree/true"))
-	if out := run(t, nil, v.Path("tree/script")); out != "hello\n" {
+	output(t, nil, v.Path("tree/true"))
+	if out := output(t, nil, v.Path("tree/script")); out != "hello\n" {
 		t.Errorf("the script says %q", out)
 	}
 	if err := exec.Command(v.Path("tree/data")).Run(); !errors.Is(err, syscall.EACCES) {
 		t.Errorf("a file without the permission: %v", err)
 	}
-	must(t, os.WriteFile(p.Source("tree/bad"), bytes.Repeat([]byte("bad"), 100), 0o755))
+	harness.Must(t, os.WriteFile(p.Source("tree/bad"), bytes.Repeat([]byte("bad"), 100), 0o755))
 	if out, err := command(t, v.Path("tree/bad"), greet).CombinedOutput(); err == nil {
 		t.Errorf("a tampered program runs: %s", out)
 	}
-	run(t, nil, v.Path("tree/true"))
+	output(t, nil, v.Path("tree/true"))
 }
 
 func TestExecuteRefused(t *testing.T) {
@@ -136,7 +136,7 @@ func TestExecuteRefused(t *testing.T) {
 		t.Errorf("a program in a view that is not for running any: %v", err)
 	}
 	f, err := os.Open(v.Path("tree/true"))
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	if _, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE); err != unix.EPERM {
 		t.Errorf("mapped to be run: %v", err)
@@ -147,10 +147,10 @@ func TestExecuteRefused(t *testing.T) {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	src, err := os.Open(from)
-	must(t, err)
+	harness.Must(t, err)
 	defer src.Close()
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
-	must(t, err)
+	harness.Must(t, err)
 	_, err = io.Copy(dst, src)
-	must(t, errors.Join(err, dst.Close()))
+	harness.Must(t, errors.Join(err, dst.Close()))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,20 +22,20 @@ func walkMany(t *testing.T, files, mostPeak int) {
 		for i := range files {
 			path := filepath.Join(dir, fmt.Sprintf("%03d/%02d/%d", i/1000, i/50%20, i))
 			if i%50 == 0 {
-				must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				harness.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 			}
-			must(t, os.WriteFile(path, fmt.Append(nil, i), 0o600))
+			harness.Must(t, os.WriteFile(path, fmt.Append(nil, i), 0o600))
 		}
 	})
 	v := p.Mount(t, harness.Mounting{Patience: 20 * time.Minute})
 	var early int
 	for walk := range 10 {
-		found := run(t, nil, "sh", "-c", `find "$0" -type f -size -2 | wc -l`, v.Path("tree"))
+		found := output(t, nil, "sh", "-c", `find "$0" -type f -size -2 | wc -l`, v.Path("tree"))
 		if strings.TrimSpace(found) != fmt.Sprint(files) {
 			t.Fatalf("find sees %s of %d files", found, files)
 		}
 		// The kernel forgets what it knows of a file system that is mounted anew.
-		must(t, unix.Mount("", v.Dir, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
+		harness.Must(t, unix.Mount("", v.Dir, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
 		if walk == 1 {
 			early = status(t, v, "VmRSS")
 		}
@@ -51,11 +52,9 @@ func walkMany(t *testing.T, files, mostPeak int) {
 	}
 }
 
-func TestManyFiles(t *testing.T) { walkMany(t, 20_000, 120_000) }
+func TestManyFiles(t *testing.T) { walkMany(t, sample.Of(4_000, 20_000, 20_000), 120_000) }
 
 func TestLongMillionFiles(t *testing.T) {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
+	sample.Need(t, sample.Long)
 	walkMany(t, 1_000_000, 600_000)
 }

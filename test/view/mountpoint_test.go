@@ -18,17 +18,17 @@ func TestMountpointRefused(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"full/x", "project/inside"} {
-		must(t, os.MkdirAll(at(name), 0o755))
+		harness.Must(t, os.MkdirAll(at(name), 0o755))
 	}
-	must(t, os.WriteFile(at("file"), nil, 0o644))
-	must(t, unix.Mkfifo(at("fifo"), 0o644))
-	must(t, os.Symlink("full", at("to full")))
-	must(t, os.Symlink("nowhere", at("dangling")))
+	harness.Must(t, os.WriteFile(at("file"), nil, 0o644))
+	harness.Must(t, unix.Mkfifo(at("fifo"), 0o644))
+	harness.Must(t, os.Symlink("full", at("to full")))
+	harness.Must(t, os.Symlink("nowhere", at("dangling")))
 	inside, run, state := p.Source("inside"), filepath.Join(p.Runs[0].Dir, "inside"), filepath.Join(p.State, "inside")
 	for _, d := range []string{inside, run, state} {
-		must(t, os.Mkdir(d, 0o700))
+		harness.Must(t, os.Mkdir(d, 0o700))
 	}
-	must(t, os.Symlink(inside, at("to inside")))
+	harness.Must(t, os.Symlink(inside, at("to inside")))
 	before := table(t)
 	for place, reason := range map[string]string{
 		at("full"):        "not empty",
@@ -61,7 +61,7 @@ func TestMountpointRefused(t *testing.T) {
 func table(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/self/mountinfo")
-	must(t, err)
+	harness.Must(t, err)
 	var lines []string
 	for line := range strings.Lines(string(raw)) {
 		if strings.Contains(line, t.Name()) {
@@ -77,8 +77,8 @@ func TestMountpointThroughLink(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	dir := t.TempDir()
 	link, real := filepath.Join(dir, "link"), filepath.Join(dir, "real")
-	must(t, os.Mkdir(real, 0o755))
-	must(t, os.Symlink("real", link))
+	harness.Must(t, os.Mkdir(real, 0o755))
+	harness.Must(t, os.Symlink("real", link))
 	v := p.MountOn(t, link, harness.Mounting{})
 	if v.Dir != real || !strings.Contains(v.Log(), real) || !v.Mounted(t) {
 		t.Errorf("mounted on %q: %s", v.Dir, v.Log())
@@ -86,7 +86,7 @@ func TestMountpointThroughLink(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(link, "top.txt")); err != nil || string(got) != "top\n" {
 		t.Errorf("through the link it reads %q, %v", got, err)
 	}
-	p.Must(t, "umount", link)
+	unmount(t, p, link)
 	if status := v.Wait(t); status != 0 || v.Mounted(t) {
 		t.Errorf("status %d, mounted %v", status, v.Mounted(t))
 	}

@@ -27,9 +27,9 @@ type child struct {
 func command(t *testing.T, binary string, o orders) *exec.Cmd {
 	t.Helper()
 	raw, err := json.Marshal(o)
-	must(t, err)
+	harness.Must(t, err)
 	path := filepath.Join(t.TempDir(), "orders")
-	must(t, os.WriteFile(path, raw, 0o600))
+	harness.Must(t, os.WriteFile(path, raw, 0o600))
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), childEnv+"="+path)
 	return cmd
@@ -42,10 +42,10 @@ func startReaders(t *testing.T, o orders) *child {
 	c := &child{t: t, cmd: command(t, "/proc/self/exe", o), lines: make(chan string, 10)}
 	c.cmd.Stderr = &c.stderr
 	stdout, err := c.cmd.StdoutPipe()
-	must(t, err)
+	harness.Must(t, err)
 	c.stdin, err = c.cmd.StdinPipe()
-	must(t, err)
-	must(t, c.cmd.Start())
+	harness.Must(t, err)
+	harness.Must(t, c.cmd.Start())
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
 	go func() {
 		defer close(c.lines)
@@ -77,7 +77,7 @@ func (c *child) line(want string) string {
 func (c *child) tell() {
 	c.t.Helper()
 	_, err := io.WriteString(c.stdin, "\n")
-	must(c.t, err)
+	harness.Must(c.t, err)
 }
 
 // begin lets the readers begin, and waits until each has read something.
@@ -90,7 +90,7 @@ func (c *child) begin() {
 // finish waits for the readers to end. None may have seen what is wrong.
 func (c *child) finish() (sum tally) {
 	c.t.Helper()
-	must(c.t, json.Unmarshal([]byte(c.line("")), &sum))
+	harness.Must(c.t, json.Unmarshal([]byte(c.line("")), &sum))
 	for _, wrong := range sum.Wrong {
 		c.t.Error(wrong)
 	}

@@ -109,7 +109,7 @@ func TestReadOnly(t *testing.T) {
 func take(t *testing.T, root string) harness.Tree {
 	t.Helper()
 	tree, err := harness.Take(root)
-	must(t, err)
+	harness.Must(t, err)
 	return tree
 }
 
@@ -121,7 +121,7 @@ func TestReadOnlyNames(t *testing.T) {
 	v := p.Mount(t, harness.Mounting{})
 	outside := t.TempDir()
 	at := func(name string) string { return filepath.Join(outside, name) }
-	must(t, os.WriteFile(at("file"), []byte("outside"), 0o644))
+	harness.Must(t, os.WriteFile(at("file"), []byte("outside"), 0o644))
 	before := take(t, v.Dir)
 	file, dir, missing := v.Path("new/c.txt"), v.Path("new/sub"), v.Path("missing")
 	for _, try := range []struct {
@@ -151,7 +151,7 @@ func TestReadOnlyNames(t *testing.T) {
 		}
 	}
 	unnamed, err := unix.Open(outside, unix.O_TMPFILE|unix.O_RDWR, 0o600)
-	must(t, err)
+	harness.Must(t, err)
 	defer unix.Close(unnamed)
 	if err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", unnamed), unix.AT_FDCWD, missing, unix.AT_SYMLINK_FOLLOW); err != unix.EROFS {
 		t.Errorf("linking a file without a name: %v", err)
@@ -167,11 +167,11 @@ func TestReadOnlyHandle(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	v := p.Mount(t, harness.Mounting{})
 	f, err := os.Open(v.Path("new/c.txt"))
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	fd := int(f.Fd())
 	other, err := os.Open(p.Source("top.txt"))
-	must(t, err)
+	harness.Must(t, err)
 	defer other.Close()
 	from := int(other.Fd())
 	for what, call := range map[string]struct{ err, want error }{
@@ -215,7 +215,7 @@ func TestRemountedToWrite(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	v := p.Mount(t, harness.Mounting{})
 	before := take(t, v.Dir)
-	must(t, unix.Mount("", v.Dir, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, ""))
+	harness.Must(t, unix.Mount("", v.Dir, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, ""))
 	file := v.Path("new/c.txt")
 	for what, err := range map[string]error{
 		"write":    os.WriteFile(file, []byte("other"), 0o644),

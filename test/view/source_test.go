@@ -118,7 +118,7 @@ func changeSources(t *testing.T, m harness.Mounting) {
 	for name, c := range changes {
 		for _, side := range []string{"hot", "cold"} {
 			path := p.Source(side + "/" + name + "/" + name)
-			must(t, c.do(path, filepath.Join(filepath.Dir(path), "aside")))
+			harness.Must(t, c.do(path, filepath.Join(filepath.Dir(path), "aside")))
 			watch.add(path)
 		}
 	}
@@ -202,13 +202,13 @@ type opens struct {
 func watchOpens(t *testing.T) opens {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	o, fifo := opens{t, fd}, filepath.Join(t.TempDir(), "fifo")
-	must(t, unix.Mkfifo(fifo, 0o600))
+	harness.Must(t, unix.Mkfifo(fifo, 0o600))
 	o.add(fifo)
 	f, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	must(t, err)
+	harness.Must(t, err)
 	defer f.Close()
 	if n, err := unix.Read(fd, make([]byte, 4096)); n <= 0 {
 		t.Fatalf("an open is not noticed: %v", err)
@@ -225,7 +225,7 @@ func (o opens) add(path string) {
 			continue
 		}
 		_, err = unix.InotifyAddWatch(o.fd, path, unix.IN_OPEN)
-		must(o.t, err)
+		harness.Must(o.t, err)
 	}
 }
 

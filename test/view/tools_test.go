@@ -25,14 +25,14 @@ var gitEnv = []string{
 func TestGit(t *testing.T) {
 	git := func(dir string, args ...string) string {
 		t.Helper()
-		return run(t, gitEnv, "git", append([]string{"-C", dir}, args...)...)
+		return output(t, gitEnv, "git", append([]string{"-C", dir}, args...)...)
 	}
 	p := sealed(t, func(dir string) {
 		git(dir, "init", "-q", "-b", "main")
 		for i := range 40 {
 			file := filepath.Join(dir, "src", strings.Repeat("x", i%7+1))
-			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-			must(t, os.WriteFile(file, content("git", int64(i), 5000*i), 0o644))
+			harness.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			harness.Must(t, os.WriteFile(file, content("git", int64(i), 5000*i), 0o644))
 			git(dir, "add", ".")
 			git(dir, "commit", "-q", "-m", strings.Repeat("message ", i+1))
 			if i == 20 {
@@ -50,12 +50,12 @@ func TestGit(t *testing.T) {
 		}
 	}
 	clone := filepath.Join(t.TempDir(), "clone")
-	run(t, gitEnv, "git", "clone", "-q", view, clone)
+	output(t, gitEnv, "git", "clone", "-q", view, clone)
 	if want, got := git(source, "rev-parse", "HEAD", "HEAD^{tree}"), git(clone, "rev-parse", "HEAD", "HEAD^{tree}"); got != want {
 		t.Errorf("the clone is at %s, want %s", got, want)
 	}
 	git(clone, "fsck", "--full", "--strict")
-	run(t, nil, "diff", "-r", "-x", ".git", source, clone)
+	output(t, nil, "diff", "-r", "-x", ".git", source, clone)
 }
 
 func TestSQLite(t *testing.T) {
@@ -63,7 +63,7 @@ func TestSQLite(t *testing.T) {
 		"INSERT INTO t SELECT i, hex(randomblob(50)) FROM n; "
 	sqlite := func(args ...string) string {
 		t.Helper()
-		return run(t, nil, "sqlite3", append([]string{"-batch", "-init", "/dev/null"}, args...)...)
+		return output(t, nil, "sqlite3", append([]string{"-batch", "-init", "/dev/null"}, args...)...)
 	}
 	p := sealed(t, func(dir string) {
 		make := "CREATE TABLE t (i INTEGER PRIMARY KEY, x TEXT); CREATE INDEX tx ON t (x); " + rows
@@ -98,11 +98,11 @@ func odd(t *testing.T) func(dir string) {
 			"deep/" + strings.Repeat("d/", 60) + "file": 10, strings.Repeat("n", 255): 10, ".hidden/.file": 10,
 		} {
 			path := filepath.Join(dir, name)
-			must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			must(t, os.WriteFile(path, content(name, 0, size), 0o644))
+			harness.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			harness.Must(t, os.WriteFile(path, content(name, 0, size), 0o644))
 		}
 		for i := range 500 {
-			must(t, os.WriteFile(filepath.Join(dir, "deep", fmt.Sprintf("%0*d", i%50+3, i)), content("f", int64(i), i), 0o600))
+			harness.Must(t, os.WriteFile(filepath.Join(dir, "deep", fmt.Sprintf("%0*d", i%50+3, i)), content("f", int64(i), i), 0o600))
 		}
 	}
 }
@@ -110,7 +110,7 @@ func odd(t *testing.T) func(dir string) {
 func TestCopies(t *testing.T) {
 	p := sealed(t, odd(t))
 	source, view := p.Source("tree"), p.Mount(t, harness.Mounting{}).Path("tree")
-	run(t, nil, "diff", "-r", source, view)
+	output(t, nil, "diff", "-r", source, view)
 	// Permission bits are those of the source without the right to write.
 	const facts = `cd "$0" && find . -type f -printf '%P %s %T@ %n\n' | sort && find . -type f -perm /0222 | wc -l`
 	for name, copying := range map[string]string{
@@ -120,19 +120,19 @@ func TestCopies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := t.TempDir()
-			run(t, nil, "sh", "-c", copying, view, made)
-			run(t, nil, "diff", "-r", source, made)
-			if want, got := run(t, nil, "sh", "-c", facts, view), run(t, nil, "sh", "-c", facts, made); got != want {
+			output(t, nil, "sh", "-c", copying, view, made)
+			output(t, nil, "diff", "-r", source, made)
+			if want, got := output(t, nil, "sh", "-c", facts, view), output(t, nil, "sh", "-c", facts, made); got != want {
 				t.Errorf("the copy has\n%s\nwant\n%s", got, want)
 			}
 			for range 2 {
-				if differs := run(t, nil, "rsync", "-c", "-n", "-a", "-i", view+"/", made+"/"); strings.Contains(differs, "f") {
+				if differs := output(t, nil, "rsync", "-c", "-n", "-a", "-i", view+"/", made+"/"); strings.Contains(differs, "f") {
 					t.Errorf("rsync would change:\n%s", differs)
 				}
 			}
 		})
 	}
-	if differs := run(t, nil, "rsync", "-c", "-n", "-r", "-t", "-i", source+"/", view+"/"); strings.Contains(differs, "<f") || strings.Contains(differs, ">f") {
+	if differs := output(t, nil, "rsync", "-c", "-n", "-r", "-t", "-i", source+"/", view+"/"); strings.Contains(differs, "<f") || strings.Contains(differs, ">f") {
 		t.Errorf("the source differs from the view:\n%s", differs)
 	}
 }
@@ -148,15 +148,15 @@ func TestGoBuild(t *testing.T) {
 			"words/ignored.md": "# nothing\n",
 		} {
 			path := filepath.Join(dir, name)
-			must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			must(t, os.WriteFile(path, []byte(text), 0o644))
+			harness.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			harness.Must(t, os.WriteFile(path, []byte(text), 0o644))
 		}
 	})
 	v := p.Mount(t, harness.Mounting{})
 	program := filepath.Join(t.TempDir(), "hello")
 	env := []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOWORK=off"}
-	run(t, env, "go", "build", "-C", v.Path("tree"), "-o", program, ".")
-	if said := run(t, nil, program); said != "hello from sources in the view\n" {
+	output(t, env, "go", "build", "-C", v.Path("tree"), "-o", program, ".")
+	if said := output(t, nil, program); said != "hello from sources in the view\n" {
 		t.Errorf("it says %q", said)
 	}
 }

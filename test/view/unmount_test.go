@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,7 +53,7 @@ func TestManySignals(t *testing.T) {
 			v := harness.New(t, harness.Small()).Mount(t, harness.Mounting{})
 			holder := exec.Command("sleep", "1000")
 			holder.Dir = v.Dir
-			must(t, holder.Start())
+			harness.Must(t, holder.Start())
 			defer func() { _ = holder.Process.Kill(); _ = holder.Wait() }()
 			v.Signal(t, sig)
 			v.AwaitLog(t, fmt.Sprint("pid=", holder.Process.Pid))
@@ -71,7 +72,8 @@ func TestManySignals(t *testing.T) {
 // next view alone that is mounted in its place.
 func TestCycles(t *testing.T) {
 	p := harness.New(t, harness.Small())
-	const workers, cycles = 4, 25
+	const workers = 4
+	cycles := sample.Of(5, 25, 25)
 	var all sync.WaitGroup
 	for w := range workers {
 		dir := t.TempDir()
@@ -85,7 +87,7 @@ func TestCycles(t *testing.T) {
 	if left := table(t); left != "" {
 		t.Errorf("mounts are left:\n%s", left)
 	}
-	eventually(t, "all servers have ended", func() bool { return len(commands(t, p.State)) == 0 })
+	harness.Eventually(t, "all servers have ended", func() bool { return len(commands(t, p.State)) == 0 })
 	t.Logf("%d cycles, %d at a time", workers*cycles, workers)
 }
 
@@ -104,11 +106,11 @@ func cycle(t *testing.T, p *harness.Project, dir string, daemon bool) {
 	}
 	for _, name := range []string{"top.txt", "new/sub/b.txt"} {
 		// Not in this process: what is forked here meanwhile would hold the file.
-		if got := run(t, nil, "cat", filepath.Join(dir, name)); got != p.Runs[0].Files[name] {
+		if got := output(t, nil, "cat", filepath.Join(dir, name)); got != p.Runs[0].Files[name] {
 			t.Errorf("%s reads as %q", name, got)
 		}
 	}
-	p.Must(t, "umount", dir)
+	unmount(t, p, dir)
 	if v == nil {
 		return
 	}
@@ -121,7 +123,7 @@ func cycle(t *testing.T, p *harness.Project, dir string, daemon bool) {
 func commands(t *testing.T, text string) []string {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(t, err)
+	harness.Must(t, err)
 	return slices.DeleteFunc(lines, func(path string) bool {
 		line, err := os.ReadFile(path)
 		return err != nil || !strings.Contains(string(line), text)

@@ -34,36 +34,64 @@ type Runner struct {
 	made   int
 }
 
-// Run runs the commands of a case and says what is wrong, if anything is.
+// Run runs the commands of a case and says what is wrong, if anything is. Where a command
+// has left the tree as it was, the next one gets the same tree.
 func (r *Runner) Run(ctx context.Context, c Case) error {
 	var wrong []error
+	var s *stage
+	defer func() {
+		if s != nil {
+			s.clear()
+		}
+	}()
 	for _, cmd := range c.Commands {
-		if err := r.command(ctx, c, cmd); err != nil {
+		if s != nil && s.touched {
+			s.clear()
+			s = nil
+		}
+		var err error
+		if s == nil {
+			s, err = r.newStage(c)
+		} else {
+			err = s.forget()
+		}
+		if err == nil {
+			err = s.command(ctx, c, cmd)
+		}
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: wanted exit %d, %s\n%w", strings.Join(cmd.Args, " "), cmd.Exit, cmd.Result, err))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// stage is where one command runs.
+// stage is where commands run.
 type stage struct {
 	base, work, state string
 	bin               string
 	as                *syscall.Credential
 	before            picture
+	touched           bool // the tree is not, or may not be, as the case gives it
 }
 
-func (r *Runner) command(ctx context.Context, c Case, cmd Command) error {
-	s, err := r.newStage(c)
-	if err != nil {
-		return err
-	}
-	defer s.clear()
+func (s *stage) command(ctx context.Context, c Case, cmd Command) error {
+	s.touched = true
 	a, err := s.play(ctx, cmd)
 	if err != nil {
 		return err
 	}
 	return errors.Join(a.check(cmd), s.check(c, cmd))
+}
+
+// forget empties the state directory.
+func (s *stage) forget() error {
+	if err := os.RemoveAll(s.state); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.state, 0o700); err != nil || s.as == nil {
+		return err
+	}
+	return os.Chown(s.state, nobody, nobody)
 }
 
 func (r *Runner) newStage(c Case) (*stage, error) {
@@ -236,7 +264,9 @@ func (s *stage) check(c Case, cmd Command) error {
 			}
 		}
 	}
-	return compare(s.before, after, made)
+	err = compare(s.before, after, made)
+	s.touched = err != nil || len(made) > 0
+	return err
 }
 
 func (s *stage) unchanged() error {
