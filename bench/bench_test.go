@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/test/sample" //nolint:depguard // test/ is there for every test
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // rowsOf is how many rows each section measures.
