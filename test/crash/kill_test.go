@@ -132,8 +132,8 @@ func TestKillNewState(t *testing.T) {
 // TestKillTwice kills a commit before some of its calls, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 17, 17), 23)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 29, 29), 29)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 17, 17), 7)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 29, 29), 11)
 }
 
 func TestLongKillTwice(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -77,15 +78,15 @@ func (w *world) strays() ([]string, error) {
 // TestKillTake kills a take before its calls. The next one succeeds, and nothing is
 // left of the other.
 func TestKillTake(t *testing.T) {
-	storeSweep(t, taking(), each(stride{1, 4}), func(w *world, n int) []sysfault.Plan {
-		return []sysfault.Plan{{N: n, Kill: true, Record: true, Match: w.changing}}
+	storeSweep(t, taking(), sample.Every(t, 11), func(w *world, n int) []sysfault.Plan {
+		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
 
 // TestKillPrune kills a prune before its calls.
 func TestKillPrune(t *testing.T) {
-	storeSweep(t, pruning(), each(stride{1, 2}), func(w *world, n int) []sysfault.Plan {
-		return []sysfault.Plan{{N: n, Kill: true, Record: true, Match: w.changing}}
+	storeSweep(t, pruning(), sample.Every(t, 5), func(w *world, n int) []sysfault.Plan {
+		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
 
@@ -93,9 +94,9 @@ func TestKillPrune(t *testing.T) {
 func TestStoreErrors(t *testing.T) {
 	for _, a := range []*act{taking(), pruning()} {
 		t.Run(a.name, func(t *testing.T) {
-			storeSweep(t, a, each(stride{1, 19}), func(w *world, n int) (plans []sysfault.Plan) {
-				for _, f := range faults(n) {
-					plans = append(plans, sysfault.Plan{N: n, Onward: f.onward, Errno: f.errno, Record: true, Match: w.failing})
+			storeSweep(t, a, sample.Every(t, 53), func(w *world, n int) (plans []sysfault.Plan) {
+				for _, f := range harness.FaultsAt(n, kinds()) {
+					plans = append(plans, sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Record: true, Match: w.failing})
 				}
 				return plans
 			})
@@ -104,30 +105,26 @@ func TestStoreErrors(t *testing.T) {
 }
 
 // storeSweep runs a command on the store under plans, and then once more.
-func storeSweep(t *testing.T, a *act, s stride, plans func(w *world, n int) []sysfault.Plan) {
+func storeSweep(t *testing.T, a *act, s sample.Stride, plans func(w *world, n int) []sysfault.Plan) {
 	t.Helper()
-	var sum tally
-	p := newProject(t)
-	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
+	var sum harness.Tally
+	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
 		for _, plan := range plans(w, n) {
 			w.reset(t)
 			r := w.site.Project.Run(t, &plan, w.args...)
 			if r.Fault.Fired == 0 {
-				sum.add(fmt.Sprint("calls ", r.Fault.Calls))
+				sum.Add(fmt.Sprint("calls ", r.Fault.Calls))
 				return false
 			}
-			sum.add(strings.TrimSpace(fmt.Sprint("exit ", r.Status, " ", r.Answer.Code)))
+			sum.Add(strings.TrimSpace(fmt.Sprint("exit ", r.Status, " ", r.Answer.Code)))
 			if err := w.afterStore(t, r); err != nil {
 				at := r.Fault.Trace[min(plan.N, len(r.Fault.Trace))-1]
-				t.Errorf("%v%v at %s\n%v\n%v", plan.Errno, map[bool]string{true: " from there on"}[plan.Onward], w.describe(at), r, err)
+				t.Errorf("%v%v at %s\n%v\n%v", plan.Errno, map[bool]string{true: " from there on"}[plan.Onward], w.site.Describe(at), r, err)
 			}
 		}
 		return true
 	})
-	sum.want(t)
-	if len(sum.n) < 2 {
-		t.Error("nothing was tried")
-	}
+	sum.DemandKinds(t, 2)
 }
 
 // afterStore checks the store after a command on it, and that the command does its
@@ -187,12 +184,7 @@ func (w *world) tidy(t *testing.T) error {
 	return nil
 }
 
-func TestLongKillTake(t *testing.T) {
-	needLong(t)
-	TestKillTake(t)
-}
-
 func TestLongStoreErrors(t *testing.T) {
-	needLong(t)
+	sample.Need(t, sample.Long)
 	TestStoreErrors(t)
 }

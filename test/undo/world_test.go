@@ -70,17 +70,17 @@ func in(dir string) place {
 	return place{dir, filepath.Join(dir, "state"), filepath.Join(dir, "above")}
 }
 
-// newWorld makes a world, and keeps it for every trial.
-func newWorld(t testing.TB, p *harness.Project, at place, a *act) *world {
+// newWorld makes a world, and keeps it for every trial. What it mounts goes with the
+// mount that it is in.
+func newWorld(t testing.TB, at place, a *act) *world {
 	t.Helper()
-	own := *p
+	own := *project(t)
 	own.State = at.state
 	w := &world{act: a, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
 	harness.Must(t, os.MkdirAll(w.site.Root, 0o755))
 	harness.Must(t, os.Mkdir(own.State, 0o700))
 	if a.mount {
 		harness.Must(t, unix.Mount(a.source(w.site.Root), w.site.Root, "tmpfs", a.flags, ""))
-		t.Cleanup(func() { _ = unix.Unmount(w.site.Root, unix.MNT_DETACH) })
 	}
 	harness.Must(t, os.WriteFile(filepath.Join(at.above, "beside"), []byte("not yours"), 0o600))
 	w.site = own.Site(t, w.site.Root)
