@@ -42,7 +42,7 @@ func (v *Volume) DemandFree(t testing.TB, before Usage) {
 	near := func(a, b, slack int64) bool { return max(a-b, b-a) <= slack }
 	Eventually(t, fmt.Sprintf("%s has %+v free again", v.Name, before), func() bool {
 		now := v.Free(t)
-		return near(now.Bytes, before.Bytes, v.slack.Bytes) && near(now.Inodes, before.Inodes, v.slack.Inodes)
+		return near(now.Bytes, before.Bytes, v.Slack.Bytes) && near(now.Inodes, before.Inodes, v.Slack.Inodes)
 	})
 }
 

@@ -84,15 +84,12 @@ func (c *Tally) require(t testing.TB, keys []string) {
 	}
 }
 
-// DemandKinds logs the counts and fails when there are fewer kinds of them than this;
-// in a sample, when there are none.
-func (c *Tally) DemandKinds(t testing.TB, least int) {
+// DemandKinds is Demand, and there must be at least so many kinds of counts; in a
+// sample, one.
+func (c *Tally) DemandKinds(t testing.TB, least int, keys ...string) {
 	t.Helper()
-	t.Log(c)
-	if sample.Now() == sample.Sample {
-		least = 1
-	}
-	if n := c.Kinds(); n < least {
+	c.Demand(t, keys...)
+	if n := c.Kinds(); sample.Now() > sample.Sample && n < least {
 		t.Errorf("too little was seen: %d kinds, not %d", n, least)
 	}
 }

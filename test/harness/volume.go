@@ -17,12 +17,12 @@ import (
 // A Format is a file system, how it is made, and how it is mounted.
 type Format struct {
 	Name    string
-	kind    string
-	options string // of the mount
-	size    int64  // of the image; 0: it has none
-	mkfs    []string
-	unique  bool  // a copy of an image cannot be mounted beside it
-	slack   Usage // by how much its counts may differ though nothing is left
+	Kind    string   // as mount(2) names it
+	Options string   // of the mount
+	Size    int64    // of the image; 0: it has none
+	Mkfs    []string // the command that makes it, less the path of the image
+	Fresh   bool     // by its command each time; else once in a test process, and then copied, without its zeros
+	Slack   Usage    // by how much its counts may differ though nothing is left
 }
 
 // Usage is what a file system reports as free, in bytes and inodes.
@@ -30,25 +30,32 @@ type Usage struct{ Bytes, Inodes int64 }
 
 // The formats. Few has few inodes.
 var (
-	Ext4          = ext4Format("ext4", 32<<20, "-b", "4096", "-E", "nodiscard,lazy_itable_init=0")
-	Ext41K        = ext4Format("ext4-1k", 16<<20, "-b", "1024", "-E", "nodiscard")
-	Ext4Few       = ext4Format("ext4-few", 16<<20, "-b", "4096", "-E", "nodiscard", "-N", "192")
-	Ext4Large     = ext4Format("ext4", 64<<20, "-b", "4096", "-E", "nodiscard,lazy_itable_init=0")
-	Ext4Writeback = func() Format {
-		f := Ext4Large
-		f.Name, f.options = "ext4 data=writeback", "data=writeback"
-		return f
-	}()
+	Ext4      = Ext4With("ext4", 32<<20, "-b", "4096", "-E", "nodiscard,lazy_itable_init=0")
+	Ext4Large = Ext4With("ext4", 64<<20, "-b", "4096", "-E", "nodiscard,lazy_itable_init=0")
+	Ext41K    = Ext4With("ext4-1k", 16<<20, "-b", "1024", "-E", "nodiscard")
+	Ext4Few   = Ext4With("ext4-few", 16<<20, "-b", "4096", "-E", "nodiscard", "-N", "192")
 	// A copy of an XFS has the same UUID, which the kernel mounts once unless told so.
-	XFS      = Format{Name: "xfs", kind: "xfs", options: "nouuid", size: 300 << 20, mkfs: []string{"mkfs.xfs", "-q", "-f", "-K"}, slack: Usage{256 << 10, 1 << 40}}
-	Btrfs    = Format{Name: "btrfs", kind: "btrfs", size: 128 << 20, mkfs: []string{"mkfs.btrfs", "-q", "-f", "-K"}, unique: true, slack: Usage{2 << 20, 1 << 40}}
-	Tmpfs    = Format{Name: "tmpfs", kind: "tmpfs", options: "size=16m"}
-	TmpfsFew = Format{Name: "tmpfs-few", kind: "tmpfs", options: "size=16m,nr_inodes=200"}
+	XFS = Format{
+		Name: "xfs", Kind: "xfs", Options: "nouuid", Size: 300 << 20,
+		Mkfs: []string{"mkfs.xfs", "-q", "-f", "-K"}, Slack: Usage{256 << 10, 1 << 40},
+	}
+	// Not every kernel mounts a copy of a Btrfs beside it.
+	Btrfs = Format{
+		Name: "btrfs", Kind: "btrfs", Size: 128 << 20,
+		Mkfs: []string{"mkfs.btrfs", "-q", "-f", "-K"}, Fresh: true, Slack: Usage{2 << 20, 1 << 40},
+	}
+	Tmpfs    = TmpfsWith("tmpfs", "size=16m")
+	TmpfsFew = TmpfsWith("tmpfs-few", "size=16m,nr_inodes=200")
 )
 
-// ext4Format is an ext4 that keeps no blocks for root.
-func ext4Format(name string, size int64, flags ...string) Format {
-	return Format{Name: name, kind: "ext4", size: size, mkfs: append([]string{"mkfs.ext4", "-q", "-F", "-m", "0"}, flags...)}
+// Ext4With is an ext4 that keeps no blocks for root.
+func Ext4With(name string, size int64, flags ...string) Format {
+	return Format{Name: name, Kind: "ext4", Size: size, Mkfs: append([]string{"mkfs.ext4", "-q", "-F", "-m", "0"}, flags...)}
+}
+
+// TmpfsWith is a tmpfs with these options.
+func TmpfsWith(name, options string) Format {
+	return Format{Name: name, Kind: "tmpfs", Options: options}
 }
 
 // A Volume is a file system of its own, and a place to mount it. Its image is in memory.
@@ -62,10 +69,15 @@ type Volume struct {
 func NewVolume(t testing.TB, f Format) *Volume {
 	t.Helper()
 	blocklog.Need(t)
-	dir := MemoryDir(t)
+	return NewVolumeIn(t, MemoryDir(t), f)
+}
+
+// NewVolumeIn is NewVolume with the image and the mount point in this directory.
+func NewVolumeIn(t testing.TB, dir string, f Format) *Volume {
+	t.Helper()
 	v := &Volume{Format: f, Path: filepath.Join(dir, "mnt")}
 	Must(t, os.Mkdir(v.Path, 0o755))
-	if f.size > 0 {
+	if f.Size > 0 {
 		v.Image = filepath.Join(dir, "image")
 		Must(t, f.format(v.Image))
 	}
@@ -93,10 +105,10 @@ type template struct {
 // format makes the image of a file system: by its command the first time, and then as
 // a copy.
 func (f Format) format(path string) error {
-	if f.unique {
+	if f.Fresh {
 		return f.run(path)
 	}
-	known, _ := templates.LoadOrStore(fmt.Sprint(f.size, f.mkfs), &template{})
+	known, _ := templates.LoadOrStore(fmt.Sprint(f.Size, f.Mkfs), &template{})
 	tpl := known.(*template)
 	tpl.once.Do(func() {
 		if tpl.err = f.run(path); tpl.err == nil {
@@ -111,10 +123,10 @@ func (f Format) format(path string) error {
 
 // run runs the command on a new image.
 func (f Format) run(path string) error {
-	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, f.size)); err != nil {
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, f.Size)); err != nil {
 		return err
 	}
-	argv := append(append([]string{}, f.mkfs...), path)
+	argv := append(append([]string{}, f.Mkfs...), path)
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%q: %w: %s", argv, err, out)
 	}
@@ -125,7 +137,7 @@ func (f Format) run(path string) error {
 func (v *Volume) Mount(t testing.TB) {
 	t.Helper()
 	if v.Image == "" {
-		Must(t, unix.Mount(v.kind, v.Path, v.kind, 0, v.options))
+		Must(t, unix.Mount(v.Kind, v.Path, v.Kind, 0, v.Options))
 		return
 	}
 	Must(t, v.MountFile(v.Image))
@@ -133,7 +145,7 @@ func (v *Volume) Mount(t testing.TB) {
 
 // MountFile mounts the file system that is in another file.
 func (v *Volume) MountFile(file string) error {
-	return blocklog.Mount(file, v.Path, v.kind, v.options)
+	return blocklog.Mount(file, v.Path, v.Kind, v.Options)
 }
 
 // Unmount unmounts the volume.
