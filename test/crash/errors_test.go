@@ -30,18 +30,18 @@ var others = []string{"REFUSED", "INTERNAL_ERROR", "APPROVAL_STALE", "SAVEPOINT_
 
 func TestErrorsSmall(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, 23, sysfault.Mutating, rotating(sample.Of(1, 3, 1)))
+	failEverywhere(t, tr, 23, sysfault.Mutating, rotating(sample.Of(1, 2, 1)))
 }
 
 func TestErrorsChain(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...)
-	failEverywhere(t, tr, 61, sysfault.Mutating, rotating(sample.Of(1, 3, 1)))
+	failEverywhere(t, tr, 61, sysfault.Mutating, rotating(1))
 }
 
 // TestErrorsReading fails the calls that only look.
 func TestErrorsReading(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, 47, func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(sample.Of(1, 3, 1)))
+	failEverywhere(t, tr, 47, func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they

@@ -48,7 +48,7 @@ func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 
 // TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
 // next one must do all that is left.
-func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, rotating(sample.Of(1, 2, 1))) }
+func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, rotating(1)) }
 
 func TestLongErrorsInRecover(t *testing.T) {
 	sample.Need(t, sample.Long)

@@ -11,7 +11,8 @@ import (
 )
 
 // TestRecoverWindows kills a commit, with all targets moved or just before its
-// report, and runs every attack in the windows of the recovery.
+// report, and runs every attack in the windows of the recovery: in a sweep in every
+// third of them, beginning with another one for each attack.
 func TestRecoverWindows(t *testing.T) {
 	killed := map[string]func(sysfault.Call) bool{
 		"backward": func(c sysfault.Call) bool { return strings.HasSuffix(c.Path, "/.spectrum06_committed.new") },
@@ -20,13 +21,17 @@ func TestRecoverWindows(t *testing.T) {
 		},
 	}
 	for way, match := range killed {
-		for _, attack := range sample.Pick(t, 3, attacks()) {
+		for i, attack := range sample.Pick(t, 3, attacks()) {
 			t.Run(way+"/"+attack.name, func(t *testing.T) {
 				t.Parallel()
 				p := harness.New(t, outputs())
 				var sum harness.Tally
 				trials := 0
-				inWindows(t, sample.Every(t, 29), func(n int) int {
+				s := sample.Every(t, 29)
+				if sample.Now() == sample.Sweep {
+					s = sample.Stride{First: 1 + i%3, Every: 3}
+				}
+				inWindows(t, s, func(n int) int {
 					trials++
 					a := newAttempt(t, p, fmt.Sprint(trials))
 					a.kill(t, match)

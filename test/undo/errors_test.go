@@ -21,8 +21,8 @@ func kinds() int { return sample.Of(1, 1, 3) }
 // than those that only look.
 func TestErrors(t *testing.T) {
 	for _, way := range ways {
-		t.Run(way().name+", changing", func(t *testing.T) { failEverywhere(t, way(), sample.Every(t, 59), (*world).changing) })
-		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Every(t, 181), (*world).looking) })
+		t.Run(way().name+", changing", func(t *testing.T) { failEverywhere(t, way(), sample.Every(t, 97), (*world).changing) })
+		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Every(t, 233), (*world).looking) })
 	}
 }
 
@@ -127,7 +127,7 @@ func TestHalt(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, way(), sample.Every(t, 7), func(t *testing.T, w *world, n int) bool {
+			sweep(t, way(), sample.Every(t, 11), func(t *testing.T, w *world, n int) bool {
 				r := w.site.Project.Run(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: w.moves}, w.args...)
 				if r.Fault.Fired == 0 {
 					return false

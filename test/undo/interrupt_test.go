@@ -17,7 +17,7 @@ func TestInterrupt(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, way(), sample.Every(t, 83), func(t *testing.T, w *world, n int) bool {
+			sweep(t, way(), sample.Every(t, 127), func(t *testing.T, w *world, n int) bool {
 				r := w.site.Project.Run(t, harness.Interrupt(n, w.changing), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
@@ -54,7 +54,7 @@ func TestInterruptStore(t *testing.T) {
 		all := w.list(t)
 		w.args = []string{"snapshot", "verify", "--json", all[len(all)-1].ID}
 	}
-	for a, stride := range map[*act]int{taking(): 107, pruning(): 67, checking: 13} {
+	for a, stride := range map[*act]int{taking(): 107, pruning(): 67, checking: 37} {
 		t.Run(a.name, func(t *testing.T) {
 			var sum harness.Tally
 			sweep(t, a, sample.Every(t, stride), func(t *testing.T, w *world, n int) bool {

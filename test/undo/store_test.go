@@ -78,7 +78,7 @@ func (w *world) strays() ([]string, error) {
 // TestKillTake kills a take before its calls. The next one succeeds, and nothing is
 // left of the other.
 func TestKillTake(t *testing.T) {
-	storeSweep(t, taking(), sample.Every(t, 11), func(w *world, n int) []sysfault.Plan {
+	storeSweep(t, taking(), sample.Every(t, 17), func(w *world, n int) []sysfault.Plan {
 		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
@@ -94,7 +94,7 @@ func TestKillPrune(t *testing.T) {
 func TestStoreErrors(t *testing.T) {
 	for _, a := range []*act{taking(), pruning()} {
 		t.Run(a.name, func(t *testing.T) {
-			storeSweep(t, a, sample.Every(t, 53), func(w *world, n int) (plans []sysfault.Plan) {
+			storeSweep(t, a, sample.Every(t, 89), func(w *world, n int) (plans []sysfault.Plan) {
 				for _, f := range harness.FaultsAt(n, kinds()) {
 					plans = append(plans, sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Record: true, Match: w.failing})
 				}

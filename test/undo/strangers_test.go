@@ -17,7 +17,7 @@ import (
 // their things stay, whatever becomes of the way back.
 func TestStrangers(t *testing.T) {
 	for _, way := range ways {
-		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Every(t, 43)) })
+		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Every(t, 79)) })
 	}
 }
 
