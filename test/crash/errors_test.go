@@ -30,7 +30,7 @@ var others = []string{"REFUSED", "INTERNAL_ERROR", "APPROVAL_STALE", "SAVEPOINT_
 
 func TestErrorsSmall(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, 23, sysfault.Mutating, rotating(sample.Of(1, 2, 1)))
+	failEverywhere(t, tr, 29, sysfault.Mutating, rotating(sample.Of(1, 2, 1)))
 }
 
 func TestErrorsChain(t *testing.T) {
@@ -52,7 +52,7 @@ func TestErrorsLooking(t *testing.T) {
 	}
 	for name, runs := range map[string][]harness.Files{"single": {harness.Small()}, "chain": harness.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
-			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), 29, looking, func(int) []harness.Fault {
+			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), 41, looking, func(int) []harness.Fault {
 				return []harness.Fault{{Errno: syscall.EIO}, {Errno: syscall.EACCES}}
 			})
 		})

@@ -95,7 +95,7 @@ func TestStrangers(t *testing.T) {
 	for _, x := range strangers {
 		t.Run(x.name, func(t *testing.T) {
 			tr := newTrials(t, t.TempDir(), harness.Small())
-			harness.Sweep(t, sample.Every(t, 61), func(t *testing.T, n int) bool {
+			harness.Sweep(t, sample.Every(t, 89), func(t *testing.T, n int) bool {
 				s := tr.site(t, n)
 				r := tr.killed(t, s, n)
 				if !r.Killed() {

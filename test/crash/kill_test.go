@@ -19,7 +19,7 @@ func TestKillChain(t *testing.T) {
 }
 
 // TestKillSmall is on the file system of the temporary files.
-func TestKillSmall(t *testing.T) { killEverywhere(t, newTrials(t, t.TempDir(), harness.Small()), 13) }
+func TestKillSmall(t *testing.T) { killEverywhere(t, newTrials(t, t.TempDir(), harness.Small()), 23) }
 
 func TestLongKill(t *testing.T) {
 	sample.Need(t, sample.Long)

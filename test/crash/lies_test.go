@@ -49,7 +49,7 @@ func lies(t *testing.T, plan sysfault.Plan, code string) {
 	for _, onward := range []bool{false, true} {
 		t.Run(fmt.Sprint("onward ", onward), func(t *testing.T) {
 			tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-			harness.Sweep(t, sample.Every(t, 5), func(t *testing.T, n int) bool {
+			harness.Sweep(t, sample.Every(t, 9), func(t *testing.T, n int) bool {
 				s := tr.site(t, n)
 				p := plan
 				p.N, p.Onward, p.Record, p.Match = n, onward, true, s.Beneath(plan.Match)

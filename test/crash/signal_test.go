@@ -15,7 +15,7 @@ import (
 )
 
 // TestSignals sends signals at random times to a commit of 16 MiB.
-func TestSignals(t *testing.T) { signals(t, harness.MemoryDir(t), sample.Of(8, 50, 50), 16, 1<<20) }
+func TestSignals(t *testing.T) { signals(t, harness.MemoryDir(t), sample.Of(4, 50, 50), 16, 1<<20) }
 
 func TestLongSignals(t *testing.T) {
 	sample.Need(t, sample.Long)

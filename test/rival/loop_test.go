@@ -17,7 +17,7 @@ import (
 // TestLoop runs every attack beside the free running program, at moments that
 // nobody chose.
 func TestLoop(t *testing.T) {
-	for _, attack := range sample.Pick(t, 5, attacks()) {
+	for _, attack := range sample.Pick(t, 4, attacks()) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			loop(t, attack, func(c *harness.Tally) bool {

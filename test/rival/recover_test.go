@@ -21,7 +21,7 @@ func TestRecoverWindows(t *testing.T) {
 		},
 	}
 	for way, match := range killed {
-		for i, attack := range sample.Pick(t, 3, attacks()) {
+		for i, attack := range sample.Pick(t, 2, attacks()) {
 			t.Run(way+"/"+attack.name, func(t *testing.T) {
 				t.Parallel()
 				p := harness.New(t, outputs())

@@ -14,7 +14,7 @@ import (
 // where it can be undone that is done some calls later or after the end. The long test
 // undoes each at every distance.
 func TestWindows(t *testing.T) {
-	for _, attack := range sample.Pick(t, 7, attacks()) {
+	for _, attack := range sample.Pick(t, 5, attacks()) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			later := []int{1, 2, 4, never}

@@ -134,7 +134,7 @@ func (w *world) moves(c sysfault.Call) bool {
 // state directory can still be written: a root that is not as before is halted then,
 // and stays so until recover has done the work.
 func TestHalt(t *testing.T) {
-	for _, way := range ways {
+	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
 			sweep(t, way(), sample.Every(t, 11), func(t *testing.T, w *world, n int) bool {
