@@ -49,7 +49,7 @@ func TestControlImages(t *testing.T) {
 	for _, f := range sample.Pick(t, 1, formats) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			lies := act{name: "commit with lies", plan: lying(), promise: harness.After}
+			lies := command{name: "commit with lies", plan: lying(), promise: harness.After}
 			sum := record(t, single.project(t), f, lies).spread(t, 24)
 			t.Log(sum)
 			if len(sum.faults) == 0 {

@@ -18,8 +18,8 @@ const (
 	endMark   = "end" // the command has reported how it ended
 )
 
-// An act is what a command does to a root while the disk logs.
-type act struct {
+// A command, and how it is run on a root while the disk logs.
+type command struct {
 	name    string
 	prepare *sysfault.Plan // a commit under this plan comes first, and is killed
 	plan    *sysfault.Plan // the command runs under this one
@@ -51,12 +51,12 @@ func beforeSync(name string, p sysfault.Plan) *sysfault.Plan {
 var (
 	kill       = sysfault.Plan{Kill: true}
 	ioError    = sysfault.Plan{Errno: syscall.EIO}
-	committing = act{name: "commit", promise: harness.After}
+	committing = command{name: "commit", promise: harness.After}
 )
 
-// endings makes the acts anew: a plan is good for one run.
-func endings() []act {
-	return []act{
+// endings makes the commands anew: a plan is good for one run.
+func endings() []command {
+	return []command{
 		{name: "rollback of files", plan: beforeSync("top0", ioError), status: 1, promise: harness.Before},
 		{name: "rollback of artifacts", plan: naming(reportName, ioError), status: 1, promise: harness.Before},
 		{name: "recovery, back", prepare: naming(committedName, kill), recover: true, promise: harness.Before},
@@ -73,8 +73,8 @@ type recording struct {
 	promise    harness.State
 }
 
-// record runs an act on a new disk.
-func record(t *testing.T, p *harness.Project, f harness.Format, a act) *recording {
+// record runs a command on a new disk.
+func record(t *testing.T, p *harness.Project, f harness.Format, a command) *recording {
 	t.Helper()
 	v := harness.MountedVolume(t, f)
 	r := &recording{p.Site(t, filepath.Join(v.Path, "root")), v, nil, 0, 0, a.promise}

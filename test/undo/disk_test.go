@@ -14,15 +14,15 @@ import (
 // less before each way back, a take and a prune.
 func TestDiskFull(t *testing.T) {
 	type full struct {
-		act   func() *act
-		place string
+		command func() *command
+		place   string
 	}
 	all := []full{{taking, "state"}, {pruning, "state"}} // nothing is written in the root
-	for _, way := range []func() *act{rollback, whole, part} {
+	for _, way := range []func() *command{rollback, whole, part} {
 		all = append(all, full{way, "root"}, full{way, "state"})
 	}
 	for _, f := range sample.Pick(t, 2, all) {
-		t.Run(f.act().name+", "+f.place, func(t *testing.T) {
+		t.Run(f.command().name+", "+f.place, func(t *testing.T) {
 			t.Parallel()
 			v := harness.MountedVolume(t, harness.Ext4)
 			v.PrepareFill(t)
@@ -32,14 +32,14 @@ func TestDiskFull(t *testing.T) {
 			} else {
 				at.state = filepath.Join(v.Path, "state")
 			}
-			w := newWorld(t, at, f.act())
+			w := newWorld(t, at, f.command())
 			w.rehearse(t)
 			w.fill(t, v)
 		})
 	}
 }
 
-// fill carries the act out with less and less missing.
+// fill carries the command out with less and less missing.
 func (w *world) fill(t *testing.T, v *harness.Volume) {
 	var sum harness.Tally
 	step, blocks := int64(sample.Of(56, 6, 1)), int64(0)
@@ -67,7 +67,7 @@ func (w *world) fill(t *testing.T, v *harness.Volume) {
 // more.
 func (w *world) afterFull(t *testing.T, r harness.Reply) error {
 	t.Helper()
-	if w.act.after == nil {
+	if w.command.after == nil {
 		return w.afterStore(t, r)
 	}
 	state := harness.Before

@@ -41,7 +41,7 @@ func TestLongErrors(t *testing.T) {
 	TestErrors(t)
 }
 
-func failEverywhere(t *testing.T, a *act, s sample.Stride, match func(*world, sysfault.Call) bool) {
+func failEverywhere(t *testing.T, a *command, s sample.Stride, match func(*world, sysfault.Call) bool) {
 	t.Helper()
 	var sum harness.Tally
 	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {

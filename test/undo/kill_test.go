@@ -13,15 +13,15 @@ import (
 )
 
 // ways are the ways back.
-var ways = []func() *act{rollback, whole, byName, part}
+var ways = []func() *command{rollback, whole, byName, part}
 
-// rehearse carries the act out in a world: it must do what it is to do.
+// rehearse carries the command out in a world: it must do what it is to do.
 func (w *world) rehearse(t testing.TB) {
 	t.Helper()
 	w.reset(t)
 	w.run(t, nil, w.args...)
 	state := harness.After
-	if w.act.after == nil {
+	if w.command.after == nil {
 		state = harness.Before
 	}
 	if _, err := w.site.Check(state); err != nil {
@@ -37,12 +37,12 @@ func (w *world) rehearse(t testing.TB) {
 
 // TestKill kills each way back before its calls, and then recovers.
 func TestKill(t *testing.T) {
-	for _, way := range append([]func() *act{bound}, ways...) {
+	for _, way := range append([]func() *command{bound}, ways...) {
 		t.Run(way().name, func(t *testing.T) { killEverywhere(t, way()) })
 	}
 }
 
-func killEverywhere(t *testing.T, a *act) {
+func killEverywhere(t *testing.T, a *command) {
 	var sum harness.Tally
 	sweep(t, a, sample.Every(t, 61), func(t *testing.T, w *world, n int) bool {
 		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
@@ -130,7 +130,7 @@ func (w *world) ended(t testing.TB, allowed ...harness.State) error {
 	return w.records(t, state)
 }
 
-// back carries the act out where it was not, and in some trials then takes it back.
+// back carries the command out where it was not, and in some trials then takes it back.
 func (w *world) back(t testing.TB, state harness.State, n int) error {
 	t.Helper()
 	if state == harness.Before {
@@ -172,7 +172,7 @@ func TestKillTwice(t *testing.T) {
 	}
 }
 
-func killTwice(t *testing.T, a *act, first, second sample.Stride) {
+func killTwice(t *testing.T, a *command, first, second sample.Stride) {
 	var sum harness.Tally
 	sweep(t, a, first, func(t *testing.T, w *world, n int) bool {
 		for i := 0; ; i++ {

@@ -40,7 +40,7 @@ func (s inShared) Run() int {
 	return s.m.Run()
 }
 
-// worlds are those that no test uses now, by the name of their act. A world is made
+// worlds are those that no test uses now, by the name of their command. A world is made
 // once by the program, which takes as long as some trials, and reset for each trial.
 var worlds struct {
 	sync.Mutex
@@ -64,7 +64,7 @@ func project(t testing.TB) *harness.Project {
 
 // borrow returns a world of this kind for one test. It does not come back from a test
 // that failed.
-func borrow(t testing.TB, a *act) *world {
+func borrow(t testing.TB, a *command) *world {
 	t.Helper()
 	w := idle(a)
 	if w == nil {
@@ -88,7 +88,7 @@ func borrow(t testing.TB, a *act) *world {
 }
 
 // idle takes a world that no test uses; nil is none.
-func idle(a *act) *world {
+func idle(a *command) *world {
 	worlds.Lock()
 	defer worlds.Unlock()
 	list := worlds.idle[a.name]
@@ -108,7 +108,7 @@ func number() int {
 }
 
 // sweep runs trials in worlds of a kind, until one reports that there is no such call.
-func sweep(t *testing.T, a *act, s sample.Stride, trial func(t *testing.T, w *world, n int) bool) {
+func sweep(t *testing.T, a *command, s sample.Stride, trial func(t *testing.T, w *world, n int) bool) {
 	t.Helper()
 	harness.SweepIn(t, s, func(t *testing.T) func(*testing.T, int) bool {
 		var w *world // when there is a trial for it

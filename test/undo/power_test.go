@@ -14,8 +14,8 @@ import (
 // TestPower takes the power before some calls of each way back, of a take and of a
 // prune: root and state directory are on a disk that loses what was not synced.
 func TestPower(t *testing.T) {
-	acts := []*act{rollback(), whole(), part(), taking(), pruning()}
-	for _, a := range sample.Pick(t, 2, acts) {
+	commands := []*command{rollback(), whole(), part(), taking(), pruning()}
+	for _, a := range sample.Pick(t, 2, commands) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			v := harness.MountedVolume(t, harness.Ext4)
@@ -58,7 +58,7 @@ func (w *world) cuts(t *testing.T, v *harness.Volume, count int) {
 
 func (w *world) afterCut(t *testing.T, sum *harness.Tally, r harness.Reply) error {
 	t.Helper()
-	if w.act.after == nil {
+	if w.command.after == nil {
 		if !r.Killed() {
 			sum.Add("came late")
 			return w.storeKept(t, r)
@@ -89,7 +89,7 @@ func (w *world) storeKept(t *testing.T, r harness.Reply) error {
 		return err
 	}
 	want := len(w.snapshots)
-	if w.act.name == "take" {
+	if w.command.name == "take" {
 		want++
 	}
 	if n := len(w.list(t)); n != want {

@@ -16,8 +16,8 @@ import (
 )
 
 // taking takes a snapshot of a root of which there are others.
-func taking() *act {
-	return &act{name: "take", stands: true, prepare: func(t testing.TB, w *world) {
+func taking() *command {
+	return &command{name: "take", stands: true, prepare: func(t testing.TB, w *world) {
 		w.clear(t)
 		w.commitIt(t)
 		w.take(t)
@@ -28,8 +28,8 @@ func taking() *act {
 
 // pruning removes two of five snapshots. That from before the commit stays, since the
 // commit can be undone.
-func pruning() *act {
-	return &act{name: "prune", stands: true, prepare: func(t testing.TB, w *world) {
+func pruning() *command {
+	return &command{name: "prune", stands: true, prepare: func(t testing.TB, w *world) {
 		w.clear(t)
 		harness.Must(t, os.WriteFile(w.path("first"), []byte("only in the first\n"), 0o600))
 		w.take(t)
@@ -92,7 +92,7 @@ func TestKillPrune(t *testing.T) {
 
 // TestStoreErrors fails the calls of both.
 func TestStoreErrors(t *testing.T) {
-	for _, a := range []*act{taking(), pruning()} {
+	for _, a := range []*command{taking(), pruning()} {
 		t.Run(a.name, func(t *testing.T) {
 			storeSweep(t, a, sample.Every(t, 89), func(w *world, n int) (plans []sysfault.Plan) {
 				for _, f := range harness.FaultsAt(n, kinds()) {
@@ -105,7 +105,7 @@ func TestStoreErrors(t *testing.T) {
 }
 
 // storeSweep runs a command on the store under plans, and then once more.
-func storeSweep(t *testing.T, a *act, s sample.Stride, plans func(w *world, n int) []sysfault.Plan) {
+func storeSweep(t *testing.T, a *command, s sample.Stride, plans func(w *world, n int) []sysfault.Plan) {
 	t.Helper()
 	var sum harness.Tally
 	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
@@ -163,7 +163,7 @@ func (w *world) tidy(t *testing.T) error {
 	if left := names(t, filepath.Join(w.site.Project.State, "snapshots", "incoming")); len(left) > 0 {
 		return fmt.Errorf("incoming has %q", left)
 	}
-	if w.act.name != "prune" {
+	if w.command.name != "prune" {
 		w.run(t, nil, "snapshot", "prune", "--keep-last", "100")
 	}
 	strays, err := w.strays()
@@ -176,7 +176,7 @@ func (w *world) tidy(t *testing.T) error {
 		w.run(t, nil, "snapshot", "verify", s.ID)
 	}
 	slices.Sort(ids)
-	if w.act.name == "prune" && !slices.Equal(ids, slices.Sorted(maps.Keys(w.stay))) {
+	if w.command.name == "prune" && !slices.Equal(ids, slices.Sorted(maps.Keys(w.stay))) {
 		return fmt.Errorf("prune leaves %q", ids)
 	}
 	w.run(t, nil, "snapshot", "restore", ids[0])

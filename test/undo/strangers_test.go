@@ -24,7 +24,7 @@ func TestStrangers(t *testing.T) {
 // mine is what a stranger writes.
 const mine = "mine, and made meanwhile"
 
-func strangersIn(t *testing.T, a *act, s sample.Stride) {
+func strangersIn(t *testing.T, a *command, s sample.Stride) {
 	var sum harness.Tally
 	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
 		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
@@ -101,7 +101,7 @@ func (w *world) stranger(t *testing.T, sum *harness.Tally, name string, n int) e
 	switch {
 	case err != nil:
 		return errors.Join(err, fmt.Errorf("%v", r))
-	case at != w.path(name) && (w.act.name != "whole" || r.Status == 0):
+	case at != w.path(name) && (w.command.name != "whole" || r.Status == 0):
 		// What was put into a root that was taken back whole went with it.
 		return fmt.Errorf("the stranger's file is at %q: %v", at, r)
 	case r.Status == 0:
