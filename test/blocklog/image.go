@@ -13,14 +13,14 @@ import (
 
 const blockSize = 4096
 
-// An image is a disk in memory; blocks that are not there are zeros.
-type image struct {
+// An Image is a disk in memory; blocks that are not there are zeros.
+type Image struct {
 	size   int64
 	blocks map[int64]*[blockSize]byte // by their number
 }
 
-// loadImage reads a file, its holes quickly.
-func loadImage(path string) (*image, error) {
+// LoadImage reads a file, its holes quickly.
+func LoadImage(path string) (*Image, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func loadImage(path string) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	img := &image{info.Size(), map[int64]*[blockSize]byte{}}
+	img := &Image{info.Size(), map[int64]*[blockSize]byte{}}
 	var zero, block [blockSize]byte
 	for at := int64(0); at < img.size; {
 		start, err := f.Seek(at, unix.SEEK_DATA)
@@ -53,7 +53,7 @@ func loadImage(path string) (*image, error) {
 	return img, nil
 }
 
-func (img *image) write(data []byte, off int64) {
+func (img *Image) write(data []byte, off int64) {
 	for len(data) > 0 {
 		number, inside := off/blockSize, off%blockSize
 		block := img.blocks[number]
@@ -67,7 +67,7 @@ func (img *image) write(data []byte, off int64) {
 }
 
 // read fills dest as far as the disk goes.
-func (img *image) read(dest []byte, off int64) []byte {
+func (img *Image) read(dest []byte, off int64) []byte {
 	dest = dest[:max(0, min(int64(len(dest)), img.size-off))]
 	for rest := dest; len(rest) > 0; {
 		inside := off % blockSize
@@ -82,8 +82,17 @@ func (img *image) read(dest []byte, off int64) []byte {
 	return dest
 }
 
+// Save writes the image into a file, with holes where there is nothing.
+func (img *Image) Save(path string) error {
+	f, err := img.save(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // save writes the image into a file, which keeps its inode but nothing else.
-func (img *image) save(path string) (*os.File, error) {
+func (img *Image) save(path string) (*os.File, error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
@@ -95,7 +104,7 @@ func (img *image) save(path string) (*os.File, error) {
 	return f, nil
 }
 
-func (img *image) saveTo(f *os.File) error {
+func (img *Image) saveTo(f *os.File) error {
 	if err := f.Truncate(img.size); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import "math/rand/v2"
 type Replay struct {
 	base    string
 	records []Record
-	durable *image // base and all writes before the last flush of the first applied records
+	durable *Image // base and all writes before the last flush of the first applied records
 	applied int
 }
 
@@ -51,7 +51,7 @@ func (r *Replay) Image(path string, n int, seed uint64) (lost int, err error) {
 // advance applies the writes of the first n records.
 func (r *Replay) advance(n int) (err error) {
 	if r.durable == nil || n < r.applied {
-		if r.durable, err = loadImage(r.base); err != nil {
+		if r.durable, err = LoadImage(r.base); err != nil {
 			return err
 		}
 		r.applied = 0

@@ -22,7 +22,7 @@ const (
 // serve is the process of a store. It says "ready" on stdout, and ends when
 // stdin does.
 func serve(base, log, mountpoint string) error {
-	img, err := loadImage(base)
+	img, err := LoadImage(base)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func breakOff(mountpoint string) {
 // A logger takes the requests of a disk one after the other.
 type logger struct {
 	mu  sync.Mutex
-	img *image
+	img *Image
 	log *os.File
 	err error // the first one
 }

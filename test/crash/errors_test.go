@@ -10,13 +10,9 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
-
-// errnos are what a call can fail with. EINTR is for one call only: who asks
-// again without end must be answered at last.
-var errnos = []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EROFS,
-	syscall.EMFILE, syscall.ENOMEM, syscall.ELOOP}
 
 // codes are those of section 8.3 of the law that a commit can end with when a
 // call fails. That something exists already is none of them.
@@ -32,48 +28,20 @@ var codes = []string{
 // others are the answers that no law knows: the commit did not begin.
 var others = []string{"REFUSED", "INTERNAL_ERROR", "APPROVAL_STALE", "SAVEPOINT_INVALID"}
 
-// A fault is an error, once or from a call on.
-type fault struct {
-	errno  syscall.Errno
-	onward bool
-}
-
-func (f fault) String() string {
-	if f.onward {
-		return fmt.Sprintf("%q from there on", f.errno.Error())
-	}
-	return fmt.Sprintf("%q once", f.errno.Error())
-}
-
-// some are three faults for call n, others for each n.
-func some(n int) []fault {
-	list := []fault{{errnos[n%len(errnos)], false}, {errnos[(n+n/8+3)%len(errnos)], true}}
-	if n%2 == 0 {
-		list = append(list, fault{syscall.EINTR, false})
-	}
-	return list
-}
-
-// all are all faults, for any call.
-func all(int) []fault {
-	list := []fault{{syscall.EINTR, false}}
-	for _, errno := range errnos {
-		list = append(list, fault{errno, false}, fault{errno, true})
-	}
-	return list
-}
-
 func TestErrorsSmall(t *testing.T) {
-	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Small()), 5, sysfault.Mutating, some)
+	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+	failEverywhere(t, tr, 29, sysfault.Mutating, rotating(sample.Of(1, 2, 1)))
 }
 
 func TestErrorsChain(t *testing.T) {
-	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Chain(2, 2)...), 17, sysfault.Mutating, some)
+	tr := newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...)
+	failEverywhere(t, tr, 61, sysfault.Mutating, rotating(1))
 }
 
-// TestErrorsReading also fails the calls that only look.
+// TestErrorsReading fails the calls that only look.
 func TestErrorsReading(t *testing.T) {
-	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Small()), 29, anything, some)
+	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+	failEverywhere(t, tr, 47, func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they
@@ -84,30 +52,35 @@ func TestErrorsLooking(t *testing.T) {
 	}
 	for name, runs := range map[string][]harness.Files{"single": {harness.Small()}, "chain": harness.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
-			failEverywhere(t, newStage(t, harness.MemoryDir(t), runs...), 3, looking, func(int) []fault {
-				return []fault{{syscall.EIO, false}, {syscall.EACCES, false}}
+			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), 41, looking, func(int) []harness.Fault {
+				return []harness.Fault{{Errno: syscall.EIO}, {Errno: syscall.EACCES}}
 			})
 		})
 	}
 }
 
 func TestLongErrors(t *testing.T) {
-	needLong(t)
-	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Small()), 1, anything, all)
-	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Single()), 1, sysfault.Mutating, all)
-	failEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Chain(2, 2)...), 1, sysfault.Mutating, all)
+	sample.Need(t, sample.Long)
+	all := func(int) []harness.Fault { return harness.AllFaults() }
+	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Small()), 1, harness.Anything, all)
+	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 1, sysfault.Mutating, all)
+	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...), 1, sysfault.Mutating, all)
 }
 
-// failEverywhere fails every stride-th of the calls that match, with each of the
-// faults that choose names.
-func failEverywhere(t *testing.T, st *stage, stride int, match func(sysfault.Call) bool, choose func(n int) []fault) {
+// rotating chooses so many kinds of faults for each call, others for the next.
+func rotating(kinds int) func(n int) []harness.Fault {
+	return func(n int) []harness.Fault { return harness.FaultsAt(n, kinds) }
+}
+
+// failEverywhere fails the calls that match, in a sample one of each stride, with each
+// of the faults that choose names.
+func failEverywhere(t *testing.T, tr *trials, stride int, match func(sysfault.Call) bool, choose func(n int) []harness.Fault) {
 	t.Helper()
-	sweep(t, func(t *testing.T, i int) bool {
-		n := i * stride
+	harness.Sweep(t, sample.Every(t, stride), func(t *testing.T, n int) bool {
 		for _, f := range choose(n) {
-			s := st.site(t, n, int(f.errno), f.onward)
+			s := tr.site(t, n, int(f.Errno), f.Onward)
 			var hits []sysfault.Call
-			plan := &sysfault.Plan{N: n, Onward: f.onward, Errno: f.errno, Match: beneath(s, match), Before: func(c sysfault.Call) {
+			plan := &sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Match: s.Beneath(match), Before: func(c sysfault.Call) {
 				hits = append(hits, c)
 			}}
 			stamp, err := harness.Stamp(s.Root)
@@ -117,19 +90,19 @@ func failEverywhere(t *testing.T, st *stage, stride int, match func(sysfault.Cal
 				return false
 			}
 			if phase := r.Answer.Phase; phase != "EXECUTE" && phase != "VERIFY" {
-				st.add("refused")
+				tr.Add("refused")
 				err = s.Refused(stamp)
 			}
-			if err := errors.Join(wellSaid(r, hits), err, st.afterError(t, s, r, f)); err != nil {
-				t.Errorf("%v: %s\n%v\n%v", f, describe(s, hits[0]), r, err)
+			if err := errors.Join(wellSaid(r, hits), err, tr.afterError(t, s, r, f)); err != nil {
+				t.Errorf("%v: %s\n%v\n%v", f, s.Describe(hits[0]), r, err)
 				continue
 			}
-			st.add("runs")
+			tr.Add("runs")
 			s.Remove(t)
 		}
 		return true
 	})
-	st.want(t, "runs", "failed")
+	tr.Demand(t, "runs", "failed")
 }
 
 // wellSaid checks how a command ended: in time, without a panic, with one code,
@@ -202,29 +175,29 @@ func names(text string, c sysfault.Call) bool {
 }
 
 // afterError checks the root after a commit with a fault, and recovers.
-func (st *stage) afterError(t *testing.T, s *harness.Site, r harness.Reply, f fault) error {
+func (tr *trials) afterError(t *testing.T, s *harness.Site, r harness.Reply, f harness.Fault) error {
 	t.Helper()
 	halted := r.Answer.Code == harness.RollbackFailed
 	switch {
-	case halted && !f.onward:
+	case halted && !f.Onward:
 		return errors.New("the rollback failed, though nothing failed in it")
 	case halted:
-		st.add("halted")
+		tr.Add("halted")
 		// It is halted, or where not even that could be written down, the next
 		// command recovers.
 		if s.Halted(t) != nil {
 			if _, err := s.Check(harness.Before, harness.After); err != nil {
 				return fmt.Errorf("neither halted nor recovered: %w", err)
 			}
-			st.add("halt not written down")
+			tr.Add("halt not written down")
 		}
 	case r.Status != 0:
-		st.add("failed")
+		tr.Add("failed")
 		if _, err := s.Check(harness.Before); err != nil {
 			return err
 		}
 	default:
-		st.add("succeeded")
+		tr.Add("succeeded")
 		if _, err := s.Check(harness.After); err != nil && !strings.Contains(r.Stderr, "could not be removed") {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
-	"github.com/spectrumfs/spectrum/test/sysfault"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // A stranger does something in the root after the commit was killed, and says
@@ -91,35 +91,29 @@ func instead(s *harness.Site, text func(path string) (string, error)) (string, e
 
 // TestStrangers has each stranger come after each kill. It is on the file system
 // of the temporary files, which may give an inode number out again.
-func TestStrangers(t *testing.T) { meetStrangers(t, 23) }
-
-func TestLongStrangers(t *testing.T) {
-	needLong(t)
-	meetStrangers(t, 1)
-}
-
-func meetStrangers(t *testing.T, stride int) {
-	t.Helper()
-	for i, x := range strangers {
+func TestStrangers(t *testing.T) {
+	for _, x := range strangers {
 		t.Run(x.name, func(t *testing.T) {
-			st := newStage(t, t.TempDir(), harness.Small())
-			sweep(t, func(t *testing.T, n int) bool {
-				n = n*stride - i%stride
-				s := st.site(t, n)
-				if r := st.killed(t, s, n); !r.Killed() {
+			tr := newTrials(t, t.TempDir(), harness.Small())
+			harness.Sweep(t, sample.Every(t, 89), func(t *testing.T, n int) bool {
+				s := tr.site(t, n)
+				r := tr.killed(t, s, n)
+				if !r.Killed() {
 					return false
-				} else if err := st.meet(t, s, x); err != nil {
-					t.Errorf("%s, after a kill before %s\n%v", x.name, last(s, r), err)
+				}
+				tr.Add("killed")
+				if err := tr.meet(t, s, x); err != nil {
+					t.Errorf("%s, after a kill before %s\n%v", x.name, s.Last(r), err)
 				}
 				return true
 			})
-			st.want(t, "met")
+			tr.Demand(t, "met")
 		})
 	}
 }
 
 // meet has a stranger act, recovers, and checks that what it did is still so.
-func (st *stage) meet(t *testing.T, s *harness.Site, x stranger) error {
+func (tr *trials) meet(t *testing.T, s *harness.Site, x stranger) error {
 	t.Helper()
 	seen := s.ReportSeen()
 	inodes := targetInodes(s)
@@ -127,14 +121,14 @@ func (st *stage) meet(t *testing.T, s *harness.Site, x stranger) error {
 	if err != nil || name == "" {
 		return err
 	}
-	st.add("met")
+	tr.Add("met")
 	tree, err := harness.Take(s.Root)
 	if err != nil {
 		return err
 	}
 	theirs := tree[name]
 	if inodes[name] == theirs.Inode {
-		st.add("same inode")
+		tr.Add("same inode")
 	}
 	kept := func(when string, r harness.Reply) error {
 		tree, err := harness.Take(s.Root)
@@ -144,7 +138,7 @@ func (st *stage) meet(t *testing.T, s *harness.Site, x stranger) error {
 		return err
 	}
 	r := s.Recover(t, nil)
-	st.add(fmt.Sprint("exit ", r.Status))
+	tr.Add(fmt.Sprint("exit ", r.Status))
 	if err := kept("recover", r); err != nil {
 		return err
 	}
@@ -215,11 +209,11 @@ func foreignKept(s *harness.Site) error {
 // TestStrangersKillTwice also kills the recovery that finds the stranger, before
 // each of its calls: what it had in its hands then must not be lost.
 func TestStrangersKillTwice(t *testing.T) {
-	st := newStage(t, t.TempDir(), harness.Small())
+	tr := newTrials(t, t.TempDir(), harness.Small())
 	for _, m := range []moment{moments[3], moments[5]} {
 		for _, x := range []stranger{strangers[1], strangers[3], strangers[5]} {
-			every(t, 7, func(t *testing.T, n int) bool {
-				s := st.site(t, m.name, x.name, n)
+			harness.Sweep(t, sample.Every(t, 31), func(t *testing.T, n int) bool {
+				s := tr.site(t, m.name, x.name, n)
 				killedAt(t, s, m)
 				name, err := x.act(s)
 				harness.Must(t, err)
@@ -228,43 +222,44 @@ func TestStrangersKillTwice(t *testing.T) {
 				if name == "" {
 					return false
 				}
-				r := s.Recover(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: beneath(s, changing)})
+				r := s.Recover(t, harness.Killing(n, s.Beneath(harness.Changing)))
 				if !r.Killed() {
 					return false
 				}
-				st.add("killed twice")
+				tr.Add("killed twice")
 				again := s.Recover(t, nil)
-				st.add(fmt.Sprint("exit ", again.Status))
+				tr.Add(fmt.Sprint("exit ", again.Status))
 				now, err := harness.Take(s.Root)
 				harness.Must(t, err)
 				if now[name] != tree[name] {
 					t.Errorf("killed when %s, then %s, recovery killed before %s\n%v\nthe stranger's %q was %+v, is %+v",
-						m.name, x.name, last(s, r), again, name, tree[name], now[name])
+						m.name, x.name, s.Last(r), again, name, tree[name], now[name])
 				}
 				if err := foreignKept(s); err != nil || again.Status != 3 && again.Status != 0 {
-					t.Errorf("%s, then %s, recovery killed before %s: %v, %v", m.name, x.name, last(s, r), again, err)
+					t.Errorf("%s, then %s, recovery killed before %s: %v, %v", m.name, x.name, s.Last(r), again, err)
 				}
 				return true
 			})
 		}
 	}
-	st.want(t, "killed twice", "exit 3")
+	tr.Demand(t, "killed twice", "exit 3")
 }
 
 // TestForeignState recovers with another state directory: the journal is not
 // ours then, and nothing is touched.
 func TestForeignState(t *testing.T) {
-	st := newStage(t, harness.MemoryDir(t), harness.Small())
-	other := *st.Project
-	other.State = filepath.Join(st.dir, "other")
+	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+	other := *tr.Project
+	other.State = filepath.Join(tr.dir, "other")
 	harness.Must(t, os.Mkdir(other.State, 0o700))
-	every(t, 7, func(t *testing.T, n int) bool {
-		s := st.site(t, n)
-		r := s.Commit(t, &sysfault.Plan{N: n * 2, Kill: true, Record: true, Match: beneath(s, changing)})
+	harness.Sweep(t, sample.Every(t, 29), func(t *testing.T, n int) bool {
+		s := tr.site(t, n)
+		r := s.Commit(t, harness.Killing(n, s.Beneath(harness.Changing)))
 		if !r.Killed() {
 			return false
 		}
 		if noRecord(t, s) {
+			tr.Add("no record")
 			return true
 		}
 		tree, err := harness.Take(s.Root)
@@ -272,19 +267,19 @@ func TestForeignState(t *testing.T) {
 		theirs := *s
 		theirs.Project = &other
 		for what, answer := range map[string]harness.Reply{"recover": theirs.Recover(t, nil), "preview": theirs.PreviewReply(t, nil)} {
-			st.add(fmt.Sprint(what, " exit ", answer.Status))
+			tr.Add(fmt.Sprint(what, " exit ", answer.Status))
 			if answer.Status != 3 {
-				t.Errorf("killed before %s: %v", last(s, r), answer)
+				t.Errorf("killed before %s: %v", s.Last(r), answer)
 			}
 		}
 		now, err := harness.Take(s.Root)
 		harness.Must(t, err)
 		if d := harness.Diff(tree, now); d != "" {
-			t.Errorf("killed before %s: a foreign state directory touched the root:\n%s", last(s, r), d)
+			t.Errorf("killed before %s: a foreign state directory touched the root:\n%s", s.Last(r), d)
 		}
 		return true
 	})
-	st.want(t, "recover exit 3", "preview exit 3")
+	tr.Demand(t, "recover exit 3", "preview exit 3")
 }
 
 // noRecord says whether no record of the attempt stands: then there is nothing

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -24,17 +25,17 @@ func moving(c sysfault.Call) bool {
 func TestHalt(t *testing.T) {
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
 		t.Run(name, func(t *testing.T) {
-			st := newStage(t, harness.MemoryDir(t), runs...)
-			every(t, 7, func(t *testing.T, n int) bool {
-				s := st.site(t, n)
-				r := s.Commit(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: beneath(s, moving)})
+			tr := newTrials(t, harness.MemoryDir(t), runs...)
+			harness.Sweep(t, sample.Every(t, 13), func(t *testing.T, n int) bool {
+				s := tr.site(t, n)
+				r := s.Commit(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: s.Beneath(moving)})
 				if r.Fault.Fired == 0 {
 					return false
 				}
 				if r.Answer.Code == harness.RollbackFailed {
-					st.halted(t, s, r)
+					tr.halted(t, s, r)
 				} else {
-					st.add("ended with " + quote(r.Answer.Code))
+					tr.Add("ended with " + quote(r.Answer.Code))
 				}
 				again := s.Recover(t, nil)
 				_, err := s.Recovered(t, harness.Allowed(r, s.ReportSeen())...)
@@ -43,15 +44,15 @@ func TestHalt(t *testing.T) {
 				}
 				return true
 			})
-			st.want(t, "halted")
+			tr.Demand(t, "halted")
 		})
 	}
 }
 
 // halted checks a root after a rollback that failed.
-func (st *stage) halted(t *testing.T, s *harness.Site, r harness.Reply) {
+func (tr *trials) halted(t *testing.T, s *harness.Site, r harness.Reply) {
 	t.Helper()
-	st.add("halted")
+	tr.Add("halted")
 	if r.Status != 3 || r.Answer.Cause == "" || r.Answer.Cause == harness.RollbackFailed {
 		t.Errorf("%v", r)
 	}

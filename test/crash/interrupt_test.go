@@ -10,16 +10,17 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestInterruptCommit asks a commit to end before its calls: it goes on to its end or
 // rolls back by itself, says which, and leaves nothing to recover.
 func TestInterruptCommit(t *testing.T) {
-	st := newStage(t, harness.MemoryDir(t), harness.Single())
-	every(t, 7, func(t *testing.T, n int) bool {
-		s := st.site(t, n)
-		r := s.Commit(t, harness.Interrupt(n, beneath(s, changing)))
+	tr := newTrials(t, harness.MemoryDir(t), harness.Single())
+	harness.Sweep(t, sample.Every(t, 43), func(t *testing.T, n int) bool {
+		s := tr.site(t, n)
+		r := s.Commit(t, harness.Interrupt(n, s.Beneath(harness.Changing)))
 		if r.Fault.Fired == 0 {
 			return false
 		}
@@ -30,13 +31,13 @@ func TestInterruptCommit(t *testing.T) {
 		}
 		_, wrong := s.Check(want)
 		if err := errors.Join(err, wrong, nothingToRecover(t, s), s.Ended()); err != nil {
-			t.Errorf("before %s: %v\n%v", last(s, r), r, err)
+			t.Errorf("before %s: %v\n%v", s.Last(r), r, err)
 		}
-		st.add(want.String() + map[bool]string{true: ", rolled back"}[strings.Contains(r.Stderr, "rolled back")])
+		tr.Add(want.String() + map[bool]string{true: ", rolled back"}[strings.Contains(r.Stderr, "rolled back")])
 		s.Remove(t)
 		return true
 	})
-	st.want(t, "before, rolled back", "after")
+	tr.Demand(t, "before, rolled back", "after")
 }
 
 // nothingToRecover checks that a recovery finds nothing.
@@ -52,52 +53,50 @@ func nothingToRecover(t *testing.T, s *harness.Site) error {
 // TestInterruptReaders asks commands to end that change nothing, or make one thing, at
 // any of their calls: nothing of it is left, unless it is whole.
 func TestInterruptReaders(t *testing.T) {
-	st := newStage(t, harness.MemoryDir(t), harness.Single())
-	s := st.site(t, "root")
-	sealed := filepath.Join(st.Dir, "CONTRACTS/_runs/sealed")
-	key := filepath.Join(filepath.Dir(st.State), "key.pem")
+	tr := newTrials(t, harness.MemoryDir(t), harness.Single())
+	s := tr.site(t, "root")
+	sealed := filepath.Join(tr.Dir, "CONTRACTS/_runs/sealed")
+	key := filepath.Join(filepath.Dir(tr.State), "key.pem")
 	for name, args := range map[string][]string{
-		"verify":  {"verify", "--json", st.Runs[0].Dir},
-		"resume":  {"verify", "--law", "resume", st.Runs[0].Dir},
-		"preview": {"preview", "--json", "--restore-root", s.Root, "--html", filepath.Join(st.dir, "page.html"), st.Runs[0].Dir},
-		"seal":    {"seal", "--json", "--key", key, "--run-dir", sealed, filepath.Join(st.Dir, "out")},
+		"verify":  {"verify", "--json", tr.Runs[0].Dir},
+		"resume":  {"verify", "--law", "resume", tr.Runs[0].Dir},
+		"preview": {"preview", "--json", "--restore-root", s.Root, "--html", filepath.Join(tr.dir, "page.html"), tr.Runs[0].Dir},
+		"seal":    {"seal", "--json", "--key", key, "--run-dir", sealed, filepath.Join(tr.Dir, "out")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := tree(t, st.Dir)
-			about := func(c sysfault.Call) bool { return inside(c.Path, st.Dir) || inside(c.Path, st.State) }
-			stride := 11
-			if os.Getenv("SPECTRUM_LONG") != "" {
-				stride = 1
-			}
-			for n := 1; ; n += stride { // one at a time: they make the same
-				r := st.Run(t, harness.Interrupt(n, about), args...)
-				if !st.interrupted(t, s, r, before, sealed) || r.Fault.Fired == 0 {
+			before := tree(t, tr.Dir)
+			about := func(c sysfault.Call) bool { return harness.Inside(c.Path, tr.Dir) || harness.Inside(c.Path, tr.State) }
+			stride := sample.Every(t, 53)
+			for i := 0; ; i++ { // one at a time: they make the same
+				n := stride.At(i)
+				r := tr.Run(t, harness.Interrupt(n, about), args...)
+				if !tr.interrupted(t, s, r, before, sealed) || r.Fault.Fired == 0 {
 					break
 				}
 			}
 		})
 	}
-	st.want(t, "interrupted verify", "interrupted seal", "interrupted preview")
+	tr.Demand(t, "interrupted verify", "interrupted seal", "interrupted preview")
 }
 
 // interrupted checks what is left of a command that was asked to end, and removes what
 // it has made.
-func (st *stage) interrupted(t *testing.T, s *harness.Site, r harness.Reply, before []string, sealed string) bool {
+func (tr *trials) interrupted(t *testing.T, s *harness.Site, r harness.Reply, before []string, sealed string) bool {
 	t.Helper()
 	done, err := harness.Interrupted(r)
-	st.add(map[bool]string{true: "done ", false: "interrupted "}[done] + r.Args[0])
-	for path, made := range map[string]bool{sealed: r.Args[0] == "seal" && done, filepath.Join(st.dir, "page.html"): r.Args[0] == "preview" && done} {
+	tr.Add(map[bool]string{true: "done ", false: "interrupted "}[done] + r.Args[0])
+	for path, made := range map[string]bool{sealed: r.Args[0] == "seal" && done, filepath.Join(tr.dir, "page.html"): r.Args[0] == "preview" && done} {
 		if _, missing := os.Lstat(path); (missing == nil) != made {
 			err = errors.Join(err, fmt.Errorf("%q is there: %v", path, missing == nil))
 		}
 		err = errors.Join(err, os.RemoveAll(path))
 	}
-	if got := tree(t, st.Dir); !slices.Equal(got, before) {
+	if got := tree(t, tr.Dir); !slices.Equal(got, before) {
 		err = errors.Join(err, fmt.Errorf("the project has %q, and had %q", got, before))
 	}
 	_, wrong := s.Check(harness.Before)
 	if err := errors.Join(err, wrong); err != nil {
-		t.Errorf("before %s: %v\n%v", last(s, r), r, err)
+		t.Errorf("before %s: %v\n%v", s.Last(r), r, err)
 	}
 	return !t.Failed()
 }

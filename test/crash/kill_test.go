@@ -7,34 +7,36 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 func TestKillSingle(t *testing.T) {
-	killEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Single()), 5)
+	killEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 31)
 }
 func TestKillChain(t *testing.T) {
-	killEverywhere(t, newStage(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 29)
+	killEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 97)
 }
 
 // TestKillSmall is on the file system of the temporary files.
-func TestKillSmall(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), harness.Small()), 2) }
+func TestKillSmall(t *testing.T) { killEverywhere(t, newTrials(t, t.TempDir(), harness.Small()), 23) }
 
 func TestLongKill(t *testing.T) {
-	needLong(t)
+	sample.Need(t, sample.Long)
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 10)} {
-		t.Run(name, func(t *testing.T) { killEverywhere(t, newStage(t, t.TempDir(), runs...), 1) })
+		t.Run(name, func(t *testing.T) { killEverywhere(t, newTrials(t, t.TempDir(), runs...), 1) })
 	}
 }
 
-// killEverywhere kills a commit before every stride-th of its calls, and then
-// recovers: by recover, or in every third trial by the next preview or commit.
-func killEverywhere(t *testing.T, st *stage, stride int) {
+// killEverywhere kills a commit before each of its calls, in a sample before one of
+// each stride, and then recovers: by recover, or in every third trial by the next
+// preview or commit.
+func killEverywhere(t *testing.T, tr *trials, stride int) {
 	t.Helper()
-	every(t, stride, func(t *testing.T, n int) bool {
-		s := st.site(t, n)
+	harness.Sweep(t, sample.Every(t, stride), func(t *testing.T, n int) bool {
+		s := tr.site(t, n)
 		waiting := s.Preview(t)
-		r := st.killed(t, s, n)
+		r := tr.killed(t, s, n)
 		if !r.Killed() {
 			_, err := s.Recovered(t, harness.Allowed(r, s.ReportSeen())...)
 			if err != nil || r.Status != 0 {
@@ -44,34 +46,34 @@ func killEverywhere(t *testing.T, st *stage, stride int) {
 		}
 		seen := s.ReportSeen()
 		found, _ := s.State()
-		st.add("found " + found.String())
-		again := st.next(t, s, n, waiting)
+		tr.Add("found " + found.String())
+		again := tr.next(t, s, n, waiting)
 		allowed := harness.Allowed(r, seen)
 		if again.Answer.OK && again.Answer.Phase != "" {
 			allowed = []harness.State{harness.After} // the second commit, after recovery
-			st.add("committed again")
+			tr.Add("committed again")
 		}
 		state, err := s.Recovered(t, allowed...)
 		if !fits(again, n, state) || err != nil {
-			t.Errorf("killed before %s\n%v\n%v", last(s, r), again, err)
+			t.Errorf("killed before %s\n%v\n%v", s.Last(r), again, err)
 			return true
 		}
-		st.add("recovered " + state.String())
+		tr.Add("recovered " + state.String())
 		s.Remove(t)
 		return true
 	})
-	st.want(t, "found other", "recovered before", "recovered after")
+	tr.Demand(t, "found other", "recovered before", "recovered after")
 }
 
 // next is the first command after the kill: recover, preview, or the commit of a
 // preview that was made before the kill.
-func (st *stage) next(t *testing.T, s *harness.Site, n int, waiting string) harness.Reply {
+func (tr *trials) next(t *testing.T, s *harness.Site, n int, waiting string) harness.Reply {
 	t.Helper()
 	switch n % 6 {
 	case 0:
 		return s.PreviewReply(t, nil)
 	case 3:
-		return st.Run(t, nil, harness.CommitArgs(waiting)...)
+		return tr.Run(t, nil, harness.CommitArgs(waiting)...)
 	default:
 		return s.Recover(t, nil)
 	}
@@ -91,22 +93,22 @@ func fits(r harness.Reply, n int, state harness.State) bool {
 }
 
 // killed commits and is killed before call n.
-func (st *stage) killed(t *testing.T, s *harness.Site, n int) harness.Reply {
+func (tr *trials) killed(t *testing.T, s *harness.Site, n int) harness.Reply {
 	t.Helper()
-	return s.Commit(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: beneath(s, changing)})
+	return s.Commit(t, harness.Killing(n, s.Beneath(harness.Changing)))
 }
 
 // TestKillNewState kills the first commit of a state directory in the calls
 // that are about the state: the key of the journal and the audit log are made
 // there.
 func TestKillNewState(t *testing.T) {
-	st := newStage(t, harness.MemoryDir(t), harness.Small())
-	every(t, 7, func(t *testing.T, n int) bool {
-		p := *st.Project
-		p.State = filepath.Join(st.dir, fmt.Sprint("state ", n))
+	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+	harness.Sweep(t, sample.Every(t, 19), func(t *testing.T, n int) bool {
+		p := *tr.Project
+		p.State = filepath.Join(tr.dir, fmt.Sprint("state ", n))
 		harness.Must(t, os.Mkdir(p.State, 0o700))
-		s := p.Site(t, filepath.Join(st.dir, fmt.Sprint("root ", n)))
-		about := func(c sysfault.Call) bool { return changing(c) && inside(c.Path, p.State) }
+		s := p.Site(t, filepath.Join(tr.dir, fmt.Sprint("root ", n)))
+		about := func(c sysfault.Call) bool { return harness.Changing(c) && harness.Inside(c.Path, p.State) }
 		r := s.Commit(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: about})
 		if !r.Killed() {
 			return false
@@ -114,62 +116,69 @@ func TestKillNewState(t *testing.T) {
 		again := s.Recover(t, nil)
 		state, err := s.Recovered(t, harness.Before, harness.After)
 		if again.Status != 0 || err != nil {
-			t.Errorf("killed before %s\n%v\n%v", last(s, r), again, err)
+			t.Errorf("killed before %s\n%v\n%v", s.Last(r), again, err)
 		}
 		if state == harness.Before {
 			if next := s.Commit(t, nil); next.Status != 0 {
-				t.Errorf("killed before %s, and no commit after that: %v", last(s, r), next)
+				t.Errorf("killed before %s, and no commit after that: %v", s.Last(r), next)
 			}
 		}
-		st.add("recovered " + state.String())
+		tr.Add("recovered " + state.String())
 		return true
 	})
-	st.want(t, "recovered before", "recovered after")
+	tr.Demand(t, "recovered before", "recovered after")
 }
 
-// TestKillTwice kills a commit before every 45th call, and its recovery before
+// TestKillTwice kills a commit before some of its calls, and its recovery before
 // each.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newStage(t, harness.MemoryDir(t), harness.Single()), 101, 4)
-	pairs(t, newStage(t, harness.MemoryDir(t), harness.Chain(3, 3)...), 190, 0)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 17, 17), 7)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 29, 29), 11)
 }
 
 func TestLongKillTwice(t *testing.T) {
-	needLong(t)
-	pairs(t, newStage(t, harness.MemoryDir(t), harness.Single()), 1, 0)
-	pairs(t, newStage(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 1, 0)
+	sample.Need(t, sample.Long)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 1, 1)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 1, 1)
 }
 
-// pairs kills commits before call offset + stride, offset + 2 stride and so on.
-func pairs(t *testing.T, st *stage, stride, offset int) {
+// pairs kills commits before one call of each stride, from one that follows from the
+// seed, and the recovery before each of its calls, in a sample before one of each second
+// stride.
+func pairs(t *testing.T, tr *trials, stride, second int) {
 	t.Helper()
-	sweep(t, func(t *testing.T, i int) bool {
-		n := offset + i*stride
-		for m := 1; ; m++ {
-			s := st.site(t, n, m)
-			r := st.killed(t, s, n)
+	recoveries := sample.Every(t, second)
+	harness.Sweep(t, sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}, func(t *testing.T, n int) bool {
+		for m := recoveries.First; ; m += recoveries.Every {
+			s := tr.site(t, n, m)
+			r := tr.killed(t, s, n)
 			if !r.Killed() {
 				return false
 			}
+			tr.Add("kills")
 			seen := s.ReportSeen()
-			recovery := s.Recover(t, &sysfault.Plan{N: m, Kill: true, Record: true, Match: beneath(s, changing)})
+			recovery := s.Recover(t, harness.Killing(m, s.Beneath(harness.Changing)))
 			found, _ := s.State()
 			seen = seen || s.ReportSeen()
 			end := s.Recover(t, nil)
 			state, err := s.Recovered(t, harness.Allowed(r, seen)...)
 			if err != nil || end.Status != 0 {
-				t.Errorf("commit killed before %s\nrecovery killed before %s\n%v\n%v", last(s, r), last(s, recovery), end, err)
+				t.Errorf("commit killed before %s\nrecovery killed before %s\n%v\n%v", s.Last(r), s.Last(recovery), end, err)
 				return true
 			}
 			s.Remove(t)
+			if !recovery.Killed() && m == recoveries.First && m > 1 {
+				m = 1 - recoveries.Every // a short one: its first call
+				continue
+			}
 			if !recovery.Killed() {
 				break
 			}
-			st.add("pairs")
-			st.add("found " + found.String())
-			st.add("recovered " + state.String())
+			tr.Add("pairs")
+			tr.Add("found " + found.String())
+			tr.Add("recovered " + state.String())
 		}
 		return true
 	})
-	st.want(t, "pairs", "found other", "recovered before")
+	tr.Demand(t, "pairs", "found other", "recovered before")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -47,27 +48,28 @@ func lies(t *testing.T, plan sysfault.Plan, code string) {
 	t.Helper()
 	for _, onward := range []bool{false, true} {
 		t.Run(fmt.Sprint("onward ", onward), func(t *testing.T) {
-			st := newStage(t, harness.MemoryDir(t), harness.Small())
-			sweep(t, func(t *testing.T, n int) bool {
-				s := st.site(t, n)
+			tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+			harness.Sweep(t, sample.Every(t, 9), func(t *testing.T, n int) bool {
+				s := tr.site(t, n)
 				p := plan
-				p.N, p.Onward, p.Record, p.Match = n, onward, true, beneath(s, plan.Match)
+				p.N, p.Onward, p.Record, p.Match = n, onward, true, s.Beneath(plan.Match)
 				r := s.Commit(t, &p)
 				if r.Fault.Calls < n {
 					return false
 				}
 				if r.Fault.Fired == 0 {
+					tr.Add("nothing to lie about")
 					return true
 				}
 				_, err := s.Check(harness.Allowed(r, s.ReportSeen())...)
-				st.add("ended with " + quote(r.Answer.Code))
+				tr.Add("ended with " + quote(r.Answer.Code))
 				if r.Answer.Code != code || err != nil {
-					t.Errorf("%s: %v\n%v", describe(s, r.Fault.Trace[n-1]), r, err)
+					t.Errorf("%s: %v\n%v", s.Describe(r.Fault.Trace[n-1]), r, err)
 				}
 				s.Remove(t)
 				return true
 			})
-			st.want(t, "ended with "+quote(code))
+			tr.Demand(t, "ended with "+quote(code))
 		})
 	}
 }

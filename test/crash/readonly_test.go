@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -19,47 +20,39 @@ func TestReadOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")
 	}
-	st := newStage(t, harness.MemoryDir(t), harness.Small())
-	sweep(t, func(t *testing.T, n int) bool {
-		s := st.site(t, n)
+	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+	harness.Sweep(t, sample.Every(t, 19), func(t *testing.T, n int) bool {
+		s := tr.site(t, n)
 		harness.Must(t, unix.Mount(s.Root, s.Root, "", unix.MS_BIND, ""))
 		defer func() { harness.Must(t, unix.Unmount(s.Root, unix.MNT_DETACH)) }()
 		var turned error
 		var at sysfault.Call
-		r := s.Commit(t, &sysfault.Plan{N: n, Match: beneath(s, changing), Before: func(c sysfault.Call) {
-			at, turned = c, readOnly(s.Root, true)
+		r := s.Commit(t, &sysfault.Plan{N: n, Match: s.Beneath(harness.Changing), Before: func(c sysfault.Call) {
+			at, turned = c, harness.SetReadOnly(s.Root, true)
 		}})
 		if r.Fault.Fired == 0 {
 			return false
 		}
 		switch {
 		case errors.Is(turned, unix.EBUSY): // a file is open for writing
-			st.add("busy")
+			tr.Add("busy")
 		case turned != nil:
 			t.Fatal(turned)
 		}
-		harness.Must(t, readOnly(s.Root, false))
+		harness.Must(t, harness.SetReadOnly(s.Root, false))
 		err := wellSaid(r, nil)
 		if r.Answer.Code == harness.RollbackFailed {
-			st.add("halted")
+			tr.Add("halted")
 		} else {
-			st.add("ended with " + quote(r.Answer.Code))
+			tr.Add("ended with " + quote(r.Answer.Code))
 		}
 		again := s.Recover(t, nil)
 		state, wrong := s.Recovered(t, harness.Allowed(r, s.ReportSeen())...)
-		st.add("recovered " + state.String())
+		tr.Add("recovered " + state.String())
 		if err := errors.Join(err, wrong); err != nil || again.Status != 0 {
-			t.Errorf("read-only before %s\n%v\n%v\n%v", describe(s, at), r, again, err)
+			t.Errorf("read-only before %s\n%v\n%v\n%v", s.Describe(at), r, again, err)
 		}
 		return true
 	})
-	st.want(t, "halted", "recovered before", "recovered after")
-}
-
-func readOnly(dir string, on bool) error {
-	flags := uintptr(unix.MS_REMOUNT | unix.MS_BIND)
-	if on {
-		flags |= unix.MS_RDONLY
-	}
-	return unix.Mount("", dir, "", flags, "")
+	tr.Demand(t, "halted", "recovered before", "recovered after")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -38,7 +39,7 @@ func record(c sysfault.Call, name string) bool {
 // killedAt commits and is killed at a moment.
 func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 	t.Helper()
-	r := s.Commit(t, &sysfault.Plan{N: 1, Kill: true, Record: true, Match: beneath(s, m.at)})
+	r := s.Commit(t, &sysfault.Plan{N: 1, Kill: true, Record: true, Match: s.Beneath(m.at)})
 	if !r.Killed() {
 		t.Fatalf("%s: not killed: %v", m.name, r)
 	}
@@ -47,38 +48,38 @@ func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 
 // TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
 // next one must do all that is left.
-func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 97, some) }
+func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, rotating(1)) }
 
 func TestLongErrorsInRecover(t *testing.T) {
-	needLong(t)
-	failRecoveries(t, 3, all)
+	sample.Need(t, sample.Long)
+	failRecoveries(t, 1, func(int) []harness.Fault { return harness.AllFaults() })
 }
 
-func failRecoveries(t *testing.T, stride int, choose func(int) []fault) {
+func failRecoveries(t *testing.T, stride int, choose func(int) []harness.Fault) {
 	t.Helper()
-	st := newStage(t, harness.MemoryDir(t), harness.Small())
+	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+	s := sample.Every(t, stride)
 	for i, m := range moments {
-		sweep(t, func(t *testing.T, n int) bool {
-			n = n*stride - i%stride
+		harness.Sweep(t, sample.Stride{First: 1 + (s.First+i*stride/len(moments))%s.Every, Every: s.Every}, func(t *testing.T, n int) bool {
 			for _, f := range choose(n) {
-				s := st.site(t, m.name, n, int(f.errno), f.onward)
+				s := tr.site(t, m.name, n, int(f.Errno), f.Onward)
 				killedAt(t, s, m)
-				if !st.failRecover(t, s, m, n, f) {
+				if !tr.failRecover(t, s, m, n, f) {
 					return false
 				}
 			}
 			return true
 		})
 	}
-	st.want(t, "runs", "failed", "succeeded", "recovered before", "recovered after")
+	tr.Demand(t, "runs", "failed", "succeeded", "recovered before", "recovered after")
 }
 
 // failRecover fails call n of a recovery. It is false if there is none.
-func (st *stage) failRecover(t *testing.T, s *harness.Site, m moment, n int, f fault) bool {
+func (tr *trials) failRecover(t *testing.T, s *harness.Site, m moment, n int, f harness.Fault) bool {
 	t.Helper()
 	seen := s.ReportSeen()
 	var hits []sysfault.Call
-	r := s.Recover(t, &sysfault.Plan{N: n, Onward: f.onward, Errno: f.errno, Match: beneath(s, anything), Before: func(c sysfault.Call) {
+	r := s.Recover(t, &sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Match: s.Beneath(harness.Anything), Before: func(c sysfault.Call) {
 		hits = append(hits, c)
 	}})
 	if r.Fault.Fired == 0 {
@@ -101,12 +102,12 @@ func (st *stage) failRecover(t *testing.T, s *harness.Site, m moment, n int, f f
 	}
 	state, err := s.Recovered(t, allowed...)
 	if err := errors.Join(append(errs, err)...); err != nil {
-		t.Errorf("killed when %s, recovery with %v: %s\n%v\n%v", m.name, f, describe(s, hits[0]), r, err)
+		t.Errorf("killed when %s, recovery with %v: %s\n%v\n%v", m.name, f, s.Describe(hits[0]), r, err)
 		return true
 	}
-	st.add("runs")
-	st.add(word)
-	st.add("recovered " + state.String())
+	tr.Add("runs")
+	tr.Add(word)
+	tr.Add("recovered " + state.String())
 	s.Remove(t)
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -15,23 +16,23 @@ import (
 // commit, and kills the rollback that follows before each of its calls.
 func TestKillRollback(t *testing.T) {
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
-		t.Run(name, func(t *testing.T) { killRollbacks(t, newStage(t, harness.MemoryDir(t), runs...)) })
+		t.Run(name, func(t *testing.T) { killRollbacks(t, newTrials(t, harness.MemoryDir(t), runs...)) })
 	}
 }
 
-func killRollbacks(t *testing.T, st *stage) {
+func killRollbacks(t *testing.T, tr *trials) {
 	t.Helper()
-	every(t, 7, func(t *testing.T, n int) bool {
-		s := st.site(t, n)
+	harness.Sweep(t, sample.Every(t, 37), func(t *testing.T, n int) bool {
+		s := tr.site(t, n)
 		// The last target: what is moved before it must be moved back.
 		name := "top.txt"
-		if st.Chain {
-			name = st.Runs[len(st.Runs)-1].ID
+		if tr.Chain {
+			name = tr.Runs[len(tr.Runs)-1].ID
 		}
 		path, taken := filepath.Join(s.Root, name), false
 		r := s.Commit(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: func(c sysfault.Call) bool {
 			if taken {
-				return beneath(s, changing)(c)
+				return s.Beneath(harness.Changing)(c)
 			}
 			if c.To == path {
 				harness.Must(t, os.WriteFile(path, []byte("mine"), 0o600))
@@ -51,22 +52,22 @@ func killRollbacks(t *testing.T, st *stage) {
 				t.Errorf("not killed: %v, %v", r, err)
 			}
 		} else {
-			st.add("killed")
+			tr.Add("killed")
 		}
-		if err := st.leave(t, s, name, theirs); err != nil {
-			t.Errorf("rollback killed before %s\n%v", last(s, r), err)
+		if err := tr.leave(t, s, name, theirs); err != nil {
+			t.Errorf("rollback killed before %s\n%v", s.Last(r), err)
 		}
 		return r.Killed()
 	})
-	st.want(t, "killed")
+	tr.Demand(t, "killed")
 }
 
 // leave recovers from a root in which a stranger has this name. While it is
 // there the root may be halted; when it has gone, recover does the rest.
-func (st *stage) leave(t *testing.T, s *harness.Site, name string, theirs harness.Thing) error {
+func (tr *trials) leave(t *testing.T, s *harness.Site, name string, theirs harness.Thing) error {
 	t.Helper()
 	r := s.Recover(t, nil)
-	st.add(fmt.Sprint("exit ", r.Status))
+	tr.Add(fmt.Sprint("exit ", r.Status))
 	tree, err := harness.Take(s.Root)
 	switch {
 	case err != nil:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -12,13 +11,14 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // TestSignals sends signals at random times to a commit of 16 MiB.
-func TestSignals(t *testing.T) { signals(t, harness.MemoryDir(t), 50, 16, 1<<20) }
+func TestSignals(t *testing.T) { signals(t, harness.MemoryDir(t), sample.Of(4, 50, 50), 16, 1<<20) }
 
 func TestLongSignals(t *testing.T) {
-	needLong(t)
+	sample.Need(t, sample.Long)
 	t.Run("64 MiB", func(t *testing.T) { signals(t, t.TempDir(), 1000, 64, 1<<20) })
 	t.Run("1 GiB", func(t *testing.T) { signals(t, t.TempDir(), 50, 64, 16<<20) })
 }
@@ -32,48 +32,46 @@ func signals(t *testing.T, dir string, trials, files, size int) {
 	for i := range files {
 		f["big/"+string(rune('a'+i/26))+string(rune('a'+i%26))] = block
 	}
-	st := newStage(t, dir, f)
-	s := st.site(t, "whole")
+	tr := newTrials(t, dir, f)
+	s := tr.site(t, "whole")
 	began := time.Now()
 	if r := s.Commit(t, nil); r.Status != 0 {
 		t.Fatal(r)
 	}
 	whole := time.Since(began)
 	s.Remove(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	dice := rand.New(rand.NewPCG(seed, 0))
+	dice := sample.Rand(t)
 	for n := range trials {
 		sig := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}[n%4]
 		after := time.Duration(dice.Int64N(int64(whole)))
-		if st.signalled(t, st.site(t, n), sig, after) == 0 {
+		if tr.signalled(t, tr.site(t, n), sig, after) == 0 {
 			whole = (whole + after) / 2 // too late: the commit is faster than thought
 		}
 		if t.Failed() {
 			return
 		}
 	}
-	st.want(t, "killed", "interrupted", "recovered before")
+	tr.Demand(t, "killed", "interrupted", "recovered before")
 }
 
 // signalled commits, sends a signal after a while, and recovers. It returns the
 // status of the commit.
-func (st *stage) signalled(t *testing.T, s *harness.Site, sig syscall.Signal, after time.Duration) int {
+func (tr *trials) signalled(t *testing.T, s *harness.Site, sig syscall.Signal, after time.Duration) int {
 	t.Helper()
 	id := s.Preview(t)
-	r := st.send(t, sig, after, harness.CommitArgs(id)...)
+	r := tr.send(t, sig, after, harness.CommitArgs(id)...)
 	seen := s.ReportSeen()
 	var errs []error
 	switch {
 	case r.Status < 0:
-		st.add("killed")
+		tr.Add("killed")
 	case r.Status == 130:
 		// It had the time to tidy up, so nothing is left to recover.
-		st.add("interrupted")
+		tr.Add("interrupted")
 		_, err := s.Check(harness.Before)
 		errs = append(errs, err)
 	case r.Status == 0:
-		st.add("too late")
+		tr.Add("too late")
 		_, err := s.Check(harness.After)
 		errs = append(errs, err)
 	default:
@@ -88,16 +86,16 @@ func (st *stage) signalled(t *testing.T, s *harness.Site, sig syscall.Signal, af
 		t.Errorf("%v after %v: %v\n%v", sig, after, r, err)
 		return r.Status
 	}
-	st.add("recovered " + state.String())
+	tr.Add("recovered " + state.String())
 	s.Remove(t)
 	return r.Status
 }
 
 // send runs a command and sends it a signal after a while. The status of one
 // that the signal killed is -1.
-func (st *stage) send(t *testing.T, sig syscall.Signal, after time.Duration, args ...string) harness.Reply {
+func (tr *trials) send(t *testing.T, sig syscall.Signal, after time.Duration, args ...string) harness.Reply {
 	t.Helper()
-	argv := st.Argv(args...)
+	argv := tr.Argv(args...)
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
@@ -59,13 +60,13 @@ func TestDenied(t *testing.T) {
 }
 
 func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, string) func()) {
-	p, v := harness.NewIn(t, t.TempDir(), small()), newVolume(t, "ext4")
-	site := p.Site(t, filepath.Join(v.path, "root"))
+	p, v := harness.NewIn(t, t.TempDir(), small()), harness.MountedVolume(t, harness.Ext4)
+	site := p.Site(t, filepath.Join(v.Path, "root"))
 	run := func(args ...string) harness.Reply { return p.Run(t, nil, args...) }
 	if asUser {
 		top := filepath.Dir(p.Dir)
 		give(t, top)
-		give(t, v.path)
+		give(t, v.Path)
 		harness.Must(t, os.Chmod(filepath.Dir(top), 0o755))
 		run = func(args ...string) harness.Reply { return runAsNobody(t, p, args...) }
 	}
@@ -186,7 +187,7 @@ func immutable(t *testing.T, dir string) func() {
 func readOnly(t *testing.T, dir string) func() {
 	t.Helper()
 	run(t, "mount", "--bind", dir, dir)
-	t.Cleanup(func() { unmount(t, dir) })
+	t.Cleanup(func() { _ = blocklog.Unmount(dir) })
 	run(t, "mount", "-o", "remount,bind,ro", dir)
-	return func() { unmount(t, dir) }
+	return func() { harness.Must(t, blocklog.Unmount(dir)) }
 }

@@ -2,12 +2,17 @@ package disk
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+// TestMain gives the tests mounts of their own.
+func TestMain(m *testing.M) {
+	os.Exit(blocklog.Main(func() int { return harness.Main(m) }))
+}
 
 // want fails unless the site is in this state.
 func want(t *testing.T, site *harness.Site, state harness.State) {
@@ -31,6 +36,23 @@ var codes = map[string]int{
 	"RESTORE_INTERNAL_ERROR":               70,
 	"RESTORE_FINALIZE_FAILED":              1,
 	"RESTORE_RESULT_ARTIFACT_WRITE_FAILED": 1,
+}
+
+// run runs a tool of the system that has to succeed.
+func run(t *testing.T, argv ...string) {
+	t.Helper()
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v: %s", argv, err, out)
+	}
+}
+
+// filled makes and mounts a file system that is going to be filled.
+func filled(t *testing.T, f harness.Format) *harness.Volume {
+	t.Helper()
+	v := harness.MountedVolume(t, f)
+	v.PrepareFill(t)
+	return v
 }
 
 func wantFull(t *testing.T, r harness.Reply) {

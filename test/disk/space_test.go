@@ -2,14 +2,12 @@ package disk
 
 import (
 	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // small has files of about a block each, so that a step of the sweep is about a
@@ -34,21 +32,21 @@ func large() harness.Files {
 // A sweep takes space or inodes from a volume, a little less in each step.
 type sweep struct {
 	p     *harness.Project
-	v     *volume
-	ends  map[string]int // how often each end was seen, by its code
+	v     *harness.Volume
+	ends  harness.Tally // by their codes
 	tried int
 }
 
-func newSweep(t *testing.T, kind string, files harness.Files) *sweep {
+func newSweep(t *testing.T, f harness.Format, files harness.Files) *sweep {
 	t.Helper()
-	return &sweep{p: harness.New(t, files), v: newVolume(t, kind), ends: map[string]int{}}
+	return &sweep{p: harness.New(t, files), v: filled(t, f)}
 }
 
 // site makes a restore root on the volume.
 func (s *sweep) site(t *testing.T) *harness.Site {
 	t.Helper()
 	s.tried++
-	return s.p.Site(t, filepath.Join(s.v.path, fmt.Sprintf("root%d", s.tried)))
+	return s.p.Site(t, filepath.Join(s.v.Path, fmt.Sprintf("root%d", s.tried)))
 }
 
 // passing is what the journal and the staging directories take while a commit is
@@ -56,16 +54,16 @@ func (s *sweep) site(t *testing.T) *harness.Site {
 const passing = 64 << 10
 
 // need is what a commit leaves behind, in a volume that has plenty.
-func (s *sweep) need(t *testing.T) usage {
+func (s *sweep) need(t *testing.T) harness.Usage {
 	t.Helper()
 	site := s.site(t)
-	before := s.v.free(t)
+	before := s.v.Free(t)
 	if r := site.Commit(t, nil); r.Status != 0 {
 		t.Fatal(r)
 	}
-	after := s.v.free(t)
+	after := s.v.Free(t)
 	site.Remove(t)
-	return usage{before.bytes - after.bytes, before.inodes - after.inodes}
+	return harness.Usage{Bytes: before.Bytes - after.Bytes, Inodes: before.Inodes - after.Inodes}
 }
 
 // step commits into a new root on a volume that narrow has left little of,
@@ -75,40 +73,38 @@ func (s *sweep) step(t *testing.T, what string, narrow func()) {
 	site := s.site(t)
 	narrow()
 	id := site.Preview(t)
-	free := s.v.free(t)
+	free := s.v.Free(t)
 	r := s.p.Run(t, nil, harness.CommitArgs(id)...)
-	s.ends[r.Answer.Code]++
+	s.ends.Add(ending(r))
 	if r.Status == 0 {
 		want(t, site, harness.After)
-		s.v.release(t)
+		s.v.Release(t)
 	} else {
 		wantFull(t, r)
 		want(t, site, harness.Before)
-		s.v.wantFree(t, free)
-		s.v.release(t)
+		s.v.DemandFree(t, free)
+		s.v.Release(t)
 		again(t, site)
 	}
 	site.Remove(t)
 	if t.Failed() {
-		t.Fatalf("%s, %s: %v", s.v.kind, what, r)
+		t.Fatalf("%s, %s: %v", s.v.Name, what, r)
 	}
 }
 
-// report tells what was seen. A sweep that saw no end but one has swept nothing.
-func (s *sweep) report(t *testing.T, what string, steps int) {
+// ending names how a commit ended.
+func ending(r harness.Reply) string {
+	if r.Status == 0 {
+		return "done"
+	}
+	return r.Answer.Code
+}
+
+// report logs what was seen. A sweep that saw no end but one has swept nothing.
+func (s *sweep) report(t *testing.T, what string) {
 	t.Helper()
-	ends := ""
-	for _, code := range slices.Sorted(maps.Keys(s.ends)) {
-		name := code
-		if code == "" {
-			name = "done"
-		}
-		ends += fmt.Sprintf(", %s %d", name, s.ends[code])
-	}
-	t.Logf("%s, %s: %d steps%s", s.v.kind, what, steps, ends)
-	if s.ends[""] == 0 || len(s.ends) < 2 {
-		t.Errorf("the sweep of %s saw only one end", s.v.kind)
-	}
+	t.Logf("%s, %s", s.v.Name, what)
+	s.ends.DemandKinds(t, 2, "done")
 }
 
 // xfsChunks is what xfs wants to have free beyond what it takes: it makes inodes
@@ -118,57 +114,54 @@ const xfsChunks = 1 << 20
 // bytes sweeps the free space from none to a tenth more than the need.
 func (s *sweep) bytes(t *testing.T, steps int) {
 	t.Helper()
-	need := s.need(t).bytes + passing
-	if s.v.kind == "xfs" {
+	need := s.need(t).Bytes + passing
+	if s.v.Name == "xfs" {
 		need += xfsChunks
 	}
+	stride := sample.Every(t, 16)
 	for i := range steps {
-		leave := need * 11 / 10 * int64(i) / int64(steps-1)
-		s.step(t, fmt.Sprintf("%d bytes free of %d", leave, need), func() { s.v.leaveBytes(t, leave) })
+		if stride.Has(i + 1) {
+			leave := need * 11 / 10 * int64(i) / int64(steps-1)
+			s.step(t, fmt.Sprintf("%d bytes free of %d", leave, need), func() { s.v.LeaveBytes(t, leave) })
+		}
 	}
-	s.report(t, fmt.Sprintf("need %d bytes", need), steps)
+	s.report(t, fmt.Sprintf("need %d bytes", need))
 }
 
 func TestSpace(t *testing.T) {
-	for _, c := range []struct {
-		kind  string
-		files harness.Files
-		steps int
-	}{
-		{"tmpfs", small(), 32}, {"ext4", small(), 32}, {"xfs", large(), 8}, {"btrfs", large(), 8},
-	} {
-		t.Run(c.kind, func(t *testing.T) {
-			t.Parallel()
-			newSweep(t, c.kind, c.files).bytes(t, c.steps)
-		})
+	type fill struct {
+		format harness.Format
+		name   string
 	}
-}
-
-func TestLongSpace(t *testing.T) {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
-	for _, kind := range []string{"tmpfs", "ext4", "ext4-1k", "xfs", "btrfs"} {
-		for name, files := range map[string]harness.Files{"small": small(), "large": large()} {
-			t.Run(kind+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				newSweep(t, kind, files).bytes(t, 32)
-			})
+	files := map[string]func() harness.Files{"small": small, "large": large}
+	var all []fill
+	for _, f := range []harness.Format{harness.Tmpfs, harness.Ext4, harness.Ext41K, harness.XFS, harness.Btrfs} {
+		for _, name := range []string{"small", "large"} {
+			all = append(all, fill{f, name})
 		}
+	}
+	for _, f := range sample.Pick(t, 5, all) {
+		t.Run(f.format.Name+"/"+f.name, func(t *testing.T) {
+			t.Parallel()
+			newSweep(t, f.format, files[f.name]()).bytes(t, 32)
+		})
 	}
 }
 
 // TestInodes sweeps the free inodes from none to more than the need.
 func TestInodes(t *testing.T) {
-	for _, kind := range []string{"tmpfs-few", "ext4-few"} {
-		t.Run(kind, func(t *testing.T) {
+	for _, f := range []harness.Format{harness.TmpfsFew, harness.Ext4Few} {
+		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			s := newSweep(t, kind, small())
-			need := int(s.need(t).inodes)
+			s := newSweep(t, f, small())
+			need := int(s.need(t).Inodes)
+			stride := sample.Every(t, 11)
 			for i := range need + need/10 + 8 {
-				s.step(t, fmt.Sprintf("%d inodes free of %d", i, need), func() { s.v.leaveInodes(t, i) })
+				if stride.Has(i + 1) {
+					s.step(t, fmt.Sprintf("%d inodes free of %d", i, need), func() { s.v.LeaveInodes(t, i) })
+				}
 			}
-			s.report(t, fmt.Sprintf("need %d inodes", need), need+need/10+8)
+			s.report(t, fmt.Sprintf("need %d inodes", need))
 		})
 	}
 }

@@ -23,9 +23,9 @@ const Patience = time.Minute
 
 var binary string
 
-// Main is the TestMain of a package that plays scenes. It takes the binary from
-// SPECTRUM_BIN, or builds it.
-func Main(m *testing.M) int {
+// Main is the TestMain of a package that runs the program: m is its *testing.M. It takes
+// the binary from SPECTRUM_BIN, or builds it.
+func Main(m interface{ Run() int }) int {
 	if binary = os.Getenv("SPECTRUM_BIN"); binary != "" {
 		return m.Run()
 	}

@@ -13,46 +13,46 @@ import (
 // An attack does something to the root, and may undo it.
 type attack struct {
 	name      string
-	act       func(*arena) bool // false where there was nothing to do it to
-	undo      func(*arena)      // nil: it stays
-	takes     bool              // it takes from staging, so that remains may be left there
-	ours      bool              // what it moves is the commit's own
-	hides     bool              // it puts another thing in the place of a directory that stays whole elsewhere
-	root      bool              // it moves the root itself
-	contested bool              // in a loop both sides win often
-	gives     bool              // it puts its own into the staging directory, where all names are the commit's: that is given up
+	act       func(*attempt) bool // false where there was nothing to do it to
+	undo      func(*attempt)      // nil: it stays
+	takes     bool                // it takes from staging, so that remains may be left there
+	ours      bool                // what it moves is the commit's own
+	hides     bool                // it puts another thing in the place of a directory that stays whole elsewhere
+	root      bool                // it moves the root itself
+	contested bool                // in a loop both sides win often
+	gives     bool                // it puts its own into the staging directory, where all names are the commit's: that is given up
 }
 
 // swap is an attack that exchanges two names, and exchanges them again.
 func swap(name, one, two string) attack {
-	do := func(a *arena) bool { return a.exchange(filepath.Join(a.dir, one), filepath.Join(a.dir, two)) }
-	return attack{name: name, act: do, undo: func(a *arena) { do(a) }}
+	do := func(a *attempt) bool { return a.exchange(filepath.Join(a.dir, one), filepath.Join(a.dir, two)) }
+	return attack{name: name, act: do, undo: func(a *attempt) { do(a) }}
 }
 
 // move is an attack that renames, and renames back.
 func move(name, from, to string) attack {
 	return attack{
 		name: name,
-		act:  func(a *arena) bool { return a.did(os.Rename(filepath.Join(a.dir, from), filepath.Join(a.dir, to))) },
-		undo: func(a *arena) { a.did(os.Rename(filepath.Join(a.dir, to), filepath.Join(a.dir, from))) },
+		act:  func(a *attempt) bool { return a.did(os.Rename(filepath.Join(a.dir, from), filepath.Join(a.dir, to))) },
+		undo: func(a *attempt) { a.did(os.Rename(filepath.Join(a.dir, to), filepath.Join(a.dir, from))) },
 	}
 }
 
 // swapFound exchanges what find names with a thing of the attacker.
-func swapFound(name, with string, find func(*arena) string) attack {
+func swapFound(name, with string, find func(*attempt) string) attack {
 	return attack{
 		name: name, takes: true,
-		act: func(a *arena) bool {
+		act: func(a *attempt) bool {
 			path := find(a)
-			if path == "" || !a.exchange(path, filepath.Join(a.loot, with)) {
+			if path == "" || !a.exchange(path, filepath.Join(a.theirs, with)) {
 				return false
 			}
 			a.found = path
 			return true
 		},
-		undo: func(a *arena) {
-			if !a.exchange(a.found, filepath.Join(a.loot, with)) {
-				a.follow(filepath.Join(a.loot, with))
+		undo: func(a *attempt) {
+			if !a.exchange(a.found, filepath.Join(a.theirs, with)) {
+				a.follow(filepath.Join(a.theirs, with))
 			}
 		},
 	}
@@ -61,14 +61,14 @@ func swapFound(name, with string, find func(*arena) string) attack {
 // follow undoes an exchange whose path was looked up in staging, and that the
 // kernel made only when the subtree had moved to its place: nobody could tell it
 // from an attack on a target. One that was made before the move stays.
-func (a *arena) follow(loot string) {
+func (a *attempt) follow(theirs string) {
 	stage, name, ok := strings.Cut(strings.TrimPrefix(a.found, a.Root+"/"), "/")
 	if !ok || !isStaging(stage) {
 		return
 	}
 	top, _, _ := strings.Cut(name, "/")
-	if moved, swapped := changed(filepath.Join(a.Root, top)), changed(loot); moved > 0 && swapped >= moved {
-		a.exchange(filepath.Join(a.Root, name), loot)
+	if moved, swapped := changed(filepath.Join(a.Root, top)), changed(theirs); moved > 0 && swapped >= moved {
+		a.exchange(filepath.Join(a.Root, name), theirs)
 	}
 }
 
@@ -83,8 +83,8 @@ func changed(path string) int64 {
 }
 
 // firstFile finds a regular file in staging whose name starts so, or not so.
-func firstFile(journal bool) func(*arena) string {
-	return func(a *arena) string {
+func firstFile(journal bool) func(*attempt) string {
+	return func(a *attempt) string {
 		stage, found := a.staging(), ""
 		if stage == "" {
 			return ""
@@ -100,7 +100,7 @@ func firstFile(journal bool) func(*arena) string {
 }
 
 // placed finds an output that is in its place.
-func placed(a *arena) string {
+func placed(a *attempt) string {
 	for _, name := range []string{"out/new.txt", "fresh/deep/a", "out/sub/x", "top.txt"} {
 		path := filepath.Join(a.Root, name)
 		tree, err := harness.Take(path)
@@ -113,7 +113,7 @@ func placed(a *arena) string {
 
 // replant removes an output that is in its place and puts a file of its own
 // there; on ext4 it has the very inode number.
-func replant(a *arena) bool {
+func replant(a *attempt) bool {
 	path := placed(a)
 	if path == "" || os.Remove(path) != nil {
 		return false
@@ -123,7 +123,7 @@ func replant(a *arena) bool {
 }
 
 func planting(names ...string) attack {
-	return attack{name: "plant " + names[0], act: func(a *arena) bool {
+	return attack{name: "plant " + names[0], act: func(a *attempt) bool {
 		for _, name := range names {
 			if a.plant(name) {
 				return true
@@ -142,23 +142,23 @@ func attacks() []attack {
 	staged, stagedTwin := swapFound("staged file becomes another", "file", firstFile(false)),
 		swapFound("staged file becomes its twin", "twin", firstFile(false))
 	journal.gives, staged.gives, stagedTwin.gives = true, true, true
-	out, outBelow := move("new directory moves out", "root/fresh", "loot/moved/fresh"),
-		move("new directory below a parent moves out", "root/out/sub", "loot/moved/sub")
-	rootDir, rootLink := swap("root becomes another directory", "root", "loot/root"),
-		swap("root becomes a link out", "root", "loot/link")
+	out, outBelow := move("new directory moves out", "root/fresh", "theirs/moved/fresh"),
+		move("new directory below a parent moves out", "root/out/sub", "theirs/moved/sub")
+	rootDir, rootLink := swap("root becomes another directory", "root", "theirs/root"),
+		swap("root becomes a link out", "root", "theirs/link")
 	rootDir.root, rootLink.root = true, true
-	parent := move("parent moves out", "root/out", "loot/moved/out")
+	parent := move("parent moves out", "root/out", "theirs/moved/out")
 	out.ours, outBelow.ours, parent.ours = true, true, true // with what was moved into it
-	link, file, dir := swap("parent becomes a link out", "root/out", "loot/link"),
-		swap("parent becomes a file", "root/out", "loot/file"),
-		swap("parent becomes another directory", "root/out", "loot/dir")
+	link, file, dir := swap("parent becomes a link out", "root/out", "theirs/link"),
+		swap("parent becomes a file", "root/out", "theirs/file"),
+		swap("parent becomes another directory", "root/out", "theirs/dir")
 	link.contested, link.hides, file.hides, dir.hides = true, true, true, true
 	return []attack{
 		link, file, dir,
 		rootDir, rootLink,
 		parent, out, outBelow,
-		swapFound("staging becomes another directory", "stage", (*arena).staging),
-		swapFound("staging becomes a link out", "link", (*arena).staging),
+		swapFound("staging becomes another directory", "stage", (*attempt).staging),
+		swapFound("staging becomes a link out", "link", (*attempt).staging),
 		staged, stagedTwin,
 		journal, twin, other,
 		{name: "target is made anew", act: replant},

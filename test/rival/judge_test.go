@@ -10,7 +10,7 @@ import (
 
 // end judges a commit that has ended. What the attacker moved is put back first;
 // but what it stole of a commit that was then refused is the attacker's.
-func (a *arena) end(t *testing.T, r harness.Reply, attack attack) {
+func (a *attempt) end(t *testing.T, r harness.Reply, attack attack) {
 	t.Helper()
 	wantEnd(t, r)
 	if attack.undo != nil && a.acting && (r.Status == 0 || !attack.ours) {
@@ -35,7 +35,7 @@ func (a *arena) end(t *testing.T, r harness.Reply, attack attack) {
 
 // compare looks at the root. Where the attacker takes the commit's own directory
 // away, what is left of that may stay.
-func (a *arena) compare(t *testing.T, want harness.Tree, attack attack) {
+func (a *attempt) compare(t *testing.T, want harness.Tree, attack attack) {
 	t.Helper()
 	if d := harness.Diff(want, a.seen(t, attack)); d != "" {
 		t.Errorf("the root:\n%s", d)
@@ -45,7 +45,7 @@ func (a *arena) compare(t *testing.T, want harness.Tree, attack attack) {
 // seen is the root without what no program can know of: what is left in a
 // staging directory that was taken away, and empty directories of the commit in
 // a parent that was hidden while they were looked for.
-func (a *arena) seen(t *testing.T, attack attack) harness.Tree {
+func (a *attempt) seen(t *testing.T, attack attack) harness.Tree {
 	t.Helper()
 	is := take(t, a.Root)
 	if attack.takes {
@@ -61,7 +61,7 @@ func (a *arena) seen(t *testing.T, attack attack) harness.Tree {
 	return is
 }
 
-func (a *arena) hasOutputs(is harness.Tree) bool {
+func (a *attempt) hasOutputs(is harness.Tree) bool {
 	for name, thing := range a.fresh {
 		if _, ok := is[name]; ok && !thing.Mode.IsDir() {
 			return true
@@ -72,7 +72,7 @@ func (a *arena) hasOutputs(is harness.Tree) bool {
 
 // recoverCleanly wants nothing to be left to do after a commit that ended. What
 // was swapped with the staging directory may look like one that halted.
-func (a *arena) recoverCleanly(t *testing.T, attack attack) {
+func (a *attempt) recoverCleanly(t *testing.T, attack attack) {
 	t.Helper()
 	was := a.seen(t, attack)
 	r := wantEnd(t, a.Recover(t, nil))
@@ -87,7 +87,7 @@ func (a *arena) recoverCleanly(t *testing.T, attack attack) {
 // endHalt lets recover end what the commit could not undo; and where it cannot
 // either, somebody acknowledges. A root whose journal was taken may look as if
 // nothing had begun.
-func (a *arena) endHalt(t *testing.T, attack attack) {
+func (a *attempt) endHalt(t *testing.T, attack attack) {
 	t.Helper()
 	if err := a.Halted(t); err != nil && !attack.takes {
 		t.Error(err)
@@ -110,7 +110,7 @@ func (a *arena) endHalt(t *testing.T, attack attack) {
 }
 
 // wantEither wants the root to be as before or to have everything in place.
-func (a *arena) wantEither(t *testing.T, attack attack) {
+func (a *attempt) wantEither(t *testing.T, attack attack) {
 	t.Helper()
 	is := a.seen(t, attack)
 	before, after := harness.Diff(a.same(t), is), harness.Diff(a.after(t), is)
@@ -121,7 +121,7 @@ func (a *arena) wantEither(t *testing.T, attack attack) {
 
 // wantKnown wants nothing in the root but what is not the commit's, outputs with
 // their bytes, and remains of staging.
-func (a *arena) wantKnown(t *testing.T) {
+func (a *attempt) wantKnown(t *testing.T) {
 	t.Helper()
 	known := a.after(t)
 	for name, thing := range withoutStaging(take(t, a.Root)) {
@@ -137,7 +137,7 @@ func (a *arena) wantKnown(t *testing.T) {
 
 // wantForeign wants everything that is not the commit's to be there, wherever
 // the attacker has put it, and nothing new outside.
-func (a *arena) wantForeign(t *testing.T, attack attack) {
+func (a *attempt) wantForeign(t *testing.T, attack attack) {
 	t.Helper()
 	is := a.inventory(t)
 	for ino, thing := range a.foreign {

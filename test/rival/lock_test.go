@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -65,19 +66,19 @@ func wantClosedOnExec(t *testing.T, pid int, root string) {
 // TestLockAfterKill kills a commit at its calls: the lock is free at once.
 func TestLockAfterKill(t *testing.T) {
 	t.Parallel()
-	p := harness.New(t, prey())
-	killed, held := 0, 0
-	for n := 1; ; n += 4 {
-		a := newArena(t, p, fmt.Sprint(n))
+	p := harness.New(t, outputs())
+	var sum harness.Tally
+	inWindows(t, sample.Every(t, 31), func(n int) int {
+		a := newAttempt(t, p, fmt.Sprint(n))
 		r := a.Commit(t, &sysfault.Plan{N: n, Match: a.names, Kill: true, Before: func(sysfault.Call) {
 			if lockHolder(t, a.Root) != 0 {
-				held++
+				sum.Add("under the lock")
 			}
 		}})
 		if r.Fault.Fired == 0 {
-			break
+			return 0
 		}
-		killed++
+		sum.Add("killed")
 		if err := a.Unlocked(); err != nil {
 			t.Error(err)
 		}
@@ -85,11 +86,9 @@ func TestLockAfterKill(t *testing.T) {
 			t.Error(r)
 		}
 		if a.failed(t, fmt.Sprintf("killed before call %d", n), r) {
-			return
+			return 0
 		}
-	}
-	t.Logf("killed %d times, %d of them under the lock", killed, held)
-	if held == 0 {
-		t.Error("nothing was killed under the lock")
-	}
+		return n
+	})
+	sum.Demand(t, "under the lock")
 }

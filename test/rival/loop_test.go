@@ -10,16 +10,19 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
 // TestLoop runs every attack beside the free running program, at moments that
 // nobody chose.
 func TestLoop(t *testing.T) {
-	for _, attack := range attacks() {
+	for _, attack := range sample.Pick(t, 4, attacks()) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
-			loop(t, attack, func(c *counts) bool { return c.tried >= 10 })
+			loop(t, attack, func(c *harness.Tally) bool {
+				return c.Count("commands") >= sample.Of(3, 20, 20) && c.Count("acts") > 0
+			})
 		})
 	}
 }
@@ -27,41 +30,41 @@ func TestLoop(t *testing.T) {
 // TestLongLoop acts 100,000 times in every pattern that can act often in one
 // commit, and runs 5,000 commits of the others.
 func TestLongLoop(t *testing.T) {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
+	sample.Need(t, sample.Long)
 	for _, attack := range attacks() {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
-			loop(t, attack, func(c *counts) bool { return c.acts >= 100_000 })
+			loop(t, attack, func(c *harness.Tally) bool { return c.Count("acts") >= 100_000 })
 		})
 	}
 }
 
 // loop commits until there were enough. A pattern where both sides win often
-// must have seen five commits succeed and five refused, and goes on until then.
-func loop(t *testing.T, attack attack, enough func(*counts) bool) {
+// must have seen five commits succeed and five refused (in a sample one), and goes on
+// until then.
+func loop(t *testing.T, attack attack, enough func(*harness.Tally) bool) {
 	t.Helper()
-	p := harness.New(t, prey())
-	var sum counts
-	seen := func() bool { return sum.done >= 5 && sum.refused+sum.halted >= 5 }
+	p := harness.New(t, outputs())
+	var sum harness.Tally
+	least := sample.Of(1, 5, 5)
+	seen := func() bool { return sum.Count("done") >= least && sum.Count("refused")+sum.Count("halted") >= least }
 	for n := 0; n < 5000 && (!enough(&sum) || attack.contested && !seen()); n++ {
-		a := newArena(t, p, fmt.Sprint(n))
+		a := newAttempt(t, p, fmt.Sprint(n))
 		r := a.contest(t, attack, rand.New(rand.NewPCG(1, uint64(n))))
-		sum.add(a, r)
+		a.count(&sum, r)
 		a.end(t, r, attack)
 		if a.failed(t, attack.name, r) {
 			return
 		}
 	}
-	t.Logf("%v", &sum)
-	if sum.acts == 0 || attack.contested && !seen() {
+	t.Log(&sum)
+	if sum.Count("acts") == 0 || attack.contested && !seen() {
 		t.Errorf("too little was seen: %v", &sum)
 	}
 }
 
 // contest commits while another goroutine attacks.
-func (a *arena) contest(t *testing.T, attack attack, random *rand.Rand) harness.Reply {
+func (a *attempt) contest(t *testing.T, attack attack, random *rand.Rand) harness.Reply {
 	t.Helper()
 	id := a.Preview(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +81,7 @@ func (a *arena) contest(t *testing.T, attack attack, random *rand.Rand) harness.
 
 // harass waits for the commit to begin, and then acts and undoes until it ends.
 // The first act comes at any moment of a commit, and some commits it lets go.
-func (a *arena) harass(ctx context.Context, attack attack, random *rand.Rand) {
+func (a *attempt) harass(ctx context.Context, attack attack, random *rand.Rand) {
 	for a.staging() == "" {
 		if ctx.Err() != nil {
 			return

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,16 +15,12 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // pairs is how many times two commands are let loose on one root.
-func pairs() int {
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		return 2000
-	}
-	return 50
-}
+func pairs() int { return sample.Of(6, 100, 2000) }
 
 // A rival is a command that runs beside another one.
 type rival struct {
@@ -100,17 +95,17 @@ func whyLost(loser harness.Reply, winner int, targets ...string) string {
 // other, and the other says why it lost.
 func TestTwoCommits(t *testing.T) {
 	for name, files := range map[string]harness.Files{
-		"one bundle":    prey(),
-		"common target": {"out/new.txt": prey()["out/new.txt"], "more/of/it": "more\n"},
+		"one bundle":    outputs(),
+		"common target": {"out/new.txt": outputs()["out/new.txt"], "more/of/it": "more\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			one, two := harness.New(t, prey()), harness.New(t, files)
+			one, two := harness.New(t, outputs()), harness.New(t, files)
 			two.State = one.State
 			second := added(two.Site(t, filepath.Join(t.TempDir(), "root")))
 			random, ends := rand.New(rand.NewPCG(2, 3)), map[string]int{}
 			for n := range pairs() {
-				a := newArena(t, one, fmt.Sprint(n))
+				a := newAttempt(t, one, fmt.Sprint(n))
 				other := &harness.Site{Project: two, Root: a.Root}
 				r1, r2 := both(t, one, random, harness.CommitArgs(a.Preview(t)), harness.CommitArgs(other.Preview(t)))
 				winner, loser := r1, r2
@@ -128,7 +123,7 @@ func TestTwoCommits(t *testing.T) {
 				}
 			}
 			t.Logf("%d pairs, %v", pairs(), ends)
-			if ends[busy] == 0 {
+			if ends[busy] == 0 && sample.Now() > sample.Sample {
 				t.Error("the two never met")
 			}
 		})
@@ -138,16 +133,16 @@ func TestTwoCommits(t *testing.T) {
 // TestCommitAgainst lets a commit meet a command that is over at once. Both do
 // their work, in one order or the other, or one of them says who was there.
 func TestCommitAgainst(t *testing.T) {
-	for name, args := range map[string]func(*arena) []string{
-		"recover": func(a *arena) []string { return []string{"recover", a.Root} },
-		"preview": func(a *arena) []string { return []string{"preview", "--restore-root", a.Root, a.Project.Runs[0].Dir} },
+	for name, args := range map[string]func(*attempt) []string{
+		"recover": func(a *attempt) []string { return []string{"recover", a.Root} },
+		"preview": func(a *attempt) []string { return []string{"preview", "--restore-root", a.Root, a.Project.Runs[0].Dir} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := harness.New(t, prey())
+			p := harness.New(t, outputs())
 			random, ends := rand.New(rand.NewPCG(4, 5)), map[string]int{}
 			for n := range pairs() {
-				a := newArena(t, p, fmt.Sprint(n))
+				a := newAttempt(t, p, fmt.Sprint(n))
 				commit, other := both(t, p, random, harness.CommitArgs(a.Preview(t)), args(a))
 				end := "both done"
 				switch {
@@ -165,7 +160,7 @@ func TestCommitAgainst(t *testing.T) {
 				}
 			}
 			t.Logf("%d pairs, %v", pairs(), ends)
-			if len(ends) < 2 {
+			if len(ends) < 2 && sample.Now() > sample.Sample {
 				t.Error("the two never met")
 			}
 		})
@@ -181,20 +176,20 @@ func wantBusy(t *testing.T, loser harness.Reply, winner int) string {
 	return why
 }
 
-// TestSecondInEveryWindow stops a commit before every seventh call and lets a
+// TestSecondInEveryWindow stops a commit before each of its calls and lets a
 // second one, a preview and a recover try. All are refused while the lock is
 // held, and say by whom; a recover that waits is done in the end.
 func TestSecondInEveryWindow(t *testing.T) {
 	t.Parallel()
-	p := harness.New(t, prey())
-	windows, met := 0, 0
-	for n := 2; ; n += 7 {
-		a := newArena(t, p, fmt.Sprint(n))
+	p := harness.New(t, outputs())
+	var sum harness.Tally
+	inWindows(t, sample.Every(t, 37), func(n int) int {
+		a := newAttempt(t, p, fmt.Sprint(n))
 		other := a.Preview(t)
 		waiting := make(chan error, 1)
 		r := a.Commit(t, &sysfault.Plan{N: n, Match: a.names, Before: func(sysfault.Call) {
 			if a.others(t, other) {
-				met++
+				sum.Add("under the lock")
 			}
 			go func() {
 				r, err := start(context.WithoutCancel(t.Context()), p, "recover", "--lock-timeout", "50s", a.Root)
@@ -205,24 +200,22 @@ func TestSecondInEveryWindow(t *testing.T) {
 			}()
 		}})
 		if r.Fault.Fired == 0 {
-			break
+			return 0
 		}
 		harness.Must(t, <-waiting)
-		windows++
+		sum.Add("windows")
 		a.end(t, r, attack{})
 		if a.failed(t, fmt.Sprint("a second one before call ", n), r) {
-			return
+			return 0
 		}
-	}
-	t.Logf("%d windows, %d of them under the lock", windows, met)
-	if met == 0 {
-		t.Error("no window was under the lock")
-	}
+		return n
+	})
+	sum.Demand(t, "under the lock")
 }
 
 // others lets other commands try while a commit is stopped that has the lock,
 // if it has.
-func (a *arena) others(t *testing.T, id string) bool {
+func (a *attempt) others(t *testing.T, id string) bool {
 	t.Helper()
 	pid := lockHolder(t, a.Root)
 	if pid == 0 {

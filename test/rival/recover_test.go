@@ -2,16 +2,17 @@ package rival
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestRecoverWindows kills a commit, with all targets moved or just before its
-// report, and runs every attack in the windows of the recovery.
+// report, and runs every attack in the windows of the recovery: in a sweep in every
+// third of them, beginning with another one for each attack.
 func TestRecoverWindows(t *testing.T) {
 	killed := map[string]func(sysfault.Call) bool{
 		"backward": func(c sysfault.Call) bool { return strings.HasSuffix(c.Path, "/.spectrum06_committed.new") },
@@ -19,33 +20,31 @@ func TestRecoverWindows(t *testing.T) {
 			return c.Name == "renameat2" && strings.HasSuffix(c.Path, "/.spectrum06_artifacts/1")
 		},
 	}
-	stride := 13
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		stride = 1
-	}
 	for way, match := range killed {
-		for i, attack := range attacks() {
+		for i, attack := range sample.Pick(t, 2, attacks()) {
 			t.Run(way+"/"+attack.name, func(t *testing.T) {
 				t.Parallel()
-				p := harness.New(t, prey())
-				var sum counts
-				for n := 1 + i%stride; ; n += stride {
-					a := newArena(t, p, fmt.Sprint(n))
-					a.kill(t, match)
-					at := a.attackRecover(t, attack, n, []int{1, 2, 4, never}[n/stride%4], &sum)
-					if t.Failed() || at == 0 {
-						break
-					}
-					n = at
+				p := harness.New(t, outputs())
+				var sum harness.Tally
+				trials := 0
+				s := sample.Every(t, 29)
+				if sample.Now() == sample.Sweep {
+					s = sample.Stride{First: 1 + i%3, Every: 3}
 				}
-				t.Logf("%v", &sum)
+				inWindows(t, s, func(n int) int {
+					trials++
+					a := newAttempt(t, p, fmt.Sprint(trials))
+					a.kill(t, match)
+					return a.attackRecover(t, attack, n, []int{1, 2, 4, never}[trials%4], &sum)
+				})
+				sum.Demand(t)
 			})
 		}
 	}
 }
 
 // kill commits until the first call that matches.
-func (a *arena) kill(t *testing.T, match func(sysfault.Call) bool) {
+func (a *attempt) kill(t *testing.T, match func(sysfault.Call) bool) {
 	t.Helper()
 	if r := a.Commit(t, &sysfault.Plan{N: 1, Kill: true, Match: match}); r.Fault.Fired != 1 || !r.Killed() {
 		t.Fatalf("the commit was not killed: %v", r)
@@ -53,10 +52,10 @@ func (a *arena) kill(t *testing.T, match func(sysfault.Call) bool) {
 }
 
 // attackRecover recovers with an attack before call n of it, and judges.
-func (a *arena) attackRecover(t *testing.T, attack attack, n, later int, sum *counts) (at int) {
+func (a *attempt) attackRecover(t *testing.T, attack attack, n, later int, sum *harness.Tally) (at int) {
 	t.Helper()
 	r, at := a.windowOf(t, attack, n, later, "recover", "--json", a.Root)
-	sum.add(a, wantEnd(t, r))
+	a.count(sum, wantEnd(t, r))
 	if attack.undo != nil && a.acting && !attack.ours {
 		attack.undo(a)
 	}
@@ -79,7 +78,7 @@ func (a *arena) attackRecover(t *testing.T, attack attack, n, later int, sum *co
 }
 
 // endAgain lets a second recover end what the first one could not.
-func (a *arena) endAgain(t *testing.T) {
+func (a *attempt) endAgain(t *testing.T) {
 	t.Helper()
 	r := a.Recover(t, nil)
 	if r.Status == 3 {

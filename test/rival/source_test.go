@@ -2,6 +2,7 @@ package rival
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -56,15 +58,17 @@ var lateCodes = []string{
 // TestSourceChanges changes a source between preview and commit, and before each
 // call that opens or copies it. The root gets the signed bytes or none.
 func TestSourceChanges(t *testing.T) {
-	for name, change := range changes {
+	for _, name := range sample.Pick(t, 2, slices.Sorted(maps.Keys(changes))) {
+		change := changes[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := harness.New(t, prey())
+			p := harness.New(t, outputs())
 			source, spare := p.Source("top.txt"), filepath.Join(filepath.Dir(p.Dir), "spare")
 			mend := mender(t, source)
 			codes := map[string]int{}
-			for n := 0; ; n++ {
-				a := newArena(t, p, fmt.Sprint(n))
+			stride := sample.Every(t, 7)
+			for n, i := 0, 0; ; n, i = stride.At(i), i+1 {
+				a := newAttempt(t, p, fmt.Sprint(n))
 				r, fired := a.commitChanged(t, n, func() { harness.Must(t, change(source, spare)) })
 				if !fired {
 					break
@@ -80,7 +84,7 @@ func TestSourceChanges(t *testing.T) {
 				mend()
 			}
 			t.Log(codes)
-			if len(codes) < 2 {
+			if len(codes) < sample.Of(1, 2, 2) {
 				t.Error("only one end was seen")
 			}
 		})
@@ -105,7 +109,7 @@ func mender(t *testing.T, path string) (mend func()) {
 
 // commitChanged commits, and changes a source before the n-th call that has to
 // do with it; n of 0 is between preview and commit.
-func (a *arena) commitChanged(t *testing.T, n int, change func()) (r harness.Reply, fired bool) {
+func (a *attempt) commitChanged(t *testing.T, n int, change func()) (r harness.Reply, fired bool) {
 	t.Helper()
 	if n == 0 {
 		id := a.Preview(t)

@@ -9,19 +9,19 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
-// prey are the outputs that attackers are after: in a directory that exists, in
+// outputs are what attackers are after: in a directory that exists, in
 // a new one below it, in a new one, and in the root itself.
-func prey() harness.Files {
+func outputs() harness.Files {
 	return harness.Files{
 		"out/new.txt": "new\n", "out/sub/x": "x of sub\n", "fresh/deep/a": "a\n", "top.txt": "top\n",
 	}
 }
 
-// preyChain is a chain that begins with the prey.
-func preyChain() []harness.Files {
+// outputChain is a chain that begins with those outputs.
+func outputChain() []harness.Files {
 	return []harness.Files{
-		prey(),
-		{"second/b": "b\n", "out/new.txt": prey()["out/new.txt"]},
+		outputs(),
+		{"second/b": "b\n", "out/new.txt": outputs()["out/new.txt"]},
 		{"third/deep/c": "c\n", "last": "last\n"},
 	}
 }

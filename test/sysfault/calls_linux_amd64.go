@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -107,6 +108,18 @@ var plainNames = func() map[string]bool {
 	}
 	return names
 }()
+
+// MutatingCalls returns the names of all calls that Mutating can match, sorted.
+func MutatingCalls() []string {
+	var names []string
+	for name, plain := range plainNames {
+		if !plain {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 // Mutating matches the calls that can change a file system, or what a program
 // holds of it: all writing calls, the synchronising ones, flock and close, and

@@ -5,7 +5,7 @@
 // command, in the order in which they are entered, so that a plan acts on
 // exactly one call, or on that one and all later ones. A program needs no hook
 // and no mock for this. A call that is killed, failed or lied about is not
-// executed.
+// executed; but a close that fails has closed, as those of the kernel do.
 //
 // Not counted are calls that leave nothing behind: writes to the descriptors 0
 // to 2 and to eventfds. Children must stay in the process group of the command;

@@ -25,7 +25,7 @@ type Plan struct {
 	N      int           // act on the N-th counted call; 0: only count
 	Onward bool          // and on every later one
 	Kill   bool          // SIGKILL instead of the call
-	Errno  syscall.Errno // the call is not executed and fails with this
+	Errno  syscall.Errno // the call is not executed and fails with this; a close is executed, as by the kernel
 	Lie    bool          // the call is not executed and reports success, a write or copy its full count; not for calls that return a descriptor
 	Short  bool          // a write or copy is executed for half of its count, if that is more than one
 

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 		steps(os.Args[1])
 	case "sleep":
 		time.Sleep(time.Hour)
+	case "close":
+		fd, _ := syscall.Open(os.Args[1], syscall.O_RDONLY, 0)
+		fmt.Print(syscall.Close(fd), ", then ", syscall.Close(fd))
 	}
 }
 
@@ -284,5 +287,15 @@ func TestOnly(t *testing.T) {
 	dir := t.TempDir()
 	if r := run(t, play("steps", Plan{N: 1, Onward: true, Errno: syscall.EIO, Only: []string{"renameat"}}), dir); r.Calls != 1 || fmt.Sprint(entries(t, dir)) != "[d f]" {
 		t.Errorf("%d calls, %q stands there", r.Calls, entries(t, dir))
+	}
+}
+
+// A close that fails has closed: what it was given is not there any more.
+func TestFailedCloseCloses(t *testing.T) {
+	dir := t.TempDir()
+	match := func(c Call) bool { return c.Name == "close" && c.Path == dir }
+	r := run(t, play("close", Plan{N: 1, Errno: syscall.EIO, Match: match}), dir)
+	if string(r.Stdout) != "input/output error, then bad file descriptor" {
+		t.Errorf("the program said %q", r.Stdout)
 	}
 }

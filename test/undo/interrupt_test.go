@@ -8,16 +8,16 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // TestInterrupt asks each way back to end before its calls: the root is as before, or
 // all of it is done, and the line says which. There is nothing to recover.
 func TestInterrupt(t *testing.T) {
-	p := newProject(t)
-	for i, way := range ways {
-		t.Run(way.act().name, func(t *testing.T) {
-			var sum tally
-			sweep(t, p, way.act(), each(stride{1 + i, 41}), func(t *testing.T, w *world, n int) bool {
+	for _, way := range sample.Pick(t, 2, ways) {
+		t.Run(way().name, func(t *testing.T) {
+			var sum harness.Tally
+			sweep(t, way(), sample.Every(t, 127), func(t *testing.T, w *world, n int) bool {
 				r := w.site.Project.Run(t, harness.Interrupt(n, w.changing), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
@@ -27,18 +27,18 @@ func TestInterrupt(t *testing.T) {
 				if done {
 					state = harness.After
 				}
-				sum.add(state.String())
+				sum.Add(state.String())
 				_, wrong := w.site.Check(state)
 				if err := errors.Join(err, wrong, w.clean(t), w.ended(t, state)); err != nil {
-					t.Errorf("before %s: %v\n%v", w.last(r), r, err)
+					t.Errorf("before %s: %v\n%v", w.site.Last(r), r, err)
 					return true
 				}
 				if err := w.back(t, state, n); err != nil {
-					t.Errorf("before %s\nthen %v", w.last(r), err)
+					t.Errorf("before %s\nthen %v", w.site.Last(r), err)
 				}
 				return true
 			})
-			sum.want(t, "before", "after")
+			sum.Demand(t, "before", "after")
 		})
 	}
 }
@@ -54,29 +54,29 @@ func TestInterruptStore(t *testing.T) {
 		all := w.list(t)
 		w.args = []string{"snapshot", "verify", "--json", all[len(all)-1].ID}
 	}
-	for a, s := range map[*act]stride{taking(): {2, 53}, pruning(): {3, 31}, checking: {1, 7}} {
+	for a, stride := range map[*command]int{taking(): 107, pruning(): 67, checking: 37} {
 		t.Run(a.name, func(t *testing.T) {
-			var sum tally
-			sweep(t, newProject(t), a, each(s), func(t *testing.T, w *world, n int) bool {
+			var sum harness.Tally
+			sweep(t, a, sample.Every(t, stride), func(t *testing.T, w *world, n int) bool {
 				r := w.site.Project.Run(t, harness.Interrupt(n, w.about), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
 				}
 				done, err := harness.Interrupted(r)
-				sum.add(map[bool]string{true: "done", false: "interrupted"}[done])
+				sum.Add(map[bool]string{true: "done", false: "interrupted"}[done])
 				if err := errors.Join(err, w.clean(t)); err != nil {
-					t.Errorf("before %s: %v\n%v", w.last(r), r, err)
+					t.Errorf("before %s: %v\n%v", w.site.Last(r), r, err)
 				}
 				r.Status = 128 + 9 // what it has said was looked at
 				if err := w.afterStore(t, r); err != nil {
-					t.Errorf("before %s: %v", w.last(r), err)
+					t.Errorf("before %s: %v", w.site.Last(r), err)
 				}
 				return true
 			})
 			if a == checking { // which may be done before the signal arrives
-				sum.want(t)
+				sum.Demand(t)
 			} else {
-				sum.want(t, "interrupted")
+				sum.Demand(t, "interrupted")
 			}
 		})
 	}

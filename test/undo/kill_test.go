@@ -8,29 +8,20 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-func newProject(t testing.TB) *harness.Project {
-	t.Helper()
-	return harness.New(t, files())
-}
+// ways are the ways back.
+var ways = []func() *command{rollback, whole, byName, part}
 
-// ways are the ways back, and which of their calls are tried.
-var ways = []struct {
-	act  func() *act
-	kill stride
-}{
-	{rollback, stride{1, 13}}, {whole, stride{2, 19}}, {byName, stride{3, 19}}, {part, stride{4, 13}},
-}
-
-// rehearse carries the act out in a world: it must do what it is to do.
+// rehearse carries the command out in a world: it must do what it is to do.
 func (w *world) rehearse(t testing.TB) {
 	t.Helper()
 	w.reset(t)
 	w.run(t, nil, w.args...)
 	state := harness.After
-	if w.act.after == nil {
+	if w.command.after == nil {
 		state = harness.Before
 	}
 	if _, err := w.site.Check(state); err != nil {
@@ -46,36 +37,34 @@ func (w *world) rehearse(t testing.TB) {
 
 // TestKill kills each way back before its calls, and then recovers.
 func TestKill(t *testing.T) {
-	p := newProject(t)
-	for _, way := range ways {
-		t.Run(way.act().name, func(t *testing.T) { killEverywhere(t, p, way.act(), each(way.kill)) })
+	for _, way := range append([]func() *command{bound}, ways...) {
+		t.Run(way().name, func(t *testing.T) { killEverywhere(t, way()) })
 	}
-	t.Run(bound().name, func(t *testing.T) { killEverywhere(t, p, bound(), each(stride{5, 41})) })
 }
 
-func killEverywhere(t *testing.T, p *harness.Project, a *act, s stride) {
-	var sum tally
-	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
-		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: w.changing}, w.args...)
+func killEverywhere(t *testing.T, a *command) {
+	var sum harness.Tally
+	sweep(t, a, sample.Every(t, 61), func(t *testing.T, w *world, n int) bool {
+		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
 		if !r.Killed() {
-			sum.add(fmt.Sprint("calls ", r.Fault.Calls))
+			sum.Add(fmt.Sprint("calls ", r.Fault.Calls))
 			if err := w.ended(t, harness.After); err != nil || r.Status != 0 {
 				t.Errorf("not killed: %v, %v", r, err)
 			}
 			return false
 		}
 		found, _ := w.site.State()
-		sum.add("found " + found.String())
+		sum.Add("found " + found.String())
 		again := w.next(t, n)
 		state, err := w.site.State()
 		err = errors.Join(err, w.ended(t, state))
 		if again.Status != 0 || err != nil {
-			t.Errorf("killed before %s\n%v\n%v", w.last(r), again, err)
+			t.Errorf("killed before %s\n%v\n%v", w.site.Last(r), again, err)
 			return true
 		}
-		sum.add("recovered " + state.String())
+		sum.Add("recovered " + state.String())
 		if err := w.back(t, state, n); err != nil {
-			t.Errorf("killed before %s\nthen %v", w.last(r), err)
+			t.Errorf("killed before %s\nthen %v", w.site.Last(r), err)
 		}
 		return true
 	})
@@ -83,15 +72,13 @@ func killEverywhere(t *testing.T, p *harness.Project, a *act, s stride) {
 	if a.name != "whole" { // which is one rename
 		keys = append(keys, "found other")
 	}
-	sum.want(t, keys...)
+	sum.Demand(t, keys...)
 }
 
 // TestKillBare kills the restore of a whole root when only the empty directory of it
 // is beside the root: it says nothing of who made it.
 func TestKillBare(t *testing.T) {
-	p := newProject(t)
-	w := newWorld(t, p, in(harness.MemoryDir(t)), whole())
-	w.rehearse(t)
+	w := borrow(t, whole())
 	for state, match := range map[harness.State]func() func(sysfault.Call) bool{
 		harness.Before: func() func(sysfault.Call) bool { // right after it was made
 			made := false
@@ -108,10 +95,10 @@ func TestKillBare(t *testing.T) {
 		w.reset(t)
 		r := w.site.Project.Run(t, &sysfault.Plan{N: 1, Kill: true, Record: true, Match: match()}, w.args...)
 		if again := w.site.Recover(t, nil); !r.Killed() || again.Status != 0 {
-			t.Errorf("as %v, killed before %s: %v\n%v", state, w.last(r), r, again)
+			t.Errorf("as %v, killed before %s: %v\n%v", state, w.site.Last(r), r, again)
 		}
 		if err := w.ended(t, state); err != nil {
-			t.Errorf("as %v, killed before %s: %v", state, w.last(r), err)
+			t.Errorf("as %v, killed before %s: %v", state, w.site.Last(r), err)
 		}
 	}
 }
@@ -143,7 +130,7 @@ func (w *world) ended(t testing.TB, allowed ...harness.State) error {
 	return w.records(t, state)
 }
 
-// back carries the act out where it was not, and in some trials then takes it back.
+// back carries the command out where it was not, and in some trials then takes it back.
 func (w *world) back(t testing.TB, state harness.State, n int) error {
 	t.Helper()
 	if state == harness.Before {
@@ -177,52 +164,45 @@ func (w *world) back(t testing.TB, state harness.State, n int) error {
 
 // TestKillTwice kills some ways back, and the recovery of each before its calls.
 func TestKillTwice(t *testing.T) {
-	p := newProject(t)
-	for i, way := range ways {
-		first, second := stride{i * 7, 67}, stride{1 + i, 11}
-		if long() {
-			first, second = stride{1, 5}, stride{1, 1}
-		}
-		t.Run(way.act().name, func(t *testing.T) { killTwice(t, p, way.act(), first, second) })
+	stride := sample.Of(211, 53, 5)
+	for _, way := range sample.Pick(t, 2, ways) {
+		t.Run(way().name, func(t *testing.T) {
+			killTwice(t, way(), sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}, sample.Every(t, 13))
+		})
 	}
 }
 
-func killTwice(t *testing.T, p *harness.Project, a *act, first, second stride) {
-	var sum tally
-	first.first += first.every // nothing is written in the very beginning
-	sweep(t, p, a, first, func(t *testing.T, w *world, n int) bool {
+func killTwice(t *testing.T, a *command, first, second sample.Stride) {
+	var sum harness.Tally
+	sweep(t, a, first, func(t *testing.T, w *world, n int) bool {
 		for i := 0; ; i++ {
 			w.reset(t)
-			r := w.site.Project.Run(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: w.changing}, w.args...)
+			r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
 			if !r.Killed() {
 				return false
 			}
-			recovery := w.site.Recover(t, &sysfault.Plan{N: second.at(i), Kill: true, Record: true, Match: w.changing})
+			sum.Add("kills")
+			recovery := w.site.Recover(t, harness.Killing(second.At(i), w.changing))
 			found, _ := w.site.State()
 			end := w.site.Recover(t, nil)
 			err := w.ended(t, harness.Before, harness.After)
 			if err != nil || end.Status != 0 {
-				t.Errorf("killed before %s\nrecovery killed before %s\n%v\n%v", w.last(r), w.last(recovery), end, err)
+				t.Errorf("killed before %s\nrecovery killed before %s\n%v\n%v", w.site.Last(r), w.site.Last(recovery), end, err)
 				return true
 			}
 			if !recovery.Killed() {
 				return true
 			}
 			state, _ := w.site.State()
-			sum.add("pairs")
-			sum.add("found " + found.String())
-			sum.add("recovered " + state.String())
+			sum.Add("pairs")
+			sum.Add("found " + found.String())
+			sum.Add("recovered " + state.String())
 		}
 	})
-	sum.want(t, "pairs", "recovered before")
-}
-
-func TestLongKill(t *testing.T) {
-	needLong(t)
-	TestKill(t)
+	sum.Demand(t, "pairs", "recovered before")
 }
 
 func TestLongKillTwice(t *testing.T) {
-	needLong(t)
+	sample.Need(t, sample.Long)
 	TestKillTwice(t)
 }

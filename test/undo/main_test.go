@@ -2,133 +2,137 @@ package undo
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestMain gives the tests mounts of their own.
 func TestMain(m *testing.M) {
-	os.Exit(blocklog.Main(func() int { return harness.Main(m) }))
+	os.Exit(blocklog.Main(func() int { return harness.Main(inShared{m}) }))
 }
 
-func long() bool { return os.Getenv("SPECTRUM_LONG") != "" }
+// shared is a directory for the worlds that the tests share.
+var shared string
 
-func needLong(t *testing.T) {
+// inShared runs tests that have shared, in memory where it may be mounted.
+type inShared struct{ m *testing.M }
+
+func (s inShared) Run() int {
+	dir, err := os.MkdirTemp("", "undo")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") == nil {
+		defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
+	}
+	shared = dir
+	return s.m.Run()
+}
+
+// worlds are those that no test uses now, by the name of their command. A world is made
+// once by the program, which takes as long as some trials, and reset for each trial.
+var worlds struct {
+	sync.Mutex
+	made    int
+	idle    map[string][]*world
+	project *harness.Project // of all of them
+}
+
+// project returns the signed project of all worlds.
+func project(t testing.TB) *harness.Project {
 	t.Helper()
-	if !long() {
-		t.Skip("long: make test-long")
+	worlds.Lock()
+	defer worlds.Unlock()
+	if worlds.project == nil {
+		dir := filepath.Join(shared, "project")
+		harness.Must(t, os.Mkdir(dir, 0o755))
+		worlds.project = harness.NewIn(t, dir, files())
 	}
+	return worlds.project
 }
 
-// A tally counts what a sweep did.
-type tally struct {
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (c *tally) add(what string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n == nil {
-		c.n = map[string]int{}
-	}
-	c.n[what]++
-}
-
-// count is how often something was counted.
-func (c *tally) count(what string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n[what]
-}
-
-// want prints the tally, and fails if one of these was never counted.
-func (c *tally) want(t *testing.T, keys ...string) {
+// borrow returns a world of this kind for one test. It does not come back from a test
+// that failed.
+func borrow(t testing.TB, a *command) *world {
 	t.Helper()
-	var words []string
-	for _, k := range slices.Sorted(maps.Keys(c.n)) {
-		words = append(words, fmt.Sprintf("%s %d", k, c.n[k]))
+	w := idle(a)
+	if w == nil {
+		dir := filepath.Join(shared, fmt.Sprint("world ", number()))
+		harness.Must(t, os.Mkdir(dir, 0o755))
+		w = newWorld(t, in(dir), a)
+		w.rehearse(t)
 	}
-	t.Log(strings.Join(words, ", "))
-	for _, k := range keys {
-		if c.n[k] == 0 {
-			t.Errorf("never counted: %s", k)
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
 		}
-	}
+		worlds.Lock()
+		defer worlds.Unlock()
+		if worlds.idle == nil {
+			worlds.idle = map[string][]*world{}
+		}
+		worlds.idle[a.name] = append(worlds.idle[a.name], w)
+	})
+	return w
 }
 
-// A stride is which calls of a sweep are tried: the first, and every so many.
-type stride struct{ first, every int }
-
-// at is the call of a trial, counted from 0.
-func (s stride) at(trial int) int { return s.first + trial*s.every }
-
-// each is every call, in the long run; in the other this stride.
-func each(s stride) stride {
-	if long() {
-		return stride{1, 1}
+// idle takes a world that no test uses; nil is none.
+func idle(a *command) *world {
+	worlds.Lock()
+	defer worlds.Unlock()
+	list := worlds.idle[a.name]
+	if len(list) == 0 {
+		return nil
 	}
-	return s
+	w := list[len(list)-1]
+	worlds.idle[a.name] = list[:len(list)-1]
+	return w
 }
 
-// sweep runs trials in worlds of a kind, until one says that there is no such call.
-// Two run at a time, each in a world of its own. The first that fails ends its lane.
-func sweep(t *testing.T, p *harness.Project, a *act, s stride, trial func(t *testing.T, w *world, n int) bool) {
+func number() int {
+	worlds.Lock()
+	defer worlds.Unlock()
+	worlds.made++
+	return worlds.made
+}
+
+// sweep runs trials in worlds of a kind, until one reports that there is no such call.
+func sweep(t *testing.T, a *command, s sample.Stride, trial func(t *testing.T, w *world, n int) bool) {
 	t.Helper()
-	const lanes = 2
-	t.Run("sweep", func(t *testing.T) {
-		for lane := range lanes {
-			t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t, p, in(harness.MemoryDir(t)), a)
-				w.rehearse(t)
-				for i := lane; !t.Failed(); i += lanes {
-					w.reset(t)
-					if !trial(t, w, s.at(i)) {
-						break
-					}
-				}
-			})
+	harness.SweepIn(t, s, func(t *testing.T) func(*testing.T, int) bool {
+		var w *world // when there is a trial for it
+		return func(t *testing.T, n int) bool {
+			if w == nil {
+				w = borrow(t, a)
+			}
+			w.reset(t)
+			return trial(t, w, n)
 		}
 	})
 }
 
-// changing matches the calls that can change what is on the disk of this world. The
-// close of a file does not: to be killed before it is to be killed before the next.
-func (w *world) changing(c sysfault.Call) bool {
-	return c.Name != "close" && sysfault.Mutating(c) && w.about(c)
-}
+// changing matches the calls that can change what is on the disk of this world.
+func (w *world) changing(c sysfault.Call) bool { return harness.Changing(c) && w.about(c) }
 
 // failing matches the calls that can fail. A close that does closes all the same,
 // which cannot be played.
 func (w *world) failing(c sysfault.Call) bool { return c.Name != "close" && w.about(c) }
 
+// looking matches those of them that change nothing.
+func (w *world) looking(c sysfault.Call) bool { return w.failing(c) && !harness.Changing(c) }
+
 // about matches the calls that are about this world.
-func (w *world) about(c sysfault.Call) bool { return inside(c.Path, w.dir) || inside(c.To, w.dir) }
-
-func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
-
-// last describes the last counted call, with short paths.
-func (w *world) last(r harness.Reply) string {
-	if len(r.Fault.Trace) == 0 {
-		return "nothing"
-	}
-	return w.describe(r.Fault.Trace[len(r.Fault.Trace)-1])
-}
-
-func (w *world) describe(c sysfault.Call) string {
-	text := fmt.Sprintf("call %d, %s %s", c.N, c.Name, c.Path)
-	if c.To != "" {
-		text += " to " + c.To
-	}
-	return strings.NewReplacer(w.site.Root, "R", filepath.Dir(w.site.Root), "ABOVE", w.site.Project.State, "STATE").Replace(text)
+func (w *world) about(c sysfault.Call) bool {
+	return harness.Inside(c.Path, w.dir) || harness.Inside(c.To, w.dir)
 }

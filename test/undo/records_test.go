@@ -193,7 +193,7 @@ func (w *world) logged(t testing.TB, state harness.State) error {
 			return fmt.Errorf("way back %s began as %+v and ended as %+v", id, b, end)
 		}
 	}
-	if want := int(state - harness.Before); w.act.after != nil && done != want {
+	if want := int(state - harness.Before); w.command.after != nil && done != want {
 		return fmt.Errorf("as %v: the audit log has %d ways back that are complete", state, done)
 	}
 	return nil

@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // taking takes a snapshot of a root of which there are others.
-func taking() *act {
-	return &act{name: "take", stands: true, prepare: func(t testing.TB, w *world) {
+func taking() *command {
+	return &command{name: "take", stands: true, prepare: func(t testing.TB, w *world) {
 		w.clear(t)
 		w.commitIt(t)
 		w.take(t)
@@ -27,8 +28,8 @@ func taking() *act {
 
 // pruning removes two of five snapshots. That from before the commit stays, since the
 // commit can be undone.
-func pruning() *act {
-	return &act{name: "prune", stands: true, prepare: func(t testing.TB, w *world) {
+func pruning() *command {
+	return &command{name: "prune", stands: true, prepare: func(t testing.TB, w *world) {
 		w.clear(t)
 		harness.Must(t, os.WriteFile(w.path("first"), []byte("only in the first\n"), 0o600))
 		w.take(t)
@@ -77,25 +78,25 @@ func (w *world) strays() ([]string, error) {
 // TestKillTake kills a take before its calls. The next one succeeds, and nothing is
 // left of the other.
 func TestKillTake(t *testing.T) {
-	storeSweep(t, taking(), each(stride{1, 4}), func(w *world, n int) []sysfault.Plan {
-		return []sysfault.Plan{{N: n, Kill: true, Record: true, Match: w.changing}}
+	storeSweep(t, taking(), sample.Every(t, 17), func(w *world, n int) []sysfault.Plan {
+		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
 
 // TestKillPrune kills a prune before its calls.
 func TestKillPrune(t *testing.T) {
-	storeSweep(t, pruning(), each(stride{1, 2}), func(w *world, n int) []sysfault.Plan {
-		return []sysfault.Plan{{N: n, Kill: true, Record: true, Match: w.changing}}
+	storeSweep(t, pruning(), sample.Every(t, 5), func(w *world, n int) []sysfault.Plan {
+		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
 
 // TestStoreErrors fails the calls of both.
 func TestStoreErrors(t *testing.T) {
-	for _, a := range []*act{taking(), pruning()} {
+	for _, a := range []*command{taking(), pruning()} {
 		t.Run(a.name, func(t *testing.T) {
-			storeSweep(t, a, each(stride{1, 19}), func(w *world, n int) (plans []sysfault.Plan) {
-				for _, f := range faults(n) {
-					plans = append(plans, sysfault.Plan{N: n, Onward: f.onward, Errno: f.errno, Record: true, Match: w.failing})
+			storeSweep(t, a, sample.Every(t, 89), func(w *world, n int) (plans []sysfault.Plan) {
+				for _, f := range harness.FaultsAt(n, kinds()) {
+					plans = append(plans, sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Record: true, Match: w.failing})
 				}
 				return plans
 			})
@@ -104,30 +105,26 @@ func TestStoreErrors(t *testing.T) {
 }
 
 // storeSweep runs a command on the store under plans, and then once more.
-func storeSweep(t *testing.T, a *act, s stride, plans func(w *world, n int) []sysfault.Plan) {
+func storeSweep(t *testing.T, a *command, s sample.Stride, plans func(w *world, n int) []sysfault.Plan) {
 	t.Helper()
-	var sum tally
-	p := newProject(t)
-	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
+	var sum harness.Tally
+	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
 		for _, plan := range plans(w, n) {
 			w.reset(t)
 			r := w.site.Project.Run(t, &plan, w.args...)
 			if r.Fault.Fired == 0 {
-				sum.add(fmt.Sprint("calls ", r.Fault.Calls))
+				sum.Add(fmt.Sprint("calls ", r.Fault.Calls))
 				return false
 			}
-			sum.add(strings.TrimSpace(fmt.Sprint("exit ", r.Status, " ", r.Answer.Code)))
+			sum.Add(strings.TrimSpace(fmt.Sprint("exit ", r.Status, " ", r.Answer.Code)))
 			if err := w.afterStore(t, r); err != nil {
 				at := r.Fault.Trace[min(plan.N, len(r.Fault.Trace))-1]
-				t.Errorf("%v%v at %s\n%v\n%v", plan.Errno, map[bool]string{true: " from there on"}[plan.Onward], w.describe(at), r, err)
+				t.Errorf("%v%v at %s\n%v\n%v", plan.Errno, map[bool]string{true: " from there on"}[plan.Onward], w.site.Describe(at), r, err)
 			}
 		}
 		return true
 	})
-	sum.want(t)
-	if len(sum.n) < 2 {
-		t.Error("nothing was tried")
-	}
+	sum.DemandKinds(t, 2)
 }
 
 // afterStore checks the store after a command on it, and that the command does its
@@ -166,7 +163,7 @@ func (w *world) tidy(t *testing.T) error {
 	if left := names(t, filepath.Join(w.site.Project.State, "snapshots", "incoming")); len(left) > 0 {
 		return fmt.Errorf("incoming has %q", left)
 	}
-	if w.act.name != "prune" {
+	if w.command.name != "prune" {
 		w.run(t, nil, "snapshot", "prune", "--keep-last", "100")
 	}
 	strays, err := w.strays()
@@ -179,7 +176,7 @@ func (w *world) tidy(t *testing.T) error {
 		w.run(t, nil, "snapshot", "verify", s.ID)
 	}
 	slices.Sort(ids)
-	if w.act.name == "prune" && !slices.Equal(ids, slices.Sorted(maps.Keys(w.stay))) {
+	if w.command.name == "prune" && !slices.Equal(ids, slices.Sorted(maps.Keys(w.stay))) {
 		return fmt.Errorf("prune leaves %q", ids)
 	}
 	w.run(t, nil, "snapshot", "restore", ids[0])
@@ -187,12 +184,7 @@ func (w *world) tidy(t *testing.T) error {
 	return nil
 }
 
-func TestLongKillTake(t *testing.T) {
-	needLong(t)
-	TestKillTake(t)
-}
-
 func TestLongStoreErrors(t *testing.T) {
-	needLong(t)
+	sample.Need(t, sample.Long)
 	TestStoreErrors(t)
 }

@@ -10,44 +10,40 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
-	"github.com/spectrumfs/spectrum/test/sysfault"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // TestStrangers has somebody go on in the root after a way back was killed there:
 // their things stay, whatever becomes of the way back.
 func TestStrangers(t *testing.T) {
-	p := newProject(t)
-	for i, way := range ways {
-		s := stride{90 + i, 6}
-		if way.act().name == "whole" { // around its one move
-			s = stride{158, 3}
-		}
-		t.Run(way.act().name, func(t *testing.T) { strangersIn(t, p, way.act(), each(s)) })
+	for _, way := range sample.Pick(t, 2, ways) {
+		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Every(t, 79)) })
 	}
 }
 
 // mine is what a stranger writes.
 const mine = "mine, and made meanwhile"
 
-func strangersIn(t *testing.T, p *harness.Project, a *act, s stride) {
-	var sum tally
-	sweep(t, p, a, s, func(t *testing.T, w *world, n int) bool {
-		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Kill: true, Record: true, Match: w.changing}, w.args...)
+func strangersIn(t *testing.T, a *command, s sample.Stride) {
+	var sum harness.Tally
+	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
+		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
 		if !r.Killed() {
 			return false
 		}
+		sum.Add("killed")
 		name := w.free(n%2 == 0)
 		if name == "" {
 			return true
 		}
-		sum.add("planted")
+		sum.Add("planted")
 		harness.Must(t, os.WriteFile(w.path(name), []byte(mine), 0o604))
 		if err := w.stranger(t, &sum, name, n); err != nil {
-			t.Errorf("killed before %s, then somebody made %q\n%v", w.last(r), name, err)
+			t.Errorf("killed before %s, then somebody made %q\n%v", w.site.Last(r), name, err)
 		}
 		return true
 	})
-	sum.want(t, "planted")
+	sum.Demand(t, "planted")
 }
 
 // free is a name that nobody has now, and that the way back is about, or one in a
@@ -97,15 +93,15 @@ func (w *world) found() (string, error) {
 }
 
 // stranger recovers from a root in which somebody has this name.
-func (w *world) stranger(t *testing.T, sum *tally, name string, n int) error {
+func (w *world) stranger(t *testing.T, sum *harness.Tally, name string, n int) error {
 	t.Helper()
 	r := w.site.Recover(t, nil)
-	sum.add(fmt.Sprint("recover exit ", r.Status))
+	sum.Add(fmt.Sprint("recover exit ", r.Status))
 	at, err := w.found()
 	switch {
 	case err != nil:
 		return errors.Join(err, fmt.Errorf("%v", r))
-	case at != w.path(name) && (w.act.name != "whole" || r.Status == 0):
+	case at != w.path(name) && (w.command.name != "whole" || r.Status == 0):
 		// What was put into a root that was taken back whole went with it.
 		return fmt.Errorf("the stranger's file is at %q: %v", at, r)
 	case r.Status == 0:
@@ -113,7 +109,7 @@ func (w *world) stranger(t *testing.T, sum *tally, name string, n int) error {
 	case r.Status != 3:
 		return fmt.Errorf("%v", r)
 	}
-	sum.add("halted")
+	sum.Add("halted")
 	if err := w.site.Halted(t); err != nil {
 		return err
 	}
@@ -128,12 +124,12 @@ func (w *world) stranger(t *testing.T, sum *tally, name string, n int) error {
 }
 
 // acknowledged releases a halted root in which somebody has something.
-func (w *world) acknowledged(t *testing.T, sum *tally) error {
+func (w *world) acknowledged(t *testing.T, sum *harness.Tally) error {
 	t.Helper()
 	if r := w.site.Acknowledge(t); r.Status != 0 {
 		return fmt.Errorf("acknowledge: %v", r)
 	}
-	sum.add("acknowledged")
+	sum.Add("acknowledged")
 	if r := w.site.PreviewReply(t, nil); r.Status == 3 {
 		return fmt.Errorf("after the acknowledgement: %v", r)
 	}
@@ -145,9 +141,4 @@ func (w *world) acknowledged(t *testing.T, sum *tally) error {
 		return fmt.Errorf("once more, after the acknowledgement: %v", r)
 	}
 	return nil
-}
-
-func TestLongStrangers(t *testing.T) {
-	needLong(t)
-	TestStrangers(t)
 }

@@ -25,8 +25,8 @@ func files() harness.Files {
 	}
 }
 
-// An act is a command that is tried, and the world that it is tried in.
-type act struct {
+// A command is what is tried, and the world that it is tried in.
+type command struct {
 	name    string
 	stands  bool                         // the commit stands when it is done
 	mount   bool                         // the root is a mount point
@@ -36,7 +36,7 @@ type act struct {
 }
 
 // source is what is mounted on a root: of a bind mount the root itself.
-func (a *act) source(root string) string {
+func (a *command) source(root string) string {
 	if a.flags&unix.MS_BIND != 0 {
 		return root
 	}
@@ -46,9 +46,9 @@ func (a *act) source(root string) string {
 // A world is a root with a finished commit, what happened to it since, foreign
 // things and snapshots, and a state directory of its own.
 type world struct {
-	act  *act
-	dir  string // all of it; the root is above/root, the state directory is state
-	site *harness.Site
+	command *command
+	dir     string // all of it; the root is above/root, the state directory is state
+	site    *harness.Site
 
 	args       []string        // the command
 	commit     string          // id of the commit
@@ -70,17 +70,17 @@ func in(dir string) place {
 	return place{dir, filepath.Join(dir, "state"), filepath.Join(dir, "above")}
 }
 
-// newWorld makes a world, and keeps it for every trial.
-func newWorld(t testing.TB, p *harness.Project, at place, a *act) *world {
+// newWorld makes a world, and keeps it for every trial. What it mounts goes with the
+// mount that it is in.
+func newWorld(t testing.TB, at place, a *command) *world {
 	t.Helper()
-	own := *p
+	own := *project(t)
 	own.State = at.state
-	w := &world{act: a, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
+	w := &world{command: a, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
 	harness.Must(t, os.MkdirAll(w.site.Root, 0o755))
 	harness.Must(t, os.Mkdir(own.State, 0o700))
 	if a.mount {
 		harness.Must(t, unix.Mount(a.source(w.site.Root), w.site.Root, "tmpfs", a.flags, ""))
-		t.Cleanup(func() { _ = unix.Unmount(w.site.Root, unix.MNT_DETACH) })
 	}
 	harness.Must(t, os.WriteFile(filepath.Join(at.above, "beside"), []byte("not yours"), 0o600))
 	w.site = own.Site(t, w.site.Root)
@@ -195,7 +195,7 @@ func (w *world) save(t testing.TB) {
 	w.aboveNames = names(t, w.above())
 	w.chains[harness.Before] = w.chain(t)
 	w.chains[harness.After] = []string{}
-	if w.act.stands {
+	if w.command.stands {
 		w.chains[harness.After] = []string{w.savepoint}
 	}
 	w.snapshots = map[string]bool{}
@@ -210,7 +210,7 @@ func (w *world) reset(t testing.TB) {
 	t.Helper()
 	state := w.site.Project.State
 	empty(t, state)
-	if w.act.mount {
+	if w.command.mount {
 		empty(t, w.site.Root)
 	} else {
 		empty(t, w.above())
@@ -227,8 +227,8 @@ func (w *world) look(t testing.TB) {
 	t.Helper()
 	w.site.Before = w.picture(t)
 	w.site.After = w.site.Before
-	if w.act.after != nil {
-		w.site.After = w.act.after(w)
+	if w.command.after != nil {
+		w.site.After = w.command.after(w)
 	}
 }
 
@@ -259,9 +259,9 @@ func names(t testing.TB, dir string) []string {
 	return list
 }
 
-// The acts. The chain of savepoints is what it is to be after each.
-func rollback() *act {
-	return &act{name: "rollback", prepare: func(t testing.TB, w *world) {
+// The commands. The chain of savepoints is what it is to be after each.
+func rollback() *command {
+	return &command{name: "rollback", prepare: func(t testing.TB, w *world) {
 		w.commitIt(t)
 		w.goOn(t)
 		w.args = []string{"rollback", "--json", w.commit}
@@ -269,8 +269,8 @@ func rollback() *act {
 }
 
 // whole restores a snapshot from before the commit.
-func whole() *act {
-	return &act{name: "whole", prepare: func(t testing.TB, w *world) {
+func whole() *command {
+	return &command{name: "whole", prepare: func(t testing.TB, w *world) {
 		w.clear(t)
 		w.target, w.old = w.take(t), anew(w.picture(t))
 		w.commitIt(t)
@@ -280,7 +280,7 @@ func whole() *act {
 }
 
 // byName restores a snapshot from when the commit stood, name by name.
-func byName() *act {
+func byName() *command {
 	a := whole()
 	a.name, a.mount, a.stands = "by name", true, true
 	a.prepare = func(t testing.TB, w *world) {
@@ -295,15 +295,15 @@ func byName() *act {
 }
 
 // bound is byName in a root that is a bind mount.
-func bound() *act {
+func bound() *command {
 	a := byName()
 	a.name, a.flags = "by name, bound", unix.MS_BIND
 	return a
 }
 
 // part takes a rollback back: only the names of the commit change.
-func part() *act {
-	return &act{name: "part", stands: true, prepare: func(t testing.TB, w *world) {
+func part() *command {
+	return &command{name: "part", stands: true, prepare: func(t testing.TB, w *world) {
 		w.commitIt(t)
 		w.goOn(t)
 		w.old = anew(w.picture(t))

@@ -2,7 +2,6 @@ package rival
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An arena is the ground of one attempt: a restore root, and around it what an
+// An attempt is a command under attack: its restore root, and around it what an
 // attacker needs.
-type arena struct {
+type attempt struct {
 	*harness.Site
 	dir     string       // of all of it
 	outside string       // where nothing may be written
-	loot    string       // what the attacker has to swap with
+	theirs  string       // what the attacker has to exchange with
 	fresh   harness.Tree // what a commit adds
 	planted harness.Tree // what the attacker put into the root and left there
 	foreign map[uint64]harness.Thing
@@ -29,24 +28,24 @@ type arena struct {
 	acted   int
 }
 
-func newArena(t *testing.T, p *harness.Project, name string) *arena {
+func newAttempt(t *testing.T, p *harness.Project, name string) *attempt {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(p.Dir), name)
-	a := &arena{dir: dir, planted: harness.Tree{}, foreign: map[uint64]harness.Thing{}}
-	a.outside, a.loot = filepath.Join(dir, "outside"), filepath.Join(dir, "loot")
+	a := &attempt{dir: dir, planted: harness.Tree{}, foreign: map[uint64]harness.Thing{}}
+	a.outside, a.theirs = filepath.Join(dir, "outside"), filepath.Join(dir, "theirs")
 	a.Site = p.Site(t, filepath.Join(dir, "root"))
 	a.fresh = added(a.Site)
-	for _, d := range []string{"outside/sub", "loot/dir/sub", "loot/root/out", "loot/stage/out/sub", "loot/moved"} {
+	for _, d := range []string{"outside/sub", "theirs/dir/sub", "theirs/root/out", "theirs/stage/out/sub", "theirs/moved"} {
 		harness.Must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
 	for _, f := range []string{
-		"outside/secret", "outside/new.txt", "loot/dir/new.txt", "loot/dir/sub/x", "loot/root/out/foreign",
-		"loot/root/top.txt", "loot/stage/out/new.txt", "loot/stage/out/sub/x", "loot/stage/top.txt", "loot/file",
+		"outside/secret", "outside/new.txt", "theirs/dir/new.txt", "theirs/dir/sub/x", "theirs/root/out/foreign",
+		"theirs/root/top.txt", "theirs/stage/out/new.txt", "theirs/stage/out/sub/x", "theirs/stage/top.txt", "theirs/file",
 	} {
 		harness.Must(t, os.WriteFile(filepath.Join(dir, f), []byte("not of the commit: "+f), 0o640))
 	}
-	harness.Must(t, os.WriteFile(filepath.Join(a.loot, "twin"), []byte(prey()["out/new.txt"]), 0o644))
-	harness.Must(t, os.Symlink(a.outside, filepath.Join(a.loot, "link")))
+	harness.Must(t, os.WriteFile(filepath.Join(a.theirs, "twin"), []byte(outputs()["out/new.txt"]), 0o644))
+	harness.Must(t, os.Symlink(a.outside, filepath.Join(a.theirs, "link")))
 	for ino, at := range a.inventory(t) {
 		a.foreign[ino] = at.thing
 	}
@@ -64,14 +63,14 @@ func added(site *harness.Site) harness.Tree {
 	return tree
 }
 
-// A place is where a thing lies below the arena, and what it is.
+// A place is where a thing lies below the attempt, and what it is.
 type place struct {
 	path  string
 	thing harness.Thing
 }
 
-// inventory has everything in the arena by its inode number.
-func (a *arena) inventory(t *testing.T) map[uint64]place {
+// inventory has everything in the attempt by its inode number.
+func (a *attempt) inventory(t *testing.T) map[uint64]place {
 	t.Helper()
 	all := map[uint64]place{}
 	for path, thing := range take(t, a.dir) {
@@ -83,11 +82,11 @@ func (a *arena) inventory(t *testing.T) map[uint64]place {
 }
 
 // exchange swaps two names in one step.
-func (a *arena) exchange(one, two string) bool {
+func (a *attempt) exchange(one, two string) bool {
 	return a.did(unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, two, unix.RENAME_EXCHANGE))
 }
 
-func (a *arena) did(err error) bool {
+func (a *attempt) did(err error) bool {
 	if err == nil {
 		a.acted++
 	}
@@ -95,7 +94,7 @@ func (a *arena) did(err error) bool {
 }
 
 // plant puts a foreign file into the root that stays there.
-func (a *arena) plant(name string) bool {
+func (a *attempt) plant(name string) bool {
 	path := filepath.Join(a.Root, name)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -110,12 +109,12 @@ func (a *arena) plant(name string) bool {
 }
 
 // leave makes a thing in the root a foreign one.
-func (a *arena) leave(name string, thing harness.Thing) {
+func (a *attempt) leave(name string, thing harness.Thing) {
 	a.planted[name], a.foreign[thing.Inode] = thing, thing
 }
 
 // staging finds the staging directory of the commit.
-func (a *arena) staging() string {
+func (a *attempt) staging() string {
 	d, err := os.Open(a.Root)
 	if err != nil {
 		return ""
@@ -137,7 +136,7 @@ func isStaging(path string) bool {
 
 // same is the root as it was, less what the attacker has taken out of it, and
 // with what it has planted.
-func (a *arena) same(t *testing.T) harness.Tree {
+func (a *attempt) same(t *testing.T) harness.Tree {
 	t.Helper()
 	inside := map[uint64]bool{}
 	for ino, at := range a.inventory(t) {
@@ -154,7 +153,7 @@ func (a *arena) same(t *testing.T) harness.Tree {
 }
 
 // after is the same root with everything in place.
-func (a *arena) after(t *testing.T) harness.Tree {
+func (a *attempt) after(t *testing.T) harness.Tree {
 	t.Helper()
 	tree := a.same(t)
 	maps.Copy(tree, a.fresh)
@@ -178,7 +177,7 @@ func withoutStaging(tree harness.Tree) harness.Tree {
 
 // failed shows what the attempt was when it went wrong, and else removes it:
 // there are thousands of them.
-func (a *arena) failed(t *testing.T, what string, r harness.Reply) bool {
+func (a *attempt) failed(t *testing.T, what string, r harness.Reply) bool {
 	t.Helper()
 	if t.Failed() {
 		t.Errorf("%s, acted %d times: %v", what, a.acted, r)
@@ -188,26 +187,19 @@ func (a *arena) failed(t *testing.T, what string, r harness.Reply) bool {
 	return false
 }
 
-// counts tells how often a pattern ended how.
-type counts struct{ tried, idle, acts, done, refused, halted int }
-
-func (c *counts) add(a *arena, r harness.Reply) {
-	c.tried++
-	c.acts += a.acted
+// count counts how a command under attack ended.
+func (a *attempt) count(c *harness.Tally, r harness.Reply) {
+	c.Add("commands")
+	c.AddN("acts", a.acted)
 	if a.acted == 0 {
-		c.idle++
+		c.Add("commands without an act")
 	}
 	switch r.Status {
 	case 0:
-		c.done++
+		c.Add("done")
 	case 3:
-		c.halted++
+		c.Add("halted")
 	default:
-		c.refused++
+		c.Add("refused")
 	}
-}
-
-func (c *counts) String() string {
-	return fmt.Sprintf("%d commands, %d acts (none in %d commands), done %d, refused %d, halted %d",
-		c.tried, c.acts, c.idle, c.done, c.refused, c.halted)
 }
