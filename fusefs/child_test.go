@@ -149,7 +149,7 @@ func childCycles(o orders) error {
 		}
 	}
 	var after inventory
-	for range 100 { // goroutines may take a moment to be gone, those of the first cycle too
+	for range 10_000 { // goroutines may take a moment to be gone, those of the first cycle too
 		if after = takeInventory(o); after.noMoreThan(before) {
 			fmt.Println("same", before)
 			return nil

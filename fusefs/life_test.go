@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -186,11 +187,11 @@ func TestMountUnmountRefuses(t *testing.T) {
 	client(t, "diff", "-r", src, c.mount)
 }
 
-// slowReader starts a process that reads a big file block by block, and waits
-// until it is at it.
+// slowReader starts a process that reads a big file in pieces so small that it is
+// never done, and waits until it is at it.
 func slowReader(t *testing.T, view string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("dd", "bs=4k", "iflag=direct", "of=/dev/null", "if="+filepath.Join(view, "big/file"))
+	cmd := exec.Command("dd", "bs=64", "iflag=direct", "of=/dev/null", "if="+filepath.Join(view, "big/file"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +361,7 @@ func TestMountMapped(t *testing.T) {
 }
 
 func TestMountCyclesLeaveNothing(t *testing.T) {
-	for name, o := range map[string]orders{"direct": {Cycles: 100}, "fusermount3": {Cycles: 10, Helper: true}} {
+	for name, o := range map[string]orders{"direct": {Cycles: sample.Of(20, 100, 100)}, "fusermount3": {Cycles: sample.Of(4, 10, 10), Helper: true}} {
 		t.Run(name, func(t *testing.T) {
 			o.Scenario, o.Source, o.Mountpoint = "cycles", t.TempDir(), t.TempDir()
 			if err := os.WriteFile(filepath.Join(o.Source, "f"), []byte("hello"), 0o644); err != nil {

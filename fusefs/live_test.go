@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"pgregory.net/rapid"
 )
 
@@ -163,7 +164,7 @@ func TestLiveInParallel(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			for range 300 {
+			for range sample.Of(60, 300, 300) {
 				out := x.walk(t, ControlName, "live")
 				data, st := x.read(nil, out.NodeId, 0, 1<<20)
 				if _, err := numberOf(data); st != fuse.OK || err != nil || uint64(len(data)) != out.Size {

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	}
 	before := spectrumMounts("")
 	code := m.Run()
+	if sharedSource != "" {
+		_ = os.RemoveAll(sharedSource)
+	}
 	for path := range spectrumMounts("") {
 		if !before[path] && strings.Contains(path, "/TestMount") {
 			fmt.Fprintln(os.Stderr, "left mounted:", path)
@@ -158,10 +161,13 @@ func mountDir(t *testing.T) string {
 	return dir
 }
 
+// hang is when a test gives up. It is no part of any expectation.
+const hang = 5 * time.Minute
+
 // line waits for a line of stdout that begins with a word.
 func (c *child) line(word string) string {
 	c.t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(hang)
 	for {
 		select {
 		case s, ok := <-c.lines:
@@ -183,7 +189,7 @@ func (c *child) exit(status int) {
 	c.t.Helper()
 	select {
 	case <-c.exited:
-	case <-time.After(time.Minute):
+	case <-time.After(hang):
 		c.t.Fatal("the child does not end")
 	}
 	if got := c.cmd.ProcessState.ExitCode(); got != status {
@@ -209,11 +215,10 @@ func serveView(t *testing.T, o orders, env ...string) *child {
 	return c
 }
 
-// eventually waits for something that another process does; the time limit is
-// no part of any expectation.
+// eventually waits for something that another process does.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(hang); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,15 +18,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// source makes a small tree to serve: nested directories, an empty file, odd
-// names, modes and times, and a file of many blocks.
+// sharedSource is a directory for what [source] makes. TestMain removes it.
+var sharedSource string
+
+// source is a small tree to serve, which no test may change.
 func source(t *testing.T) string {
 	t.Helper()
+	if sharedSource == "" {
+		dir, err := os.MkdirTemp("", "fusefs-source-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sharedSource = dir
+		makeSource(t, dir)
+	}
+	return sharedSource
+}
+
+// ownSource is the same tree for a test that changes it.
+func ownSource(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
-	random := rand.New(rand.NewSource(1))
+	makeSource(t, dir)
+	return dir
+}
+
+// makeSource makes nested directories, an empty file, odd names, modes and times,
+// and a file of many blocks.
+func makeSource(t *testing.T, dir string) {
+	t.Helper()
+	random := rand.NewChaCha8([32]byte{1})
 	put := func(path string, size int, mode fs.FileMode, age time.Duration) {
 		data := make([]byte, size)
-		random.Read(data)
+		_, _ = random.Read(data)
 		full := filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			t.Fatal(err)
@@ -50,7 +74,6 @@ func source(t *testing.T) string {
 	for i := range 300 { // more than one page of names
 		put(fmt.Sprintf("many/file-%03d", i), i, 0o644, time.Duration(i)*time.Hour)
 	}
-	return dir
 }
 
 func TestMountShowsTheTree(t *testing.T) {
@@ -235,7 +258,7 @@ func TestMountXattrAndStatfs(t *testing.T) {
 }
 
 func TestMountTamperedBlock(t *testing.T) {
-	src := source(t)
+	src := ownSource(t)
 	c := serveView(t, orders{Source: src})
 	view := filepath.Join(c.mount, "big/file")
 	want, err := os.ReadFile(filepath.Join(src, "big/file"))
@@ -283,7 +306,7 @@ func TestMountTamperedBlock(t *testing.T) {
 
 // TestMountSourceGone has a source truncated, removed, replaced by a directory.
 func TestMountSourceGone(t *testing.T) {
-	src := source(t)
+	src := ownSource(t)
 	c := serveView(t, orders{Source: src})
 	at := func(name string) string { return filepath.Join(src, name) }
 	err := errors.Join(

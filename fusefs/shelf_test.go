@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"pgregory.net/rapid"
 )
 
@@ -351,7 +352,7 @@ func TestShelfNamesComeAndGo(t *testing.T) {
 // TestShelfListing: 10,000 volumes in small pieces, while every name of them
 // vanishes and others come: who lists sees what was there when it was opened.
 func TestShelfListing(t *testing.T) {
-	const many = 10_000
+	many := sample.Of(2000, 10_000, 10_000)
 	for _, plus := range []bool{false, true} {
 		shelf := newFakeShelf()
 		x := withShelf(t, shelf, []File{textFile("a/b", ""), textFile("zz", "")}, []File{textFile("c", "")})

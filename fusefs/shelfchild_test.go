@@ -128,7 +128,7 @@ func childShelf(o orders) error {
 	if err := v.Unmount(context.Background(), o.Grace); err != nil {
 		return err
 	}
-	for range 1000 { // they may take a moment to be gone
+	for range 10_000 { // they may take a moment to be gone
 		if runtime.NumGoroutine() <= before {
 			break
 		}

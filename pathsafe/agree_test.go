@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // verdict is everything the two walkers must agree on about one path.
@@ -37,10 +39,14 @@ func checkAgree(t *testing.T, root string, p Path) {
 }
 
 // Random trees full of links, random paths through them: both walkers come to
-// the same inode or the same reason.
+// the same inode or the same reason. The sample need not reach every outcome.
 func TestWalkersAgree(t *testing.T) {
 	words := map[string]int{}
+	tried := sample.Every(t, 6)
 	for seed := range uint64(60) {
+		if !tried.Has(int(seed) + 1) {
+			continue
+		}
 		rng := rand.New(rand.NewPCG(seed, 6))
 		root := filepath.Join(t.TempDir(), "root")
 		growTree(t, rng, root)
@@ -58,7 +64,7 @@ func TestWalkersAgree(t *testing.T) {
 			}
 		}
 	}
-	if len(words) != 6 {
+	if len(words) != 6 && tried == sample.All || len(words) == 0 {
 		t.Errorf("the trees do not reach every outcome: %v", words)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,8 +45,9 @@ func arena(t *testing.T) (root, outside string) {
 	return filepath.Join(base, "root"), filepath.Join(base, "outside")
 }
 
+var attempts = sample.Of(1000, 5000, 5000)
+
 const (
-	attempts    = 5000
 	maxAttempts = 2_000_000
 	enough      = 10
 )

@@ -4,11 +4,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"golang.org/x/sys/unix"
 )
 
 // TestArtifactKinds: what is no regular file is there, and malformed; it is
@@ -55,8 +56,12 @@ var notArtifacts = map[string]string{
 }
 
 func TestNotArtifacts(t *testing.T) {
+	number, tried := 0, sample.Every(t, 8)
 	for _, name := range sortedKeys(notArtifacts) {
 		for _, artifact := range strictOrder {
+			if number++; !tried.Has(number) {
+				continue
+			}
 			r := newRun(t)
 			r.WriteRaw(artifact, []byte(notArtifacts[name]))
 			_, err := strict(t, r)
@@ -91,7 +96,7 @@ func TestStrangeArtifacts(t *testing.T) {
 }
 
 // TestArtifactLimits: one byte above the limit is malformed, without being
-// read; files of any apparent size cost nothing.
+// read, whatever the apparent size of the file.
 func TestArtifactLimits(t *testing.T) {
 	for _, name := range strictOrder {
 		limit := int64(16 << 20)
@@ -101,12 +106,10 @@ func TestArtifactLimits(t *testing.T) {
 		for _, size := range []int64{limit + 1, 1 << 40} {
 			r := newRun(t)
 			must(t, os.Truncate(r.Path(name), size))
-			begin := time.Now()
+			read := watch(t, r.Path(name), unix.IN_ACCESS)
 			_, err := strict(t, r)
 			checkReject(t, err, want{verify.ArtifactMalformed, about(name)})
-			if took := time.Since(begin); took > time.Second {
-				t.Errorf("%s of %d bytes: %v", name, size, took)
-			}
+			read.none(t)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -205,9 +206,13 @@ var tamperings = []tampering{
 // TestTamperedArtifacts: each artifact, each way: it gives what was verified or
 // an error, does not block, and is not intact.
 func TestTamperedArtifacts(t *testing.T) {
-	for _, tamper := range tamperings {
+	tried := sample.Every(t, 6)
+	for n, tamper := range tamperings {
 		t.Run(tamper.name, func(t *testing.T) {
 			for i, name := range strictOrder {
+				if !tried.Has(n*len(strictOrder) + i + 1) {
+					continue
+				}
 				r, b := rereadRun(t)
 				want := r.Read(name)
 				must(t, b.ArtifactsIntact())

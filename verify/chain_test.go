@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -86,7 +87,11 @@ func TestStrictChainAccepts(t *testing.T) {
 // TestStrictChainRejects: the first run at fault is the verdict, whatever is
 // wrong with a later one.
 func TestStrictChainRejects(t *testing.T) {
+	tried := sample.Every(t, 8)
 	for n, f := range strictFaults {
+		if !tried.Has(n + 1) {
+			continue
+		}
 		if f.want.code == verify.OutputMissing || f.want.code == verify.HashMismatch {
 			continue // these name outputs that a chain has not: see below
 		}

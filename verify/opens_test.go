@@ -19,10 +19,16 @@ type opens struct {
 // watchOpens watches what path names, not what a link leads to.
 func watchOpens(t testing.TB, path string) opens {
 	t.Helper()
+	return watch(t, path, unix.IN_OPEN|unix.IN_ACCESS)
+}
+
+// watch watches what path names for these events.
+func watch(t testing.TB, path string, events uint32) opens {
+	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	must(t, err)
 	t.Cleanup(func() { unix.Close(fd) })
-	_, err = unix.InotifyAddWatch(fd, path, unix.IN_OPEN|unix.IN_ACCESS|unix.IN_DONT_FOLLOW)
+	_, err = unix.InotifyAddWatch(fd, path, events|unix.IN_DONT_FOLLOW)
 	must(t, err)
 	return opens{fd, path}
 }

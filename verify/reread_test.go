@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -61,12 +62,16 @@ func TestRereadIsTheSameVerdict(t *testing.T) {
 	sameVerdict(t, "good", newRun(t))
 	big, _, _ := bigRun(t)
 	sameVerdict(t, "big", big)
-	for _, f := range slices.Concat(strictFaults, fieldCases()) {
+	tried := sample.Every(t, 11)
+	for i, f := range slices.Concat(strictFaults, fieldCases()) {
+		if !tried.Has(i + 1) {
+			continue
+		}
 		r := newRun(t)
 		spoil(r, f)
 		sameVerdict(t, f.name, r)
 	}
-	for _, v := range bundletest.Vectors[rootVector](t, "bundle_root") {
+	for _, v := range sample.Pick(t, 3, bundletest.Vectors[rootVector](t, "bundle_root")) {
 		r := v.run(t)
 		r.Sign()
 		sameVerdict(t, v.Name, r)

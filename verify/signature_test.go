@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"encoding/hex"
 	"fmt"
@@ -174,4 +175,43 @@ func TestPayloadForm(t *testing.T) {
 	r.WriteRaw(bundle.SignedPayload, append([]byte("\n\t "), value.Append(nil)...))
 	_, err = strict(t, r)
 	must(t, err)
+}
+
+// TestHexForm: a key or signature that decodes to the right bytes, but is not
+// written in exactly so many lower-case digits, is refused before it is decoded.
+func TestHexForm(t *testing.T) {
+	for _, c := range []struct {
+		artifact, field string
+		code            verify.Code
+	}{
+		{bundle.Identity, "public_key", verify.KeyInvalid},
+		{bundle.Signature, "signature", verify.SignatureMalformed},
+		{bundle.Signature, "validator_id", verify.SignatureMalformed},
+	} {
+		r := newRun(t)
+		run := openRuns(t, r)[0]
+		var right string
+		r.Edit(c.artifact, func(f map[string]any) { right = f[c.field].(string) })
+		for _, form := range hexForms(right) {
+			r.Edit(c.artifact, set(c.field, form))
+			_, err := verify.Strict(t.Context(), run, verify.Watch{})
+			if checkReject(t, err, want{c.code, about(c.artifact, c.field)}); t.Failed() {
+				t.Fatalf("%s.%s = %q", c.artifact, c.field, form)
+			}
+		}
+		r.Edit(c.artifact, set(c.field, right))
+		_, err := verify.Strict(t.Context(), run, verify.Watch{})
+		must(t, err)
+	}
+}
+
+// hexForms are other ways to write what these digits mean, and near misses.
+func hexForms(right string) []string {
+	letter := bytes.IndexAny([]byte(right), "abcdef")
+	return []string{
+		right[:letter] + string(right[letter]-32) + right[letter+1:],
+		string(bytes.ToUpper([]byte(right))), right[1:], right[:len(right)-1], right + "0", "0" + right, right + "00",
+		" " + right, right + " ", right + "\n", right[:2] + " " + right[3:], "0x" + right, "0x" + right[2:], "0X" + right[2:],
+		right[:2] + ":" + right[2:], right[:10] + "\u0430" + right[12:], right[:10] + "g" + right[11:], fmt.Sprintf("%q", right), "",
+	}
 }

@@ -1,8 +1,10 @@
 package verify_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,16 +176,25 @@ func TestFIFOIsNeverOpened(t *testing.T) {
 	path := at(r, "dist/a")
 	replaceBy(t, path, fifo)
 	var opened atomic.Bool
-	done := make(chan struct{})
+	thread, done := make(chan int), make(chan struct{})
 	go func() {
 		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		thread <- unix.Gettid()
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		opened.Store(true)
 		if err == nil {
 			f.Close()
 		}
 	}()
-	time.Sleep(20 * time.Millisecond) // let it wait; if it does not yet, the test is only weaker
+	opening, syscall := fmt.Sprint(unix.SYS_OPENAT, " "), fmt.Sprintf("/proc/self/task/%d/syscall", <-thread)
+	for range 10_000 { // if it does not wait then, the test is only weaker
+		if raw, err := os.ReadFile(syscall); err != nil || strings.HasPrefix(string(raw), opening) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	_, err := strict(t, r)
 	checkReject(t, err, missingWant("dist/a"))
 	if opened.Load() {

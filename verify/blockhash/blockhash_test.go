@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -50,10 +51,7 @@ func (k kind) reader(t testing.TB, src io.ReaderAt, data []byte) *blockhash.Read
 
 func random(n int) []byte {
 	data := make([]byte, n)
-	rng := rand.New(rand.NewPCG(1, uint64(n)))
-	for i := range data {
-		data[i] = byte(rng.Uint32())
-	}
+	_, _ = rand.NewChaCha8([32]byte(binary.LittleEndian.AppendUint64(make([]byte, 24), uint64(n)))).Read(data)
 	return data
 }
 

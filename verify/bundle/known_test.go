@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -166,12 +167,13 @@ func TestSealKnownMany(t *testing.T) {
 	s := newSealing(t)
 	opts := knownOf(t, s)
 	opts.Outputs = nil
-	for i := range 200_000 {
-		opts.Outputs = append(opts.Outputs, known(t, fmt.Sprintf("dir-%d/%060d", i%3, i), ""))
+	many, digits := sample.Of(40_000, 200_000, 200_000), sample.Of(240, 60, 60) // more than 8 MiB of paths
+	for i := range many {
+		opts.Outputs = append(opts.Outputs, known(t, fmt.Sprintf("dir-%d/%0*d", i%3, digits, i), ""))
 	}
 	sealed, err := bundle.SealKnown(t.Context(), opts)
 	must(t, err)
-	if sealed.Files != 200_000 {
+	if sealed.Files != many {
 		t.Errorf("%+v", sealed)
 	}
 	raw, err := os.ReadFile(filepath.Join(opts.RunDir, bundle.TaskSpec))

@@ -4,6 +4,7 @@
 package bundletest
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -111,11 +113,29 @@ func (r *Run) WriteRaw(artifact string, raw []byte) {
 // WriteJSON replaces an artifact. It does not sign.
 func (r *Run) WriteJSON(artifact string, v any) {
 	r.T.Helper()
+	r.WriteRaw(artifact, r.json(v))
+}
+
+// putJSON is WriteJSON, but leaves a file that holds this already: most runs are
+// signed several times.
+func (r *Run) putJSON(artifact string, v any) {
+	r.T.Helper()
+	raw := r.json(v)
+	if info, err := os.Lstat(r.Path(artifact)); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(raw)) {
+		if bytes.Equal(r.Read(artifact), raw) {
+			return
+		}
+	}
+	r.WriteRaw(artifact, raw)
+}
+
+func (r *Run) json(v any) []byte {
+	r.T.Helper()
 	raw, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	r.WriteRaw(artifact, raw)
+	return raw
 }
 
 // Edit changes an artifact's fields. It does not sign.
@@ -147,25 +167,45 @@ func (r *Run) Remove(name string) {
 // Sign writes identity, payload and signature for the artifacts as they are.
 func (r *Run) Sign() {
 	r.T.Helper()
-	private := ed25519.NewKeyFromSeed(r.Seed[:])
-	public := private.Public().(ed25519.PublicKey)
+	public := r.key().Public().(ed25519.PublicKey)
 	id := bundle.ValidatorID(public)
 	payload := map[string]any{"bundle_root": r.BundleRoot(), "decision": bundle.Accept, "validator_id": id}
-	r.WriteJSON(bundle.Identity, map[string]any{"algorithm": bundle.Algorithm, "public_key": hex.EncodeToString(public), "validator_id": id})
-	r.WriteJSON(bundle.SignedPayload, payload)
+	r.putJSON(bundle.Identity, map[string]any{"algorithm": bundle.Algorithm, "public_key": hex.EncodeToString(public), "validator_id": id})
+	r.putJSON(bundle.SignedPayload, payload)
 	r.SignPayload()
 }
 
 // SignPayload signs SIGNED_PAYLOAD.json as it is.
 func (r *Run) SignPayload() {
 	r.T.Helper()
-	private := ed25519.NewKeyFromSeed(r.Seed[:])
 	message := bundle.Message(parse(r.T, r.Read(bundle.SignedPayload)).Value)
-	r.WriteJSON(bundle.Signature, map[string]any{
+	r.putJSON(bundle.Signature, map[string]any{
 		"payload_type": bundle.PayloadType,
-		"signature":    hex.EncodeToString(ed25519.Sign(private, message)),
-		"validator_id": bundle.ValidatorID(private.Public().(ed25519.PublicKey)),
+		"signature":    hex.EncodeToString(r.signature(message)),
+		"validator_id": bundle.ValidatorID(r.key().Public().(ed25519.PublicKey)),
 	})
+}
+
+// The keys by their seeds, and the signatures by seed and message: the tests make the
+// same few runs thousands of times, and arithmetic on a curve is slow under the race
+// detector.
+var keys, signatures sync.Map
+
+func (r *Run) key() ed25519.PrivateKey {
+	key, ok := keys.Load(r.Seed)
+	if !ok {
+		key, _ = keys.LoadOrStore(r.Seed, ed25519.NewKeyFromSeed(r.Seed[:]))
+	}
+	return key.(ed25519.PrivateKey)
+}
+
+func (r *Run) signature(message []byte) []byte {
+	known := string(r.Seed[:]) + string(message)
+	signature, ok := signatures.Load(known)
+	if !ok {
+		signature, _ = signatures.LoadOrStore(known, ed25519.Sign(r.key(), message))
+	}
+	return signature.([]byte)
 }
 
 // BundleRoot computes the root of the artifacts as they are; "" when they have
