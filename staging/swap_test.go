@@ -24,7 +24,7 @@ func TestSwappedParent(t *testing.T) {
 	before := take(t, outside)
 	stop := swapper(t, filepath.Join(root, "parent"), filepath.Join(root, "swap"))
 	done, refused, failed := 0, 0, 0
-	rounds, source := sample.Of(50, 200, 5000), swapSource(t)
+	rounds, source := sample.Of(100, 200, 5000), swapSource(t)
 	for i := 0; i < rounds || (i < 4000 && (done < 10 || refused < 10)); i++ {
 		switch e := failureOrNil(t, swappedCommit(t, root, source, i, nil)); {
 		case e == nil:
@@ -144,8 +144,8 @@ func swapper(t *testing.T, a, b string) (stop func() int) {
 				t.Error(err)
 				return
 			}
+			time.Sleep(time.Millisecond << (swaps % 5)) // a commit takes about as long, on a busy machine longer
 			swaps++
-			time.Sleep(time.Millisecond) // a commit takes about as long
 		}
 	})
 	return func() int {
