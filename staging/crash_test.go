@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,11 +33,12 @@ func TestCrashChild(t *testing.T) {
 	n, err := strconv.ParseInt(os.Getenv(childCall), 10, 64)
 	must(t, err)
 	var calls atomic.Int64 // several workers check at a time
+	syncs := &scene{lazy: sampled()}
 	r := &runner{testKey, &seam{hook: func(op, path string, f func() error) error {
 		if calls.Add(1) == n {
 			must(t, unix.Kill(unix.Getpid(), unix.SIGKILL))
 		}
-		return f()
+		return syncs.lazily(op, path, f)
 	}}}
 	for _, c := range scenes {
 		if c.name == os.Getenv(childScene) {
@@ -70,7 +72,8 @@ func (c *crasher) kill(root, task string, n int) bool {
 	c.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
 	cmd.Env = append(os.Environ(), childScene+"="+c.scene, childRoot+"="+root, childTask+"="+task,
-		childCall+"="+strconv.Itoa(n), "TMPDIR="+c.temp)
+		childCall+"="+strconv.Itoa(n), "TMPDIR="+c.temp,
+		"GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE")) // else one that is not killed waits a second
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err == nil {
@@ -95,6 +98,7 @@ func (c *crasher) crashAt(make func(t testing.TB, root string) *scene, base stri
 	root := filepath.Join(base, fmt.Sprint("root", n))
 	must(c.t, os.RemoveAll(root))
 	k.scene = make(c.t, root)
+	k.lazy = sampled()
 	k.before = take(c.t, root)
 	ok = c.kill(root, "commit", n)
 	last := k.spec.Artifacts[len(k.spec.Artifacts)-1].Path.String()
@@ -126,25 +130,32 @@ func (k *crashed) settle() Result {
 }
 
 // TestKillAtEveryCall: a commit is killed before each of its calls. Recovery
-// brings the root to the state before or to the state after.
+// brings the root to the state before or to the state after. Power is not cut, so a
+// sample syncs nothing.
 func TestKillAtEveryCall(t *testing.T) {
 	for _, s := range scenes[:2] {
 		c := &crasher{t, s.name, t.TempDir()}
-		base := mountTmpfs(t, "")
+		base := ""
 		if s.name == "single" {
 			base = t.TempDir() // where an inode number is used again at once
+			_ = shareSources(t, base)
+		} else {
+			base = scratch(t)
 		}
+		_, total := traceOf(t, &sweeper{t: t, base: base, make: s.make})
 		ends := map[Result]int{}
-		for n, more := 1, true; more; n += long(1, 3) {
-			var k crashed
-			k, more = c.crashAt(s.make, base, n)
+		for _, n := range append(tries(t, 15, total), total+1) {
+			k, killed := c.crashAt(s.make, base, n)
 			ends[k.settle()]++
+			if killed != (n <= total) {
+				t.Errorf("killed: %v, of %d calls", killed, total)
+			}
 			if t.Failed() {
 				t.Fatalf("%s, call %d", s.name, n)
 			}
 		}
 		t.Logf("%s: killed at %d calls: %d before, %d after", s.name, ends[RolledBack]+ends[Completed]-1, ends[RolledBack], ends[Completed])
-		if ends[RolledBack] < long(50, 15) || ends[Completed] < long(5, 2) {
+		if !sampled() && (ends[RolledBack] < 50 || ends[Completed] < 5) {
 			t.Error("too few of one kind")
 		}
 	}
@@ -153,15 +164,16 @@ func TestKillAtEveryCall(t *testing.T) {
 // TestKillInRecovery: the recovery of a killed commit is killed at each of its
 // calls, and recovered in turn.
 func TestKillInRecovery(t *testing.T) {
-	pairs := 0
+	pairs, first := 0, sample.Every(t, 13).First
 	for _, s := range scenes[:2] {
 		c := &crasher{t, s.name, t.TempDir()}
-		base := mountTmpfs(t, "")
-		for n, more := 1+long(0, 9), true; more; n += long(1, 41) {
-			for m, killed := 1, true; killed && more; m += long(1, 13) {
-				var k crashed
-				if k, more = c.crashAt(s.make, base, n); !more {
-					break
+		base := scratch(t)
+		_, total := traceOf(t, &sweeper{t: t, base: base, make: s.make})
+		for _, n := range killedCommits(t, total) {
+			for m, killed := first, true; killed; m += sample.Of(26, 13, 1) {
+				k, ok := c.crashAt(s.make, base, n)
+				if !ok {
+					t.Fatalf("call %d of %d was not reached", n, total)
 				}
 				killed = c.kill(k.root, "recover", m)
 				k.settleAny()
@@ -172,9 +184,21 @@ func TestKillInRecovery(t *testing.T) {
 		}
 	}
 	t.Logf("%d pairs", pairs)
-	if pairs < long(100, 40) {
+	if pairs < sample.Of(1, 40, 1000) {
 		t.Error("too few")
 	}
+}
+
+// killedCommits returns before which calls a commit is killed whose recovery is
+// killed too: all of them in a long run.
+func killedCommits(t *testing.T, total int) (calls []int) {
+	if sampled() {
+		return tries(t, 4, total)
+	}
+	for n := sample.Of(0, 10, 1); n <= total; n += sample.Of(0, 41, 1) {
+		calls = append(calls, n)
+	}
+	return calls
 }
 
 // settleAny is settle for an attempt that may be ended already.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,9 +29,23 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// steps are how many calls the sweeps of a scene go on at a time; the long run looks
-// at each.
-var steps = map[string]int{"rollback": 2, "mixed": 5, "whole": 2, "many": 23}
+// calls runs a fair with a hook that fails nothing, and returns how many calls it has.
+func (g *fairground) calls(run func(f *fair, none *injector)) int {
+	g.t.Helper()
+	f, none := g.fresh(), &injector{}
+	run(f, none)
+	g.done(f)
+	return none.calls
+}
+
+// callsOfRun are those of an exchange that succeeds.
+func (g *fairground) callsOfRun() int {
+	g.t.Helper()
+	return g.calls(func(f *fair, none *injector) {
+		must(g.t, f.run(none.hook))
+		f.is(f.after(), "asked for")
+	})
+}
 
 // One fault at call n, for every n: either it did not matter and everything is
 // done, or it was reported and everything is as it was before.
@@ -38,15 +53,15 @@ func TestExchangeEveryCallFails(t *testing.T) {
 	for _, c := range fairs {
 		for _, fault := range faults {
 			t.Run(fmt.Sprintf("%s/%v", c.name, fault), func(t *testing.T) {
+				t.Parallel()
 				g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
-				back, harmless := 0, 0
-				for n := 1; ; n += long(1, steps[c.name]) {
+				back, harmless, total := 0, 0, g.callsOfRun()
+				for _, n := range tries(t, 12, total) {
 					f := g.fresh()
 					in := &injector{fault: fault, n: n}
 					err := f.run(in.hook)
 					if !in.fired {
-						must(t, err)
-						break
+						t.Fatalf("call %d of %d was not reached: %v", n, total, err)
 					}
 					if err == nil {
 						harmless++
@@ -61,7 +76,7 @@ func TestExchangeEveryCallFails(t *testing.T) {
 					g.done(f)
 				}
 				t.Logf("%d rolled back, %d did not matter", back, harmless)
-				if back < long(30, 10) || harmless < 1 {
+				if !sampled() && (back < 30 || harmless < 1) {
 					t.Error("too few of one kind")
 				}
 			})
@@ -98,8 +113,8 @@ func TestExchangeEveryCallOfUndoFails(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/%s", c.name, fault, last), func(t *testing.T) {
-					g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
-					sweepUndo(g, long(1, steps[c.name]), fault, last)
+					t.Parallel()
+					sweepUndo(&fairground{t: t, base: mountTmpfs(t, ""), make: c.make}, fault, last)
 				})
 			}
 		}
@@ -124,40 +139,43 @@ func breakAt(last string, in *injector) hook {
 	}
 }
 
-func sweepUndo(g *fairground, step int, fault fault, last string) {
+func sweepUndo(g *fairground, fault fault, last string) {
 	t := g.t
 	t.Helper()
-	reported := 0
-	for n := 1; ; n += step {
-		f := g.fresh()
+	run := func(f *fair, in *injector) *Error {
 		f.e.Settled = func(context.Context, *pathsafe.Dir) error { return nil }
-		in := &injector{fault: fault, n: n}
-		err := f.run(breakAt(last, in))
-		if err == nil {
-			t.Fatal("it did not fail")
+		return failure(t, f.run(breakAt(last, in)))
+	}
+	total := g.calls(func(f *fair, none *injector) {
+		if e := run(f, none); e.Rollback != nil {
+			t.Error(e)
 		}
-		e := failure(t, err)
+		f.is(f.before, "before")
+	})
+	reported := 0
+	for _, n := range tries(t, 5, total) {
+		f := g.fresh()
+		in := &injector{fault: fault, n: n}
+		e := run(f, in)
+		if !in.fired {
+			t.Fatalf("call %d of %d was not reached: %v", n, total, e)
+		}
 		switch {
 		case e.Rollback == nil:
 			f.is(f.before, "before")
 			if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
 				t.Error(out, err)
 			}
-		case in.fired:
+		default:
 			reported++
 			f.settle(Person)
-		default:
-			t.Error(err)
 		}
 		if t.Failed() {
-			t.Fatalf("call %d, %q: %v", n, in.what, err)
+			t.Fatalf("call %d, %q: %v", n, in.what, e)
 		}
 		g.done(f)
-		if !in.fired {
-			break
-		}
 	}
-	if reported == 0 {
+	if !sampled() && reported == 0 {
 		t.Errorf("%d faults reported", reported)
 	}
 }
@@ -166,14 +184,15 @@ func sweepUndo(g *fairground, step int, fault fault, last string) {
 func TestExchangeEverythingFailsFromCall(t *testing.T) {
 	for _, c := range fairs {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
-			ends := map[Result]int{}
-			for n := 1; ; n += long(1, steps[c.name]) {
+			ends, total := map[Result]int{}, g.callsOfRun()
+			for _, n := range tries(t, 15, total) {
 				f := g.fresh()
 				in := &injector{fault: fault{err: unix.EIO}, n: n, onward: true}
 				err := f.run(in.hook)
 				if !in.fired {
-					break
+					t.Fatalf("call %d of %d was not reached: %v", n, total, err)
 				}
 				end := f.settle(Person)
 				if err == nil && end != Completed {
@@ -190,51 +209,80 @@ func TestExchangeEverythingFailsFromCall(t *testing.T) {
 	}
 }
 
-// Killed before call n, for every n, and the recovery killed before its call m.
+// Killed before call n, for every n, and the recovery killed before its call m. In
+// the sweep some of the commits have every recovery killed, in the long run all.
 func TestExchangeKilled(t *testing.T) {
 	for _, c := range fairs {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			total := g.callsOfRun()
 			ends, pairs := map[Result]int{}, 0
-			stride := long(1, map[string]int{"rollback": 22, "mixed": 55, "whole": 10, "many": 299}[c.name])
-			for n := 1; ; n += long(1, steps[c.name]/2) {
+			for _, n := range tries(t, 15, total) {
 				f := g.killedAt(n)
-				if f == nil {
-					break
-				}
 				ends[f.settle(Automatic)]++
-				g.done(f)
-				for m := 1 + n%3*long(0, 1); n%stride < long(1, steps[c.name]/2); m += long(1, 3) {
-					f := g.killedAt(n)
-					ended := survived(func() { _, _ = f.recover(Automatic, killer(m)) })
-					f.settle(Automatic)
-					g.done(f)
-					if t.Failed() {
-						t.Fatalf("killed at %d, the recovery at %d", n, m)
-					}
-					if pairs++; ended {
-						break
-					}
-				}
 				if t.Failed() {
 					t.Fatalf("killed at %d", n)
 				}
+				g.done(f)
+			}
+			for _, n := range pairedCalls(t, c.name, total) {
+				pairs += g.killRecoveries(n)
 			}
 			t.Logf("%d before, %d after; %d pairs", ends[RolledBack], ends[Completed], pairs)
-			if ends[RolledBack] < 20 || ends[Completed] < 1 || pairs < 10 {
+			if !sampled() && (ends[RolledBack] < 20 || ends[Completed] < 1 || pairs < 10) {
 				t.Error("too few of one kind")
 			}
 		})
 	}
 }
 
-// killedAt makes a fair whose exchange was killed before call n; nil if it ended.
+// pairedCalls returns before which calls an exchange is killed whose recovery is
+// killed too.
+func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
+	if sampled() {
+		return tries(t, 3, total)
+	}
+	step := map[string]int{"rollback": 1, "mixed": 2, "whole": 1, "many": 11}[fair]
+	stride := map[string]int{"rollback": 22, "mixed": 55, "whole": 10, "many": 299}[fair]
+	for n := 1; n <= total; n++ {
+		if sample.Now() == sample.Long || n%stride < step && (n-1)%step == 0 {
+			calls = append(calls, n)
+		}
+	}
+	return calls
+}
+
+// killRecoveries kills the recovery of an exchange that was killed before call n, and
+// returns how many recoveries it has killed.
+func (g *fairground) killRecoveries(n int) int {
+	g.t.Helper()
+	f, none := g.killedAt(n), &injector{}
+	_, err := f.recover(Automatic, none.hook)
+	must(g.t, err)
+	g.done(f)
+	pairs := tries(g.t, 5, none.calls)
+	for _, m := range pairs {
+		f := g.killedAt(n)
+		if survived(func() { _, _ = f.recover(Automatic, killer(m)) }) {
+			g.t.Errorf("call %d of %d was not reached", m, none.calls)
+		}
+		f.settle(Automatic)
+		g.done(f)
+		if g.t.Failed() {
+			g.t.Fatalf("killed at %d, the recovery at %d", n, m)
+		}
+	}
+	return len(pairs)
+}
+
+// killedAt makes a fair whose exchange was killed before call n.
 func (g *fairground) killedAt(n int) *fair {
+	g.t.Helper()
 	f := g.fresh()
 	f.lazy = true
 	if survived(func() { must(g.t, f.run(killer(n))) }) {
-		f.is(f.after(), "asked for")
-		return nil
+		g.t.Fatalf("call %d was not reached", n)
 	}
 	return f
 }

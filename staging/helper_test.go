@@ -148,7 +148,8 @@ func foreignKept(t testing.TB, before picture, root string) {
 type scene struct {
 	t       testing.TB
 	root    string
-	source  string
+	source  string            // the directory of the sources
+	sources map[string]string // by target
 	content map[string]string // by target
 	dir     *pathsafe.Dir
 	spec    Spec
@@ -168,7 +169,11 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 	if _, err := os.Lstat(filepath.Join(root, foreignThings[0])); err != nil {
 		plant(t, root, foreign...)
 	}
-	s := &scene{t: t, root: root, source: t.TempDir(), content: map[string]string{}, checks: map[string]int{}}
+	s := &scene{t: t, root: root, sources: map[string]string{}, content: map[string]string{}, checks: map[string]int{}}
+	s.source = filepath.Join(filepath.Dir(root), sourcesName)
+	if _, err := os.Lstat(s.source); err != nil {
+		s.source = t.TempDir()
+	}
 	s.dir = openRoot(t, root)
 	s.spec.Workers = 1
 	slices.Sort(files)
@@ -185,8 +190,12 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 func (s *scene) addFile(i int, name string) {
 	content := strings.Repeat("content of "+name+"\n", i*7)
 	s.content[name] = content
-	source := s.sourceOf(name)
-	must(s.t, os.WriteFile(source, []byte(content), 0o600))
+	flat := fmt.Sprintf("%d-%x", i, name)
+	source := filepath.Join(s.source, flat[:min(200, len(flat))])
+	s.sources[name] = source
+	if st, err := os.Lstat(source); err != nil || st.Size() != int64(len(content)) {
+		must(s.t, os.WriteFile(source, []byte(content), 0o600))
+	}
 	s.spec.Files = append(s.spec.Files, File{
 		Path: mustParse(s.t, name), Size: int64(len(content)), Perm: permOf(i), ModTime: modTime,
 		SHA256: sha256.Sum256([]byte(content)),
@@ -195,11 +204,6 @@ func (s *scene) addFile(i int, name string) {
 			return errors.Join(ctx.Err(), s.check(name, content, f))
 		},
 	})
-}
-
-// sourceOf returns the source of a target: a flat name for every path.
-func (s *scene) sourceOf(name string) string {
-	return filepath.Join(s.source, fmt.Sprintf("%x", name)[:min(200, 2*len(name))])
 }
 
 func permOf(i int) uint32 { return []uint32{0o644, 0o755, 0o400, 0o600, 0o777}[i%5] }
@@ -324,14 +328,6 @@ func wantStep(t testing.TB, err error, step Step, path string) *Error {
 		t.Errorf("failed at %v %q, want %v %q (%v)", e.Step, e.Path, step, path, err)
 	}
 	return e
-}
-
-// long returns the first number in a long test run, else the second.
-func long(n, short int) int {
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		return n
-	}
-	return short
 }
 
 func descriptors(t testing.TB) int {

@@ -3,6 +3,7 @@ package staging
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,12 +22,13 @@ import (
 // of any mode, twice, leaves everything foreign as and where it is; and where a
 // record is not authentic nothing at all is touched but on a person's word.
 func FuzzJournal(f *testing.F) {
+	var texts []string
 	for i := range abandonedAt {
 		for j := range vandals {
-			f.Add([]byte{byte(i), byte(j), byte(j), 1, byte(i), 2, byte(i + j), 3, 1, byte(j + 1), 2, 3, 4})
+			texts = append(texts, string([]byte{byte(i), byte(j), byte(j), 1, byte(i), 2, byte(i + j), 3, 1, byte(j + 1), 2, 3, 4}))
 		}
 	}
-	for _, text := range []string{
+	texts = append(texts,
 		"\x05\x00\x01\x00{}\n00\n",                                     // INTENT is something else
 		"\x00\x00\x00\x00\x00\x09\x01", "\x00\x01\x00\x01\x00\x20\x80", // a bit of a record
 		"\x00\x00\x03\x01\x02", "\x04\x00\x03\x02\x01", // one record under the name of another
@@ -35,7 +37,11 @@ func FuzzJournal(f *testing.F) {
 		"\x00\x00\x06\x00\x00", "\x00\x01\x06\x01\x00", "\x05\x00\x06\x05\x00", // the same content, another file
 		"\x00\x00\x06\x07\x03", "\x00\x00\x06\x08\x03", "\x00\x00\x06\x03\x06", // a directory of others, a link
 		"\x00\x00\x09\x01\x03\x06\x01\x00", // ours elsewhere, and a stranger in its place
-	} {
+	)
+	if flag.Lookup("test.fuzz").Value.String() == "" {
+		texts = some(f, 35, texts)
+	}
+	for _, text := range texts {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) { newRuin(t, text).check() })

@@ -171,7 +171,7 @@ func TestLogOfARelease(t *testing.T) {
 func TestLogOfARollback(t *testing.T) {
 	s := singleScene(t, t.TempDir())
 	before := take(t, s.root)
-	must(t, os.WriteFile(s.sourceOf("zero"), []byte("other"), 0o600))
+	must(t, os.WriteFile(s.sources["zero"], []byte("other"), 0o600))
 	w := &witness{}
 	if err := s.runLogged(w); err == nil {
 		t.Fatal("committed")

@@ -7,15 +7,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // Random roots and random targets: what is new is what was asked for, and a
 // failure at the last moment takes all of it back.
 func TestRandomTrees(t *testing.T) {
-	base := mountTmpfs(t, "")
-	committed := 0
-	for seed := range uint64(150) {
-		rng := rand.New(rand.NewPCG(seed, 3))
+	base, stride := scratch(t), sample.Every(t, 5)
+	committed, trees := 0, sample.Of(150, 150, 1500)
+	for i := 0; stride.At(i) <= trees; i++ {
+		seed := stride.At(i) - 1
+		rng := rand.New(rand.NewPCG(uint64(seed), 3))
 		root := filepath.Join(base, fmt.Sprint(seed))
 		must(t, os.Mkdir(root, 0o755))
 		foreign, files := randomPaths(rng, 4), randomPaths(rng, 9)
@@ -45,8 +48,8 @@ func TestRandomTrees(t *testing.T) {
 			t.Fatalf("seed %d: %q over %q", seed, files, foreign)
 		}
 	}
-	t.Logf("%d of 150 committed", committed)
-	if committed < 20 || committed > 140 {
+	t.Logf("%d of %d committed", committed, trees)
+	if !sampled() && (committed < 2*trees/15 || committed > 14*trees/15) {
 		t.Error("the trees are too much alike")
 	}
 }

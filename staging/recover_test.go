@@ -52,10 +52,12 @@ const (
 	allPublished = "unlink .spectrum06_prepared"      // COMMITTED, all artifacts in place
 )
 
-// abandoned makes a scene on disk, where inode numbers are used again at once.
+// abandoned makes a scene on disk, where inode numbers are used again at once. Power
+// is not cut, so a sample syncs nothing.
 func abandoned(t *testing.T, call string) (*scene, picture) {
 	t.Helper()
 	sc := singleScene(t, t.TempDir())
+	sc.lazy = sampled()
 	before := take(t, sc.root)
 	sc.abandon(call)
 	return sc, before

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -111,7 +112,7 @@ func TestUmask(t *testing.T) {
 func TestBigFile(t *testing.T) {
 	sc := newScene(t, t.TempDir(), nil, []string{"big"}, nil)
 	content := strings.Repeat("0123456789abcdef", (copyChunk*2+copyChunk/2)/16)
-	must(t, os.WriteFile(sc.sourceOf("big"), []byte(content), 0o600))
+	must(t, os.WriteFile(sc.sources["big"], []byte(content), 0o600))
 	f := &sc.spec.Files[0]
 	f.Size = int64(len(content))
 	f.Check = func(_ context.Context, f io.ReaderAt) error { return sc.check("big", content, f) }
@@ -169,7 +170,7 @@ func TestSourceChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sc := singleScene(t, t.TempDir())
 			before := take(t, sc.root)
-			must(t, change(sc.sourceOf("fresh/deep/f1")))
+			must(t, change(sc.sources["fresh/deep/f1"]))
 			e := wantStep(t, sc.commit(), StepCheck, "fresh/deep/f1")
 			if e.Rollback != nil {
 				t.Error(e)
@@ -180,7 +181,7 @@ func TestSourceChanges(t *testing.T) {
 	t.Run("gone", func(t *testing.T) {
 		sc := singleScene(t, t.TempDir())
 		before := take(t, sc.root)
-		must(t, os.Remove(sc.sourceOf("inlink/via")))
+		must(t, os.Remove(sc.sources["inlink/via"]))
 		e := wantStep(t, sc.commit(), StepStage, "inlink/via")
 		if e.Rollback != nil || !errors.Is(e, fs.ErrNotExist) {
 			t.Error(e)
@@ -201,8 +202,8 @@ func TestSizeIsChecked(t *testing.T) {
 // timing.
 func TestLowestFailureWins(t *testing.T) {
 	for step, n := range map[Step]int{StepCheck: 1, StepVerify: 2} {
-		base := mountTmpfs(t, "")
-		for round := range 40 {
+		base := scratch(t)
+		for round := range sample.Of(8, 40, 40) {
 			sc := manyScene(t, filepath.Join(base, fmt.Sprint(round)))
 			sc.spec.Workers = 8
 			rng := rand.New(rand.NewPCG(uint64(round), uint64(n)))
@@ -223,7 +224,7 @@ func TestLowestFailureWins(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	for _, c := range scenes {
-		base := mountTmpfs(t, "")
+		base := scratch(t)
 		ops, total := traceOf(t, &sweeper{t: t, base: base, make: c.make})
 		firstMove := total
 		for i, op := range ops {
@@ -232,7 +233,7 @@ func TestCancel(t *testing.T) {
 				break
 			}
 		}
-		for n := 0; n <= total; n += 1 + n/20 {
+		for _, n := range append([]int{0}, tries(t, 15, total)...) {
 			cancelAt(t, c.make(t, filepath.Join(base, fmt.Sprint("n", n))), n, firstMove)
 		}
 	}
@@ -296,7 +297,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 // Two commits of the same targets at the same time: one wins.
 func TestTwoCommitsRace(t *testing.T) {
 	locked, taken := 0, 0
-	for range 50 {
+	for range sample.Of(10, 50, 50) {
 		sc := singleScene(t, t.TempDir())
 		before := take(t, sc.root)
 		errs := make(chan error, 2)
@@ -406,7 +407,7 @@ func TestFullDisk(t *testing.T) {
 	sc := singleScene(t, filepath.Join(root, "r"))
 	before := take(t, sc.root)
 	free := freeSpace(t, root)
-	must(t, os.Truncate(sc.sourceOf("zero"), 2<<20))
+	must(t, os.Truncate(sc.sources["zero"], 2<<20))
 	sc.spec.Files[len(sc.spec.Files)-1].Size = 2 << 20
 	err := sc.commit()
 	e := wantStep(t, err, StepStage, "zero")
@@ -446,7 +447,7 @@ func TestRenamesGrowWithSubtrees(t *testing.T) {
 	for i := range 300 {
 		files = append(files, fmt.Sprintf("new/%d/%d", i%7, i), fmt.Sprintf("other/%d", i))
 	}
-	sc := newScene(t, mountTmpfs(t, ""), nil, append(files, "top"), []string{"r"})
+	sc := newScene(t, filepath.Join(scratch(t), "root"), foreignThings[:1], append(files, "top"), []string{"r"})
 	moves := 0
 	must(t, sc.run(func(op, path string, f func() error) error {
 		if op == "rename" && !strings.HasPrefix(path, ".spectrum06_") {

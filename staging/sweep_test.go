@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 
@@ -76,22 +75,21 @@ func (s *sweeper) fresh() (*scene, picture) {
 }
 
 // One fault at call n: either it did not matter and everything is in place, or it
-// was reported and everything is as it was before. The first kind of fault is tried
-// at every call, the others at every seventh, each from another one on; in a long
-// run all of them at every call.
+// was reported and everything is as it was before. A sample tries the first kind of
+// fault at more calls than the others.
 func TestEveryCallFails(t *testing.T) {
 	for _, c := range scenes {
-		for i, f := range append(faults, others...) {
+		for _, f := range append(faults, others...) {
 			if c.name == "many" && f != faults[0] && f != faults[2] {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%v", c.name, f), func(t *testing.T) {
-				s := &sweeper{t: t, base: mountTmpfs(t, ""), make: c.make}
-				if i == 0 {
-					sweepOnce(s, f, 1, 1)
-				} else {
-					sweepOnce(s, f, 1+i%7, long(1, 7))
+				t.Parallel()
+				wanted := 5
+				if f == faults[0] {
+					wanted = 20
 				}
+				sweepOnce(&sweeper{t: t, base: scratch(t), make: c.make}, f, wanted)
 			})
 		}
 	}
@@ -99,26 +97,21 @@ func TestEveryCallFails(t *testing.T) {
 
 // The same on the file system that the tests run on, with one kind of fault.
 func TestEveryCallFailsOnDisk(t *testing.T) {
-	sweepOnce(&sweeper{t: t, base: t.TempDir(), make: singleScene}, faults[0], 2, long(1, 3))
+	sweepOnce(&sweeper{t: t, base: t.TempDir(), make: singleScene}, faults[0], 12)
 }
 
-// sweepOnce lets a call fail, the first one on and then each after so many others.
-func sweepOnce(s *sweeper, f fault, first, stride int) {
+// sweepOnce lets each call fail, or at least so many of them.
+func sweepOnce(s *sweeper, f fault, wanted int) {
 	t := s.t
+	_, total := traceOf(t, s)
 	sc, before := s.fresh()
 	rolledBack, harmless := 0, 0
-	for n := first; ; n += stride {
+	for _, n := range tries(t, wanted, total) {
 		in := &injector{fault: f, n: n}
 		err := sc.run(in.hook)
 		switch {
 		case !in.fired:
-			must(t, err)
-			sc.done(before)
-			t.Logf("%d calls: %d rolled back, %d did not matter", n-1, rolledBack, harmless)
-			if rolledBack < 50/stride {
-				t.Error("hardly any call failed")
-			}
-			return
+			t.Fatalf("call %d of %d was not reached: %v", n, total, err)
 		case err == nil:
 			harmless++
 			completed(t, sc)
@@ -131,6 +124,10 @@ func sweepOnce(s *sweeper, f fault, first, stride int) {
 		if t.Failed() {
 			t.Fatalf("call %d, %q", n, in.what)
 		}
+	}
+	t.Logf("%d calls: %d rolled back, %d did not matter", total, rolledBack, harmless)
+	if !sampled() && rolledBack < 50 {
+		t.Error("hardly any call failed")
 	}
 }
 
@@ -168,7 +165,8 @@ func TestEveryCallOfRollbackFails(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%v", c.name, f), func(t *testing.T) {
-				s := &sweeper{t: t, base: mountTmpfs(t, ""), make: c.make}
+				t.Parallel()
+				s := &sweeper{t: t, base: scratch(t), make: c.make}
 				ops, _ := traceOf(t, s)
 				sweepRollback(s, f, lastMove(ops)+1) // the sync after it
 				sweepRollback(s, f, lastMove(ops))
@@ -194,25 +192,20 @@ func lastMove(ops []string) int {
 func sweepRollback(s *sweeper, f fault, broken int) {
 	t := s.t
 	t.Helper()
-	failed, stride := 0, long(1, 2)
-	if broken > 300 {
-		stride = long(1, 11)
+	sc, before := s.fresh()
+	none := &injector{}
+	if e := failure(t, sc.run(failAt(none, broken))); e.Rollback != nil {
+		t.Fatal(e)
 	}
-	for n := broken + 1; ; n += stride {
+	sameTree(t, before, sc.root)
+	failed, total := 0, none.calls-broken
+	for _, n := range tries(t, 8, total) {
 		sc, before := s.fresh()
-		in := &injector{fault: f, n: n}
+		in := &injector{fault: f, n: broken + n}
 		err := sc.run(failAt(in, broken))
-		if err == nil {
-			t.Fatal("the commit did not fail")
-		}
 		e := failure(t, err)
 		if !in.fired {
-			sameTree(t, before, sc.root)
-			t.Logf("%d calls of rollback: %d faults reported", n-broken-1, failed)
-			if e.Rollback != nil || failed == 0 {
-				t.Errorf("%v, %d faults reported", err, failed)
-			}
-			return
+			t.Fatalf("call %d of %d was not reached: %v", n, total, err)
 		}
 		if e.Rollback != nil {
 			failed++
@@ -224,6 +217,10 @@ func sweepRollback(s *sweeper, f fault, broken int) {
 		if t.Failed() {
 			t.Fatalf("call %d, %q: %v", n, in.what, err)
 		}
+	}
+	t.Logf("%d calls of rollback: %d faults reported", total, failed)
+	if !sampled() && failed == 0 {
+		t.Error("no fault was reported")
 	}
 }
 
@@ -256,10 +253,10 @@ func traceOf(t *testing.T, s *sweeper) (ops []string, n int) {
 func TestEverythingFailsFromCall(t *testing.T) {
 	for _, c := range scenes {
 		t.Run(c.name, func(t *testing.T) {
-			s := &sweeper{t: t, base: mountTmpfs(t, ""), make: c.make}
+			t.Parallel()
+			s := &sweeper{t: t, base: scratch(t), make: c.make}
 			_, total := traceOf(t, s)
-			stride := long(1, 1+total/150)
-			for n := 1; n <= total; n += stride {
+			for _, n := range tries(t, 20, total) {
 				sc, before := s.fresh()
 				in := &injector{fault: fault{err: unix.EIO}, n: n, onward: true}
 				err := sc.run(in.hook)
@@ -294,10 +291,10 @@ func settled(t *testing.T, sc *scene, before picture, err error) {
 
 // The sweep with several workers: the order of calls varies, the result not.
 func TestEveryCallFailsInParallel(t *testing.T) {
-	s := &sweeper{t: t, base: mountTmpfs(t, ""), make: manyScene}
+	s := &sweeper{t: t, base: scratch(t), make: manyScene}
 	sc, before := s.fresh()
 	sc.spec.Workers = 8
-	for n := 1; n < 400; n += 3 {
+	for _, n := range tries(t, 20, 399) {
 		in := &injector{fault: faults[0], n: n}
 		err := sc.run(in.hook)
 		if err == nil {
@@ -334,214 +331,4 @@ func TestLies(t *testing.T) {
 			sameTree(t, before, sc.root)
 		})
 	}
-}
-
-// Every sync, move and removal of a journal record, in order; and those of the
-// rollback when the last artifact cannot be placed, where a rename moves
-// something aside. What differs only in its number is shown once.
-func TestEverySync(t *testing.T) {
-	for _, c := range scenes {
-		for _, fails := range []bool{false, true} {
-			name := c.name
-			if fails {
-				name += " rollback"
-			}
-			if got := syncTrace(t, c.make(t, t.TempDir()), fails); got != everySync[name] {
-				t.Errorf("%s:\n%s", name, got)
-			}
-		}
-	}
-}
-
-func syncTrace(t *testing.T, sc *scene, fails bool) string {
-	t.Helper()
-	placed := 0
-	var got []string
-	err := sc.run(func(op, path string, f func() error) error {
-		line := op + " " + path
-		if strings.HasPrefix(op, "sync") || op == "rename" || op == "unlink" && ofJournal(path) {
-			line = numbers.ReplaceAllString(uuids.ReplaceAllString(strings.ReplaceAll(line, sc.root, "ROOT"), "UUID"), "N")
-			if len(got) == 0 || got[len(got)-1] != line {
-				got = append(got, line)
-			}
-		}
-		if place.MatchString(op + " " + path) {
-			placed++
-		}
-		if fails && placed == len(sc.spec.Artifacts) {
-			placed, got = -1, nil
-			return unix.EIO
-		}
-		return f()
-	})
-	if (err != nil) != fails {
-		t.Error(err)
-	}
-	return strings.Join(got, "\n")
-}
-
-var (
-	uuids   = regexp.MustCompile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-	numbers = regexp.MustCompile(`\b(r?\d\d|\d+)\b`)
-)
-
-var everySync = map[string]string{
-	"single": `sync .spectrum06_intent.new
-rename .spectrum06_intent.new
-sync .spectrum06_staging_UUID
-sync ROOT
-sync a.txt
-sync x
-sync new
-sync f1
-sync f2
-sync g
-sync via
-sync zero
-sync existing/empty
-sync fresh/deep
-sync .spectrum06_artifacts
-sync existing
-sync fresh
-sync inlink
-sync .spectrum06_staging_UUID
-sync .spectrum06_prepared.new
-rename .spectrum06_prepared.new
-sync .spectrum06_staging_UUID
-rename a.txt
-rename x
-rename new
-rename fresh
-rename via
-rename zero
-sync existing/empty
-sync existing
-sync inlink
-sync .spectrum06_staging_UUID
-sync existing/empty
-sync existing
-sync inlink
-sync ROOT
-sync N
-sync .spectrum06_artifacts
-sync .spectrum06_committed.new
-rename .spectrum06_committed.new
-sync .spectrum06_staging_UUID
-rename N
-sync .spectrum06_artifacts
-sync ROOT
-unlink .spectrum06_prepared
-sync .spectrum06_staging_UUID
-unlink .spectrum06_intent
-unlink .spectrum06_committed
-sync ROOT`,
-	"single rollback": `rename .spectrum06_committed
-sync .spectrum06_staging_UUID
-rename RESTORE_MANIFEST.json
-rename a.txt
-rename x
-rename new
-rename f1
-rename f2
-rename g
-rename via
-rename zero
-sync existing/empty
-sync existing
-sync inlink
-sync ROOT
-unlink .spectrum06_prepared
-unlink .spectrum06_rolling_back
-unlink .spectrum06_intent
-sync ROOT`,
-	"chain": `sync .spectrum06_manifest
-sync .spectrum06_intent.new
-rename .spectrum06_intent.new
-sync .spectrum06_staging_UUID
-sync ROOT
-rename .spectrum06_manifest
-sync .spectrum06_staging_UUID
-sync ROOT
-sync c
-sync a
-sync b
-sync a
-sync run1/out
-sync .spectrum06_artifacts
-sync run1
-sync run2
-sync .spectrum06_staging_UUID
-sync .spectrum06_prepared.new
-rename .spectrum06_prepared.new
-sync .spectrum06_staging_UUID
-rename run1
-rename run2
-sync .spectrum06_staging_UUID
-sync ROOT
-sync N
-sync .spectrum06_artifacts
-sync .spectrum06_committed.new
-rename .spectrum06_committed.new
-sync .spectrum06_staging_UUID
-rename N
-sync .spectrum06_artifacts
-sync run1
-sync run2
-sync ROOT
-rename .spectrum06_chain_UUID.json
-sync ROOT
-unlink .spectrum06_prepared
-sync .spectrum06_staging_UUID
-unlink .spectrum06_intent
-unlink .spectrum06_committed
-sync ROOT`,
-	"chain rollback": `rename .spectrum06_committed
-sync .spectrum06_staging_UUID
-rename RESTORE_MANIFEST.json
-rename RESTORE_REPORT.json
-rename RESTORE_MANIFEST.json
-rename c
-rename a
-rename b
-rename a
-rename .spectrum06_chain_UUID.json
-sync ROOT
-unlink .spectrum06_prepared
-unlink .spectrum06_rolling_back
-unlink .spectrum06_intent
-sync ROOT`,
-	"many": `sync .spectrum06_intent.new
-rename .spectrum06_intent.new
-sync .spectrum06_staging_UUID
-sync ROOT
-sync file system ROOT
-sync .spectrum06_prepared.new
-rename .spectrum06_prepared.new
-sync .spectrum06_staging_UUID
-rename N
-sync .spectrum06_staging_UUID
-sync ROOT
-sync file system ROOT
-sync .spectrum06_committed.new
-rename .spectrum06_committed.new
-sync .spectrum06_staging_UUID
-rename N
-sync .spectrum06_artifacts
-sync file system ROOT
-sync ROOT
-unlink .spectrum06_prepared
-sync .spectrum06_staging_UUID
-unlink .spectrum06_intent
-unlink .spectrum06_committed
-sync ROOT`,
-	"many rollback": `rename .spectrum06_committed
-sync .spectrum06_staging_UUID
-rename REPORT.json
-rename f
-sync file system ROOT
-sync ROOT
-unlink .spectrum06_prepared
-unlink .spectrum06_rolling_back
-unlink .spectrum06_intent
-sync ROOT`,
 }

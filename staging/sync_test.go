@@ -1,0 +1,219 @@
+package staging
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Every sync, move and removal of a journal record, in order; and those of the
+// rollback when the last artifact cannot be placed, where a rename moves
+// something aside. What differs only in its number is shown once.
+func TestEverySync(t *testing.T) {
+	for _, c := range scenes {
+		for _, fails := range []bool{false, true} {
+			name := c.name
+			if fails {
+				name += " rollback"
+			}
+			if got := syncTrace(t, c.make(t, t.TempDir()), fails); got != everySync[name] {
+				t.Errorf("%s:\n%s", name, got)
+			}
+		}
+	}
+}
+
+func syncTrace(t *testing.T, sc *scene, fails bool) string {
+	t.Helper()
+	placed := 0
+	var got []string
+	err := sc.run(func(op, path string, f func() error) error {
+		line := op + " " + path
+		if strings.HasPrefix(op, "sync") || op == "rename" || op == "unlink" && ofJournal(path) {
+			line = numbers.ReplaceAllString(uuids.ReplaceAllString(strings.ReplaceAll(line, sc.root, "ROOT"), "UUID"), "N")
+			if len(got) == 0 || got[len(got)-1] != line {
+				got = append(got, line)
+			}
+		}
+		if place.MatchString(op + " " + path) {
+			placed++
+		}
+		if fails && placed == len(sc.spec.Artifacts) {
+			placed, got = -1, nil
+			return unix.EIO
+		}
+		return f()
+	})
+	if (err != nil) != fails {
+		t.Error(err)
+	}
+	return strings.Join(got, "\n")
+}
+
+var (
+	uuids   = regexp.MustCompile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+	numbers = regexp.MustCompile(`\b(r?\d\d|\d+)\b`)
+)
+
+var everySync = map[string]string{
+	"single": `sync .spectrum06_intent.new
+rename .spectrum06_intent.new
+sync .spectrum06_staging_UUID
+sync ROOT
+sync a.txt
+sync x
+sync new
+sync f1
+sync f2
+sync g
+sync via
+sync zero
+sync existing/empty
+sync fresh/deep
+sync .spectrum06_artifacts
+sync existing
+sync fresh
+sync inlink
+sync .spectrum06_staging_UUID
+sync .spectrum06_prepared.new
+rename .spectrum06_prepared.new
+sync .spectrum06_staging_UUID
+rename a.txt
+rename x
+rename new
+rename fresh
+rename via
+rename zero
+sync existing/empty
+sync existing
+sync inlink
+sync .spectrum06_staging_UUID
+sync existing/empty
+sync existing
+sync inlink
+sync ROOT
+sync N
+sync .spectrum06_artifacts
+sync .spectrum06_committed.new
+rename .spectrum06_committed.new
+sync .spectrum06_staging_UUID
+rename N
+sync .spectrum06_artifacts
+sync ROOT
+unlink .spectrum06_prepared
+sync .spectrum06_staging_UUID
+unlink .spectrum06_intent
+unlink .spectrum06_committed
+sync ROOT`,
+	"single rollback": `rename .spectrum06_committed
+sync .spectrum06_staging_UUID
+rename RESTORE_MANIFEST.json
+rename a.txt
+rename x
+rename new
+rename f1
+rename f2
+rename g
+rename via
+rename zero
+sync existing/empty
+sync existing
+sync inlink
+sync ROOT
+unlink .spectrum06_prepared
+unlink .spectrum06_rolling_back
+unlink .spectrum06_intent
+sync ROOT`,
+	"chain": `sync .spectrum06_manifest
+sync .spectrum06_intent.new
+rename .spectrum06_intent.new
+sync .spectrum06_staging_UUID
+sync ROOT
+rename .spectrum06_manifest
+sync .spectrum06_staging_UUID
+sync ROOT
+sync c
+sync a
+sync b
+sync a
+sync run1/out
+sync .spectrum06_artifacts
+sync run1
+sync run2
+sync .spectrum06_staging_UUID
+sync .spectrum06_prepared.new
+rename .spectrum06_prepared.new
+sync .spectrum06_staging_UUID
+rename run1
+rename run2
+sync .spectrum06_staging_UUID
+sync ROOT
+sync N
+sync .spectrum06_artifacts
+sync .spectrum06_committed.new
+rename .spectrum06_committed.new
+sync .spectrum06_staging_UUID
+rename N
+sync .spectrum06_artifacts
+sync run1
+sync run2
+sync ROOT
+rename .spectrum06_chain_UUID.json
+sync ROOT
+unlink .spectrum06_prepared
+sync .spectrum06_staging_UUID
+unlink .spectrum06_intent
+unlink .spectrum06_committed
+sync ROOT`,
+	"chain rollback": `rename .spectrum06_committed
+sync .spectrum06_staging_UUID
+rename RESTORE_MANIFEST.json
+rename RESTORE_REPORT.json
+rename RESTORE_MANIFEST.json
+rename c
+rename a
+rename b
+rename a
+rename .spectrum06_chain_UUID.json
+sync ROOT
+unlink .spectrum06_prepared
+unlink .spectrum06_rolling_back
+unlink .spectrum06_intent
+sync ROOT`,
+	"many": `sync .spectrum06_intent.new
+rename .spectrum06_intent.new
+sync .spectrum06_staging_UUID
+sync ROOT
+sync file system ROOT
+sync .spectrum06_prepared.new
+rename .spectrum06_prepared.new
+sync .spectrum06_staging_UUID
+rename N
+sync .spectrum06_staging_UUID
+sync ROOT
+sync file system ROOT
+sync .spectrum06_committed.new
+rename .spectrum06_committed.new
+sync .spectrum06_staging_UUID
+rename N
+sync .spectrum06_artifacts
+sync file system ROOT
+sync ROOT
+unlink .spectrum06_prepared
+sync .spectrum06_staging_UUID
+unlink .spectrum06_intent
+unlink .spectrum06_committed
+sync ROOT`,
+	"many rollback": `rename .spectrum06_committed
+sync .spectrum06_staging_UUID
+rename REPORT.json
+rename f
+sync file system ROOT
+sync ROOT
+unlink .spectrum06_prepared
+unlink .spectrum06_rolling_back
+unlink .spectrum06_intent
+sync ROOT`,
+}
