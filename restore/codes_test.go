@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
@@ -108,7 +109,7 @@ func TestEveryEarlyCodeIsCaused(t *testing.T) {
 // a restore was tried.
 func TestFaults(t *testing.T) {
 	inMemory(t)
-	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
+	eachFault(t, sample.All, func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		s := make(t)
 		if got, want := s.refused(), f.want(s); got != want {
 			t.Errorf("got %+v\nwant %+v", got, want)
@@ -120,14 +121,14 @@ func TestFaults(t *testing.T) {
 // first.
 func TestFaultsAreDeterministic(t *testing.T) {
 	inMemory(t)
-	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
+	eachFault(t, sample.Every(t, 7), func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		s := make(t)
 		if len(s.runs) == 1 && s.chain {
 			return // a chain of one has nothing that the longer one has not
 		}
 		want := f.want(s)
 		eachProcs(func() {
-			for range 10 {
+			for range sample.Of(3, 10, 10) {
 				if f.once {
 					t.Run("again", func(t *testing.T) { again(t, f, make(t)) })
 					continue

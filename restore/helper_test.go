@@ -18,6 +18,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -338,9 +339,7 @@ func mount(t testing.TB, source, target, kind string, flags uintptr, data string
 // inMemory puts the directories of this test's scenes on a tmpfs.
 func inMemory(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	mount(t, "scenes", dir, "tmpfs", 0, "")
-	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMPDIR", harness.MemoryDir(t))
 }
 
 // deadMount leaves at target what a killed FUSE server leaves.

@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -341,10 +342,7 @@ func must(t testing.TB, err error) {
 // costs nothing.
 func inMemory(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
-	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMPDIR", harness.MemoryDir(t))
 }
 
 // mount mounts a tmpfs beneath the root, or on it.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -147,8 +148,7 @@ func (r *Run) Remove(name string) {
 // Sign writes identity, payload and signature for the artifacts as they are.
 func (r *Run) Sign() {
 	r.T.Helper()
-	private := ed25519.NewKeyFromSeed(r.Seed[:])
-	public := private.Public().(ed25519.PublicKey)
+	public := privateKey(r.Seed).Public().(ed25519.PublicKey)
 	id := bundle.ValidatorID(public)
 	payload := map[string]any{"bundle_root": r.BundleRoot(), "decision": bundle.Accept, "validator_id": id}
 	r.WriteJSON(bundle.Identity, map[string]any{"algorithm": bundle.Algorithm, "public_key": hex.EncodeToString(public), "validator_id": id})
@@ -159,13 +159,24 @@ func (r *Run) Sign() {
 // SignPayload signs SIGNED_PAYLOAD.json as it is.
 func (r *Run) SignPayload() {
 	r.T.Helper()
-	private := ed25519.NewKeyFromSeed(r.Seed[:])
+	private := privateKey(r.Seed)
 	message := bundle.Message(parse(r.T, r.Read(bundle.SignedPayload)).Value)
 	r.WriteJSON(bundle.Signature, map[string]any{
 		"payload_type": bundle.PayloadType,
 		"signature":    hex.EncodeToString(ed25519.Sign(private, message)),
 		"validator_id": bundle.ValidatorID(private.Public().(ed25519.PublicKey)),
 	})
+}
+
+var privateKeys sync.Map // by seed
+
+// privateKey is ed25519.NewKeyFromSeed, once for each seed.
+func privateKey(seed [ed25519.SeedSize]byte) ed25519.PrivateKey {
+	key, ok := privateKeys.Load(seed)
+	if !ok {
+		key, _ = privateKeys.LoadOrStore(seed, ed25519.NewKeyFromSeed(seed[:]))
+	}
+	return key.(ed25519.PrivateKey)
 }
 
 // BundleRoot computes the root of the artifacts as they are; "" when they have
