@@ -16,6 +16,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
 
@@ -173,13 +174,13 @@ func TestCancelledBeforePlan(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	s := newScene(t, false, oneRun)
-	before := census(t, s.arena)
+	before := bundletest.Census(t, s.arena)
 	r, err := restore.ForRoot(ctx, s.candidate(), s.root)
 	got := failureOf(t, err)
 	if r != nil || got.Code != restore.InternalError || got.Phase != restore.Preflight {
 		t.Errorf("%+v", got)
 	}
-	if census(t, s.arena) != before {
+	if bundletest.Census(t, s.arena) != before {
 		t.Error("it left a trace")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -170,7 +169,7 @@ func (s *scene) mustPlan() *restore.Restore {
 // way that shows.
 func (s *scene) refused() restore.Failure {
 	s.t.Helper()
-	before := census(s.t, s.arena)
+	before := bundletest.Census(s.t, s.arena)
 	r, err := s.plan()
 	if r != nil {
 		s.t.Error("there is a Restore beside the error")
@@ -178,7 +177,7 @@ func (s *scene) refused() restore.Failure {
 	if everyRefusal != nil {
 		everyRefusal(s, err)
 	}
-	if after := census(s.t, s.arena); after != before {
+	if after := bundletest.Census(s.t, s.arena); after != before {
 		s.t.Errorf("the refusal left a trace:\nbefore\n%s\nafter\n%s", before, after)
 	}
 	return failureOf(s.t, err)
@@ -278,27 +277,6 @@ func wantVerdict(t testing.TB, err error, want verify.Code) {
 	}
 }
 
-// census describes everything below a directory down to inodes and change
-// times, so that a write that was undone shows too. Mounted file systems count
-// with their root.
-func census(t testing.TB, dir string) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString(bundletest.Snapshot(t, dir))
-	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return err
-		}
-		fmt.Fprintln(&b, path, st.Ino, st.Nlink, st.Uid, st.Gid, st.Ctim)
-		return nil
-	}))
-	return b.String()
-}
-
 // files lists the regular files below a directory, in byte order.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
@@ -319,13 +297,6 @@ func read(t testing.TB, name string) string {
 	raw, err := os.ReadFile(name)
 	must(t, err)
 	return string(raw)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // mount mounts a file system until the test is over.

@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
 // run approves, lets the fault happen at its time, and returns how the commit
@@ -25,10 +26,10 @@ func (f fault) run(s *scene) error {
 	quiet := ""
 	if f.on == "" {
 		f.do(s)
-		quiet = census(s.t, s.root)
+		quiet = bundletest.Census(s.t, s.root)
 	}
 	err := s.commit(context.Background(), a, at(f.on, func() { f.do(s) }))
-	if f.quiet && census(s.t, s.root) != quiet {
+	if f.quiet && bundletest.Census(s.t, s.root) != quiet {
 		s.t.Error("something was written")
 	}
 	return err

@@ -3,7 +3,6 @@ package commit_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -291,23 +290,6 @@ func tree(t testing.TB, dir string) map[string]entry {
 	return entries
 }
 
-// census is a tree down to inodes and change times: a write that was undone
-// shows, too.
-func census(t testing.TB, dir string) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString(bundletest.Snapshot(t, dir))
-	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		var st unix.Stat_t
-		if err == nil {
-			err = unix.Lstat(path, &st)
-		}
-		fmt.Fprintln(&b, path, st.Ino, st.Nlink, st.Uid, st.Gid, st.Ctim)
-		return err
-	}))
-	return b.String()
-}
-
 // failureOf returns the failure without its text, which names directories of
 // the test.
 func failureOf(t testing.TB, err error) restore.Failure {
@@ -329,13 +311,6 @@ func read(t testing.TB, name string) string {
 	raw, err := os.ReadFile(name)
 	must(t, err)
 	return string(raw)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // inMemory puts the directories of this test's scenes on a tmpfs, where a sync

@@ -8,3 +8,5 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.InMemory(m)) }
+
+var must = harness.Must
