@@ -310,7 +310,7 @@ func mount(t testing.TB, source, target, kind string, flags uintptr, data string
 // inMemory puts the directories of this test's scenes on a tmpfs.
 func inMemory(t *testing.T) {
 	t.Helper()
-	t.Setenv("TMPDIR", harness.MemoryDir(t))
+	t.Setenv("TMPDIR", harness.OpenMemoryDir(t))
 }
 
 // deadMount leaves at target what a killed FUSE server leaves.

@@ -317,7 +317,7 @@ func read(t testing.TB, name string) string {
 // costs nothing.
 func inMemory(t *testing.T) {
 	t.Helper()
-	t.Setenv("TMPDIR", harness.MemoryDir(t))
+	t.Setenv("TMPDIR", harness.OpenMemoryDir(t))
 }
 
 // mount mounts a tmpfs beneath the root, or on it.

@@ -36,7 +36,7 @@ func TestLongModel(t *testing.T) {
 
 func playAll(t *testing.T, checks int) {
 	harness.Checks(t, checks)
-	base := harness.MemoryDir(t)
+	base := harness.OpenMemoryDir(t)
 	n := 0
 	tally := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // InMemory is the TestMain of a package inside the module that syncs much. In the
 // sample its tests have their TMPDIR in memory, on a tmpfs of their own, where one can
-// be mounted; in a sweep they meet the disk. What they leave behind fails the run.
+// be mounted; in a sweep they meet the disk. What they leave behind fails the run, but
+// for handles that are open until the process ends.
 func InMemory(m *testing.M) int {
 	if sample.Now() > sample.Sample {
 		return m.Run()
@@ -25,13 +25,13 @@ func InMemory(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	mounted := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") == nil
+	mounted := mountMemory(dir)
 	err = os.Setenv("TMPDIR", dir)
 	status := m.Run()
 	left, readErr := os.ReadDir(dir)
 	err = errors.Join(err, readErr)
 	if mounted {
-		err = errors.Join(err, blocklog.Unmount(dir))
+		err = errors.Join(err, syscall.Unmount(dir, syscall.MNT_DETACH))
 	}
 	if err = errors.Join(err, os.Remove(dir)); err != nil || len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "the tests left behind %v in %s: %v\n", left, dir, err)
@@ -39,6 +39,18 @@ func InMemory(m *testing.M) int {
 	}
 	return status
 }
+
+// OpenMemoryDir is MemoryDir for a test in whose process handles stay open after it.
+func OpenMemoryDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if mountMemory(dir) {
+		t.Cleanup(func() { Must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	}
+	return dir
+}
+
+func mountMemory(dir string) bool { return syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") == nil }
 
 // Checks makes rapid try so many cases in this test, by the seed of the run, unless
 // the command line sets the one or the other.
