@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"pgregory.net/rapid"
@@ -117,6 +119,7 @@ func TestArtifactsOfAnyBundle(t *testing.T) {
 		return strings.Repeat(strings.Repeat("l", 200)+"/", rapid.IntRange(1, 15).Draw(rt, "depth")) + name.Draw(rt, "leaf")
 	})
 	path := rapid.OneOf(name, rapid.Map(rapid.SliceOfN(name, 1, 4), func(names []string) string { return "d/" + strings.Join(names, "-/") }), long)
+	harness.Checks(t, sample.Of(20, 100, 100))
 	rapid.Check(t, func(rt *rapid.T) {
 		outputs := map[string]string{}
 		for range rapid.IntRange(1, 8).Draw(rt, "outputs") {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
 
@@ -108,7 +110,7 @@ func TestEveryEarlyCodeIsCaused(t *testing.T) {
 // a restore was tried.
 func TestFaults(t *testing.T) {
 	inMemory(t)
-	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
+	eachFault(t, sample.All, func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		s := make(t)
 		if got, want := s.refused(), f.want(s); got != want {
 			t.Errorf("got %+v\nwant %+v", got, want)
@@ -120,14 +122,14 @@ func TestFaults(t *testing.T) {
 // first.
 func TestFaultsAreDeterministic(t *testing.T) {
 	inMemory(t)
-	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
+	eachFault(t, sample.Every(t, 7), func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		s := make(t)
 		if len(s.runs) == 1 && s.chain {
 			return // a chain of one has nothing that the longer one has not
 		}
 		want := f.want(s)
 		eachProcs(func() {
-			for range 10 {
+			for range sample.Of(3, 10, 10) {
 				if f.once {
 					t.Run("again", func(t *testing.T) { again(t, f, make(t)) })
 					continue
@@ -172,13 +174,13 @@ func TestCancelledBeforePlan(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	s := newScene(t, false, oneRun)
-	before := census(t, s.arena)
+	before := bundletest.Census(t, s.arena)
 	r, err := restore.ForRoot(ctx, s.candidate(), s.root)
 	got := failureOf(t, err)
 	if r != nil || got.Code != restore.InternalError || got.Phase != restore.Preflight {
 		t.Errorf("%+v", got)
 	}
-	if census(t, s.arena) != before {
+	if bundletest.Census(t, s.arena) != before {
 		t.Error("it left a trace")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,21 +16,18 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// repeat asks for the same 3 times under each of 1, 2 and 8 processors, 9 times
-// in all, or ten times as often when time does not matter; and wants the same
-// answer to the letter.
+// repeat asks for the same once under each of 1, 2 and 8 processors, and more often
+// in the larger tiers; and wants the same answer to the letter.
 func repeat(t testing.TB, first string, ask func() string) {
 	t.Helper()
-	repeatFor(t, 3, first, ask)
+	repeatFor(t, sample.Of(1, 3, 30), first, ask)
 }
 
 func repeatFor(t testing.TB, rounds int, first string, ask func() string) {
 	t.Helper()
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		rounds *= 10
-	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, procs := range []int{1, 2, 8} {
 		runtime.GOMAXPROCS(procs)
@@ -109,8 +107,8 @@ var refusalTests = map[string]func(*testing.T){
 	"TestExistingTargetBeforeReservedName": TestExistingTargetBeforeReservedName,
 }
 
-// TestDeterminismOfRefusals runs them, and asks for each refusal again and
-// again. What changes under a restore's hands is for TestDeterminismOfFaults.
+// TestDeterminismOfRefusals runs them, in the sample a few, and asks for each refusal
+// again and again. What changes under a restore's hands is for TestDeterminismOfFaults.
 func TestDeterminismOfRefusals(t *testing.T) {
 	refusals := 0
 	everyRefusal = func(s *scene, first error) {
@@ -118,18 +116,18 @@ func TestDeterminismOfRefusals(t *testing.T) {
 			return
 		}
 		refusals++
-		c, rounds := s.candidate(), 3
+		c, rounds := s.candidate(), sample.Of(1, 3, 30)
 		if strings.Contains(s.t.Name(), "TestHostileJSON") || strings.Contains(s.t.Name(), "TestOrderOfSteps") {
-			rounds = 1 // they are by far the most
+			rounds = sample.Of(1, 1, 10) // they are by far the most
 		}
 		repeatFor(s.t, rounds, refusal(s.t, first), func() string { return answer(s.t, c, s.root) })
 	}
 	t.Cleanup(func() { everyRefusal = nil })
-	for name, test := range refusalTests {
-		t.Run(name, test)
+	for _, name := range sample.Pick(t, 4, slices.Sorted(maps.Keys(refusalTests))) {
+		t.Run(name, refusalTests[name])
 	}
 	t.Logf("%d refusals, each again and again", refusals)
-	if refusals < 600 {
+	if refusals < sample.Of(1, 600, 600) {
 		t.Errorf("only %d refusals were asked for again", refusals)
 	}
 }
@@ -179,7 +177,7 @@ func asksForRefusals(f *ast.FuncDecl) bool {
 // its words depend; the code, the phase, the run and the path do not.
 func TestDeterminismOfFaults(t *testing.T) {
 	inMemory(t)
-	eachFault(t, func(t *testing.T, f fault, make func(testing.TB) *scene) {
+	eachFault(t, sample.Every(t, 7), func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		if strings.HasSuffix(t.Name(), "/chain_of_one") {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -308,11 +309,15 @@ func faults() []fault {
 	return all
 }
 
-// eachFault makes a scene with each fault, in each mode where it can be.
-func eachFault(t *testing.T, do func(t *testing.T, f fault, make func(testing.TB) *scene)) {
+// eachFault makes a scene with each fault that is tried, in each mode where it can be.
+func eachFault(t *testing.T, tried sample.Stride, do func(t *testing.T, f fault, make func(testing.TB) *scene)) {
+	n := 0
 	for _, f := range faults() {
 		for _, mode := range modes {
 			if !f.in(&scene{chain: mode.name != "single"}) {
+				continue
+			}
+			if n++; !tried.Has(n) {
 				continue
 			}
 			t.Run(string(f.code)+"/"+f.name+"/"+mode.name, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -169,7 +169,7 @@ func (s *scene) mustPlan() *restore.Restore {
 // way that shows.
 func (s *scene) refused() restore.Failure {
 	s.t.Helper()
-	before := census(s.t, s.arena)
+	before := bundletest.Census(s.t, s.arena)
 	r, err := s.plan()
 	if r != nil {
 		s.t.Error("there is a Restore beside the error")
@@ -177,7 +177,7 @@ func (s *scene) refused() restore.Failure {
 	if everyRefusal != nil {
 		everyRefusal(s, err)
 	}
-	if after := census(s.t, s.arena); after != before {
+	if after := bundletest.Census(s.t, s.arena); after != before {
 		s.t.Errorf("the refusal left a trace:\nbefore\n%s\nafter\n%s", before, after)
 	}
 	return failureOf(s.t, err)
@@ -277,27 +277,6 @@ func wantVerdict(t testing.TB, err error, want verify.Code) {
 	}
 }
 
-// census describes everything below a directory down to inodes and change
-// times, so that a write that was undone shows too. Mounted file systems count
-// with their root.
-func census(t testing.TB, dir string) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString(bundletest.Snapshot(t, dir))
-	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return err
-		}
-		fmt.Fprintln(&b, path, st.Ino, st.Nlink, st.Uid, st.Gid, st.Ctim)
-		return nil
-	}))
-	return b.String()
-}
-
 // files lists the regular files below a directory, in byte order.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
@@ -320,13 +299,6 @@ func read(t testing.TB, name string) string {
 	return string(raw)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // mount mounts a file system until the test is over.
 func mount(t testing.TB, source, target, kind string, flags uintptr, data string) {
 	t.Helper()
@@ -338,9 +310,7 @@ func mount(t testing.TB, source, target, kind string, flags uintptr, data string
 // inMemory puts the directories of this test's scenes on a tmpfs.
 func inMemory(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	mount(t, "scenes", dir, "tmpfs", 0, "")
-	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMPDIR", harness.OpenMemoryDir(t))
 }
 
 // deadMount leaves at target what a killed FUSE server leaves.

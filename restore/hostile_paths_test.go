@@ -253,13 +253,13 @@ func TestHostileSamePlaceTwice(t *testing.T) {
 	must(t, mkdir(s.inRoot("a")))
 	s.link("a", "b")
 	a := s.approved()
-	before := census(t, s.arena)
+	before := bundletest.Census(t, s.arena)
 	err := commitApproved(a)
 	want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "b/x"}
 	if got := failureOf(t, err); got != want {
 		t.Errorf("%+v", got)
 	}
-	if census(t, s.arena) != before {
+	if bundletest.Census(t, s.arena) != before {
 		t.Error("it left a trace")
 	}
 }

@@ -130,12 +130,12 @@ func TestHostileMountInTheWay(t *testing.T) {
 func wantConflict(t *testing.T, s *scene, code restore.Code, path string) restore.Conflict {
 	t.Helper()
 	a := s.approved()
-	before := census(t, s.arena)
+	before := bundletest.Census(t, s.arena)
 	want := restore.Failure{Code: code, Phase: restore.Execute, Path: path}
 	if got := failureOf(t, commitApproved(a)); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if census(t, s.arena) != before {
+	if bundletest.Census(t, s.arena) != before {
 		t.Error("the refusal left a trace")
 	}
 	conflicts := a.Restore().Conflicts()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -14,10 +15,6 @@ import (
 // before runs a scene that has two faults and wants the first one's failure.
 func before(t *testing.T, first, second fault, make func(testing.TB) *scene) {
 	t.Helper()
-	s := make(t)
-	if !first.in(s) || !second.in(s) {
-		return
-	}
 	t.Run(string(first.code)+" "+first.name+" before "+string(second.code)+" "+second.name, func(t *testing.T) {
 		s := make(t)
 		causes := []func(*scene){second.cause, first.cause}
@@ -49,22 +46,31 @@ func TestOrderOfSteps(t *testing.T) {
 	for _, mode := range []int{0, 2} {
 		mode := modes[mode]
 		t.Run(mode.name, func(t *testing.T) {
-			for i, step := range steps {
-				for _, later := range steps[i+1:] {
-					eachPair(t, step, later, mode.make)
+			tried := sample.Every(t, 4)
+			for i, pair := range pairs(steps, &scene{chain: mode.name == "chain"}) {
+				if tried.Has(i + 1) {
+					before(t, pair[0], pair[1], mode.make)
 				}
 			}
 		})
 	}
 }
 
-// eachPair takes the first fault of each code, and so each pair of codes.
-func eachPair(t *testing.T, firsts, seconds []fault, make func(testing.TB) *scene) {
-	for _, a := range onePerCode(firsts) {
-		for _, b := range onePerCode(seconds) {
-			before(t, a, b, make)
+// pairs are a fault of one step and one of a later step, where both can be. It takes
+// the first fault of each code, and so each pair of codes.
+func pairs(steps [][]fault, where *scene) (all [][2]fault) {
+	for i, step := range steps {
+		for _, later := range steps[i+1:] {
+			for _, a := range onePerCode(step) {
+				for _, b := range onePerCode(later) {
+					if a.in(where) && b.in(where) {
+						all = append(all, [2]fault{a, b})
+					}
+				}
+			}
 		}
 	}
+	return all
 }
 
 func onePerCode(group []fault) []fault {

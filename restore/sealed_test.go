@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // TestSealed: a plan and a restore have no field that anybody else can set, and
@@ -148,9 +149,13 @@ func artifactsOf(p *restore.Plan) []restore.Artifact {
 // the same failure, and no plan.
 func TestViewRefuses(t *testing.T) {
 	inMemory(t)
+	tried, n := sample.Every(t, 4), 0
 	for _, group := range [][]fault{{lastStrict()}, proofFaults, hashesFaults, pathFaults[:3], planFaults} {
 		for _, f := range group {
 			for _, mode := range modes {
+				if n++; !tried.Has(n) {
+					continue
+				}
 				s := mode.make(t)
 				f.cause(s)
 				p, err := restore.ForView(context.Background(), s.candidate())

@@ -16,15 +16,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 // open opens a log, as often as a test wants.
 func open(t testing.TB, path string) *audit.Log {
@@ -244,12 +241,13 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestEveryCut cuts the log at every third length: whole entries are left, and
+// TestEveryCut cuts the log at every length: whole entries are left, and
 // at most the beginning of one more; the next event can be logged, and says so.
 func TestEveryCut(t *testing.T) {
 	_, raw := logged(t)
 	all, _ := read(t, raw)
-	for n := 0; n < len(raw); n += 3 {
+	tried := sample.Every(t, 19)
+	for n := tried.First - 1; n < len(raw); n += tried.Every {
 		cut := raw[:n]
 		entries, head := read(t, cut)
 		for i, e := range entries {
@@ -273,7 +271,8 @@ func TestEveryCut(t *testing.T) {
 func TestEveryByte(t *testing.T) {
 	_, raw := logged(t)
 	last := bytes.LastIndexByte(raw[:len(raw)-1], '\n') + 1
-	for i := range last {
+	tried := sample.Every(t, 11)
+	for i := tried.First - 1; i < last; i += tried.Every {
 		changed := bytes.Clone(raw)
 		changed[i] ^= 1 << (i % 8)
 		if !damaged(changed) {
@@ -385,7 +384,8 @@ func TestTwoTears(t *testing.T) {
 	_, raw := logged(t)
 	torn := raw[:len(raw)-7]
 	again := oneMore(t, torn)
-	for n := len(torn); n <= len(again); n++ {
+	tried := sample.Every(t, 7)
+	for n := len(torn) + tried.First - 1; n <= len(again); n += tried.Every {
 		if damaged(again[:n]) {
 			t.Errorf("damaged at %d, torn at %d", n, len(torn))
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
 // TestChainOrderDecides: of two failures that of the earlier run counts,
@@ -28,12 +29,12 @@ func TestRunDirectoryMadeMeanwhile(t *testing.T) {
 	s := newScene(t, "chain")
 	a := s.approve()
 	must(t, os.Mkdir(s.at("run-2"), 0o755))
-	before := census(t, s.root)
+	before := bundletest.Census(t, s.root)
 	want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "run-2"}
 	if got := failureOf(t, s.commit(t.Context(), a, nil)); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if census(t, s.root) != before {
+	if bundletest.Census(t, s.root) != before {
 		t.Error("the refusal left a trace")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,13 +76,13 @@ func TestTwoCommits(t *testing.T) {
 		before := tree(t, s.root)
 		a, b := s.approve(), other.approve()
 		must(t, s.commit(context.Background(), a, at(on, func() {
-			now := census(t, s.root)
+			now := bundletest.Census(t, s.root)
 			err := s.commit(context.Background(), b, nil)
 			var busy *staging.BusyError
 			if !errors.As(err, &busy) || busy.PID != os.Getpid() || !errors.Is(err, pathsafe.ErrLocked) {
 				t.Errorf("during %s: %v", on, err)
 			}
-			if census(t, s.root) != now {
+			if bundletest.Census(t, s.root) != now {
 				t.Errorf("during %s: the loser wrote something", on)
 			}
 		})))
@@ -176,12 +177,12 @@ func TestKnownConflict(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, "single")
 			c.do(s)
-			a, before := s.approve(), census(t, s.root)
+			a, before := s.approve(), bundletest.Census(t, s.root)
 			err := s.commit(context.Background(), a, func(phase string, _ int64) { t.Errorf("phase %s began", phase) })
 			if got := failureOf(t, err); got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
-			if census(t, s.root) != before {
+			if bundletest.Census(t, s.root) != before {
 				t.Error("something was written")
 			}
 		})

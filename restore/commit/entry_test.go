@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
 // TestEnterRefuses: what is no absolute path of a directory, has no key, or is
@@ -55,7 +56,7 @@ func TestRunNeedsItsRoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, "single")
-			a, before := s.approve(), census(t, s.root)
+			a, before := s.approve(), bundletest.Census(t, s.root)
 			in, why := root(t)
 			defer in.Leave()
 			err := commit.Run(t.Context(), in, a, commit.Watch{})
@@ -65,7 +66,7 @@ func TestRunNeedsItsRoot(t *testing.T) {
 			if why != nil && !errors.Is(err, why) {
 				t.Errorf("%v does not say why", err)
 			}
-			if census(t, s.root) != before {
+			if bundletest.Census(t, s.root) != before {
 				t.Error("it left a trace")
 			}
 		})
@@ -88,12 +89,12 @@ func TestRunWithClosedRoot(t *testing.T) {
 func TestRunIsBlocked(t *testing.T) {
 	s := newScene(t, "single")
 	must(t, os.WriteFile(s.at("top.txt"), []byte("theirs"), 0o644))
-	a, before := s.approve(), census(t, s.root)
+	a, before := s.approve(), bundletest.Census(t, s.root)
 	err := commit.Run(t.Context(), nil, a, commit.Watch{})
 	if got := failureOf(t, err); got != (restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "top.txt"}) {
 		t.Errorf("%+v", got)
 	}
-	if census(t, s.root) != before {
+	if bundletest.Census(t, s.root) != before {
 		t.Error("it left a trace")
 	}
 }

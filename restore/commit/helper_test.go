@@ -3,7 +3,6 @@ package commit_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -290,23 +290,6 @@ func tree(t testing.TB, dir string) map[string]entry {
 	return entries
 }
 
-// census is a tree down to inodes and change times: a write that was undone
-// shows, too.
-func census(t testing.TB, dir string) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString(bundletest.Snapshot(t, dir))
-	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		var st unix.Stat_t
-		if err == nil {
-			err = unix.Lstat(path, &st)
-		}
-		fmt.Fprintln(&b, path, st.Ino, st.Nlink, st.Uid, st.Gid, st.Ctim)
-		return err
-	}))
-	return b.String()
-}
-
 // failureOf returns the failure without its text, which names directories of
 // the test.
 func failureOf(t testing.TB, err error) restore.Failure {
@@ -330,21 +313,11 @@ func read(t testing.TB, name string) string {
 	return string(raw)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // inMemory puts the directories of this test's scenes on a tmpfs, where a sync
 // costs nothing.
 func inMemory(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
-	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMPDIR", harness.OpenMemoryDir(t))
 }
 
 // mount mounts a tmpfs beneath the root, or on it.

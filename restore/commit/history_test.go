@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
 // ledger is an audit log of a test's own.
@@ -132,7 +133,7 @@ func TestHistoryOfAFailure(t *testing.T) {
 // TestNothingWithoutLog: what cannot be logged is not begun.
 func TestNothingWithoutLog(t *testing.T) {
 	s, l := newScene(t, "single"), newLedger(t)
-	a, before := s.approve(), census(t, s.root)
+	a, before := s.approve(), bundletest.Census(t, s.root)
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
 	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f)})
@@ -142,7 +143,7 @@ func TestNothingWithoutLog(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	in.Leave()
-	if after := census(t, s.root); after != before {
+	if after := bundletest.Census(t, s.root); after != before {
 		t.Errorf("something was written: %s", after)
 	}
 }
@@ -263,14 +264,14 @@ func TestReleaseIsLoggedFirst(t *testing.T) {
 	stage := filepath.Join(s.root, ".spectrum06_staging_"+id)
 	must(t, os.Mkdir(stage, 0o700))
 	must(t, os.WriteFile(filepath.Join(stage, ".spectrum06_intent"), []byte("of another key"), 0o600))
-	before := census(t, s.root)
+	before := bundletest.Census(t, s.root)
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
 	must(t, f.Close())
 	if _, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f), Mode: staging.Acknowledged, Acknowledge: looked}); err == nil {
 		t.Error("released without a log")
 	}
-	if after := census(t, s.root); after != before {
+	if after := bundletest.Census(t, s.root); after != before {
 		t.Errorf("before %s, after %s", before, after)
 	}
 }

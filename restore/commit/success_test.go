@@ -147,14 +147,14 @@ func TestCommitTwice(t *testing.T) {
 		s := newScene(t, mode)
 		a := s.approve()
 		must(t, s.commit(context.Background(), a, nil))
-		before := census(t, s.root)
+		before := bundletest.Census(t, s.root)
 		want := restore.Failure{Code: restore.InternalError, Phase: restore.Execute}
 		for _, spent := range []*preview.Approved{a, {}} {
 			if got := failureOf(t, s.commit(context.Background(), spent, nil)); got != want {
 				t.Errorf("%s: %+v", mode, got)
 			}
 		}
-		if census(t, s.root) != before {
+		if bundletest.Census(t, s.root) != before {
 			t.Errorf("%s: the second commit left a trace", mode)
 		}
 	}

@@ -153,10 +153,3 @@ func wantUnused(t testing.TB, d *statedir.Dir, id string) {
 		t.Errorf("the preview is used up: %v", err)
 	}
 }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

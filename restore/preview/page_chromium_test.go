@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -29,26 +30,30 @@ const (
 )
 
 // TestPageInChromium: pages as a browser shows them, at both widths and in both
-// colour schemes. SPECTRUM_SCREENSHOTS names a directory for a person to look at.
+// colour schemes, in the sample two of them. SPECTRUM_SCREENSHOTS names a directory for
+// a person to look at.
 func TestPageInChromium(t *testing.T) {
 	c := newChromium(t)
-	for name, build := range map[string]func(t *testing.T) *scene{
-		"small": smallScene,
-		"dense": denseScene,
-		"large": func(t *testing.T) *scene { return largeScene(t, 5000) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			page := []byte(pageOf(t, build(t).preview()))
+	large := func(t *testing.T) *scene { return largeScene(t, 5000) }
+	for _, shown := range sample.Pick(t, 2, []struct {
+		name  string
+		build func(t *testing.T) *scene
+		width int
+	}{
+		{"small", smallScene, desktop}, {"small", smallScene, phone},
+		{"dense", denseScene, desktop}, {"dense", denseScene, phone},
+		{"large", large, desktop}, {"large", large, phone},
+	}) {
+		t.Run(fmt.Sprint(shown.name, " ", shown.width), func(t *testing.T) {
+			page := []byte(pageOf(t, shown.build(t).preview()))
 			if len(page) > 4<<20 {
 				t.Errorf("%d bytes", len(page))
 			}
-			keep(t, name+".html", page)
-			for _, width := range []int{desktop, phone} {
-				checkWidth(t, c, page, width)
-				light := c.shot(t, name, page, width, "light")
-				dark := c.shot(t, name, page, width, "dark")
-				checkLook(t, light, dark)
-			}
+			keep(t, shown.name+".html", page)
+			checkWidth(t, c, page, shown.width)
+			light := c.shot(t, shown.name, page, shown.width, "light")
+			dark := c.shot(t, shown.name, page, shown.width, "dark")
+			checkLook(t, light, dark)
 		})
 	}
 }

@@ -10,15 +10,11 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/privacy"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 // place makes a place with these files in restricted.d: name to content.
 func place(t testing.TB, files map[string]string) string {

@@ -2,22 +2,15 @@ package quarantine_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"slices"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"pgregory.net/rapid"
 )
-
-// Each step waits for a disk, so there are fewer than rapid's hundred; with
-// SPECTRUM_LONG=1 there are all of them.
-func init() {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		_ = flag.Set("rapid.checks", "40")
-	}
-}
 
 // model is what a store must know of a candidate, in words.
 type model struct {
@@ -232,6 +225,7 @@ func (m *model) check(t *rapid.T, r quarantine.Record) {
 // TestModel does anything in any order, with a store that is opened again and a log
 // that can fail.
 func TestModel(t *testing.T) {
+	harness.Checks(t, sample.Of(12, 100, 100))
 	rapid.Check(t, func(t *rapid.T) {
 		path, err := os.MkdirTemp("", "quarantine")
 		if err != nil {

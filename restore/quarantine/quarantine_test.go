@@ -16,13 +16,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // private is a directory that a store can be in.
 func private(t testing.TB) string {
 	t.Helper()

@@ -3,7 +3,6 @@ package rollback_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
@@ -26,21 +27,16 @@ import (
 // that dies in the midst of them, against a tree in memory. After every step the
 // root is that tree; the chain of savepoints is that of the model; nothing is open
 // in the log; every snapshot can be listed and verified.
-func TestModel(t *testing.T) { playAll(t, 12) }
+func TestModel(t *testing.T) { playAll(t, sample.Of(4, 30, 30)) }
 
 func TestLongModel(t *testing.T) {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
+	sample.Need(t, sample.Long)
 	playAll(t, 1500)
 }
 
 func playAll(t *testing.T, checks int) {
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		must(t, flag.Set("rapid.checks", strconv.Itoa(checks)))
-		defer func() { must(t, flag.Set("rapid.checks", f.DefValue)) }()
-	}
-	base := inMemory(t)
+	harness.Checks(t, checks)
+	base := harness.OpenMemoryDir(t)
 	n := 0
 	tally := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -62,17 +58,6 @@ func playAll(t *testing.T, checks int) {
 		})
 	})
 	t.Log(tally)
-}
-
-// inMemory is a directory on a tmpfs of this test's own, where a sync costs nothing.
-// Where none can be mounted it is one on the disk.
-func inMemory(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if unix.Mount("tmpfs", dir, "tmpfs", 0, "") == nil {
-		t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	}
-	return dir
 }
 
 // A model is what is known of a root and of what is kept of it.

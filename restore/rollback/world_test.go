@@ -301,13 +301,6 @@ func (w *world) chain() []string {
 	return ids
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 var errKilled = errors.New("the process was killed")
 
 func unixTime(sec int64) time.Time { return time.Unix(sec, 123) }

@@ -15,13 +15,6 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // shelf is a store in a directory of the test's own, and a key.
 type shelf struct {
 	testing.TB

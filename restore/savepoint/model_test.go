@@ -2,24 +2,16 @@ package savepoint_test
 
 import (
 	"errors"
-	"flag"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"pgregory.net/rapid"
 )
-
-// Each step waits for a disk, so there are fewer than rapid's hundred; with
-// SPECTRUM_LONG=1 there are all of them.
-func init() {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		_ = flag.Set("rapid.checks", "25")
-	}
-}
 
 // model is what a store must say.
 type model struct {
@@ -41,6 +33,7 @@ func (m *model) tip() string {
 // TestModel: any sequence of steps, with the store opened anew in between, does
 // to it what it does to the model.
 func TestModel(t *testing.T) {
+	harness.Checks(t, sample.Of(8, 100, 100))
 	t.Parallel()
 	attempts := []string{newAttempt(), newAttempt(), newAttempt(), newAttempt()}
 	roots := []string{"/one", "/two"}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 var errFault = errors.New("fault of the test")
@@ -41,11 +43,13 @@ func (f *fault) hook(op, path string, call func() error) error {
 	return fmt.Errorf("%s %q: %w", op, path, errFault)
 }
 
-// eachFault calls try with a fault at call after call until one is not reached.
+// eachFault calls try with a fault at the calls that are tried, until one is not reached.
 func eachFault(t *testing.T, try func(t *testing.T, f *fault)) {
 	for _, mode := range []*fault{{}, {kill: true}, {kill: true, after: true}} {
 		t.Run(fmt.Sprintf("kill=%v,after=%v", mode.kill, mode.after), func(t *testing.T) {
-			for n := 1; ; n++ {
+			tried := sample.Every(t, 6)
+			for i := 0; ; i++ {
+				n := tried.At(i)
 				f := &fault{n: n, kill: mode.kill, after: mode.after}
 				try(t, f)
 				if f.calls < n {

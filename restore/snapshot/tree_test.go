@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
@@ -163,10 +164,7 @@ func needRoot(t *testing.T) {
 // as it was, also after others are gone.
 func TestTrees(t *testing.T) {
 	needRoot(t)
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue && os.Getenv("SPECTRUM_LONG") == "" {
-		must(t, flag.Set("rapid.checks", "40"))
-		defer func() { must(t, flag.Set("rapid.checks", f.DefValue)) }()
-	}
+	harness.Checks(t, sample.Of(12, 100, 100))
 	base := t.TempDir()
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {

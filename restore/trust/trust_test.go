@@ -9,16 +9,12 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 // id is a validator_id.
 func id(c string) string { return strings.Repeat(c, 64) }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"golang.org/x/sys/unix"
 )
 
 // Project is a project root in a directory of the test's own.
@@ -253,6 +254,26 @@ func Snapshot(t testing.TB, dir string) string {
 		}
 		b.WriteString(strings.Join([]string{rel, info.Mode().String(), info.ModTime().String(), content}, "\t") + "\n")
 		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Census is a snapshot down to inodes, owners and change times, so that a write that
+// was undone shows too. Mounted file systems count with their root.
+func Census(t testing.TB, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(Snapshot(t, dir))
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(path, &st)
+		}
+		fmt.Fprintln(&b, path, st.Ino, st.Nlink, st.Uid, st.Gid, st.Ctim)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

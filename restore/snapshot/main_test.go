@@ -1,0 +1,10 @@
+package snapshot
+
+import (
+	"os"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.InMemory(m)) }
