@@ -235,6 +235,7 @@ func TestNewViewSaysRolledBack(t *testing.T) {
 // TestStoppedViewHoldsUpNobody: it cannot be asked what it shows, so it stays, and
 // is told of; the others are detached meanwhile.
 func TestStoppedViewHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	run := uniqueRun(t)
 	stopped, alive := startView(t, run.Dir), startView(t, run.Dir)
 	check(t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
@@ -254,6 +255,7 @@ func TestStoppedViewHoldsUpNobody(t *testing.T) {
 // TestStoppedViewIsCutOff: one that is known to show it, and does not obey, is
 // ended from outside.
 func TestStoppedViewIsCutOff(t *testing.T) {
+	t.Parallel()
 	run := uniqueRun(t)
 	v := startView(t, run.Dir)
 	_, err := os.ReadFile(v.control(candidateFile)) // the kernel keeps it
@@ -267,7 +269,7 @@ func TestStoppedViewIsCutOff(t *testing.T) {
 	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
 	check(t, err)
 	defer state.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // enough to ask what it shows, also on a busy machine
 	defer cancel()
 	r := (&app{}).revokeViews(ctx, state, ofBundle(run, ""))
 	if !slices.Contains(r.Detached, v.dir) || isMounted(t, v.dir) {

@@ -65,7 +65,7 @@ func startViewBy(t *testing.T, cmd *exec.Cmd, dir string) *view {
 // eventually polls until something is so.
 func eventually(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if isSo() {
 			return
 		}
@@ -378,6 +378,7 @@ func TestFindingIsLoggedOnce(t *testing.T) {
 	if s := v.status(); !s.Tampered || s.Findings != 2 {
 		t.Errorf("mended: %+v", s)
 	}
+	check(t, f.Close()) // a view in use ends only after a grace
 	if said, err := v.stop(os.Interrupt); err != nil || strings.Count(said, "level=ERROR") != 2 {
 		t.Errorf("%v: %s", err, said)
 	}
