@@ -149,7 +149,7 @@ func TestScripts(t *testing.T) {
 	}))
 }
 
-func TestScriptsThatAskAllViews(t *testing.T) {
+func TestScriptsOfTheWholeMachine(t *testing.T) {
 	var files []string
 	for _, name := range askAll {
 		files = append(files, scriptFile(name))

@@ -65,7 +65,7 @@ func startViewBy(t *testing.T, cmd *exec.Cmd, dir string) *view {
 // eventually polls until something is so.
 func eventually(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if isSo() {
 			return
 		}
