@@ -20,6 +20,7 @@ import (
 // TestLatestPassesOverChangedRuns: an accepted run that is given another time of
 // completion is another run; nobody has to enter it for that to count.
 func TestLatestPassesOverChangedRuns(t *testing.T) {
+	t.Parallel()
 	project := bundletest.New(t)
 	older := project.Run("older", map[string]string{"a": "a"})
 	newer := project.Run("newer", map[string]string{"b": "b"})
@@ -51,6 +52,7 @@ func becomesEIO(t *testing.T, path string) {
 // TestChangedRun: nothing of a run is read any more when its artifacts change,
 // cached or not; the others are, and what looks like a change is none.
 func TestChangedRun(t *testing.T) {
+	t.Parallel()
 	project := bundletest.New(t)
 	good := project.Run("good", map[string]string{"g": "good"})
 	bad := project.Run("bad", map[string]string{"cached": "cached", "d/other": "other"})
@@ -92,6 +94,7 @@ func TestChangedRun(t *testing.T) {
 // TestChangedRunIsNoticed without anybody who comes by its name: by status.json
 // alone, and by who has a file of it open.
 func TestChangedRunIsNoticed(t *testing.T) {
+	t.Parallel()
 	project := bundletest.New(t)
 	one := project.Run("one", map[string]string{"a": "alpha"})
 	two := project.Run("two", map[string]string{"big": strings.Repeat("0123456789abcdef", 64*blockhash.TagBlockSize/16)})
@@ -118,6 +121,7 @@ func TestChangedRunIsNoticed(t *testing.T) {
 // TestRemovedRun: it vanishes, comes back as it was, and when another has taken
 // its place nothing of either is read.
 func TestRemovedRun(t *testing.T) {
+	t.Parallel()
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"a": "alpha"})
 	aside := filepath.Join(project.Root, "aside")
@@ -162,6 +166,7 @@ func TestChangedOutputOfARun(t *testing.T) {
 // TestScarceDescriptors: a server that has no descriptor left for a look says
 // nothing about a run, neither at the first entry nor later.
 func TestScarceDescriptors(t *testing.T) {
+	t.Parallel()
 	project := bundletest.New(t)
 	completedAt(project.Run("entered", map[string]string{"a": "alpha"}), "2026-05-01T00:00:00Z")
 	project.Run("fresh", map[string]string{"b": "beta"})

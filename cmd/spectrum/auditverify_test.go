@@ -11,6 +11,7 @@ import (
 // TestVerifyBesideCommits: while commits are at work neither the log nor the
 // savepoints seem to have lost anything.
 func TestVerifyBesideCommits(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must := func(args ...string) string {
 		t.Helper()

@@ -67,6 +67,7 @@ func noise(size int) string {
 // TestCatAfterVerification changes sources after they were verified: no byte that
 // was not signed is written, and nothing hangs.
 func TestCatAfterVerification(t *testing.T) {
+	t.Parallel()
 	const block = blockhash.TagBlockSize
 	const size, bad = 4<<20 + 77, 90*block + 5 // far behind what was read ahead
 	big, small := noise(size), "small\n"
@@ -127,6 +128,7 @@ func replace(t *testing.T, p *bundletest.Project, put func(path string) error) {
 // TestCatIntoAFullPipe: Ctrl-C ends it also when nobody reads any more and nobody
 // has gone away.
 func TestCatIntoAFullPipe(t *testing.T) {
+	t.Parallel()
 	p := bundletest.New(t)
 	run := p.Run("run-1", map[string]string{"big": noise(1 << 20)})
 	c := startCat(t, run.Dir, "big")

@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	tier "github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -245,6 +246,7 @@ func TestDoctorLog(t *testing.T) {
 // TestDoctorDoesNotHang: what does not answer is said, and everything else is
 // looked at.
 func TestDoctorDoesNotHang(t *testing.T) {
+	t.Parallel()
 	d := &doctor{app: &app{}, patience: time.Millisecond}
 	answer := make(chan struct{})
 	defer close(answer)
@@ -319,12 +321,14 @@ func TestDoctorInterrupted(t *testing.T) {
 		}
 		return r
 	}
+	const stride = 9
 	calls := run(sysfault.Plan{Match: inDir}).Calls
-	if calls < 10 {
+	if calls < 4*stride {
 		t.Fatalf("%d calls: this test no longer finds them", calls)
 	}
-	interrupted := 0
-	for n := 1; n <= calls; n += 3 {
+	tried, interrupted := tier.Every(t, stride), 0
+	for i := 0; tried.At(i) <= calls; i++ {
+		n := tried.At(i)
 		r := run(sysfault.Plan{Match: inDir, N: n, Before: func(c sysfault.Call) { _ = syscall.Kill(c.Tid, syscall.SIGINT) }})
 		switch r.Status {
 		case statusInterrupted:
@@ -334,7 +338,7 @@ func TestDoctorInterrupted(t *testing.T) {
 			t.Errorf("call %d: status %d: %s", n, r.Status, r.Stderr)
 		}
 	}
-	if interrupted < calls/10 {
+	if least := tier.Of(1, calls/10, calls/10); interrupted < least {
 		t.Errorf("%d of %d calls were interrupted", interrupted, calls)
 	}
 }

@@ -368,7 +368,7 @@ func TestViewInsideItsRestoreRoot(t *testing.T) {
 func TestNextViewOnTheSpot(t *testing.T) {
 	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"})
 	late := startView(t, run.Dir)
-	check(t, late.cmd.Process.Signal(syscall.SIGSTOP))
+	late.freeze()
 	check(t, unix.Unmount(late.dir, unix.MNT_DETACH))
 	next := startViewBy(t, command(t, "mount", run.Dir, late.dir), late.dir)
 	check(t, late.cmd.Process.Signal(syscall.SIGCONT))

@@ -18,6 +18,7 @@ import (
 // TestInstall: every file is where it belongs, below DESTDIR, and says where it
 // is without it.
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("spectrum")
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +64,7 @@ func TestInstall(t *testing.T) {
 // TestUninstall: what was installed goes, and nothing else, also when the program
 // that was built is gone.
 func TestUninstall(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("spectrum")
 	if err != nil {
 		t.Fatal(err)

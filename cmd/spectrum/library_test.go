@@ -12,6 +12,7 @@ import (
 // TestLibraryPage builds the program of docs/library.md as a module of its own, to
 // which internal packages are closed, and runs it on the demo.
 func TestLibraryPage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	demo := filepath.Join(dir, "demo")
 	if _, stderr, status := spectrum(t, "demo", demo); status != 0 {

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	tier "github.com/spectrumfs/spectrum/test/sample"
 )
 
 // TestLongGoToolchain takes a whole Go toolchain as one run: sealed, mounted,
 // compared, used to build a program from the view itself, and committed.
 func TestLongGoToolchain(t *testing.T) {
-	if os.Getenv("SPECTRUM_LONG") == "" {
-		t.Skip("long: make test-long")
-	}
+	tier.Need(t, tier.Long)
 	goroot := strings.TrimSpace(runIn(t, "", "go", "env", "GOROOT"))
 	project, restored := t.TempDir(), t.TempDir()
 	runIn(t, "", "cp", "-a", goroot, filepath.Join(project, "go"))

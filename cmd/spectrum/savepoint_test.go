@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	tier "github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -172,14 +173,17 @@ func (p *stepPlace) pending() []string {
 }
 
 // faultEverywhere runs a step with a fault in its n-th call that changes
-// anything, for every n, and then check.
+// anything, for every n that this run tries, and then check.
 func (p *stepPlace) faultEverywhere(step string, plan sysfault.Plan, check func(c *stepPlace, r sysfault.Result)) {
 	p.Helper()
+	const stride = 4
 	total := p.copy().step(nil, step, secondAttempt).Calls
-	if total < 5 {
+	if total < stride+1 {
 		p.Fatalf("only %d calls", total)
 	}
-	for n := 1; n <= total; n++ {
+	tried := tier.Every(p.T, stride)
+	for i := 0; tried.At(i) <= total; i++ {
+		n := tried.At(i)
 		plan.N = n
 		c := p.copy()
 		r := c.step(&plan, step, secondAttempt)
@@ -243,41 +247,47 @@ func (p *stepPlace) clean() {
 // TestPublishFaults: it is pending or in the chain, and publishing it again puts
 // it there.
 func TestPublishFaults(t *testing.T) {
-	p := newStepPlace(t)
-	p.must("prepare", secondAttempt)
-	for _, plan := range faults {
-		p.faultEverywhere("publish", plan, func(c *stepPlace, r sysfault.Result) {
-			if chain, waiting := c.chain(), c.pending(); len(chain)+len(waiting) != 2 || r.Status == 0 && len(chain) != 2 {
-				t.Errorf("status %d, chain %v, pending %v", r.Status, chain, waiting)
-			}
-			c.must("publish", secondAttempt)
-			if chain := c.chain(); len(chain) != 2 || len(c.pending()) > 0 {
-				t.Errorf("afterwards: %v, pending %v", chain, c.pending())
-			}
+	for name, plan := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newStepPlace(t)
+			p.must("prepare", secondAttempt)
+			p.faultEverywhere("publish", plan, func(c *stepPlace, r sysfault.Result) {
+				if chain, waiting := c.chain(), c.pending(); len(chain)+len(waiting) != 2 || r.Status == 0 && len(chain) != 2 {
+					t.Errorf("status %d, chain %v, pending %v", r.Status, chain, waiting)
+				}
+				c.must("publish", secondAttempt)
+				if chain := c.chain(); len(chain) != 2 || len(c.pending()) > 0 {
+					t.Errorf("afterwards: %v, pending %v", chain, c.pending())
+				}
+			})
 		})
 	}
 }
 
 // TestDropFaults: it is pending and whole, or gone.
 func TestDropFaults(t *testing.T) {
-	p := newStepPlace(t)
-	p.must("prepare", secondAttempt)
-	for _, plan := range faults {
-		n := 0
-		p.faultEverywhere("drop", plan, func(c *stepPlace, r sysfault.Result) {
-			waiting := c.pending()
-			if r.Status == 0 && len(waiting) > 0 {
-				t.Errorf("pending %v", waiting)
-			}
-			if n++; n%2 == 0 && len(waiting) > 0 {
-				c.must("publish", secondAttempt)
-				return
-			}
-			c.must("drop", secondAttempt)
-			if chain := c.chain(); len(chain) != 1 || len(c.pending()) > 0 {
-				t.Errorf("afterwards: %v, pending %v", chain, c.pending())
-			}
-			c.clean()
+	for name, plan := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newStepPlace(t)
+			p.must("prepare", secondAttempt)
+			n := 0
+			p.faultEverywhere("drop", plan, func(c *stepPlace, r sysfault.Result) {
+				waiting := c.pending()
+				if r.Status == 0 && len(waiting) > 0 {
+					t.Errorf("pending %v", waiting)
+				}
+				if n++; n%2 == 0 && len(waiting) > 0 {
+					c.must("publish", secondAttempt)
+					return
+				}
+				c.must("drop", secondAttempt)
+				if chain := c.chain(); len(chain) != 1 || len(c.pending()) > 0 {
+					t.Errorf("afterwards: %v, pending %v", chain, c.pending())
+				}
+				c.clean()
+			})
 		})
 	}
 }

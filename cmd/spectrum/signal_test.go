@@ -12,6 +12,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/test/harness"
+	tier "github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -40,36 +41,28 @@ func TestViewSurvivesItsReader(t *testing.T) {
 // TestSignalDuringCommit sends each signal at the first sign of a commit at
 // work: afterwards the restore root is as before, or whole.
 func TestSignalDuringCommit(t *testing.T) {
+	t.Parallel()
+	run := bundletest.New(t).Run("run-1", map[string]string{"big": strings.Repeat("0123456789abcdef", 4<<20)})
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
-			project, root := bundletest.New(t), t.TempDir()
-			run := project.Run("run-1", map[string]string{"big": strings.Repeat("0123456789abcdef", 4<<20)})
+			root := t.TempDir()
 			before := bundletest.Snapshot(t, root)
 			id := strings.TrimSpace(must(t, "preview", "-q", "--restore-root", root, run.Dir))
 			cmd := command(t, "commit", "--preview", id, "--approve", preview.Exactly)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			awaitStaging(t, cmd, root)
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			await(t, "a commit at work", func() bool {
+				entries, err := os.ReadDir(root)
+				return err != nil || len(entries) > 0 || len(ended) > 0
+			})
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Log("it was faster:", err)
 			}
-			err := cmd.Wait()
-			checkAllOrNothing(t, root, before, err)
+			checkAllOrNothing(t, root, before, <-ended)
 		})
-	}
-}
-
-func awaitStaging(t *testing.T, cmd *exec.Cmd, root string) {
-	t.Helper()
-	for {
-		entries, err := os.ReadDir(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(entries) > 0 || syscall.Kill(cmd.Process.Pid, 0) != nil {
-			return
-		}
 	}
 }
 
@@ -130,17 +123,14 @@ func TestResultThatCannotBePrinted(t *testing.T) {
 // nothing was changed, or has ended as a view is to end.
 func TestSignalDuringMount(t *testing.T) {
 	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha", "b/c": "gamma"})
-	stride := 13
-	if os.Getenv("SPECTRUM_LONG") != "" {
-		stride = 1
-	}
 	program, err := exec.LookPath("spectrum")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ends := map[int]int{}
-	for n := 1; ; n += stride {
-		dir := t.TempDir()
+	tried := tier.Every(t, 13)
+	for i := 0; ; i++ {
+		n, dir := tried.At(i), t.TempDir()
 		plan := harness.Interrupt(n, func(sysfault.Call) bool { return true })
 		plan.Env = []string{"XDG_STATE_HOME=" + stateHome(t)}
 		stop := unmountWhenReady(t, dir)

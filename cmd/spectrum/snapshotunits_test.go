@@ -16,6 +16,7 @@ var snapshotUnits = []string{"spectrum-snapshot@.service", "spectrum-snapshot@.t
 // service runs takes a snapshot and prunes; every 30 minutes, also those that were
 // missed (rollback contract, section 4.1).
 func TestSnapshotUnits(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("spectrum")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // TestStuckCandidateStaysOpen: what somebody still reads who was left behind is
 // not closed under them.
 func TestStuckCandidateStaysOpen(t *testing.T) {
+	t.Parallel()
 	project, err := pathsafe.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,6 +64,21 @@ func (v *view) stop(sig os.Signal) (string, error) {
 	err := <-v.done
 	v.done <- err
 	return v.said.String(), err
+}
+
+// freeze stops the process. The signal returns before every thread has stopped, and one
+// that has not may still answer.
+func (v *view) freeze() {
+	v.t.Helper()
+	check(v.t, v.cmd.Process.Signal(syscall.SIGSTOP))
+	await(v.t, "the server is stopped", func() bool {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", v.cmd.Process.Pid))
+		return err == nil && len(stats) > 0 && !slices.ContainsFunc(stats, func(path string) bool {
+			raw, err := os.ReadFile(path)
+			_, state, ok := strings.Cut(string(raw), ") ") // the name of the program may have anything before
+			return err != nil || !ok || !strings.HasPrefix(state, "T")
+		})
+	})
 }
 
 // end leaves no process and no mount, however the test went.
@@ -178,6 +195,7 @@ func TestForegroundMountEndsWithZero(t *testing.T) {
 // TestBusyReader holds the view open: the holder is named, and then the view
 // is taken away from under it.
 func TestBusyReader(t *testing.T) {
+	t.Parallel()
 	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"})
 	v := mountView(t, run.Dir)
 	holder := exec.CommandContext(t.Context(), "sleep", "1000")

@@ -378,6 +378,7 @@ func TestFindingIsLoggedOnce(t *testing.T) {
 	if s := v.status(); !s.Tampered || s.Findings != 2 {
 		t.Errorf("mended: %+v", s)
 	}
+	check(t, f.Close()) // a view in use ends only after a grace
 	if said, err := v.stop(os.Interrupt); err != nil || strings.Count(said, "level=ERROR") != 2 {
 		t.Errorf("%v: %s", err, said)
 	}
