@@ -27,6 +27,7 @@ func main() {
 	table := flag.Bool("matrix", false, "run all tests that could notice a mutant, and print a table")
 	scope := flag.String("scope", "", "with -matrix: only packages whose path matches this regular expression")
 	own := flag.Bool("own", false, "with -matrix: only the package that is changed, and that of the named test")
+	limit := flag.Duration("timeout", time.Hour, "with -matrix: when the tests of one package are given up")
 	checkout := flag.String("checkout", ".", "the checkout that is copied")
 	flag.Parse()
 	r := &runner{checkout: *checkout, jobs: *jobs, out: os.Stdout, envs: envsOf(*seeds)}
@@ -34,7 +35,7 @@ func main() {
 	switch {
 	case err != nil:
 	case *table:
-		err = r.matrix(*scope, *own)
+		err = r.matrix(*scope, *own, *limit)
 	default:
 		err = r.all()
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 const module = "github.com/spectrumfs/spectrum/"
@@ -21,6 +22,7 @@ const module = "github.com/spectrumfs/spectrum/"
 type table struct {
 	scope *regexp.Regexp
 	own   bool // only the package that is changed, and that of the named test
+	limit time.Duration
 	// needs are the packages of the module that the tests of a package are built of.
 	needs map[string][]string
 	// sound are the tests that fail without any fault: they notice nothing.
@@ -28,7 +30,7 @@ type table struct {
 }
 
 // matrix runs all tests that could notice a mutant, and prints a document.
-func (r *runner) matrix(scope string, own bool) error {
+func (r *runner) matrix(scope string, own bool, limit time.Duration) error {
 	wanted, err := regexp.Compile(scope)
 	if err != nil {
 		return err
@@ -37,7 +39,7 @@ func (r *runner) matrix(scope string, own bool) error {
 	if err != nil {
 		return err
 	}
-	m := &table{scope: wanted, own: own, needs: needs, sound: map[string]bool{}}
+	m := &table{scope: wanted, own: own, limit: limit, needs: needs, sound: map[string]bool{}}
 	if err := r.soundTests(m); err != nil {
 		return err
 	}
@@ -123,7 +125,7 @@ func (r *runner) soundTests(m *table) error {
 		return err
 	}
 	defer t.remove()
-	failing, err := t.failing(m.couldNotice(r.mutants...))
+	failing, err := t.failing(m.couldNotice(r.mutants...), m.limit)
 	for _, test := range failing {
 		m.sound[test] = true
 		fmt.Fprintln(os.Stderr, "fails without a fault:", test)
@@ -133,7 +135,7 @@ func (r *runner) soundTests(m *table) error {
 
 // failing runs the tests of packages and returns those that fail, each as its package, a
 // space, and its name; for a package that fails as a whole the name is "all of it".
-func (t *tree) failing(pkgs []string) ([]string, error) {
+func (t *tree) failing(pkgs []string, limit time.Duration) ([]string, error) {
 	if len(pkgs) == 0 {
 		return nil, errors.New("no package is in the scope")
 	}
@@ -141,7 +143,7 @@ func (t *tree) failing(pkgs []string) ([]string, error) {
 	if _, err := output(t.dir, "go", "build", "-trimpath", "-buildvcs=false", "-o", bin, "./cmd/spectrum"); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1", "-trimpath", "-vet=off", "-p=1", "-timeout=60m"}, pkgs...)...)
+	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1", "-trimpath", "-vet=off", "-p=1", "-timeout=" + limit.String()}, pkgs...)...)
 	cmd.Dir = t.dir
 	cmd.Env = append(os.Environ(), "SPECTRUM_BIN="+bin)
 	var out bytes.Buffer
@@ -181,7 +183,7 @@ func (m *table) row(t *tree, one *mutant) (row string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, t.revert(one)) }()
-	failing, err := t.failing(m.couldNotice(one))
+	failing, err := t.failing(m.couldNotice(one), m.limit)
 	if err != nil {
 		return "", err
 	}
