@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -31,13 +34,15 @@ func main() {
 	checkout := flag.String("checkout", ".", "the checkout that is copied")
 	flag.Parse()
 	r := &runner{checkout: *checkout, jobs: *jobs, out: os.Stdout, envs: envsOf(*seeds)}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
 	err := r.load(*dir, *only)
 	switch {
 	case err != nil:
 	case *table:
-		err = r.matrix(*scope, *own, *limit)
+		err = r.matrix(ctx, *scope, *own, *limit)
 	default:
-		err = r.all()
+		err = r.all(ctx)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -101,7 +106,7 @@ func (r *runner) load(dir, only string) error {
 }
 
 // all tries the mutants, those of one package one after the other in one copy.
-func (r *runner) all() error {
+func (r *runner) all(ctx context.Context) error {
 	begin := time.Now()
 	r.controls = map[string]bool{}
 	groups := groupsOf(r.mutants, r.jobs)
@@ -112,7 +117,7 @@ func (r *runner) all() error {
 	close(work)
 	var workers sync.WaitGroup
 	for range min(r.jobs, len(groups)) {
-		workers.Go(func() { r.work(work) })
+		workers.Go(func() { r.work(ctx, work) })
 	}
 	workers.Wait()
 	_, _ = fmt.Fprintf(r.out, "%d of %d mutants caught; %d tests ran without a fault before; %.0fs, of which the tests used %.0fs of processor time\n",
@@ -144,7 +149,7 @@ func groupsOf(mutants []*mutant, jobs int) [][]*mutant {
 }
 
 // work tries groups of mutants in a copy of its own.
-func (r *runner) work(groups <-chan []*mutant) {
+func (r *runner) work(ctx context.Context, groups <-chan []*mutant) {
 	t, err := newTree(r.checkout)
 	if err != nil {
 		r.fail(err)
@@ -153,7 +158,11 @@ func (r *runner) work(groups <-chan []*mutant) {
 	defer t.remove()
 	for group := range groups {
 		for _, m := range group {
-			r.one(t, m)
+			if ctx.Err() != nil {
+				r.fail(ctx.Err())
+				return
+			}
+			r.one(ctx, t, m)
 		}
 	}
 }
@@ -165,7 +174,7 @@ func (r *runner) fail(err error) {
 }
 
 // one tries a mutant, and its test without it unless that was done before.
-func (r *runner) one(t *tree, m *mutant) {
+func (r *runner) one(ctx context.Context, t *tree, m *mutant) {
 	begin := time.Now()
 	r.mu.Lock()
 	key := strings.Join(append([]string{m.pkg, m.test}, m.env...), " ")
@@ -177,12 +186,12 @@ func (r *runner) one(t *tree, m *mutant) {
 	for _, env := range r.envs {
 		if err == nil && !known {
 			var took time.Duration
-			took, err = t.control(m, env)
+			took, err = t.control(ctx, m, env)
 			alone += took
 		}
 	}
 	if err == nil {
-		cpu, err = t.catch(m, r.envs)
+		cpu, err = t.catch(ctx, m, r.envs)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

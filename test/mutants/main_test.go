@@ -110,7 +110,7 @@ func TestVerdicts(t *testing.T) {
 	var err error
 	r.mutants, err = load(dir)
 	must(t, err)
-	if r.all() == nil {
+	if r.all(t.Context()) == nil {
 		t.Error("the run passed")
 	}
 	told := map[string]string{}

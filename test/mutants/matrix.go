@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type table struct {
 }
 
 // matrix runs all tests that could notice a mutant, and prints a document.
-func (r *runner) matrix(scope string, own bool, limit time.Duration) error {
+func (r *runner) matrix(ctx context.Context, scope string, own bool, limit time.Duration) error {
 	wanted, err := regexp.Compile(scope)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (r *runner) matrix(scope string, own bool, limit time.Duration) error {
 		return err
 	}
 	m := &table{scope: wanted, own: own, limit: limit, needs: needs, sound: map[string]bool{}}
-	if err := r.soundTests(m); err != nil {
+	if err := r.soundTests(ctx, m); err != nil {
 		return err
 	}
 	rows := make([]string, len(r.mutants))
@@ -59,7 +60,7 @@ func (r *runner) matrix(scope string, own bool, limit time.Duration) error {
 			}
 			defer t.remove()
 			for i := range work {
-				row, err := m.row(t, r.mutants[i])
+				row, err := m.row(ctx, t, r.mutants[i])
 				if err != nil {
 					r.fail(fmt.Errorf("%s: %w", r.mutants[i].name, err))
 				}
@@ -119,13 +120,13 @@ func (m *table) couldNotice(mutants ...*mutant) []string {
 }
 
 // soundTests runs every test that any mutant concerns without a fault.
-func (r *runner) soundTests(m *table) error {
+func (r *runner) soundTests(ctx context.Context, m *table) error {
 	t, err := newTree(r.checkout)
 	if err != nil {
 		return err
 	}
 	defer t.remove()
-	failing, err := t.failing(m.couldNotice(r.mutants...), m.limit)
+	failing, err := t.failing(ctx, m.couldNotice(r.mutants...), m.limit)
 	for _, test := range failing {
 		m.sound[test] = true
 		fmt.Fprintln(os.Stderr, "fails without a fault:", test)
@@ -135,7 +136,7 @@ func (r *runner) soundTests(m *table) error {
 
 // failing runs the tests of packages and returns those that fail, each as its package, a
 // space, and its name; for a package that fails as a whole the name is "all of it".
-func (t *tree) failing(pkgs []string, limit time.Duration) ([]string, error) {
+func (t *tree) failing(ctx context.Context, pkgs []string, limit time.Duration) ([]string, error) {
 	if len(pkgs) == 0 {
 		return nil, errors.New("no package is in the scope")
 	}
@@ -143,13 +144,15 @@ func (t *tree) failing(pkgs []string, limit time.Duration) ([]string, error) {
 	if _, err := output(t.dir, "go", "build", "-trimpath", "-buildvcs=false", "-o", bin, "./cmd/spectrum"); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1", "-trimpath", "-vet=off", "-p=1", "-timeout=" + limit.String()}, pkgs...)...)
+	cmd := together(ctx, "go", append([]string{"test", "-json", "-count=1", "-trimpath", "-vet=off", "-p=1", "-timeout=" + limit.String()}, pkgs...)...)
 	cmd.Dir = t.dir
 	cmd.Env = append(os.Environ(), "SPECTRUM_BIN="+bin)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+	if err := cmd.Run(); ctx.Err() != nil {
+		return nil, ctx.Err()
+	} else if err != nil && !errors.As(err, &exit) {
 		return nil, err
 	}
 	return failuresIn(out.Bytes())
@@ -178,12 +181,16 @@ func failuresIn(events []byte) ([]string, error) {
 }
 
 // row tries one mutant.
-func (m *table) row(t *tree, one *mutant) (row string, err error) {
+func (m *table) row(ctx context.Context, t *tree, one *mutant) (row string, err error) {
 	if err := t.apply(one); err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, t.revert(one)) }()
-	failing, err := t.failing(m.couldNotice(one), m.limit)
+	pkgs := m.couldNotice(one)
+	if len(pkgs) == 0 {
+		return one.row("not tried"), nil
+	}
+	failing, err := t.failing(ctx, pkgs, m.limit)
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +209,11 @@ func (m *table) row(t *tree, one *mutant) (row string, err error) {
 	if len(cells) == 0 {
 		cells = []string{"none"}
 	}
-	return fmt.Sprintf("| %s | %s | `%s` of `%s` | %s |", one.name, one.what, one.test, strings.TrimPrefix(one.pkg, "./"), strings.Join(cells, ", ")), nil
+	return one.row(strings.Join(cells, ", ")), nil
+}
+
+func (m *mutant) row(noticed string) string {
+	return fmt.Sprintf("| %s | %s | `%s` of `%s` | %s |", m.name, m.what, m.test, strings.TrimPrefix(m.pkg, "./"), noticed)
 }
 
 const intro = `# Mutants
@@ -236,7 +247,8 @@ func (m *table) print(r *runner, rows []string) error {
 ## Which tests notice them
 
 The last column has the number of tests that fail with the mutant, by package; subtests are
-not counted, and a package that fails as a whole counts as 1.
+not counted, and a package that fails as a whole counts as 1. A mutant was "not tried" if
+none of the packages that could notice it is among those below.
 
 - Packages: %s.
 - Tier: %s.

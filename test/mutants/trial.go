@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -53,21 +54,30 @@ func (t *tree) build(pkg, name string) (string, error) {
 	return bin, nil
 }
 
-// try runs one test of a test binary.
-func (t *tree) try(bin string, m *mutant, env []string) (trial, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, "-test.run=^"+m.test+"$", "-test.v", "-test.count=1")
-	cmd.Dir = filepath.Join(t.dir, m.pkg)
-	cmd.Env = append(append(os.Environ(), "SPECTRUM_TESTS=sample"), append(m.env, env...)...)
+// together is a command that is killed with all that it has started when ctx is done.
+func together(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// try runs one test of a test binary.
+func (t *tree) try(ctx context.Context, bin string, m *mutant, env []string) (trial, error) {
+	limited, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	cmd := together(limited, bin, "-test.run=^"+m.test+"$", "-test.v", "-test.count=1")
+	cmd.Dir = filepath.Join(t.dir, m.pkg)
+	cmd.Env = append(append(os.Environ(), "SPECTRUM_TESTS=sample"), append(slices.Clone(m.env), env...)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		return trial{}, ctx.Err()
+	}
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return trial{}, err
 	}
 	state := cmd.ProcessState
@@ -91,12 +101,12 @@ func judge(test, out string, status int) verdict {
 }
 
 // control is the test without the fault: it has to pass, and soon.
-func (t *tree) control(m *mutant, env []string) (time.Duration, error) {
+func (t *tree) control(ctx context.Context, m *mutant, env []string) (time.Duration, error) {
 	bin, err := t.sound(m.pkg)
 	if err != nil {
 		return 0, err
 	}
-	run, err := t.try(bin, m, env)
+	run, err := t.try(ctx, bin, m, env)
 	switch {
 	case err != nil:
 		return 0, err
@@ -122,7 +132,7 @@ func (t *tree) sound(pkg string) (string, error) {
 
 // catch runs the test of a mutant with the fault, once for each environment: it has to
 // fail in each.
-func (t *tree) catch(m *mutant, envs [][]string) (cpu time.Duration, err error) {
+func (t *tree) catch(ctx context.Context, m *mutant, envs [][]string) (cpu time.Duration, err error) {
 	if err := t.apply(m); err != nil {
 		return 0, err
 	}
@@ -132,7 +142,7 @@ func (t *tree) catch(m *mutant, envs [][]string) (cpu time.Duration, err error) 
 		return 0, err
 	}
 	for _, env := range envs {
-		run, err := t.try(bin, m, env)
+		run, err := t.try(ctx, bin, m, env)
 		if err != nil {
 			return 0, err
 		}
