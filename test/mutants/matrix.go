@@ -108,8 +108,7 @@ func (m *table) couldNotice(mutants ...*mutant) []string {
 			if m.own {
 				return "./"+pkg == one.pkg || slices.ContainsFunc(one.touches, func(file string) bool { return path.Dir(file) == pkg })
 			}
-			outside := strings.HasPrefix(pkg, "test/") && pkg != "test/mutants"
-			return outside || slices.ContainsFunc(one.touches, func(file string) bool { return slices.Contains(needs, path.Dir(file)) })
+			return fromOutside("./"+pkg) || slices.ContainsFunc(one.touches, func(file string) bool { return slices.Contains(needs, path.Dir(file)) })
 		}
 		if m.scope.MatchString(pkg) && slices.ContainsFunc(mutants, concerns) {
 			pkgs = append(pkgs, "./"+pkg)
@@ -117,6 +116,11 @@ func (m *table) couldNotice(mutants ...*mutant) []string {
 	}
 	slices.Sort(pkgs)
 	return pkgs
+}
+
+// fromOutside says whether the tests of a package may start the program.
+func fromOutside(pkg string) bool {
+	return pkg != "./test/mutants" && (strings.HasPrefix(pkg, "./test/") || strings.HasPrefix(pkg, "./cmd/") || strings.HasPrefix(pkg, "./scripts/"))
 }
 
 // soundTests runs every test that any mutant concerns without a fault.
@@ -141,8 +145,10 @@ func (t *tree) failing(ctx context.Context, pkgs []string, limit time.Duration) 
 		return nil, errors.New("no package is in the scope")
 	}
 	bin := filepath.Join(t.base, "spectrum")
-	if _, err := output(t.dir, "go", "build", "-trimpath", "-buildvcs=false", "-o", bin, "./cmd/spectrum"); err != nil {
-		return nil, err
+	if slices.ContainsFunc(pkgs, fromOutside) {
+		if _, err := output(t.dir, "go", "build", "-trimpath", "-buildvcs=false", "-o", bin, "./cmd/spectrum"); err != nil {
+			return nil, err
+		}
 	}
 	cmd := together(ctx, "go", append([]string{"test", "-json", "-count=1", "-trimpath", "-vet=off", "-p=1", "-timeout=" + limit.String()}, pkgs...)...)
 	cmd.Dir = t.dir
