@@ -54,7 +54,17 @@ export SPECTRUM_BIN      := $(CURDIR)/bin/spectrum
 export SPECTRUM_RACE_BIN := $(CURDIR)/bin/spectrum-race
 # The tests that are about views: they run on one processor too. (Not the scripts:
 # testscript leaves its directory behind when only some of them run.)
+VIEWS    := RunsAreVerifiedOnce|ChangedRunIsNoticed|ReadersAtWork|StatusUnderLoad|StatusCounts|DaemonHoldsNothing|DaemonKilled|RollbackRevokesViews|TestNotify|ViewSurvives|HangUp|ForegroundMount|NextViewOnTheSpot|InterruptWhileVerifying|MountManyReaders|MountShelf|MountLive
+# The concurrent tests of cmd/spectrum, and its scripts: the lane "race" of make test.
+RACE     := Scripts|View|Daemon|Run|Status|Latest|Shelf|Notify|Progress|Bar|Signal|Interrupt|Beside|Waits|Readers|Stuck|HostKey|Descriptors|Hang
+# A sweep runs all of them, and all that are about views on one processor; not those with
+# the race detector that kill or fail at every call, which the lane "scripts" sweeps.
+ifneq ($(filter sweep long,$(SPECTRUM_TESTS)),)
 VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
+RACE     := .
+NORACE   := Faults$$|^TestSignalDuringMount$$|^TestDoctorInterrupted$$
+endif
+NORACE   ?= ^$$
 # The test that looks at the preview's page in a browser; not under the race detector.
 PAGE     := TestPageInChromium
 # Flags of the benchmark, such as BENCH="-only view -rounds 3" or
@@ -124,7 +134,7 @@ scripts: need-test build
 	scripts/leftovers.sh $(GOTEST) -timeout 30m ./cmd/spectrum
 
 race: need-test race-build
-	scripts/leftovers.sh env SPECTRUM_RACE=1 $(GOTEST) -race -timeout 30m ./cmd/spectrum
+	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -run '$(RACE)' -skip '$(NORACE)' ./cmd/spectrum
 
 views: need-test
 	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -p 2 -timeout 30m -run '$(VIEWS)' ./fusefs ./cmd/spectrum

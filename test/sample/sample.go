@@ -1,8 +1,9 @@
 package sample
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -62,10 +63,10 @@ func Rand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(hash(t.Name()), 0))
 }
 
+// hash returns a number whose every bit depends on the seed and on the whole name.
 func hash(name string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(Seed() + "\x00" + name))
-	return h.Sum64()
+	sum := sha256.Sum256([]byte(Seed() + "\x00" + name))
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // A Stride is which of a numbered list of cases are tried: First, First+Every, and so
