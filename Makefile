@@ -21,7 +21,8 @@
 # make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make cross      build and vet for arm64
-# make mutants    30 seeded faults, each of which one named test must find
+# make mutants    faults that were seeded by hand, each of which one named test must find
+#                 (docs/mutants.md); MUTANTS="-run 07" narrows it
 #
 # make conformance the suite of testdata/conformance against bin/spectrum; CONFORMANCE="-run ^06 -v"
 #                 narrows it and names every case
@@ -147,7 +148,7 @@ faults: need-test build race-build
 	scripts/leftovers.sh scripts/counts.sh $(GOTEST) -v -timeout 60m $(FAULTS)
 
 mutants: build
-	scripts/leftovers.sh go run ./test/mutants
+	scripts/leftovers.sh go run ./test/mutants $(MUTANTS)
 
 conformance: build
 	go run ./test/conformance -bin bin/spectrum $(CONFORMANCE)
@@ -158,6 +159,8 @@ test-long: test sweep
 	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_TESTS=long \
 	    $(GOTEST) -v -timeout 600m -run '^TestLong' ./...
 	$(MAKE) --no-print-directory fuzz FUZZTIME=60s
+	scripts/leftovers.sh go run ./test/mutants -matrix > docs/mutants.md.new
+	mv docs/mutants.md.new docs/mutants.md
 
 tools: need-test $(GOLANGCI) $(GOVULNCHECK)
 
