@@ -24,7 +24,7 @@ const (
 	leastOutputs  = 20
 )
 
-// Pages are README.md, which comes first, and the pages under docs/.
+// Pages returns README.md, which comes first, CONTRIBUTING.md, and the pages under docs/.
 func Pages(t testing.TB, repository string) []Page {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
@@ -33,7 +33,7 @@ func Pages(t testing.TB, repository string) []Page {
 	}
 	var pages []Page
 	commands, outputs := 0, 0
-	for _, name := range append([]string{filepath.Join(repository, "README.md")}, names...) {
+	for _, name := range append([]string{filepath.Join(repository, "README.md"), filepath.Join(repository, "CONTRIBUTING.md")}, names...) {
 		p := read(t, name)
 		pages = append(pages, p)
 		for _, b := range p.blocks {
