@@ -126,9 +126,9 @@ test:
 	@scripts/lanes.sh "make test" tools build lint unit scripts race faults views page fuzz
 
 sweep: tools
-	@SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" cross unit scripts race faults views mutants
+	@SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views mutants
 
-unit: need-test
+unit: need-test build
 	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -skip '^$(PAGE)$$' $(PKG)
 
 scripts: need-test build
