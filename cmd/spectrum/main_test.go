@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spectrumfs/spectrum/test/blocklog"
 	tier "github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
@@ -24,6 +25,9 @@ import (
 // SPECTRUM_BIN names, or SPECTRUM_RACE_BIN when the tests run with the race detector;
 // without it the test binary, which starts itself under the name "spectrum" or one of a
 // mount(8) helper. Under other names the test binary is what a script needs beside it.
+//
+// The tests have mounts of their own: a rollback elsewhere on this machine looks at all
+// views that it sees, and makes them busy meanwhile.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", endAtOnce); err != nil {
 		log.Fatal(err)
@@ -54,7 +58,9 @@ func binaryVariable() string {
 type underTest struct{ *testing.M }
 
 // Run is called by testscript, which has put the test binary on PATH under all names.
-func (m underTest) Run() int {
+func (m underTest) Run() int { return blocklog.Main(m.run) }
+
+func (m underTest) run() int {
 	binary := os.Getenv(binaryVariable())
 	if binary == "" {
 		return m.M.Run()

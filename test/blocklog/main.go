@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,6 +26,10 @@ const self = "/proc/self/exe"
 
 // Main is the TestMain of a package that uses stores or mounts; run runs its
 // tests. It returns the exit status.
+//
+// Root runs them in a mount namespace of their own, without the views of other
+// processes: a rollback elsewhere that looks at all views makes none of the tests' own
+// busy. What is mounted when they end, and was not before, is a failure.
 func Main(run func() int) int {
 	if task, ok := os.LookupEnv(serverEnv); ok {
 		args := strings.Split(task, "\n")
@@ -39,11 +45,56 @@ func Main(run func() int) int {
 	if _, ok := os.LookupEnv(namespaceEnv); !ok {
 		return inNamespace()
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		fmt.Fprintln(os.Stderr, "make the mounts private:", err)
+	before, err := ownMounts()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mounts of the tests' own:", err)
 		return 1
 	}
-	return run()
+	status := run()
+	after, err := mountpoints("")
+	for _, path := range after {
+		if !slices.Contains(before, path) {
+			err = errors.Join(err, fmt.Errorf("left mounted: %q", path))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = max(status, 1)
+	}
+	return status
+}
+
+// ownMounts makes the mounts of this process private, takes the views of others out of
+// them, and returns the mount points that are left.
+func ownMounts() ([]string, error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, err
+	}
+	views, err := mountpoints("fuse.spectrum")
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range views {
+		// It may have gone meanwhile.
+		if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return nil, fmt.Errorf("detach the view of another process on %q: %w", path, err)
+		}
+	}
+	return mountpoints("")
+}
+
+// mountpoints returns the mount points of file systems of a type, or all.
+func mountpoints(fsType string) ([]string, error) {
+	filter := mountinfo.FSTypeFilter(fsType)
+	if fsType == "" {
+		filter = nil
+	}
+	mounts, err := mountinfo.GetMounts(filter)
+	paths := make([]string, len(mounts))
+	for i, m := range mounts {
+		paths[i] = m.Mountpoint
+	}
+	return paths, err
 }
 
 // inNamespace runs the tests in a mount namespace of their own, which takes all

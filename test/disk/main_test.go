@@ -5,13 +5,12 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // TestMain gives the tests mounts of their own.
 func TestMain(m *testing.M) {
-	os.Exit(blocklog.Main(func() int { return harness.Main(m) }))
+	os.Exit(harness.Main(m))
 }
 
 // want fails unless the site is in this state.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -24,8 +25,13 @@ const Patience = time.Minute
 var binary string
 
 // Main is the TestMain of a package that runs the program: m is its *testing.M. It takes
-// the binary from SPECTRUM_BIN, or builds it.
+// the binary from SPECTRUM_BIN, or builds it. The tests have mounts of their own
+// ([blocklog.Main]).
 func Main(m interface{ Run() int }) int {
+	return blocklog.Main(func() int { return withBinary(m) })
+}
+
+func withBinary(m interface{ Run() int }) int {
 	if binary = os.Getenv("SPECTRUM_BIN"); binary != "" {
 		return m.Run()
 	}

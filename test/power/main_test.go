@@ -6,12 +6,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(blocklog.Main(func() int { return harness.Main(m) }))
+	os.Exit(harness.Main(m))
 }
 
 // A commit has so many runs of so many files.

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
@@ -17,7 +16,7 @@ import (
 
 // TestMain gives the tests mounts of their own.
 func TestMain(m *testing.M) {
-	os.Exit(blocklog.Main(func() int { return harness.Main(inShared{m}) }))
+	os.Exit(harness.Main(inShared{m}))
 }
 
 // shared is a directory for the worlds that the tests share.
