@@ -131,9 +131,10 @@ func TestSignalDuringMount(t *testing.T) {
 	tried := tier.Every(t, 13)
 	for i := 0; ; i++ {
 		n, dir := tried.At(i), t.TempDir()
+		manager := listen(t, "@"+dir)
 		plan := harness.Interrupt(n, func(sysfault.Call) bool { return true })
-		plan.Env = []string{"XDG_STATE_HOME=" + stateHome(t)}
-		stop := unmountWhenReady(t, dir)
+		plan.Env = []string{"XDG_STATE_HOME=" + stateHome(t), notifyVariable + "=@" + dir}
+		stop := unmountWhenReady(t, manager, dir)
 		r, err := sysfault.Run(t.Context(), *plan, program, "mount", run.Dir, dir)
 		stop()
 		if err != nil {
@@ -158,40 +159,33 @@ func TestSignalDuringMount(t *testing.T) {
 	}
 }
 
-// isReady says whether a view answers. Until it does, to unmount it would be another
-// way to end it than the one that is tried.
-func isReady(t *testing.T, dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, "a"))
-	return err == nil && isMounted(t, dir)
-}
-
-// unmountWhenReady ends a view once it is there, for those that no signal has ended.
-// The function that it returns waits for that.
-func unmountWhenReady(t *testing.T, dir string) (stop func()) {
+// unmountWhenReady ends a view once the server has said to its manager that it is ready,
+// for those that no signal has ended: to unmount it before would be another way to end it
+// than the one that is tried. The function that it returns waits for that.
+func unmountWhenReady(t *testing.T, manager serviceManager, dir string) (stop func()) {
 	t.Helper()
-	over, done := make(chan struct{}), make(chan struct{})
+	if err := manager.conn.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
 	umount := command(t, "umount", dir)
 	go func() {
 		defer close(done)
-		for {
-			if isReady(t, dir) {
-				again := exec.Command(umount.Path, umount.Args[1:]...)
-				again.Env = umount.Env
-				said, err := again.CombinedOutput()
-				if err == nil {
-					return
-				}
+		said := make([]byte, 4096)
+		n, err := manager.conn.Read(said)
+		if err != nil || !strings.Contains(string(said[:n]), "READY=1") {
+			return // stopped, or it is about to end
+		}
+		for isMounted(t, dir) {
+			again := exec.Command(umount.Path, umount.Args[1:]...)
+			again.Env = umount.Env
+			if said, err := again.CombinedOutput(); err != nil {
 				t.Logf("umount: %s", said) // it may have gone already
-			}
-			select {
-			case <-over:
-				return
-			case <-time.After(time.Millisecond):
 			}
 		}
 	}()
 	return func() {
-		close(over)
+		_ = manager.conn.SetReadDeadline(time.Now())
 		<-done
 	}
 }
