@@ -126,7 +126,7 @@ test:
 	@scripts/lanes.sh "make test" tools build lint unit scripts race faults views page fuzz
 
 sweep: tools
-	@SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views mutants
+	@SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views page mutants
 
 unit: need-test build
 	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -skip '^$(PAGE)$$' $(PKG)
@@ -137,7 +137,7 @@ scripts: need-test build
 race: need-test race-build
 	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -run '$(RACE)' -skip '$(NORACE)' ./cmd/spectrum
 
-views: need-test
+views: need-test build
 	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -p 2 -timeout 30m -run '$(VIEWS)' ./fusefs ./cmd/spectrum
 
 page: need-test

@@ -7,7 +7,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -214,7 +213,7 @@ func manyFiles(n int) map[string]string {
 // any more when PLAN looks at them. The lowest path is the answer, each time.
 func TestDeterminismOfSources(t *testing.T) {
 	inMemory(t)
-	random := rand.New(rand.NewPCG(3, 4))
+	random := sample.Rand(t)
 	kinds := []func(string) error{func(string) error { return nil }, mkdir, mkfifo, symlink("none")}
 	codes := []restore.Code{restore.SourceMissing, restore.SourceNotRegularFile, restore.SourceNotRegularFile, restore.SourceNotRegularFile}
 	contents := manyFiles(150)

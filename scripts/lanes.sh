@@ -19,6 +19,7 @@ report() {
     echo "    $1 after $((SECONDS - begun)) s"
 }
 
+echo "$title: SEED=$SEED, lanes $*"
 for lane in "$@"; do
     echo
     echo "== $title: $lane"

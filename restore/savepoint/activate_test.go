@@ -3,13 +3,13 @@ package savepoint_test
 import (
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // TestActivate goes back, on another way forward, and to each end again.
@@ -91,7 +91,7 @@ func TestActivateAgain(t *testing.T) {
 // TestActivateModel: any ways over a tree of savepoints.
 func TestActivateModel(t *testing.T) {
 	s := newShelf(t)
-	random := rand.New(rand.NewPCG(7, 7))
+	random := sample.Rand(t)
 	const root = "/srv"
 	parent, tip := map[string]string{}, ""
 	ids := []string{""}

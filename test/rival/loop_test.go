@@ -48,9 +48,10 @@ func loop(t *testing.T, attack attack, enough func(*harness.Tally) bool) {
 	var sum harness.Tally
 	least := sample.Of(1, 5, 5)
 	seen := func() bool { return sum.Count("done") >= least && sum.Count("refused")+sum.Count("halted") >= least }
+	seed := sample.Rand(t).Uint64()
 	for n := 0; n < 5000 && (!enough(&sum) || attack.contested && !seen()); n++ {
 		a := newAttempt(t, p, fmt.Sprint(n))
-		r := a.contest(t, attack, rand.New(rand.NewPCG(1, uint64(n))))
+		r := a.contest(t, attack, rand.New(rand.NewPCG(seed, uint64(n))))
 		a.count(&sum, r)
 		a.end(t, r, attack)
 		if a.failed(t, attack.name, r) {

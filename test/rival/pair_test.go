@@ -103,7 +103,7 @@ func TestTwoCommits(t *testing.T) {
 			one, two := harness.New(t, outputs()), harness.New(t, files)
 			two.State = one.State
 			second := added(two.Site(t, filepath.Join(t.TempDir(), "root")))
-			random, ends := rand.New(rand.NewPCG(2, 3)), map[string]int{}
+			random, ends := sample.Rand(t), map[string]int{}
 			for n := range pairs() {
 				a := newAttempt(t, one, fmt.Sprint(n))
 				other := &harness.Site{Project: two, Root: a.Root}
@@ -140,7 +140,7 @@ func TestCommitAgainst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := harness.New(t, outputs())
-			random, ends := rand.New(rand.NewPCG(4, 5)), map[string]int{}
+			random, ends := sample.Rand(t), map[string]int{}
 			for n := range pairs() {
 				a := newAttempt(t, p, fmt.Sprint(n))
 				commit, other := both(t, p, random, harness.CommitArgs(a.Preview(t)), args(a))

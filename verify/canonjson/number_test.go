@@ -2,12 +2,12 @@ package canonjson_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/plainjson"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -53,7 +53,7 @@ func TestNumbersThatAreNotFinite(t *testing.T) {
 // TestNumbersAgainstSlowWriter compares floats of every magnitude, and those
 // beside powers of two and ten, where the shortest digits are hard.
 func TestNumbersAgainstSlowWriter(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
+	rng := sample.Rand(t)
 	for range 3000 {
 		checkFloat(t, math.Float64frombits(rng.Uint64()))
 	}
