@@ -38,7 +38,8 @@
 # make man        the manual pages, in bin/man: man -M bin/man spectrum
 # make release    packages for every architecture in bin/release, with a list of what is in
 #                 them and their checksums; ARCHES=amd64 narrows it
-# make clean      remove what make built
+# make help       this list
+# make clean      remove what make built or downloaded: bin, and the linters in .tools
 #
 # How much a test tries, and where a new one belongs: CONTRIBUTING.md.
 
@@ -90,13 +91,26 @@ TOOLS       := $(CURDIR)/.tools/bin
 GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
+# Git may refuse to look at a checkout of another user: then the program has no commit.
+VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
+# mkfs and losetup are not on every user's PATH.
+export PATH := $(PATH):/usr/sbin:/sbin
+
+ifneq ($(filter-out sample sweep long,$(SPECTRUM_TESTS)),)
+$(error SPECTRUM_TESTS is "$(SPECTRUM_TESTS)", not sample, sweep or long)
+endif
+
 .DEFAULT_GOAL := all
-.PHONY: all demo need-run need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
+.PHONY: all help demo need-run need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
 
 all: need-run build
 	@echo
 	@echo "built bin/spectrum; next:"
 	@echo "    bin/spectrum demo /tmp/demo"
+
+# The comment at the top of this file.
+help:
+	@sed -n '/^# make/,/^$$/ { s/^# \{0,1\}//; p }' Makefile
 
 demo: need-run build
 	@scripts/demo.sh bin/spectrum
@@ -114,10 +128,10 @@ need-release:
 	@scripts/need.sh release
 
 build:
-	go build -o bin/spectrum ./cmd/spectrum
+	go build $(VCS) -o bin/spectrum ./cmd/spectrum
 
 race-build:
-	go build -race -o bin/spectrum-race ./cmd/spectrum
+	go build $(VCS) -race -o bin/spectrum-race ./cmd/spectrum
 
 # Vet is one of the linters, so go test need not run it again.
 GOTEST := go test -vet=off -count=1

@@ -63,12 +63,12 @@ trap 'rm -rf "$dir"' EXIT
 
 # go test -list builds every test; the names of the targets are in the source, too.
 while IFS=: read -r file name; do
-    if [[ $name =~ $pattern ]]; then echo "./$(dirname "$file") $name"; fi
+    echo "./$(dirname "$file") $name"
 done < <(git ls-files -co --exclude-standard -- '*_test.go' | xargs grep -HoE '^func Fuzz[A-Za-z0-9_]*' | sed 's/:func /:/') >"$dir/all"
 
 wanted=$(go list -f '{{.Dir}}' "$packages" | sed "s|^$PWD|.|")
 while read -r package name; do
-    ! grep -qxF -- "$package" <<<"$wanted" || echo "$package $name"
+    if [[ $name =~ $pattern ]] && grep -qxF -- "$package" <<<"$wanted"; then echo "$package $name"; fi
 done <"$dir/all" >"$dir/targets"
 
 while read -r package name; do
@@ -79,7 +79,11 @@ done <"$dir/targets"
 wait
 
 targets=$(wc -l <"$dir/targets")
-[ "$targets" -gt 0 ] || { echo "fuzz: found no fuzz target" >&2; exit 1; }
+[ "$targets" -gt 0 ] || {
+    echo "fuzz: no fuzz target matches \"$pattern\" in $packages; all of them:" >&2
+    sed 's/^/    /' "$dir/all" >&2
+    exit 1
+}
 ran=$(cat "$dir"/*.result | wc -l)
 failed=$(cat "$dir"/*.result | grep -c '^[0-9]* failed$' || true)
 total=$(cat "$dir"/*.result | awk '{ n += $1 } END { print n + 0 }')

@@ -29,6 +29,7 @@ for lane in "$@"; do
     times+=("$lane" $((SECONDS - from)))
     if [ $status -ne 0 ]; then
         report "lane $lane failed"
+        echo "    repeat it with: make $lane SEED=$SEED${SPECTRUM_TESTS:+ SPECTRUM_TESTS=$SPECTRUM_TESTS}"
         exit 1
     fi
 done

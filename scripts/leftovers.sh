@@ -4,13 +4,24 @@
 # Runs COMMAND with a TMPDIR of its own and fails when it fails, or when it leaves behind
 #   - a file or directory in that TMPDIR,
 #   - a process that was started with that TMPDIR in its environment,
-#   - a mount beneath that TMPDIR, or a new dead spectrum view anywhere.
-# Others may use spectrum on this machine meanwhile: what is neither in that TMPDIR nor
-# dead is theirs. What is left is given ten seconds to go, then shown, and not removed.
+#   - a mount beneath that TMPDIR, or a new dead spectrum view.
+# What is left is given ten seconds to go, then shown.
+#
+# Root runs COMMAND with mounts of its own, without the views of other processes: neither
+# disturbs the other, and no mount outlives the command. When it is interrupted, its TMPDIR
+# is removed.
 #
 # The user's own state directory is out of the command's reach: a test that forgets
 # --state-dir writes into the TMPDIR, and is found.
 set -uo pipefail
+
+if [ "$(id -u)" = 0 ] && [ -z "${LEFTOVERS_MOUNTS:-}" ]; then
+    LEFTOVERS_MOUNTS=own exec unshare --mount --propagation private "$0" "$@"
+fi
+[ "${LEFTOVERS_MOUNTS:-}" != own ] ||
+    awk '/ - fuse\.spectrum / { print $5 }' /proc/self/mountinfo | while read -r mountpoint; do
+        umount --lazy --internal-only "$(printf %b "$mountpoint")" 2>/dev/null
+    done
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/spectrum-test.XXXXXX") || exit 1
 chmod 755 "$tmp" # tests that act as another user must get through
@@ -37,19 +48,28 @@ mounts() {
 
 left() { processes; mounts; files; }
 
+interrupted=
+trap 'interrupted=yes' INT TERM HUP
 views_before=$(views)
-env -u SPECTRUM_PROJECT_ROOT -u SPECTRUM_STATE_DIR \
+env -u SPECTRUM_PROJECT_ROOT -u SPECTRUM_STATE_DIR -u LEFTOVERS_MOUNTS \
     TMPDIR="$tmp" XDG_STATE_HOME="$tmp/state" "$@"
 status=$?
 
 for _ in {1..20}; do
     rest=$(left)
-    [ -n "$rest" ] || break
+    [ -n "$rest" ] && [ -z "$interrupted" ] || break
     sleep 0.5
 done
+if [ -n "$interrupted" ]; then
+    chmod -R u+rwX "$tmp" 2>/dev/null
+    rm -rf --one-file-system "$tmp" 2>/dev/null
+    [ ! -e "$tmp" ] || echo "leftovers: interrupted; remove what is left with: rm -rf $tmp" >&2
+    exit 130
+fi
 if [ -n "$rest" ]; then
-    echo "leftovers: \"$*\" left behind:" >&2
+    echo "leftovers: \"$1 ...\" left behind:" >&2
     head -n 40 <<<"$rest" >&2
+    echo "leftovers: remove it with: rm -rf $tmp" >&2
     exit 1
 fi
 rmdir "$tmp"

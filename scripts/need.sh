@@ -8,6 +8,7 @@
 set -euo pipefail
 
 purpose=${1:?usage: need.sh run|test|bench|release}
+PATH=$PATH:/usr/sbin:/sbin # mkfs and losetup are not on every user's PATH
 missing=()
 want() { command -v "$1" >/dev/null || missing+=("$2"); }
 
@@ -48,7 +49,7 @@ if may_install; then
     install >&2 || { as_root apt-get update -qq >&2 && install >&2; } && exit 0
     echo "need: apt could not install ${missing[*]}" >&2
 else
-    echo "need: ${missing[*]} missing, and installing takes root; please run:" >&2
+    echo "need: missing packages, and installing them requires root; run:" >&2
     echo "need:     sudo apt-get install ${missing[*]}" >&2
 fi
 [ "$purpose" = run ]
