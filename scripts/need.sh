@@ -16,6 +16,9 @@ if ! command -v go >/dev/null; then
     echo "need: Go 1.26 or newer is missing: https://go.dev/dl/" >&2
     exit 1
 fi
+if [ "$purpose" = test ] && [ "$(id -u)" != 0 ]; then
+    echo "need: the tests need root, to mount, to fill disks and to act as other users; without it some are skipped and others fail" >&2
+fi
 [ "$purpose" = release ] || want fusermount3 fuse3
 if [ "$purpose" = test ]; then
     want strace strace

@@ -170,7 +170,8 @@ func runScripts(t *testing.T, few int, files []string) {
 	if raceDetector {
 		files = tier.Pick(t, few, files)
 	}
-	testscript.Run(t, testscript.Params{Files: files, Setup: isolate})
+	// Its own directory is left behind when -run chooses only some of the scripts.
+	testscript.Run(t, testscript.Params{Files: files, Setup: isolate, WorkdirRoot: t.TempDir()})
 }
 
 // isolate keeps the scripts out of the user's own state directory.
