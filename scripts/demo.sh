@@ -3,7 +3,7 @@
 #
 # Writes the sample project of "SPECTRUM demo" to a temporary directory and runs the
 # commands that it prints, from the verification to the savepoint of a commit, each with
-# its output. Only the copy in which one digit was changed must be rejected; any other
+# its output, of which the middle is left out when it is long. Only the copy in which one digit was changed must be rejected; any other
 # failure ends the demo. The state directory is in the temporary directory too, and all of
 # it is removed at the end.
 #
@@ -23,6 +23,19 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
+# shown FILE: a long output without its middle.
+shown() {
+    local lines
+    lines=$(wc -l <"$1")
+    if [ "$lines" -le 24 ]; then
+        cat "$1"
+    else
+        head -n 12 "$1"
+        echo "    ... $((lines - 20)) more lines ..."
+        tail -n 8 "$1"
+    fi
+}
+
 steps=$("$spectrum" demo -q "$dir/demo") || exit 1
 view=yes
 while IFS= read -r step; do
@@ -31,10 +44,15 @@ while IFS= read -r step; do
         *"$dir/demo/view"*) [ $view = yes ] || { echo "left out, no view: $step"; continue; } ;;
     esac
     echo "\$ $step"
-    eval "$step"
+    eval "$step" >"$dir/output" 2>&1
     status=$?
+    shown "$dir/output"
     want=0
-    case $step in *"$dir/demo/tampered"*) want=1 ;; esac
+    case $step in *"$dir/demo/tampered"*)
+        want=1
+        [ $status -ne 1 ] || echo "demo: rejected, as it should be"
+        ;;
+    esac
     if [ $status -eq 69 ] && [[ $step == *' mount '* ]]; then
         view=no
     elif [ $status -ne $want ]; then
