@@ -58,13 +58,13 @@ export SPECTRUM_RACE_BIN := $(CURDIR)/bin/spectrum-race
 # testscript leaves its directory behind when only some of them run.)
 VIEWS    := RunsAreVerifiedOnce|ChangedRunIsNoticed|ReadersAtWork|StatusUnderLoad|StatusCounts|DaemonHoldsNothing|DaemonKilled|RollbackRevokesViews|TestNotify|ViewSurvives|HangUp|ForegroundMount|NextViewOnTheSpot|InterruptWhileVerifying|MountManyReaders|MountShelf|MountLive
 # The concurrent tests of cmd/spectrum, and its scripts: the lane "race" of make test.
-RACE     := Scripts|View|Daemon|Run|Status|Latest|Shelf|Notify|Progress|Bar|Signal|Interrupt|Beside|Waits|Readers|Stuck|HostKey|Descriptors|Hang
+RACE     := Scripts|View|Daemon|Run|Status|Latest|Notify|Progress|Bar|Signal|Interrupt|Beside|Waits|Readers|Stuck|HostKey|Descriptors|Hang
 # A sweep runs all of them, and all that are about views on one processor; not those with
-# the race detector that kill or fail at every call, which the lane "scripts" sweeps.
+# the race detector that send a signal at every call, which the lane "scripts" sweeps.
 ifneq ($(filter sweep long,$(SPECTRUM_TESTS)),)
 VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
 RACE     := .
-NORACE   := Faults$$|^TestSignalDuringMount$$|^TestDoctorInterrupted$$
+NORACE   := ^TestSignalDuringMount$$|^TestDoctorInterrupted$$
 endif
 NORACE   ?= ^$$
 # The test that looks at the preview's page in a browser; not under the race detector.
@@ -140,7 +140,7 @@ test:
 	@scripts/lanes.sh "make test" tools build lint unit scripts race faults views page fuzz
 
 sweep: tools
-	@SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views page mutants
+	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views page mutants
 
 unit: need-test build
 	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -skip '^$(PAGE)$$' $(PKG)
@@ -170,6 +170,7 @@ conformance: build
 # The long tests run without the race detector: they are about real sizes.
 test-long: test sweep
 	scripts/leftovers.sh env SPECTRUM_TESTS=long $(GOTEST) -race -timeout 60m -skip '^TestLong|^$(PAGE)$$' $(PKG)
+	scripts/leftovers.sh env SPECTRUM_TESTS=long $(GOTEST) -timeout 600m -skip '^TestLong' ./cmd/spectrum ./test/...
 	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_TESTS=long \
 	    $(GOTEST) -v -timeout 600m -run '^TestLong' ./...
 	$(MAKE) --no-print-directory fuzz FUZZTIME=60s

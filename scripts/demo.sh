@@ -61,5 +61,13 @@ while IFS= read -r step; do
     fi
 done <<<"$steps"
 
+# A program that prints no steps has shown nothing.
+for word in verify mount commit "savepoint verify"; do
+    if [[ $steps != *"$spectrum $word "* ]]; then
+        echo "demo: \"$spectrum demo\" prints no command $word" >&2
+        exit 1
+    fi
+done
+
 echo
 echo "demo: done. To try it yourself: $spectrum demo /tmp/demo"

@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 
 title=${1:?usage: lanes.sh TITLE LANE...}
 shift
+[ $# -gt 0 ] || { echo "usage: lanes.sh TITLE LANE..." >&2; exit 64; }
+SEED=${SEED:-0}
 times=()
 begun=$SECONDS
 
@@ -19,7 +21,7 @@ report() {
     echo "    $1 after $((SECONDS - begun)) s"
 }
 
-echo "$title: SEED=$SEED, lanes $*"
+echo "$title: SEED=$SEED, SPECTRUM_TESTS=${SPECTRUM_TESTS:-sample}, lanes $*"
 for lane in "$@"; do
     echo
     echo "== $title: $lane"

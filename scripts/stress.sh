@@ -6,13 +6,14 @@
 # that fails by its own fault does so here. Every failure is shown with its seed; the last
 # line counts them.
 #
-# GOTESTFLAGS are more flags of go test, such as "-race" or "-run ^TestLoop$".
+# GOTESTBUILD are flags of go test -c, such as "-race"; GOTESTFLAGS those of the test
+# binary, such as "-test.run ^TestLoop$". To run no test is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 count=${1:?usage: stress.sh COUNT PACKAGE...}
 shift
-[ $# -gt 0 ] || { echo "usage: stress.sh COUNT PACKAGE..." >&2; exit 64; }
+[ "$count" -gt 0 ] && [ $# -gt 0 ] || { echo "usage: stress.sh COUNT PACKAGE..." >&2; exit 64; }
 
 dir=$(mktemp -d)
 busy=()
@@ -37,7 +38,7 @@ for package in "$@"; do
     for seed in $(seq "$count"); do
         runs=$((runs + 1))
         # shellcheck disable=SC2086
-        if ! (cd "$source" && SEED=$seed "$dir/test" -test.timeout 20m -test.failfast ${GOTESTFLAGS:-}) >"$dir/out" 2>&1; then
+        if ! (cd "$source" && SEED=$seed "$dir/test" -test.timeout 20m -test.failfast ${GOTESTFLAGS:-}) >"$dir/out" 2>&1 || grep -q 'warning: no tests to run' "$dir/out"; then
             failed=$((failed + 1))
             echo "stress: $import failed with SEED=$seed:"
             grep -vE '^(=== |--- PASS|PASS|ok )' "$dir/out" | tail -n 40

@@ -195,7 +195,8 @@ func killedCommits(t *testing.T, total int) (calls []int) {
 	if sampled() {
 		return tries(t, 4, total)
 	}
-	for n := sample.Of(0, 10, 1); n <= total; n += sample.Of(0, 41, 1) {
+	every := sample.Of(0, 41, 1)
+	for n := 1 + sample.Rand(t).IntN(min(every, total)); n <= total; n += every {
 		calls = append(calls, n)
 	}
 	return calls

@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,5 +67,62 @@ func TestReadmeShowsTheDemo(t *testing.T) {
 	steps := strings.Join(demoSteps("bin/spectrum", "/tmp/demo"), "\n")
 	if !strings.Contains(string(raw), "```sh\n"+steps+"\n```") {
 		t.Errorf("README.md does not show these commands:\n%s", steps)
+	}
+}
+
+// TestContributing: the page for contributors names every lane of the Makefile, its
+// commands have targets, and it has no blank to be filled in.
+func TestContributing(t *testing.T) {
+	read := func(name string) string {
+		t.Helper()
+		raw, err := os.ReadFile(filepath.Join(repository, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	page := read("CONTRIBUTING.md")
+	if blank := regexp.MustCompile(`\b[A-Z]+_(MINUTES|TIME|TABLE)\b`).FindString(page); blank != "" {
+		t.Errorf("%s is not filled in", blank)
+	}
+	lanes := regexp.MustCompile(`scripts/lanes\.sh "make \w+" (.*)`).FindAllStringSubmatch(read("Makefile"), -1)
+	if len(lanes) != 2 {
+		t.Fatalf("%d lists of lanes in the Makefile", len(lanes))
+	}
+	for _, lane := range strings.Fields(lanes[0][1] + " " + lanes[1][1]) {
+		if !strings.Contains(page, "\n| `"+lane+"` |") {
+			t.Errorf("the lane %s is not described", lane)
+		}
+	}
+	commands := regexp.MustCompile("`(make [^`]*)`").FindAllStringSubmatch(page, -1)
+	if len(commands) < 8 {
+		t.Errorf("only %d commands: this test no longer finds them", len(commands))
+	}
+	for _, command := range commands {
+		if err := hasTarget(command[1]); err != nil {
+			t.Errorf("%s: %v", command[1], err)
+		}
+	}
+}
+
+// TestLanesFindTheirTests: each alternative of a pattern by which the Makefile chooses tests
+// matches one. A test that is renamed must not leave its lane unnoticed.
+func TestLanesFindTheirTests(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testNames(t)
+	patterns := regexp.MustCompile(`(?m)^(VIEWS|RACE|NORACE|PAGE) +:= (.*)$`).FindAllStringSubmatch(string(raw), -1)
+	if len(patterns) < 6 {
+		t.Fatalf("only %d patterns: this test no longer finds them", len(patterns))
+	}
+	for _, pattern := range patterns {
+		for _, one := range strings.Split(strings.ReplaceAll(pattern[2], "$$", "$"), "|") {
+			wanted := regexp.MustCompile(one)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(tests)), wanted.MatchString) {
+				t.Errorf("%s: no test matches %s", pattern[1], one)
+			}
+		}
 	}
 }

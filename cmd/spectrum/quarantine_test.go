@@ -100,6 +100,9 @@ func TestQuarantineFaults(t *testing.T) {
 				t.Fatalf("a release makes only %d calls, status %d: %s", whole.Calls, whole.Status, whole.Stderr)
 			}
 			tried := tier.Every(t, stride)
+			if raceDetector && tried == tier.All { // the lane "scripts" sweeps without it
+				tried = tier.Stride{First: 1 + tier.Rand(t).IntN(stride), Every: stride}
+			}
 			for i := 0; tried.At(i) <= whole.Calls; i++ {
 				plan.N = tried.At(i)
 				state, r := release(t, plan)

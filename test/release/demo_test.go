@@ -46,6 +46,7 @@ func TestDemoNotices(t *testing.T) {
 		"accepts everything": `if [ "$1" = verify ]; then echo OK; exit 0; fi; exec -a "$0" %s "$@"`,
 		"does not commit":    `if [ "$1" = commit ]; then exit 70; fi; exec -a "$0" %s "$@"`,
 		"restores less":      `(exec -a "$0" %s "$@") || exit; if [ "$1" = commit ]; then rm -r "$(dirname "$0")"/tmp/*/demo/restore/data; fi`,
+		"prints no steps":    `exit 0`,
 		"has no sample":      `if [ "$1" = demo ]; then exit 1; fi; exec -a "$0" %s "$@"`,
 	} {
 		t.Run(name, func(t *testing.T) {

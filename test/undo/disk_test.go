@@ -43,8 +43,8 @@ func TestDiskFull(t *testing.T) {
 func (w *world) fill(t *testing.T, v *harness.Volume) {
 	var sum harness.Tally
 	step, blocks := int64(sample.Of(56, 6, 1)), int64(0)
-	if sample.Now() == sample.Sample {
-		blocks = sample.Rand(t).Int64N(8)
+	if step > 1 {
+		blocks = sample.Rand(t).Int64N(6)
 	}
 	for ; ; blocks += 1 + (blocks/8+1)*step/8 {
 		w.reset(t)
