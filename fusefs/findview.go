@@ -1,11 +1,6 @@
 package fusefs
 
-import (
-	"fmt"
-	"os"
-	"slices"
-	"strings"
-)
+import "fmt"
 
 // FindView gives the real path of a live view that is mounted on a directory,
 // by this user or by root. The errors are [*MountpointError]: [ErrNotMounted],
@@ -41,17 +36,10 @@ func (p *place) checkView() error {
 	switch {
 	case p.mount.Root != "/":
 		return fmt.Errorf("%w but a part of one", ErrNotSpectrum) // whatever lies in it could pass for the view's own
-	case !p.isOwn():
+	case isForeign(p.mount):
 		return ErrNotOwn
 	case p.isDead():
 		return ErrDeadMount
 	}
 	return nil
-}
-
-// isOwn asks the mount table, where the kernel says who mounted.
-func (p *place) isOwn() bool {
-	options := strings.Split(p.mount.VFSOptions, ",")
-	return slices.Contains(options, "user_id=0") ||
-		slices.Contains(options, fmt.Sprintf("user_id=%d", os.Geteuid()))
 }

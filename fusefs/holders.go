@@ -41,17 +41,18 @@ func Holders(mountpoint string) []Holder {
 	if !isMountpoint {
 		return nil
 	}
-	return holdersOf(idOf(p.mount))
+	return holdersOf(idOf(p.mount), -1)
 }
 
 // holdersOf looks by device number and not by path: a lazily unmounted file
-// system has no path any more, and paths differ between mount namespaces.
-func holdersOf(m mountID) []Holder {
+// system has no path any more, and paths differ between mount namespaces. One
+// descriptor of this process does not count.
+func holdersOf(m mountID, but int) []Holder {
 	holders := mountsIn(m)
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			holders = append(holders, holdsOf(pid, m)...)
+			holders = append(holders, holdsOf(pid, m, but)...)
 		}
 	}
 	slices.SortStableFunc(holders, func(a, b Holder) int { return a.PID - b.PID })
@@ -71,7 +72,7 @@ func mountsIn(m mountID) []Holder {
 }
 
 // holdsOf lists the ways in which one process holds the file system, each once.
-func holdsOf(pid int, m mountID) []Holder {
+func holdsOf(pid int, m mountID, but int) []Holder {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	name, _ := os.ReadFile(filepath.Join(dir, "comm"))
 	var holders []Holder
@@ -85,6 +86,9 @@ func holdsOf(pid int, m mountID) []Holder {
 	}
 	fds, _ := os.ReadDir(filepath.Join(dir, "fd"))
 	for _, fd := range fds {
+		if pid == os.Getpid() && fd.Name() == strconv.Itoa(but) {
+			continue
+		}
 		if link := filepath.Join(dir, "fd", fd.Name()); isOn(link, m) {
 			add("fd", target(link))
 			break

@@ -77,35 +77,38 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
 	dev, err := sys.mount(p, opts)
 	if err != nil {
+		p.close()
 		return nil, fmt.Errorf("mount on %q: %w", p.path, err)
 	}
-	v, err := serve(sys, dev, tree, p.path, opts)
+	v, err := serve(sys, dev, tree, &seat{dir: p}, opts)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), takeBack(sys, p.path))
+		err = errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), sys.takeBack(p))
+		p.close()
+		return nil, err
 	}
 	return v, nil
 }
 
-// takeBack unmounts what a failed attempt left on a path that was no mount
+// takeBack unmounts what a failed attempt left on a directory that was no mount
 // point before; something else that was mounted there in between is left alone.
-func takeBack(sys system, path string) error {
-	p, err := openPlace(path)
+func (s system) takeBack(p *place) error {
+	top, err := p.openTop()
 	if err != nil {
-		return err
+		return nil // nothing is mounted there
 	}
-	p.close()
-	if !p.isMountpoint() || p.mount.FSType != fsType {
+	defer top.close()
+	if top.mount.FSType != fsType || !isOwn(top.mount) {
 		return nil
 	}
-	return sys.unmount(path, true)
+	return s.clear(top)
 }
 
 // serve starts the server on a descriptor of /dev/fuse that is already mounted
-// on path, and checks what was mounted. It owns the descriptor.
-func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, error) {
+// on the seat, and checks what was mounted. It owns the descriptor and, unless it
+// fails, the seat.
+func serve(sys system, dev int, tree *Tree, on *seat, opts Options) (*View, error) {
 	own, err := unix.FcntlInt(uintptr(dev), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		_ = unix.Close(dev)
@@ -119,11 +122,14 @@ func serve(sys system, dev int, tree *Tree, path string, opts Options) (*View, e
 		_ = unix.Close(own)
 		return nil, err
 	}
-	v := &View{sys: sys, fs: fs, path: path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log, done: make(chan struct{}), revoked: make(chan struct{})}
-	ready := make(chan struct{})
+	v := &View{
+		sys: sys, fs: fs, seat: on, path: on.dir.path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log,
+		done: make(chan struct{}), revoked: make(chan struct{}),
+	}
+	ready := make(chan error, 1)
 	go v.serve(server, ready)
-	v.mount, v.unique, err = checkMounted(path, opts)
-	close(ready)
+	v.mount, v.unique, err = checkMounted(on.dir, opts)
+	ready <- err
 	if err != nil {
 		v.hangUp()
 		v.end()
@@ -194,14 +200,14 @@ func dataOptions(opts Options) []string {
 
 // checkMounted reads the mount table back: whoever did the mounting, it counts
 // only when all that makes a view safe is really set.
-func checkMounted(path string, opts Options) (mountID, uint64, error) {
-	p, err := openPlace(path)
+func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
+	p, err := dir.openTop()
 	if err != nil {
 		return mountID{}, 0, err
 	}
 	defer p.close()
 	m := p.mount
-	if !p.isMountpoint() || m.FSType != fsType {
+	if m.FSType != fsType || !isOwn(m) {
 		return mountID{}, 0, fmt.Errorf("the mount table shows %s where the view should be", m.FSType)
 	}
 	have := strings.Split(m.Options, ",")

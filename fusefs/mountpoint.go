@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/moby/sys/mountinfo"
@@ -68,23 +65,41 @@ func (p *place) close() { _ = unix.Close(p.fd) }
 func (p *place) isMountpoint() bool { return p.mount.Mountpoint == p.path }
 
 // openPlace resolves a path, once. It sends no request to a FUSE file system
-// that may be mounted there, so it does not hang or fail on a dead one.
+// that may be mounted there, so it does not hang or fail on a dead one, and none to
+// one of another user on the way ([ErrForeign]).
 func openPlace(path string) (*place, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := walkTo(path)
 	if err != nil {
 		return nil, &MountpointError{path, openError(err)}
 	}
-	p := &place{fd: fd}
-	if p.path, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil {
-		p.mount, err = mountOf(fd)
-		p.unique = uniqueOf(fd)
-	}
+	p, err := placeOf(fd)
 	if err != nil {
-		p.close()
 		return nil, &MountpointError{path, err}
 	}
 	return p, nil
 }
+
+// placeOf takes over a descriptor.
+func placeOf(fd int) (*place, error) {
+	p := &place{fd: fd}
+	var id int
+	var err error
+	if p.path, err = os.Readlink(p.link()); err == nil {
+		id, err = mountIDOf(fd)
+	}
+	if err == nil {
+		p.mount, err = mountNumbered(id)
+	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.unique = uniqueOf(fd)
+	return p, nil
+}
+
+// link is a path that leads to the very directory, whatever becomes of its name.
+func (p *place) link() string { return fmt.Sprintf("/proc/self/fd/%d", p.fd) }
 
 func openError(err error) error {
 	switch {
@@ -110,6 +125,12 @@ func openEmpty(path string) (*place, error) {
 }
 
 func (p *place) checkEmpty() error {
+	if isForeign(p.mount) {
+		if p.isMountpoint() {
+			return fmt.Errorf("%w: %s of user %d", ErrAlreadyMounted, p.mount.FSType, serverOf(p.mount))
+		}
+		return ErrForeign
+	}
 	if p.isMountpoint() {
 		if p.isDead() {
 			return ErrDeadMount
@@ -135,23 +156,22 @@ func (p *place) checkEmpty() error {
 // deadAfter is how long a FUSE server has to answer one question.
 const deadAfter = 2 * time.Second
 
-// isDead says whether the server of a mounted FUSE file system has gone. A
-// statfs always asks the server, whatever is cached. A server that is merely
-// stopped is not dead, but it does not answer either: hence the time limit. The
-// question stays with it then, and keeps the mount busy until it is answered.
+// isDead reports whether the server of a mounted FUSE file system has gone. A
+// statfs always asks the server, whatever is cached; that of another user is not
+// asked, and counts as alive. A server that is merely stopped is not dead, but it
+// does not answer either: hence the time limit. The question stays with it then, and
+// keeps the mount busy until it is answered.
 func (p *place) isDead() bool {
-	if p.mount.FSType != "fuse" && !strings.HasPrefix(p.mount.FSType, "fuse.") {
+	if !isFUSE(p.mount) || isForeign(p.mount) {
 		return false
 	}
 	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 3) // the caller may be gone first
 	if err != nil {
 		return false
 	}
-	options := p.mount.VFSOptions
 	answer := make(chan error, 1)
 	go func() {
 		defer func() { _ = unix.Close(fd) }()
-		becomeOwner(options)
 		var st unix.Statfs_t
 		answer <- unix.Fstatfs(fd, &st)
 	}()
@@ -163,24 +183,6 @@ func (p *place) isDead() bool {
 	}
 }
 
-// becomeOwner gives the calling thread, which ends with its goroutine, the user
-// who made a view: the kernel answers for the server when anybody else asks, root
-// among them. It is for root; where it fails, the question is asked as before.
-func becomeOwner(vfsOptions string) {
-	uid, gid := -1, -1
-	for option := range strings.SplitSeq(vfsOptions, ",") {
-		_, _ = fmt.Sscanf(option, "user_id=%d", &uid)
-		_, _ = fmt.Sscanf(option, "group_id=%d", &gid)
-	}
-	if unix.Geteuid() != 0 || uid <= 0 || gid < 0 {
-		return
-	}
-	runtime.LockOSThread()
-	// Not the functions of package unix: they change every thread.
-	_, _, _ = unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid))
-	_, _, _ = unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
-}
-
 // mountID tells one mount from every other, as far as the mount table goes.
 type mountID struct {
 	id           int
@@ -188,31 +190,6 @@ type mountID struct {
 }
 
 func idOf(m *mountinfo.Info) mountID { return mountID{m.ID, m.Major, m.Minor} }
-
-// mountOf finds the mount that an open directory is in. Comparing paths would
-// not do: mounts can be stacked on, or hidden beneath, each other.
-func mountOf(fd int) (*mountinfo.Info, error) {
-	info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", fmt.Sprint(fd)))
-	if err != nil {
-		return nil, err
-	}
-	id := -1
-	for line := range strings.Lines(string(info)) {
-		if rest, ok := strings.CutPrefix(line, "mnt_id:"); ok {
-			_, _ = fmt.Sscan(rest, &id)
-		}
-	}
-	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return m.ID != id, m.ID == id
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the mount table: %w", err)
-	}
-	if len(found) != 1 {
-		return nil, fmt.Errorf("the mount table has no mount %d", id)
-	}
-	return found[0], nil
-}
 
 // uniqueOf gives the mount number that is never used again (Linux 6.8), or 0.
 func uniqueOf(fd int) uint64 {

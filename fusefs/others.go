@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Other is a view of some process, as the mount table shows it. Its methods
-// wait for nothing longer than their context allows: the server may be stopped,
-// or hang, and the way to the mount point may lead through a disk that does. What
-// does not come back then is left behind, in a goroutine that ends with the
+// An Other is a view that another process of this user serves, as the mount table
+// shows it. Its methods wait for nothing longer than their context allows: the server
+// may be stopped, or hang, and the way to the mount point may lead through a disk that
+// does. What does not come back then is left behind, in a goroutine that ends with the
 // process at the latest.
 type Other struct {
 	path   string
@@ -24,33 +24,40 @@ type Other struct {
 	copies []*mountinfo.Info // other mounts of the same view, such as bind mounts
 }
 
-// Views lists the views in the mount table that this user may look into, in the
-// order of the table: root all, others those that root or they themselves have
-// mounted. No view is asked anything.
-func Views() ([]*Other, error) {
+// A Foreign is a view that another user serves. It is never asked anything, nor ended:
+// an answer would be his word, and to ask as him would give him power over this
+// process.
+type Foreign struct {
+	Mountpoint string // as the mount table has it: to be quoted
+	UserID     int    // -1 when the mount table does not say
+}
+
+// Views lists the views in the mount table, in its order: those that this user
+// serves, and those of others. No view is asked anything.
+func Views() (own []*Other, foreign []Foreign, err error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter(fsType))
 	if err != nil {
-		return nil, fmt.Errorf("read the mount table: %w", err)
+		return nil, nil, fmt.Errorf("read the mount table: %w", err)
 	}
-	var views []*Other
 	for _, m := range mounts {
-		i := slices.IndexFunc(views, func(o *Other) bool { return o.mount.Major == m.Major && o.mount.Minor == m.Minor })
+		i := slices.IndexFunc(own, func(o *Other) bool { return o.mount.Major == m.Major && o.mount.Minor == m.Minor })
 		switch {
+		case !isOwn(m):
+			foreign = append(foreign, Foreign{m.Mountpoint, serverOf(m)})
 		case i >= 0:
-			views[i].copies = append(views[i].copies, m)
-		case m.Root == "/" && (os.Geteuid() == 0 || (&place{mount: m}).isOwn()):
-			views = append(views, &Other{path: m.Mountpoint, mount: m})
+			own[i].copies = append(own[i].copies, m)
+		case m.Root == "/":
+			own = append(own, &Other{path: m.Mountpoint, mount: m})
 		}
 	}
-	return views, nil
+	return own, foreign, nil
 }
 
 // Path is the mount point.
 func (o *Other) Path() string { return o.path }
 
-// Read gives a file of the view's control directory, which has at most limit
-// bytes. What it says, the server says: a view of another user, which only root
-// can read, may say anything. fs.ErrNotExist: there is no such file;
+// Read returns a file of the view's control directory, which has at most limit
+// bytes: [ErrTooLong] otherwise. fs.ErrNotExist: there is no such file;
 // fs.ErrPermission: this user may not look; [ErrNotMounted]: it has ended;
 // [ErrDeadMount]; the error of ctx when the view does not answer.
 func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
@@ -62,7 +69,7 @@ func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, err
 		defer f.Close()
 		data, err := io.ReadAll(io.LimitReader(f, limit+1))
 		if err == nil && int64(len(data)) > limit {
-			err = fmt.Errorf("%q has more than %d bytes", name, limit)
+			err = fmt.Errorf("%q: %w than %d bytes", name, ErrTooLong, limit)
 		}
 		if err != nil {
 			return nil, err
@@ -70,6 +77,9 @@ func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, err
 		return data, nil
 	})
 }
+
+// ErrTooLong means that a view answers with more than was to be read.
+var ErrTooLong = errors.New("the answer of the view is longer")
 
 // Revoke takes the view back: it vanishes from its mount point, and whoever holds
 // it open gets errors, no data. It asks the server, which has the kernel drop what
@@ -128,17 +138,8 @@ func openControl(dir *place, name string) (*os.File, error) {
 	return f, nil
 }
 
-// within does something with the view, on a thread that is the view's user for
-// the kernel, and gives up when ctx is done.
+// within does something with the view, and gives up when ctx is done.
 func (o *Other) within(ctx context.Context, do func(dir *place) ([]byte, error)) ([]byte, error) {
-	return o.unlessDone(ctx, func(dir *place) ([]byte, error) {
-		becomeOwner(o.mount.VFSOptions)
-		return do(dir)
-	})
-}
-
-// unlessDone is within for the user who this process is.
-func (o *Other) unlessDone(ctx context.Context, do func(dir *place) ([]byte, error)) ([]byte, error) {
 	type outcome struct {
 		data []byte
 		err  error
@@ -167,7 +168,7 @@ func (o *Other) withPlace(do func(dir *place) ([]byte, error)) ([]byte, error) {
 	if idOf(dir.mount) == idOf(o.mount) && dir.isMountpoint() {
 		return do(dir)
 	}
-	if on, err := isInTable(o.mount); err == nil && !on {
+	if m, err := inTable(idOf(o.mount)); err == nil && m == nil {
 		return nil, &MountpointError{o.path, ErrNotMounted}
 	}
 	return nil, &MountpointError{o.path, errHidden}
@@ -178,8 +179,7 @@ var errHidden = errors.New("another mount hides the view: unmount that one first
 // awaitGone waits until the server has taken the view from its mount point.
 func (o *Other) awaitGone(ctx context.Context) error {
 	for {
-		on, err := isInTable(o.mount)
-		if err != nil || !on {
+		if m, err := inTable(idOf(o.mount)); err != nil || m == nil {
 			return err
 		}
 		select {
@@ -188,16 +188,6 @@ func (o *Other) awaitGone(ctx context.Context) error {
 		case <-time.After(retryEvery):
 		}
 	}
-}
-
-func isInTable(m *mountinfo.Info) (bool, error) {
-	found, err := mountinfo.GetMounts(func(x *mountinfo.Info) (skip, stop bool) {
-		return idOf(x) != idOf(m) || x.Mountpoint != m.Mountpoint, false
-	})
-	if err != nil {
-		return false, fmt.Errorf("read the mount table: %w", err)
-	}
-	return len(found) > 0, nil
 }
 
 // cutWithin is how long it may take to cut a view off.
@@ -210,62 +200,41 @@ func (o *Other) cutOff() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
 	defer cancel()
 	sys := hostSystem()
-	_, err := o.unlessDone(ctx, func(*place) ([]byte, error) {
-		if sys.direct {
-			return nil, o.force()
-		}
-		return nil, o.abort()
-	})
-	if on, tableErr := isInTable(o.mount); tableErr == nil && !on {
+	_, err := o.within(ctx, func(dir *place) ([]byte, error) { return nil, sys.cut(dir) })
+	if m, tableErr := inTable(idOf(o.mount)); tableErr == nil && m == nil {
 		return nil // it has obeyed after all
 	}
 	if err != nil {
 		return fmt.Errorf("cut off the view on %q: %w", o.path, err)
 	}
-	return o.remove(ctx, sys, o.mount)
+	return nil
 }
 
-// force has the kernel cut the connection, as root can. Whether that unmounts the
-// view as well does not matter yet.
-func (o *Other) force() error {
-	err := unix.Unmount(o.path, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
-	if errors.Is(err, unix.EBUSY) { // it is: we hold it
-		return nil
+// cut ends the connection of a view, and takes it away: the kernel does both at once
+// for root.
+func (s system) cut(dir *place) error {
+	if s.direct {
+		return dir.detach(unix.MNT_FORCE)
 	}
-	return os.NewSyscallError("umount2", err)
-}
-
-// abort cuts the connection as the user who mounted the view can, where the
-// control file system of FUSE is mounted.
-func (o *Other) abort() error {
-	f, err := os.OpenFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", o.mount.Minor), os.O_WRONLY, 0)
-	if err != nil {
+	if err := abortConnection(dir.mount.Minor); err != nil {
 		return err
 	}
-	_, err = f.Write([]byte{'1'})
-	return errors.Join(err, f.Close())
+	return s.clear(dir)
 }
 
 // removeCopies takes away what is left of a view whose server has ended.
 func (o *Other) removeCopies() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
 	defer cancel()
+	sys := hostSystem()
 	var errs []error
 	for _, m := range o.copies {
-		errs = append(errs, o.remove(ctx, hostSystem(), m))
+		mounted := &Other{path: m.Mountpoint, mount: m}
+		_, err := mounted.within(ctx, func(dir *place) ([]byte, error) { return nil, sys.clear(dir) })
+		if m, tableErr := inTable(idOf(m)); tableErr == nil && m == nil {
+			err = nil
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// remove takes a mount off its path, if it is still there.
-func (o *Other) remove(ctx context.Context, sys system, m *mountinfo.Info) error {
-	if on, err := isInTable(m); err != nil || !on {
-		return err
-	}
-	mounted := &Other{path: m.Mountpoint, mount: m}
-	_, err := mounted.unlessDone(ctx, func(*place) ([]byte, error) { return nil, sys.unmount(m.Mountpoint, true) })
-	if on, tableErr := isInTable(m); tableErr == nil && !on {
-		return nil
-	}
-	return err
 }

@@ -67,10 +67,8 @@ func (v *View) obey() {
 		v.log.Warn("a read does not return: the kernel may still hold checked pages of the revoked view", "mount point", v.path)
 	}
 	close(v.revoked)
-	if on, err := v.onTop(); on && err == nil {
-		if err := v.unlessGone(v.sys.unmount(v.path, true)); err != nil {
-			v.log.Error("the revoked view could not be taken away", "mount point", v.path, "error", err)
-		}
+	if err := v.takeAway(true); err != nil {
+		v.log.Error("the revoked view could not be taken away", "mount point", v.path, "error", err)
 	}
 	v.end()
 }

@@ -54,7 +54,7 @@ func (s system) mountDirect(p *place, opts Options) (int, error) {
 	if !opts.Exec {
 		flags |= unix.MS_NOEXEC
 	}
-	err = unix.Mount(opts.Source, fmt.Sprintf("/proc/self/fd/%d", p.fd), fsType, flags, strings.Join(data, ","))
+	err = unix.Mount(opts.Source, p.link(), fsType, flags, strings.Join(data, ","))
 	if err == nil {
 		return dev, nil
 	}
@@ -63,21 +63,4 @@ func (s system) mountDirect(p *place, opts Options) (int, error) {
 		return -1, fmt.Errorf("%w: the kernel refuses to mount: %w", ErrUnavailable, err)
 	}
 	return -1, err
-}
-
-// unmount takes away what is mounted on a path, the topmost if several are;
-// lazily means that it vanishes from the path at once and ends when its last
-// user has gone. EBUSY is an error that errors.Is knows as unix.EBUSY.
-func (s system) unmount(path string, lazily bool) error {
-	if !s.direct {
-		return s.unmountHelped(path, lazily)
-	}
-	flags := unix.UMOUNT_NOFOLLOW
-	if lazily {
-		flags |= unix.MNT_DETACH
-	}
-	if err := unix.Unmount(path, flags); err != nil {
-		return &os.PathError{Op: "unmount", Path: path, Err: err}
-	}
-	return nil
 }

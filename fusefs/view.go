@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,7 +18,8 @@ import (
 type View struct {
 	sys    system
 	fs     *fileSystem
-	path   string
+	seat   *seat
+	path   string // as it was when it was mounted
 	mount  mountID
 	unique uint64 // see place
 	log    *slog.Logger
@@ -41,16 +41,19 @@ func (v *View) Done() <-chan struct{} { return v.done }
 
 // serve runs the server to its end. A connection that was cut from outside
 // (/sys/fs/fuse/connections) leaves a dead mount behind: that one is ours and
-// of no use, so it is taken away. ready is closed when v is complete.
-func (v *View) serve(server *fuse.Server, ready <-chan struct{}) {
+// of no use, so it is taken away. ready says that v is complete, or why not: then
+// the seat stays with the caller.
+func (v *View) serve(server *fuse.Server, ready <-chan error) {
 	defer close(v.done)
 	server.Serve()
-	<-ready
+	failed := <-ready
 	_ = v.dev.Close() // the last one: whoever still waits for an answer gets an error
-	if on, err := v.onTop(); on && err == nil {
-		if err := v.sys.unmount(v.path, true); err != nil {
-			v.log.Warn("the server of the view has ended but the mount could not be taken away", "mount point", v.path, "error", err)
-		}
+	if failed != nil {
+		return
+	}
+	defer v.seat.close()
+	if err := v.takeAway(true); err != nil && !errors.Is(err, errHidden) {
+		v.log.Warn("the server of the view has ended but the mount could not be taken away", "mount point", v.path, "error", err)
 	}
 }
 
@@ -110,20 +113,16 @@ func (v *View) detach(ctx context.Context, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	named := false
 	for {
-		on, err := v.onTop()
-		if err != nil || !on {
+		err := v.takeAway(false)
+		if !errors.Is(err, unix.EBUSY) {
 			return err
-		}
-		err = v.sys.unmount(v.path, false)
-		if err == nil || !errors.Is(err, unix.EBUSY) {
-			return v.unlessGone(err)
 		}
 		if !named {
 			named = v.nameHolders()
 		}
 		if ctx.Err() != nil || !time.Now().Before(deadline) {
 			v.log.Warn("the view is still in use: detaching it", "mount point", v.path)
-			return v.unlessGone(v.sys.unmount(v.path, true))
+			return v.takeAway(true)
 		}
 		select {
 		case <-ctx.Done():
@@ -133,43 +132,65 @@ func (v *View) detach(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// unlessGone gives the error, unless somebody else has unmounted in between.
-func (v *View) unlessGone(err error) error {
+// takeAway unmounts the view, and no other mount: by the directory that it is on.
+// A view that is gone already is no error; one that is hidden under another mount
+// is, because there is no way to name it.
+func (v *View) takeAway(lazily bool) error {
+	err := v.seat.use(func(dir *place) error {
+		m, err := v.find(dir)
+		if err != nil || m == nil {
+			return err
+		}
+		if err := v.unmount(dir, m, lazily); err != nil {
+			return err
+		}
+		if m, err := v.find(dir); err == nil && m != nil {
+			return errReplaced
+		}
+		return nil
+	})
 	if err == nil {
 		return nil
 	}
-	if on, err2 := v.onTop(); err2 == nil && !on {
-		return nil
+	if m, tableErr := inTable(v.mount); tableErr == nil && (m == nil || !isThere(v.unique)) {
+		return nil // somebody else has unmounted it
 	}
-	return fmt.Errorf("unmount: %w", err)
+	return fmt.Errorf("unmount %q: %w", v.path, err)
 }
 
-// onTop says whether the view is what its path leads to: what an unmount of the
-// path would take away. A view that is hidden under another mount is an error,
-// because there is no way to name it.
-func (v *View) onTop() (bool, error) {
-	p, err := openPlace(v.path)
-	if err == nil {
-		defer p.close()
-		if idOf(p.mount) == v.mount {
-			return p.unique == v.unique, nil // another one may have our number by now
+// find looks for the view on its directory; nil when it is not there any more.
+func (v *View) find(dir *place) (*entry, error) {
+	m, err := inTable(v.mount)
+	switch {
+	case err != nil || m == nil:
+		return nil, err
+	case m.Parent != dir.mount.ID || !isThere(v.unique):
+		return nil, nil
+	case m.covered:
+		return nil, errHidden
+	}
+	return m, nil
+}
+
+// unmount carries out takeAway. The helper takes a path: so a view that shall go
+// whoever holds it loses its connection first, and the helper finds a dead mount.
+func (v *View) unmount(dir *place, m *entry, lazily bool) error {
+	switch {
+	case v.sys.direct && lazily:
+		return dir.unmount(unix.MNT_DETACH)
+	case v.sys.direct:
+		return dir.unmount(0)
+	case lazily:
+		if abortConnection(m.Minor) != nil {
+			v.hangUp()
 		}
 	}
-	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return idOf(m) != v.mount || m.Mountpoint != v.path, false
-	})
-	if err != nil {
-		return false, fmt.Errorf("read the mount table: %w", err)
-	}
-	if len(found) > 0 {
-		return false, fmt.Errorf("unmount %q: another mount hides the view: unmount that one first", v.path)
-	}
-	return false, nil
+	return v.sys.unmountHelped(m.Mountpoint, lazily)
 }
 
 // nameHolders logs who keeps the view busy, and whether there was anybody.
 func (v *View) nameHolders() bool {
-	holders := holdersOf(v.mount)
+	holders := holdersOf(v.mount, -1)
 	for _, h := range holders {
 		v.log.Warn("the view is in use", "mount point", v.path, "pid", h.PID, "command", h.Command, "how", h.How, "path", h.Path)
 	}

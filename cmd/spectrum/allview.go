@@ -81,7 +81,9 @@ func (v *runsView) prepare(context.Context, string) error {
 }
 
 func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
-	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{v.status.file()}))
+	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{
+		v.status.file(), {Path: shownFile, ModTime: v.status.since, Source: fusefs.Live(v.status.shownJSON)},
+	}))
 	if err != nil {
 		return nil, err
 	}

@@ -303,7 +303,7 @@ func TestWhatIsNoRun(t *testing.T) {
 	if got, err := os.Readlink(v.at("latest")); err != nil || got != "run-1" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got := names(t, v.at(".spectrum")); !slices.Equal(got, []string{"status.json"}) {
+	if got := names(t, v.at(".spectrum")); !slices.Equal(got, []string{"shown.json", "status.json"}) {
 		t.Errorf("%q", got)
 	}
 }

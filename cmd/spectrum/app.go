@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spf13/cobra"
@@ -27,7 +28,8 @@ type app struct {
 	barPatience time.Duration // how long work may take without a bar
 	shown       *bar          // the one that was begun last; nil is none
 
-	detached []string // mount points of views that a rollback has ended
+	detached []string         // mount points of views that a rollback has ended
+	foreign  []fusefs.Foreign // views of other users, which a rollback leaves
 }
 
 // stateVariable is the environment's word for --state-dir.

@@ -104,7 +104,7 @@ func TestDaemonHoldsNothing(t *testing.T) {
 	if len(pids) != 1 {
 		t.Fatalf("processes %v", pids)
 	}
-	checkDescriptors(t, pids[0], project.Root, run.Dir)
+	checkDescriptors(t, pids[0], project.Root, run.Dir, dir) // dir is what is beneath the view
 	checkDetached(t, pids[0])
 	if got, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(got) != "alpha" {
 		t.Errorf("%q, %v", got, err)

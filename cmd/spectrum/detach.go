@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -27,9 +25,10 @@ type rolledBack struct {
 
 // revocation is what became of the views of what was rolled back.
 type revocation struct {
-	Detached []string   // mount points, in the order of the mount table
-	Left     []leftView // what may still show it, in that order
-	Err      error      // the marks could not be made, or the mount table not be read
+	Detached []string         // mount points, in the order of the mount table
+	Left     []leftView       // what may still show it, in that order
+	Foreign  []fusefs.Foreign // those of other users, which were not asked
+	Err      error            // the marks could not be made, or the mount table not be read
 }
 
 // leftView is a view that could not be detached, or not be asked what it shows.
@@ -38,41 +37,40 @@ type leftView struct {
 	Err        error
 }
 
-// How long a view may take to say what it shows, and to end. All views are asked
-// at once, so this bounds the whole.
+// How long a view may take to answer what it shows, and to end.
 const (
 	askPatience    = 5 * time.Second
 	revokePatience = 15 * time.Second
 )
 
 // revokeViews is to be called when a rollback is complete. It marks, durably, that
-// there was one; then it detaches each live view, which this user may reach, that
-// shows one of the bundles or was mounted for the restore root. A shelf goes whole.
-// A view that does not answer holds up nobody: it is told of. Marks that could not
-// be made do not keep the views from being detached.
+// there was one; then it detaches each live view of this user that shows one of the
+// bundles or was mounted for the restore root, one after another. A shelf goes whole.
+// A view that does not answer is reported, as are those of other users: this process
+// holds locks and a journal, so it sends nothing to a server of theirs. Marks that
+// could not be made do not keep the views from being detached.
 func (a *app) revokeViews(ctx context.Context, state *statedir.Dir, of rolledBack) revocation {
 	var r revocation
 	marks := state.MarkRolledBack(of.Root, of.BundleRoots)
-	views, err := fusefs.Views()
-	ended, errs := make([]bool, len(views)), make([]error, len(views))
-	var all sync.WaitGroup
-	for i, view := range views {
-		all.Go(func() { ended[i], errs[i] = of.revoke(ctx, view) })
-	}
-	all.Wait()
-	for i, view := range views {
+	views, foreign, err := fusefs.Views()
+	for _, view := range views {
+		ended, err := of.revoke(ctx, view)
 		switch {
-		case errs[i] != nil:
-			r.Left = append(r.Left, leftView{view.Path(), errs[i]})
-		case ended[i]:
+		case err != nil:
+			r.Left = append(r.Left, leftView{view.Path(), err})
+		case ended:
 			r.Detached = append(r.Detached, view.Path())
 		}
 	}
-	r.Err = errors.Join(marks, err)
+	r.Foreign, r.Err = foreign, errors.Join(marks, err)
 	return r
 }
 
-// tell says which views were detached, and what to do about the others.
+// maxTold is how many views of other users are named in words. The result as JSON has
+// all of them.
+const maxTold = 20
+
+// tell prints which views were detached, and what to do about the others.
 func (r *revocation) tell(a *app) {
 	for _, path := range r.Detached {
 		a.say("detached the view on %q", path)
@@ -83,16 +81,42 @@ func (r *revocation) tell(a *app) {
 	if len(r.Left) > 0 {
 		a.tell("hint: \"spectrum umount MOUNTPOINT\" ends a view, when nobody holds it or its server has gone")
 	}
+	for _, f := range r.Foreign[:min(len(r.Foreign), maxTold)] {
+		a.tell("spectrum: the view on %q belongs to %s: it was not asked what it shows, and not detached", f.Mountpoint, userText(f.UserID))
+	}
+	if more := len(r.Foreign) - maxTold; more > 0 {
+		a.tell("spectrum: %s of other users not named here; \"findmnt -t fuse.spectrum\" lists them", numberOf(more, "more view"))
+	}
 }
 
-// revoke ends a view if it is one of what was rolled back, and says whether it
+func userText(uid int) string {
+	if uid < 0 {
+		return "an unknown user"
+	}
+	return fmt.Sprintf("user %d", uid)
+}
+
+// foreignViews are the views of other users in a result.
+func foreignViews(all []fusefs.Foreign) []map[string]any {
+	views := make([]map[string]any, 0, len(all))
+	for _, f := range all {
+		view := map[string]any{"mountpoint": jsonText(f.Mountpoint), "user_id": f.UserID}
+		if f.UserID < 0 {
+			view["user_id"] = nil
+		}
+		views = append(views, view)
+	}
+	return views
+}
+
+// revoke ends a view if it is one of what was rolled back, and reports whether it
 // was.
 func (of rolledBack) revoke(ctx context.Context, view *fusefs.Other) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, revokePatience)
 	defer cancel()
 	concerned, err := of.concerns(ctx, view)
 	switch {
-	case errors.Is(err, fusefs.ErrNotMounted), errors.Is(err, fs.ErrPermission): // it has ended, or is not this user's
+	case errors.Is(err, fusefs.ErrNotMounted): // it has ended
 		return false, nil
 	case err != nil || !concerned:
 		return false, err
@@ -101,70 +125,51 @@ func (of rolledBack) revoke(ctx context.Context, view *fusefs.Other) (ended bool
 	return err == nil, err
 }
 
-// concerns asks a view what it shows.
+// maxShown bounds what is read of a view, in bytes. A view with more to say is one of
+// about a thousand runs.
+const maxShown = 64 << 10
+
+// concerns asks a view what it shows, in one read. A view that shows more than fits
+// may show what was rolled back, and counts as if it did.
 func (of rolledBack) concerns(ctx context.Context, view *fusefs.Other) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	var record candidateRecord
-	err := readOther(ctx, view, candidateFile, &record)
-	if errors.Is(err, fs.ErrNotExist) {
-		return of.concernsShelf(ctx, view)
+	record, err := readShown(ctx, view)
+	if errors.Is(err, fusefs.ErrTooLong) {
+		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	for _, run := range record.Runs {
-		if slices.Contains(of.BundleRoots, run.BundleRoot) {
-			return true, nil
+	return record.RestoreRoot == jsonText(of.Root) || slices.ContainsFunc(record.BundleRoots, func(root string) bool {
+		return slices.Contains(of.BundleRoots, root)
+	}), nil
+}
+
+// readShown reads and parses shown.json; ctx bounds both.
+func readShown(ctx context.Context, view *fusefs.Other) (shownRecord, error) {
+	type outcome struct {
+		record shownRecord
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		raw, err := view.Read(ctx, shownFile, maxShown)
+		if err == nil {
+			err = json.Unmarshal(raw, &o.record)
 		}
-	}
-	return of.isRoot(ctx, record.RestoreRoot)
-}
-
-// isRoot says whether a path leads to the restore root. It is another's word, and
-// the way may lead through a disk that does not answer.
-func (of rolledBack) isRoot(ctx context.Context, path *string) (bool, error) {
-	if path == nil || *path == of.Root {
-		return path != nil, nil
-	}
-	real, err := unlessStuck(ctx, func() (string, error) { return realPath(*path) })
-	if errors.Is(err, errStuck) {
-		return false, err
-	}
-	return err == nil && real == of.Root, nil
-}
-
-// concernsShelf is concerns for a view of many runs. Those that nobody has entered
-// show nothing yet.
-func (of rolledBack) concernsShelf(ctx context.Context, view *fusefs.Other) (bool, error) {
-	var status struct {
-		Runs map[string]struct {
-			BundleRoot string `json:"bundle_root"`
-		} `json:"runs"`
-	}
-	if err := readOther(ctx, view, statusFile, &status); err != nil {
-		return false, err
-	}
-	for _, run := range status.Runs {
-		if slices.Contains(of.BundleRoots, run.BundleRoot) {
-			return true, nil
+		if o.err = err; err != nil {
+			o.record = shownRecord{}
 		}
+		done <- o
+	}()
+	select {
+	case o := <-done:
+		return o.record, o.err
+	case <-ctx.Done():
+		return shownRecord{}, fmt.Errorf("the view on %q does not answer: %w", view.Path(), ctx.Err())
 	}
-	return false, nil
-}
-
-// maxControl bounds what is read of a view's control files, in bytes.
-const maxControl = 256 << 20
-
-func readOther(ctx context.Context, view *fusefs.Other, name string, v any) error {
-	raw, err := view.Read(ctx, name, maxControl)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(raw, v); err != nil {
-		return fmt.Errorf("%s of the view: %w", name, err)
-	}
-	return nil
 }
 
 // errRevoked ends the process of a view that was taken back. Why, it does not

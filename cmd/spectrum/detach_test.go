@@ -276,7 +276,7 @@ func TestStoppedViewIsCutOff(t *testing.T) {
 	t.Parallel()
 	run := uniqueRun(t)
 	v := startView(t, run.Dir)
-	_, err := os.ReadFile(v.control(candidateFile)) // the kernel keeps it
+	_, err := os.ReadFile(v.control(shownFile)) // the kernel keeps it
 	check(t, err)
 	v.status()
 	file, err := os.Open(filepath.Join(v.dir, "a"))

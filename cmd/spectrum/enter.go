@@ -58,6 +58,7 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 	views := r.app.revokeViews(context.Background(), r.state, rolledBack{Root: root, BundleRoots: bundleRoots})
 	views.tell(r.app)
 	r.app.detached = append(r.app.detached, views.Detached...)
+	r.app.foreign = views.Foreign
 	return views.Err
 }
 

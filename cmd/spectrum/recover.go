@@ -107,7 +107,7 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 		lines = append(lines, "clean")
 	}
 	return a.result(strings.Join(lines, "\n"), map[string]any{
-		"attempts": attempts, "code": "OK", "ok": true, "restore_root": jsonText(root),
+		"attempts": attempts, "code": "OK", "ok": true, "other_views": foreignViews(a.foreign), "restore_root": jsonText(root),
 	})
 }
 

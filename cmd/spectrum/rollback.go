@@ -182,7 +182,7 @@ func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
 	a.say("as it was before: \"spectrum snapshot restore %s\"", r.done.Snapshot.ID()[:shortest])
 	return a.result("OK "+r.done.Action, map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
-		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "views": jsonTexts(a.detached),
+		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "views": jsonTexts(a.detached),
 	})
 }
 

@@ -19,6 +19,7 @@ const (
 	statusFile    = "status.json"
 	candidateFile = "candidate.json"
 	previewFile   = "preview.md"
+	shownFile     = "shown.json"
 )
 
 // maxShownFindings is how many findings status.json tells in full.
@@ -112,9 +113,21 @@ func (s *viewStatus) file() fusefs.File {
 	return fusefs.File{Path: statusFile, ModTime: s.since, Source: fusefs.Live(s.json)}
 }
 
+// shownRecord is shown.json: in few bytes, what a rollback has to know of a view.
+type shownRecord struct {
+	BundleRoots []string `json:"bundle_roots"` // in ascending order
+	RestoreRoot string   `json:"restore_root"` // its real path when it was mounted; "" for none
+}
+
+func (s *viewStatus) shownJSON() []byte {
+	r := shownRecord{BundleRoots: append([]string{}, s.shown()...), RestoreRoot: jsonText(s.marks.root)}
+	slices.Sort(r.BundleRoots)
+	return line(r)
+}
+
 // files are the control files of a view of one candidate.
 func (s *viewStatus) files(o preview.Origin, plan *restore.Plan) []fusefs.File {
-	return append(candidateFiles(o, plan, s.since), s.file())
+	return append(candidateFiles(o, plan, s.since), s.file(), heldFile(shownFile, string(s.shownJSON()), s.since))
 }
 
 // candidateRecord is candidate.json.

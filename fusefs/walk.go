@@ -1,0 +1,181 @@
+package fusefs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// ErrForeign means that another user serves the file system. His server may answer
+// anything, or block for ever, so nothing is asked of it.
+var ErrForeign = errors.New("another user serves the file system there")
+
+// isFUSE reports whether a program of this machine serves the mount.
+func isFUSE(m *mountinfo.Info) bool {
+	return m.FSType == "fuse" || m.FSType == "fuseblk" || strings.HasPrefix(m.FSType, "fuse.")
+}
+
+// serverOf returns the user who made a FUSE mount, as the kernel names him in the
+// mount table; -1 when it does not. What a security module adds comes first, so the
+// last entry is the kernel's own.
+func serverOf(m *mountinfo.Info) int {
+	options := strings.Split(m.VFSOptions, ",")
+	for _, option := range slices.Backward(options) {
+		if value, ok := strings.CutPrefix(option, "user_id="); ok {
+			if uid, err := strconv.ParseUint(value, 10, 32); err == nil {
+				return int(uid)
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// isOwn reports whether this user serves the mount.
+func isOwn(m *mountinfo.Info) bool { return serverOf(m) == os.Geteuid() }
+
+// isForeign reports whether neither this user nor root serves the mount.
+func isForeign(m *mountinfo.Info) bool { return isFUSE(m) && !isOwn(m) && serverOf(m) != 0 }
+
+// maxLinks is how many symbolic links a path may go through, as for the kernel.
+const maxLinks = 40
+
+// walkTo opens the directory of a path, for naming it only (O_PATH). It goes one
+// component at a time: no name is looked up in a file system that another user
+// serves ([ErrForeign]), since the lookup would be a request to his server. The
+// directory itself may be the root of such a file system, which is not asked.
+func walkTo(path string) (int, error) {
+	if path == "" {
+		return -1, unix.ENOENT
+	}
+	w := walk{fd: -1, mount: -1, todo: strings.Split(path, "/")}
+	start := "."
+	if strings.HasPrefix(path, "/") {
+		start = "/"
+	}
+	err := w.enter(unix.AT_FDCWD, start)
+	for err == nil && len(w.todo) > 0 {
+		err = w.step()
+	}
+	if err != nil {
+		w.close()
+		return -1, err
+	}
+	return w.fd, nil
+}
+
+// walk is a directory on the way, and the components that follow.
+type walk struct {
+	fd    int
+	todo  []string
+	links int
+	mount int // the one that was found not to be foreign
+}
+
+func (w *walk) close() {
+	if w.fd >= 0 {
+		_ = unix.Close(w.fd)
+	}
+	w.fd = -1
+}
+
+// enter replaces the directory by one in it.
+func (w *walk) enter(dir int, name string) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	w.close()
+	w.fd = fd
+	return nil
+}
+
+func (w *walk) step() error {
+	name := w.todo[0]
+	w.todo = w.todo[1:]
+	if name == "" || name == "." {
+		return nil
+	}
+	if err := w.checkServer(); err != nil {
+		return err
+	}
+	err := w.enter(w.fd, name)
+	if !errors.Is(err, unix.ENOTDIR) {
+		return err
+	}
+	target, linkErr := readlinkAt(w.fd, name)
+	if linkErr != nil {
+		return err
+	}
+	if w.links++; w.links > maxLinks {
+		return unix.ELOOP
+	}
+	w.todo = append(strings.Split(target, "/"), w.todo...)
+	if strings.HasPrefix(target, "/") {
+		return w.enter(unix.AT_FDCWD, "/")
+	}
+	return nil
+}
+
+// checkServer makes sure that nobody else serves the directory.
+func (w *walk) checkServer() error {
+	id, err := mountIDOf(w.fd)
+	if err != nil || id == w.mount {
+		return err
+	}
+	m, err := mountNumbered(id)
+	if err != nil {
+		return err
+	}
+	if isForeign(m) {
+		return ErrForeign
+	}
+	w.mount = id
+	return nil
+}
+
+func readlinkAt(dir int, name string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(dir, name, buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// mountIDOf returns the number of the mount that a descriptor is in. It asks the
+// kernel alone.
+func mountIDOf(fd int) (int, error) {
+	info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", strconv.Itoa(fd)))
+	if err != nil {
+		return -1, err
+	}
+	for line := range strings.Lines(string(info)) {
+		if rest, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			return strconv.Atoi(strings.TrimSpace(rest))
+		}
+	}
+	return -1, fmt.Errorf("descriptor %d has no mount", fd)
+}
+
+// mountNumbered finds a mount in the table. Comparing paths would not do: mounts can
+// be stacked on, or hidden beneath, each other.
+func mountNumbered(id int) (*mountinfo.Info, error) {
+	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return m.ID != id, m.ID == id
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the mount table: %w", err)
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("the mount table has no mount %d", id)
+	}
+	return found[0], nil
+}

@@ -1,0 +1,163 @@
+package attack
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+	"golang.org/x/sys/unix"
+)
+
+// committed is a project whose commit a rollback can undo, and that commit.
+func committed(t *testing.T) (*harness.Project, *harness.Site, string) {
+	t.Helper()
+	p := harness.New(t, harness.Small())
+	site := p.Site(t, filepath.Join(t.TempDir(), "root"))
+	r := site.Commit(t, nil)
+	_, undo, _ := strings.Cut(r.Stderr, `"spectrum rollback `)
+	commit, _, ok := strings.Cut(undo, `" undoes it`)
+	if r.Status != 0 || !ok {
+		t.Fatal(r)
+	}
+	return p, site, commit
+}
+
+// TestViewsOfOthersAreNotAsked: root's rollback beside views of another user, whose
+// server kills the process that asks it, takes its limits, or answers with much. It sends
+// no request, completes, and names the views.
+func TestViewsOfOthersAreNotAsked(t *testing.T) {
+	needRoot(t)
+	p, site, commit := committed(t)
+	dir := open(t)
+	var all []*served
+	for name, a := range map[string]answers{"kills": {Size: 100, Attack: true}, "long": {Size: 100 << 20}, "stopped": {}} {
+		at := filepath.Join(dir, name)
+		harness.Must(t, os.Mkdir(at, 0o755))
+		s := serveAs(t, nobody, at, a)
+		if name == "stopped" {
+			harness.Must(t, s.cmd.Process.Signal(unix.SIGSTOP))
+		}
+		all = append(all, s)
+	}
+	r := p.Run(t, nil, "rollback", "--json", commit)
+	var answer struct {
+		Views []string `json:"views"`
+		Other []struct {
+			Mountpoint string `json:"mountpoint"`
+			UserID     int    `json:"user_id"`
+		} `json:"other_views"`
+	}
+	if r.Status != 0 || json.Unmarshal([]byte(r.Stdout), &answer) != nil {
+		t.Fatal(r)
+	}
+	for _, s := range all {
+		s.checkUnasked(t, "rollback")
+		if mountsOn(t, s.dir) != 1 {
+			t.Errorf("the view on %q was detached", s.dir)
+		}
+		named := slices.ContainsFunc(answer.Other, func(o struct {
+			Mountpoint string `json:"mountpoint"`
+			UserID     int    `json:"user_id"`
+		}) bool {
+			return o.Mountpoint == s.dir && o.UserID == nobody
+		})
+		if !named || !strings.Contains(r.Stderr, s.dir) {
+			t.Errorf("the view on %q is not named: %v", s.dir, r)
+		}
+	}
+	if len(answer.Views) != 0 {
+		t.Errorf("detached %q", answer.Views)
+	}
+	after, err := harness.Take(site.Root)
+	harness.Must(t, err)
+	if _, ok := after["RESTORE_REPORT.json"]; ok {
+		t.Error("the commit is still there")
+	}
+}
+
+// TestForeignMountIsJudgedByTheTable: no command of root sends a request to the server of
+// another user, on whose mount, or in which, it is pointed.
+func TestForeignMountIsJudgedByTheTable(t *testing.T) {
+	needRoot(t)
+	p := harness.New(t, harness.Small())
+	run := p.Runs[0].Dir
+	for _, test := range []struct {
+		name   string
+		args   func(dir string) []string
+		status int
+		gone   bool
+	}{
+		{"umount", func(dir string) []string { return []string{"umount", dir} }, 0, true},
+		{"umount beneath", func(dir string) []string { return []string{"umount", dir + "/x/y"} }, 1, false},
+		{"mount", func(dir string) []string { return []string{"mount", run, dir} }, 1, false},
+		{"mount beneath", func(dir string) []string { return []string{"mount", run, dir + "/x"} }, 1, false},
+		{"preview", func(dir string) []string { return []string{"preview", "--from-mount", dir} }, 1, false},
+		{"doctor", func(string) []string { return []string{"doctor"} }, -1, false},
+	} {
+		for _, stopped := range []bool{false, true} {
+			dir := filepath.Join(open(t), "view")
+			harness.Must(t, os.Mkdir(dir, 0o755))
+			s := serveAs(t, nobody, dir, answers{Size: 100, Attack: true})
+			if stopped {
+				harness.Must(t, s.cmd.Process.Signal(unix.SIGSTOP))
+			}
+			r := p.Run(t, nil, test.args(dir)...)
+			if r.Hung || test.status >= 0 && r.Status != test.status || r.Killed() {
+				t.Errorf("%s, server stopped %v: %v", test.name, stopped, r)
+			}
+			if stopped {
+				harness.Must(t, s.cmd.Process.Signal(unix.SIGCONT))
+			}
+			if gone := mountsOn(t, dir) == 0; gone != test.gone {
+				t.Errorf("%s, server stopped %v: gone is %v", test.name, stopped, gone)
+			}
+			if !test.gone { // what it did not read before is asked of it now, behind what was
+				_, _ = os.Stat(dir)
+				asked := s.asked()
+				harness.Eventually(t, "it was asked", func() bool { asked = s.asked(); return len(asked) > 0 })
+				if len(asked) != 1 || !strings.HasPrefix(asked[0], "request getattr 0 ") {
+					t.Errorf("%s: %q", test.name, asked)
+				}
+				continue
+			}
+			s.checkUnasked(t, test.name)
+		}
+	}
+}
+
+// TestLongAnswerCostsLittle: a view of the user's own answers with 16 MiB of small JSON
+// values. What is read of it is bounded, and so is the memory; and it is detached, since
+// it may show what was rolled back.
+func TestLongAnswerCostsLittle(t *testing.T) {
+	needRoot(t)
+	p, _, commit := committed(t)
+	dir := filepath.Join(open(t), "view")
+	harness.Must(t, os.Mkdir(dir, 0o755))
+	s := serveAs(t, 0, dir, answers{Size: 16 << 20})
+	argv := p.Argv("rollback", "--json", commit)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if peak := peakOf(cmd); peak > 200<<20 {
+		t.Errorf("the rollback took %d MiB", peak>>20)
+	}
+	reads := 0
+	for _, request := range s.asked() {
+		if strings.HasPrefix(request, "request read ") {
+			reads++
+		}
+	}
+	if reads == 0 || reads > 4 {
+		t.Errorf("%d requests to read", reads)
+	}
+	if mountsOn(t, dir) != 0 {
+		t.Errorf("it stays: %s", out)
+	}
+}
