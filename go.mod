@@ -1,6 +1,6 @@
 module github.com/spectrumfs/spectrum
 
-go 1.26.0
+go 1.26.5
 
 require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
