@@ -22,18 +22,23 @@ type climb struct {
 	root     int
 	rootID   ID
 	links    Links
-	at       int      // the directory reached; root itself at first
-	done     []string // the way to it, without links
+	names    [][]string // paths of the root that an absolute link may begin with
+	at       int        // the directory reached; root itself at first
+	done     []string   // the way to it, without links
 	todo     []string
 	followed int
 }
 
 func (componentWalker) open(root int, rel string, flags int, links Links) (int, error) {
+	return climbFrom(root, rel, flags, links, nil)
+}
+
+func climbFrom(root int, rel string, flags int, links Links, names [][]string) (int, error) {
 	st, err := statFd(root)
 	if err != nil {
 		return -1, err
 	}
-	c := &climb{root: root, rootID: st.ID, links: links, at: root, todo: strings.Split(rel, "/")}
+	c := &climb{root: root, rootID: st.ID, links: links, names: names, at: root, todo: strings.Split(rel, "/")}
 	defer c.restart(nil)
 	for len(c.todo) > 0 {
 		if err := c.step(); err != nil {
@@ -126,7 +131,12 @@ func (c *climb) follow(fd int) error {
 	}
 	target := string(buf[:n])
 	if strings.HasPrefix(target, "/") {
-		return ErrEscape
+		rest, ok := beneath(c.names, target)
+		if !ok {
+			return ErrEscape
+		}
+		c.restart(slices.Concat(rest, c.todo))
+		return nil
 	}
 	if target == "" {
 		return unix.ENOENT

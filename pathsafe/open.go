@@ -15,7 +15,7 @@ import (
 // OpenRegular opens the regular file p beneath d for reading and describes it.
 // What is not a regular file is never opened: ErrNotRegular. Other refusals
 // are fs.ErrNotExist (also when a parent is not a directory), ErrSymlink (with
-// NoLinks), ErrEscape (with LinksBeneath), ErrCrossesMount and ErrTooLong.
+// NoLinks), ErrEscape (with links allowed), ErrCrossesMount and ErrTooLong.
 func (d *Dir) OpenRegular(p Path, links Links) (*os.File, Stat, error) {
 	if err := p.checkLength(); err != nil {
 		return nil, Stat{}, d.wrap("open", p.s, err)
@@ -84,9 +84,11 @@ func (d *Dir) walk(rel string, flags int, links Links) (int, error) {
 	if root < 0 {
 		return -1, fs.ErrClosed
 	}
-	fd, err := d.w.open(root, rel, flags, links)
-	runtime.KeepAlive(d)
-	return fd, err
+	defer runtime.KeepAlive(d)
+	if links == LinksUnder {
+		return d.walkUnder(root, rel, flags)
+	}
+	return d.w.open(root, rel, flags, links)
 }
 
 // reopen opens for reading the very inode that fd holds.

@@ -17,6 +17,9 @@ const (
 	// LinksBeneath follows links as long as every step stays beneath the root;
 	// else ErrEscape.
 	LinksBeneath
+	// LinksUnder is LinksBeneath, and a link with an absolute target beneath the
+	// root's own path counts as one that begins at the root.
+	LinksUnder
 )
 
 // A walker opens rel, which is not empty, beneath the directory root. The

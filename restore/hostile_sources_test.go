@@ -33,6 +33,10 @@ func TestHostileSources(t *testing.T) {
 		want  restore.Code
 	}{
 		{"66 link inside", func(s *scene) { linked(s, "gen/c.txt") }, restore.SourceNotRegularFile},
+		{"66b absolute link inside", func(s *scene) {
+			s.Write("real/c.txt", "gamma\n")
+			s.replace("gen/c.txt", symlink(s.inProject("real/c.txt")))
+		}, restore.SourceNotRegularFile},
 		{"67 link out", at(symlink("../../../../../../../.." + outside)), restore.VerifyStrictFailed},
 		{"67b absolute link", at(symlink(outside)), restore.VerifyStrictFailed},
 		{"67c dangling link", at(symlink("none")), restore.VerifyStrictFailed},

@@ -13,7 +13,7 @@ missing=()
 want() { command -v "$1" >/dev/null || missing+=("$2"); }
 
 if ! command -v go >/dev/null; then
-    echo "need: Go 1.26 or newer is missing: https://go.dev/dl/" >&2
+    echo "need: Go 1.26.5 or newer is missing: https://go.dev/dl/" >&2
     exit 1
 fi
 if [ "$purpose" = test ] && [ "$(id -u)" != 0 ]; then

@@ -109,13 +109,14 @@ func isExtra(name string) bool {
 }
 
 // forbidden is what no run directory may hold, in the law's order, whatever it
-// is: file, directory or link (SPECTRUM-05 phase 8, SPECTRUM-03, D18).
-var forbidden = []string{"logs", "tmp", "transcript.json"}
+// is: file, directory or link (SPECTRUM-05 phase 8, SPECTRUM-03, D18). The law
+// writes the two directories with a slash, and so does a verdict (D29).
+var forbidden = []string{"logs/", "tmp/", "transcript.json"}
 
 // forbiddenArtifact is the verdict of that check.
 func (r *Run) forbiddenArtifact() error {
 	for _, name := range forbidden {
-		err := r.present(name)
+		err := r.present(strings.TrimSuffix(name, "/"))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -155,8 +155,8 @@ func TestForbidden(t *testing.T) {
 	kinds["dangling link"] = linkTo("nowhere")
 	kinds["link out"] = linkTo("/tmp")
 	for _, kind := range sortedKeys(kinds) {
-		for _, name := range []string{"logs", "tmp", "transcript.json"} {
-			f := fault{name: name + " as " + kind, after: func(r *bundletest.Run) { must(r.T, kinds[kind](r.Path(name))) }, want: want{verify.ForbiddenArtifact, about(name)}}
+		for name, written := range map[string]string{"logs": "logs/", "tmp": "tmp/", "transcript.json": "transcript.json"} {
+			f := fault{name: name + " as " + kind, after: func(r *bundletest.Run) { must(r.T, kinds[kind](r.Path(name))) }, want: want{verify.ForbiddenArtifact, about(written)}}
 			rejectsEach(t, []fault{f})
 		}
 	}

@@ -110,8 +110,8 @@ var strictFaults = append(append(artifactFaults(),
 	fault{name: "proof: not verified", content: edit(bundle.Proof, set("restoration_result", map[string]any{"verified": false})), want: want{verify.RestorationFailed, about(bundle.Proof, "restoration_result")}},
 
 	// Phase 8: what must not be there.
-	fault{name: "logs", after: write("logs", "x"), want: want{verify.ForbiddenArtifact, about("logs")}},
-	fault{name: "tmp", after: write("tmp", "x"), want: want{verify.ForbiddenArtifact, about("tmp")}},
+	fault{name: "logs", after: write("logs", "x"), want: want{verify.ForbiddenArtifact, about("logs/")}},
+	fault{name: "tmp", after: write("tmp", "x"), want: want{verify.ForbiddenArtifact, about("tmp/")}},
 	fault{name: "transcript", after: write("transcript.json", "x"), want: want{verify.ForbiddenArtifact, about("transcript.json")}},
 
 	// Phase 9: the outputs.

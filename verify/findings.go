@@ -32,6 +32,10 @@ func (e *examination) claims() claims {
 // TaskSpec is TASK_SPEC.json, which is signed.
 func (b *Bundle) TaskSpec() canonjson.Object { return b.claims.taskSpec }
 
+// TaskID is the task_id of TASK_SPEC.json, which is signed; "" when there is none. The
+// run id is the name of a directory, and no signature covers it.
+func (b *Bundle) TaskID() string { return textOf(b.claims.taskSpec, "task_id") }
+
 // Findings holds bundles that SPECTRUM-05 accepted, in chain order, against what
 // the older laws ask beyond it: first the validator of SPECTRUM-02, section 3.1,
 // step 2, then the order and the references of SPECTRUM-03 (decision D12), and of

@@ -28,7 +28,7 @@ func inRun(i int, artifact string, change func(map[string]any)) func([]*bundlete
 
 var (
 	orderWant     = want{verify.ChainOrderViolation, about(bundle.Status, "completed_at")}
-	forbiddenWant = want{verify.ForbiddenArtifact, about("logs")}
+	forbiddenWant = want{verify.ForbiddenArtifact, about("logs/")}
 )
 
 func referenceWant(path string) want {
@@ -46,7 +46,7 @@ var memoryFaults = []chainFault{
 	{"first refers to nothing", inRun(0, bundle.TaskSpec, set("inputs", []string{"out/0", "missing"})), "r0", referenceWant("missing")},
 	{"second refers to a later run", inRun(1, bundle.TaskSpec, set("inputs", []string{"out/2"})), "r1", referenceWant("out/2")},
 	{"logs in the first", func(runs []*bundletest.Run) { runs[0].WriteRaw("logs", nil) }, "r0", forbiddenWant},
-	{"tmp in the first", func(runs []*bundletest.Run) { must(runs[0].T, directory(runs[0].Path("tmp"))) }, "r0", want{verify.ForbiddenArtifact, about("tmp")}},
+	{"tmp in the first", func(runs []*bundletest.Run) { must(runs[0].T, directory(runs[0].Path("tmp"))) }, "r0", want{verify.ForbiddenArtifact, about("tmp/")}},
 	{"transcript in the second", func(runs []*bundletest.Run) { runs[1].WriteRaw("transcript.json", nil) }, "r1", want{verify.ForbiddenArtifact, about("transcript.json")}},
 	{"logs in the third", func(runs []*bundletest.Run) { must(runs[2].T, os.Symlink("x", runs[2].Path("logs"))) }, "r2", forbiddenWant},
 }

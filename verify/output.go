@@ -69,7 +69,7 @@ func (w Watch) list(ctx context.Context, project *pathsafe.Dir, declared []decla
 		if err != nil {
 			return nil
 		}
-		if st, err := project.StatPath(path, pathsafe.LinksBeneath); err == nil {
+		if st, err := project.StatPath(path, pathsafe.LinksUnder); err == nil {
 			bytes.Add(st.Size)
 		}
 		return nil
@@ -142,13 +142,13 @@ func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declarat
 }
 
 // read reads one output and gives the verdict on it. A link that stays beneath
-// the project root is followed (decision D4).
+// the project root is followed, an absolute one too (decisions D4 and D29).
 func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher, watch Watch) (output, error) {
 	path, err := pathsafe.Parse(d.name)
 	if err != nil {
 		return output{}, d.missing(err)
 	}
-	f, st, err := project.OpenRegular(path, pathsafe.LinksBeneath)
+	f, st, err := project.OpenRegular(path, pathsafe.LinksUnder)
 	if err != nil {
 		return output{}, d.missing(err)
 	}

@@ -60,6 +60,21 @@ var goodSources = []source{
 		must(r.T, os.Symlink("real", at(r, "alias")))
 		return as(linkTo("../alias"))(r)
 	}},
+	{"absolute link in", func(r *bundletest.Run) []string { r.Write("real", "aaa"); return as(linkTo(at(r, "real")))(r) }},
+	{"absolute link in, with dots", func(r *bundletest.Run) []string {
+		r.Write("real", "aaa")
+		return as(linkTo("/." + r.Root + "//./dist/../real"))(r)
+	}},
+	{"absolute link to an absolute link", func(r *bundletest.Run) []string {
+		r.Write("real", "aaa")
+		must(r.T, os.Symlink(at(r, "real"), at(r, "alias")))
+		return as(linkTo(at(r, "alias")))(r)
+	}},
+	{"parent is an absolute link", func(r *bundletest.Run) []string {
+		must(r.T, os.Rename(at(r, "dist"), at(r, "real")))
+		must(r.T, os.Symlink(at(r, "real"), at(r, "dist")))
+		return nil
+	}},
 	{"parent is a link", func(r *bundletest.Run) []string {
 		must(r.T, os.Rename(at(r, "dist"), at(r, "real")))
 		must(r.T, os.Symlink("real", at(r, "dist")))
@@ -81,11 +96,39 @@ var badSources = []source{
 	}},
 	{"parent is a FIFO", func(r *bundletest.Run) []string { replaceBy(r.T, at(r, "dist"), fifo); return []string{at(r, "dist")} }},
 	{"absolute link out", func(r *bundletest.Run) []string { path := outside(r); as(linkTo(path))(r); return []string{path} }},
-	{"absolute link in", func(r *bundletest.Run) []string {
+	{"absolute link in, by another way", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
-		as(linkTo(at(r, "real")))(r)
+		way := filepath.Join(r.T.(*testing.T).TempDir(), "way")
+		must(r.T, os.Symlink(r.Root, way))
+		as(linkTo(way + "/real"))(r)
 		return []string{at(r, "real")}
 	}},
+	{"absolute link in, out and in again", func(r *bundletest.Run) []string {
+		r.Write("real", "aaa")
+		as(linkTo(r.Root + "/../" + filepath.Base(r.Root) + "/real"))(r)
+		return []string{at(r, "real")}
+	}},
+	{"absolute link in by /proc", func(r *bundletest.Run) []string {
+		r.Write("real", "aaa")
+		as(linkTo("/proc/self/root" + at(r, "real")))(r)
+		return []string{at(r, "real")}
+	}},
+	{"absolute link to a neighbour of the root", func(r *bundletest.Run) []string {
+		path := r.Root + "-too"
+		must(r.T, os.Mkdir(path, 0o755))
+		r.T.Cleanup(func() { must(r.T, os.RemoveAll(path)) })
+		must(r.T, writeFile(path+"/real", "aaa"))
+		as(linkTo(path + "/real"))(r)
+		return []string{path + "/real"}
+	}},
+	{"absolute link to the root", func(r *bundletest.Run) []string { as(linkTo(r.Root))(r); return nil }},
+	{"absolute link to a FIFO inside", func(r *bundletest.Run) []string {
+		must(r.T, fifo(at(r, "fifo")))
+		as(linkTo(at(r, "fifo")))(r)
+		return []string{at(r, "fifo")}
+	}},
+	{"absolute link in, dangling", func(r *bundletest.Run) []string { as(linkTo(at(r, "none")))(r); return nil }},
+	{"absolute link to itself", func(r *bundletest.Run) []string { as(linkTo(at(r, "dist/a")))(r); return nil }},
 	{"link out", func(r *bundletest.Run) []string {
 		path := outside(r)
 		rel, err := filepath.Rel(at(r, "dist"), path)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -102,16 +103,17 @@ func (a *app) text(result string) error {
 	if result == "" {
 		return nil
 	}
-	_, err := fmt.Fprintln(a.stdout, result)
+	_, err := fmt.Fprintln(a.stdout, visible.Lines(result))
 	return err
 }
 
 // jsonText is a path as JSON can hold it.
 func jsonText(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
 
-// raw prints one canonical JSON value, without a newline.
+// raw prints one canonical JSON value, without a newline. What a reader cannot see in
+// it is escaped here and nowhere else: identities are over the canonical form.
 func (a *app) raw(value []byte) error {
-	_, err := a.stdout.Write(value)
+	_, err := a.stdout.Write(visible.AppendJSON(nil, value))
 	return err
 }
 
@@ -126,7 +128,17 @@ func (a *app) say(format string, args ...any) {
 // be told.
 func (a *app) tell(format string, args ...any) {
 	a.bar().clear()
-	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
+	_, _ = fmt.Fprintln(a.stderr, visible.Lines(fmt.Sprintf(format, args...)))
+}
+
+// visibleWriter writes whole lines of text for people.
+type visibleWriter struct{ w io.Writer }
+
+func (v visibleWriter) Write(lines []byte) (int, error) {
+	if _, err := io.WriteString(v.w, visible.Lines(string(lines))); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
 }
 
 // onTerminal says whether a stream is a terminal.

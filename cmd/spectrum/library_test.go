@@ -70,7 +70,7 @@ func buildLibraryPage(t *testing.T, dir string) (program string) {
 		t.Fatal(err)
 	}
 	const name = "github.com/spectrumfs/spectrum"
-	mod := "module example\n\ngo 1.26\n\nrequire " + name + " v0.0.0\n\nreplace " + name + " => " + root + "\n"
+	mod := "module example\n\ngo 1.26.5\n\nrequire " + name + " v0.0.0\n\nreplace " + name + " => " + root + "\n"
 	for file, text := range map[string]string{"main.go": source, "go.mod": mod, "go.sum": string(sums)} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/verify"
@@ -109,16 +109,16 @@ func sha256Of(f fusefs.File) string {
 // or quoted when it has a character that is not printed, or begins with a quote.
 func shownPath(path string) string {
 	if strings.HasPrefix(path, `"`) || oneLine(path) != path {
-		return strconv.Quote(path)
+		return visible.Quote(path)
 	}
 	return path
 }
 
-// writeLines writes a result line by line.
+// writeLines writes a result line by line, with an escape for what cannot be seen.
 func (a *app) writeLines(lines iter.Seq[string]) error {
 	out := bufio.NewWriter(a.stdout)
 	for line := range lines {
-		if _, err := out.WriteString(line + "\n"); err != nil {
+		if _, err := out.WriteString(visible.Lines(line) + "\n"); err != nil {
 			return err
 		}
 	}

@@ -137,5 +137,5 @@ func (a *app) logger() *slog.Logger {
 	case a.quiet:
 		level = slog.LevelError
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(visibleWriter{a.stderr}, &slog.HandlerOptions{Level: level}))
 }

@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/internal/visible"
 )
 
 // shellQuote quotes a word for a shell, if it needs it. What cannot be printed is
@@ -24,12 +25,13 @@ func shellQuote(word string) string {
 // shellEscape is a word as it stands in $'...'.
 func shellEscape(word string) string {
 	var b strings.Builder
+	var scan visible.Scanner
 	for len(word) > 0 {
 		r, n := utf8.DecodeRuneInString(word)
-		switch {
+		switch hidden := scan.Hidden(r); {
 		case r == '\'' || r == '\\':
 			b.WriteString(`\` + string(r))
-		case unicode.IsPrint(r) && (r != utf8.RuneError || n > 1):
+		case !hidden && (r != utf8.RuneError || n > 1):
 			b.WriteRune(r)
 		default:
 			for _, c := range []byte(word[:n]) {

@@ -12,6 +12,7 @@ import (
 func TestShellQuote(t *testing.T) {
 	words := []string{
 		"", "plain", "/srv/a b", "it's", "a\nb", "\x1b[2J", "tab\there", `back\slash`, "a\n'q' \\x41", "\xff\xfeab", "ü\u202egpj", "$(id) `id` $HOME", "\n4", "~", "*", "-n", "\uFFFD", "#x", "!!",
+		"\u3164", "a\u2800b", "\u200b", "e\ufe0f", "e\u0301\u0301\u0301", "\x9b", "\u009b2J",
 	}
 	for _, word := range words {
 		quoted := shellQuote(word)

@@ -170,7 +170,8 @@ func showSavepoint(id string) func(*savepointShelf) error {
 		if s.json {
 			return s.raw(report.JSON)
 		}
-		return s.raw(report.Markdown)
+		_, err = visibleWriter{s.stdout}.Write(report.Markdown)
+		return err
 	}
 }
 

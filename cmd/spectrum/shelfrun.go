@@ -227,6 +227,9 @@ func (r *shelfRun) record() map[string]any {
 	record := map[string]any{"state": string(state)}
 	if r.plan != nil {
 		record["files"], record["bytes"] = r.plan.Files(), r.plan.Bytes()
+		for run := range r.plan.Runs() {
+			record["task_id"] = run.Bundle().TaskID()
+		}
 		for _, root := range bundleRoots(r.plan) {
 			record["bundle_root"], record["rolled_back"] = root, r.view.status.marks.have(root)
 		}

@@ -142,7 +142,8 @@ type candidateRecord struct {
 }
 
 type candidateRun struct {
-	RunID       string `json:"run_id"`
+	RunID       string `json:"run_id"`  // the name of a directory: not signed
+	TaskID      string `json:"task_id"` // signed
 	BundleRoot  string `json:"bundle_root"`
 	ValidatorID string `json:"validator_id"`
 	Files       int    `json:"files"`
@@ -164,7 +165,7 @@ func newCandidateRecord(o preview.Origin, plan *restore.Plan) candidateRecord {
 	}
 	for run := range plan.Runs() {
 		b := run.Bundle()
-		r.Runs = append(r.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID(), b.Len(), run.Bytes()})
+		r.Runs = append(r.Runs, candidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), b.Len(), run.Bytes()})
 	}
 	return r
 }

@@ -160,7 +160,7 @@ func (o *Outcome) Markdown() []byte {
 	out.line("\n## 3. Items Not Restored\n")
 	if out.some(len(o.NotRestored), "| Item | Reason |\n|---|---|") {
 		for _, i := range firstRows(o.NotRestored) {
-			out.row(i.ID+" "+Quote(i.Path), text(joined(string(i.Label), i.Reason)))
+			out.row(i.ID+" "+Quote(i.Path), joined(string(i.Label), text(i.Reason)))
 		}
 		out.more(len(o.NotRestored))
 	}
@@ -196,7 +196,7 @@ func (r *reporter) conflicts(title, column string, list []settled) {
 		return
 	}
 	for _, c := range firstRows(list) {
-		r.row(c.ID, string(c.Type), Quote(c.Path), c.Resolution)
+		r.row(c.ID, string(c.Type), Quote(c.Path), text(c.Resolution))
 	}
 	r.more(len(list))
 }

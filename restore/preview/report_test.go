@@ -143,11 +143,11 @@ func TestQuote(t *testing.T) {
 		seen[quoted] = name
 	}
 	for name, want := range map[string]string{
-		"plain/name-1_2.txt": `"plain/name-1_2.txt"`,
+		"plain/name-1_2.txt": `"plain/name-1\_2.txt"`,
 		"é 名":                `"é 名"`,
 		"a|b":                `"a\|b"`,
 		"a\nb":               `"a\nb"`,
-		"<b>":                `"\<b>"`,
+		"<b>":                `"\<b\>"`,
 		"&#x202e;":           `"\&#x202e;"`,
 		"\u202e":             `"\u202e"`,
 	} {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/internal/visible"
 )
 
 // maxWords is how many bytes of one text the page shows; paths are no longer.
@@ -19,12 +21,12 @@ func words(s string) string {
 		more = fmt.Sprintf(" … (%s more bytes)", digits(int64(len(s)-maxWords)))
 		s = s[:maxWords]
 	}
-	return visible(s) + more
+	return escaped(s) + more
 }
 
-// visible has an escape for everything that cannot be seen, or reorders what is.
-func visible(s string) string {
-	quoted := strconv.Quote(s)
+// escaped has an escape for everything that cannot be seen, or reorders what is.
+func escaped(s string) string {
+	quoted := visible.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
@@ -34,7 +36,7 @@ func visible(s string) string {
 func name(s string) string {
 	for _, c := range []byte(s) {
 		if !plain(c) {
-			return strconv.Quote(s)
+			return visible.Quote(s)
 		}
 	}
 	if s == "" {
@@ -58,16 +60,16 @@ type part struct {
 // is told from the same characters in the file by being a part of its own.
 func partsOf(line string) []part {
 	var parts []part
+	var scan visible.Scanner
 	begin := 0
 	for at, r := range line {
-		if r == '\t' || strconv.IsPrint(r) {
+		if !scan.Hidden(r) || r == '\t' {
 			continue
 		}
 		if begin < at {
 			parts = append(parts, part{Text: line[begin:at]})
 		}
-		quoted := strconv.QuoteRune(r)
-		parts = append(parts, part{quoted[1 : len(quoted)-1], true})
+		parts = append(parts, part{visible.Rune(r), true})
 		begin = at + utf8.RuneLen(r)
 	}
 	if begin < len(line) {

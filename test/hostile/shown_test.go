@@ -20,6 +20,8 @@ import (
 var shownNames = []string{
 	"\x1b[2J\x1b]0;x\x07", "a\nb", "a\tb", "\u202egpj.exe", "a|b", "`a`", "<script>alert(1)<", "\"", "'", "\u2028", "\x7f", "\r", "\u009b2J",
 	"\n| R-999 | \"forged\" | 1 | restore_active |", "\nspectrum: forged", "\nhint: forged", "[x](y)", "*b*", "&lt;", "e\u200b", "\ufeff", "# h", "\U000e0041",
+	"\u3164", "\u115f", "\uffa0", "\u2800", "e\ufe0f", "e\u034f", "\u17b4", "\u180b", "e\u0301\u0301\u0301\u0301", "\u0085", "\u00ad",
+	"__init__.py", "_b_", "~~s~~", "www.example.com", "mailto:a@example.com",
 }
 
 // hostileID is a run id that would forge something.
@@ -57,9 +59,10 @@ func (p *place) namesInJSON() {
 	p.Helper()
 	harness.Must(p, os.Mkdir(p.top+"/other", 0o755))
 	r := p.run("preview", "--json", "--restore-root", p.top+"/other", p.dirs[0])
-	if strings.ContainsFunc(r.stdout, func(c rune) bool { return c < ' ' }) {
-		p.Errorf("control characters in JSON: %v", r)
+	if strings.Contains(r.stdout, "\n") {
+		p.Errorf("JSON on several lines: %v", r)
 	}
+	p.isPlain("JSON", r.stdout)
 	var block struct {
 		Items []struct {
 			Item string `json:"item"`
@@ -94,16 +97,24 @@ func (p *place) messages() {
 // isPlain wants nothing that moves a cursor, turns text around, or is not seen.
 func (p *place) isPlain(what, text string) {
 	p.Helper()
+	marks := 0
 	for _, c := range text {
-		if c != '\n' && !unicode.IsPrint(c) {
+		marks++
+		if !unicode.Is(unicode.M, c) {
+			marks = 0
+		}
+		if c != '\n' && !unicode.IsPrint(c) || strings.ContainsRune(neverSeen, c) || marks > 2 {
 			p.Errorf("%s shows %q: %.3000q", what, c, text)
 			return
 		}
 	}
 }
 
+// neverSeen are characters that Go takes for printable, and no reader sees.
+const neverSeen = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u2800\u3164\ufe0f\uffa0"
+
 var (
-	bare = regexp.MustCompile("(^|[^\\\\])[`<*\\[]")
+	bare = regexp.MustCompile("(^|[^\\\\])([`<>*~@]|\\[|\\]|(?i:[a-z]://|mailto:|www[.]))")
 	pipe = regexp.MustCompile(`(^|[^\\])\|`)
 )
 

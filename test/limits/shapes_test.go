@@ -44,6 +44,11 @@ var shapes = []shape{
 	{"keys in order", false, keys(func(i, n int64) string { return fmt.Sprintf("%07x", i) })},
 	{"keys the other way round", false, keys(func(i, n int64) string { return fmt.Sprintf("%07x", n-i) })},
 	{"keys of escapes", false, keys(func(i, n int64) string { return fmt.Sprintf(`\u001f%07x`, n-i) })},
+	{"keys of escapes in no order", false, keys(func(i, n int64) string { return fmt.Sprintf(`\u001f%07x`, i*7_368_787%n) })},
+	{"small objects out of order", false, list(`{"b":0,"a":0}`)},
+	{"objects of 85 members out of order", false, list(oneLetterKeys())},
+	{"columns 40 deep, each out of order", false, list(strings.Repeat(`{"b":`, 40) + "0" + strings.Repeat(`,"a":0}`, 40))},
+	{"columns 500 deep, each out of order", false, list(strings.Repeat(`{"b":`, 500) + "0" + strings.Repeat(`,"a":0}`, 500))},
 	{"keys that differ late", false, keys(func(i, n int64) string { return strings.Repeat("k", 1<<10) + fmt.Sprintf("%07x", n-i) })},
 	{"duplicate keys", true, keys(func(_, _ int64) string { return "a" })},
 	{"duplicate keys in turn", true, keys(func(i, n int64) string { return "ba"[i%2 : i%2+1] })},
@@ -108,6 +113,17 @@ func twoKeys(first, second string) func(n int64) printer {
 			around(`"`, "k", first+`":0}`)(n / 2)(w)
 		}
 	}
+}
+
+// oneLetterKeys is an object with as many members as it can have in as few bytes.
+func oneLetterKeys() string {
+	var members []string
+	for c := '~'; c > ' '; c-- {
+		if c != '"' && c != '\\' {
+			members = append(members, fmt.Sprintf(`"%c":0`, c))
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 // unsortedColumn is objects in objects, each of which is out of order, so that

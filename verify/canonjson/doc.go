@@ -25,9 +25,12 @@
 // gone: never larger than the input, whatever the input holds. Numbers keep
 // their digits until they are written, so "1e308" costs five bytes, not 309.
 //
-//  1. tokens come from jsontext, which knows the grammar;
-//  2. each is appended to the compact text, strings escaped canonically;
-//  3. an object whose keys did not come in order is put in order at its end,
-//     and that is where a double key is found;
-//  4. the writers walk the compact text once and convert numbers on the way.
+//  1. jsontext, which knows the grammar, reads all of the data, and is gone;
+//  2. each token is appended to the compact text, which is written over the data,
+//     strings escaped canonically;
+//  3. an object whose keys did not come in order is put in order at its end, and
+//     that is where a double key is found; a large one is put aside then, and a
+//     mark of five bytes stands for it, so that nesting multiplies nothing;
+//  4. at the end what was put aside takes its place, once;
+//  5. the writers walk the compact text once and convert numbers on the way.
 package canonjson

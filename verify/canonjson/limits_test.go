@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"syscall"
@@ -153,6 +154,106 @@ func TestTimeInProportion(t *testing.T) {
 	}
 	if took := cpuTime(t) - begin; took > 20*time.Second {
 		t.Errorf("took %v", took)
+	}
+}
+
+// TestUnsortedDepth: objects that are out of order, one in the other, cost what others
+// of the same size cost. Each shape is held against the same text in order.
+func TestUnsortedDepth(t *testing.T) {
+	const levels, size = 510, 8 << 20
+	column := func(first, second string) []byte {
+		content := `"` + strings.Repeat("x", size) + `"`
+		return []byte(strings.Repeat(`{"`+first+`":`, levels) + content + strings.Repeat(`,"`+second+`":0}`, levels))
+	}
+	sorted, unsorted := column("a", "b"), column("b", "a")
+	cost := func(data []byte) (time.Duration, uint64) {
+		least, allocated := time.Hour, uint64(0)
+		for range 3 {
+			begin := cpuTime(t)
+			allocated = allocatedBy(func() { mustParse(t, data) })
+			least = min(least, cpuTime(t)-begin)
+		}
+		return least, allocated
+	}
+	plain, _ := cost(sorted)
+	took, allocated := cost(unsorted)
+	if took > 10*plain+50*time.Millisecond || allocated > 4*size {
+		t.Errorf("out of order it takes %v and allocates %d bytes, in order %v", took, allocated, plain)
+	}
+	if got, want := mustParse(t, unsorted).Append(nil), strings.Count(string(unsorted), ""); len(got)+1 != want {
+		t.Errorf("%d bytes become %d", want-1, len(got))
+	}
+}
+
+// TestPutAside: large objects that are out of order, in objects and arrays that may be
+// so too, are written as the slow writer writes them.
+func TestPutAside(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var grow func(b *strings.Builder, depth int)
+	grow = func(b *strings.Builder, depth int) {
+		switch kind := rng.IntN(6); {
+		case depth == 0 || kind == 0:
+			fmt.Fprintf(b, `"%s\u0000\n\ud83d\udca1"`, strings.Repeat("x", rng.IntN(900)))
+		case kind == 1:
+			b.WriteByte('[')
+			for i := range rng.IntN(5) {
+				if i > 0 {
+					b.WriteString(" , ")
+				}
+				grow(b, depth-1)
+			}
+			b.WriteByte(']')
+		default:
+			b.WriteString("{ ")
+			for i, key := range rng.Perm(rng.IntN(6)) {
+				if i > 0 {
+					b.WriteByte(',')
+				}
+				fmt.Fprintf(b, `"%d\u0001":`, key)
+				grow(b, depth-1)
+			}
+			b.WriteByte('}')
+		}
+	}
+	large := 0
+	for range sample.Of(300, 3000, 30_000) {
+		var b strings.Builder
+		grow(&b, 6)
+		if b.Len() > 100_000 {
+			large++
+		}
+		checkCanonical(t, []byte(b.String()), mustParse(t, []byte(b.String())))
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	if large == 0 {
+		t.Error("none is large")
+	}
+}
+
+// TestEscapedKeys: keys with escapes in no order are compared as they stand.
+func TestEscapedKeys(t *testing.T) {
+	var b bytes.Buffer
+	const n = 100_000
+	for i := range n {
+		fmt.Fprintf(&b, `,"\u001f%07x":0`, i*70_001%n)
+	}
+	data := append(append([]byte("{"), b.Bytes()[1:]...), '}')
+	var value canonjson.Value
+	if allocated := allocatedBy(func() { value = mustParse(t, data) }); allocated > uint64(3*len(data)+1<<20) {
+		t.Errorf("Parse allocates %.1f times the size", float64(allocated)/float64(len(data)))
+	}
+	object, _ := value.Object()
+	before := ""
+	for name := range object.Members() {
+		if name <= before {
+			t.Fatalf("%q comes after %q", name, before)
+		}
+		before = name
+	}
+	if object.Len() != n {
+		t.Errorf("%d keys", object.Len())
 	}
 }
 

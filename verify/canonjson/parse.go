@@ -2,6 +2,7 @@ package canonjson
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,26 +27,43 @@ func Parse(data []byte) (Value, error) {
 }
 
 // Consume is [Parse] for data that nobody else needs: the value is written over
-// it, so that a large one never stands in memory twice. Compact text is never
-// longer than what it was read from, so only what has been read is written
-// over. The decoder would look back at that for nothing but the names in the
-// words of an error, which are not used.
+// it, so that a large one never stands in memory twice. The library's decoder reads
+// all of it first and is gone before the first byte is written.
 func Consume(data []byte) (Value, error) {
 	if len(data) > math.MaxUint32 {
 		return Value{}, errTooLarge
 	}
-	p := parser{
-		dec:     jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)),
-		text:    data[:0],
-		members: make([]member, 0, countMembers(data)),
-	}
-	if err := p.value(); err != nil {
+	if err := checkGrammar(data); err != nil {
 		return Value{}, inWords(err)
 	}
-	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return Value{}, errors.New("bytes after the value")
+	p := parser{in: data, text: data[:0], members: make([]member, 0, countMembers(data))}
+	p.order = p.compare
+	if err := p.value(); err != nil {
+		return Value{}, err
 	}
-	return Value{text: p.text}, nil
+	return Value{text: p.whole()}, nil
+}
+
+// checkGrammar reports what keeps data from being one JSON value of at most
+// [MaxDepth] levels. It changes nothing.
+func checkGrammar(data []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			return err
+		}
+		depth := dec.StackDepth()
+		if depth > MaxDepth {
+			return fmt.Errorf("nested deeper than %d levels", MaxDepth)
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("bytes after the value")
+	}
+	return nil
 }
 
 var errTooLarge = errors.New("larger than 4 GiB")
@@ -83,14 +101,17 @@ func countMembers(data []byte) int {
 // what is no JSON gets no more room than it could use.
 const minMember = len(`"":0,`)
 
-// parser appends tokens to the compact text. Offsets are uint32: Parse has
-// bounded the size, and there may be many of them.
+// parser reads tokens of data whose grammar was checked, and appends them to the
+// compact text. That stands in the memory of data, and what is written is never
+// longer than what has been read. Offsets are uint32: Consume has bounded the size,
+// and there may be many of them.
 type parser struct {
-	dec     *jsontext.Decoder
+	in      []byte // what has not been read
 	text    []byte
 	stack   []container
 	members []member
-	scratch []byte
+	aside   aside
+	order   func(a, b member) int // p.compare
 }
 
 // container is an object or array that has begun and not ended.
@@ -107,73 +128,74 @@ type container struct {
 // to the end of its value.
 type member struct{ start, end uint32 }
 
-// value reads tokens until the one value that began has ended.
+// value reads all tokens.
 func (p *parser) value() error {
-	for {
+	for len(p.in) > 0 {
 		if err := p.token(); err != nil {
 			return err
 		}
-		if len(p.stack) == 0 {
-			return nil
-		}
 	}
-}
-
-func (p *parser) token() error {
-	switch kind := p.dec.PeekKind(); kind {
-	case '{', '[':
-		return p.begin(kind)
-	case '}', ']':
-		return p.end()
-	case '"':
-		return p.str()
-	default:
-		return p.scalar(kind)
-	}
-}
-
-func (p *parser) begin(kind jsontext.Kind) error {
-	if _, err := p.dec.ReadToken(); err != nil {
-		return err
-	}
-	p.separate()
-	if len(p.stack) == MaxDepth {
-		return fmt.Errorf("nested deeper than %d levels", MaxDepth)
-	}
-	p.stack = append(p.stack, container{object: kind == '{', start: uint32(len(p.text)), first: len(p.members)})
-	p.text = append(p.text, byte(kind))
 	return nil
 }
 
-func (p *parser) end() error {
-	tok, err := p.dec.ReadToken()
-	if err != nil {
-		return err
+func (p *parser) token() error {
+	c := p.in[0]
+	switch c {
+	case ' ', '\t', '\n', '\r', ',', ':':
+		p.in = p.in[1:]
+		return nil
+	case '{', '[':
+		p.in = p.in[1:]
+		p.separate()
+		p.stack = append(p.stack, container{object: c == '{', start: uint32(len(p.text)), first: len(p.members)})
+		p.text = append(p.text, c)
+		return nil
+	case '}', ']':
+		p.in = p.in[1:]
+		return p.end(c)
+	case '"':
+		return p.str(p.take(stringLen(p.in)))
 	}
+	return p.scalar(p.take(scalarLen(p.in)))
+}
+
+// take returns the next n bytes, which stay as they are until as many are written.
+func (p *parser) take(n int) []byte {
+	raw := p.in[:n]
+	p.in = p.in[n:]
+	return raw
+}
+
+// scalarLen is the length of the number or word that text begins with.
+func scalarLen(text []byte) int {
+	for n, c := range text {
+		switch c {
+		case ' ', '\t', '\n', '\r', ',', ':', ']', '}':
+			return n
+		}
+	}
+	return len(text)
+}
+
+func (p *parser) end(bracket byte) error {
 	top := p.top()
+	p.text = append(p.text, bracket)
 	if top.object {
-		if err := p.order(top); err != nil {
+		if err := p.sort(top); err != nil {
 			return err
 		}
 		p.members = p.members[:top.first]
 	}
-	p.text = append(p.text, byte(tok.Kind()))
 	p.stack = p.stack[:len(p.stack)-1]
 	p.closeMember()
 	return nil
 }
 
-func (p *parser) str() error {
-	raw, err := p.dec.ReadValue()
-	if err != nil {
-		return err
-	}
+func (p *parser) str(raw []byte) error {
 	isName := p.nameIsNext()
 	p.separate()
 	start := uint32(len(p.text))
-	if p.text, err = appendString(p.text, raw); err != nil {
-		return err
-	}
+	p.text = appendString(p.text, raw)
 	if isName {
 		return p.name(start)
 	}
@@ -181,12 +203,8 @@ func (p *parser) str() error {
 	return nil
 }
 
-func (p *parser) scalar(kind jsontext.Kind) error {
-	raw, err := p.dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	if kind == '0' {
+func (p *parser) scalar(raw []byte) error {
+	if c := raw[0]; c == '-' || '0' <= c && c <= '9' {
 		if err := checkNumber(raw); err != nil {
 			return err
 		}
@@ -243,27 +261,44 @@ func (p *parser) closeMember() {
 	}
 }
 
-// order puts the members of an object that has ended in ascending order.
-func (p *parser) order(top *container) error {
+// sort puts the members of an object that has ended in ascending order. A large one
+// is put aside, so that an object around it that is out of order too does not move
+// it again: each byte is moved a bounded number of times, whatever the depth.
+func (p *parser) sort(top *container) error {
 	if !top.unsorted {
 		return nil
 	}
 	members := p.members[top.first:]
-	slices.SortFunc(members, p.compare)
+	slices.SortFunc(members, p.order)
 	for i := 1; i < len(members); i++ {
 		if p.compare(members[i-1], members[i]) == 0 {
 			return p.doubleKey(members[i])
 		}
 	}
-	p.scratch = slices.Grow(p.scratch[:0], len(p.text)-int(top.start))
+	sorted := p.aside.room(len(p.text) - int(top.start))
+	sorted = append(sorted, '{')
 	for i, m := range members {
 		if i > 0 {
-			p.scratch = append(p.scratch, ',')
+			sorted = append(sorted, ',')
 		}
-		p.scratch = append(p.scratch, p.text[m.start:m.end]...)
+		sorted = append(sorted, p.text[m.start:m.end]...)
 	}
-	copy(p.text[top.start+1:], p.scratch)
+	sorted = append(sorted, '}')
+	p.text = p.text[:top.start]
+	if len(sorted) <= smallObject {
+		p.text = append(p.text, sorted...)
+	} else {
+		p.text = p.aside.put(p.text, sorted)
+	}
 	return nil
+}
+
+// whole returns the text with everything in its place.
+func (p *parser) whole() []byte {
+	if len(p.aside.texts) == 0 {
+		return p.text
+	}
+	return p.aside.expand(p.text[:0], bytes.Clone(p.text))
 }
 
 func (p *parser) compare(a, b member) int {
@@ -282,10 +317,31 @@ func (p *parser) doubleKey(m member) error {
 // compareQuoted orders two canonically quoted names by the UTF-8 bytes of the
 // names themselves.
 func compareQuoted(a, b []byte) int {
+	a, b = a[1:len(a)-1], b[1:len(b)-1]
 	if bytes.IndexByte(a, '\\') < 0 && bytes.IndexByte(b, '\\') < 0 {
-		return bytes.Compare(a[1:len(a)-1], b[1:len(b)-1])
+		return bytes.Compare(a, b)
 	}
-	return bytes.Compare(unquote(a), unquote(b))
+	for len(a) > 0 && len(b) > 0 {
+		c, n := unescapedByte(a)
+		d, m := unescapedByte(b)
+		if c != d {
+			return cmp.Compare(c, d)
+		}
+		a, b = a[n:], b[m:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// unescapedByte is the first byte of what a canonically quoted text stands for, and
+// the length of what stands for it. Escapes are of single bytes there.
+func unescapedByte(text []byte) (c byte, n int) {
+	if text[0] != '\\' {
+		return text[0], 1
+	}
+	if text[1] == 'u' {
+		return byte(hex4(text[2:6])), 6
+	}
+	return unescape(text[1]), 2
 }
 
 // checkNumber refuses what has a fraction or an exponent and is not finite as

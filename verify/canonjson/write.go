@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Marshal writes a Go value as canonical JSON. It takes what
@@ -129,17 +129,73 @@ func appendNumber(dst, raw []byte) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
-// appendString appends a JSON string in canonical quotes. A string without a
-// backslash is canonical as it stands: the decoder has checked its UTF-8.
-func appendString(dst, raw []byte) ([]byte, error) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return append(dst, raw...), nil
+// appendString appends a JSON string, whose grammar was checked, in canonical quotes.
+// A string without a backslash is canonical as it stands. The result is never longer
+// than raw, and dst may end in the same memory before raw.
+func appendString(dst, raw []byte) []byte {
+	for {
+		n := bytes.IndexByte(raw, '\\')
+		if n < 0 {
+			return append(dst, raw...)
+		}
+		dst = append(dst, raw[:n]...)
+		raw = raw[n:]
+		if raw[1] != 'u' {
+			dst, raw = appendChar(dst, rune(unescape(raw[1]))), raw[2:]
+			continue
+		}
+		r := hex4(raw[2:6])
+		raw = raw[6:]
+		if utf16.IsSurrogate(r) {
+			r, raw = utf16.DecodeRune(r, hex4(raw[2:6])), raw[6:]
+		}
+		dst = appendChar(dst, r)
 	}
-	text, err := jsontext.AppendUnquote(nil, raw)
-	if err != nil {
-		return nil, err
+}
+
+// unescape is the character that an escape of one letter stands for.
+func unescape(letter byte) byte {
+	switch letter {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
 	}
-	return appendQuoted(dst, text), nil
+	return letter // a quote, a slash or a backslash
+}
+
+// hex4 is the value of four hex digits.
+func hex4(digits []byte) (r rune) {
+	for _, c := range digits {
+		switch {
+		case c <= '9':
+			c -= '0'
+		default:
+			c = c&^0x20 - 'A' + 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// appendChar appends one character as canonical JSON has it in a string.
+func appendChar(dst []byte, r rune) []byte {
+	switch {
+	case r == '"' || r == '\\':
+		return append(dst, '\\', byte(r))
+	case r >= 0x20:
+		return utf8.AppendRune(dst, r)
+	case shortEscape[r] != 0:
+		return append(dst, '\\', shortEscape[r])
+	}
+	const digits = "0123456789abcdef"
+	return append(dst, '\\', 'u', '0', '0', digits[r>>4], digits[r&15])
 }
 
 // AppendText appends a string in canonical form to dst. It must be UTF-8, as

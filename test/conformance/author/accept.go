@@ -213,6 +213,7 @@ func outputsAccepted() []suite.Case {
 		name("reserved-in-other-case", "A reserved name in other case.", "restore_manifest.json"),
 		name("colon", "A name with a colon.", "C:/x"),
 		linkedAccepted(),
+		absolutelyLinkedAccepted(),
 	}
 }
 
@@ -221,6 +222,11 @@ func outputsAccepted() []suite.Case {
 func linkedAccepted() suite.Case {
 	d := does(linkedSource("out/c.txt"))
 	return d.finish("accept-verify-linked-output", "D4", []string{"An output is a link that stays beneath the project root. SPECTRUM-05 takes it."}, strict)
+}
+
+func absolutelyLinkedAccepted() suite.Case {
+	d := does(absolutelyLinkedSource("out/c.txt"))
+	return d.finish("accept-verify-absolutely-linked-output", "D4, D29", []string{"An output is a link to an absolute path beneath the project root. SPECTRUM-05 takes it."}, strict)
 }
 
 func rootsAccepted() []suite.Case {

@@ -383,14 +383,15 @@ func notVerified(how string, result forge.Fields) fault {
 
 func forbidden(name, how string, e suite.Entry) fault {
 	i := map[string]int{"logs": 0, "tmp": 1, "transcript.json": 2}[name]
+	written := []string{"logs/", "tmp/", "transcript.json"}[i]
 	e.Path = name + e.Path
 	return fault{
 		name:    "forbidden-" + slug(name) + "-" + how,
 		says:    fmt.Sprintf("%s (%s) is in the run directory", name, how),
 		touches: []string{"forbidden " + name},
 		laws: map[law]verdict{
-			strict: in05(8, i, "FORBIDDEN_ARTIFACT", artifact(name)).under("D18"),
-			memory: in03(memoryForbidden, "forbidden artifacts", "FORBIDDEN_ARTIFACT").naming(artifact(name)),
+			strict: in05(8, i, "FORBIDDEN_ARTIFACT", artifact(written)).under("D18, D29"),
+			memory: in03(memoryForbidden, "forbidden artifacts", "FORBIDDEN_ARTIFACT").naming(artifact(written)),
 		},
 		raw: func(r *run) { r.extra = append(r.extra, e) },
 	}

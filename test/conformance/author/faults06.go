@@ -118,6 +118,21 @@ func linkedSource(path string) fault {
 	}
 }
 
+// absolutelyLinkedSource is linkedSource by a link with an absolute target (D29).
+func absolutelyLinkedSource(path string) fault {
+	f := linkedSource(path)
+	f.name = "source-absolute-link-" + plain(path)
+	f.says = path + " is a link by its absolute path to a file beneath the project root with the content that was signed"
+	v := f.laws[restore]
+	f.laws[restore] = v.under("section 5.3, D4 and D29")
+	linked := f.tree
+	f.tree = func(d *draft, r *run) {
+		linked(d, r)
+		r.disk[path] = &file{Kind: suite.Link, Content: "$WORK/" + project + "/real/" + plain(path)}
+	}
+	return f
+}
+
 // conflict is a target that exists, or a parent that is no directory (D10, D11).
 func conflict(path, how, says string, entries ...suite.Entry) fault {
 	f := onlyRestore("target-exists-"+how, "in the restore root "+says, []string{"target " + how},

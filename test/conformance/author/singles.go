@@ -116,7 +116,7 @@ func sourceFaults() []fault {
 		d.put(suite.Entry{Path: project + "/out/via", Kind: suite.Link, Content: "../real"},
 			suite.Entry{Path: project + "/real/c.txt", Content: "linked\n"})
 	}
-	return []fault{linkedSource("out/c.txt"), parent}
+	return []fault{linkedSource("out/c.txt"), absolutelyLinkedSource("out/c.txt"), parent}
 }
 
 func conflicts() []fault {

@@ -18,7 +18,7 @@ func plant(work string, entries []Entry) error {
 		if e.After {
 			continue
 		}
-		if err := e.plant(filepath.Join(work, e.Path)); err != nil {
+		if err := e.plant(work); err != nil {
 			return err
 		}
 	}
@@ -34,7 +34,8 @@ func plant(work string, entries []Entry) error {
 	return nil
 }
 
-func (e Entry) plant(path string) error {
+func (e Entry) plant(work string) error {
+	path := filepath.Join(work, e.Path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (e Entry) plant(path string) error {
 	case Dir:
 		return os.MkdirAll(path, 0o755)
 	case Link:
-		return os.Symlink(e.Content, path)
+		return os.Symlink(strings.ReplaceAll(e.Content, "$WORK", work), path)
 	case FIFO:
 		return syscall.Mkfifo(path, 0o644)
 	}

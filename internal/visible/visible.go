@@ -1,0 +1,118 @@
+// Package visible is the one rule on which characters a reader can see. Every text
+// for people goes through it, and the JSON on stdout.
+//
+// Hidden are, beside what Go does not print (controls, C1 controls, DEL, format and
+// bidi characters, spaces other than U+0020, unassigned and private ones):
+//
+//   - what Unicode calls Default_Ignorable_Code_Point: Hangul fillers, variation
+//     selectors, the combining grapheme joiner, Khmer inherent vowels;
+//   - characters that are drawn as nothing, such as the blank Braille pattern;
+//   - each combining mark after the second in a row.
+//
+// A hidden character is shown as an escape. That changes the shown form alone: names
+// and identities are what they were.
+package visible
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxMarks is how many combining marks in a row are shown. Living scripts use two.
+const maxMarks = 2
+
+// ignorable is the part of Default_Ignorable_Code_Point that unicode.IsPrint takes
+// for printable.
+var ignorable = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
+
+// blank are characters of other kinds that are drawn as nothing.
+var blank = &unicode.RangeTable{
+	R16: []unicode.Range16{{Lo: 0x2800, Hi: 0x2800, Stride: 1}}, // Braille pattern blank
+	R32: []unicode.Range32{
+		{Lo: 0x13441, Hi: 0x13442, Stride: 1}, // Egyptian hieroglyph full and half blank
+		{Lo: 0x16fe4, Hi: 0x16fe4, Stride: 1}, // Khitan small script filler
+		{Lo: 0x1d159, Hi: 0x1d159, Stride: 1}, // musical symbol null notehead
+	},
+}
+
+// Scanner reads a text character by character. The zero Scanner is at its beginning.
+type Scanner struct{ marks int }
+
+// Hidden reports whether a reader cannot see r, the next character of the text.
+func (s *Scanner) Hidden(r rune) bool {
+	if r < utf8.RuneSelf {
+		s.marks = 0
+		return r < ' ' || r == 0x7f
+	}
+	if unicode.Is(unicode.M, r) {
+		s.marks++
+	} else {
+		s.marks = 0
+	}
+	return s.marks > maxMarks || !unicode.IsPrint(r) || unicode.In(r, ignorable...) || unicode.Is(blank, r)
+}
+
+// Escape returns s with an escape of Go in the place of each hidden character and of
+// each byte that is not UTF-8, and changes nothing else.
+func Escape(s string) string { return escape(s, "") }
+
+// Lines is [Escape] for a text of several lines: line feeds and tabs stay.
+func Lines(s string) string { return escape(s, "\n\t") }
+
+func escape(s, keep string) string {
+	var scan Scanner
+	var b strings.Builder
+	done := 0
+	for at, r := range s {
+		n, shown := utf8.RuneLen(r), ""
+		switch broken := r == utf8.RuneError && !strings.HasPrefix(s[at:], "\ufffd"); {
+		case broken:
+			n, shown = 1, fmt.Sprintf(`\x%02x`, s[at])
+		case scan.Hidden(r) && !strings.ContainsRune(keep, r):
+			shown = Rune(r)
+		default:
+			continue
+		}
+		b.WriteString(s[done:at])
+		b.WriteString(shown)
+		done = at + n
+	}
+	if done == 0 {
+		return s
+	}
+	b.WriteString(s[done:])
+	return b.String()
+}
+
+// Rune returns the escape of one character: \n, \x7f, \u3164, \U000e0041.
+func Rune(r rune) string {
+	quoted := strconv.QuoteRuneToASCII(r)
+	return quoted[1 : len(quoted)-1]
+}
+
+// Quote is strconv.Quote with an escape for each hidden character.
+func Quote(s string) string { return Escape(strconv.Quote(s)) }
+
+// AppendJSON appends JSON text without white space to dst, with a \u escape in the
+// place of each hidden character. It reads back as the same value.
+func AppendJSON(dst, text []byte) []byte {
+	var scan Scanner
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		switch {
+		case !scan.Hidden(r):
+			dst = append(dst, text[:n]...)
+		case r < 0x10000:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, high, low)
+		}
+		text = text[n:]
+	}
+	return dst
+}

@@ -1,0 +1,80 @@
+package pathsafe
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// walkUnder walks as with LinksBeneath. Where a link leads out it walks again and
+// takes an absolute target whose text begins with the root's own path for one that
+// begins at the root. Only the text counts: nothing outside the root is looked at,
+// and the walk goes on from the held handle, so it stays beneath the root.
+func (d *Dir) walkUnder(root int, rel string, flags int) (int, error) {
+	fd, err := d.w.open(root, rel, flags, LinksBeneath)
+	if !errors.Is(err, ErrEscape) {
+		return fd, err
+	}
+	names, nameErr := d.ownNames(root)
+	if nameErr != nil {
+		return -1, nameErr
+	}
+	return climbFrom(root, rel, flags, LinksBeneath, names)
+}
+
+// ownNames returns the paths that lead to the root: the one that the kernel gives
+// for the handle, and the one under which it was opened, if that is absolute.
+func (d *Dir) ownNames(root int) ([][]string, error) {
+	if err := checkProc(); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlink(procPath(root), buf)
+	if err != nil {
+		return nil, fmt.Errorf("the root's own path: %w", err)
+	}
+	var names [][]string
+	for _, name := range []string{string(buf[:n]), d.Name()} {
+		if strings.HasPrefix(name, "/") {
+			names = append(names, components(name))
+		}
+	}
+	return names, nil
+}
+
+// components splits an absolute path and leaves out what changes nothing.
+func components(path string) []string {
+	var all []string
+	for name := range strings.SplitSeq(path, "/") {
+		if name != "" && name != "." {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// beneath returns what is left of an absolute target after the root's own path.
+// A name that has ".." never fits: what it means is only known on the disk.
+func beneath(names [][]string, target string) ([]string, bool) {
+	parts := components(target)
+	for _, name := range names {
+		if hasPrefix(parts, name) {
+			return parts[len(name):], true
+		}
+	}
+	return nil, false
+}
+
+func hasPrefix(parts, prefix []string) bool {
+	if len(parts) < len(prefix) {
+		return false
+	}
+	for i, name := range prefix {
+		if name == ".." || parts[i] != name {
+			return false
+		}
+	}
+	return true
+}
