@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/commit"
@@ -36,7 +37,7 @@ changes while it is read is read again, and named if it does not come to rest.`,
 
 // takeSnapshot takes a snapshot of a whole root, as nobody commits there.
 func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) error {
-	root, err := rootArg(path)
+	root, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		return err
 	}
 	h := taken.Header()
-	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), root)
+	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), in.Path())
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
 	return a.result("OK "+h.ID, fields)
