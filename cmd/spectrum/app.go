@@ -72,10 +72,16 @@ func (a *app) openStateApart(restoreRoot string) (*statedir.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := overlap("state directory", path, []place{{"the restore root", restoreRoot}}); err != nil {
-		return nil, refusedHint(err, "name another state directory with --state-dir DIR")
+	if err := apart(path, restoreRoot); err != nil {
+		return nil, err
 	}
 	return a.openState()
+}
+
+// apart is an error when the state directory or the restore root is in the other.
+func apart(state, restoreRoot string) error {
+	err := overlap("state directory", state, []place{{"the restore root", restoreRoot}})
+	return refusedHint(err, "name another state directory with --state-dir DIR")
 }
 
 func (a *app) statePath() (string, error) {

@@ -47,15 +47,14 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 	if opts.unified && app.json {
 		return usage(cmd, "--unified is for people; without it --json has sizes and hashes")
 	}
-	rootPath, err := rootArg(rootPath)
-	if err != nil {
-		return err
-	}
 	root, err := pathsafe.OpenRoot(rootPath)
 	if err != nil {
 		return refusedHint(fmt.Errorf("restore root: %w", err), "the last argument is the restore root, an existing directory")
 	}
 	defer root.Close()
+	if rootPath, err = root.RealPath(); err != nil {
+		return err
+	}
 	l, err := app.lookInto(cmd, runDirs, opts.chain)
 	if err != nil {
 		return err

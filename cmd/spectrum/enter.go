@@ -39,7 +39,14 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		return commit.Host{Key: key, BuildID: buildID()}, err
 	}
 	in, ended, err := commit.Enter(ctx, root, e)
-	return in, ended, haltedIn(state, root, savepointError(err))
+	if err != nil {
+		return nil, ended, haltedIn(state, root, savepointError(err))
+	}
+	if err := apart(state.Path(), in.Path()); err != nil { // of what was opened, whatever the path was before
+		in.Leave()
+		return nil, ended, err
+	}
+	return in, ended, nil
 }
 
 // authority is what is reset by an action in a root (rollback contract, section

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -31,12 +30,7 @@ func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
 	if err := fresh.Save(state.HostKey()); err != nil && !errors.Is(err, fs.ErrExist) {
 		return bundle.Key{}, err
 	}
-	dir, err := pathsafe.OpenRoot(state.Path())
-	if err != nil {
-		return bundle.Key{}, err
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil {
+	if err := state.Sync(); err != nil {
 		return bundle.Key{}, err
 	}
 	return bundle.LoadKey(state.HostKey())

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
 )
@@ -37,8 +39,20 @@ func runKeygen(app *app, opts keygenOptions) error {
 	} else if err != nil {
 		return refusedHint(err, "name a file in a directory that is there, where you may write, with --out FILE")
 	}
+	if err := syncAround(path); err != nil {
+		return fmt.Errorf("key file %q was written, and may be gone after a power cut: %w", path, err)
+	}
 	app.say("wrote %q; whoever can read it can sign as this validator", path)
 	return app.result(key.ValidatorID(), map[string]any{"key_file": jsonText(path), "ok": true, "validator_id": key.ValidatorID()})
+}
+
+// syncAround makes the name of a file durable.
+func syncAround(path string) error {
+	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // keyPath is the key file that was named, or the state directory's.

@@ -40,6 +40,11 @@ func overlap(what, path string, places []place) error {
 	if err != nil {
 		return err
 	}
+	return overlapReal(what, path, real, places)
+}
+
+// overlapReal is overlap for a path of which the links are resolved already.
+func overlapReal(what, path, real string, places []place) error {
 	for _, p := range places {
 		if p.path == "" {
 			continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -197,7 +198,7 @@ func jsonTexts(all []string) []string {
 // rollBackRoot ends what is unfinished in a root and takes it back to its last
 // snapshot.
 func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path string) error {
-	root, err := rootArg(path)
+	root, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}

@@ -203,11 +203,11 @@ func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
 	if v.root == "" {
 		v.root = sp.Root()
 	}
-	drifts, err := s.compare(cmd.Context(), sp, v.root)
+	real, drifts, err := s.compare(cmd.Context(), sp, v.root)
 	if err != nil {
 		return err
 	}
-	return s.report(sp, v.root, drifts)
+	return s.report(sp, real, drifts)
 }
 
 // find finds the savepoint that was named.
@@ -229,16 +229,20 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.
 	return last, nil
 }
 
-func (s *savepointShelf) compare(ctx context.Context, sp savepoint.Savepoint, root string) ([]savepoint.Drift, error) {
+func (s *savepointShelf) compare(ctx context.Context, sp savepoint.Savepoint, root string) (real string, _ []savepoint.Drift, err error) {
 	dir, err := pathsafe.OpenRoot(root)
 	if err != nil {
-		return nil, refusedHint(fmt.Errorf("restore root: %w", err), "name where the files are with --restore-root DIR")
+		return "", nil, refusedHint(fmt.Errorf("restore root: %w", err), "name where the files are with --restore-root DIR")
 	}
 	defer dir.Close()
+	if real, err = dir.RealPath(); err != nil {
+		return "", nil, err
+	}
 	bar := s.newBar("comparing")
 	defer bar.done()
 	bar.begin("comparing", sp.Listing().Len(), unknown)
-	return sp.Drift(ctx, dir, bar.add)
+	drifts, err := sp.Drift(ctx, dir, bar.add)
+	return real, drifts, err
 }
 
 // report prints what has drifted, or that nothing has.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -27,7 +26,11 @@ It can be verified, mounted, previewed and committed anywhere like any bundle.
 
 A bundle holds files. Symbolic links and the rest are in DIR too, but not in the
 bundle; nor are the result artifacts of an earlier restore, which a new one makes
-anew. What is left out is counted.`,
+anew. What is left out is counted.
+
+DIR appears when it is complete, and replaces nothing. Until then all is made beside it,
+in a directory .spectrum-export-... that only its owner may enter; one that a killed
+export has left can be removed.`,
 		Args: exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return app.withSnapshots(func(s *snapshotShelf) error { return s.export(cmd.Context(), args[0], args[1]) })
@@ -51,15 +54,9 @@ func (s *snapshotShelf) export(ctx context.Context, id, target string) error {
 	if len(outputs) == 0 {
 		return refusedHint(fmt.Errorf("snapshot %s holds no file that a bundle can hold", found.ID()[:shortest]), otherSnapshot)
 	}
-	dir, err := s.exportDir(found, target)
+	sealed, runDir, err := s.exportTo(ctx, found, target, outputs)
 	if err != nil {
 		return err
-	}
-	bar := s.newBar("writing")
-	sealed, runDir, err := s.writeAndSeal(ctx, found, dir, outputs)
-	bar.done()
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir)) // all of it is ours, and none of it can be used
 	}
 	if left > 0 {
 		s.say("left out of the bundle: %s that it cannot hold", numberOf(left, "name"))
@@ -98,38 +95,63 @@ func roomForRuns(found *snapshot.Snapshot) error {
 
 func runOf(found *snapshot.Snapshot) string { return "snapshot-" + found.ID()[:shortest] }
 
-// exportDir is the directory that is to be made, which must not be there, nor in a
-// place that others count on.
-func (s *snapshotShelf) exportDir(found *snapshot.Snapshot, target string) (string, error) {
-	dir, err := filepath.Abs(target)
+// exportTo makes the tree of a snapshot, and its bundle, in a box, and moves it to the
+// target when it is complete. It returns the run directory.
+func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, target string, outputs []bundle.Known) (_ bundle.Sealed, _ string, err error) {
+	path, err := filepath.Abs(target)
 	if err != nil {
-		return "", err
+		return bundle.Sealed{}, "", err
 	}
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			err = fmt.Errorf("%q exists", dir)
-		}
-		return "", refusedHint(err, "name a directory that does not exist yet")
-	}
-	places := []place{{"the state directory", s.state.Path()}, {"the restore root", found.Header().Root}}
-	return dir, refusedHint(overlap("export", dir, places), "name a directory somewhere else")
-}
-
-// writeAndSeal makes the tree of a snapshot as a new directory, and its bundle.
-func (s *snapshotShelf) writeAndSeal(ctx context.Context, found *snapshot.Snapshot, dir string, outputs []bundle.Known) (bundle.Sealed, string, error) {
-	above, err := pathsafe.OpenRoot(filepath.Dir(dir))
+	b, err := newBox(filepath.Dir(path))
 	if err != nil {
 		return bundle.Sealed{}, "", refusedHint(err, "name a directory in one that is there")
 	}
-	defer above.Close()
-	if err := s.store.Write(ctx, found, pathsafe.Path{}, above, filepath.Base(dir)); err != nil {
+	defer func() { err = errors.Join(err, b.close()) }()
+	dir := filepath.Join(b.real, filepath.Base(path))
+	if err := s.exportDir(b, found, dir); err != nil {
 		return bundle.Sealed{}, "", err
 	}
-	sealed, runDir, err := s.sealExport(ctx, found, dir, outputs)
-	if err != nil {
-		err = sealError(err)
+	if err := b.make(); err != nil {
+		return bundle.Sealed{}, "", refusedHint(err, "name a directory in one where you may write")
 	}
-	return sealed, runDir, err
+	bar := s.newBar("writing")
+	defer bar.done()
+	const tree = "0"
+	if err := s.store.Write(ctx, found, pathsafe.Path{}, b.dir, tree); err != nil {
+		return bundle.Sealed{}, "", err
+	}
+	sealed, err := s.sealExport(ctx, found, b.path(tree), outputs)
+	if err != nil {
+		return bundle.Sealed{}, "", sealError(err)
+	}
+	err = b.release(tree, filepath.Base(dir))
+	if errors.Is(err, fs.ErrExist) {
+		err = exportExists(dir)
+	}
+	if err != nil {
+		return bundle.Sealed{}, "", err
+	}
+	return sealed, filepath.Join(dir, exportRuns, runOf(found)), nil
+}
+
+// exportDir checks the directory that is to be made: it must not be there, nor in a place
+// that others count on.
+func (s *snapshotShelf) exportDir(b *box, found *snapshot.Snapshot, dir string) error {
+	_, err := b.above.Lstat(filepath.Base(dir))
+	switch {
+	case err == nil:
+		return exportExists(dir)
+	case !errors.Is(err, fs.ErrNotExist):
+		return refusedHint(err, exportElsewhere)
+	}
+	places := []place{{"the state directory", s.state.Path()}, {"the restore root", found.Header().Root}}
+	return refusedHint(overlapReal("export", dir, dir, places), "name a directory somewhere else")
+}
+
+const exportElsewhere = "name a directory that does not exist yet"
+
+func exportExists(dir string) error {
+	return refusedHint(fmt.Errorf("%q exists", dir), exportElsewhere)
 }
 
 // exportRuns is where the run directories of an export are.
@@ -157,15 +179,14 @@ func isResult(path string) bool {
 	return path == restore.ManifestName || path == restore.ReportName
 }
 
-func (s *snapshotShelf) sealExport(ctx context.Context, found *snapshot.Snapshot, dir string, outputs []bundle.Known) (bundle.Sealed, string, error) {
+// sealExport seals what was written to tree.
+func (s *snapshotShelf) sealExport(ctx context.Context, found *snapshot.Snapshot, tree string, outputs []bundle.Known) (bundle.Sealed, error) {
 	key, err := s.hostKey(s.state)
 	if err != nil {
-		return bundle.Sealed{}, "", err
+		return bundle.Sealed{}, err
 	}
-	runDir := filepath.Join(dir, exportRuns, runOf(found))
-	sealed, err := bundle.SealKnown(ctx, bundle.KnownOptions{
-		RunDir: runDir, Outputs: outputs, Key: key, BuildID: buildID(),
+	return bundle.SealKnown(ctx, bundle.KnownOptions{
+		RunDir: filepath.Join(tree, exportRuns, runOf(found)), Outputs: outputs, Key: key, BuildID: buildID(),
 		Constraints: map[string]any{"snapshot_id": found.ID(), "title": "snapshot of " + jsonText(found.Header().Root)},
 	})
-	return sealed, runDir, err
 }

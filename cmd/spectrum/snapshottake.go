@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/commit"
@@ -22,7 +23,8 @@ func newSnapshotTake(app *app) *cobra.Command {
 		Short: "take a snapshot of all of a restore root",
 		Long: `take keeps everything beneath RESTORE_ROOT as it is: files, directories, symbolic
 and hard links, holes, modes, owners, times and extended attributes. A file that
-changes while it is read is read again, and named if it does not come to rest.`,
+changes while it is read is read again, and named if it does not come to rest. What goes
+away meanwhile is left out, and named.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return snapshotError(app.takeSnapshot(cmd.Context(), args[0], opts))
@@ -36,7 +38,7 @@ changes while it is read is read again, and named if it does not come to rest.`,
 
 // takeSnapshot takes a snapshot of a whole root, as nobody commits there.
 func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) error {
-	root, err := rootArg(path)
+	root, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
@@ -61,9 +63,16 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		return err
 	}
 	h := taken.Header()
-	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), root)
+	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), in.Path())
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
+	fields["left_out"], fields["restless"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless())
+	for _, path := range taken.LeftOut() {
+		a.tell("spectrum: left out, it went away meanwhile: %s", shellQuote(path))
+	}
+	for _, path := range taken.Restless() {
+		a.tell("spectrum: written to while it was read, so what is kept may never have been its content: %s", shellQuote(path))
+	}
 	return a.result("OK "+h.ID, fields)
 }
 

@@ -92,7 +92,7 @@ func (d *Dir) write(dir *pathsafe.Dir, name string, data []byte) error {
 	if err := dir.WriteFile(name, data, 0o600); err != nil {
 		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}
-	return dir.Sync()
+	return errors.Join(dir.Sync(), d.root.Sync())
 }
 
 // previews opens the directory of previews for an identity that can be a name.
@@ -161,7 +161,7 @@ func (d *Dir) Attempt(root string) error {
 		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	_, err = f.Write([]byte{'.'})
-	err = errors.Join(err, f.Sync(), f.Close(), dir.Sync())
+	err = errors.Join(err, f.Sync(), f.Close(), dir.Sync(), d.root.Sync())
 	if err != nil {
 		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}

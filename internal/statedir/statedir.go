@@ -86,10 +86,36 @@ func open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := makeAll(path); err != nil {
 		return nil, err
 	}
 	return openThere(path)
+}
+
+// makeAll makes a directory and those above it that are missing, each of them durably.
+func makeAll(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.IsDir():
+		return &os.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	above := filepath.Dir(path)
+	if err := makeAll(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	dir, err := pathsafe.OpenRoot(above)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // it can be written and searched, but not opened: nothing can sync it
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // openThere opens the directory that stands at an absolute path.
@@ -277,18 +303,23 @@ func (d *Dir) Halt(attempt string) error {
 	if err := dir.WriteFile(attempt, nil, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return dir.Sync()
+	return errors.Join(dir.Sync(), d.root.Sync())
 }
 
-// Halted tells whether the rollback of an attempt is known to have failed.
+// Halted reports whether the rollback of an attempt has failed. Where that cannot be
+// looked up, for want of a descriptor or of a permission, it counts as failed: only a
+// mark that is not there says that it has not.
 func (d *Dir) Halted(attempt string) bool {
+	if _, err := uuid.Parse(attempt); err != nil {
+		return false // none that Halt would take
+	}
 	dir, err := d.root.OpenDir(halts)
 	if err != nil {
-		return false
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	defer dir.Close()
 	_, err = dir.Lstat(attempt)
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Release forgets it.
@@ -301,7 +332,10 @@ func (d *Dir) Release(attempt string) error {
 		return err
 	}
 	defer dir.Close()
-	return dir.Unlink(attempt)
+	if err := dir.Unlink(attempt); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (d *Dir) halts(attempt string) (*pathsafe.Dir, error) {
@@ -311,13 +345,22 @@ func (d *Dir) halts(attempt string) (*pathsafe.Dir, error) {
 	return d.open(halts)
 }
 
-// open opens a directory of the state directory, which it makes if needed.
+// open opens a directory of the state directory, which it makes, durably, if needed. The
+// process that made it may have been killed before it was durable: what must survive a
+// power cut syncs the state directory again.
 func (d *Dir) open(name string) (*pathsafe.Dir, error) {
-	if err := d.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := d.root.Mkdir(name, 0o700)
+	if err == nil {
+		err = d.root.Sync()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return d.root.OpenDir(name)
 }
+
+// Sync makes durable which names are in the state directory.
+func (d *Dir) Sync() error { return d.root.Sync() }
 
 // Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }

@@ -426,6 +426,24 @@ func TestHalts(t *testing.T) {
 	}
 }
 
+// TestHaltedUnknown: what cannot be looked at counts as halted.
+func TestHaltedUnknown(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o700))
+	d := open(t, path)
+	const attempt = "11111111-2222-4333-8444-555555555555"
+	if d.Halted(attempt) {
+		t.Error("an attempt is halted of which nothing is known")
+	}
+	must(t, os.WriteFile(filepath.Join(path, "halts"), nil, 0o600))
+	if !d.Halted(attempt) {
+		t.Error("what could not be looked at was read as not halted")
+	}
+	if err := d.Release(attempt); err == nil {
+		t.Error("it was released")
+	}
+}
+
 // TestPlaces: each is made closed to others, found again, and never through a link.
 func TestPlaces(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -67,10 +66,7 @@ func (r *Root) exchange(ctx context.Context, b Back) error {
 	if !b.WholeRoot {
 		return r.session.Exchange(ctx, b.Exchange)
 	}
-	parent, err := pathsafe.OpenRoot(filepath.Dir(r.history.root))
-	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w: %w", staging.ErrNoExchange, err)
-	}
+	parent, err := r.Above()
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,8 @@ func (e *Entry) close() {
 }
 
 // RootPath is the one path by which a restore root is known in what is kept of it,
-// whichever path leads there.
+// whichever path leads there now. It is for looking records up: a root that is entered
+// gets its name from its open descriptor, see [Root.Path].
 func RootPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -161,7 +162,7 @@ func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcom
 }
 
 // errMoved: a root has to be entered afresh.
-var errMoved = errors.New("other directories take the place of the restore root all the time")
+var errMoved = errors.New("the restore root keeps being moved or replaced")
 
 func enteredOnce(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	dir, err := pathsafe.OpenRoot(path)
@@ -194,11 +195,18 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if err != nil {
 		return nil, nil, err
 	}
+	real, err := at.dir.RealPath() // never from path, which may lead elsewhere by now
+	if errors.Is(err, pathsafe.ErrMoved) {
+		err = errMoved
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	in := &Root{session: at.session, dir: at.dir, entry: e, history: &history{
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, authority: e.Authority, acknowledge: e.Acknowledge,
-		dir: at.dir, root: RootPath(path), rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
+		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
-	parent, err := parentOf(in.history.root)
+	parent, err := in.above()
 	if err != nil {
 		return nil, nil, fmt.Errorf("the directory that the restore root stands in: %w", err)
 	}
@@ -237,18 +245,42 @@ func (at *entering) stays(path string) error {
 	return nil
 }
 
-// parentOf opens the directory that a root stands in: nil where there is none, or
-// where this user may not look into it. Nobody then exchanges the whole root on
-// this user's behalf.
-func parentOf(root string) (*pathsafe.Dir, error) {
-	if root == filepath.Dir(root) {
+// Above opens the directory that the root stands in, in which it has the name that
+// [Root.Path] ends in. The error is [staging.ErrNoExchange] where there is none, or where
+// this user may not look into it.
+func (r *Root) Above() (*pathsafe.Dir, error) {
+	parent, err := r.above()
+	if err == nil && parent == nil {
+		err = fmt.Errorf("%w: nothing can be done from above %q", staging.ErrNoExchange, r.history.root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parent, nil
+}
+
+// above is nil where there is no directory above, or where this user may not look into
+// it: the whole root is not exchanged on this user's behalf then.
+func (r *Root) above() (*pathsafe.Dir, error) {
+	path := r.history.root
+	if path == filepath.Dir(path) {
 		return nil, nil
 	}
-	parent, err := pathsafe.OpenRoot(filepath.Dir(root))
+	parent, err := pathsafe.OpenRoot(filepath.Dir(path))
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, nil
 	}
-	return parent, err
+	if err != nil {
+		return nil, err
+	}
+	err = parent.Holds(filepath.Base(path), r.dir)
+	if errors.Is(err, pathsafe.ErrMoved) || errors.Is(err, fs.ErrNotExist) {
+		err = errMoved
+	}
+	if err != nil {
+		return nil, errors.Join(err, parent.Close())
+	}
+	return parent, nil
 }
 
 // recover ends what an earlier commit left, and remembers how.
@@ -278,7 +310,7 @@ func (r *Root) Savepoint() string { return r.history.published }
 // entered; "" for none.
 func (r *Root) Commit() string { return r.history.attempt }
 
-// Path is the path that the root is known by, see [RootPath].
+// Path is the path that the root is known by: that of the directory that was opened.
 func (r *Root) Path() string { return r.history.root }
 
 // Dir is the root, open until it is left.

@@ -110,7 +110,7 @@ func (r *restoring) run(ctx context.Context) (commit.Done, error) {
 // same says whether the root is what the snapshot saw. Where that cannot be told from
 // above, as of a mount point, it counts as changed.
 func (r *restoring) same(ctx context.Context) (bool, error) {
-	above, err := pathsafe.OpenRoot(filepath.Dir(r.in.Path()))
+	above, err := r.in.Above()
 	if err != nil {
 		return false, ctx.Err()
 	}

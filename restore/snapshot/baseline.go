@@ -8,7 +8,7 @@ import (
 
 // A baseline is the snapshot that a take compares with. A nil one has nothing.
 type baseline struct {
-	start   time.Time
+	synced  time.Time // when the sync began before its content was read; zero: nothing is taken over
 	entries []Entry
 	objects func() map[Digest]bool // those that it needs are durable
 }
@@ -35,7 +35,7 @@ func (t *take) baseline() *baseline {
 }
 
 func makeBaseline(snap *Snapshot) *baseline {
-	b := &baseline{start: snap.header.Time, entries: snap.entries}
+	b := &baseline{synced: snap.header.Synced, entries: snap.entries}
 	b.objects = sync.OnceValue(func() map[Digest]bool {
 		all := make(map[Digest]bool, len(b.entries))
 		for i := range b.entries {
@@ -73,22 +73,22 @@ func (b *baseline) unchanged(entries []Entry) (same []twin) {
 	return same
 }
 
-// A file that was changed, read and changed again within one tick of the clock
-// of its file system has the same times twice. Which ticks there are: a second
-// or two where the times have no fractions, else some milliseconds.
+// Ticks of the clock that gives the times of change, at most: a second or two where the
+// times have no fractions, else 10 ms (CONFIG_HZ=100), with room.
 const (
-	fineTick   = 100 * time.Millisecond
+	fineTick   = 30 * time.Millisecond
 	coarseTick = 2500 * time.Millisecond
 )
 
-// racy tells whether an entry was changed so shortly before it was read that it
-// may have changed since without showing it.
+// racy reports whether an entry may have changed since it was read without showing it:
+// no sync is known that began a tick after its time of change, and ended before it was
+// read.
 func (b *baseline) racy(e *Entry) bool {
 	tick := fineTick
 	if e.ChangeTime.Nanosecond() == 0 {
 		tick = coarseTick
 	}
-	return !e.ChangeTime.Add(tick).Before(b.start)
+	return b.synced.IsZero() || !e.ChangeTime.Add(tick).Before(b.synced)
 }
 
 func (b *baseline) needs(d Digest) bool { return b != nil && b.objects()[d] }

@@ -58,6 +58,9 @@ func (o *object) header(h *Header) {
 	}
 	o.pairs("said", said)
 	o.number("snapshot", version)
+	if !h.Synced.IsZero() {
+		o.instant("synced", h.Synced)
+	}
 	o.instant("time", h.Time)
 	if h.Whole {
 		o.yes("whole")
@@ -77,6 +80,9 @@ func parseHeader(line string) (Header, error) {
 	r.wants("root", func() { h.Root = r.text() })
 	r.wants("said", func() { h.Said = saidOf(r.pairs()) })
 	r.wants("snapshot", func() { r.bad = r.number() != version || r.bad })
+	if r.key("synced") {
+		h.Synced = r.instant().UTC()
+	}
 	r.wants("time", func() { h.Time = r.instant().UTC() })
 	h.Whole = r.key("whole") && r.has("true")
 	var again object

@@ -98,10 +98,19 @@ type reader struct {
 
 func (r *reader) close() { r.at.close() }
 
-// file reads a file that stays the same meanwhile.
+// file reads a file that stays the same meanwhile. One that is written to all the time,
+// and whose times are the same before and after nevertheless, is kept as it was read and
+// told of; before an action it is an error.
 func (r *reader) file(ctx context.Context, e *Entry) error {
-	for range tries {
-		err := r.once(ctx, e)
+	lastTry := 2 * tries
+	if r.strict() {
+		lastTry = tries
+	}
+	for try := range lastTry {
+		err := r.once(ctx, e, try < tries)
+		if err == nil && try >= tries {
+			r.note(&r.restless, e.Path)
+		}
 		if !errors.Is(err, errUnsettled) {
 			return err
 		}
@@ -109,22 +118,24 @@ func (r *reader) file(ctx context.Context, e *Entry) error {
 	return &ChangedError{e.Path, errUnsettled.Error()}
 }
 
-func (r *reader) once(ctx context.Context, e *Entry) error {
+func (r *reader) once(ctx context.Context, e *Entry, restful bool) error {
 	in, name := split(e.Path)
 	d, err := r.at.open(in)
 	if err != nil {
-		return err
+		return r.missing(e, err)
 	}
 	f, st, err := d.openFile(name)
-	if errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, fs.ErrNotExist) {
-		return &ChangedError{e.Path, "it was a file"}
-	}
 	if err != nil {
-		return err
+		return r.missing(e, err)
 	}
 	defer f.Close()
 	if !r.mount.SameMount(st.ID) {
 		return pathsafe.ErrCrossesMount
+	}
+	if restful && r.fresh(st.ChangeTime) {
+		if st, err = r.rested(ctx, f, st); err != nil {
+			return err
+		}
 	}
 	now := makeEntry(e.Path, st)
 	now.Asked = e.Asked
@@ -140,6 +151,25 @@ func (r *reader) once(ctx context.Context, e *Entry) error {
 	}
 	*e = now
 	return nil
+}
+
+// missing leaves a file out that is not there any more. Where another thing stands in its
+// place, or in that of a directory above, all is looked at again.
+func (r *reader) missing(e *Entry, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.gone, e.unread = true, false
+		r.note(&r.leftOut, e.Path)
+		return nil
+	case isReplaced(err):
+		return fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	return err
+}
+
+// isReplaced reports whether an error of opening something says that it is another thing.
+func isReplaced(err error) bool {
+	return errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
 func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {

@@ -24,10 +24,18 @@
 //  2. Look at everything through directory handles, following no link, entering
 //     no other mount. What is the very same as in the newest snapshot (device,
 //     inode, birth time, size, times of modification and change) is not read
-//     again, unless it was changed so shortly before that snapshot that the
-//     clock of the file system may have missed a later change.
-//  3. Read the other files, several at a time, hashing what is copied. One that
-//     changes meanwhile is read again, a few times.
+//     again, if a sync of the file system that ended before it was read had
+//     begun after its time of change, plus a tick of the clock: only then would
+//     a write through a mapping have changed a time. Manifests keep when that
+//     sync began. Only on ext4, XFS, Btrfs and F2FS does a sync give that
+//     guarantee; elsewhere, as in memory, everything is read. Before an action
+//     the object of such a file is read too, and hashed.
+//  3. Sync the file system of the root. Read the other files, several at a time,
+//     hashing what is copied. One that changes meanwhile is read again, a few
+//     times; one that was changed since that sync is synced by itself first, so
+//     that a writer through a mapping is found. What went away is left out. An
+//     object that is there already is read before it is relied on, and replaced
+//     where it is damaged.
 //  4. Make the new objects durable, with one syncfs when there are many. Move
 //     them to their places. Make those durable.
 //  5. Write the manifest beside, sync it, rename it, sync its directory. Only now
@@ -51,9 +59,13 @@
 //
 // Not promised: one point in time. A root that others write to while it is taken
 // is captured file by file, each file and each directory in one state of its own;
-// hold the lock of the root. That an object that stands there already with the
-// right size and mode has the right content: Take does not read it again; Verify
-// does. That the newest snapshot cannot be taken away by who may write the
+// hold the lock of the root. That a file that is written to all the time was ever
+// what is kept of it: such files are named, and are an error before an action.
+// Outside of the file systems named above, and where times of change have no
+// fractions, a writer through a mapping is not noticed while it is at work. That
+// the object of a file that was not read again is undamaged, but for a snapshot
+// before an action: Verify reads it. Writes of devices to pages that they have
+// pinned. That the newest snapshot cannot be taken away by who may write the
 // store. Access times, which become those of modification; which blocks of a
 // sparse file were holes: its zeros become holes; and flags of the file system.
 package snapshot

@@ -45,6 +45,7 @@ type Entry struct {
 
 	xattrs []pathsafe.Xattr
 	unread bool // a file whose content is yet to be read
+	gone   bool // it went away while it was looked at
 	links  uint32
 }
 

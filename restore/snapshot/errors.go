@@ -43,6 +43,11 @@ type ChangedError struct {
 	What string // what has changed
 }
 
+// Is reports ErrRefused for a file that does not come to rest.
+func (e *ChangedError) Is(target error) bool {
+	return target == ErrRefused && e.What == errUnsettled.Error()
+}
+
 // Error names the path.
 func (e *ChangedError) Error() string { return fmt.Sprintf("%q has changed: %s", e.Path, e.What) }
 

@@ -142,7 +142,7 @@ func readManifest(d dir, name string) (*Snapshot, error) {
 	if sum != p.header.ID {
 		return nil, fmt.Errorf("its SHA-256 is %s", sum)
 	}
-	return &Snapshot{p.header, p.judge.all}, nil
+	return &Snapshot{header: p.header, entries: p.judge.all}, nil
 }
 
 type manifestParser struct {

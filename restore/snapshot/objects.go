@@ -3,14 +3,17 @@ package snapshot
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
 // objectPerm is the mode of an object. It is never changed.
@@ -107,8 +110,8 @@ func newObjects(s *Store, incoming dir) *objects {
 	}
 }
 
-// known tells whether an object is in the store. durable: a snapshot needs it,
-// so its name is durable.
+// known tells whether an object is in the store, and is what its name says. durable: a
+// snapshot needs it, so its name is durable.
 func (o *objects) known(d Digest, size int64, durable bool) (bool, error) {
 	o.mu.Lock()
 	there := o.there[d]
@@ -116,7 +119,7 @@ func (o *objects) known(d Digest, size int64, durable bool) (bool, error) {
 	if there {
 		return true, nil
 	}
-	there, err := o.has(d, size)
+	there, err := o.sound(d, size)
 	if err != nil || !there {
 		return false, err
 	}
@@ -137,10 +140,10 @@ const (
 )
 
 // among returns what tells whether an object is there that a snapshot needs. n is
-// how many it will be asked for. A list tells nothing of sizes: what has another one
-// is then not replaced, and is for Verify to find.
+// how many it will be asked for. The objects are believed by their names, and where there
+// is a list whatever their size: what is damaged is for Verify to find.
 func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
-	each := func(e *Entry) (bool, error) { return o.known(e.Digest, e.Size, true) }
+	each := func(e *Entry) (bool, error) { return o.has(e.Digest, e.Size) }
 	if n < fewObjects {
 		return each, nil
 	}
@@ -154,6 +157,51 @@ func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
 		return err
 	})
 	return func(e *Entry) (bool, error) { return all[e.Digest[0]][e.Digest], nil }, err
+}
+
+// read reads the objects of files, and returns what tells whether one was what its name
+// says.
+func (o *objects) read(ctx context.Context, files []twin) (func(*Entry) (bool, error), error) {
+	var all []*Entry
+	seen := map[Digest]bool{}
+	for _, f := range files {
+		if !seen[f.then.Digest] {
+			seen[f.then.Digest] = true
+			all = append(all, f.then)
+		}
+	}
+	sound := make([]bool, len(all))
+	err := inorder.Do(ctx, len(all), func(i int) (err error) {
+		sound[i], err = o.known(all[i].Digest, all[i].Size, true)
+		return err
+	})
+	for i, e := range all {
+		seen[e.Digest] = sound[i]
+	}
+	return func(e *Entry) (bool, error) { return seen[e.Digest], nil }, err
+}
+
+// sound reads an object, and reports whether it is what its name says. One that cannot be
+// opened for what it is, is not.
+func (o *objects) sound(d Digest, size int64) (bool, error) {
+	there, err := o.has(d, size)
+	if err != nil || !there {
+		return false, err
+	}
+	f, err := o.object(&Entry{Digest: d, Size: size})
+	if err != nil {
+		if verify.IsMachineFault(err) {
+			return false, err
+		}
+		return false, nil
+	}
+	defer f.Close()
+	sum := sha256.New()
+	err = o.s.seam.do("read object", f.Name(), func() error {
+		_, err := io.Copy(sum, io.LimitReader(f, size+1))
+		return err
+	})
+	return err == nil && Digest(sum.Sum(nil)) == d, err
 }
 
 // list returns the objects of a shard.
@@ -261,8 +309,8 @@ func (o *objects) syncPlaces() error {
 	return o.s.objects.sync()
 }
 
-// place moves a fresh object to its place. What is there already stays, unless
-// it cannot be the object.
+// place moves a fresh object to its place. What is there already was not there before, or
+// is damaged: it gives way.
 func (o *objects) place(d Digest) error {
 	fresh := o.fresh[d]
 	shard, err := o.open(d, true)
@@ -271,10 +319,6 @@ func (o *objects) place(d Digest) error {
 	}
 	err = fresh.in.rename(d.name(), shard, d.name())
 	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	good, err := o.has(d, fresh.size)
-	if err != nil || good {
 		return err
 	}
 	return fresh.in.swap(d.name(), shard, d.name())

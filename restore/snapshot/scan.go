@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,9 @@ type scanner struct {
 	fill func(d dir, name string, e *Entry) error
 	// attributes: also those of directories are read.
 	attributes bool
+	// gone hears of what is not there any more when it is looked at; nil: that is an
+	// error.
+	gone func(path string)
 
 	mu      sync.Mutex
 	wake    *sync.Cond
@@ -104,6 +108,9 @@ func (l *level) count() int {
 
 func (l *level) flatten(all []Entry) []Entry {
 	for i := range l.entries {
+		if l.entries[i].gone {
+			continue
+		}
 		all = append(all, l.entries[i])
 		if l.below[i] != nil {
 			all = l.below[i].flatten(all)
@@ -178,6 +185,12 @@ func (s *scanner) run(task scanTask) {
 		s.list(task.in, task)
 	default:
 		d, err := task.in.open(task.name)
+		if s.isGone(task.at, err) {
+			return
+		}
+		if err != nil && isReplaced(err) {
+			err = fmt.Errorf("%w: %w", errReplaced, err)
+		}
 		if err != nil {
 			s.fail(task.at.Path, err)
 			return
@@ -198,6 +211,9 @@ var errUnsettled = refuse("it changes while it is read")
 func (s *scanner) list(d *sharedDir, task scanTask) {
 	into := task.into
 	names, err := s.settle(d.dir, task.at)
+	if task.name != "" && s.isGone(task.at, err) {
+		return
+	}
 	if err != nil {
 		s.fail(into.path, err)
 		return
@@ -247,7 +263,11 @@ func (s *scanner) names(task scanTask) {
 	for i := task.start; i < task.end; i++ {
 		path := join(l.path, l.names[i])
 		e := &l.entries[i]
-		if err := s.look(task.in.dir, l.names[i], path, e); err != nil {
+		err := s.look(task.in.dir, l.names[i], path, e)
+		if e.Path = path; s.isGone(e, err) {
+			continue
+		}
+		if err != nil {
 			s.fail(path, err)
 			continue
 		}
@@ -256,6 +276,16 @@ func (s *scanner) names(task scanTask) {
 			s.add(scanTask{in: task.in, name: l.names[i], at: e, into: l.below[i]})
 		}
 	}
+}
+
+// isGone marks an entry whose name is not there any more.
+func (s *scanner) isGone(e *Entry, err error) bool {
+	if s.gone == nil || !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	e.gone = true
+	s.gone(e.Path)
+	return true
 }
 
 // look makes the entry of name, as far as it can be known without reading.

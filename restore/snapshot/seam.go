@@ -15,6 +15,9 @@ import (
 type seam struct {
 	hook  func(op, path string, f func() error) error
 	watch Watch
+	// everywhere has content taken over on any file system: the tests of that are in
+	// memory.
+	everywhere bool
 }
 
 // Watch hears how far long work on a store has got. Both may be nil.

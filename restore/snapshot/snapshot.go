@@ -40,13 +40,28 @@ type Header struct {
 	Names  int               // how many names were asked for; 0 when Whole
 	Files  int64             // regular files, names of hard links each
 	Bytes  int64             // their content, hard links once
+	// Synced is when a sync of the root's file system began that ended before content
+	// was read; zero where the file system gives no such guarantee.
+	Synced time.Time
 }
 
-// Snapshot is one that was read from a store, and hashes to its ID.
+// Snapshot is one that was read from a store, and hashes to its ID; or one that was just
+// taken.
 type Snapshot struct {
 	header  Header
 	entries []Entry
+
+	restless, leftOut []string
 }
+
+// Restless returns the paths of files that were written to whenever they were read, as a
+// take has found: what is kept of such a file may never have been its content at one
+// time. A snapshot that is read from a store does not know them.
+func (s *Snapshot) Restless() []string { return slices.Clone(s.restless) }
+
+// LeftOut returns the paths of what went away while the snapshot was taken, as [Snapshot.Restless]
+// does.
+func (s *Snapshot) LeftOut() []string { return slices.Clone(s.leftOut) }
 
 // Header returns what the snapshot says of itself.
 func (s *Snapshot) Header() Header {

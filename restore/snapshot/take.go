@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // Request is what a snapshot is to be of, and what it is to keep of its reason.
@@ -36,8 +37,12 @@ type take struct {
 	req   Request
 	root  dir
 	mount pathsafe.ID
-	start time.Time
 	base  func() *baseline
+
+	tracked bool      // content may be taken over, see calm
+	synced  time.Time // when the sync began that ended before content is read
+	noting  sync.Mutex
+	notes
 
 	loading sync.WaitGroup // of base
 
@@ -74,7 +79,7 @@ func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) 
 		return nil, err
 	}
 	defer lock.close()
-	t := &take{Store: s, req: req, start: h.Time, root: dir{req.Dir, s.seam}}
+	t := &take{Store: s, req: req, root: dir{req.Dir, s.seam}}
 	defer func() { err = errors.Join(err, t.close()) }()
 	return t.run(ctx, h)
 }
@@ -104,6 +109,7 @@ func (t *take) run(ctx context.Context, h Header) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.Synced = t.synced
 	link(entries)
 	t.seam.watch.sync()
 	if err := t.objects.persist(); err != nil {
@@ -116,25 +122,36 @@ func (t *take) run(ctx context.Context, h Header) (*Snapshot, error) {
 	return t.publish(h, entries)
 }
 
-// settled looks at everything and keeps its content. Where a name goes away in
-// between it looks again.
+// errReplaced: something else stands at a name than a moment ago.
+var errReplaced = errors.New("another thing took its place")
+
+// settled looks at everything and keeps its content. What goes away meanwhile is left
+// out. Where a name becomes another thing in between it looks again.
 func (t *take) settled(ctx context.Context) ([]Entry, error) {
-	var gone error
+	var replaced error
 	for range tries {
+		t.notes = notes{}
 		entries, err := t.look(ctx)
 		if err == nil {
-			err = t.reuse(entries)
+			err = t.reuse(ctx, entries)
+		}
+		if err == nil {
+			err = t.calm(ctx, entries)
 		}
 		if err == nil {
 			err = t.contents(ctx, entries)
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return entries, err
+		if !errors.Is(err, errReplaced) && !errors.Is(err, fs.ErrNotExist) {
+			return slices.DeleteFunc(entries, func(e Entry) bool { return e.gone }), err
 		}
-		gone = err
+		replaced = err
 	}
-	return nil, refuse("names go away while it is looked at: %v", gone)
+	return nil, refuse("names change while it is looked at: %v", replaced)
 }
+
+// strict reports whether the snapshot comes before an action: what that displaces may be
+// gone afterwards. Nothing stands for it that was not read now.
+func (t *take) strict() bool { return t.req.Kind != Manual && t.req.Kind != Scheduled }
 
 func (t *take) begin() error {
 	st, err := t.root.statSelf()
@@ -142,6 +159,9 @@ func (t *take) begin() error {
 		return err
 	}
 	t.mount = st.ID
+	if t.tracked, err = tracksMappings(t.root); err != nil {
+		return err
+	}
 	t.base = sync.OnceValue(t.baseline)
 	if t.req.Scope == nil {
 		t.loading.Go(func() { t.base() }) // while the root is looked at
@@ -184,7 +204,7 @@ func (t *take) look(ctx context.Context) ([]Entry, error) {
 }
 
 func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
-	s := scanner{mount: t.mount, own: t.isOwn, fill: t.fill, attributes: true}
+	s := scanner{mount: t.mount, own: t.isOwn, fill: t.fill, attributes: true, gone: func(path string) { t.note(&t.leftOut, path) }}
 	if top.Path == "" {
 		if err := t.clean(d); err != nil {
 			return nil, err
@@ -218,7 +238,11 @@ func (t *take) fill(d dir, name string, e *Entry) (err error) {
 		return nil
 	}
 	if e.Type == Link {
-		if e.Target, err = d.readlink(name); err != nil {
+		e.Target, err = d.readlink(name)
+		if errors.Is(err, unix.EINVAL) {
+			return errUnsettled // it is no link any more
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -241,13 +265,17 @@ func settled(d dir, name string, e *Entry) error {
 }
 
 // reuse takes over from the newest snapshot what needs reading, where a file is
-// still the same and its content in the store.
-func (t *take) reuse(entries []Entry) error {
-	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.unread }) {
+// still the same and its content in the store: as its name says, or before an action as
+// reading it does.
+func (t *take) reuse(ctx context.Context, entries []Entry) error {
+	if !t.tracked || !slices.ContainsFunc(entries, func(e Entry) bool { return e.unread }) {
 		return nil
 	}
 	same := t.base().unchanged(entries)
 	there, err := t.objects.among(len(same))
+	if t.strict() {
+		there, err = t.objects.read(ctx, same)
+	}
 	if err != nil {
 		return err
 	}
@@ -326,7 +354,10 @@ func (t *take) publish(h Header, entries []Entry) (*Snapshot, error) {
 	if err := p.sync(); err != nil {
 		return nil, err
 	}
-	return &Snapshot{h, entries}, nil
+	return &Snapshot{
+		header: h, entries: entries,
+		restless: slices.Sorted(maps.Keys(t.restless)), leftOut: slices.Sorted(maps.Keys(t.leftOut)),
+	}, nil
 }
 
 // lookAtScope returns the entries of the names that were asked for, and of what

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// boxPrefix is how the name of a box begins.
+const boxPrefix = ".spectrum-export-"
+
+// A box is a directory that is made for one export, beside what will be exported: only
+// this user may enter it, so nothing in it is anybody else's. What is complete is moved
+// out of it with one rename that replaces nothing. All is done through handles: the
+// directory above may be written, moved and replaced by others meanwhile.
+type box struct {
+	above *pathsafe.Dir
+	real  string // path of above, derived from its handle
+	name  string
+	dir   *pathsafe.Dir
+}
+
+// newBox opens the directory at path and makes a box in it.
+func newBox(path string) (*box, error) {
+	above, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	b := &box{above: above, name: boxPrefix + uuid.NewString()}
+	if b.real, err = above.RealPath(); err != nil {
+		return nil, errors.Join(err, above.Close())
+	}
+	return b, nil
+}
+
+// make makes the directory of the box. One that is not as it was made just now is not
+// ours: another one was put in its place.
+func (b *box) make() error {
+	if err := b.above.Mkdir(b.name, 0o700); err != nil {
+		return err
+	}
+	dir, err := b.above.OpenDir(b.name)
+	if err != nil {
+		return errors.Join(err, b.above.Rmdir(b.name))
+	}
+	st, err := dir.Stat()
+	if err == nil && (int(st.UID) != os.Geteuid() || st.Perm&0o777 != 0o700) {
+		err = fmt.Errorf("another directory took the place of %q", b.name)
+	}
+	names, listErr := dir.Names()
+	if err = errors.Join(err, listErr); err == nil && len(names) > 0 {
+		err = fmt.Errorf("another directory took the place of %q", b.name)
+	}
+	if err != nil {
+		return errors.Join(err, dir.Close())
+	}
+	b.dir = dir
+	return nil
+}
+
+// path is a path of name in the box that leads through the handle, wherever the box
+// stands by now. It is good until the box is closed.
+func (b *box) path(name string) string {
+	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", b.dir.Fd()), name)
+}
+
+// release makes what is in the box durable and moves its directory name out of it. It
+// does not replace anything. A directory that its owner may not write could not be moved:
+// it gets its own mode again afterwards.
+func (b *box) release(name, to string) error {
+	tree, err := b.dir.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	st, err := tree.Stat()
+	if err != nil {
+		return err
+	}
+	if err := b.dir.SyncFS(); err != nil {
+		return err
+	}
+	locked := st.Perm&0o700 != 0o700
+	if locked {
+		if err := tree.Chmod(st.Perm | 0o700); err != nil {
+			return err
+		}
+	}
+	err = b.dir.RenameNoReplace(name, b.above, to)
+	if locked {
+		err = errors.Join(err, tree.Chmod(st.Perm))
+	}
+	return errors.Join(err, b.above.Sync())
+}
+
+// close removes the box and what is left in it, all of which is ours. The name of the box
+// is removed only if an empty directory stands there.
+func (b *box) close() error {
+	var err error
+	if b.dir != nil {
+		err = removeAllIn(b.dir)
+		if err == nil && b.above.Holds(b.name, b.dir) == nil {
+			err = b.above.Rmdir(b.name)
+		}
+		err = errors.Join(err, b.dir.Close())
+	}
+	runtime.KeepAlive(b.dir)
+	return errors.Join(err, b.above.Close())
+}
+
+// removeAllIn removes everything in a directory that nobody else may enter.
+func removeAllIn(dir *pathsafe.Dir) error {
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := removeOne(dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeOne(dir *pathsafe.Dir, name string) error {
+	st, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !st.Mode.IsDir() {
+		return dir.Unlink(name)
+	}
+	if err := dir.ChmodDir(name, 0o700); err != nil { // it may have got a mode that forbids to empty it
+		return err
+	}
+	sub, err := dir.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	if err := removeAllIn(sub); err != nil {
+		return err
+	}
+	return dir.Rmdir(name)
+}

@@ -1,0 +1,63 @@
+package pathsafe
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// ErrMoved is the error of [Dir.RealPath] for a directory that was removed, or that the
+// kernel's path for it does not lead back to.
+var ErrMoved = errors.New("the directory has been moved or replaced")
+
+// RealPath returns the absolute path of the directory, without links, as the kernel
+// derives it from the descriptor. It is verified: opened again it is the same directory,
+// seen through the same mount. The path under which the directory was opened is not
+// looked at: it may lead elsewhere by now.
+func (d *Dir) RealPath() (string, error) {
+	if err := checkProc(); err != nil {
+		return "", d.wrap("path of", ".", err)
+	}
+	path, err := os.Readlink(procPath(d.Fd()))
+	runtime.KeepAlive(d)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(path) {
+		return "", d.wrap("path of", ".", ErrMoved)
+	}
+	now, err := OpenRoot(path)
+	if err != nil {
+		return "", errors.Join(d.wrap("path of", ".", ErrMoved), err)
+	}
+	defer now.Close()
+	return path, d.wrap("path of", ".", sameDir(d, now))
+}
+
+// Holds returns an error, [ErrMoved] where another thing stands there, unless name in d
+// is the directory sub.
+func (d *Dir) Holds(name string, sub *Dir) error {
+	now, err := d.Lstat(name)
+	if err != nil {
+		return err
+	}
+	was, err := sub.Stat()
+	if err == nil && (now.ID.Dev != was.ID.Dev || now.ID.Ino != was.ID.Ino) {
+		err = ErrMoved
+	}
+	return d.wrap("look up", name, err)
+}
+
+// sameDir is ErrMoved unless both are the same directory through the same mount.
+func sameDir(a, b *Dir) error {
+	x, err := a.Stat()
+	if err != nil {
+		return err
+	}
+	y, err := b.Stat()
+	if err == nil && x.ID != y.ID {
+		err = ErrMoved
+	}
+	return err
+}

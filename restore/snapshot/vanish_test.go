@@ -1,0 +1,95 @@
+package snapshot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+)
+
+// A counter counts calls of several goroutines.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) is(n int) bool { return c.n.Add(1) == int64(n) }
+
+// TestVanishing: whatever goes away at whatever call of a take is left out and named, or
+// was not seen at all; what comes in its place is kept. The rest is whole.
+func TestVanishing(t *testing.T) {
+	acts := map[string]func(t *testing.T, l *lab){
+		"file":      func(t *testing.T, l *lab) { must(t, os.Remove(l.path("dir/f"))) },
+		"directory": func(t *testing.T, l *lab) { must(t, os.RemoveAll(l.path("dir/sub"))) },
+		"link for file": func(t *testing.T, l *lab) {
+			must(t, os.Remove(l.path("dir/f")))
+			must(t, os.Symlink("g", l.path("dir/f")))
+		},
+		"file for directory": func(t *testing.T, l *lab) {
+			must(t, os.RemoveAll(l.path("dir/sub")))
+			writeFile(t, l.path("dir/sub"), "a file")
+		},
+		"directory for file": func(t *testing.T, l *lab) {
+			must(t, os.Remove(l.path("dir/f")))
+			mkdir(t, l.path("dir/f"))
+			writeFile(t, l.path("dir/f/new"), "new")
+		},
+		"link for directory": func(t *testing.T, l *lab) {
+			must(t, os.RemoveAll(l.path("dir/sub")))
+			must(t, os.Symlink("..", l.path("dir/sub")))
+		},
+	}
+	for name, act := range acts {
+		t.Run(name, func(t *testing.T) {
+			named, memory := 0, harness.OpenMemoryDir(t)
+			for n := 1; ; n++ {
+				l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+				t.Cleanup(l.close)
+				for _, dir := range []string{"dir", "dir/sub", "dir/sub/deep"} {
+					mkdir(t, l.path(dir))
+				}
+				for _, file := range []string{"a", "dir/f", "dir/g", "dir/sub/h", "dir/sub/deep/i", "z"} {
+					writeFile(t, l.path(file), file)
+				}
+				calls, acted := new(counter), false
+				l.store.seam.hook = func(_, _ string, f func() error) error {
+					if calls.is(n) {
+						acted = true
+						act(t, l)
+					}
+					return f()
+				}
+				snap, err := l.store.Take(t.Context(), l.request())
+				l.store.seam.hook = nil
+				if err != nil {
+					t.Fatalf("before call %d: %v", n, err)
+				}
+				must(t, l.whole(snap))
+				named += len(snap.LeftOut())
+				if !acted {
+					break
+				}
+			}
+			if named == 0 && (name == "file" || name == "directory") {
+				t.Error("nothing that went away was ever named")
+			}
+		})
+	}
+}
+
+// whole is an error when a snapshot lacks what nothing was done to, or cannot be written.
+func (l *lab) whole(snap *Snapshot) error {
+	var got []string
+	for e := range snap.Entries() {
+		got = append(got, e.Path)
+	}
+	for _, path := range []string{"", "a", "dir", "dir/g", "z"} {
+		if !slices.Contains(got, path) {
+			return fmt.Errorf("%q is not in %q", path, got)
+		}
+	}
+	l.write(snap, "")
+	l.sound()
+	return nil
+}
