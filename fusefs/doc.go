@@ -29,8 +29,9 @@
 //     of its own, which is made when somebody first enters it, once for all who
 //     come; when it is [Volume.Spoiled], all of its reads are EIO and the
 //     kernel drops what it kept of them.
-//  7. [Views] lists the views of other processes, and [Other.Revoke] takes one
-//     back: its readers get errors from then on, also for what the kernel kept.
+//  7. [Views] lists the views of other processes of this user, and [Other.Revoke]
+//     takes one back: its readers get errors from then on, also for what the
+//     kernel kept. Those of other users are listed and never asked.
 //  8. [View.Unmount] ends it: normally, or after a grace with the holders
 //     named in the log, by detaching. [Unmount] does it for a view of another
 //     process, also of one that has died.
@@ -55,6 +56,13 @@
 //     and shared by all readers.
 //   - One request does something: an ioctl, of root or the user who serves,
 //     revokes the view. Nobody else can make it do anything but answer.
+//   - No request is sent to a FUSE file system that another user serves: who
+//     serves it is in the mount table ([ErrForeign]).
+//   - As root, a mount is taken away by descriptor: the one that was checked, or
+//     none. The helper of other users takes a path; it unmounts only their own
+//     mounts, and what it did is looked up.
+//   - Readers cannot make the server grow: the contents of live files that they
+//     hold are bounded, and the oldest is dropped.
 //   - A crashed server leaves a dead mount that says so (ENOTCONN on what was
 //     not cached) until [Unmount] clears it. There is no automatic unmount.
 //

@@ -43,3 +43,18 @@ func (p *place) checkView() error {
 	}
 	return nil
 }
+
+// ReadView returns a file of the control directory of a view that [FindView] finds, at
+// most limit bytes ([ErrTooLong]). What was found is what is read, whatever becomes of
+// the path meanwhile.
+func ReadView(path, name string, limit int64) ([]byte, error) {
+	p, err := openPlace(path)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if err := p.checkView(); err != nil {
+		return nil, &MountpointError{p.path, err}
+	}
+	return readControl(p, name, limit)
+}

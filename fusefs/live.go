@@ -2,6 +2,7 @@ package fusefs
 
 import (
 	"bytes"
+	"container/list"
 	"sync"
 	"time"
 
@@ -31,6 +32,16 @@ func (snapshotContent) Close() error { return nil }
 // a file is opened.
 const liveBit = 1 << 63
 
+// maxKept bounds the contents that readers hold, in bytes, and maxSnapshots their
+// number: a reader could hold a file for each content that there ever was. Beyond, the
+// oldest is dropped, and who still holds it gets ESTALE for what the kernel does not
+// have. The newest always stays. A source whose content changes with every read should
+// keep to one a second.
+const (
+	maxKept      = 32 << 20
+	maxSnapshots = 1024
+)
+
 // snapshot is what one lookup of a live file has seen.
 type snapshot struct {
 	number  uint64
@@ -38,22 +49,46 @@ type snapshot struct {
 	data    []byte
 	time    time.Time
 	lookups uint64 // how often the kernel was told of it; it counts down by FORGET
+	place   *list.Element
 }
 
 type snapshots struct {
 	mu     sync.Mutex
 	last   uint64
 	all    map[uint64]*snapshot // by number
+	order  *list.List           // of *snapshot, the oldest first
+	kept   int                  // bytes of their contents
 	newest map[uint64]*snapshot // by of
+	made   map[uint64]*fresh[[]byte]
 }
 
 func newSnapshots() *snapshots {
-	return &snapshots{all: make(map[uint64]*snapshot), newest: make(map[uint64]*snapshot)}
+	return &snapshots{
+		all: make(map[uint64]*snapshot), order: list.New(), newest: make(map[uint64]*snapshot),
+		made: make(map[uint64]*fresh[[]byte]),
+	}
+}
+
+// content returns what a live file has now.
+func (ss *snapshots) content(of uint64, live Live) []byte {
+	ss.mu.Lock()
+	f := ss.made[of]
+	if f == nil {
+		f = new(fresh[[]byte])
+		ss.made[of] = f
+	}
+	ss.mu.Unlock()
+	m := f.ask(func() ([]byte, error) { return live(), nil })
+	<-m.ready
+	if m.err != nil {
+		panic(m.err) // the request fails, and the log says so
+	}
+	return m.value
 }
 
 // look gives the snapshot of a live file as it is now.
 func (ss *snapshots) look(of uint64, live Live) *snapshot {
-	data := live()
+	data := ss.content(of, live)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if n := ss.newest[of]; n != nil && bytes.Equal(n.data, data) {
@@ -63,7 +98,31 @@ func (ss *snapshots) look(of uint64, live Live) *snapshot {
 	ss.last++
 	n := &snapshot{number: liveBit | ss.last, of: of, data: data, time: time.Now(), lookups: 1}
 	ss.all[n.number], ss.newest[of] = n, n
+	n.place = ss.order.PushBack(n)
+	ss.kept += len(data)
+	ss.bound()
 	return n
+}
+
+// bound drops the oldest snapshots that are too many; under mu.
+func (ss *snapshots) bound() {
+	for e := ss.order.Front(); e != nil && (ss.kept > maxKept || len(ss.all) > maxSnapshots); {
+		n := e.Value.(*snapshot)
+		e = e.Next()
+		if ss.newest[n.of] != n {
+			ss.drop(n)
+		}
+	}
+}
+
+// drop takes a snapshot out; under mu.
+func (ss *snapshots) drop(n *snapshot) {
+	delete(ss.all, n.number)
+	ss.order.Remove(n.place)
+	ss.kept -= len(n.data)
+	if ss.newest[n.of] == n {
+		delete(ss.newest, n.of)
+	}
 }
 
 // numbered gives a snapshot that the kernel was told of, or nil.
@@ -87,10 +146,7 @@ func (ss *snapshots) forget(number, lookups uint64) {
 	if n.lookups -= min(lookups, n.lookups); n.lookups > 0 {
 		return
 	}
-	delete(ss.all, number)
-	if ss.newest[n.of] == n {
-		delete(ss.newest, n.of)
-	}
+	ss.drop(n)
 }
 
 func (n *snapshot) attr(s *fileSystem, out *fuse.Attr) {

@@ -218,3 +218,70 @@ func TestLiveOfNothing(t *testing.T) {
 		t.Errorf("%q, %v, size %d", got, st, out.Size)
 	}
 }
+
+// TestLiveKeepsABoundedNumber: a reader holds a file for each content that there was.
+// What is kept is bounded, the newest is always there, and what was dropped is an error
+// and never another content.
+func TestLiveKeepsABoundedNumber(t *testing.T) {
+	var n atomic.Int64
+	for name, test := range map[string]struct{ size, times int }{
+		"small": {100, 2 * maxSnapshots}, "large": {maxKept / 10, 15}, "too large": {maxKept + 1, 2},
+	} {
+		size := test.size
+		x := liveFixture(t, func() []byte { return bytes.Repeat([]byte{byte(n.Load())}, size) })
+		var held []fuse.EntryOut
+		for range test.times {
+			n.Add(1)
+			held = append(held, x.walk(t, ControlName, "live"))
+			if len(x.snapshots.all) > maxSnapshots || x.snapshots.kept > max(maxKept, size) {
+				t.Fatalf("%s: %d snapshots, %d bytes", name, len(x.snapshots.all), x.snapshots.kept)
+			}
+			if got, st := x.read(nil, held[len(held)-1].NodeId, 0, 1); st != fuse.OK || got[0] != byte(n.Load()) {
+				t.Fatalf("%s: the newest is %q, %v", name, got, st)
+			}
+		}
+		for i, out := range held {
+			first := n.Load() - int64(len(held)) + 1
+			if got, st := x.read(nil, out.NodeId, 0, 1); st != estale && (st != fuse.OK || got[0] != byte(first+int64(i))) {
+				t.Fatalf("%s: number %d is %q, %v", name, i, got, st)
+			}
+			x.Forget(out.NodeId, 1)
+		}
+		if x.snapshots.kept != 0 || len(x.snapshots.all)+x.snapshots.order.Len() != 0 {
+			t.Errorf("%s: %d bytes are left", name, x.snapshots.kept)
+		}
+	}
+}
+
+// TestFreshIsMadeOneAtATime: many ask while a value is being made. They wait for one
+// more, which is begun after they came, and not for one each.
+func TestFreshIsMadeOneAtATime(t *testing.T) {
+	var f fresh[int64]
+	var made atomic.Int64
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	produce := func() (int64, error) {
+		n := made.Add(1)
+		if n == 1 {
+			close(begun)
+			<-goOn
+		}
+		return n, nil
+	}
+	first := f.ask(produce)
+	<-begun
+	second := f.ask(produce)
+	for range 1000 {
+		if f.ask(produce) != second {
+			t.Fatal("each has a value made")
+		}
+	}
+	close(goOn)
+	<-first.ready
+	<-second.ready
+	if first.value != 1 || second.value != 2 || made.Load() != 2 {
+		t.Errorf("%d, then %d, made %d times", first.value, second.value, made.Load())
+	}
+	if third := f.ask(produce); third == second {
+		t.Error("who comes later gets an old value")
+	}
+}

@@ -126,6 +126,9 @@ func openEmpty(path string) (*place, error) {
 
 func (p *place) checkEmpty() error {
 	if isForeign(p.mount) {
+		if p.isMountpoint() && p.isDead() {
+			return ErrDeadMount
+		}
 		if p.isMountpoint() {
 			return fmt.Errorf("%w: %s of user %d", ErrAlreadyMounted, p.mount.FSType, serverOf(p.mount))
 		}
@@ -158,12 +161,15 @@ const deadAfter = 2 * time.Second
 
 // isDead reports whether the server of a mounted FUSE file system has gone. A
 // statfs always asks the server, whatever is cached; that of another user is not
-// asked, and counts as alive. A server that is merely stopped is not dead, but it
+// asked, but looked for among the processes. A server that is merely stopped is not dead, but it
 // does not answer either: hence the time limit. The question stays with it then, and
 // keeps the mount busy until it is answered.
 func (p *place) isDead() bool {
-	if !isFUSE(p.mount) || isForeign(p.mount) {
+	if !isFUSE(p.mount) {
 		return false
+	}
+	if isForeign(p.mount) {
+		return os.Geteuid() == 0 && !isServed(p.mount.Minor)
 	}
 	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 3) // the caller may be gone first
 	if err != nil {

@@ -61,21 +61,23 @@ func (o *Other) Path() string { return o.path }
 // fs.ErrPermission: this user may not look; [ErrNotMounted]: it has ended;
 // [ErrDeadMount]; the error of ctx when the view does not answer.
 func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
-	return o.within(ctx, func(dir *place) ([]byte, error) {
-		f, err := openControl(dir, name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		data, err := io.ReadAll(io.LimitReader(f, limit+1))
-		if err == nil && int64(len(data)) > limit {
-			err = fmt.Errorf("%q: %w than %d bytes", name, ErrTooLong, limit)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return data, nil
-	})
+	return o.within(ctx, func(dir *place) ([]byte, error) { return readControl(dir, name, limit) })
+}
+
+func readControl(dir *place, name string, limit int64) ([]byte, error) {
+	f, err := openControl(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%q: %w than %d bytes", name, ErrTooLong, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // ErrTooLong means that a view answers with more than was to be read.

@@ -23,6 +23,7 @@ type fileSystem struct {
 	shelf     Shelf // nil: none
 	snapshots *snapshots
 	listings  listings
+	latest    fresh[string] // see Readlink
 
 	uid, gid uint32
 	handles  *handleCache

@@ -1,6 +1,7 @@
 package fusefs
 
 import (
+	"slices"
 	"sync"
 	"syscall"
 
@@ -47,35 +48,28 @@ func (s *fileSystem) Readlink(cancel <-chan struct{}, in *fuse.InHeader) ([]byte
 	if s.shelf == nil || in.NodeId != latestNumber {
 		return nil, fuse.EINVAL
 	}
-	found := make(chan struct{})
-	var target string
-	var err error
-	go func() {
-		defer close(found)
-		err = attempt(func() error {
-			target = s.shelf.Latest(s.done)
-			return nil
-		})
-	}()
-	if !await(cancel, found) {
+	found := s.latest.ask(func() (string, error) { return s.shelf.Latest(s.done), nil })
+	if !await(cancel, found.ready) {
 		return nil, fuse.EINTR
 	}
-	if err != nil {
-		s.log.Error("the latest directory of the view cannot be found", "error", err)
+	if found.err != nil {
+		s.log.Error("the latest directory of the view cannot be found", "error", found.err)
 		return nil, fuse.EIO
 	}
-	if target == "" {
+	if found.value == "" {
 		return nil, fuse.ENOENT
 	}
-	return []byte(target), fuse.OK
+	return []byte(found.value), fuse.OK
 }
 
 // listings are the entries of the root as those who opened it found them: what
-// comes and goes while they read must not move the others.
+// comes and goes while they read must not move the others. Those who found the same
+// share the names, so that an open directory costs next to nothing.
 type listings struct {
-	mu   sync.Mutex
-	last uint64
-	open map[uint64][]string
+	mu     sync.Mutex
+	last   uint64
+	open   map[uint64][]string
+	newest []string
 }
 
 // begin takes a listing of the shelf, and gives its handle.
@@ -85,8 +79,11 @@ func (l *listings) begin(names []string) uint64 {
 	if l.open == nil {
 		l.open = make(map[uint64][]string)
 	}
+	if !slices.Equal(l.newest, names) {
+		l.newest = names
+	}
 	l.last++
-	l.open[l.last] = names
+	l.open[l.last] = l.newest
 	return l.last
 }
 

@@ -34,7 +34,8 @@ func (e *BusyError) Unwrap() error { return unix.EBUSY }
 // Unmount ends the view on a mount point, whichever process serves it. One whose
 // server has gone ("transport endpoint is not connected") is taken away even
 // while somebody holds it; a live one in use is a [*BusyError]. The server of another
-// user is not asked, and a view of his that is in use counts as live. What is not a
+// user is not asked; his view counts as live while a process has a connection of FUSE
+// that may be its. What is not a
 // spectrum view is left alone: [ErrNotMounted], [ErrNotSpectrum].
 func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint) }
 

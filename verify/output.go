@@ -32,11 +32,16 @@ type Watch struct {
 	// [Artifact.Open], as a view reads it: each block of an output is tagged
 	// while it is hashed (see package blockhash), which makes later checks many
 	// times faster and hashing a little slower, and the artifacts are remembered.
+	// Where the processor has no instructions for that, no block is tagged.
 	Reread bool
 }
 
+// canTag is whether tags are as good as the theory has them: without instructions for
+// them the time that they take depends on the key.
+var canTag = blockhash.HasInstructions()
+
 func (w Watch) newHasher() *blockhash.Hasher {
-	if w.Reread {
+	if w.Reread && canTag {
 		return blockhash.NewTagger()
 	}
 	return blockhash.NewHasher()

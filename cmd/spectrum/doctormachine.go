@@ -168,7 +168,7 @@ func viewChecks(ctx context.Context) []diagnosis {
 func askView(ctx context.Context, view *fusefs.Other) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	_, err := view.Read(ctx, shownFile, maxShown)
+	_, err := view.Read(ctx, statusFile, maxShown)
 	if errors.Is(err, fusefs.ErrTooLong) {
 		return nil
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -88,8 +86,11 @@ func (s *statusRecord) untampered(path string) error {
 	return nil
 }
 
+// maxControl bounds what is read of a control file of the user's own view, in bytes.
+const maxControl = 256 << 20
+
 func readControl(path, name string, v any) error {
-	raw, err := os.ReadFile(filepath.Join(path, fusefs.ControlName, name))
+	raw, err := fusefs.ReadView(path, name, maxControl)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os/signal"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // unmountGrace is how long a busy view is waited for before it is taken away.
@@ -54,6 +56,9 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 		}
 	}
 	defer waiting.close()
+	if err := keepMemory(); err != nil {
+		return err
+	}
 	source, err := app.openViewSource(cmd, opts, runDirs)
 	if err != nil {
 		return err
@@ -76,6 +81,15 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 		return errors.Join(err, view.Unmount(context.WithoutCancel(cmd.Context()), 0))
 	}
 	return app.serve(cmd.Context(), view, waiting.manager)
+}
+
+// keepMemory closes the memory of this process to others of its user, who could read the
+// key that blocks are checked with: nobody attaches to it, and it leaves no core dump.
+func keepMemory() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("close the memory of this process: %w", err)
+	}
+	return nil
 }
 
 func (a *app) mountSource(source viewSource, mountpoint string, opts mountOptions) (*fusefs.View, error) {

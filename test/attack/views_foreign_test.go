@@ -91,13 +91,15 @@ func TestForeignMountIsJudgedByTheTable(t *testing.T) {
 		args   func(dir string) []string
 		status int
 		gone   bool
+		held   bool
 	}{
-		{"umount", func(dir string) []string { return []string{"umount", dir} }, 0, true},
-		{"umount beneath", func(dir string) []string { return []string{"umount", dir + "/x/y"} }, 1, false},
-		{"mount", func(dir string) []string { return []string{"mount", run, dir} }, 1, false},
-		{"mount beneath", func(dir string) []string { return []string{"mount", run, dir + "/x"} }, 1, false},
-		{"preview", func(dir string) []string { return []string{"preview", "--from-mount", dir} }, 1, false},
-		{"doctor", func(string) []string { return []string{"doctor"} }, -1, false},
+		{"umount", func(dir string) []string { return []string{"umount", dir} }, 0, true, false},
+		{"umount, held", func(dir string) []string { return []string{"umount", dir} }, 1, false, true},
+		{"umount beneath", func(dir string) []string { return []string{"umount", dir + "/x/y"} }, 1, false, false},
+		{"mount", func(dir string) []string { return []string{"mount", run, dir} }, 1, false, false},
+		{"mount beneath", func(dir string) []string { return []string{"mount", run, dir + "/x"} }, 1, false, false},
+		{"preview", func(dir string) []string { return []string{"preview", "--from-mount", dir} }, 1, false, false},
+		{"doctor", func(string) []string { return []string{"doctor"} }, -1, false, false},
 	} {
 		for _, stopped := range []bool{false, true} {
 			dir := filepath.Join(open(t), "view")
@@ -105,6 +107,11 @@ func TestForeignMountIsJudgedByTheTable(t *testing.T) {
 			s := serveAs(t, nobody, dir, answers{Size: 100, Attack: true})
 			if stopped {
 				harness.Must(t, s.cmd.Process.Signal(unix.SIGSTOP))
+			}
+			if test.held {
+				fd, err := unix.Open(dir, unix.O_PATH, 0)
+				harness.Must(t, err)
+				defer func() { _ = unix.Close(fd) }()
 			}
 			r := p.Run(t, nil, test.args(dir)...)
 			if r.Hung || test.status >= 0 && r.Status != test.status || r.Killed() {

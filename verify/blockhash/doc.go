@@ -28,6 +28,8 @@
 // each try that fails is a finding in the log. It is for files that are read
 // again and again, such as those of a view: a tag is checked 4 times as fast as
 // a hash where processors have instructions for SHA-256, and 25 times where not.
+// Where they have none for AES ([HasInstructions]), tags should not be used: their
+// time then depends on the key.
 //
 // # Trust
 //

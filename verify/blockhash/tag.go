@@ -5,8 +5,11 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
+	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/cpu"
 )
 
 // tagLen is the length of a tag in bytes.
@@ -29,6 +32,23 @@ var tagger = sync.OnceValue(func() cipher.AEAD {
 	}
 	return gcm
 })
+
+// HasInstructions reports whether the processor computes tags by instructions of its own,
+// as Go's library then does, in the same time for every key. Without them it looks up
+// tables, and the time tells of the key.
+func HasInstructions() bool {
+	switch runtime.GOARCH {
+	case "amd64":
+		return cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ && cpu.X86.HasSSE41 && cpu.X86.HasSSSE3
+	case "arm64":
+		return cpu.ARM64.HasAES && cpu.ARM64.HasPMULL
+	case "s390x":
+		return cpu.S390X.HasAES && cpu.S390X.HasAESCTR && cpu.S390X.HasGHASH
+	case "ppc64le", "ppc64":
+		return true // of all processors that Go runs on
+	}
+	return false
+}
 
 // serials gives every table with tags a number of its own, from 1.
 var serials atomic.Uint64

@@ -1,0 +1,48 @@
+package fusefs
+
+import "sync"
+
+// fresh makes a value for many who ask at once, one at a time: however many they are,
+// one value is being made, and one more is awaited. Nobody gets a value whose making
+// began before the question.
+type fresh[T any] struct {
+	mu      sync.Mutex
+	running *making[T]
+	next    *making[T] // for those who came while the other was being made
+}
+
+// making is a value that is being made.
+type making[T any] struct {
+	ready chan struct{} // closed when value or err is there
+	value T
+	err   error
+}
+
+// ask returns a value that will be ready. produce may run in a goroutine of its own.
+func (f *fresh[T]) ask(produce func() (T, error)) *making[T] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running == nil {
+		f.running = &making[T]{ready: make(chan struct{})}
+		go f.run(f.running, produce)
+		return f.running
+	}
+	if f.next == nil {
+		f.next = &making[T]{ready: make(chan struct{})}
+	}
+	return f.next
+}
+
+func (f *fresh[T]) run(m *making[T], produce func() (T, error)) {
+	for m != nil {
+		m.err = attempt(func() (err error) {
+			m.value, err = produce()
+			return err
+		})
+		f.mu.Lock()
+		close(m.ready)
+		m = f.next
+		f.running, f.next = m, nil
+		f.mu.Unlock()
+	}
+}
