@@ -142,11 +142,21 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 			err = t.contents(ctx, entries)
 		}
 		if !errors.Is(err, errReplaced) && !errors.Is(err, fs.ErrNotExist) {
-			return slices.DeleteFunc(entries, func(e Entry) bool { return e.gone }), err
+			return stayed(entries), err
 		}
 		replaced = err
 	}
 	return nil, refuse("names change while it is looked at: %v", replaced)
+}
+
+// stayed returns the entries without what went away. A name that was asked for is absent.
+func stayed(entries []Entry) []Entry {
+	for i := range entries {
+		if e := &entries[i]; e.gone && e.Asked {
+			*e = Entry{Path: e.Path, Type: Absent, Asked: true}
+		}
+	}
+	return slices.DeleteFunc(entries, func(e Entry) bool { return e.gone })
 }
 
 // strict reports whether the snapshot comes before an action: what that displaces may be

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 // A counter counts calls of several goroutines.
@@ -42,8 +43,9 @@ func TestVanishing(t *testing.T) {
 	}
 	for name, act := range acts {
 		t.Run(name, func(t *testing.T) {
-			named, memory := 0, harness.OpenMemoryDir(t)
-			for n := 1; ; n++ {
+			named, memory, tried := 0, harness.OpenMemoryDir(t), sample.Every(t, 3)
+			for i := 0; ; i++ {
+				n := tried.At(i)
 				l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
 				t.Cleanup(l.close)
 				for _, dir := range []string{"dir", "dir/sub", "dir/sub/deep"} {
@@ -71,7 +73,7 @@ func TestVanishing(t *testing.T) {
 					break
 				}
 			}
-			if named == 0 && (name == "file" || name == "directory") {
+			if named == 0 && tried == sample.All && (name == "file" || name == "directory") {
 				t.Error("nothing that went away was ever named")
 			}
 		})
@@ -92,4 +94,36 @@ func (l *lab) whole(snap *Snapshot) error {
 	l.write(snap, "")
 	l.sound()
 	return nil
+}
+
+// TestVanishingInScope: a name that was asked for and goes away is absent, and not unknown.
+func TestVanishingInScope(t *testing.T) {
+	memory := harness.OpenMemoryDir(t)
+	for n := 1; ; n++ {
+		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+		t.Cleanup(l.close)
+		mkdir(t, l.path("dir"))
+		writeFile(t, l.path("dir/f"), "f")
+		calls, acted := new(counter), false
+		l.store.seam.hook = func(_, _ string, f func() error) error {
+			if calls.is(n) {
+				acted = true
+				must(t, os.RemoveAll(l.path("dir")))
+			}
+			return f()
+		}
+		req := l.request("dir/f")
+		req.Kind = PreAction
+		snap, err := l.store.Take(t.Context(), req)
+		l.store.seam.hook = nil
+		must(t, err)
+		e, err := snap.At(parse(t, "dir/f"))
+		if err != nil || snap.Header().Names != 1 || e.Type != File && e.Type != Absent {
+			t.Fatalf("before call %d: %v, %d names, %v", n, err, snap.Header().Names, e.Type)
+		}
+		l.sound()
+		if !acted {
+			return
+		}
+	}
 }

@@ -22,7 +22,11 @@ var redundant = map[string]string{
 	"fsync R/.spectrum06_staging_* after nothing":                                           maybeSafe,
 	"fsync R after move to R/.spectrum06_chain_*.json":                                      beforeSyncfs,
 	"fsync S after nothing":                                                                 maybeNamed,
+	"fsync S after link to S/previews/*.used":                                               maybeMade,
+	"fsync S after write of S/attempts/*":                                                   maybeMade,
 }
+
+const maybeMade = "the directory may have been made by a process that was killed before it made its name durable"
 
 const beforeNext = "a directory is made durable when it is made, and again with the first name in it"
 
