@@ -20,7 +20,7 @@ import (
 // for. It has no say in the verdict. The zero Watch is told nothing.
 type Watch struct {
 	// Listed is called before the outputs of a bundle are hashed, with their number
-	// and their sizes together. It costs a look at each of them.
+	// and their sizes together.
 	Listed func(files int, bytes int64)
 
 	// Hashed is called with the number of bytes that were read more, by one

@@ -59,7 +59,8 @@ type candidate struct {
 }
 
 type candidateRun struct {
-	RunID       string `json:"run_id"`
+	RunID       string `json:"run_id"`  // the name of a directory: not signed
+	TaskID      string `json:"task_id"` // signed
 	BundleRoot  string `json:"bundle_root"`
 	ValidatorID string `json:"validator_id"`
 	Standing    string `json:"validator_standing"` // with the operator: "unknown" or "pinned"

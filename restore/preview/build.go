@@ -59,7 +59,7 @@ func candidateOf(p *restore.Plan, policy trust.Policy) candidate {
 	}
 	for run := range p.Runs() {
 		b := run.Bundle()
-		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})
+		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})
 	}
 	return c
 }

@@ -28,7 +28,8 @@ func (p *Preview) sourceFields() []field {
 	}
 	for _, run := range firstRows(b.Candidate.Runs) {
 		fields = append(fields,
-			field{"Run", run.RunID, named},
+			field{"Run (name of a directory, not signed)", run.RunID, named},
+			field{"Task (task_id, signed)", beginning(run.TaskID), named},
 			field{"Bundle root", run.BundleRoot, ident},
 			field{"Signed by validator", run.ValidatorID + " (" + run.Standing + ")", ident})
 	}
@@ -43,6 +44,16 @@ func (p *Preview) sourceFields() []field {
 		fields = append(fields, field{"WARNING", warning, prose})
 	}
 	return fields
+}
+
+// maxTaskID is how many bytes of a task_id are shown; the JSON has all.
+const maxTaskID = 200
+
+func beginning(s string) string {
+	if len(s) <= maxTaskID {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxTaskID], "") + "…"
 }
 
 type scopeRow struct{ Scope, Detected, Action, Notes string }
