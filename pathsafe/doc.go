@@ -18,6 +18,7 @@
 //     only when it is a regular file is that same inode opened for reading. A
 //     FIFO, device, socket or directory is never opened, so nothing hangs and
 //     no device notices.
+//     With [LinksUnder] a link may also name its target by the root's own path.
 //  3. [Dir.Survey] tells where a target would stand, and [Dir.OpenParent]
 //     opens what is there already (decisions D11 and D17).
 //  4. Names are made, moved and removed one component at a time, on the handle

@@ -26,6 +26,7 @@ type Stat struct {
 	Mode       fs.FileMode // type, permission, set-id and sticky bits
 	Perm       uint32      // st_mode & 07777, as the kernel numbers it
 	Size       int64       // bytes
+	Allocated  int64       // bytes that it takes on the disk
 	ModTime    time.Time
 	ChangeTime time.Time
 	BirthTime  time.Time // zero where the file system does not know it
@@ -69,6 +70,7 @@ func makeStat(sx *unix.Statx_t) Stat {
 		Mode:       fileMode(uint32(sx.Mode)),
 		Perm:       uint32(sx.Mode) & 0o7777,
 		Size:       int64(sx.Size),
+		Allocated:  int64(sx.Blocks) * 512,
 		ModTime:    time.Unix(sx.Mtime.Sec, int64(sx.Mtime.Nsec)),
 		ChangeTime: time.Unix(sx.Ctime.Sec, int64(sx.Ctime.Nsec)),
 		ID:         ID{Dev: unix.Mkdev(sx.Dev_major, sx.Dev_minor), Ino: sx.Ino},

@@ -54,6 +54,9 @@ func gate(ctx context.Context, c Candidate) (gated, error) {
 
 // gateFailure maps a verdict of SPECTRUM-05 (decision D5 for duplicates).
 func gateFailure(err error) error {
+	if errors.Is(err, verify.ErrHoles) { // the operator's limit, and no failure of a restore
+		return err
+	}
 	var reject *verify.Reject
 	if !errors.As(err, &reject) {
 		return Internal(Preflight, err)

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -21,7 +20,7 @@ import (
 // for. It has no say in the verdict. The zero Watch is told nothing.
 type Watch struct {
 	// Listed is called before the outputs of a bundle are hashed, with their number
-	// and their sizes together. It costs a look at each of them.
+	// and their sizes together.
 	Listed func(files int, bytes int64)
 
 	// Hashed is called with the number of bytes that were read more, by one
@@ -64,22 +63,15 @@ func (w Watch) oneAtATime() Watch {
 
 // list tells how many outputs there are to hash, and of how many bytes as far as
 // that can be told.
-func (w Watch) list(ctx context.Context, project *pathsafe.Dir, declared []declaration) {
+func (w Watch) list(all []sizes) {
 	if w.Listed == nil {
 		return
 	}
-	var bytes atomic.Int64
-	_ = inorder.Do(ctx, len(declared), func(i int) error { // it always comes to its end, but for ctx
-		path, err := pathsafe.Parse(declared[i].name)
-		if err != nil {
-			return nil
-		}
-		if st, err := project.StatPath(path, pathsafe.LinksUnder); err == nil {
-			bytes.Add(st.Size)
-		}
-		return nil
-	})
-	w.Listed(len(declared), bytes.Load())
+	var bytes int64
+	for _, s := range all {
+		bytes = addUp(bytes, s.bytes)
+	}
+	w.Listed(len(all), bytes)
 }
 
 // declaration is one entry of "hashes", as it was signed. There may be millions,
@@ -130,7 +122,11 @@ type outputPolicy struct {
 // left out by the policy is the zero output.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declaration, policy outputPolicy) ([]output, error) {
 	policy.watch = policy.watch.oneAtATime()
-	policy.watch.list(ctx, project, declared)
+	found := survey(ctx, project, declared)
+	policy.watch.list(found)
+	if err := checkHoles(ctx, project, declared, found, MaxHoles); err != nil {
+		return nil, err
+	}
 	outputs := make([]output, len(declared))
 	err := inorder.Each(ctx, 0, len(declared), policy.watch.newHasher, func(h *blockhash.Hasher, i int) (err error) {
 		d := &declared[i]
@@ -158,7 +154,7 @@ func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockh
 		return output{}, d.missing(err)
 	}
 	defer f.Close()
-	table, err := h.Sum(ctx, blockhash.Watched(f, watch.Hashed), readLimit(st.Size))
+	table, err := h.Sum(ctx, blockhash.Watched(newSparse(f, st), watch.Hashed), readLimit(st.Size))
 	if err != nil {
 		return output{}, d.missing(err)
 	}

@@ -31,6 +31,7 @@ type runsView struct {
 	status      *viewStatus
 	log         *slog.Logger
 	turn        chan struct{} // one run is verified at a time: that takes all processors already
+	long        chan struct{} // but beside it one that has used up its turn
 
 	mu   sync.Mutex
 	runs map[string]*shelfRun // those that somebody looked up
@@ -49,7 +50,7 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	}
 	v := &runsView{
 		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(marks),
-		turn: make(chan struct{}, 1), runs: make(map[string]*shelfRun),
+		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), runs: make(map[string]*shelfRun),
 	}
 	v.status.runs, v.status.shown = v.states, v.accepted
 	if v.projectRoot == "" {

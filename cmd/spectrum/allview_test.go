@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	tier "github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -414,7 +415,7 @@ func TestManyRunsFewDescriptors(t *testing.T) {
 func TestInterruptWhileVerifying(t *testing.T) {
 	project := bundletest.New(t)
 	project.Run("huge", map[string]string{"huge": "small"})
-	check(t, os.Truncate(filepath.Join(project.Root, "huge"), 1<<43))
+	check(t, os.Truncate(filepath.Join(project.Root, "huge"), verify.MaxHoles))
 	for _, enter := range []string{"huge", "latest/x"} {
 		v := mountAll(t, project)
 		ended := make(chan error, 1)

@@ -20,6 +20,7 @@ const (
 	codeTampered    code = "VIEW_TAMPERED"
 	codeQuarantined code = "CANDIDATE_QUARANTINED"
 	codeRevoked     code = "VALIDATOR_REVOKED"
+	codeHoles       code = "CANDIDATE_TOO_SPARSE"
 )
 
 // The codes of an approval, and of the release of a halted root.

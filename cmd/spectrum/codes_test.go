@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -60,6 +61,7 @@ func examples() map[code][]error {
 		codeApprovalStale:      {preview.ErrStale, &againError{a.commandLine("preview", "--restore-root", "/r", forging), preview.ErrStale}, errNotShown},
 		codeApprovalUsed:       {preview.ErrUsed},
 		codeApprovalInvalid:    {preview.ErrForged},
+		codeHoles:              {fmt.Errorf("output %q: %w", forging, verify.ErrHoles)},
 		codeUnsaid:             {&unsaidError{halted, errUnsaid}},
 		codeSaidOther:          {&unsaidError{halted, errSaidOther}},
 
@@ -158,10 +160,11 @@ func voiceOf(t *testing.T, err error) (s said) {
 	return s
 }
 
-// isCanonical says whether this is one canonical JSON value, and nothing else.
+// isCanonical says whether this is one canonical JSON value, with escapes for what
+// cannot be seen, and nothing else.
 func isCanonical(text []byte) bool {
 	value, err := canonjson.Parse(text)
-	return err == nil && bytes.Equal(value.Append(nil), text)
+	return err == nil && bytes.Equal(visible.AppendJSON(nil, value.Append(nil)), text)
 }
 
 // checkForm wants exactly one line of an error, and then hints.

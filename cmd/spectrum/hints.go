@@ -58,6 +58,8 @@ func hintsOf(err error) []string {
 			"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
 			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 		}
+	case errors.Is(err, verify.ErrHoles):
+		return []string{"seal files without such holes; the limit is this program's and no verdict of a law"}
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
 	case errors.Is(err, preview.ErrQuarantined):

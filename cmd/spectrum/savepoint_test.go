@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	tier "github.com/spectrumfs/spectrum/test/sample"
@@ -422,7 +423,7 @@ func TestSavepointJSON(t *testing.T) {
 		if slices.Contains(args, "00000000") != (err != nil) {
 			t.Errorf("%v: %v", args, err)
 		}
-		if value, err := canonjson.Parse(out); err != nil || string(value.Append(nil)) != string(out) {
+		if value, err := canonjson.Parse(out); err != nil || string(visible.AppendJSON(nil, value.Append(nil))) != string(out) {
 			t.Errorf("%v: %q", args, out)
 		}
 	}

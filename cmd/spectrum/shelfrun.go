@@ -74,11 +74,45 @@ func (r *shelfRun) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	}
 	select {
 	case r.view.turn <- struct{}{}:
-		defer func() { <-r.view.turn }()
 	case <-done:
 		return nil, context.Canceled
 	}
-	return r.judge(done)
+	turn := &turn{view: r.view, done: done, left: turnBytes, held: r.view.turn}
+	defer turn.end()
+	return r.judge(done, turn)
+}
+
+// turnBytes is how much of a run is hashed before others are verified beside it.
+const turnBytes = 1 << 30
+
+// turn is the right of a run to be verified. What it has is its own: when it is used
+// up the run waits in another line, and others do not wait for it.
+type turn struct {
+	view *runsView
+	done <-chan struct{}
+	left int64
+	held chan struct{} // the line in which it is the first; nil for none
+}
+
+// hashed counts what was hashed. It is called by one goroutine at a time.
+func (t *turn) hashed(bytes int64) {
+	t.left -= bytes
+	if t.left >= 0 || t.held != t.view.turn {
+		return
+	}
+	<-t.held
+	t.held = nil
+	select {
+	case t.view.long <- struct{}{}:
+		t.held = t.view.long
+	case <-t.done:
+	}
+}
+
+func (t *turn) end() {
+	if t.held != nil {
+		<-t.held
+	}
 }
 
 func (r *shelfRun) known() *fusefs.Tree {
@@ -88,7 +122,7 @@ func (r *shelfRun) known() *fusefs.Tree {
 }
 
 // judge verifies the run. An error means that there is no verdict.
-func (r *shelfRun) judge(done <-chan struct{}) (*fusefs.Tree, error) {
+func (r *shelfRun) judge(done <-chan struct{}, turn *turn) (*fusefs.Tree, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -99,7 +133,7 @@ func (r *shelfRun) judge(done <-chan struct{}) (*fusefs.Tree, error) {
 		}
 	}()
 	r.set(runVerifying, nil, nil)
-	plan, tree, err := r.verify(ctx)
+	plan, tree, err := r.verify(ctx, turn)
 	reason, isVerdict := rejection(err)
 	switch {
 	case err == nil:
@@ -120,13 +154,13 @@ func (r *shelfRun) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
 }
 
 // verify plans the run as a view of it alone would.
-func (r *shelfRun) verify(ctx context.Context) (*restore.Plan, *fusefs.Tree, error) {
+func (r *shelfRun) verify(ctx context.Context, turn *turn) (*restore.Plan, *fusefs.Tree, error) {
 	run, err := verify.OpenRun(r.view.project, r.path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer run.Close()
-	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true}})
+	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Hashed: turn.hashed}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,6 +184,8 @@ func rejection(err error) ([]byte, bool) {
 		if failure.Path != "" {
 			fields["details"] = map[string]any{"path": jsonText(failure.Path)}
 		}
+	case errors.Is(err, verify.ErrHoles):
+		fields["code"] = string(codeHoles)
 	case errors.Is(err, fusefs.ErrBadTree):
 		fields["code"] = "REFUSED"
 	default:

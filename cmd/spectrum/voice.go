@@ -133,7 +133,7 @@ func statusOf(err error) int {
 		return statusUnavailable
 	case isApproval(err):
 		return statusApproval
-	case errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
+	case errors.Is(err, verify.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
 		return statusPolicy
 	case errors.As(err, &failure) && failure.Code == restore.InternalError:
 		return statusInternal
@@ -235,6 +235,9 @@ func jsonCode(err error, status int) code {
 	}
 	if errors.Is(err, preview.ErrRevoked) {
 		return codeRevoked
+	}
+	if errors.Is(err, verify.ErrHoles) {
+		return codeHoles
 	}
 	switch status {
 	case statusRejected:
