@@ -1,0 +1,443 @@
+package staging
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// TestEverySyncOfExchange holds the calls of exchanges, undos and recoveries against the
+// rule that nothing is built on what was not synced. Then it takes each sync out: the
+// rule has to be broken in at least one of them, or spareSyncs has the reason why not.
+func TestEverySyncOfExchange(t *testing.T) {
+	tally := map[string]int{}     // how often each sync was missed
+	for _, c := range fairs[:3] { // the rollback has a syncfs like that of many swaps
+		var kills []int
+		try := func(scene string, do func(f *fair, r *recorder)) {
+			t.Helper()
+			f := c.make(t, filepath.Join(t.TempDir(), "x"))
+			f.lazy = true
+			r := &recorder{f: f, ended: true}
+			do(f, r)
+			r.judge(c.name+", "+scene, tally)
+			if scene == "run" {
+				kills = r.kills()
+			}
+		}
+		try("run", func(f *fair, r *recorder) { must(t, f.run(r.hook(nil))) })
+		for _, n := range kills {
+			try(fmt.Sprintf("killed before sync %d", n), func(f *fair, r *recorder) {
+				if survived(func() { _ = f.run(r.hook(killerOfSync(n))) }) {
+					t.Fatalf("sync %d was not reached", n)
+				}
+				out, err := f.recover(Automatic, r.hook(nil))
+				must(t, err)
+				r.ended = len(out) > 0
+			})
+		}
+		for _, last := range []string{"settle", "sync"} {
+			try("undone after "+last, func(f *fair, r *recorder) {
+				f.e.Settled = func(context.Context, *pathsafe.Dir) error { return nil }
+				if e := failure(t, f.run(r.hook(breakAt(last, &injector{})))); e.Rollback != nil {
+					t.Fatal(e)
+				}
+			})
+		}
+		try("halted", func(f *fair, r *recorder) {
+			f.unsettled(f.rival(map[string]string{"rollback": "a/b", "mixed": "a/file", "whole": "file"}[c.name]))
+			if e := failure(t, f.run(r.hook(nil))); e.Rollback == nil {
+				t.Fatal(e)
+			}
+		})
+		try("kept", func(f *fair, r *recorder) {
+			r.release(func() { must(t, os.Remove(filepath.Join(f.journal(), intentName))) })
+		})
+		try("set aside", func(f *fair, r *recorder) {
+			r.release(func() { must(t, os.Chmod(f.journal(), 0o755)) })
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(tally)) {
+		if tally[name] == 0 && spareSyncs[name] == "" {
+			t.Errorf("without %q no rule is broken", name)
+		}
+	}
+	for name := range spareSyncs {
+		if missed, made := tally[name]; !made || missed > 0 {
+			t.Errorf("%q is in the table: made %v, missed %d times", name, made, missed)
+		}
+	}
+}
+
+// spareSyncs are the syncs that are not missed, and why they are there.
+var spareSyncs = map[string]string{
+	"sync STAGE after unlink .spectrum06_committed":               "without a record a staging directory says nothing",
+	"sync BASE after create .spectrum06_halted":                   "an undo may fail before the name of the staging directory was durable",
+	"sync STAGE after rename empty":                               afterSyncFS,
+	"sync STAGE after rename N":                                   afterSyncFS,
+	"sync STAGE/new after exchange N":                             beforeTrash,
+	"sync STAGE/old after exchange N":                             beforeTrash,
+	"sync STAGE/new after rename .spectrum06_prepared.new":        nothingMoved,
+	"sync STAGE/old after rename .spectrum06_prepared.new":        nothingMoved,
+	"sync STAGE/trash after rename .spectrum06_prepared.new":      nothingMoved,
+	"sync b after rename .spectrum06_prepared.new":                nothingMoved,
+	"sync g after rename .spectrum06_prepared.new":                nothingMoved,
+	"sync to after rename .spectrum06_prepared.new":               nothingMoved,
+	"sync file system BASE after rename .spectrum06_prepared.new": nothingMoved,
+	"sync to after exchange N":                                    linkToC,
+	"sync to after rename N":                                      linkToC,
+}
+
+const (
+	afterSyncFS  = "the syncfs before it has done it"
+	beforeTrash  = "the sync after the moves to the trash does it once more"
+	nothingMoved = "an undo that had nothing to move cannot know that of the ones before it"
+	linkToC      = "it is a link to c, which is synced under its own name"
+)
+
+// killerOfSync kills before sync n.
+func killerOfSync(n int) hook {
+	return func(op, _ string, do func() error) error {
+		if strings.HasPrefix(op, "sync") {
+			if n--; n == 0 {
+				panic(errKilled)
+			}
+		}
+		return do()
+	}
+}
+
+// release makes the journal of a killed exchange one that is not believed, and has it
+// released.
+func (r *recorder) release(spoil func()) {
+	t := r.f.t
+	t.Helper()
+	if survived(func() { _ = r.f.run(r.hook(before(beforeCommit, func() { panic(errKilled) }))) }) {
+		t.Fatal("not killed")
+	}
+	spoil()
+	out, err := r.f.recover(Acknowledged, r.hook(nil))
+	if err != nil || len(out) != 1 || out[0].Result != Released {
+		t.Fatal(out, err)
+	}
+}
+
+// A recorder records what the calls of an exchange change, and what they sync.
+type recorder struct {
+	f     *fair
+	now   map[nameKey]entry
+	all   []effect
+	ended bool // the last session ended an exchange
+}
+
+// A nameKey is a name in a directory, which is known by its inode.
+type nameKey struct {
+	dir  uint64
+	name string
+}
+
+type entry struct {
+	path string // beneath the parent of the root
+	ino  uint64
+}
+
+// An effect is what one call changed or made durable.
+type effect struct {
+	call    string
+	changes []nameChange
+	gone    []uint64 // directories
+	data    string   // its content, time or mode was changed
+	sync    bool
+	synced  string // its content, time and mode are durable
+	dir     uint64 // the names in it are durable
+	whole   bool   // everything is durable
+}
+
+// A nameChange is a name that means something else now, or nothing.
+type nameChange struct {
+	nameKey
+	path   string
+	gone   bool
+	staged bool     // it is the staging directory, or in it
+	kept   bool     // under the name that it has when it is one no more
+	way    []string // from the staging directory
+}
+
+// hook records the calls of one session.
+func (r *recorder) hook(inner hook) hook {
+	r.now = r.scan()
+	return func(op, path string, do func() error) error {
+		e := effect{call: r.short(op + " " + path)}
+		if strings.HasPrefix(op, "sync") {
+			e.sync, e.synced, e.whole = true, path, op != "sync"
+			e.dir = r.dirOf(path)
+		}
+		var err error
+		if inner == nil {
+			err = do()
+		} else {
+			err = inner(op, path, do)
+		}
+		switch op {
+		case "write", "set times", "set mode":
+			e.data = path
+		case "stage":
+			e.data = "the new things"
+			r.compare(&e)
+		case "settle": // what others do
+			r.compare(&effect{})
+		case "rename", "exchange", "unlink", "remove directory", "make directory", "create":
+			r.compare(&e)
+		}
+		if e.data != "" || e.sync && err == nil || len(e.changes) > 0 {
+			r.all = append(r.all, e)
+		}
+		return err
+	}
+}
+
+func (r *recorder) base() string {
+	if r.f.whole {
+		return r.f.above
+	}
+	return r.f.root()
+}
+
+// scan lists all names beneath the parent of the root.
+func (r *recorder) scan() map[nameKey]entry {
+	t, found, dirs := r.f.t, map[nameKey]entry{}, map[string]uint64{}
+	must(t, filepath.WalkDir(r.f.above, func(path string, _ fs.DirEntry, err error) error {
+		must(t, err)
+		var st unix.Stat_t
+		must(t, unix.Lstat(path, &st))
+		dirs[path] = st.Ino
+		rel, err := filepath.Rel(r.f.above, path)
+		found[nameKey{dirs[filepath.Dir(path)], filepath.Base(path)}] = entry{rel, st.Ino}
+		return err
+	}))
+	return found
+}
+
+// compare adds what a call has changed. A thing that was moved is the same, and so are
+// the names in it.
+func (r *recorder) compare(e *effect) {
+	was, inodes := r.now, map[uint64]bool{}
+	r.now = r.scan()
+	for key, is := range r.now {
+		inodes[is.ino] = true
+		if was[key].ino != is.ino {
+			e.changes = append(e.changes, placed(key, is.path, false))
+		}
+	}
+	for key, is := range was {
+		if _, ok := r.now[key]; !ok {
+			e.changes = append(e.changes, placed(key, is.path, true))
+		}
+		if !inodes[is.ino] {
+			e.gone = append(e.gone, is.ino)
+		}
+	}
+}
+
+// dirOf returns the inode of a directory by the name of its handle, 0 for a file.
+func (r *recorder) dirOf(path string) uint64 {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.base(), path)
+	}
+	var st unix.Stat_t
+	if unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return st.Ino
+	}
+	return 0
+}
+
+var attemptID = regexp.MustCompile(`\.spectrum06_exchange_[-0-9a-f]+|spectrum-kept-[-0-9a-f]+`)
+
+// short is the text of a call that is the same each time.
+func (r *recorder) short(call string) string {
+	call = attemptID.ReplaceAllString(strings.ReplaceAll(call, r.base(), "BASE"), "STAGE")
+	return numbers.ReplaceAllString(strings.ReplaceAll(call, "BASE/STAGE", "STAGE"), "N")
+}
+
+// placed finds out where a changed name is.
+func placed(key nameKey, path string, gone bool) nameChange {
+	c := nameChange{nameKey: key, path: path, gone: gone}
+	names := strings.Split(path, "/")
+	for i, name := range names {
+		c.kept = strings.HasPrefix(name, keptPrefix)
+		if c.staged = c.kept || strings.HasPrefix(name, exchangePrefix); c.staged {
+			c.way = names[i+1:]
+			break
+		}
+	}
+	return c
+}
+
+// record returns the name of a record of the journal, or "".
+func (c nameChange) record() string {
+	if len(c.way) == 1 && slices.Contains(journalNames, c.way[0]) {
+		return c.way[0]
+	}
+	return ""
+}
+
+// isIn reports whether it is in one of these directories of staging.
+func (c nameChange) isIn(parts ...string) bool {
+	return len(c.way) > 1 && slices.Contains(parts, c.way[0])
+}
+
+// rollsBack reports whether COMMITTED becomes ROLLING_BACK.
+func (e *effect) rollsBack() bool {
+	return slices.ContainsFunc(e.changes, func(c nameChange) bool { return c.record() == rollingBackName && !c.gone })
+}
+
+// A risk is what a power cut could take away, on the worst file system that POSIX
+// allows: a name is durable when its directory was synced after the change.
+type risk struct {
+	names   map[nameKey]nameChange
+	data    map[string]bool // true: content, false: time or mode of a directory
+	records map[string]bool // that there are
+	faults  []string
+}
+
+// faultsOf returns the rules that the calls break.
+func faultsOf(all []effect, ended bool) []string {
+	r := &risk{names: map[nameKey]nameChange{}, data: map[string]bool{}, records: map[string]bool{}}
+	for i := range all {
+		e := &all[i]
+		for _, c := range e.changes {
+			r.before(e, c)
+		}
+		r.apply(e)
+	}
+	if !ended {
+		return r.faults
+	}
+	r.want("the end", func(c nameChange) bool {
+		return !c.staged || len(c.way) == 0 && !(c.kept && c.gone) || len(c.way) == 1 && !c.kept
+	})
+	r.wantData(&effect{call: "the end"}, false)
+	return r.faults
+}
+
+// before judges a change that is about to be made.
+func (r *risk) before(e *effect, c nameChange) {
+	record := c.record()
+	switch {
+	case record != "" && !c.gone: // what a record says is durable
+		r.wantData(e, true)
+		if record == preparedName || record == committedName {
+			r.want(e.call, func(c nameChange) bool { return !c.staged || c.isIn(partNames...) })
+		}
+	case record != "" && !e.rollsBack(): // nothing has to be done by it any more
+		r.wantData(e, false)
+		r.want(e.call, func(c nameChange) bool { return !c.staged || c.kept && len(c.way) == 0 && !c.gone })
+		if record == committedName && !c.kept { // no other record is left, that would lead back
+			r.want(e.call, func(c nameChange) bool { return c.record() != "" })
+		}
+		// Without INTENT anything else in staging halts the root. That an undo does not
+		// sync there is known.
+		if record == intentName && !c.kept && r.records[committedName] {
+			r.want(e.call, func(c nameChange) bool { return len(c.way) == 1 && slices.Contains(partNames, c.way[0]) })
+		}
+	case c.gone && len(c.way) > 2 && c.isIn(trashName) && !r.records[committedName]: // a new thing is whole, or in the trash
+		r.want(e.call, func(c nameChange) bool {
+			return !c.staged || len(c.way) == 2 && (c.isIn(newsName, oldsName) || c.isIn(trashName) && !c.gone)
+		})
+	}
+	if c.staged && !c.isIn(partNames...) {
+		return
+	}
+	r.want(e.call, func(is nameChange) bool { // the journal leads back, or forward
+		// That an undo goes on when PREPARED is not durable is known: without that record
+		// what is in the trash halts the root, and nothing is lost.
+		known := is.record() == preparedName && c.staged
+		return is.staged && len(is.way) == 0 || is.record() != "" && !known
+	})
+}
+
+// apply makes a change.
+func (r *risk) apply(e *effect) {
+	for _, c := range e.changes {
+		r.names[c.nameKey] = c
+		if record := c.record(); record != "" {
+			r.records[record] = !c.gone
+		}
+	}
+	if e.data != "" {
+		r.data[e.data] = !strings.HasPrefix(e.call, "set ")
+	}
+	if e.whole {
+		clear(r.data)
+		clear(r.names)
+	}
+	delete(r.data, e.synced)
+	maps.DeleteFunc(r.names, func(key nameKey, _ nameChange) bool { return key.dir == e.dir || slices.Contains(e.gone, key.dir) })
+}
+
+func (r *risk) want(when string, of func(c nameChange) bool) {
+	for _, c := range r.names {
+		if of(c) {
+			r.faults = append(r.faults, fmt.Sprintf("%s: the name %s is not durable (gone: %v)", when, c.path, c.gone))
+		}
+	}
+}
+
+func (r *risk) wantData(e *effect, content bool) {
+	for what, is := range r.data {
+		if content || !is {
+			r.faults = append(r.faults, fmt.Sprintf("%s: %s is not durable", e.call, what))
+		}
+	}
+}
+
+// kills returns the numbers of the syncs before which something has changed.
+func (r *recorder) kills() (numbers []int) {
+	n, changed := 0, false
+	for _, e := range r.all {
+		if !e.sync {
+			changed = true
+			continue
+		}
+		if n++; changed {
+			numbers = append(numbers, n)
+		}
+		changed = false
+	}
+	return numbers
+}
+
+// judge holds a recording against the rules, takes out each sync, and counts how often
+// that was noticed.
+func (r *recorder) judge(scene string, tally map[string]int) {
+	t := r.f.t
+	t.Helper()
+	faults := faultsOf(r.all, r.ended)
+	slices.Sort(faults)
+	for _, fault := range slices.Compact(faults) {
+		t.Errorf("%s: %s", scene, fault)
+	}
+	last := "nothing"
+	for i, e := range r.all {
+		if len(e.changes) > 0 {
+			last = e.call
+		}
+		if !e.sync {
+			continue
+		}
+		name := e.call + " after " + last
+		without := faultsOf(slices.Delete(slices.Clone(r.all), i, i+1), r.ended)
+		if tally[name] += 0; len(without) > len(faults) {
+			tally[name]++
+		}
+	}
+}
