@@ -18,7 +18,7 @@
 #                 conformance suite on the built binary; FAULTS=./test/crash narrows it
 # make views      the tests of views on one processor
 # make page       the preview's page in headless Chromium, wide and narrow, light and dark
-# make fuzz       each fuzz target for FUZZTIME (3s), with the number of executions;
+# make fuzz       each fuzz target for FUZZTIME (2s), with the number of executions;
 #                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make cross      build and vet for arm64
 # make mutants    faults that were seeded by hand, each of which one named test must find
@@ -46,7 +46,7 @@
 SHELL    := /bin/bash
 PKG      ?= $(shell go list ./... | grep -v -e /test/ -e /cmd/spectrum)
 FAULTS   ?= ./test/...
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
 COUNT    ?= 50
 # Which part of the exhaustive tests a run tries: it follows from the commit.
 SEED     ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo 0)
@@ -133,8 +133,9 @@ build:
 race-build:
 	go build $(VCS) -race -o bin/spectrum-race ./cmd/spectrum
 
-# Vet is one of the linters, so go test need not run it again.
-GOTEST := go test -vet=off -count=1
+# Vet is one of the linters, so go test need not run it again. Many packages wait more than
+# they compute, so more of them run at a time than there are processors.
+GOTEST := go test -vet=off -count=1 -p $(shell echo $$((2 * $$(nproc))))
 
 test:
 	@scripts/lanes.sh "make test" tools build lint unit scripts race faults views page fuzz
@@ -152,7 +153,7 @@ race: need-test race-build
 	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -run '$(RACE)' -skip '$(NORACE)' ./cmd/spectrum
 
 views: need-test build
-	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -p 2 -timeout 30m -run '$(VIEWS)' ./fusefs ./cmd/spectrum
+	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -timeout 30m -run '$(VIEWS)' ./fusefs ./cmd/spectrum
 
 page: need-test
 	CI_CHROMIUM=1 scripts/leftovers.sh $(GOTEST) -run '^$(PAGE)$$' ./restore/preview

@@ -20,33 +20,36 @@ fuzztime=${1:?usage: fuzz.sh FUZZTIME [PACKAGE [TARGET]]}
 packages=${2:-${FUZZPKG:-./...}}
 pattern=${3:-${FUZZTARGET:-^Fuzz}}
 
-# Making an input that is new as short as it can be takes a minute each unless one says
-# otherwise, and meanwhile nothing is tried.
+# run DIR NAME BINARY LOG: one target of a package that is built. Making an input that is new
+# as short as it can be takes a minute each unless one says otherwise, and meanwhile nothing
+# is tried.
 run() {
-    go test -vet=off -run '^$' -fuzz "^$2\$" -fuzztime "$fuzztime" -fuzzminimizetime 100x \
-        -parallel "${FUZZWORKERS:-1}" "$1" >"$3" 2>&1
+    (cd "$1" && "$3" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$fuzztime" \
+        -test.fuzzminimizetime 100x -test.fuzzcachedir "$cache/$1" \
+        -test.parallel "${FUZZWORKERS:-1}") >"$4" 2>&1
 }
 
 # What the last line of progress says: "fuzz: elapsed: 5s, execs: 12345 (2469/sec), ...".
 executions() { sed -n 's/^fuzz: elapsed: .* execs: \([0-9]*\) .*/\1/p' "$1" | tail -n 1; }
 
-# target N PACKAGE NAME: one target, and its line. go test sometimes reports the end of its
-# own time as a failure (golang/go#75804): a failure that names nothing but that is tried
-# once more.
+# target N PACKAGE NAME BINARY: one target, and its line. A test binary sometimes reports the
+# end of its own time as a failure (golang/go#75804): a failure that names nothing but that
+# is tried once more.
 target() {
     local number=$1 log=$dir/$1.log word=ok execs input
     shift
-    if ! run "$1" "$2" "$log"; then
+    if ! run "$1" "$2" "$3" "$log"; then
         word=failed
         if grep -q 'context deadline exceeded' "$log" && ! grep -q 'Failing input' "$log"; then
-            run "$1" "$2" "$log" && word="ok, second try"
+            run "$1" "$2" "$3" "$log" && word="ok, second try"
         fi
     fi
     execs=$(executions "$log")
-    # Where all the time went into the seeds, nothing was tried: those count, too.
+    # Where all the time went into the known inputs, nothing new was tried: then so many
+    # executions, the known inputs among them, in place of a time.
     if [ "$word" != failed ] && [ "${execs:-0}" -eq 0 ]; then
-        fuzztime=600x
-        run "$1" "$2" "$log" && word="ok, second try" || word=failed
+        fuzztime=$(($(sed -n 's|.* coverage: [0-9]*/\([0-9]*\) completed.*|\1|p' "$log" | tail -n 1) + 100))x
+        run "$1" "$2" "$3" "$log" && word="ok, second try" || word=failed
         execs=$(executions "$log")
     fi
     [ "${execs:-0}" -gt 0 ] || word=failed
@@ -59,7 +62,8 @@ target() {
 }
 
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+cache=$(go env GOCACHE)/fuzz/$(go list -m)
+trap 'jobs=$(jobs -pr); [ -z "$jobs" ] || kill $jobs; rm -rf "$dir"' EXIT
 
 # go test -list builds every test; the names of the targets are in the source, too.
 while IFS=: read -r file name; do
@@ -71,10 +75,17 @@ while read -r package name; do
     if [[ $name =~ $pattern ]] && grep -qxF -- "$package" <<<"$wanted"; then echo "$package $name"; fi
 done <"$dir/all" >"$dir/targets"
 
+# Each package is built once, by all processors, while the targets of the one before run.
+number=0 built=
 while read -r package name; do
-    while [ "$(jobs -pr | wc -l)" -ge "${FUZZPARALLEL:-2}" ]; do wait -n; done
-    number=$((${number:-0} + 1))
-    target "$number" "$package" "$name" </dev/null &
+    binary=$dir/${package//\//_}.test
+    if [ "$built" != "$package" ]; then
+        go test -vet=off -c -fuzz . -o "$binary" "$package" </dev/null
+        built=$package
+    fi
+    while [ "$(jobs -pr | wc -l)" -ge "${FUZZPARALLEL:-2}" ]; do wait -n || true; done
+    number=$((number + 1))
+    target "$number" "$package" "$name" "$binary" </dev/null &
 done <"$dir/targets"
 wait
 
