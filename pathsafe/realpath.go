@@ -22,7 +22,7 @@ func (d *Dir) RealPath() (string, error) {
 	path, err := os.Readlink(procPath(d.Fd()))
 	runtime.KeepAlive(d)
 	if err != nil {
-		return "", err
+		return "", d.wrap("path of", ".", err)
 	}
 	if !filepath.IsAbs(path) {
 		return "", d.wrap("path of", ".", ErrMoved)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,11 +36,13 @@ func TestStuckSource(t *testing.T) {
 			}
 			before := p.picture()
 			p.started = make(chan *os.Process, 1)
+			// With the signal ignored at its start the program shows when it begins to catch it.
+			p.under = []string{"sh", "-c", `trap "" INT; exec "$@"`, "sh"}
 			go func() {
 				process := <-p.started
 				for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 					raw, err := os.ReadFile(waiting)
-					if err == nil && strings.TrimSpace(string(raw)) != "0" && asksServer(process.Pid) {
+					if err == nil && strings.TrimSpace(string(raw)) != "0" && catchesInterrupt(process.Pid) {
 						_ = process.Signal(os.Interrupt)
 						return
 					}
@@ -54,26 +56,16 @@ func TestStuckSource(t *testing.T) {
 	}
 }
 
-// asksServer reports whether a thread of a process waits for the answer of a FUSE server.
-// Other processes on this machine, such as a rollback that looks at all views, may have
-// questions to the same one. Where the kernel does not name what a thread waits for, it
-// is true.
-func asksServer(pid int) bool {
-	waits := func(pid int) (functions []string) {
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/wchan", pid))
-		for _, thread := range threads {
-			if raw, err := os.ReadFile(thread); err == nil && string(raw) != "0" {
-				functions = append(functions, string(raw))
-			}
-		}
-		return functions
+// catchesInterrupt reports whether a process that was started with SIGINT ignored has a
+// handler for it by now. A signal before that would be lost.
+func catchesInterrupt(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
 	}
-	if len(waits(os.Getpid())) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(waits(pid), func(name string) bool {
-		return strings.Contains(name, "fuse") || name == "request_wait_answer"
-	})
+	_, rest, _ := strings.Cut(string(status), "\nSigCgt:")
+	caught, err := strconv.ParseUint(strings.Fields(rest + " 0")[0], 16, 64)
+	return err == nil && caught&(1<<(syscall.SIGINT-1)) != 0
 }
 
 // stuckProject makes the project root a view whose server is stopped, and names
