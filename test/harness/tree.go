@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 )
 
 // A Thing is what stands at a path.
@@ -112,4 +113,12 @@ func Stamp(dir string) (string, error) {
 		return "", err
 	}
 	return fmt.Sprint(s.Ino, s.Mtim, s.Ctim, s.Nlink), nil
+}
+
+// MustTake is Take of a tree that must be readable.
+func MustTake(t testing.TB, root string) Tree {
+	t.Helper()
+	tree, err := Take(root)
+	Must(t, err)
+	return tree
 }

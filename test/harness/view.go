@@ -89,13 +89,15 @@ func (v *View) start(argv, env []string) error {
 	v.Server = cmd.Process
 	go func() {
 		_ = cmd.Wait()
-		v.status = exitStatus(cmd.ProcessState)
+		v.status = ExitStatus(cmd.ProcessState)
 		close(v.ended)
 	}()
 	return nil
 }
 
-func exitStatus(state *os.ProcessState) int {
+// ExitStatus returns the exit status of a process that has ended, or 128 and the signal that
+// ended it.
+func ExitStatus(state *os.ProcessState) int {
 	if ws := state.Sys().(syscall.WaitStatus); ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}

@@ -135,7 +135,7 @@ func (p *place) run(args ...string) reply {
 		p.Fatalf("%.1000q: %v", argv, err)
 	}
 	r := reply{command: command, hung: ctx.Err() != nil, stdout: out.String(), stderr: diag.String()}
-	r.status = exitStatus(c.ProcessState)
+	r.status = harness.ExitStatus(c.ProcessState)
 	if trace != "" {
 		p.noneOpened(command, trace)
 	}
@@ -145,13 +145,6 @@ func (p *place) run(args ...string) reply {
 func answered(r reply) reply {
 	_ = json.Unmarshal([]byte(r.stdout), &r.answer)
 	return r
-}
-
-func exitStatus(state *os.ProcessState) int {
-	if ws := state.Sys().(syscall.WaitStatus); ws.Signaled() {
-		return 128 + int(ws.Signal())
-	}
-	return state.ExitCode()
 }
 
 var openForm = regexp.MustCompile(`\b(?:open|openat|openat2|creat)\(.*= \d+<(.*)>$`)
@@ -235,7 +228,7 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 			_ = c.Process.Kill()
 			<-s.ended
 		}
-		return exitStatus(c.ProcessState)
+		return harness.ExitStatus(c.ProcessState)
 	}
 	p.Cleanup(func() {
 		s.end()
@@ -245,7 +238,7 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 	s.hung = !p.ready(s, out.Name())
 	s.stdout, s.stderr = read(p, out.Name()), read(p, diag.Name())
 	if s.view == "" && !s.hung {
-		s.status = exitStatus(c.ProcessState)
+		s.status = harness.ExitStatus(c.ProcessState)
 	}
 	s.reply = answered(s.reply)
 	return s

@@ -94,7 +94,7 @@ func (p *project) interrupt(t *testing.T, file string, signals int, args ...stri
 			return false
 		}
 	})
-	return exitStatus(cmd.ProcessState), out.String()
+	return harness.ExitStatus(cmd.ProcessState), out.String()
 }
 
 // await waits as long as patience lasts; a command that hangs is killed.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -92,13 +91,6 @@ func (p *project) run(t testing.TB, flags []string, args ...string) used {
 		}
 	}
 	return u
-}
-
-func exitStatus(state *os.ProcessState) int {
-	if ws := state.Sys().(syscall.WaitStatus); ws.Signaled() {
-		return 128 + int(ws.Signal())
-	}
-	return state.ExitCode()
 }
 
 // within checks the memory of a command.

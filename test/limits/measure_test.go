@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A child begins its life in the memory of its parent, which counts as its own.
@@ -32,7 +34,7 @@ func measure(argv []string) int {
 		return 1
 	}
 	memory := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
-	if _, err := fmt.Fprintf(os.NewFile(3, "report"), "%d %d", exitStatus(cmd.ProcessState), memory); err != nil {
+	if _, err := fmt.Fprintf(os.NewFile(3, "report"), "%d %d", harness.ExitStatus(cmd.ProcessState), memory); err != nil {
 		return 1
 	}
 	return 0

@@ -73,7 +73,7 @@ type place struct {
 func (a *attempt) inventory(t *testing.T) map[uint64]place {
 	t.Helper()
 	all := map[uint64]place{}
-	for path, thing := range take(t, a.dir) {
+	for path, thing := range harness.MustTake(t, a.dir) {
 		if path != "." {
 			all[thing.Inode] = place{path, thing}
 		}

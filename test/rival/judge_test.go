@@ -47,7 +47,7 @@ func (a *attempt) compare(t *testing.T, want harness.Tree, attack attack) {
 // a parent that was hidden while they were looked for.
 func (a *attempt) seen(t *testing.T, attack attack) harness.Tree {
 	t.Helper()
-	is := take(t, a.Root)
+	is := harness.MustTake(t, a.Root)
 	if attack.takes {
 		is = withoutStaging(is)
 	}
@@ -124,7 +124,7 @@ func (a *attempt) wantEither(t *testing.T, attack attack) {
 func (a *attempt) wantKnown(t *testing.T) {
 	t.Helper()
 	known := a.after(t)
-	for name, thing := range withoutStaging(take(t, a.Root)) {
+	for name, thing := range withoutStaging(harness.MustTake(t, a.Root)) {
 		if _, foreign := a.foreign[thing.Inode]; foreign {
 			continue
 		}

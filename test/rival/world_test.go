@@ -37,10 +37,3 @@ func wantEnd(t *testing.T, r harness.Reply) harness.Reply {
 
 // refused tells whether a commit says that the root is as it was.
 func refused(r harness.Reply) bool { return r.Status == 1 || r.Status == 70 || r.Status == 4 }
-
-func take(t *testing.T, root string) harness.Tree {
-	t.Helper()
-	tree, err := harness.Take(root)
-	harness.Must(t, err)
-	return tree
-}

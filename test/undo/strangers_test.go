@@ -39,7 +39,7 @@ func strangersIn(t *testing.T, a *command, s sample.Stride) {
 		sum.Add("planted")
 		harness.Must(t, os.WriteFile(w.path(name), []byte(mine), 0o604))
 		if err := w.stranger(t, &sum, name, n); err != nil {
-			t.Errorf("killed before %s, then somebody made %q\n%v", w.site.Last(r), name, err)
+			t.Errorf("killed before %s, then another process made %q\n%v", w.site.Last(r), name, err)
 		}
 		return true
 	})

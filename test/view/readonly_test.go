@@ -85,7 +85,7 @@ func touch(nsec int64) func(string) error {
 func TestReadOnly(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	v := p.Mount(t, harness.Mounting{})
-	before, sources := take(t, v.Dir), take(t, p.Dir)
+	before, sources := harness.MustTake(t, v.Dir), harness.MustTake(t, p.Dir)
 	places := []string{v.Path("new/c.txt"), v.Path("new/sub"), v.Dir, v.Path("new/missing")}
 	for name, try := range tries {
 		for i, want := range []unix.Errno{try.file, try.dir, try.root, try.missing} {
@@ -98,19 +98,12 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls on %d kinds of paths", len(tries), len(places))
-	if diff := harness.Diff(before, take(t, v.Dir)); diff != "" {
+	if diff := harness.Diff(before, harness.MustTake(t, v.Dir)); diff != "" {
 		t.Errorf("the view has changed:\n%s", diff)
 	}
-	if diff := harness.Diff(sources, take(t, p.Dir)); diff != "" {
+	if diff := harness.Diff(sources, harness.MustTake(t, p.Dir)); diff != "" {
 		t.Errorf("the sources have changed:\n%s", diff)
 	}
-}
-
-func take(t *testing.T, root string) harness.Tree {
-	t.Helper()
-	tree, err := harness.Take(root)
-	harness.Must(t, err)
-	return tree
 }
 
 // TestReadOnlyNames tries what takes two names: within the view, and between it
@@ -122,7 +115,7 @@ func TestReadOnlyNames(t *testing.T) {
 	outside := t.TempDir()
 	at := func(name string) string { return filepath.Join(outside, name) }
 	harness.Must(t, os.WriteFile(at("file"), []byte("outside"), 0o644))
-	before := take(t, v.Dir)
+	before := harness.MustTake(t, v.Dir)
 	file, dir, missing := v.Path("new/c.txt"), v.Path("new/sub"), v.Path("missing")
 	for _, try := range []struct {
 		what     string
@@ -156,7 +149,7 @@ func TestReadOnlyNames(t *testing.T) {
 	if err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", unnamed), unix.AT_FDCWD, missing, unix.AT_SYMLINK_FOLLOW); err != unix.EROFS {
 		t.Errorf("linking a file without a name: %v", err)
 	}
-	if diff := harness.Diff(before, take(t, v.Dir)); diff != "" {
+	if diff := harness.Diff(before, harness.MustTake(t, v.Dir)); diff != "" {
 		t.Errorf("the view has changed:\n%s", diff)
 	}
 }
@@ -214,7 +207,7 @@ func second[T any](_ T, err error) error { return err }
 func TestRemountedToWrite(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	v := p.Mount(t, harness.Mounting{})
-	before := take(t, v.Dir)
+	before := harness.MustTake(t, v.Dir)
 	harness.Must(t, unix.Mount("", v.Dir, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, ""))
 	file := v.Path("new/c.txt")
 	for what, err := range map[string]error{
@@ -232,7 +225,7 @@ func TestRemountedToWrite(t *testing.T) {
 			t.Errorf("%s succeeds", what)
 		}
 	}
-	if diff := harness.Diff(before, take(t, v.Dir)); diff != "" {
+	if diff := harness.Diff(before, harness.MustTake(t, v.Dir)); diff != "" {
 		t.Errorf("the view has changed:\n%s", diff)
 	}
 }
