@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
@@ -261,9 +262,7 @@ func TestMountDead(t *testing.T) {
 func TestMountStopped(t *testing.T) {
 	src := source(t)
 	c := serveView(t, orders{Source: src})
-	if err := c.cmd.Process.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	harness.Freeze(t, c.cmd.Process.Pid)
 	if err := Unmount(c.mount); err != nil {
 		t.Error(err)
 	}
@@ -277,9 +276,7 @@ func TestMountStopped(t *testing.T) {
 	c.exit(0)
 
 	c = serveView(t, orders{Source: src})
-	if err := c.cmd.Process.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	harness.Freeze(t, c.cmd.Process.Pid)
 	if err := CheckMountpoint(c.mount); !errors.Is(err, ErrAlreadyMounted) {
 		t.Errorf("CheckMountpoint: %v, want ErrAlreadyMounted", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
@@ -250,7 +251,7 @@ func TestStoppedViewHoldsUpNobody(t *testing.T) {
 func leavesStopped(t *testing.T, run *bundletest.Run) bool {
 	t.Helper()
 	stopped, alive := startView(t, run.Dir), startView(t, run.Dir)
-	stopped.freeze()
+	harness.Freeze(t, stopped.cmd.Process.Pid)
 	resume := func() { _ = stopped.cmd.Process.Signal(syscall.SIGCONT) }
 	t.Cleanup(resume)
 	r := revokeNow(t, ofBundle(run, ""))
@@ -282,7 +283,7 @@ func TestStoppedViewIsCutOff(t *testing.T) {
 	file, err := os.Open(filepath.Join(v.dir, "a"))
 	check(t, err)
 	defer file.Close()
-	v.freeze()
+	harness.Freeze(t, v.cmd.Process.Pid)
 	t.Cleanup(func() { _ = v.cmd.Process.Signal(syscall.SIGCONT) })
 	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
 	check(t, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -368,7 +369,7 @@ func TestViewInsideItsRestoreRoot(t *testing.T) {
 func TestNextViewOnTheSpot(t *testing.T) {
 	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"})
 	late := startView(t, run.Dir)
-	late.freeze()
+	harness.Freeze(t, late.cmd.Process.Pid)
 	check(t, unix.Unmount(late.dir, unix.MNT_DETACH))
 	next := startViewBy(t, command(t, "mount", run.Dir, late.dir), late.dir)
 	check(t, late.cmd.Process.Signal(syscall.SIGCONT))

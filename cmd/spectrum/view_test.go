@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,21 +62,6 @@ func (v *view) stop(sig os.Signal) (string, error) {
 	err := <-v.done
 	v.done <- err
 	return v.said.String(), err
-}
-
-// freeze stops the process. The signal returns before every thread has stopped, and one
-// that has not may still answer.
-func (v *view) freeze() {
-	v.t.Helper()
-	check(v.t, v.cmd.Process.Signal(syscall.SIGSTOP))
-	await(v.t, "the server is stopped", func() bool {
-		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", v.cmd.Process.Pid))
-		return err == nil && len(stats) > 0 && !slices.ContainsFunc(stats, func(path string) bool {
-			raw, err := os.ReadFile(path)
-			_, state, ok := strings.Cut(string(raw), ") ") // the name of the program may have anything before
-			return err != nil || !ok || !strings.HasPrefix(state, "T")
-		})
-	})
 }
 
 // end leaves no process and no mount, however the test went.

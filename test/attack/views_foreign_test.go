@@ -40,7 +40,7 @@ func TestViewsOfOthersAreNotAsked(t *testing.T) {
 		harness.Must(t, os.Mkdir(at, 0o755))
 		s := serveAs(t, nobody, at, a)
 		if name == "stopped" {
-			harness.Must(t, s.cmd.Process.Signal(unix.SIGSTOP))
+			harness.Freeze(t, s.cmd.Process.Pid)
 		}
 		all = append(all, s)
 	}
@@ -106,7 +106,7 @@ func TestForeignMountIsJudgedByTheTable(t *testing.T) {
 			harness.Must(t, os.Mkdir(dir, 0o755))
 			s := serveAs(t, nobody, dir, answers{Size: 100, Attack: true})
 			if stopped {
-				harness.Must(t, s.cmd.Process.Signal(unix.SIGSTOP))
+				harness.Freeze(t, s.cmd.Process.Pid)
 			}
 			if test.held {
 				fd, err := unix.Open(dir, unix.O_PATH, 0)

@@ -84,7 +84,7 @@ func (p *place) stuckProject() (waiting string) {
 	if n := strings.TrimSpace(read(p, waiting)); n != "0" {
 		p.Fatalf("%s requests wait already", n)
 	}
-	harness.Must(p, s.process.Signal(syscall.SIGSTOP))
+	harness.Freeze(p, s.process.Pid)
 	p.Cleanup(func() { harness.Must(p, s.process.Signal(syscall.SIGCONT)) })
 	p.project, p.apart = view, true
 	return waiting

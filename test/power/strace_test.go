@@ -52,6 +52,9 @@ func strace(t *testing.T, argv ...string) []sysCall {
 			begun[thread], texts[thread] = c, head
 			continue
 		}
+		if cutForm.MatchString(rest) {
+			continue
+		}
 		if resumed := resumedForm.FindString(rest); resumed != "" {
 			c.start = begun[thread].start
 			rest = texts[thread] + rest[len(resumed):]
@@ -68,6 +71,9 @@ func strace(t *testing.T, argv ...string) []sysCall {
 }
 
 var (
+	// cutForm is a call of a thread that the end of its process took away while strace
+	// asked for the call: it did nothing, as one that stays unfinished.
+	cutForm     = regexp.MustCompile(`^\?+\(\)?\s*(<detached \.\.\.>|= \?.*)$`)
 	callForm    = regexp.MustCompile(`^(\w+)\((.*)\)\s+= (.*)$`)
 	resumedForm = regexp.MustCompile(`^<\.\.\. \w+ resumed>`)
 )

@@ -135,16 +135,6 @@ func waiting(t *testing.T, control string) int {
 	return n
 }
 
-// stop stops the server, and returns when it has stopped.
-func stop(t *testing.T, v *harness.View) {
-	t.Helper()
-	v.Signal(t, unix.SIGSTOP)
-	harness.Eventually(t, "the server has stopped", func() bool {
-		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.Server.Pid))
-		return err == nil && strings.Contains(string(raw), "State:\tT")
-	})
-}
-
 // TestStopped stops a server that is idle: who reads then waits, and can be
 // killed; the view can be taken away, and a server that goes on can serve. One
 // file is closed before that: the kernel waits for the answer to its first
@@ -158,7 +148,7 @@ func TestStopped(t *testing.T) {
 		output(t, nil, "cat", v.Path("c/e"))
 		o := endless(v, files, true)
 		c := startReaders(t, o)
-		stop(t, v)
+		harness.Freeze(t, v.Server.Pid)
 		c.tell()
 		harness.Eventually(t, "all readers wait", func() bool { return waiting(t, connection) >= 10 })
 		harness.Must(t, c.cmd.Process.Kill())
@@ -186,7 +176,7 @@ func TestStoppedUnderLoad(t *testing.T) {
 		killed, waits := startReaders(t, endless(v, files, false)), startReaders(t, endless(v, files, true))
 		killed.begin()
 		waits.begin()
-		stop(t, v)
+		harness.Freeze(t, v.Server.Pid)
 		harness.Must(t, killed.cmd.Process.Kill())
 		if kill {
 			harness.Must(t, v.Server.Kill())
