@@ -11,7 +11,7 @@
 # The lanes, each of which is a target too:
 # make tools      install what is missing: packages by apt (needs root), the linters by go install
 # make lint       gofmt, golangci-lint with vet and staticcheck, govulncheck
-# make unit       the packages' own tests with -race; PKG=./verify/... narrows it
+# make unit       the packages' own tests, in make test with -race; PKG=./verify/... narrows it
 # make scripts    the tests of cmd/spectrum on the built binary: scripts, mounts, documents
 # make race       the concurrent tests of cmd/spectrum, and a sample of the scripts, with -race
 # make faults     kills, errors, full disks, power cuts, rivals, hostile bundles and the
@@ -59,12 +59,16 @@ export SPECTRUM_RACE_BIN := $(CURDIR)/bin/spectrum-race
 VIEWS    := RunsAreVerifiedOnce|ChangedRunIsNoticed|ReadersAtWork|StatusUnderLoad|StatusCounts|DaemonHoldsNothing|DaemonKilled|RollbackRevokesViews|TestNotify|ViewSurvives|HangUp|ForegroundMount|NextViewOnTheSpot|InterruptWhileVerifying|MountManyReaders|MountShelf|MountLive
 # The concurrent tests of cmd/spectrum, and its scripts: the lane "race" of make test.
 RACE     := Scripts|View|Daemon|Run|Status|Latest|Notify|Progress|Bar|Signal|Interrupt|Beside|Waits|Readers|Stuck|HostKey|Descriptors|Hang
+# What watches the packages' own tests for races. A sweep tries more values, and no more
+# threads, so it does without.
+UNITRACE := -race
 # A sweep runs all of them, and all that are about views on one processor; not those with
 # the race detector that send a signal at every call, which the lane "scripts" sweeps.
 ifneq ($(filter sweep long,$(SPECTRUM_TESTS)),)
 VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
 RACE     := .
 NORACE   := ^TestSignalDuringMount$$|^TestDoctorInterrupted$$
+UNITRACE :=
 endif
 NORACE   ?= ^$$
 # The test that looks at the preview's page in a browser; not under the race detector.
@@ -144,7 +148,7 @@ sweep: tools
 	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views page mutants
 
 unit: need-test build
-	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -skip '^$(PAGE)$$' $(PKG)
+	scripts/leftovers.sh $(GOTEST) $(UNITRACE) -timeout 30m -skip '^$(PAGE)$$' $(PKG)
 
 scripts: need-test build
 	scripts/leftovers.sh $(GOTEST) -timeout 30m ./cmd/spectrum

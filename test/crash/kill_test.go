@@ -129,8 +129,8 @@ func TestKillNewState(t *testing.T) {
 	tr.Demand(t, "recovered before", "recovered after")
 }
 
-// TestKillTwice kills a commit before some of its calls, and its recovery before
-// each.
+// TestKillTwice kills a commit before some of its calls, and its recovery before some
+// of its own.
 func TestKillTwice(t *testing.T) {
 	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 17, 17), 7)
 	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 29, 29), 11)
@@ -143,11 +143,11 @@ func TestLongKillTwice(t *testing.T) {
 }
 
 // pairs kills commits before one call of each stride, from one that follows from the
-// seed, and the recovery before each of its calls, in a sample before one of each second
-// stride.
+// seed, and the recovery before each of its calls; in a sweep before one of three, and in
+// a sample before one of each second stride.
 func pairs(t *testing.T, tr *trials, stride, second int) {
 	t.Helper()
-	recoveries := sample.Every(t, second)
+	recoveries := sample.Thin(t, second, min(second, 3))
 	harness.Sweep(t, sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}, func(t *testing.T, n int) bool {
 		for m := recoveries.First; ; m += recoveries.Every {
 			s := tr.site(t, n, m)

@@ -48,19 +48,19 @@ func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 
 // TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
 // next one must do all that is left.
-func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, rotating(1)) }
+func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, 5, rotating(1)) }
 
 func TestLongErrorsInRecover(t *testing.T) {
 	sample.Need(t, sample.Long)
-	failRecoveries(t, 1, func(int) []harness.Fault { return harness.AllFaults() })
+	failRecoveries(t, 1, 1, func(int) []harness.Fault { return harness.AllFaults() })
 }
 
-func failRecoveries(t *testing.T, stride int, choose func(int) []harness.Fault) {
+func failRecoveries(t *testing.T, stride, inSweep int, choose func(int) []harness.Fault) {
 	t.Helper()
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	s := sample.Every(t, stride)
+	s := sample.Thin(t, stride, inSweep)
 	for i, m := range moments {
-		harness.Sweep(t, sample.Stride{First: 1 + (s.First+i*stride/len(moments))%s.Every, Every: s.Every}, func(t *testing.T, n int) bool {
+		harness.Sweep(t, sample.Stride{First: 1 + (s.First+i*s.Every/len(moments))%s.Every, Every: s.Every}, func(t *testing.T, n int) bool {
 			for _, f := range choose(n) {
 				s := tr.site(t, m.name, n, int(f.Errno), f.Onward)
 				killedAt(t, s, m)

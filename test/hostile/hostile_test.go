@@ -15,20 +15,19 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // TestHostile puts every tree of the table through all commands that look at a
 // candidate or make one.
-func TestHostile(t *testing.T) { playEvery(t, 6, table()) }
+func TestHostile(t *testing.T) { play(t, sample.Every(t, 6), table()) }
 
 // TestHostileAlike does the same with the trees of which there are thousands.
-func TestHostileAlike(t *testing.T) { playEvery(t, 400, alike()) }
+func TestHostileAlike(t *testing.T) { play(t, sample.Thin(t, 400, 8), alike()) }
 
-// playEvery plays the trees of a table, in the sample one of n.
-func playEvery(t *testing.T, n int, entries []entry) {
+// play plays these trees of a table.
+func play(t *testing.T, stride sample.Stride, entries []entry) {
 	t.Helper()
 	// TestTableIsWhole has seen that an entry without a tree says why.
 	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.make == nil })
 	// The rows come out of maps: the seed is to choose the same ones each time.
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.title(), b.title()) })
-	stride := sample.Every(t, n)
-	if len(entries) < n {
+	if len(entries) < stride.Every {
 		t.Fatalf("only %d trees", len(entries))
 	}
 	for i := 0; stride.At(i) <= len(entries); i++ {

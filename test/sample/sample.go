@@ -80,7 +80,15 @@ var All = Stride{1, 1}
 // from the seed, and logs it. In a sweep it is All.
 func Every(t testing.TB, n int) Stride {
 	t.Helper()
-	if n <= 1 || Now() > Sample {
+	return Thin(t, n, 1)
+}
+
+// Thin is Every for cases of which there are too many for a sweep, pairs of faults for
+// instance: a sweep tries one of every inSweep, and only the long tier tries all.
+func Thin(t testing.TB, inSample, inSweep int) Stride {
+	t.Helper()
+	n := Of(inSample, inSweep, 1)
+	if n <= 1 {
 		return All
 	}
 	s := Stride{1 + int(hash(t.Name())%uint64(n)), n}
