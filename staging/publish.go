@@ -146,5 +146,5 @@ func (a *attempt) syncArtifacts() error {
 	for i := range a.artifacts {
 		dirs = append(dirs, parent(a.artifacts[i].path))
 	}
-	return syncDirs(a.root, dirs)
+	return syncDirs(dirs, a.root)
 }
