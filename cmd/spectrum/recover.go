@@ -84,7 +84,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry commit.Entry) ([]staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
 	if errors.Is(err, commit.ErrNoRoot) {
-		return nil, refusedHint(err, noRootHint)
+		return ended, refusedHint(err, noRootHint)
 	}
 	in.Leave()
 	return ended, err
@@ -123,7 +123,7 @@ func (a *app) tellEnded(ended []staging.Outcome) {
 		if o.Cause != nil {
 			why = ": all of it was in place, and is not as it was left: " + oneLine(o.Cause.Error())
 		}
-		a.tell("spectrum: an unfinished %s was found and %s (%s)%s", kindText(o.Kind), o.Result, o.Attempt, why)
+		a.tell("spectrum: %s%s", endedText(o), why)
 	}
 }
 

@@ -19,6 +19,7 @@ type history struct {
 	log        *audit.Log
 	savepoints savepoints
 	snapshots  *snapshot.Store
+	took       func(*snapshot.Snapshot) // may be nil
 	authority  Authority
 	dir        *pathsafe.Dir
 	root       string // its path
