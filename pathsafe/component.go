@@ -10,7 +10,8 @@ import (
 )
 
 // componentWalker opens one component after the other, none of them through a
-// link: links are read and resolved here. It is for kernels without openat2.
+// link: links are read and resolved here. It is for kernels without openat2, and for
+// file systems with subvolumes, which openat2 takes for ordinary directories.
 type componentWalker struct{}
 
 // maxFollow is how many links one walk follows, as the kernel's MAXSYMLINKS.
@@ -94,7 +95,7 @@ func (c *climb) enter(name string) error {
 	st, err := statFd(fd)
 	switch {
 	case err != nil:
-	case !sameMount(c.rootID, st.ID):
+	case !st.IsOn(c.rootID):
 		err = ErrCrossesMount
 	case st.Mode&fs.ModeSymlink != 0:
 		err = c.follow(fd)

@@ -30,7 +30,12 @@ func OpenRoot(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open directory %q: %w", path, err)
 	}
-	return newDir(fd, path, chooseWalker()), nil
+	w, err := walkerFor(fd)
+	if err != nil {
+		closeFd(fd)
+		return nil, fmt.Errorf("file system of %q: %w", path, err)
+	}
+	return newDir(fd, path, w), nil
 }
 
 func newDir(fd int, name string, w walker) *Dir {
@@ -114,7 +119,7 @@ func (d *Dir) wrap(op, name string, err error) error {
 }
 
 // OpenDir opens the directory name: never through a symbolic link (ErrSymlink)
-// and never into another mount (ErrCrossesMount).
+// and never into another mount or subvolume (ErrCrossesMount).
 func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("open directory", name, err)

@@ -289,17 +289,22 @@ func TestStatFile(t *testing.T) {
 	}
 }
 
-// A kernel that gives no mount ids is believed by the device.
-func TestSameMount(t *testing.T) {
+// TestIsOn: a directory has the mount and the device of the one above it; a file its
+// mount, since overlay gives it the device of a layer. A kernel that gives no mount ids
+// is believed by the device.
+func TestIsOn(t *testing.T) {
 	for _, c := range []struct {
-		a, b ID
-		want bool
+		top, is ID
+		dir     bool
+		file    bool
 	}{
-		{ID{1, 2, 3}, ID{1, 9, 3}, true}, {ID{1, 2, 3}, ID{1, 2, 4}, false}, {ID{1, 2, 3}, ID{9, 2, 3}, true},
-		{ID{1, 2, 0}, ID{1, 9, 0}, true}, {ID{1, 2, 0}, ID{9, 2, 0}, false}, {ID{1, 2, 3}, ID{9, 2, 0}, false},
+		{ID{1, 2, 3}, ID{1, 9, 3}, true, true}, {ID{1, 2, 3}, ID{1, 2, 4}, false, false}, {ID{1, 2, 3}, ID{9, 2, 3}, false, true},
+		{ID{1, 2, 0}, ID{1, 9, 0}, true, true}, {ID{1, 2, 0}, ID{9, 2, 0}, false, false}, {ID{1, 2, 3}, ID{9, 2, 0}, false, false},
 	} {
-		if sameMount(c.a, c.b) != c.want {
-			t.Errorf("%v and %v: want %v", c.a, c.b, c.want)
+		for mode, want := range map[fs.FileMode]bool{fs.ModeDir: c.dir, 0: c.file, fs.ModeSymlink: c.file} {
+			if got := (Stat{Mode: mode, ID: c.is}).IsOn(c.top); got != want {
+				t.Errorf("%v, %v on %v: %v", mode, c.is, c.top, got)
+			}
 		}
 	}
 }

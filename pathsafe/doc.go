@@ -14,7 +14,8 @@
 //     the root, wherever the name may lead later.
 //  2. [Dir.OpenRegular] and [Dir.StatPath] read beneath it. The whole path is
 //     resolved by one openat2 that stays beneath the handle, follows no magic
-//     link and enters no other mount. The result is a handle that cannot read;
+//     link and enters no other mount; a subvolume of btrfs counts as one
+//     ([Stat.IsOn]). The result is a handle that cannot read;
 //     only when it is a regular file is that same inode opened for reading. A
 //     FIFO, device, socket or directory is never opened, so nothing hangs and
 //     no device notices.
@@ -26,8 +27,9 @@
 //     [Dir.Unlink] and so on. Nothing here ever overwrites.
 //
 // Where the kernel has no openat2, or a filter forbids it, a walk of single
-// components with O_NOFOLLOW does the same, resolving links by itself. The
-// choice is made once per process; both pass the same tests.
+// components with O_NOFOLLOW does the same, resolving links by itself; and so it
+// does beneath a root on btrfs, since openat2 enters subvolumes. Both pass the same
+// tests.
 //
 // # Trust
 //

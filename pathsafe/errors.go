@@ -23,8 +23,9 @@ var (
 	ErrSymlink = errors.New("is a symbolic link")
 	// ErrNotRegular: something other than a regular file; it was not opened.
 	ErrNotRegular = errors.New("not a regular file")
-	// ErrCrossesMount: the way leads into another mount.
-	ErrCrossesMount = errors.New("is on another mount")
+	// ErrCrossesMount: the way leads into another mount, or into a subvolume of btrfs.
+	// See [Stat.IsOn].
+	ErrCrossesMount = errors.New("is on another mount or subvolume")
 	// ErrTooLong: the path exceeds MaxPath or a name exceeds MaxName.
 	ErrTooLong = errors.New("path too long")
 	// ErrLocked: somebody else holds the lock of the directory.

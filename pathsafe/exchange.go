@@ -53,7 +53,7 @@ func (d *Dir) SetModTime(t time.Time) error {
 
 // ChmodDir sets the mode bits of the directory name without opening it for
 // reading, which its own bits may forbid. It follows no link (ENOTDIR) and
-// enters no other mount (ErrCrossesMount).
+// enters no other mount or subvolume (ErrCrossesMount).
 func (d *Dir) ChmodDir(name string, perm uint32) error {
 	if err := checkName(name); err != nil {
 		return d.wrap("set mode of", name, err)

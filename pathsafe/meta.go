@@ -14,10 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SameMount reports whether other was seen through the mount of id. Where the
-// kernel gives no mount ids the device has to do, which misses bind mounts.
-func (id ID) SameMount(other ID) bool { return sameMount(id, other) }
-
 // Readlink returns the target of the symbolic link name; EINVAL for anything
 // else.
 func (d *Dir) Readlink(name string) (target string, err error) {

@@ -7,10 +7,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // makeFile creates p one component at a time and returns nothing but errors.
@@ -287,6 +290,52 @@ func TestMounts(t *testing.T) {
 		}
 		checkMountDirs(t, d)
 	})
+}
+
+// TestSubvolume: to openat2 a subvolume of btrfs is a directory; here it is what a mount
+// is.
+func TestSubvolume(t *testing.T) {
+	root := harness.MountedVolume(t, harness.Btrfs).Path
+	plant(t, root, "d/f", "link -> m/f", "around -> m/../d/f", "deep/")
+	for _, name := range []string{"m", "deep/m"} {
+		harness.Subvolume(t, filepath.Join(root, name))
+	}
+	plant(t, root, "m/f", "m/sub/f", "m/back -> ../d/f", "deep/m/f")
+	d, err := OpenRoot(root)
+	must(t, err)
+	defer d.Close()
+	for _, s := range []string{"m", "m/f", "m/none", "m/sub/f", "link", "around", "m/back", "deep/m/f"} {
+		checkReason(t, d, mustParse(t, s), LinksBeneath, "mount")
+	}
+	checkReason(t, d, mustParse(t, "m/f"), NoLinks, "mount")
+	checkReason(t, d, mustParse(t, "d/f"), NoLinks, "ok")
+	for s, want := range map[string]string{"m/n": "mount", "m/sub/n": "mount", "m": "exists", "d/n": "missing 1"} {
+		if got := surveyWord(d, mustParse(t, s)); got != want {
+			t.Errorf("Survey(%q): %s, want %s", s, got, want)
+		}
+	}
+	if _, err := d.OpenDir("m"); !errors.Is(err, ErrCrossesMount) {
+		t.Errorf("OpenDir: %v", err)
+	}
+	deep, err := d.OpenDir("deep")
+	must(t, err)
+	defer deep.Close()
+	checkReason(t, deep, mustParse(t, "m/f"), LinksBeneath, "mount")
+	if err := d.ChmodDir("m", 0o700); !errors.Is(err, ErrCrossesMount) {
+		t.Errorf("ChmodDir: %v", err)
+	}
+	var seen []string
+	must(t, d.Walk(t.Context(), func(rel string, _ Stat) error {
+		seen = append(seen, rel)
+		return nil
+	}))
+	if want := []string{"around", "d", "d/f", "deep", "deep/m", "link", "m"}; !slices.Equal(seen, want) {
+		t.Errorf("Walk: %q, want %q", seen, want)
+	}
+	in, err := OpenRoot(filepath.Join(root, "m"))
+	must(t, err)
+	defer in.Close()
+	checkReason(t, in, mustParse(t, "sub/f"), NoLinks, "ok") // a root may be one
 }
 
 func checkMountDirs(t *testing.T, d *Dir) {

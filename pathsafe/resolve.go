@@ -2,6 +2,7 @@ package pathsafe
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +39,24 @@ var chooseWalker = sync.OnceValue(func() walker {
 	}
 	return kernelWalker{}
 })
+
+// withSubvolumes are the file systems (statfs) on which a directory can begin another one
+// without a mount. RESOLVE_NO_XDEV looks at mounts only.
+var withSubvolumes = []int64{unix.BTRFS_SUPER_MAGIC, bcachefsMagic}
+
+const bcachefsMagic = 0xca451a4e
+
+// walkerFor chooses how to walk beneath the directory root.
+func walkerFor(root int) (walker, error) {
+	var sf unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(root, &sf) }); err != nil {
+		return nil, err
+	}
+	if slices.Contains(withSubvolumes, int64(sf.Type)) {
+		return componentWalker{}, nil
+	}
+	return chooseWalker(), nil
+}
 
 // kernelWalker leaves the walk to openat2.
 type kernelWalker struct{}

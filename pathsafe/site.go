@@ -23,7 +23,8 @@ type Site struct {
 
 // Survey tells where p would stand beneath d. Symbolic links are followed as
 // long as every step stays beneath d; one that leaves it, also as the last
-// component, is ErrEscape. A parent on another mount is ErrCrossesMount.
+// component, is ErrEscape. A parent on another mount or subvolume is
+// ErrCrossesMount.
 func (d *Dir) Survey(p Path) (Site, error) {
 	if err := p.checkLength(); err != nil {
 		return Site{}, d.wrap("survey", p.s, err)

@@ -122,11 +122,16 @@ func specialBits(raw uint32) (mode fs.FileMode) {
 	return mode
 }
 
-// sameMount reports whether b was seen through the mount of a. Where the
-// kernel gives no mount ids the device has to do, which misses bind mounts.
-func sameMount(a, b ID) bool {
-	if a.Mount != 0 && b.Mount != 0 {
-		return a.Mount == b.Mount
+// IsOn reports whether what st describes is on the same file system as the directory
+// top, and was seen through the same mount, so that it can be moved to and fro. A
+// directory has the device of top, too: a subvolume of btrfs has the mount of the
+// directory above it, and is another file system to every rename. Nothing but a
+// directory can begin another file system without a mount; the device of a file does
+// not count, because overlay gives files that of their layer. Where the kernel gives no
+// mount ids the device has to do, which misses bind mounts.
+func (st Stat) IsOn(top ID) bool {
+	if st.ID.Mount == 0 || top.Mount == 0 {
+		return st.ID.Dev == top.Dev
 	}
-	return a.Dev == b.Dev
+	return st.ID.Mount == top.Mount && (st.ID.Dev == top.Dev || !st.Mode.IsDir())
 }

@@ -6,8 +6,8 @@ import (
 
 // Walk calls visit for every entry below d, in the byte order of the paths
 // ("a", "a.b", "a/b"), whatever it is. It follows no links and does not enter
-// other mounts, though it visits the directory one is mounted on. It stops at
-// the first error: of visit, of ctx, or because an entry went away.
+// other mounts or subvolumes, though it visits the directory that one begins with. It
+// stops at the first error: of visit, of ctx, or because an entry went away.
 func (d *Dir) Walk(ctx context.Context, visit func(rel string, st Stat) error) error {
 	top, err := d.Stat()
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *walk) entry(d *Dir, prefix, name string, pending []string) ([]string, e
 	if err := w.visit(prefix+name, st); err != nil {
 		return nil, err
 	}
-	if st.Mode.IsDir() && sameMount(w.top, st.ID) {
+	if st.Mode.IsDir() && st.IsOn(w.top) {
 		pending = append(pending, name)
 	}
 	return pending, nil

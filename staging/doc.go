@@ -71,7 +71,9 @@
 // intent goes. PREPARED is rolled back as above, with the identities of the
 // record. COMMITTED goes forward: unless every artifact has left staging
 // already, everything is checked once more (step 6), the artifacts are placed,
-// then step 8. ROLLING_BACK is rolled back. From COMMITTED on the journal is
+// then step 8. Only what is not as it was left, or is in the way, has it rolled back
+// after all; an error of the machine (EIO, EMFILE, EACCES, ENOMEM, ...) is returned,
+// and the journal stays for the next recovery. ROLLING_BACK is rolled back. From COMMITTED on the journal is
 // synced before anything is built on it. Every step accepts that it was done
 // before, so a recovery can be killed at any point too, and that a crash has
 // brought an old name back beside the new one.

@@ -163,7 +163,7 @@ func (l *Session) standsAt(parent dir, name string) error {
 	if st.ID.Dev != root.ID.Dev || st.ID.Ino != root.ID.Ino {
 		return fail(StepConflict, name, errReplaced)
 	}
-	if !sameMount(above.ID, st.ID) {
+	if !st.IsOn(above.ID) {
 		return fail(StepBegin, name, fmt.Errorf("%w: it %w", ErrNoExchange, pathsafe.ErrCrossesMount))
 	}
 	if err := parent.writable(); err != nil {
@@ -171,8 +171,6 @@ func (l *Session) standsAt(parent dir, name string) error {
 	}
 	return nil
 }
-
-func sameMount(a, b pathsafe.ID) bool { return a.Dev == b.Dev && a.Mount == b.Mount }
 
 // moveTo makes the session one of another directory that it has the lock of.
 func (l *Session) moveTo(root dir) {

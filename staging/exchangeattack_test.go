@@ -360,6 +360,34 @@ func TestExchangeRootCannot(t *testing.T) {
 	}
 }
 
+// TestExchangeOnOverlay: overlay gives a file the device of its layer, and its directory
+// another one. Both are on one mount, and the file can be exchanged.
+func TestExchangeOnOverlay(t *testing.T) {
+	lower, upper, point := mountTmpfs(t, ""), mountTmpfs(t, ""), t.TempDir()
+	plant(t, upper, "up/", "work/")
+	must(t, unix.Mount("overlay", point, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+"/up,workdir="+upper+"/work"))
+	defer func() { must(t, unix.Unmount(point, unix.MNT_DETACH)) }()
+	plant(t, point, "g")
+	root := openRoot(t, point)
+	top, err := root.Stat()
+	must(t, err)
+	old, err := root.Lstat("g")
+	must(t, err)
+	if old.ID.Dev == top.ID.Dev {
+		t.Skip("this overlay has one device for all")
+	}
+	l, err := Lock(t.Context(), root, testKey, 0)
+	must(t, err)
+	defer l.Close()
+	must(t, l.Exchange(t.Context(), Exchange{
+		Kind: "rollback", Swaps: []Swap{{Path: mustParse(t, "g"), Old: &old, New: true}},
+		Stage: func(_ context.Context, dir *pathsafe.Dir) error { return dir.WriteFile("0", []byte("new"), 0o600) },
+	}))
+	if got, err := os.ReadFile(filepath.Join(point, "g")); string(got) != "new" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestExchangeRootLocks: nobody gets the lock of the old or of the new root while
 // one takes the place of the other.
 func TestExchangeRootLocks(t *testing.T) {

@@ -150,7 +150,7 @@ func (t *trade) lookAt(s *swapping) error {
 		return fail(StepConflict, path, errTaken)
 	case !s.isLive(st):
 		return fail(StepConflict, path, errOther)
-	case !sameMount(t.mount, st.ID):
+	case !st.IsOn(t.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
 	}
 	s.old = beingOf(st)

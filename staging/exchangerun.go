@@ -315,7 +315,7 @@ func (t *trade) syncMoves(left, entered dir) error {
 	if err := left.sync(); err != nil {
 		return err
 	}
-	if err := syncDirs(t.base, homes); err != nil {
+	if err := syncDirs(homes, t.base); err != nil {
 		return err
 	}
 	return entered.sync()

@@ -29,13 +29,7 @@ func (a *attempt) finalize(ctx context.Context) *Error {
 // those that were entered. The other way round btrfs may come back from a power
 // cut with a file under both names.
 func (a *attempt) syncMoves() error {
-	dirs := a.touched()
-	if len(dirs) <= few { // else one syncfs will do for both
-		if err := syncDirs(a.stage, dirs); err != nil {
-			return err
-		}
-	}
-	return syncDirs(a.root, dirs)
+	return syncDirs(a.touched(), a.stage, a.root)
 }
 
 func (t *top) move(from, to *cache) error {

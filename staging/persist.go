@@ -40,28 +40,36 @@ func (a *attempt) syncStaged() error {
 	for i := range a.plan.dirs {
 		dirs = append(dirs, a.plan.dirs[i].path)
 	}
-	return syncDirs(a.stage, dirs)
+	return syncDirs(dirs, a.stage)
 }
 
-// syncDirs makes the names in the directories durable, deepest first and base,
-// the zero path, last.
-func syncDirs(base dir, paths []pathsafe.Path) error {
+// syncDirs makes the names in the directories durable, beneath one base after the
+// other: deepest first and the base itself, the zero path, last. All bases are on
+// one file system. Here alone it is decided whether one syncfs does it for all, and
+// no directory counts twice.
+func syncDirs(paths []pathsafe.Path, bases ...dir) error {
 	paths = deepestFirst(paths)
 	if len(paths) > few {
-		if err := base.syncFS(); err != nil {
+		last := bases[len(bases)-1]
+		if err := last.syncFS(); err != nil {
 			return err
 		}
-		paths = nil
+		return last.sync()
 	}
-	for _, p := range paths {
-		if p == (pathsafe.Path{}) {
-			continue
+	for _, base := range bases {
+		for _, p := range paths {
+			if p == (pathsafe.Path{}) {
+				continue
+			}
+			if err := syncDir(base, p); err != nil {
+				return err
+			}
 		}
-		if err := syncDir(base, p); err != nil {
+		if err := base.sync(); err != nil {
 			return err
 		}
 	}
-	return base.sync()
+	return nil
 }
 
 // syncDir has nothing to do for a directory that is not there: whether it

@@ -114,8 +114,13 @@ func (a *attempt) placeOne(hold dir, at *cache, i int) error {
 	if a.revived && errors.Is(err, fs.ErrNotExist) {
 		return nil // placed before the crash: what became of it since is not ours to judge
 	}
-	if a.revived && errors.Is(err, fs.ErrExist) && a.verifyArtifact(i) == nil {
-		return hold.unlink(strconv.Itoa(i)) // placed, and the crash has brought the old name back
+	if a.revived && errors.Is(err, fs.ErrExist) {
+		switch wrong := a.verifyArtifact(i); {
+		case wrong == nil:
+			return hold.unlink(strconv.Itoa(i)) // placed, and the crash has brought the old name back
+		case !isMismatch(wrong):
+			return wrong
+		}
 	}
 	if err != nil {
 		return err
@@ -146,5 +151,5 @@ func (a *attempt) syncArtifacts() error {
 	for i := range a.artifacts {
 		dirs = append(dirs, parent(a.artifacts[i].path))
 	}
-	return syncDirs(a.root, dirs)
+	return syncDirs(dirs, a.root)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // Mode says on whose behalf a root is recovered.
@@ -36,6 +38,9 @@ type Outcome struct {
 	// Left is why something of it or in its way is left: with Released, and with
 	// Completed where it is in nobody's way.
 	Left error
+	// Cause is why a commit whose files were all in place was rolled back nevertheless:
+	// what stands there is not what it put there.
+	Cause error
 }
 
 // Result is how a recovery ended.
@@ -161,6 +166,7 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 		release = func() error { return a.setAside(&f) }
 	} else {
 		o.Result, err = a.endRevived(ctx, f.ended)
+		o.Cause = a.cause
 	}
 	if err == nil || mode != Acknowledged {
 		return err
@@ -265,6 +271,22 @@ func (a *attempt) believe(key []byte) error {
 	return nil
 }
 
+// isMismatch reports whether an error of [attempt.forward] says that what stands in the
+// root is not what the attempt put there, or is in its way. What else can go wrong is no
+// reason to take a commit back that may have been announced: to read and to place is
+// tried again by the next recovery.
+func isMismatch(err error) bool {
+	for _, is := range []error{
+		errReplaced, errChanged, fs.ErrNotExist, fs.ErrExist, unix.ENOTDIR,
+		pathsafe.ErrNotRegular, pathsafe.ErrSymlink, pathsafe.ErrEscape, pathsafe.ErrCrossesMount,
+	} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
 // endRevived rolls back or goes forward, as the journal says.
 func (a *attempt) endRevived(ctx context.Context, ended Result) (Result, error) {
 	if a.phase >= phaseCommitted { // what it builds on must not be lost again
@@ -283,8 +305,16 @@ func (a *attempt) endRevived(ctx context.Context, ended Result) (Result, error) 
 		return 0, err
 	}
 	if !placed {
-		if err := a.forward(ctx); err != nil {
-			return RolledBack, a.rollback()
+		err := a.forward(ctx)
+		if isMismatch(err) {
+			a.cause = err
+			if back := a.rollback(); back != nil {
+				return 0, both(back, err)
+			}
+			return RolledBack, nil
+		}
+		if err != nil { // of the machine: it says nothing of the restore, which may have been seen already
+			return 0, err
 		}
 	}
 	if err := a.syncArtifacts(); err != nil {

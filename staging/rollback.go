@@ -119,7 +119,7 @@ func (u *undo) sync() {
 	for i := range u.attempt.artifacts {
 		dirs = append(dirs, parent(u.attempt.artifacts[i].path))
 	}
-	u.note("", syncDirs(u.root, dirs))
+	u.note("", syncDirs(dirs, u.root))
 }
 
 // targets looks at every target once more. One that is there now is somebody

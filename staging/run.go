@@ -23,7 +23,8 @@ type attempt struct {
 	manifestCheck check // of one that comes from a journal
 	holdMark      mark  // of the directory for artifacts below staging
 	artifacts     []prepared
-	revived       bool // made from a journal
+	revived       bool  // made from a journal
+	cause         error // why it goes back though it was committed
 }
 
 // Names below the root and below staging. No target begins with this prefix

@@ -1,7 +1,9 @@
 package staging
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +52,54 @@ func syncTrace(t *testing.T, sc *scene, fails bool) string {
 		t.Error(err)
 	}
 	return strings.Join(got, "\n")
+}
+
+// TestSyncOfMoves: new files go into directories that are there, and between them, in
+// path order, into the root. However many directories there are, those in staging
+// that files have left are synced, and before those that they have entered.
+func TestSyncOfMoves(t *testing.T) {
+	base := scratch(t)
+	for n := range few + 3 {
+		var things, files, dirs []string
+		for i := range n {
+			dir := fmt.Sprintf("p%02d", i)
+			dirs, things = append(dirs, dir), append(things, dir+"/keep")
+			files = append(files, dir+"/f", dir+"-top")
+		}
+		sc := newScene(t, fmt.Sprintf("%s/root%d", base, n), append(things, foreignThings...), append(files, "a"), nil)
+		want := []string{"sync file system ROOT", "sync ROOT"}
+		if n+1 <= few { // with the root
+			want = nil
+			for where := range 2 { // in staging, then in the root
+				for _, dir := range dirs {
+					want = append(want, "sync "+dir)
+				}
+				want = append(want, "sync "+[]string{"STAGE", "ROOT"}[where])
+			}
+		}
+		if got := sc.syncsOfMoves(len(files) + 1); !slices.Equal(got, want) {
+			t.Errorf("%d directories: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// syncsOfMoves runs the spec and returns the syncs that come after so many moves, and
+// before anything of the next step.
+func (s *scene) syncsOfMoves(moves int) (got []string) {
+	s.t.Helper()
+	must(s.t, s.run(func(op, path string, f func() error) error {
+		switch {
+		case op == "rename" && !ofJournal(path):
+			moves--
+		case moves == 0 && strings.HasPrefix(op, "sync"):
+			line := strings.ReplaceAll(op+" "+path, s.root, "ROOT")
+			got = append(got, strings.ReplaceAll(uuids.ReplaceAllString(line, "UUID"), stagePrefix+"UUID", "STAGE"))
+		case op == "open":
+			moves = -1
+		}
+		return f()
+	}))
+	return got
 }
 
 var (

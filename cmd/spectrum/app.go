@@ -29,6 +29,8 @@ type app struct {
 	barPatience time.Duration // how long work may take without a bar
 	shown       *bar          // the one that was begun last; nil is none
 
+	ended    []string         // what earlier commands had left and this one has ended, in words
+	done     []string         // what else this command has done and stays, in words
 	detached []string         // mount points of views that a rollback has ended
 	foreign  []fusefs.Foreign // views of other users, which a rollback leaves
 }

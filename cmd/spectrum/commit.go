@@ -249,6 +249,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 	if err != nil {
 		return err
 	}
+	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
 	if err := a.carryOut(ctx, in, approved, plan); err != nil {
 		return err

@@ -69,6 +69,8 @@ func awaitReady(ctx context.Context, child *exec.Cmd, ready *os.File) error {
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		return &childError{exit.ExitCode()}
+	case ctx.Err() != nil && err == nil:
+		return &keptError{"the view was ready, and is unmounted again", ctx.Err()}
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil:

@@ -44,6 +44,7 @@ func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*deri
 		if err != nil {
 			return nil, fmt.Errorf("sealing what is approved of run %q: %w", part.RunID, err)
 		}
+		a.hasDone("what is approved of run %q was sealed", part.RunID)
 		origin.RunDirs = append(origin.RunDirs, dir)
 	}
 	return a.planDerived(ctx, origin)

@@ -10,6 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -38,7 +39,9 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		key, err := a.hostKey(state)
 		return commit.Host{Key: key, BuildID: buildID()}, err
 	}
+	e.Took = func(s *snapshot.Snapshot) { a.hasDone("snapshot %s was taken", s.ID()[:shortest]) }
 	in, ended, err := commit.Enter(ctx, root, e)
+	a.hasEnded(ended)
 	if err != nil {
 		return nil, ended, haltedIn(state, root, savepointError(err))
 	}
@@ -57,7 +60,13 @@ type authority struct {
 }
 
 // Attempt is [commit.Authority]: previews are void.
-func (r authority) Attempt(root string) error { return r.state.Attempt(root) }
+func (r authority) Attempt(root string) error {
+	err := r.state.Attempt(root)
+	if err == nil {
+		r.app.hasDone("previews of %q that were made before are void", root)
+	}
+	return err
+}
 
 // RolledBack is [commit.Authority]: views of what was rolled back are detached. One
 // that could not be is told of, and stops nothing.
@@ -87,10 +96,10 @@ const noRootHint = "name a directory that is there; \"spectrum savepoint list\" 
 // law.
 func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*commit.Root, error) {
 	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: wait})
+	a.tellEnded(ended)
 	if errors.Is(err, commit.ErrNoRoot) {
 		return commit.NotEntered(err), nil
 	}
-	a.tellEnded(ended)
 	return in, err
 }
 

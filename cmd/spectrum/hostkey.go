@@ -14,7 +14,9 @@ import (
 func (a *app) hostKey(state *statedir.Dir) (bundle.Key, error) {
 	key, err := bundle.LoadKey(state.HostKey())
 	if errors.Is(err, fs.ErrNotExist) {
-		key, err = makeHostKey(state)
+		if key, err = makeHostKey(state); err == nil {
+			a.hasDone("the host's key was made")
+		}
 	}
 	return key, refusedHint(err, hostKeyHint)
 }

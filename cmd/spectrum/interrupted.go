@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -18,18 +20,68 @@ type keptError struct {
 func (e *keptError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *keptError) Unwrap() error { return e.err }
 
-// interruptedWords say what is left after an interruption: what was begun in a
-// restore root is rolled back, and everything else had changed nothing.
-func interruptedWords(err error) string {
+// interruptedError is the end of a command that was interrupted.
+type interruptedError struct {
+	done []string // what it had done and stays, in words
+	err  error
+}
+
+func (e *interruptedError) Unwrap() error { return e.err }
+
+// Error says what was done until then: what earlier commands had left was ended; and of
+// its own work it was rolled back, or only what is named stays.
+func (e *interruptedError) Error() string {
+	if len(e.done) == 0 {
+		return "interrupted: " + unchanged
+	}
+	return "interrupted: " + strings.Join(e.done, "; ")
+}
+
+// unchanged begins what is said of a command that has done nothing; see [app.truly].
+const unchanged = "nothing was changed"
+
+// interrupted says of an error what the command had done before it was interrupted.
+func (a *app) interrupted(err error) error {
 	var kept *keptError
 	var failed *staging.Error
+	done := slices.Clone(a.ended)
 	switch {
 	case errors.As(err, &kept):
-		return "interrupted: " + kept.what
+		done = append(done, kept.what)
 	case errors.As(err, &failed) && failed.Attempt != "":
-		return fmt.Sprintf("interrupted: attempt %s was rolled back, and the restore root is as it was", failed.Attempt)
+		done = append(done, fmt.Sprintf("attempt %s was rolled back, and the restore root is as it was", failed.Attempt))
+	default:
+		done = append(done, a.done...)
 	}
-	return "interrupted: nothing was changed"
+	return &interruptedError{done, err}
+}
+
+// truly returns a hint that is true: one that nothing was changed says, where the command
+// had done something before it failed, what that was.
+func (a *app) truly(hint string) string {
+	rest, says := strings.CutPrefix(hint, unchanged)
+	done := slices.Concat(a.ended, a.done)
+	if !says || len(done) == 0 {
+		return hint
+	}
+	return strings.Join(done, "; ") + "; nothing else was changed" + rest
+}
+
+// hasDone notes something that this command has done and that stays, whatever becomes of
+// the rest of its work.
+func (a *app) hasDone(format string, args ...any) {
+	a.done = append(a.done, fmt.Sprintf(format, args...))
+}
+
+// hasEnded notes what was found unfinished and was ended.
+func (a *app) hasEnded(outcomes []staging.Outcome) {
+	for _, o := range outcomes {
+		a.ended = append(a.ended, endedText(o))
+	}
+}
+
+func endedText(o staging.Outcome) string {
+	return fmt.Sprintf("an unfinished %s was found and %s (%s)", kindText(o.Kind), o.Result, o.Attempt)
 }
 
 // pruneInterrupted says of a prune that was interrupted which snapshots are gone.

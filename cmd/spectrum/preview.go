@@ -166,7 +166,7 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 // present keeps a preview and shows it. Whoever is shown one that is held in
 // quarantine is told.
 func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate, opts previewOptions) (shownPreview, error) {
-	held, err := judge(ctx, state, p, c)
+	held, err := a.judge(ctx, state, p, c)
 	if err != nil {
 		return shownPreview{}, err
 	}
@@ -174,6 +174,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 	if err != nil {
 		return shownPreview{}, err
 	}
+	a.hasDone("preview %s was kept", p.ID()[:shortest])
 	if opts.html != "" {
 		if err := writePage(ctx, opts.html, p); err != nil {
 			return shownPreview{}, err
@@ -192,13 +193,16 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 
 // judge marks a candidate with what the rules of quarantine have found, and
 // returns what holds it.
-func judge(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) ([]quarantine.Mark, error) {
+func (a *app) judge(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) ([]quarantine.Mark, error) {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	held, _, err := store.Judge(ctx, c.suspect(p.Source()), p.Findings())
+	held, changed, err := store.Judge(ctx, c.suspect(p.Source()), p.Findings())
+	if len(changed) > 0 {
+		a.hasDone("what holds the candidate in quarantine was noted")
+	}
 	if err != nil {
 		return nil, err
 	}

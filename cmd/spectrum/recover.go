@@ -84,7 +84,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry commit.Entry) ([]staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
 	if errors.Is(err, commit.ErrNoRoot) {
-		return nil, refusedHint(err, noRootHint)
+		return ended, refusedHint(err, noRootHint)
 	}
 	in.Leave()
 	return ended, err
@@ -95,7 +95,11 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
 	for _, o := range ended {
-		attempt := map[string]any{"attempt": o.Attempt, "result": strings.ReplaceAll(o.Result.String(), " ", "_"), "left": nil}
+		attempt := map[string]any{"attempt": o.Attempt, "cause": nil, "result": strings.ReplaceAll(o.Result.String(), " ", "_"), "left": nil}
+		if o.Cause != nil {
+			attempt["cause"] = jsonText(o.Cause.Error())
+			a.tell("spectrum: all of it was in place, and is not as it was left: %s", oneLine(o.Cause.Error()))
+		}
 		if o.Left != nil {
 			attempt["left"] = jsonText(o.Left.Error())
 			a.tell("spectrum: left as it is: %s", oneLine(o.Left.Error()))
@@ -115,7 +119,11 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 // want quiet.
 func (a *app) tellEnded(ended []staging.Outcome) {
 	for _, o := range ended {
-		a.tell("spectrum: an unfinished %s was found and %s (%s)", kindText(o.Kind), o.Result, o.Attempt)
+		why := ""
+		if o.Cause != nil {
+			why = ": all of it was in place, and is not as it was left: " + oneLine(o.Cause.Error())
+		}
+		a.tell("spectrum: %s%s", endedText(o), why)
 	}
 }
 

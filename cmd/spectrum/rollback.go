@@ -138,9 +138,9 @@ func rollbackError(err error) error {
 	case errors.Is(err, rollback.ErrNoSnapshot), errors.Is(err, rollback.ErrNoWayBack):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
 	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: "nothing was changed; see that nobody writes there, and try again"}
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; see that nobody writes there, and try again"}
 	case errors.Is(err, rollback.ErrElsewhere):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: "nothing was changed; somebody has put a link or another directory on the way to it"}
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; somebody has put a link or another directory on the way to it"}
 	case errors.Is(err, fs.ErrNotExist) && !isFailed:
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
 	}

@@ -74,13 +74,18 @@ var errApprovalRequired = errors.New("approval required: nothing was written")
 type approvalRequired struct {
 	id, recommended string
 	command         string // that commits it
+	words           string
 }
 
 func (a *app) approvalRequired(id, recommended string) error {
-	return &approvalRequired{id, recommended, a.commandLine("commit", "--preview", id, "--approve", recommended)}
+	words := errApprovalRequired.Error()
+	if len(a.ended) > 0 { // something was written, of what was found unfinished
+		words = "approval required: nothing of it was written"
+	}
+	return &approvalRequired{id, recommended, a.commandLine("commit", "--preview", id, "--approve", recommended), words}
 }
 
-func (e *approvalRequired) Error() string { return errApprovalRequired.Error() }
+func (e *approvalRequired) Error() string { return e.words }
 func (e *approvalRequired) Unwrap() error { return errApprovalRequired }
 
 // finish reports how a command ended and returns the exit status.
@@ -90,12 +95,15 @@ func (a *app) finish(err error) int {
 	if err == nil || errors.As(err, &child) {
 		return status
 	}
+	if status == statusInterrupted {
+		err = a.interrupted(err)
+	}
 	if a.json && !errors.Is(err, errRevoked) { // it has had its one value when it was ready
 		_ = a.raw(errorJSON(err, status))
 	}
 	a.tell("spectrum: %s", oneLine(wordsOf(err)))
 	for _, hint := range hintsOf(err) {
-		a.tell("hint: %s", oneLine(hint))
+		a.tell("hint: %s", oneLine(a.truly(hint)))
 	}
 	return status
 }
@@ -205,7 +213,10 @@ func detailsOf(err error) map[string]any {
 	var unsaid *unsaidError
 	var halted *haltedError
 	var unfit *unfitError
+	var end *interruptedError
 	switch {
+	case errors.As(err, &end) && len(end.done) > 0:
+		return map[string]any{"done": jsonTexts(end.done)}
 	case errors.As(err, &unfit):
 		return unfit.details
 	case errors.As(err, &shown):
@@ -259,8 +270,9 @@ func jsonCode(err error, status int) code {
 
 // wordsOf is what an error says.
 func wordsOf(err error) string {
-	if statusOf(err) == statusInterrupted {
-		return interruptedWords(err)
+	var end *interruptedError
+	if errors.As(err, &end) { // what it is joined with says nothing more
+		return end.Error()
 	}
 	return strings.ReplaceAll(err.Error(), "\n", "; ") // several errors at once
 }

@@ -234,5 +234,8 @@ func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Pat
 	if err != nil {
 		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)
 	}
+	if h.took != nil {
+		h.took(s)
+	}
 	return s, nil
 }

@@ -19,6 +19,7 @@ type history struct {
 	log        *audit.Log
 	savepoints savepoints
 	snapshots  *snapshot.Store
+	took       func(*snapshot.Snapshot) // may be nil
 	authority  Authority
 	dir        *pathsafe.Dir
 	root       string // its path
@@ -159,6 +160,9 @@ func (h *history) halted(err error) error {
 // was released, was logged before its journal went.
 func (h *history) ended(o staging.Outcome) error {
 	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: audit.Emergency, Reason: "it was found unfinished"}
+	if o.Cause != nil {
+		event.Reason = fmt.Sprintf("it was found committed, and is not as it was left: %v", o.Cause)
+	}
 	switch {
 	case h.log == nil || o.Result == staging.Completed || o.Result == staging.Released:
 		return nil

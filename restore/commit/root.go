@@ -47,6 +47,8 @@ type Entry struct {
 	Snapshots *snapshot.Store
 	Host      func() (Host, error) // signs savepoints; asked when a commit begins
 	Authority Authority            // may be nil
+	// Took, unless nil, hears of each snapshot that was taken before an action.
+	Took func(*snapshot.Snapshot)
 	// Leftover, unless nil, hears what is left of a way back that is complete, and
 	// why: the next one to enter the root ends it.
 	Leftover func(name string, err error)
@@ -203,7 +205,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		return nil, nil, err
 	}
 	in := &Root{session: at.session, dir: at.dir, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, authority: e.Authority, acknowledge: e.Acknowledge,
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
 		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	parent, err := in.above()

@@ -129,7 +129,7 @@ func (r *reader) once(ctx context.Context, e *Entry, restful bool) error {
 		return r.missing(e, err)
 	}
 	defer f.Close()
-	if !r.mount.SameMount(st.ID) {
+	if !st.IsOn(r.mount) {
 		return pathsafe.ErrCrossesMount
 	}
 	if restful && r.fresh(st.ChangeTime) {

@@ -312,7 +312,7 @@ func (s *scanner) look(d dir, name, path string, e *Entry) error {
 
 func (s *scanner) check(e *Entry, st pathsafe.Stat) error {
 	switch {
-	case !s.mount.SameMount(st.ID):
+	case !st.IsOn(s.mount):
 		return pathsafe.ErrCrossesMount
 	case e.Type == "":
 		return refuse("a snapshot cannot hold what it is (%s)", st.Mode.Type())

@@ -49,8 +49,8 @@ func Find(root *pathsafe.Dir, p pathsafe.Path) (Obstacle, error) {
 // kindOf says in words what a name is, beneath a root with the ID top.
 func kindOf(st pathsafe.Stat, top pathsafe.ID) string {
 	switch kind := st.Mode.Type(); {
-	case !st.ID.SameMount(top):
-		return "another mount"
+	case !st.IsOn(top):
+		return "another mount or subvolume"
 	case kind == 0:
 		return "a regular file"
 	case kind == fs.ModeDir:

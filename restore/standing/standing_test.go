@@ -125,7 +125,7 @@ func TestOtherMounts(t *testing.T) {
 		files, err := standing.Read(t.Context(), root, []pathsafe.Path{parse(t, path)}, nil)
 		must(t, err)
 		found, err := standing.Find(root, parse(t, path))
-		if files[0].Refused == nil || err != nil || found != (standing.Obstacle{Path: "dir", Kind: "another mount"}) {
+		if files[0].Refused == nil || err != nil || found != (standing.Obstacle{Path: "dir", Kind: "another mount or subvolume"}) {
 			t.Errorf("%q: %+v, %+v, %v", path, files[0], found, err)
 		}
 	}

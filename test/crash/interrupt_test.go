@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -48,6 +49,104 @@ func nothingToRecover(t *testing.T, s *harness.Site) error {
 		return fmt.Errorf("there was something to recover: %v", r)
 	}
 	return nil
+}
+
+// TestInterruptTruth asks commands to end at any of their calls, where they first have to
+// end what a kill has left, and where they have not. One that says that nothing was
+// changed has changed nothing, in the root or in the state directory; one that has ended
+// what was left says that, and that alone is why the root is another one.
+func TestInterruptTruth(t *testing.T) {
+	rollback := func(t *testing.T, s *harness.Site) []string {
+		if r := s.Commit(t, nil); r.Status != 0 {
+			t.Fatal(r)
+		}
+		var list struct {
+			Savepoints []struct{ Attempt string } `json:"savepoints"`
+		}
+		harness.Must(t, json.Unmarshal([]byte(s.Project.Must(t, "savepoint", "list", "--json", s.Root).Stdout), &list))
+		return []string{"rollback", list.Savepoints[0].Attempt}
+	}
+	type scenario struct {
+		name    string
+		killed  string // the moment; "" for none
+		command func(t *testing.T, s *harness.Site) []string
+	}
+	var sum harness.Tally
+	for _, c := range sample.Pick(t, 3, []scenario{
+		{"preview", "prepared", func(_ *testing.T, s *harness.Site) []string {
+			return []string{"preview", "-q", "--restore-root", s.Root, s.Project.Runs[0].Dir}
+		}},
+		{"preview of what is complete", "committed", func(_ *testing.T, s *harness.Site) []string {
+			return []string{"preview", "-q", "--restore-root", s.Root, s.Project.Runs[0].Dir}
+		}},
+		{"recover", "all in place", func(_ *testing.T, s *harness.Site) []string { return []string{"recover", s.Root} }},
+		{"snapshot", "half reported", func(_ *testing.T, s *harness.Site) []string { return []string{"snapshot", "take", s.Root} }},
+		{"commit", "", func(t *testing.T, s *harness.Site) []string {
+			return []string{"commit", "--preview", s.Preview(t), "--approve", harness.Statement}
+		}},
+		{"rollback", "", rollback},
+	}) {
+		t.Run(c.name, func(t *testing.T) {
+			every := sample.Of(239, 41, 5)
+			n := 1 + sample.Rand(t).IntN(every)
+			for fired := true; fired; n += every {
+				tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+				rollback(t, tr.site(t, "first")) // what is made once is there
+				s := tr.site(t, "root")
+				harness.Must(t, os.RemoveAll(filepath.Join(s.Root, harness.ForeignStaging))) // no snapshot is taken with it
+				for _, m := range moments {
+					if m.name == c.killed {
+						killedAt(t, s, m)
+					}
+				}
+				args := c.command(t, s)
+				root, state := tree(t, s.Root), exactly(t, tr.State)
+				r := tr.Run(t, harness.Interrupt(n, s.Beneath(harness.Anything)), args...)
+				fired = r.Fault.Fired > 0
+				said, err := tr.saidTruly(t, s, r, root, state)
+				if err != nil {
+					t.Fatalf("before %s: %v\n%v", s.Last(r), err, r)
+				}
+				sum.Add(said)
+			}
+		})
+	}
+	if sample.Now() == sample.Sample {
+		sum.Demand(t)
+		return
+	}
+	sum.Demand(t, "changed", "unchanged", "done")
+}
+
+// saidTruly holds what an interrupted command has said against what is there.
+func (tr *trials) saidTruly(t *testing.T, s *harness.Site, r harness.Reply, root, state []string) (said string, err error) {
+	t.Helper()
+	done, err := harness.Interrupted(r)
+	if done || err != nil {
+		return "done", err
+	}
+	if now := tree(t, s.Root); !strings.Contains(r.Stderr, "interrupted: an unfinished commit was found and ") && !slices.Equal(now, root) {
+		return "", fmt.Errorf("the root has %q, and had %q", now, root)
+	}
+	if !strings.Contains(r.Stderr, "interrupted: "+harness.Unchanged) {
+		return "changed", nil
+	}
+	if now := exactly(t, tr.State); !slices.Equal(now, state) {
+		return "", fmt.Errorf("the state directory is another one:\n%q\n%q", state, now)
+	}
+	return "unchanged", nil
+}
+
+// exactly is all that is beneath a directory, with its contents.
+func exactly(t *testing.T, dir string) (things []string) {
+	t.Helper()
+	all, err := harness.Take(dir)
+	harness.Must(t, err)
+	for name, thing := range all {
+		things = append(things, fmt.Sprint(name, thing))
+	}
+	slices.Sort(things)
+	return things
 }
 
 // TestInterruptReaders asks commands to end that change nothing, or make one thing, at

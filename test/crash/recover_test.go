@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -14,21 +15,22 @@ import (
 
 // A moment is a call of a commit before which it is killed.
 type moment struct {
-	name string
-	at   func(sysfault.Call) bool
+	name    string
+	at      func(sysfault.Call) bool
+	forward bool // COMMITTED is durable: only what others do to the root takes it back
 }
 
 // moments are those at which what is left differs most.
 var moments = []moment{
 	{"nothing staged", func(c sysfault.Call) bool {
 		return c.Name == "mkdirat" && !strings.HasPrefix(filepath.Base(c.Path), ".spectrum06_")
-	}},
-	{"staged", func(c sysfault.Call) bool { return record(c, ".spectrum06_prepared") }},
-	{"prepared", func(c sysfault.Call) bool { return c.To != "" && filepath.Base(c.To) == "top.txt" }},
-	{"all in place", func(c sysfault.Call) bool { return record(c, ".spectrum06_committed") }},
-	{"committed", func(c sysfault.Call) bool { return filepath.Base(c.To) == "RESTORE_MANIFEST.json" }},
-	{"half reported", func(c sysfault.Call) bool { return filepath.Base(c.To) == "RESTORE_REPORT.json" }},
-	{"cleaning", func(c sysfault.Call) bool { return c.Name == "unlinkat" }},
+	}, false},
+	{"staged", func(c sysfault.Call) bool { return record(c, ".spectrum06_prepared") }, false},
+	{"prepared", func(c sysfault.Call) bool { return c.To != "" && filepath.Base(c.To) == "top.txt" }, false},
+	{"all in place", func(c sysfault.Call) bool { return record(c, ".spectrum06_committed") }, false},
+	{"committed", func(c sysfault.Call) bool { return filepath.Base(c.To) == "RESTORE_MANIFEST.json" }, true},
+	{"half reported", func(c sysfault.Call) bool { return filepath.Base(c.To) == "RESTORE_REPORT.json" }, true},
+	{"cleaning", func(c sysfault.Call) bool { return c.Name == "unlinkat" }, false},
 }
 
 // record matches the move that makes a record of the journal valid.
@@ -49,6 +51,30 @@ func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 // TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
 // next one must do all that is left.
 func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, 5, rotating(1)) }
+
+// TestErrorsGoForward fails the calls of a recovery from COMMITTED with errors of the
+// machine. None of them takes back what may have been announced, and the next recovery
+// completes it.
+func TestErrorsGoForward(t *testing.T) {
+	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
+	for _, m := range moments {
+		if !m.forward {
+			continue
+		}
+		harness.Sweep(t, sample.Every(t, 71), func(t *testing.T, n int) bool {
+			for _, errno := range []syscall.Errno{syscall.EIO, syscall.EMFILE} {
+				f := harness.Fault{Errno: errno, Onward: n%2 == 0}
+				s := tr.site(t, m.name, n, int(errno))
+				killedAt(t, s, m)
+				if !tr.failRecover(t, s, m, n, f) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	tr.Demand(t, "runs", "failed", "recovered after")
+}
 
 func TestLongErrorsInRecover(t *testing.T) {
 	sample.Need(t, sample.Long)
@@ -86,7 +112,7 @@ func (tr *trials) failRecover(t *testing.T, s *harness.Site, m moment, n int, f 
 		return false
 	}
 	allowed := []harness.State{harness.Before, harness.After}
-	if seen {
+	if seen || m.forward && f.Errno != syscall.ELOOP { // which says that there are links in the root
 		allowed = allowed[1:]
 	}
 	errs := []error{wellSaid(r, hits)}

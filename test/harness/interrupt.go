@@ -19,8 +19,25 @@ func Interrupt(n int, match func(sysfault.Call) bool) *sysfault.Plan {
 	return &sysfault.Plan{N: n, Record: true, Match: match, Before: func(c sysfault.Call) { _ = syscall.Kill(c.Tid, sig) }}
 }
 
-// ends are what a command may say when it was interrupted.
-var ends = regexp.MustCompile(`^spectrum: interrupted: (nothing was changed|attempt [0-9a-f-]{36} was rolled back, and the restore root is as it was|\d+ snapshots? removed, and not yet all of what only they needed: the next prune removes it)\n$`)
+// deeds are what an interrupted command may say that it had done, and that stays.
+var deeds = strings.Join([]string{
+	`an unfinished [a-z ]+ was found and (rolled back|completed|cleared away|released) \([0-9a-f-]{36}\)`,
+	`attempt [0-9a-f-]{36} was rolled back, and the restore root is as it was`,
+	`previews of ".*" that were made before are void`,
+	`snapshot [0-9a-f]{8} was taken`,
+	`preview [0-9a-f]{8} (was kept|is used up)`,
+	`what is approved of run ".*" was sealed`,
+	`what holds the candidate in quarantine was noted`,
+	`the host's key was made`,
+	`\d+ snapshots? removed, and not yet all of what only they needed: the next prune removes it`,
+}, "|")
+
+// ends are what a command may say when it was interrupted. What earlier commands had left
+// and it has ended it may have said before.
+var ends = regexp.MustCompile(`^(spectrum: an unfinished .*\n)*spectrum: interrupted: (` + Unchanged + `|(` + deeds + `)(; (` + deeds + `))*)\n$`)
+
+// Unchanged is what an interrupted command says that has done nothing.
+const Unchanged = "nothing was changed"
 
 // Interrupted checks what an interrupted command has said: it went on to its end
 // (done), or says in one line what is left.

@@ -31,8 +31,9 @@ type Project struct {
 	Dir, State string
 	Runs       []Run
 	Chain      bool
-	chainRoot  string // of all runs
-	made       Tree   // what a commit makes, computed when it was signed
+	Places     []string // directories that stand in each root before, beside the usual ones
+	chainRoot  string   // of all runs
+	made       Tree     // what a commit makes, computed when it was signed
 }
 
 // stateTop is where the state directory goes: into memory, where there is some, so

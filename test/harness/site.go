@@ -42,6 +42,7 @@ func (p *Project) Site(t testing.TB, root string) *Site {
 func (p *Project) furnish(root string) error {
 	at := func(name string) string { return filepath.Join(root, name) }
 	dirs := []string{ForeignStaging, ForeignStaging + "/sub", "beside", "beside/empty"}
+	dirs = append(dirs, p.Places...)
 	files := []string{"foreign.txt", "beside/deep.txt", ForeignStaging + "/content", ForeignStaging + "/sub/.spectrum06_intent"}
 	if !p.Chain {
 		dirs = append(dirs, "out", "out/deep")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -178,6 +179,23 @@ func (v *Volume) Shutdown(t testing.TB, flag int) {
 	t.Helper()
 	const shutdownIoctl = 0x8004587d // _IOR('X', 125, __u32), which ext4 has from XFS
 	Must(t, v.open(func(f *os.File) error { return unix.IoctlSetPointerInt(int(f.Fd()), shutdownIoctl, flag) }))
+}
+
+// Subvolume makes a subvolume at a path on a mounted Btrfs.
+func Subvolume(t testing.TB, path string) {
+	t.Helper()
+	const create = 0x5000940e // BTRFS_IOC_SUBVOL_CREATE
+	var args struct {         // btrfs_ioctl_vol_args
+		fd   int64
+		name [4088]byte
+	}
+	copy(args.name[:], filepath.Base(path))
+	parent, err := os.Open(filepath.Dir(path))
+	Must(t, err)
+	defer parent.Close()
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, parent.Fd(), create, uintptr(unsafe.Pointer(&args))); errno != 0 {
+		t.Fatalf("subvolume %q: %v", path, errno)
+	}
 }
 
 // SetReadOnly makes the mount read-only, or writable again.

@@ -25,7 +25,7 @@ func TestImages(t *testing.T) {
 		harness.Format
 		commit
 	}
-	all := []image{{harness.Ext4Large, single}, {harness.XFS, single}, {harness.Btrfs, single}, {harness.Btrfs, large}}
+	all := []image{{harness.Ext4Large, single}, {harness.XFS, single}, {harness.Btrfs, single}, {harness.Btrfs, large}, {harness.Btrfs, spread}}
 	for _, c := range sample.Pick(t, 2, all) {
 		t.Run(c.Name+", "+c.commit.name, func(t *testing.T) {
 			t.Parallel()

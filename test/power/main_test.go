@@ -18,12 +18,18 @@ type commit struct {
 	name       string
 	runs, size int
 	syncfs     bool // it is too large to be synced file by file
+	places     int  // so many directories are there before, and get a file each; a file of the root is between two of them
 }
 
 var (
-	single  = commit{"single", 1, 6, false}
-	large   = commit{"single by syncfs", 1, 24, true}
-	commits = []commit{single, large, {"chain", 2, 1, false}, {"chain by syncfs", 3, 8, true}}
+	single = commit{name: "single", runs: 1, size: 6}
+	large  = commit{name: "single by syncfs", runs: 1, size: 24, syncfs: true}
+	// Its files are staged by syncfs, and the directories that they leave are synced
+	// one by one.
+	spread  = commit{name: "single into many directories", runs: 1, size: 1, syncfs: true, places: 10}
+	commits = []commit{
+		single, large, {name: "chain", runs: 2, size: 1}, {name: "chain by syncfs", runs: 3, size: 8, syncfs: true}, spread,
+	}
 )
 
 // project signs the runs: a file of the root itself, and files in directories
@@ -39,7 +45,15 @@ func (c commit) project(t testing.TB) *harness.Project {
 			text := []byte(fmt.Sprintf("run %d file %d ", r, i))
 			files[fmt.Sprintf("%s/f%d-%02d", dir, r, i)] = string(bytes.Repeat(text, i*i*11))
 		}
+		for i := range c.places {
+			files[fmt.Sprintf("place%02d/f", i)] = fmt.Sprintf("in place %d", i)
+			files[fmt.Sprintf("place%02d-top", i)] = "directly in the root"
+		}
 		runs = append(runs, files)
 	}
-	return harness.New(t, runs...)
+	p := harness.New(t, runs...)
+	for i := range c.places {
+		p.Places = append(p.Places, fmt.Sprintf("place%02d", i))
+	}
+	return p
 }

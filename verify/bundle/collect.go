@@ -66,7 +66,7 @@ func collectDir(ctx context.Context, project *pathsafe.Dir, path pathsafe.Path) 
 	}
 	var outputs []output
 	err = dir.Walk(ctx, func(rel string, st pathsafe.Stat) error {
-		if st.ID.Mount != top.ID.Mount || st.ID.Dev != top.ID.Dev {
+		if !st.IsOn(top.ID) {
 			return fmt.Errorf("output %q: %w", path.String()+"/"+rel, pathsafe.ErrCrossesMount)
 		}
 		if st.Mode.IsDir() {
