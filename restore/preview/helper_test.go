@@ -46,7 +46,7 @@ func newScene(t testing.TB) *scene {
 
 func bareScene(t testing.TB) *scene {
 	s := &scene{Project: bundletest.New(t), t: t, root: t.TempDir()}
-	s.origin = preview.Origin{ProjectRoot: "/project", RunDirs: []string{"/project/run-1"}, RestoreRoot: "/restore"}
+	s.origin = preview.Origin{ProjectRoot: "/project", RunDirs: []string{"/project/run-1"}}
 	return s
 }
 
@@ -68,7 +68,11 @@ func (s *scene) preview() *preview.Preview {
 }
 
 func (s *scene) request() preview.Request {
-	return preview.Request{Origin: s.origin, Asked: s.asked, Trust: s.policy, Privacy: privacy.Builtin(), Current: s.now, Attempts: s.begun}
+	origin := s.origin
+	if origin.RestoreRoot == "" {
+		origin.RestoreRoot = s.root
+	}
+	return preview.Request{Origin: origin, Asked: s.asked, Trust: s.policy, Privacy: privacy.Builtin(), Current: s.now, Attempts: s.begun}
 }
 
 // approve has a statement approve the record of a preview, that was made again.

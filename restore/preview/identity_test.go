@@ -77,7 +77,7 @@ var changes = []change{
 		must(s.t, unix.Mount("t", s.at("deep/er"), "tmpfs", 0, ""))
 		s.t.Cleanup(func() { must(s.t, unix.Unmount(s.at("deep/er"), unix.MNT_DETACH)) })
 	}},
-	{"path of the root", func(s *scene) { s.origin.RestoreRoot += "/" }},
+	{"path of the root", func(s *scene) { s.origin.RestoreRoot = s.root + "/" }},
 }
 
 // touches leave what a preview shows as it is, and tell that somebody was there.
