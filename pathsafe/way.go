@@ -18,9 +18,8 @@ import (
 type Way struct {
 	Real    string  // the absolute path without links
 	Missing bool    // nothing is there yet
+	End     Stat    // of what is there
 	Loose   []Loose // in the order in which the names were passed
-
-	end Stat // zero when Missing
 }
 
 // Loose is a name that another unprivileged user can rename, or put something else in the
@@ -73,7 +72,7 @@ func WayTo(path string) (Way, error) {
 // very directory, seen through the same mount.
 func (w Way) LeadsTo(d *Dir) error {
 	st, err := d.Stat()
-	if err == nil && (w.Missing || st.ID != w.end.ID) {
+	if err == nil && (w.Missing || st.ID != w.End.ID) {
 		err = ErrMoved
 	}
 	return d.wrap("way to", ".", err)
@@ -112,7 +111,7 @@ func (t *tracing) advance(fd int, real string) error {
 		return err
 	}
 	t.close()
-	t.fd, t.st, t.way.Real, t.way.end = fd, st, real, st
+	t.fd, t.st, t.way.Real, t.way.End = fd, st, real, st
 	return nil
 }
 
@@ -129,7 +128,7 @@ func (t *tracing) step() error {
 	case errors.Is(err, fs.ErrNotExist):
 		t.judge(name, nil)
 		t.way.Real = filepath.Join(append([]string{t.way.Real, name}, t.todo...)...)
-		t.way.Missing, t.way.end, t.todo = true, Stat{}, nil
+		t.way.Missing, t.way.End, t.todo = true, Stat{}, nil
 		return nil
 	case err != nil:
 		return fmt.Errorf("%q in %q: %w", name, t.way.Real, tooLong(err))

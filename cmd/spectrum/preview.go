@@ -386,6 +386,9 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	if errors.Is(err, preview.ErrQuarantined) || errors.Is(err, preview.ErrRevoked) {
 		return nil, errors.Join(err, c.markUntrusted(ctx, state, r, request, err))
 	}
+	if errors.Is(err, preview.ErrUnsettled) {
+		return nil, refusedHint(err, "see that nobody writes there or renames what leads there, and try again")
+	}
 	if errors.Is(err, preview.ErrDecision) {
 		return nil, refusedHint(err, "conflicts have the numbers of the preview without this --decide")
 	}
