@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,6 +58,10 @@ func (a *app) openState() (*statedir.Dir, error) {
 		return nil, err
 	}
 	state, err := statedir.Open(path)
+	var parents *statedir.ParentsError
+	if errors.As(err, &parents) {
+		return nil, refusedHint(err, parentsRemedy(parents.Loose[0]))
+	}
 	if err != nil {
 		return nil, refusedHint(err, stateHint)
 	}

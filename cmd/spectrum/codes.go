@@ -17,6 +17,7 @@ const (
 const (
 	codeLocked      code = "ROOT_LOCKED"
 	codeHalted      code = "ROOT_HALTED"
+	codeForeign     code = "ROOT_FOREIGN"
 	codeTampered    code = "VIEW_TAMPERED"
 	codeQuarantined code = "CANDIDATE_QUARANTINED"
 	codeRevoked     code = "VALIDATOR_REVOKED"

@@ -13,8 +13,10 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/rollback"
@@ -50,6 +52,7 @@ func examples() map[code][]error {
 
 		codeLocked:      {&staging.BusyError{PID: 7, Command: forging}},
 		codeHalted:      {halted, halt},
+		codeForeign:     {&commit.ForeignError{Path: forging, Real: "/srv/" + forging, Loose: []pathsafe.Loose{{Path: forging, In: forging, By: "user 7"}}}},
 		codeTampered:    {fmt.Errorf("view on %q: %w", forging, errTampered)},
 		codeQuarantined: {held, preview.ErrQuarantined, &quarantine.RecordError{Path: forging, Err: outside}},
 		codeRevoked:     {preview.ErrRevoked},

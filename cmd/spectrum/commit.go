@@ -165,6 +165,9 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	}
 	defer in.Leave()
 	r, again, err := a.makePreview(ctx, state, c)
+	if errors.Is(err, preview.ErrUnsettled) {
+		return fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
+	}
 	if errors.Is(err, preview.ErrDecision) {
 		return fmt.Errorf("%w: a conflict that was decided on before is no longer there", preview.ErrStale)
 	}

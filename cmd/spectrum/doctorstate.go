@@ -60,16 +60,20 @@ func stateChecks(path string) (base string, checks []diagnosis) {
 		return "", []diagnosis{stateRefused(path, err), clockCheck(time.Now(), latest{})}
 	}
 	if abs, _ := filepath.Abs(path); base != abs {
-		return base, []diagnosis{stateMissing(abs, base), parentsCheck(abs, base), clockCheck(time.Now(), latest{})}
+		return base, []diagnosis{stateMissing(abs, base), parentsCheck(abs), clockCheck(time.Now(), latest{})}
 	}
 	state, err := statedir.Find(path)
+	var parents *statedir.ParentsError
+	if errors.As(err, &parents) {
+		return base, []diagnosis{parentsCheck(base), clockCheck(time.Now(), latest{})}
+	}
 	if err != nil {
-		return "", []diagnosis{stateRefused(path, err), parentsCheck(base, filepath.Dir(base)), clockCheck(time.Now(), latest{})}
+		return "", []diagnosis{stateRefused(path, err), parentsCheck(base), clockCheck(time.Now(), latest{})}
 	}
 	defer state.Close()
 	checks = []diagnosis{
 		fine("state-dir", base, "%q is this user's alone", base),
-		filesCheck(state), parentsCheck(base, filepath.Dir(base)),
+		filesCheck(state), parentsCheck(base),
 	}
 	log, logged := logCheck(state)
 	checks = append(checks, log)
@@ -131,24 +135,32 @@ func filesCheck(state *statedir.Dir) diagnosis {
 	return c.but(isWarn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
 }
 
-// parentsCheck looks at the directory in which the state directory stands, or will,
-// and at what is above that.
-func parentsCheck(path, parent string) diagnosis {
+// parentsCheck looks at the directories above the state directory, whether that is there
+// or not.
+func parentsCheck(path string) diagnosis {
 	const id = "state-parents"
-	exposed, err := statedir.ExposedFrom(parent)
+	const consequence = "every command that keeps something ends with an error: in another directory no pin, savepoint or halt would be known"
+	loose, err := statedir.Parents(path)
 	if err != nil {
-		return fine(id, path, "%v", err).but(isWarn, "whether others could put another state directory in its place is not known", "")
+		return fine(id, path, "%v", err).but(isFail, consequence, stateElsewhere)
 	}
-	if len(exposed) == 0 {
+	if len(loose) == 0 {
 		return fine(id, path, "nobody else can move it away")
 	}
-	e := exposed[0]
-	remedy := "chmod go-w " + shellQuote(e.Path)
-	if e.Perm&0o022 == 0 || e.Perm&0o1000 != 0 {
-		remedy = "name a state directory in a place of your own with --state-dir DIR"
+	return fine(id, loose[0].In, "%s", loose[0]).but(isFail, consequence, parentsRemedy(loose[0]))
+}
+
+// parentsRemedy is what to do about a directory in which others can rename the state
+// directory, or what leads to it.
+func parentsRemedy(l pathsafe.Loose) string {
+	const elsewhere = "name a state directory in a place of your own with --state-dir DIR"
+	switch isSticky := l.Perm&0o1000 != 0; {
+	case !isSticky && int(l.Owner) == os.Geteuid():
+		return "chmod go-w " + shellQuote(l.In) + "; or " + elsewhere
+	case !isSticky && l.Owner == 0:
+		return "as root: chmod go-w " + shellQuote(l.In) + "; or " + elsewhere
 	}
-	return fine(id, e.Path, "%q has mode %04o, user %d", e.Path, e.Perm, e.UID).
-		but(isWarn, "others can move the state directory away: then no preview, savepoint or halt is known any more", remedy)
+	return elsewhere
 }
 
 // latest is the newest time in the audit log, and what has it.

@@ -91,11 +91,11 @@ func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, 
 // noRootHint is for a restore root that cannot be opened.
 const noRootHint = "name a directory that is there; \"spectrum savepoint list\" and \"spectrum snapshot list\" name the restore roots that are known"
 
-// enterFor enters the restore root of a command that goes on there. What is
+// enterFor enters the restore root of a command that goes on there with a preview. What is
 // wrong with a root that cannot be opened the restore says, in the order of its
 // law.
 func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*commit.Root, error) {
-	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: wait})
+	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: wait, Previewed: true})
 	a.tellEnded(ended)
 	if errors.Is(err, commit.ErrNoRoot) {
 		return commit.NotEntered(err), nil

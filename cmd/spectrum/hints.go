@@ -8,6 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/staging"
@@ -28,6 +29,7 @@ func hintsOf(err error) []string {
 	var held *quarantine.HeldError
 	var strange *quarantine.RecordError
 	var unfit *unfitError
+	var foreign *commit.ForeignError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
@@ -35,6 +37,8 @@ func hintsOf(err error) []string {
 		return known(unfit.failed[0].remedy)
 	case errors.As(err, &coded):
 		return known(coded.hint)
+	case errors.As(err, &foreign):
+		return []string{foreignHint(foreign)}
 	case errors.As(err, &halted):
 		return halted.hints()
 	case errors.As(err, &halt):

@@ -17,7 +17,6 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -382,7 +381,14 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	if err := c.isAsShown(r.Plan()); err != nil {
 		return nil, err
 	}
-	request, err := requestOf(state, c)
+	root, err := r.Root().RealPath() // never from the path, which may lead elsewhere by now
+	if errors.Is(err, pathsafe.ErrMoved) {
+		err = fmt.Errorf("%w: %w", preview.ErrUnsettled, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	request, err := requestOf(state, c, root)
 	if err != nil {
 		return nil, err
 	}
@@ -412,8 +418,9 @@ func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *r
 	return err
 }
 
-// requestOf gathers what a preview has to know beside the restore.
-func requestOf(state *statedir.Dir, c *candidate) (preview.Request, error) {
+// requestOf gathers what a preview has to know beside the restore; root is the real path of
+// the restore root.
+func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request, error) {
 	q := preview.Request{Origin: c.origin, Asked: c.asked}
 	var err error
 	if q.Trust, err = loadTrust(state); err != nil {
@@ -422,7 +429,6 @@ func requestOf(state *statedir.Dir, c *candidate) (preview.Request, error) {
 	if q.Privacy, err = privacy.Load(state.Path(), trust.System); err != nil {
 		return preview.Request{}, refusedHint(err, "mend or remove what is named; as long as it is there nothing is previewed")
 	}
-	root := commit.RootPath(c.origin.RestoreRoot)
 	if q.Attempts, err = state.Attempts(root); err != nil {
 		return preview.Request{}, err
 	}

@@ -16,6 +16,7 @@ import (
 type recoverOptions struct {
 	acknowledge bool
 	statement   string
+	foreign     []string
 	wait        time.Duration
 }
 
@@ -48,6 +49,7 @@ stays, and is nobody's. The statement is in the audit log before.`,
 	}
 	cmd.Flags().BoolVar(&opts.acknowledge, "acknowledge", false, "release a halted root: what cannot be undone stays as it is")
 	cmd.Flags().StringVar(&opts.statement, "statement", "", "the `text` that --acknowledge asks for, word for word")
+	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
 	return cmd
 }
@@ -66,7 +68,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		return err
 	}
 	defer state.Close()
-	ended, err := app.recoverAs(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person})
+	ended, err := app.recoverAs(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
 	var halted *haltedError
 	if errors.As(err, &halted) && opts.acknowledge {
 		var released []staging.Outcome

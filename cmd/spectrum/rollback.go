@@ -22,6 +22,7 @@ import (
 type rollbackOptions struct {
 	emergency bool
 	later     bool
+	foreign   []string
 	wait      time.Duration
 }
 
@@ -55,6 +56,7 @@ what was rolled back are detached.`,
 	}
 	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its last snapshot, whatever state it is in")
 	cmd.Flags().BoolVar(&opts.later, "with-later", false, "undo the commits that were made after it, too")
+	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
 	return cmd
 }
@@ -72,7 +74,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if err != nil {
 		return err
 	}
-	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait})
+	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
 	if err != nil {
 		return err
 	}
@@ -207,7 +209,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer state.Close()
-	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person})
+	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
 	if err != nil {
 		return err
 	}

@@ -25,13 +25,7 @@ kept once, whatever snapshots it is in, and what has not changed since the last
 snapshot of a root is not read again. Before every commit, rollback and restore of
 a snapshot one is taken of what that can change; nothing skips it.`,
 	}
-	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app),
-		&cobra.Command{
-			Use:   "list [RESTORE_ROOT]",
-			Short: "list the snapshots of a restore root, or of all, the oldest first",
-			Args:  atMost(1),
-			RunE:  func(_ *cobra.Command, args []string) error { return app.withSnapshots(listSnapshots(args)) },
-		},
+	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app),
 		&cobra.Command{
 			Use:   "verify ID",
 			Short: "read everything that a snapshot needs, and check it",
@@ -40,6 +34,20 @@ a snapshot one is taken of what that can change; nothing skips it.`,
 				return app.withSnapshots(func(s *snapshotShelf) error { return s.verify(cmd.Context(), args[0]) })
 			},
 		})
+	return cmd
+}
+
+func newSnapshotList(app *app) *cobra.Command {
+	var foreign []string
+	cmd := &cobra.Command{
+		Use:   "list [RESTORE_ROOT]",
+		Short: "list the snapshots of a restore root, or of all, the oldest first",
+		Args:  atMost(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return app.withSnapshots(listSnapshots(args, foreign))
+		},
+	}
+	foreignFlag(cmd, &foreign)
 	return cmd
 }
 
@@ -122,11 +130,11 @@ func (s *snapshotShelf) find(id string) (*snapshot.Snapshot, error) {
 	return found, err
 }
 
-func listSnapshots(args []string) func(*snapshotShelf) error {
+func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 	return func(s *snapshotShelf) (err error) {
 		root := ""
 		if len(args) > 0 {
-			if root, err = rootArg(args[0]); err != nil {
+			if root, err = namedRoot(args[0], foreign); err != nil {
 				return err
 			}
 		}

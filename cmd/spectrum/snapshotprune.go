@@ -14,8 +14,9 @@ import (
 )
 
 type pruneOptions struct {
-	policy snapshot.Policy
-	root   string
+	policy  snapshot.Policy
+	root    string
+	foreign []string
 }
 
 func newSnapshotPrune(app *app) *cobra.Command {
@@ -43,12 +44,13 @@ snapshot needs stays.`,
 	flags.IntVar(&opts.policy.KeepLast, "keep-last", 0, "how many of the newest to keep")
 	flags.DurationVar(&opts.policy.KeepWithin, "keep-within", 0, "keep what is younger, like 720h")
 	flags.BoolVar(&opts.policy.DryRun, "dry-run", false, "say what would go, and remove nothing")
+	foreignFlag(cmd, &opts.foreign)
 	return cmd
 }
 
 func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error) {
 	if opts.root != "" {
-		if opts.policy.Root, err = rootArg(opts.root); err != nil {
+		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
@@ -13,7 +12,7 @@ import (
 )
 
 func newSnapshotRestore(app *app) *cobra.Command {
-	var wait time.Duration
+	var entry commit.Entry
 	cmd := &cobra.Command{
 		Use:   "restore ID",
 		Short: "make a restore root as it was in a snapshot, all of it or nothing",
@@ -26,19 +25,20 @@ The commits that were made since are undone with it. What was previewed or
 approved for the root before is void, and views that show it are detached.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.restore(cmd.Context(), args[0], wait) })
+			return app.withSnapshots(func(s *snapshotShelf) error { return s.restore(cmd.Context(), args[0], entry) })
 		},
 	}
-	lockFlag(cmd, &wait)
+	foreignFlag(cmd, &entry.Foreign)
+	lockFlag(cmd, &entry.Wait)
 	return cmd
 }
 
-func (s *snapshotShelf) restore(ctx context.Context, id string, wait time.Duration) error {
+func (s *snapshotShelf) restore(ctx context.Context, id string, entry commit.Entry) error {
 	target, err := s.find(id)
 	if err != nil {
 		return err
 	}
-	in, err := s.enterNamed(ctx, s.state, target.Header().Root, commit.Entry{Wait: wait})
+	in, err := s.enterNamed(ctx, s.state, target.Header().Root, entry)
 	if err != nil {
 		return err
 	}

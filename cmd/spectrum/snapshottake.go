@@ -13,6 +13,7 @@ import (
 type takeOptions struct {
 	reason    string
 	scheduled bool
+	foreign   []string
 	wait      time.Duration
 }
 
@@ -32,6 +33,7 @@ away meanwhile is left out, and named.`,
 	}
 	cmd.Flags().StringVar(&opts.reason, "reason", "", "why, in `words`")
 	cmd.Flags().BoolVar(&opts.scheduled, "scheduled", false, "say that nobody asked for it: a timer did")
+	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
 	return cmd
 }
@@ -47,7 +49,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		return err
 	}
 	defer state.Close()
-	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait})
+	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
 	if err != nil {
 		return err
 	}
@@ -78,6 +80,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 
 func newSnapshotWatch(app *app) *cobra.Command {
 	var every time.Duration
+	var foreign []string
 	cmd := &cobra.Command{
 		Use:   "watch --every DURATION RESTORE_ROOT...",
 		Short: "take a snapshot of each restore root every so often, until interrupted",
@@ -93,20 +96,21 @@ same, also after a restart.`,
 			if every <= 0 {
 				return usage(cmd, "--every must be more than nothing, like 30m")
 			}
-			return app.watch(cmd.Context(), roots, every)
+			return app.watch(cmd.Context(), roots, every, foreign)
 		},
 	}
 	cmd.Flags().DurationVar(&every, "every", 30*time.Minute, "how often, like 30m")
+	foreignFlag(cmd, &foreign)
 	return cmd
 }
 
 // watch goes on until it is interrupted, which is how it is to end.
-func (a *app) watch(ctx context.Context, roots []string, every time.Duration) error {
+func (a *app) watch(ctx context.Context, roots []string, every time.Duration, foreign []string) error {
 	clock := time.NewTicker(every)
 	defer clock.Stop()
 	for {
 		for _, root := range roots {
-			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2}))
+			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2, foreign: foreign}))
 			if err != nil && ctx.Err() == nil {
 				a.tell("spectrum: %q: %s", root, oneLine(wordsOf(err)))
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/staging"
@@ -121,6 +122,7 @@ func statusOf(err error) int {
 		coded   *codedError
 		held    *quarantine.HeldError
 		strange *quarantine.RecordError
+		foreign *commit.ForeignError
 	)
 	switch {
 	case err == nil:
@@ -139,7 +141,7 @@ func statusOf(err error) int {
 		return statusUsage
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return statusUnavailable
-	case isApproval(err):
+	case isApproval(err), errors.As(err, &foreign):
 		return statusApproval
 	case errors.Is(err, verify.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
 		return statusPolicy
@@ -214,11 +216,14 @@ func detailsOf(err error) map[string]any {
 	var halted *haltedError
 	var unfit *unfitError
 	var end *interruptedError
+	var foreign *commit.ForeignError
 	switch {
 	case errors.As(err, &end) && len(end.done) > 0:
 		return map[string]any{"done": jsonTexts(end.done)}
 	case errors.As(err, &unfit):
 		return unfit.details
+	case errors.As(err, &foreign):
+		return foreignDetails(foreign)
 	case errors.As(err, &shown):
 		return map[string]any{"preview_id": shown.id, "statement": shown.recommended}
 	case errors.As(err, &unsaid):
@@ -236,6 +241,10 @@ func jsonCode(err error, status int) code {
 	var busy *staging.BusyError
 	if errors.As(err, &busy) {
 		return codeLocked
+	}
+	var foreign *commit.ForeignError
+	if errors.As(err, &foreign) {
+		return codeForeign
 	}
 	if errors.Is(err, errTampered) {
 		return codeTampered

@@ -4,7 +4,9 @@
 //
 // The directory has mode 0700. One that others may enter, that belongs to
 // somebody else or that is a symbolic link is refused: its content would be
-// theirs to choose. Files appear whole or not at all, and none is replaced.
+// theirs to choose. So is one that another user can move away, by a directory above
+// it: an empty one in its place would know no pin, no halt and no approval. Files
+// appear whole or not at all, and none is replaced.
 package statedir
 
 import (
@@ -66,6 +68,25 @@ func (e *ModeError) Error() string {
 	return fmt.Sprintf("mode %04o lets others in; it must be 0700", e.Perm)
 }
 
+// A ParentsError is a state directory that other users can put another one in the place
+// of.
+type ParentsError struct{ Loose []pathsafe.Loose } // not empty
+
+func (e *ParentsError) Error() string {
+	return "another user could put another directory in its place: " + e.Loose[0].String()
+}
+
+// Parents lists the names on the way to a state directory that other users can rename or
+// replace. What is missing of the path counts as made by this user.
+func Parents(path string) ([]pathsafe.Loose, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	way, err := pathsafe.WayTo(path)
+	return way.Loose, err
+}
+
 // Dir is the state directory.
 type Dir struct {
 	path string
@@ -85,6 +106,11 @@ func open(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // nothing is made in a place of others
+		if loose, err := Parents(path); err == nil && len(loose) > 0 {
+			return nil, &ParentsError{loose}
+		}
 	}
 	if err := makeAll(path); err != nil {
 		return nil, err
@@ -131,11 +157,27 @@ func openThere(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPrivate(root); err != nil {
-		root.Close()
-		return nil, err
+	err = checkPrivate(root)
+	if err == nil {
+		err = checkParents(path, root)
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
 	}
 	return &Dir{path, root}, nil
+}
+
+// checkParents requires that nobody else can rename anything on the way to the directory
+// that was opened.
+func checkParents(path string, root *pathsafe.Dir) error {
+	way, err := pathsafe.WayTo(path)
+	switch {
+	case err != nil:
+		return err
+	case len(way.Loose) > 0:
+		return &ParentsError{way.Loose}
+	}
+	return way.LeadsTo(root)
 }
 
 func checkPrivate(root *pathsafe.Dir) error {

@@ -39,8 +39,8 @@ func open(t testing.TB, path string) *statedir.Dir {
 // TestOpenMakes: the directory is made where it is missing, with its parents,
 // closed to others whatever the umask.
 func TestOpenMakes(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0))
 	base := t.TempDir()
+	defer syscall.Umask(syscall.Umask(0))
 	d := open(t, filepath.Join(base, "a", "b"))
 	for _, path := range []string{"a", "a/b"} {
 		info, err := os.Stat(filepath.Join(base, path))
@@ -446,8 +446,9 @@ func TestHaltedUnknown(t *testing.T) {
 
 // TestPlaces: each is made closed to others, found again, and never through a link.
 func TestPlaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
 	defer syscall.Umask(syscall.Umask(0))
-	d := open(t, filepath.Join(t.TempDir(), "state"))
+	d := open(t, path)
 	for name, place := range map[string]func() (string, error){"trust": d.TrustPlace, "quarantine": d.Quarantine} {
 		want := filepath.Join(d.Path(), name)
 		for range 2 {

@@ -6,9 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/spectrumfs/spectrum/pathsafe"
-	"golang.org/x/sys/unix"
 )
 
 // Find opens the state directory where it is, and makes nothing: fs.ErrNotExist
@@ -73,40 +70,6 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 		}
 	}
 	return found, nil
-}
-
-// ExposedFrom lists, of a directory and all above it, the nearest first, those
-// whose owner or writers could put another directory in the place of what is in
-// them: others than this user and root. A sticky bit keeps writers from that.
-func ExposedFrom(dir string) ([]Exposed, error) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	var found []Exposed
-	for ; ; dir = filepath.Dir(dir) {
-		st, err := statDir(dir)
-		if err != nil {
-			return nil, err
-		}
-		isForeign := st.UID != 0 && int(st.UID) != os.Geteuid()
-		if isForeign || st.Perm&0o022 != 0 && st.Perm&0o1000 == 0 {
-			found = append(found, Exposed{dir, st.UID, st.Perm})
-		}
-		if dir == filepath.Dir(dir) {
-			return found, nil
-		}
-	}
-}
-
-// statDir describes a directory that this user may not be able to read.
-func statDir(path string) (pathsafe.Stat, error) {
-	f, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return pathsafe.Stat{}, err
-	}
-	defer f.Close()
-	return pathsafe.StatFile(f)
 }
 
 // Nearest is the path itself or, of what is above it, the nearest that is there:

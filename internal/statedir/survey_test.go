@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -138,40 +139,65 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestExposedFrom: each directory above that others could change is found, through
-// links, the nearest first.
-func TestExposedFrom(t *testing.T) {
-	top := within(t, 0o700)
-	for name, mode := range map[string]fs.FileMode{"open": 0o777, "open/group": 0o775, "open/group/sticky": 0o777 | fs.ModeSticky, "open/group/sticky/own": 0o700} {
-		path := filepath.Join(top, name)
-		if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
+// TestParents: a state directory that another user can move away, by any directory above
+// it, is neither made nor opened, and is as it was.
+func TestParents(t *testing.T) {
+	for name, open := range map[string]func(string) (*statedir.Dir, error){"Open": statedir.Open, "Find": statedir.Find} {
+		for _, missing := range []bool{false, true} {
+			top := within(t, 0o755)
+			parent := filepath.Join(top, "a", "b")
+			path := filepath.Join(parent, "c", "state")
+			if err := os.MkdirAll(parent, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if !missing {
+				d, err := statedir.Open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.Close()
+			}
+			changes := map[string]func() error{
+				"writable by all":   func() error { return os.Chmod(filepath.Join(top, "a"), 0o777) },
+				"sticky":            func() error { return os.Chmod(filepath.Join(top, "a"), 0o777|fs.ModeSticky) },
+				"as it was":         func() error { return os.Chmod(filepath.Join(top, "a"), 0o755) },
+				"parent of another": func() error { return os.Chown(parent, 65534, 65534) },
+				"top of another":    func() error { return errors.Join(os.Chown(parent, 0, 0), os.Chown(top, 65534, 65534)) },
+			}
+			for _, change := range []string{"writable by all", "sticky", "as it was", "parent of another", "top of another"} {
+				if strings.Contains(change, "another") && os.Geteuid() != 0 {
+					continue
+				}
+				if err := changes[change](); err != nil {
+					t.Fatal(err)
+				}
+				wanted := change == "sticky" || change == "as it was"
+				if wanted && missing && name == "Open" {
+					continue // it would be made
+				}
+				d, err := open(path)
+				var parents *statedir.ParentsError
+				isRefused := errors.As(err, &parents)
+				switch {
+				case missing && name == "Find":
+					if !errors.Is(err, fs.ErrNotExist) || d != nil {
+						t.Errorf("%s, missing, %s: %v", name, change, err)
+					}
+				case isRefused == wanted || wanted != (d != nil):
+					t.Errorf("%s, missing: %v, %s: %v, %v", name, missing, change, d, err)
+				}
+				if d != nil {
+					d.Close()
+				}
+				if _, err := os.Lstat(filepath.Join(parent, "c")); missing && err == nil {
+					t.Errorf("%s, %s: a directory was made", name, change)
+				}
+				loose, err := statedir.Parents(path)
+				if err != nil || (len(loose) == 0) != wanted {
+					t.Errorf("%s: %v, %v", change, loose, err)
+				}
+			}
 		}
-	}
-	link := filepath.Join(top, "link")
-	if err := os.Symlink("open/group/sticky/own", link); err != nil {
-		t.Fatal(err)
-	}
-	above, err := statedir.ExposedFrom(top)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{link, filepath.Join(top, "open/group/sticky/own")} {
-		got, err := statedir.ExposedFrom(path)
-		if err != nil || len(got) != 2+len(above) || got[0].Path != filepath.Join(top, "open/group") || got[0].Perm != 0o775 || got[1].Perm != 0o777 {
-			t.Errorf("%v, %v", got, err)
-		}
-	}
-	if os.Geteuid() == 0 {
-		if err := os.Chown(filepath.Join(top, "open/group/sticky"), 65534, 0); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := statedir.ExposedFrom(link); err != nil || len(got) != 3+len(above) || got[0].UID != 65534 {
-			t.Errorf("%v, %v", got, err)
-		}
-	}
-	if got, err := statedir.ExposedFrom(filepath.Join(top, "missing")); !errors.Is(err, fs.ErrNotExist) || got != nil {
-		t.Errorf("%v, %v", got, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -97,4 +98,50 @@ func TestRunIsBlocked(t *testing.T) {
 	if bundletest.Census(t, s.root) != before {
 		t.Error("it left a trace")
 	}
+}
+
+// TestEnterForeign: a root that another user can rename is entered when its real path is
+// named, or when a preview shows who can; else nothing is ended there, and nothing logged.
+func TestEnterForeign(t *testing.T) {
+	const gone = "11111111-1111-4111-8111-111111111111"
+	s, l := newScene(t, "single"), newLedger(t)
+	log := l.open()
+	must(t, log.Append(audit.Event{Kind: audit.CommitBegin, Action: gone, Root: s.root}))
+	must(t, log.Close())
+	shared := t.TempDir()
+	link := filepath.Join(shared, "link")
+	must(t, os.Symlink(s.root, link))
+	for _, test := range []struct {
+		mode      os.FileMode
+		foreign   []string
+		previewed bool
+		isEntered bool
+	}{
+		{mode: 0o777},
+		{mode: 0o777, foreign: []string{link, "/", filepath.Dir(s.root), s.root + "/"}},
+		{mode: 0o777, foreign: []string{"/", s.root}, isEntered: true},
+		{mode: 0o777, previewed: true, isEntered: true},
+		{mode: 0o777 | os.ModeSticky, isEntered: true},
+		{mode: 0o755, isEntered: true},
+	} {
+		must(t, os.Chmod(shared, test.mode))
+		events, before := len(l.entries()), bundletest.Census(t, s.root)
+		in, ended, err := commit.Enter(t.Context(), link, commit.Entry{Key: testKey, Log: l.open(), Foreign: test.foreign, Previewed: test.previewed})
+		if test.isEntered {
+			must(t, err)
+			in.Leave()
+			continue
+		}
+		var foreign *commit.ForeignError
+		if !errors.As(err, &foreign) || in != nil || ended != nil {
+			t.Fatalf("%+v: %v, %v, %v", test, in, ended, err)
+		}
+		if foreign.Path != link || foreign.Real != s.root || int(foreign.Owner) != os.Geteuid() || len(foreign.Loose) != 1 || foreign.Loose[0].Path != link {
+			t.Errorf("%+v", foreign)
+		}
+		if len(l.entries()) != events || bundletest.Census(t, s.root) != before {
+			t.Errorf("%+v: it left a trace", test)
+		}
+	}
+	l.check("commit_begin", "rollback emergency")
 }

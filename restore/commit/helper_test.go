@@ -150,7 +150,7 @@ func (s *scene) approve() *preview.Approved {
 
 func approve(t testing.TB, r *restore.Restore) *preview.Approved {
 	t.Helper()
-	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{}})
+	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{RestoreRoot: r.Root().Name()}})
 	must(t, err)
 	raw, err := p.Keep()
 	must(t, err)

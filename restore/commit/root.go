@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,6 +55,11 @@ type Entry struct {
 	Leftover func(name string, err error)
 	Wait     time.Duration // for another one to leave
 	Mode     staging.Mode  // on whose behalf leftovers are ended
+	// Foreign are the real paths of roots that are entered although another user can rename
+	// them, or what leads to them. Other such roots are a [*ForeignError].
+	Foreign []string
+	// Previewed: a preview names such users as conflicts, so the root is entered.
+	Previewed bool
 	// Acknowledge returns what a person has said of an attempt that [staging.Acknowledged]
 	// is about to release, which is logged before; on an error it is not released, nor
 	// is any when this is nil.
@@ -89,10 +95,24 @@ type Halts interface {
 // that can be opened. Section 8.4.4 has the codes for it.
 var ErrNoRoot = errors.New("it cannot be opened as a restore root")
 
+// A ForeignError is a root that another unprivileged user can rename, or replace a name
+// that leads to it: what is done there may be done to another directory than is meant.
+type ForeignError struct {
+	Path  string           // as it was given
+	Real  string           // of the directory that was opened
+	Owner uint32           // of that directory
+	Loose []pathsafe.Loose // not empty
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("restore root %q leads to %q of user %d, and %s", e.Path, e.Real, e.Owner, e.Loose[0])
+}
+
 // Enter takes the lock of a restore root and ends what an earlier commit left
 // there when it was killed or could not be rolled back; it returns what that
 // was. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
-// work, or where a person must act a [*staging.HaltError], which [HaltsOf] finds.
+// work, a [*ForeignError], or where a person must act a [*staging.HaltError], which
+// [HaltsOf] finds.
 // The caller leaves the root.
 func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	in, ended, err := entered(ctx, path, e)
@@ -204,6 +224,9 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := e.admits(path, real, at.dir); err != nil {
+		return nil, nil, err
+	}
 	in := &Root{session: at.session, dir: at.dir, entry: e, history: &history{
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
 		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
@@ -225,6 +248,25 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		return nil, ended, err
 	}
 	return in, ended, nil
+}
+
+// admits returns a [*ForeignError] for a root that others can rename and that was not named.
+func (e *Entry) admits(path, real string, dir *pathsafe.Dir) error {
+	way, err := pathsafe.WayTo(path)
+	if err == nil {
+		err = way.LeadsTo(dir)
+	}
+	if errors.Is(err, pathsafe.ErrMoved) {
+		err = errMoved
+	}
+	if err != nil || len(way.Loose) == 0 || e.Previewed || slices.Contains(e.Foreign, real) {
+		return err
+	}
+	st, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	return &ForeignError{path, real, st.UID, way.Loose}
 }
 
 // stays wants the path to lead to the directory of the session, and that to be

@@ -90,7 +90,9 @@ func (r *Record) changed(again *Preview) string {
 		return "whom you trust"
 	case was.CurrentID != now.CurrentID:
 		return "the active savepoint"
-	case was.Root.State != now.Root.State:
+	case was.Root.Real != now.Root.Real:
+		return fmt.Sprintf("where the path of the restore root %q leads", now.Root.Path)
+	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner:
 		return fmt.Sprintf("the restore root %q", now.Root.Path)
 	}
 	return "what it shows"
@@ -101,7 +103,8 @@ func sameOutput(a, b item) bool {
 }
 
 // decide enters the decisions on conflicts. Whoever approves exactly what is
-// proposed accepts what is proposed for each conflict.
+// proposed accepts what is proposed for each conflict, but for those that the
+// statement has to name.
 func (a *Approval) decide() error {
 	conflicts := a.preview.block.Conflicts
 	a.decisions = make([]string, len(conflicts))
@@ -118,7 +121,7 @@ func (a *Approval) decide() error {
 	}
 	for n := range conflicts {
 		switch {
-		case a.decisions[n] != "":
+		case a.decisions[n] != "", conflicts[n].byName:
 		case conflicts[n].Decision != pending:
 			a.decisions[n] = conflicts[n].Decision
 		case a.statement.Whole():
@@ -131,11 +134,14 @@ func (a *Approval) decide() error {
 	return nil
 }
 
-// checkRejected refuses to reject what narrows nothing, and to narrow what is
+// checkRejected refuses to reject what narrows nothing, to resolve what only another root
+// resolves, and to narrow what is
 // approved exactly as proposed (decision D20).
 func (a *Approval) checkRejected(n int) error {
 	c := &a.preview.block.Conflicts[n]
 	switch {
+	case c.byName && a.decisions[n] == string(statement.Resolved):
+		return fmt.Errorf("%w: %s can only be acknowledged: another restore root resolves it", ErrUnfit, c.ID)
 	case a.decisions[n] != string(statement.Rejected):
 	case len(c.items) == 0:
 		return fmt.Errorf("%w: %s is about no single item that could be left out; to restore nothing, approve nothing", ErrUnfit, c.ID)

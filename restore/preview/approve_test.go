@@ -83,8 +83,9 @@ func (f ledgerFunc) Use(id string) error { return f(id) }
 // TestApprovedByMany: of many at once exactly one wins.
 func TestApprovedByMany(t *testing.T) {
 	s, ledger := newScene(t), state(t)
+	s.origin.RestoreRoot = s.root
 	for range 20 {
-		s.origin.RestoreRoot += "x" // another preview
+		s.origin.RestoreRoot += "/" // another preview
 		r := s.restore()
 		p, err := preview.New(context.Background(), r, s.request())
 		must(t, err)
@@ -121,7 +122,7 @@ func TestApprovedByMany(t *testing.T) {
 func TestStale(t *testing.T) {
 	s := newScene(t)
 	record := kept(t, s.preview())
-	s.origin.RestoreRoot += "/another"
+	s.origin.RestoreRoot = s.root + "/."
 	never := ledgerFunc(func(string) error { t.Error("the ledger was asked"); return nil })
 	if _, err := s.accept(record, exactly, never); !isStale(err) {
 		t.Error(err)

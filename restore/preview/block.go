@@ -125,7 +125,8 @@ type conflict struct {
 	Resolution string       `json:"recommended_resolution"`
 	Decision   string       `json:"operator_decision"` // "pending", or a verdict
 
-	items []int // numbers of Items
+	items  []int // numbers of Items
+	byName bool  // only the statement itself can acknowledge it, by its ID
 }
 
 // conflictType is a type of conflict (protocol section 9).
@@ -175,9 +176,11 @@ type approval struct {
 
 // rootState is the restore root as it was observed.
 type rootState struct {
-	Path     string   `json:"path"`
-	State    string   `json:"state"`    // see observe
-	Warnings []string `json:"warnings"` // decision D17
+	Path     string   `json:"path"`      // as it was given
+	Real     string   `json:"real_path"` // of the directory that it led to
+	Owner    uint32   `json:"owner"`     // user id
+	State    string   `json:"state"`     // see observe
+	Warnings []string `json:"warnings"`  // decision D17
 }
 
 type totals struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore"
@@ -17,6 +18,7 @@ import (
 func (d *deciding) conflictsOf() {
 	d.conflicts = slices.Concat(
 		d.authority(),
+		d.foreign(),
 		d.laws(),
 		d.scopes(),
 		d.identity(),
@@ -54,6 +56,25 @@ func (d *deciding) authority() []conflict {
 			Authority:  "a valid signature says who signed, and not that the operator trusts him",
 			Risk:       "whoever has any key can make a candidate that verifies",
 			Resolution: "compare this validator_id with the one you expect, then spectrum trust add it",
+		})
+	}
+	return conflicts
+}
+
+// foreign lists what other users can rename on the way to the restore root, the root
+// itself included: one conflict each, in the order in which the way passes them.
+func (d *deciding) foreign() []conflict {
+	var conflicts []conflict
+	for _, l := range d.found.way.Loose {
+		conflicts = append(conflicts, conflict{
+			Type:       authorityConflict,
+			Path:       strings.ToValidUTF8(l.Path, "\uFFFD"), // Current has it in full
+			Current:    l.String(),
+			Claim:      fmt.Sprintf("the restore would go to %q, which belongs to user %d", d.found.way.Real, d.found.root.UID),
+			Authority:  "an approval is for one directory, and another user can put a different one in its place",
+			Risk:       "what is restored can be moved away, and what is restored, rolled back or recovered here later can be elsewhere",
+			Resolution: "name a restore root that only root and you can rename; or look at who that user is, and acknowledge this conflict in the statement by its number",
+			byName:     true,
 		})
 	}
 	return conflicts

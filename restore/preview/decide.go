@@ -17,6 +17,7 @@ type deciding struct {
 	restore *restore.Restore
 	plan    *restore.Plan
 	request *Request
+	found   observed // the restore root; zero when only the candidate is judged
 
 	runs       []string // run ids
 	claims     []claims // by run
@@ -33,8 +34,8 @@ var ErrDecision = errors.New("the decision does not fit the preview")
 
 // decide follows the order of protocol section 4.1: scope, classes, conflicts,
 // flags.
-func decide(ctx context.Context, r *restore.Restore, q *Request) (*deciding, error) {
-	d := &deciding{restore: r, plan: r.Plan(), request: q, claims: claimsOfAll(r.Plan())}
+func decide(ctx context.Context, r *restore.Restore, q *Request, found observed) (*deciding, error) {
+	d := &deciding{restore: r, plan: r.Plan(), request: q, found: found, claims: claimsOfAll(r.Plan())}
 	for run := range d.plan.Runs() {
 		d.runs = append(d.runs, run.Bundle().RunID())
 	}
@@ -66,6 +67,8 @@ func (d *deciding) takeDecisions() error {
 		switch {
 		case !slices.Contains(statement.Verdicts(), verdict):
 			return fmt.Errorf("%w: %s cannot be %q", ErrDecision, id, verdict)
+		case d.conflicts[n].byName:
+			return fmt.Errorf("%w: %s is acknowledged by the statement only", ErrDecision, id)
 		case verdict == statement.Rejected && len(d.conflicts[n].items) == 0:
 			return fmt.Errorf("%w: %s is about no single item that could be left out; to restore nothing, approve nothing", ErrDecision, id)
 		}
@@ -83,11 +86,11 @@ func (d *deciding) recommended() string {
 	if len(free) == 0 || d.noRoomForResult() {
 		return ""
 	}
-	if len(free) == len(whole) {
-		return statement.Exactly
+	text, open := statement.Exactly, d.byName()
+	if len(free) < len(whole) {
+		text, open = "Approved: restore items "+statement.FormatItems(free)+" only.", d.undecided(free)
 	}
-	text := "Approved: restore items " + statement.FormatItems(free) + " only."
-	if open := d.undecided(free); len(open) > 0 {
+	if len(open) > 0 {
 		text += " Acknowledge " + statement.FormatConflicts(open) + "."
 	}
 	return text
@@ -118,6 +121,18 @@ func (d *deciding) undecided(items []int) []int {
 		}
 	}
 	return open
+}
+
+// byName are the numbers of the conflicts that the statement has to name, whatever it
+// approves.
+func (d *deciding) byName() []int {
+	var named []int
+	for n := range d.conflicts {
+		if d.conflicts[n].byName {
+			named = append(named, n+1)
+		}
+	}
+	return named
 }
 
 // touches says whether a conflict is about one of these items, which are sorted;

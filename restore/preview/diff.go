@@ -88,7 +88,7 @@ func (p *Preview) differences(ctx context.Context) (diffs, error) {
 	if !d.read {
 		return d, nil
 	}
-	after, err := observe(ctx, p.restore.Root())
+	after, err := observe(ctx, p.restore.Root(), p.block.Root.Path)
 	if err == nil && after.witness != p.witness.Root {
 		err = ErrUnsettled
 	}

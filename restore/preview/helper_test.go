@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func newScene(t testing.TB) *scene {
 
 func bareScene(t testing.TB) *scene {
 	s := &scene{Project: bundletest.New(t), t: t, root: t.TempDir()}
-	s.origin = preview.Origin{ProjectRoot: "/project", RunDirs: []string{"/project/run-1"}, RestoreRoot: "/restore"}
+	s.origin = preview.Origin{ProjectRoot: "/project", RunDirs: []string{"/project/run-1"}}
 	return s
 }
 
@@ -59,6 +60,21 @@ func (s *scene) add(id string, outputs map[string]string) *bundletest.Run {
 
 func (s *scene) at(path string) string { return filepath.Join(s.root, path) }
 
+// named moves the restore root to a name of the test's choice.
+func (s *scene) named(name string) {
+	s.t.Helper()
+	s.root = filepath.Join(s.root, "named-"+name)
+	must(s.t, os.MkdirAll(s.root, 0o755))
+}
+
+// anywhere is a text without what differs from one test to the next: the place and the
+// owner of the root, and the identity.
+func (s *scene) anywhere(p *preview.Preview, text string) string {
+	s.t.Helper()
+	uid := strconv.Itoa(os.Geteuid())
+	return strings.NewReplacer(p.ID(), "ID", s.root, "/restore", `"owner":`+uid, `"owner":"UID"`, "user "+uid+" |", "user UID |").Replace(text)
+}
+
 // preview verifies and plans anew, and makes a preview of what comes out.
 func (s *scene) preview() *preview.Preview {
 	s.t.Helper()
@@ -68,7 +84,11 @@ func (s *scene) preview() *preview.Preview {
 }
 
 func (s *scene) request() preview.Request {
-	return preview.Request{Origin: s.origin, Asked: s.asked, Trust: s.policy, Privacy: privacy.Builtin(), Current: s.now, Attempts: s.begun}
+	origin := s.origin
+	if origin.RestoreRoot == "" {
+		origin.RestoreRoot = s.root
+	}
+	return preview.Request{Origin: origin, Asked: s.asked, Trust: s.policy, Privacy: privacy.Builtin(), Current: s.now, Attempts: s.begun}
 }
 
 // approve has a statement approve the record of a preview, that was made again.

@@ -77,7 +77,9 @@ var changes = []change{
 		must(s.t, unix.Mount("t", s.at("deep/er"), "tmpfs", 0, ""))
 		s.t.Cleanup(func() { must(s.t, unix.Unmount(s.at("deep/er"), unix.MNT_DETACH)) })
 	}},
-	{"path of the root", func(s *scene) { s.origin.RestoreRoot += "/" }},
+	{"owner of the root", func(s *scene) { must(s.t, os.Lchown(s.root, 12, 0)) }},
+	{"who can rename the root", func(s *scene) { must(s.t, os.Lchown(filepath.Dir(s.root), 12, 0)) }},
+	{"path of the root", func(s *scene) { s.origin.RestoreRoot = s.root + "/" }},
 }
 
 // touches leave what a preview shows as it is, and tell that somebody was there.
@@ -229,7 +231,7 @@ func TestClosedRoot(t *testing.T) {
 // of another path.
 func TestNotUTF8(t *testing.T) {
 	s := newScene(t)
-	s.origin.RestoreRoot = "/restore\xff"
+	s.named("\xff")
 	if p, err := preview.New(context.Background(), s.restore(), s.request()); err == nil || p != nil {
 		t.Errorf("%v, %v", p, err)
 	}
@@ -250,8 +252,7 @@ func TestGoldenBlock(t *testing.T) {
 	}
 	raw := jsonOf(t, p)
 	must(t, json.Unmarshal(raw, &fields))
-	got := strings.NewReplacer(fields.Root.State, "STATE", p.ID(), "ID").Replace(string(raw))
-	golden(t, "block.json", got)
+	golden(t, "block.json", strings.ReplaceAll(s.anywhere(p, string(raw)), fields.Root.State, "STATE"))
 }
 
 // TestWarnings: what decision D17 allows with a warning, and what needs none.

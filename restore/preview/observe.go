@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"path/filepath"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
@@ -22,17 +22,24 @@ type observed struct {
 	// that no change escapes it. It means something on this machine only.
 	witness string
 	root    pathsafe.Stat
+	way     pathsafe.Way // that the path of the root leads
 }
 
-// observe looks at a restore root. File contents are not read: changing them
-// changes the times.
-func observe(ctx context.Context, root *pathsafe.Dir) (observed, error) {
+// observe looks at a restore root, and requires that the path under which it was named
+// still leads there. File contents are not read: changing them changes the times.
+func observe(ctx context.Context, root *pathsafe.Dir, name string) (observed, error) {
 	state, witness := sha256.New(), sha256.New()
 	st, err := root.Stat()
 	if err != nil {
 		return observed{}, err
 	}
 	o := observed{root: st}
+	if o.way, err = pathsafe.WayTo(name); err != nil {
+		return observed{}, err
+	}
+	if err := o.way.LeadsTo(root); err != nil {
+		return observed{}, fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
 	look := func(rel string, st pathsafe.Stat) error {
 		describe(state, rel, st)
 		identify(witness, rel, st)
@@ -46,13 +53,21 @@ func observe(ctx context.Context, root *pathsafe.Dir) (observed, error) {
 	return o, nil
 }
 
+// equals reports whether nothing has changed in between, beneath the root or on the way to
+// it.
+func (o *observed) equals(other *observed) bool {
+	return o.witness == other.witness && o.way.Real == other.way.Real && slices.Equal(o.way.Loose, other.way.Loose)
+}
+
 // rootState is what a preview shows of the root that was observed.
 func (o *observed) rootState(root *pathsafe.Dir, name string) (rootState, error) {
 	magic, err := root.FileSystem()
 	if err != nil {
 		return rootState{}, err
 	}
-	return rootState{name, o.state, append(warnings(name, o.root), unsafeAt(magic)...)}, nil
+	return rootState{
+		Path: name, Real: o.way.Real, Owner: o.root.UID, State: o.state, Warnings: append(warnings(o.way.Real, o.root), unsafeAt(magic)...),
+	}, nil
 }
 
 // unsafeAt warns of file systems on which all or nothing was not tried through
@@ -71,10 +86,10 @@ func unsafeAt(magic int64) []string {
 
 // warnings says what an operator should know of a restore root that is allowed
 // all the same (decision D17).
-func warnings(name string, st pathsafe.Stat) []string {
+func warnings(real string, st pathsafe.Stat) []string {
 	const writers, sticky = 0o022, 0o1000
 	found := []string{}
-	if filepath.Clean(name) == "/" {
+	if real == "/" {
 		found = append(found, "the restore root is the root of the file system")
 	}
 	if st.Perm&writers != 0 && st.Perm&sticky == 0 {

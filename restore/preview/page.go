@@ -127,7 +127,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,
 		Plan:     p.decided.planText(),
-		Refusal:  b.Approval.Statement != Exactly && p.restore.Blocked() != nil,
+		Refusal:  !b.Approval.isWhole() && p.restore.Blocked() != nil,
 		RunsMore: max(0, len(b.Candidate.Runs)-maxRows),
 	}
 	v.Approval, v.ApprovalMore = p.approvalFields()

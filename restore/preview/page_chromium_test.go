@@ -254,7 +254,7 @@ func (c *chromium) measure(t *testing.T, page []byte, width int) [2]measured {
 // smallScene is a restore of a few files with one conflict.
 func smallScene(t *testing.T) *scene {
 	s := bareScene(t)
-	s.origin.RestoreRoot = "/srv/atlas"
+	s.named("atlas")
 	readme := "# Atlas\n\nA map of what the nightly build has made.\n\n## Use\n\n    atlas serve --port 8080\n\nSee docs/ for more.\n"
 	r := s.add("run-2026-11-20", map[string]string{
 		"README.md": readme, "docs/guide.md": strings.Repeat("guide\n", 300), "docs/limits.md": "none\n", "docs/decisions.md": "sqlite\n",

@@ -194,7 +194,7 @@ func TestPageHostileNames(t *testing.T) {
 // hostileScene has a name wherever a page shows one.
 func hostileScene(t testing.TB, name string) *preview.Preview {
 	s := bareScene(t)
-	s.origin.RestoreRoot += name
+	s.named(name)
 	s.origin.ProjectRoot += name
 	s.asked.Agent = name
 	line := strings.ReplaceAll(name, "\n", "\r") // a line more would be a line more

@@ -174,11 +174,10 @@ func TestDerived(t *testing.T) {
 	}
 	a, err := part.Accept(derived, ledger)
 	must(t, err)
-	outcome := strings.NewReplacer(p.ID(), "ID", s.root, "ROOT").Replace(string(a.Outcome().Markdown()))
-	golden(t, "outcome.md", outcome)
+	golden(t, "outcome.md", s.anywhere(p, string(a.Outcome().Markdown())))
 	raw, err := a.Outcome().JSON()
 	must(t, err)
-	golden(t, "outcome.json", strings.NewReplacer(p.ID(), "ID", preview.SourceID(derived.Plan()), "DERIVED").Replace(string(raw)))
+	golden(t, "outcome.json", strings.ReplaceAll(s.anywhere(p, string(raw)), preview.SourceID(derived.Plan()), "DERIVED"))
 	targets, err := a.Targets()
 	must(t, err)
 	if len(targets) != 2 || targets[0].Path.String() != "d/1" || a.Completed().IsZero() {

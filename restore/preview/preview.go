@@ -15,7 +15,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// ErrUnsettled says that the restore root changed while it was looked at.
+// ErrUnsettled says that the restore root, or what leads to it, changed while it was looked
+// at.
 var ErrUnsettled = errors.New("the restore root changes while it is looked at")
 
 // Preview is a restore as it was shown. It does not change.
@@ -37,16 +38,16 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 		return nil, err
 	}
 	name := q.Origin.RestoreRoot
-	before, err := observe(ctx, r.Root())
+	before, err := observe(ctx, r.Root(), name)
 	if err != nil {
 		return nil, fmt.Errorf("looking at restore root %q: %w", name, err)
 	}
-	d, err := decide(ctx, r, &q)
+	d, err := decide(ctx, r, &q, before)
 	if err != nil {
 		return nil, err
 	}
-	after, err := observe(ctx, r.Root())
-	if err == nil && after.witness != before.witness {
+	after, err := observe(ctx, r.Root(), name)
+	if err == nil && !after.equals(&before) {
 		err = ErrUnsettled
 	}
 	if err != nil {
@@ -68,7 +69,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 // of a restore that [New] has refused for want of trust, in their order, with the
 // reason of that refusal among them.
 func FindingsOf(ctx context.Context, r *restore.Restore, q Request, why error) ([]quarantine.Finding, error) {
-	d, err := decide(ctx, r, &q)
+	d, err := decide(ctx, r, &q, observed{})
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,8 @@ func refused(t *testing.T, raw []byte, id, how string) {
 func TestRecordRoundTrip(t *testing.T) {
 	s := newScene(t)
 	p := s.preview()
-	if got := kept(t, p).Origin(); !reflect.DeepEqual(got, s.origin) {
-		t.Errorf("origin %+v, want %+v", got, s.origin)
+	if got := kept(t, p).Origin(); !reflect.DeepEqual(got, s.request().Origin) {
+		t.Errorf("origin %+v, want %+v", got, s.request().Origin)
 	}
 }
 

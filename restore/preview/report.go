@@ -110,7 +110,7 @@ func (p *Preview) writePlan(out *reporter) {
 	if len(b.Quarantine) > 0 {
 		out.line("Nothing is committed unless a person has released it from quarantine.\n")
 	}
-	if b.Approval.Statement != Exactly && p.restore.Blocked() != nil {
+	if !b.Approval.isWhole() && p.restore.Blocked() != nil {
 		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")
 	}
 	out.line("Nothing has been written. No restoration will occur until the operator explicitly approves the commit scope.\n")

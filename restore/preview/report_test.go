@@ -37,7 +37,7 @@ func TestGoldenReport(t *testing.T) {
 	s.add("run-1", map[string]string{"a": "alpha\n", "dir/b c": ""})
 	s.add("run-2", map[string]string{"|": "pipe"})
 	p := s.preview()
-	golden(t, "report.md", strings.ReplaceAll(reportOf(t, p), p.ID(), "ID"))
+	golden(t, "report.md", s.anywhere(p, reportOf(t, p)))
 }
 
 func TestGoldenConflicts(t *testing.T) {
@@ -46,10 +46,10 @@ func TestGoldenConflicts(t *testing.T) {
 	must(t, os.WriteFile(s.at("a"), []byte("old"), 0o644))
 	must(t, os.WriteFile(s.at("c"), []byte("same"), 0o644))
 	p := s.preview()
-	golden(t, "conflicts.md", strings.ReplaceAll(reportOf(t, p), p.ID(), "ID"))
+	golden(t, "conflicts.md", s.anywhere(p, reportOf(t, p)))
 	must(t, os.Mkdir(s.at("RESTORE_REPORT.json"), 0o755))
 	p = s.preview()
-	golden(t, "noroom.md", strings.ReplaceAll(reportOf(t, p), p.ID(), "ID"))
+	golden(t, "noroom.md", s.anywhere(p, reportOf(t, p)))
 }
 
 // hostileNames are output names that would like to be more than a name.
@@ -79,7 +79,7 @@ func TestHostileNames(t *testing.T) {
 		}},
 		{"restore root", func(s *scene, name string) {
 			s.add("run-1", map[string]string{"x": "x"})
-			s.origin.RestoreRoot += name + `\|` + "\\`" + name
+			s.named(name + `\|` + "\\`" + name)
 		}},
 		{"project root", func(s *scene, name string) {
 			s.add("run-1", map[string]string{"x": "x"})

@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -134,6 +135,9 @@ func (d *deciding) approvalOf() approval {
 	}
 	return a
 }
+
+// isWhole reports whether all that is proposed is what is recommended.
+func (a *approval) isWhole() bool { return strings.HasPrefix(a.Statement, Exactly) }
 
 // Exactly is the statement that approves all that a preview proposes.
 const Exactly = statement.Exactly

@@ -37,6 +37,8 @@ func (p *Preview) sourceFields() []field {
 		field{"Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "), ident},
 		field{"Project root", p.request.Origin.ProjectRoot, named},
 		field{"Restore root", b.Root.Path, named},
+		field{"Restore root, real path", b.Root.Real, named},
+		field{"Restore root, owner", fmt.Sprintf("user %d", b.Root.Owner), prose},
 		field{"Active savepoint there", noneIf(b.CurrentID), ident},
 		field{"Files", fmt.Sprintf("%d of %d proposed", b.Totals.Proposed, b.Totals.Files), prose},
 		field{"Bytes", fmt.Sprintf("%d of %d proposed", b.Totals.Restore, b.Totals.Bytes), prose})

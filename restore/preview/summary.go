@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
 // summary is what stands at the top of the page.
@@ -23,7 +22,7 @@ type fact struct{ Name, Value, Note string }
 func (p *Preview) summary() summary {
 	b := &p.block
 	free, bytes := p.unhindered()
-	s := summary{Root: b.Root.Path, Statement: b.Approval.Statement}
+	s := summary{Root: b.Root.Real, Statement: b.Approval.Statement}
 	s.State, s.Verdict = p.verdict(free)
 	s.Facts = []fact{
 		{"Files proposed", digits(int64(b.Totals.Proposed)), "of " + digits(int64(b.Totals.Files)) + " in the candidate"},
@@ -65,7 +64,7 @@ func (p *Preview) verdict(free int) (state, text string) {
 		return "nothing", "Nothing can be restored as things stand. There is no room for " + restore.ManifestName + " and " + restore.ReportName + "."
 	case p.block.Approval.Statement == "":
 		return "nothing", "Nothing can be restored as things stand. Something is in the way of every proposed file."
-	case p.block.Approval.Statement != statement.Exactly:
+	case !p.block.Approval.isWhole():
 		return "part", fmt.Sprintf("A part can be restored: %s of %s. Something is in the way of the others.",
 			digits(int64(free)), counted(proposed, "proposed file"))
 	}

@@ -265,6 +265,9 @@ func (p *Preview) writeApproval(out *reporter) {
 // choices are the decisions that the operator has: what is about the whole
 // candidate cannot be left out of it.
 func (c *conflict) choices() string {
+	if c.byName {
+		return "acknowledge by number in the statement"
+	}
 	if len(c.items) == 0 {
 		return "choose resolution: acknowledge / resolve"
 	}

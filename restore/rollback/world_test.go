@@ -258,7 +258,7 @@ type forgetful struct{}
 func (forgetful) Use(string) error { return nil }
 
 func approve(r *restore.Restore) (*preview.Approved, error) {
-	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{}})
+	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{RestoreRoot: r.Root().Name()}})
 	if err != nil {
 		return nil, err
 	}

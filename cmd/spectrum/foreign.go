@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spf13/cobra"
+)
+
+// This file has what commands without a preview do about a restore root that another
+// unprivileged user can rename, or put another one in the place of: the operator names its
+// real path, or nothing is done.
+
+func foreignFlag(cmd *cobra.Command, foreign *[]string) {
+	cmd.Flags().StringArrayVar(foreign, "foreign-root", nil, "real path of a restore root that is meant although another user can rename it, or what leads to it: a `directory`")
+}
+
+// namedRoot is a restore root that was named, by the path under which it is known. One that
+// is not there is known by the path as it was given.
+func namedRoot(path string, foreign []string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	way, err := pathsafe.WayTo(abs)
+	if err != nil || way.Missing {
+		return abs, nil //nolint:nilerr // what leads nowhere has no other name
+	}
+	if len(way.Loose) > 0 && !slices.Contains(foreign, way.Real) {
+		return "", &commit.ForeignError{Path: abs, Real: way.Real, Owner: way.End.UID, Loose: way.Loose}
+	}
+	return way.Real, nil
+}
+
+// foreignHint is the next step after a [*commit.ForeignError].
+func foreignHint(e *commit.ForeignError) string {
+	return fmt.Sprintf("nothing was changed; if %[1]s is what is meant, run this again with --foreign-root %[1]s", shellQuote(e.Real))
+}
+
+// foreignDetails is what a program needs of it.
+func foreignDetails(e *commit.ForeignError) map[string]any {
+	l := e.Loose[0]
+	return map[string]any{
+		"directory": jsonText(l.In), "item": jsonText(l.Path), "owner": l.Owner,
+		"restore_root": jsonText(e.Real), "restore_root_owner": e.Owner,
+	}
+}

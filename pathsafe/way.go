@@ -1,0 +1,306 @@
+package pathsafe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Way is how a path leads to a directory, and which of the names on it other users can
+// rename or replace.
+type Way struct {
+	Real    string  // the absolute path without links
+	Missing bool    // nothing is there yet
+	End     Stat    // of what is there
+	Loose   []Loose // in the order in which the names were passed
+}
+
+// Loose is a name that another unprivileged user can rename, or put something else in the
+// place of: neither root nor the effective user of this process.
+type Loose struct {
+	Path  string // the name, in its directory
+	In    string // that directory, absolute and without links
+	Owner uint32 // of In
+	Perm  uint32 // st_mode & 07777 of In
+	By    string // which users can, like "user 1000" or "every user"
+}
+
+// String returns a sentence that names the directory, its owner and its mode.
+func (l Loose) String() string {
+	return fmt.Sprintf("%s can rename or replace %q: %q belongs to user %d and has mode %04o", l.By, l.Path, l.In, l.Owner, l.Perm)
+}
+
+// WayTo walks from / along an absolute path, through links as they lead, and judges every
+// name that it passes by the directory that holds it. Another user can rename what is in
+//
+//   - a directory that belongs to another user than root and the effective user
+//   - a directory without the sticky bit that others may write, or its group, or a user or
+//     group of its access control list; a group counts unless /etc/passwd and /etc/group
+//     know a member of it and none but root and the effective user, as the private group
+//     of a user has it
+//   - a directory with the sticky bit that others may write, where the name itself belongs
+//     to such a user
+//
+// What is missing of the path counts as made by the effective user. In a user namespace
+// that maps neither root nor the owner of /, all unmapped owners look alike: they are
+// taken to be the owner of /.
+func WayTo(path string) (Way, error) {
+	if !filepath.IsAbs(path) {
+		return Way{}, fmt.Errorf("way to %q: it is not an absolute path", path)
+	}
+	t := tracing{todo: strings.Split(path, "/")}
+	defer t.close()
+	err := t.restart()
+	t.people = peopleOf(t.st.UID)
+	for err == nil && len(t.todo) > 0 {
+		err = t.step()
+	}
+	if err != nil {
+		return Way{}, fmt.Errorf("way to %q: %w", path, err)
+	}
+	return t.way, nil
+}
+
+// LeadsTo returns an error, [ErrMoved] where it is another one, unless the way led to this
+// very directory, seen through the same mount.
+func (w Way) LeadsTo(d *Dir) error {
+	st, err := d.Stat()
+	if err == nil && (w.Missing || st.ID != w.End.ID) {
+		err = ErrMoved
+	}
+	return d.wrap("way to", ".", err)
+}
+
+// tracing is a walk from / in progress.
+type tracing struct {
+	fd       int // of the directory reached; 0 before the walk, which is none of ours
+	st       Stat
+	todo     []string
+	followed int
+	people   people
+	way      Way // Real is that of the directory reached
+}
+
+func (t *tracing) close() {
+	if t.fd > 0 {
+		closeFd(t.fd)
+	}
+}
+
+// restart begins at / again.
+func (t *tracing) restart() error {
+	fd, err := retryFd(func() (int, error) { return unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return err
+	}
+	return t.advance(fd, "/")
+}
+
+// advance goes on to a directory, or to what stands at the end.
+func (t *tracing) advance(fd int, real string) error {
+	st, err := statFd(fd)
+	if err != nil {
+		closeFd(fd)
+		return err
+	}
+	t.close()
+	t.fd, t.st, t.way.Real, t.way.End = fd, st, real, st
+	return nil
+}
+
+func (t *tracing) step() error {
+	name := t.todo[0]
+	t.todo = t.todo[1:]
+	if name == "" || name == "." {
+		return nil
+	}
+	fd, err := retryFd(func() (int, error) {
+		return unix.Openat(t.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		t.judge(name, nil)
+		t.way.Real = filepath.Join(append([]string{t.way.Real, name}, t.todo...)...)
+		t.way.Missing, t.way.End, t.todo = true, Stat{}, nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("%q in %q: %w", name, t.way.Real, tooLong(err))
+	case name == "..": // no name was looked up: it is the directory that this one is in
+		return t.advance(fd, filepath.Dir(t.way.Real))
+	}
+	st, err := statFd(fd)
+	if err != nil {
+		closeFd(fd)
+		return err
+	}
+	t.judge(name, &st)
+	if st.Mode&fs.ModeSymlink == 0 {
+		return t.advance(fd, filepath.Join(t.way.Real, name))
+	}
+	defer closeFd(fd)
+	return t.follow(fd)
+}
+
+// follow puts the target of a link before what is left to do.
+func (t *tracing) follow(fd int) error {
+	if t.followed++; t.followed > maxFollow {
+		return unix.ELOOP
+	}
+	buf := make([]byte, MaxPath+1)
+	n, err := unix.Readlinkat(fd, "", buf)
+	if err != nil {
+		return err
+	}
+	target := string(buf[:n])
+	t.todo = slices.Concat(strings.Split(target, "/"), t.todo)
+	if strings.HasPrefix(target, "/") {
+		return t.restart()
+	}
+	return nil
+}
+
+// judge adds name, which stands in the directory reached, when another user can rename or
+// replace it. entry is nil for a name that is not there.
+func (t *tracing) judge(name string, entry *Stat) {
+	const sticky, byGroup, byOthers = 0o1000, 0o020, 0o002
+	l := Loose{Path: filepath.Join(t.way.Real, name), In: t.way.Real, Owner: t.st.UID, Perm: t.st.Perm}
+	switch {
+	case !t.people.trusts(t.st.UID):
+		l.By = fmt.Sprintf("user %d", t.st.UID)
+	case t.st.Perm&(byGroup|byOthers) == 0:
+		return
+	case t.st.Perm&sticky != 0:
+		if entry == nil || t.people.trusts(entry.UID) {
+			return
+		}
+		l.By = fmt.Sprintf("user %d", entry.UID)
+	case t.st.Perm&byOthers != 0:
+		l.By = "every user"
+	case hasACL(t.fd):
+		l.By = "whoever its access control list names"
+	case t.people.trustsGroup(t.st.GID):
+		return
+	default:
+		l.By = fmt.Sprintf("group %d", t.st.GID)
+	}
+	if !slices.Contains(t.way.Loose, l) {
+		t.way.Loose = append(t.way.Loose, l)
+	}
+}
+
+// hasACL reports whether the group bits of a directory may stand for more than its group:
+// they are the mask of its access control list then.
+func hasACL(fd int) bool {
+	if checkProc() != nil {
+		return true
+	}
+	err := retry(func() error {
+		_, err := unix.Getxattr(procPath(fd), "system.posix_acl_access", nil)
+		return err
+	})
+	return !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP)
+}
+
+// people are the users who may rename what they like.
+type people struct {
+	self uint32
+	top  uint32 // who an unmapped owner is taken for; else self
+}
+
+// peopleOf returns them on a machine whose / belongs to this user.
+func peopleOf(top uint32) people {
+	p := people{self: uint32(os.Geteuid())}
+	p.top = p.self
+	if isUnmapped(top) {
+		p.top = top
+	}
+	return p
+}
+
+func (p people) trusts(uid uint32) bool { return uid == 0 || uid == p.self || uid == p.top }
+
+// trustsGroup reports whether the group has members, and none but trusted users.
+func (p people) trustsGroup(gid uint32) bool {
+	passwd, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		return false
+	}
+	group, err := os.ReadFile("/etc/group")
+	if err != nil {
+		return false
+	}
+	members, known := membersOf(gid, string(passwd), string(group))
+	return known && len(members) > 0 && !slices.ContainsFunc(members, func(uid uint32) bool { return !p.trusts(uid) })
+}
+
+// membersOf returns the users whose group this is, by the lines of /etc/passwd and
+// /etc/group. They are not known when a member has no line of his own.
+func membersOf(gid uint32, passwd, group string) (members []uint32, known bool) {
+	uids := map[string]uint32{}
+	for line := range strings.Lines(passwd) {
+		var uid, own uint32
+		f := strings.Split(line, ":")
+		if len(f) < 4 || !number(f[2], &uid) || !number(f[3], &own) {
+			continue
+		}
+		uids[f[0]] = uid
+		if own == gid {
+			members = append(members, uid)
+		}
+	}
+	for line := range strings.Lines(group) {
+		var id uint32
+		f := strings.Split(strings.TrimRight(line, "\n"), ":")
+		if len(f) < 4 || !number(f[2], &id) || id != gid {
+			continue
+		}
+		for name := range strings.SplitSeq(f[3], ",") {
+			uid, ok := uids[strings.TrimSpace(name)]
+			if !ok && strings.TrimSpace(name) != "" {
+				return nil, false
+			}
+			if ok {
+				members = append(members, uid)
+			}
+		}
+	}
+	return members, true
+}
+
+func number(s string, n *uint32) bool {
+	read, err := strconv.ParseUint(s, 10, 32)
+	*n = uint32(read)
+	return err == nil
+}
+
+// isUnmapped reports whether this owner stands for all whom a user namespace does not map.
+func isUnmapped(uid uint32) bool {
+	var overflow uint32
+	raw, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil || !number(strings.TrimSpace(string(raw)), &overflow) || uid != overflow {
+		return false
+	}
+	table, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return false
+	}
+	return !isMapped(uid, string(table))
+}
+
+// isMapped reports whether a table like /proc/self/uid_map has this user.
+func isMapped(uid uint32, table string) bool {
+	for line := range strings.Lines(table) {
+		var inside, outside, count uint64
+		if _, err := fmt.Sscan(line, &inside, &outside, &count); err == nil && uint64(uid) >= inside && uint64(uid) < inside+count {
+			return true
+		}
+	}
+	return false
+}
