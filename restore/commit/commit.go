@@ -106,7 +106,7 @@ func addRun(spec *staging.Spec, run *restore.Run, rank int) error {
 		if err != nil {
 			return err
 		}
-		spec.Artifacts = append(spec.Artifacts, staging.Artifact{Path: path, Data: []byte(a.Data)})
+		spec.Artifacts = append(spec.Artifacts, staging.Artifact{Path: path, Data: []byte(a.Data), Perm: 0o644})
 	}
 	return nil
 }
