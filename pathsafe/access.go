@@ -1,6 +1,7 @@
 package pathsafe
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -67,21 +68,24 @@ func accessFd(fd int, isDir bool) (Access, error) {
 	if err != nil {
 		return Access{}, err
 	}
+	list := func(name string) (string, error) {
+		return readList(func(buf []byte) (int, error) { return unix.Fgetxattr(fd, name, buf) })
+	}
 	a := Access{Perm: st.Perm, GID: st.GID}
-	if a.ACL, err = listFd(fd, accessList); err == nil && isDir {
-		a.Default, err = listFd(fd, defaultList)
+	if a.ACL, err = list(accessList); err == nil && isDir {
+		a.Default, err = list(defaultList)
 	}
 	return a, err
 }
 
-// listFd reads an access list. A file system that knows none has none.
-func listFd(fd int, name string) (string, error) {
+// readList reads an access list. A file system that knows none has none.
+func readList(get func(buf []byte) (int, error)) (string, error) {
 	var small [256]byte
 	buf := small[:]
-	n, err := unix.Fgetxattr(fd, name, buf)
+	n, err := get(buf)
 	if err == unix.ERANGE {
 		buf = make([]byte, MaxXattrs)
-		n, err = unix.Fgetxattr(fd, name, buf)
+		n, err = get(buf)
 	}
 	if err == unix.ENODATA || err == unix.ENOTSUP {
 		return "", nil
@@ -143,4 +147,59 @@ func setList(fd int, list string) error {
 		return nil
 	}
 	return err
+}
+
+// Granted returns what the permission bits of the directory grant: where it has an
+// access list, the bits of its group are those of the list, and not the bound of all
+// its entries, which the mode shows in their place.
+func (d *Dir) Granted() (perm uint32, err error) {
+	err = d.do("stat", ".", func(fd int) error {
+		perm, err = grantedBy(fd)
+		return err
+	})
+	return perm, err
+}
+
+// GrantedPath is Granted for the directory p beneath d. Refusals are those of StatPath.
+func (d *Dir) GrantedPath(p Path, links Links) (uint32, error) {
+	if err := p.checkLength(); err != nil {
+		return 0, d.wrap("stat", p.s, err)
+	}
+	fd, _, err := d.openPath(p.s, links)
+	if err != nil {
+		return 0, d.wrap("stat", p.s, err)
+	}
+	defer closeFd(fd)
+	perm, err := grantedBy(fd)
+	return perm, d.wrap("stat", p.s, err)
+}
+
+func grantedBy(fd int) (uint32, error) {
+	st, err := statFd(fd)
+	if err != nil {
+		return 0, err
+	}
+	if err := checkProc(); err != nil {
+		return 0, err
+	}
+	list, err := readList(func(buf []byte) (int, error) { return unix.Getxattr(procPath(fd), accessList, buf) })
+	if err != nil {
+		return 0, err
+	}
+	if list == "" {
+		return st.Bits(), nil
+	}
+	return st.Bits()&^0o070 | groupOf([]byte(list))<<3&st.Bits(), nil
+}
+
+// groupOf returns what an access list grants the group of the inode, at most: 0 for a
+// list that cannot be read.
+func groupOf(list []byte) uint32 {
+	const header, entry, groupTag = 4, 8, 4
+	for ; len(list) >= header+entry; list = list[entry:] {
+		if e := list[header:]; binary.LittleEndian.Uint16(e) == groupTag {
+			return uint32(binary.LittleEndian.Uint16(e[2:]))
+		}
+	}
+	return 0
 }
