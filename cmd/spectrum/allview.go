@@ -161,8 +161,14 @@ func (v *runsView) run(name string) *shelfRun {
 // ModTime is that of the runs directory.
 func (v *runsView) ModTime() time.Time { return modTimeOf(v.dir) }
 
-// Perm is what the runs directory grants.
-func (v *runsView) Perm() fs.FileMode { return grantedAt(v.dir) }
+// Perm is what the runs directory and the project root grant.
+func (v *runsView) Perm() fs.FileMode {
+	perm, err := v.project.Granted()
+	if err != nil {
+		return 0
+	}
+	return fs.FileMode(perm) & grantedAt(v.dir)
+}
 
 // grantedAt is what a directory grants now: nothing, if that cannot be found out.
 func grantedAt(path string) fs.FileMode {

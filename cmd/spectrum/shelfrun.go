@@ -51,15 +51,8 @@ var _ fusefs.Volume = (*shelfRun)(nil)
 // ModTime is that of the run directory.
 func (r *shelfRun) ModTime() time.Time { return modTimeOf(r.path) }
 
-// Perm is what the run directory and the project root grant, both of which the run's
-// directory shows.
-func (r *shelfRun) Perm() fs.FileMode {
-	perm, err := r.view.project.Granted()
-	if err != nil {
-		return 0
-	}
-	return fs.FileMode(perm) & grantedAt(r.path)
-}
+// Perm is what the run directory grants, and what all of the view does.
+func (r *shelfRun) Perm() fs.FileMode { return r.view.Perm() & grantedAt(r.path) }
 
 // readers is who may read all of a run, once there is a verdict on it: before that
 // nothing is said of it but its name.

@@ -186,9 +186,11 @@ func newCandidateRecord(o preview.Origin, plan *restore.Plan) candidateRecord {
 // they were verified, for those who may read them in the run directory.
 func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time) []fusefs.File {
 	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, plan))), privatePerm(plan), since)}
+	at := 0
 	for run := range plan.Runs() {
 		b := run.Bundle()
-		files = append(files, directoryFile("runs/"+b.RunID(), b.Granted()))
+		files = append(files, directoryFile("runs/"+b.RunID(), b.Granted()&grantedAt(o.RunDirs[at]+"/..")))
+		at++
 		for a := range b.Artifacts() {
 			files = append(files, signedFile("runs/"+b.RunID()+"/"+a.Name(), a))
 		}
