@@ -139,7 +139,7 @@ func (t *trade) prepare(ctx context.Context) *Error {
 		name := strconv.Itoa(i)
 		st, err := t.news.stat(name)
 		if err == nil {
-			s.fresh = beingOf(st)
+			s.fresh, s.made = beingOf(st), &st
 			s.print, err = fingerprint(t.news, name)
 		}
 		if err != nil {

@@ -71,6 +71,9 @@ func (u *tradeUndo) moveBack() {
 	for i := range slices.Backward(u.swaps) {
 		u.note(u.swaps[i].path.String(), u.back(i))
 	}
+	for i := range u.swaps { // a time keeps nobody from going on
+		_ = u.keepTime(&u.swaps[i], u.swaps[i].live)
+	}
 	u.note("", u.syncMoves(u.olds, u.news))
 	for _, d := range u.dirs {
 		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.give(d.have) })))
