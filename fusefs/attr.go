@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// dirPerm: everybody may look who may see the mount at all; nobody writes.
+	// dirPerm is the most that a directory grants: nobody writes.
 	dirPerm = 0o555
 
-	// filePerm is for the files that the view makes itself.
-	filePerm = 0o444
+	// ownerPerm: who serves the view looks into every directory of it.
+	ownerPerm = 0o500
 
 	// statBlock is the unit of statfs and the preferred size that stat shows.
 	// It is the page size: the kernel's cache works in pages whatever we say.
@@ -40,18 +40,22 @@ func blocks512(size uint64) uint64 { return (size + 511) / 512 }
 // attr fills in what stat shows, and gives the time for which it holds.
 func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
 	if a.tree == nil {
-		s.dirAttr(a, a.volume.source.ModTime(), 1, out) // 1: how many are in there is not known
+		v := a.volume.source
+		s.dirAttr(a, dirPermOf(v.Perm()), v.ModTime(), out) // how many are in there is not known
+		out.Nlink = 1
 		return 0
 	}
 	n := a.node()
 	modTime := time.Unix(n.sec, int64(n.nsec))
 	if s.isShelf(a) {
 		names, _ := s.shelf.Names()
-		s.dirAttr(a, s.shelf.ModTime(), 2+n.subdirs+uint32(len(names)), out)
+		s.dirAttr(a, dirPermOf(s.shelf.Perm())&n.perm, s.shelf.ModTime(), out)
+		out.Nlink = 2 + n.subdirs + uint32(len(names))
 		return 0
 	}
 	if n.isDir() {
-		s.dirAttr(a, modTime, 2+n.subdirs, out) // its name, its ".", and the ".." of each subdirectory
+		s.dirAttr(a, n.perm, modTime, out)
+		out.Nlink = 2 + n.subdirs // its name, its ".", and the ".." of each subdirectory
 		return attrTimeout
 	}
 	*out = fuse.Attr{
@@ -67,11 +71,10 @@ func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
 	return attrTimeout
 }
 
-func (s *fileSystem) dirAttr(a at, modTime time.Time, links uint32, out *fuse.Attr) {
+func (s *fileSystem) dirAttr(a at, perm uint32, modTime time.Time, out *fuse.Attr) {
 	*out = fuse.Attr{
 		Ino:     a.number(),
-		Mode:    syscall.S_IFDIR | dirPerm,
-		Nlink:   links,
+		Mode:    syscall.S_IFDIR | perm,
 		Owner:   fuse.Owner{Uid: s.uid, Gid: s.gid},
 		Blksize: statBlock,
 	}
@@ -97,14 +100,28 @@ func (a at) live() (Live, bool) {
 	if a.isDir() {
 		return nil, false
 	}
-	live, ok := a.node().source.(Live)
-	return live, ok
+	switch source := a.node().source.(type) {
+	case Live:
+		return source, true
+	case GuardedLive:
+		return source.Live, true
+	}
+	return nil, false
+}
+
+// livePerm is what a live file grants now.
+func (a at) livePerm() uint32 {
+	perm := a.node().perm
+	if guarded, ok := a.node().source.(GuardedLive); ok {
+		perm &= uint32(guarded.Perm().Perm()) | 0o400
+	}
+	return perm
 }
 
 // liveEntry answers with what the file is now. The name is asked for again each
 // time it is used.
 func (s *fileSystem) liveEntry(a at, live Live, out *fuse.EntryOut) {
-	n := s.snapshots.look(a.number(), live)
+	n := s.snapshots.look(a.number(), live, a.livePerm)
 	out.NodeId, out.Generation = n.number, generation
 	out.SetAttrTimeout(attrTimeout)
 	n.attr(s, &out.Attr)

@@ -2,6 +2,7 @@ package fusefs
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -47,6 +48,8 @@ func (s *fakeShelf) Latest(done <-chan struct{}) string {
 
 func (s *fakeShelf) ModTime() time.Time { return time.Unix(1e9, 7) }
 
+func (s *fakeShelf) Perm() fs.FileMode { return 0o777 }
+
 // put puts a volume on the shelf; remove takes it away.
 func (s *fakeShelf) put(name string, v *fakeVolume) *fakeVolume {
 	s.mu.Lock()
@@ -81,6 +84,8 @@ func (v *fakeVolume) Tree(done <-chan struct{}) (*Tree, error) {
 
 func (v *fakeVolume) Spoiled() bool      { return v.spoiled.Load() }
 func (v *fakeVolume) ModTime() time.Time { return time.Unix(2e9, 9) }
+
+func (v *fakeVolume) Perm() fs.FileMode { return 0o777 }
 
 // holding is a volume of some files.
 func holding(files ...File) *fakeVolume {

@@ -3,6 +3,7 @@ package fusefs
 import (
 	"bytes"
 	"container/list"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -13,6 +14,13 @@ import (
 // that moment, whole, however long it is read. The Size and ModTime of its
 // [File] do not count. What was returned must not change afterwards.
 type Live func() []byte
+
+// GuardedLive is a [Live] whose content is not always for everybody: Perm returns what
+// it grants now, of the permission bits of its [File]. Its owner always reads it.
+type GuardedLive struct {
+	Live
+	Perm func() fs.FileMode
+}
 
 // Open is not used: see snapshots.
 func (l Live) Open() (Content, error) {
@@ -47,6 +55,7 @@ type snapshot struct {
 	number  uint64
 	of      uint64 // the number that its name leads to, which is its inode number
 	data    []byte
+	perm    uint32
 	time    time.Time
 	lookups uint64 // how often the kernel was told of it; it counts down by FORGET
 	place   *list.Element
@@ -87,16 +96,17 @@ func (ss *snapshots) content(of uint64, live Live) []byte {
 }
 
 // look gives the snapshot of a live file as it is now.
-func (ss *snapshots) look(of uint64, live Live) *snapshot {
+func (ss *snapshots) look(of uint64, live Live, granted func() uint32) *snapshot {
 	data := ss.content(of, live)
+	perm := granted() // after it: what it grants is for no less than it says
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if n := ss.newest[of]; n != nil && bytes.Equal(n.data, data) {
+	if n := ss.newest[of]; n != nil && n.perm == perm && bytes.Equal(n.data, data) {
 		n.lookups++
 		return n
 	}
 	ss.last++
-	n := &snapshot{number: liveBit | ss.last, of: of, data: data, time: time.Now(), lookups: 1}
+	n := &snapshot{number: liveBit | ss.last, of: of, data: data, perm: perm, time: time.Now(), lookups: 1}
 	ss.all[n.number], ss.newest[of] = n, n
 	n.place = ss.order.PushBack(n)
 	ss.kept += len(data)
@@ -154,7 +164,7 @@ func (n *snapshot) attr(s *fileSystem, out *fuse.Attr) {
 		Ino:     n.of,
 		Size:    uint64(len(n.data)),
 		Blocks:  blocks512(uint64(len(n.data))),
-		Mode:    fuse.S_IFREG | filePerm,
+		Mode:    fuse.S_IFREG | n.perm,
 		Nlink:   1,
 		Owner:   fuse.Owner{Uid: s.uid, Gid: s.gid},
 		Blksize: statBlock,

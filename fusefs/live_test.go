@@ -35,7 +35,7 @@ func numberOf(data []byte) (n int64, err error) {
 
 // liveFixture has a live file, and how to read what a lookup has found.
 func liveFixture(t rapid.TB, live Live) *fixture {
-	return withShelf(t, nil, []File{textFile("plain", "plain"), {Path: "other", Source: Live(func() []byte { return []byte("other") })}}, []File{{Path: "live", Source: live}})
+	return withShelf(t, nil, []File{textFile("plain", "plain"), {Path: "other", Mode: 0o444, Source: Live(func() []byte { return []byte("other") })}}, []File{{Path: "live", Mode: 0o444, Source: live}})
 }
 
 // TestLiveSnapshots: what was looked up stays as it was, for all who look at it,

@@ -25,7 +25,7 @@ func TestAnyRequestWithShelf(t *testing.T) {
 			if shelved {
 				opt = shelf
 			}
-			live := File{Path: "live", Source: Live(func() []byte { return []byte("live") })}
+			live := File{Path: "live", Mode: 0o444, Source: Live(func() []byte { return []byte("live") })}
 			x := withShelf(t, opt, []File{textFile("top/file", "text")}, []File{live, textFile("still", "still")})
 			snapshot := x.walk(t, ControlName, "live").NodeId
 			if shelved {

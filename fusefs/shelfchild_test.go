@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -67,6 +68,8 @@ func (s dirShelf) Latest(done <-chan struct{}) string {
 
 func (s dirShelf) ModTime() time.Time { return time.Unix(1e9, 0) }
 
+func (s dirShelf) Perm() fs.FileMode { return 0o777 }
+
 type dirVolume struct {
 	shelf dirShelf
 	name  string
@@ -96,6 +99,8 @@ func (v dirVolume) Tree(done <-chan struct{}) (*Tree, error) {
 func (v dirVolume) Spoiled() bool      { return v.shelf.bent(v.name + ".spoiled") }
 func (v dirVolume) ModTime() time.Time { return time.Unix(2e9, 0) }
 
+func (v dirVolume) Perm() fs.FileMode { return 0o777 }
+
 // childShelf serves a shelf until SIGTERM. On SIGUSR1 it says what it holds.
 func childShelf(o orders) error {
 	signals := make(chan os.Signal, 10)
@@ -103,8 +108,8 @@ func childShelf(o orders) error {
 	var n atomic.Int64
 	live := Live(func() []byte { return copiesOf(n.Load()) })
 	tree, err := NewTree(
-		slices.Values([]File{{Path: "now", Source: live}, textFile("top/file", "text")}),
-		slices.Values([]File{{Path: "live", Source: live}, textFile("deep/status", "up")}))
+		slices.Values([]File{{Path: "now", Mode: 0o444, Source: live}, textFile("top/file", "text")}),
+		slices.Values([]File{{Path: "live", Mode: 0o444, Source: live}, textFile("deep/status", "up")}))
 	if err != nil {
 		return err
 	}

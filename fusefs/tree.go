@@ -17,9 +17,10 @@ import (
 // sense.
 var ErrBadTree = errors.New("this tree cannot be shown")
 
-// A File describes one regular file of a tree.
+// A File describes one regular file of a tree; or, with fs.ModeDir in its Mode and
+// without a Source, what a directory grants that files make.
 type File struct {
-	Path    string      // relative, slash separated: "a/b/c"
+	Path    string      // relative, slash separated: "a/b/c"; of a directory "" is the root
 	Size    int64       // bytes
 	Mode    fs.FileMode // permission bits; the view clears the write bits
 	ModTime time.Time
@@ -101,7 +102,9 @@ type Tree struct {
 }
 
 // NewTree makes a tree of the files, which may come in any order. Directories
-// are those that the paths name. The files of control, which may be nil, are
+// are those that the paths name. Their permission bits are 0555, and of those of the
+// group and of others only what every description of the directory grants. The files of
+// control, which may be nil, are
 // put below [ControlName]: whoever knows that name finds them, but they are not
 // listed and not counted. The errors, all [ErrBadTree], name the path, and both
 // paths when two clash: the same path twice, or "a" and "a/b".
@@ -123,7 +126,12 @@ func NewTree(files, control iter.Seq[File]) (*Tree, error) {
 
 func newTree(files iter.Seq[File]) (*Tree, error) {
 	var flat []node // name still holds the whole path
+	var dirs []File
 	for f := range files {
+		if f.Mode.IsDir() && f.Source == nil {
+			dirs = append(dirs, f)
+			continue
+		}
 		n, err := newNode(f)
 		if err != nil {
 			return nil, err
@@ -134,8 +142,42 @@ func newTree(files iter.Seq[File]) (*Tree, error) {
 		return nil, fmt.Errorf("%w: %d files are too many", ErrBadTree, len(flat))
 	}
 	slices.SortFunc(flat, func(a, b node) int { return comparePaths(a.name, b.name) })
-	return layOut(flat)
+	t, err := layOut(flat)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dirs {
+		if err := t.restrict(d); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
 }
+
+// restrict takes from the group and from others what a directory does not grant. One
+// that no file makes is not there.
+func (t *Tree) restrict(d File) error {
+	id, ok := uint32(rootNode), true
+	if d.Path != "" {
+		for name := range strings.SplitSeq(d.Path, "/") {
+			if !t.nodes[id].isDir() {
+				break
+			}
+			if id, ok = t.lookup(id, name); !ok {
+				return nil
+			}
+		}
+	}
+	n := &t.nodes[id]
+	if !n.isDir() {
+		return fmt.Errorf("%w: %q is a file and a directory", ErrBadTree, d.Path)
+	}
+	n.perm = dirPermOf(fs.FileMode(n.perm) & (d.Mode.Perm() | 0o700))
+	return nil
+}
+
+// dirPermOf is what a view shows of a directory that grants this.
+func dirPermOf(granted fs.FileMode) uint32 { return uint32(granted.Perm())&dirPerm | ownerPerm }
 
 // hide appends another tree as the control directory: behind the last child of
 // the last directory, so that no listing comes by it.

@@ -2,6 +2,7 @@ package fusefs
 
 import (
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,10 @@ type Shelf interface {
 
 	// ModTime is the time of the root.
 	ModTime() time.Time
+
+	// Perm returns what the root grants now. Only the bits of the group and of others
+	// count, and the root of the view's tree may grant less.
+	Perm() fs.FileMode
 }
 
 // A Volume is one directory of a [Shelf].
@@ -44,6 +49,10 @@ type Volume interface {
 
 	// ModTime is the time of the directory until the tree is there.
 	ModTime() time.Time
+
+	// Perm returns what the directory grants until the tree is there, as that of a
+	// [Shelf] does.
+	Perm() fs.FileMode
 }
 
 // volume is one tree of a view, with its number. The first, number 0, has the

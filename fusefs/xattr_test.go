@@ -29,7 +29,7 @@ func xattrFixture(t testing.TB) *fixture {
 	f.Source = attributed{f.Source, someXAttrs}
 	shelf := newFakeShelf()
 	shelf.put("v", holding(f))
-	return withShelf(t, shelf, []File{f, textFile("plain", "")}, []File{f, {Path: "live", Source: Live(func() []byte { return []byte("x") })}})
+	return withShelf(t, shelf, []File{f, textFile("plain", "")}, []File{f, {Path: "live", Mode: 0o444, Source: Live(func() []byte { return []byte("x") })}})
 }
 
 // TestXAttrs: the size when there is no room, exactly what fits, and nothing in

@@ -3,6 +3,7 @@ package restore
 import (
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -49,8 +50,25 @@ func (r *Run) makeArtifacts(chainRoot string) error {
 		rep.ChainRoot = &chainRoot
 	}
 	raw, err := canonjson.Marshal(rep)
-	r.report = string(raw)
+	r.report, r.perm = string(raw), r.artifactPerm()
 	return err
+}
+
+// artifactPerm is what every output grants, in directories that every reader of them may
+// list and enter. Their owner always reads the artifacts.
+func (r *Run) artifactPerm() fs.FileMode {
+	perm := fs.FileMode(0o644)
+	for o := range r.bundle.Outputs() {
+		perm &= o.Perm()
+	}
+	for _, granted := range r.bundle.Dirs() {
+		for _, class := range []fs.FileMode{0o050, 0o005} {
+			if granted&class != class {
+				perm &^= class
+			}
+		}
+	}
+	return perm | 0o400
 }
 
 // makeManifest writes the manifest, and counts what it writes.

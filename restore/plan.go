@@ -36,6 +36,7 @@ type Run struct {
 	bytes    int64
 	manifest string
 	report   string
+	perm     fs.FileMode // of both
 }
 
 // Runs yields the bundles' parts in chain order; one in single mode.
@@ -91,14 +92,53 @@ func (r *Run) Dir() string { return strings.TrimSuffix(r.prefix, "/") }
 type Artifact struct {
 	Path string // beneath the restore root
 	Data string
+	// Perm are its permission bits, of which the umask takes its part: it names every
+	// output, so it is for nobody who may not read one of them.
+	Perm fs.FileMode
+}
+
+// Dir is a directory on the way to targets.
+type Dir struct {
+	Path string      // beneath the restore root; "" is that itself
+	Perm fs.FileMode // what its source grants, at most
+}
+
+// Dirs lists the directories on the way to targets in ascending order of their paths,
+// the restore root first. In a chain the source of the restore root is the project root,
+// as is that of every run's own directory. What several sources are for is granted by
+// all of them.
+func (p *Plan) Dirs() []Dir {
+	var all []Dir
+	for i := range p.runs {
+		r := &p.runs[i]
+		for path, perm := range r.bundle.Dirs() {
+			if path == "" && r.prefix != "" {
+				all = append(all, Dir{"", perm})
+				path = r.Dir()
+			} else {
+				path = r.Target(path)
+			}
+			all = append(all, Dir{path, perm})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Dir) int { return strings.Compare(a.Path, b.Path) })
+	merged := all[:0]
+	for _, d := range all {
+		if n := len(merged); n > 0 && merged[n-1].Path == d.Path {
+			merged[n-1].Perm &= d.Perm
+			continue
+		}
+		merged = append(merged, d)
+	}
+	return merged
 }
 
 // Artifacts are the two result artifacts in the order in which they are put in
 // place (sections 7.1 to 7.5).
 func (r *Run) Artifacts() []Artifact {
 	return []Artifact{
-		{r.Target(ManifestName), r.manifest},
-		{r.Target(ReportName), r.report},
+		{r.Target(ManifestName), r.manifest, r.perm},
+		{r.Target(ReportName), r.report, r.perm},
 	}
 }
 

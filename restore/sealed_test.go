@@ -17,7 +17,7 @@ func TestSealed(t *testing.T) {
 		value   any
 		methods []string
 	}{
-		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Files", "IsChain", "Runs"}},
+		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Dirs", "Files", "IsChain", "Runs"}},
 		{&restore.Run{}, []string{"Artifacts", "Bundle", "Bytes", "Dir", "Target"}},
 		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Plan", "Root"}},
 	} {

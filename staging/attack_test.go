@@ -341,14 +341,28 @@ func TestArtifactReplacedInStaging(t *testing.T) {
 	sameTree(t, before, sc.root)
 }
 
+// TestStagingOpenToOthers: where the file system does not keep others out of the staging
+// directory nothing is staged, and the directory does not stay.
+func TestStagingOpenToOthers(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	before := take(t, sc.root)
+	e := failure(t, sc.run(func(op, path string, f func() error) error {
+		if op == "stat" && strings.HasPrefix(path, stagePrefix) {
+			must(t, os.Chmod(sc.at(path), 0o755))
+		}
+		return f()
+	}))
+	if e.Step != StepStage || e.Rollback != nil || !errors.Is(e, errOpenToOthers) {
+		t.Error(e)
+	}
+	sameTree(t, before, sc.root)
+}
+
 // The staging directory is exchanged for another one before it is opened: that
 // one stays as it is.
 func TestStagingReplacedBeforeItIsOpened(t *testing.T) {
 	for _, mode := range []os.FileMode{0o700, 0o755} {
 		for _, entries := range [][]string{{"zero", "fresh/g", manifestStaged, intentName}, nil} {
-			if mode == 0o700 && entries == nil {
-				continue // no different from ours
-			}
 			sc := singleScene(t, t.TempDir())
 			before := take(t, sc.root)
 			theirs := filepath.Join(t.TempDir(), "theirs")
@@ -363,7 +377,7 @@ func TestStagingReplacedBeforeItIsOpened(t *testing.T) {
 				}
 				return f()
 			}))
-			if e.Step != StepStage || e.Rollback != nil || !errors.Is(e, errReplaced) {
+			if e.Step != StepStage || e.Rollback != nil || !errors.Is(e, ErrStagingReplaced) {
 				t.Error(e)
 			}
 			sameTree(t, want, stage)

@@ -85,7 +85,7 @@ func (c *copier) one(i int) *Error {
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
-	dst, err := in.create(f.Path.Base())
+	dst, err := in.create(f.Path.Base(), ownFile)
 	planned.mark.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return fail(StepStage, name, err)
@@ -125,6 +125,9 @@ func (c *copier) fill(dst *os.File, f *File, m *mark) *Error {
 		return fail(StepStage, name, err)
 	}
 	m.see(st, st.Size)
+	if m.access, err = c.s.access(dst); err != nil {
+		return fail(StepStage, name, err)
+	}
 	if st.Size != f.Size {
 		return fail(StepCheck, name, fmt.Errorf("size is %d, not %d", st.Size, f.Size))
 	}

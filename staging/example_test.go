@@ -47,7 +47,7 @@ func Example() {
 				return nil
 			},
 		}},
-		Artifacts: []staging.Artifact{{Path: report, Data: []byte("done")}},
+		Artifacts: []staging.Artifact{{Path: report, Data: []byte("done"), Perm: 0o644}},
 	}
 	fmt.Println(staging.Run(context.Background(), root, key, spec))
 

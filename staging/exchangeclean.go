@@ -18,6 +18,11 @@ import (
 // setDirs gives the directories that stay what they get. The base has to take
 // the removal of staging first.
 func (t *trade) setDirs(context.Context) *Error {
+	for i := range t.swaps {
+		if err := t.keepTime(&t.swaps[i], t.swaps[i].made); err != nil {
+			return fail(StepFinalize, t.swaps[i].path.String(), err)
+		}
+	}
 	for i := range t.dirs {
 		d := t.dirs[i]
 		if d.path == (pathsafe.Path{}) {
@@ -29,6 +34,37 @@ func (t *trade) setDirs(context.Context) *Error {
 		}
 	}
 	return nil
+}
+
+// keepTime gives a directory that was moved to a name the time back that it had before:
+// XFS sets it when a rename gives a directory another parent. What is gone from there, or
+// may not be opened by this user, is not looked at.
+func (t *trade) keepTime(s *swapping, was *pathsafe.Stat) error {
+	if was == nil || !was.Mode.IsDir() || s.covered {
+		return nil
+	}
+	in, err := t.home(s)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !beingOf(*was).is(st) || st.ModTime.Equal(was.ModTime) {
+		return gone(err)
+	}
+	moved, err := in.enter(s.path.Base())
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer moved.close()
+	err = moved.setTime(was.ModTime)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return errors.Join(err, moved.sync())
 }
 
 // lastTouch gives the base what it gets once more: the removal of staging has

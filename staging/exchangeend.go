@@ -131,7 +131,7 @@ func (t *trade) find() (f found, err error) {
 	if f.names, err = t.stage.names(); err != nil {
 		return f, err
 	}
-	f.uid, f.mine = st.UID, int(st.UID) == os.Geteuid() && st.Perm&0o077 == 0
+	f.uid, f.mine = st.UID, st.Private()
 	f.sort()
 	return f, nil
 }

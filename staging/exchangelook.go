@@ -42,6 +42,7 @@ type swapping struct {
 	parent     being          // the directory of its name
 	old, fresh being          // what goes and what comes
 	live       *pathsafe.Stat // what goes, as the caller saw it; nil of a revived one
+	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
 	print      string         // what stands beneath fresh
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -45,7 +44,7 @@ func (t *trade) open(context.Context) *Error {
 		return fail(StepStage, t.stageName, err)
 	}
 	for _, name := range partNames {
-		if err := t.stage.mkdir(name, 0o700); err != nil {
+		if err := t.stage.mkdirOwn(name); err != nil {
 			return fail(StepStage, t.stageName, err)
 		}
 	}
@@ -53,40 +52,19 @@ func (t *trade) open(context.Context) *Error {
 }
 
 func (t *trade) makeStage() error {
-	err := t.base.mkdir(t.stageName, 0o700)
-	t.stageMark.tried = !errors.Is(err, fs.ErrExist)
-	if err != nil {
+	if err := makeDir(t.base, t.stageName, ownDir, &t.stageMark); err != nil {
 		return err
 	}
 	stage, err := t.base.enter(t.stageName)
 	if err != nil {
 		return err
 	}
-	if err := t.checkStage(stage); err != nil {
+	if err := checkStage(stage, &t.stageMark); err != nil {
 		stage.close()
 		return err
 	}
 	t.stage = stage
 	return t.enterIntent()
-}
-
-// checkStage wants the directory that was opened to be the one that was made, or
-// one that is no different.
-func (t *trade) checkStage(stage dir) error {
-	st, err := stage.statSelf()
-	if err != nil {
-		return err
-	}
-	names, err := stage.names()
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 || st.Perm&0o777 != 0o700 || int(st.UID) != os.Geteuid() {
-		t.stageMark.tried = false
-		return errReplaced
-	}
-	t.stageMark.see(st, anySize)
-	return nil
 }
 
 // openParts opens the directories in staging, as far as they are there.
@@ -117,7 +95,7 @@ func (t *trade) allParts() error {
 		if d.h != nil {
 			continue
 		}
-		if err := t.stage.mkdir(partNames[i], 0o700); err != nil {
+		if err := t.stage.mkdirOwn(partNames[i]); err != nil {
 			return err
 		}
 	}
@@ -161,7 +139,7 @@ func (t *trade) prepare(ctx context.Context) *Error {
 		name := strconv.Itoa(i)
 		st, err := t.news.stat(name)
 		if err == nil {
-			s.fresh = beingOf(st)
+			s.fresh, s.made = beingOf(st), &st
 			s.print, err = fingerprint(t.news, name)
 		}
 		if err != nil {

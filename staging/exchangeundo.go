@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 
@@ -65,10 +66,13 @@ func (u *tradeUndo) everything() {
 // moveBack undoes all swaps, the last one first, durably.
 func (u *tradeUndo) moveBack() {
 	for _, d := range slices.Backward(u.dirs) { // from the top: their modes let us in
-		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.setMode(d.have.mode) })))
+		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.giveMode(d.have.mode) })))
 	}
 	for i := range slices.Backward(u.swaps) {
 		u.note(u.swaps[i].path.String(), u.back(i))
+	}
+	for i := range u.swaps { // a time keeps nobody from going on
+		_ = u.keepTime(&u.swaps[i], u.swaps[i].live)
 	}
 	u.note("", u.syncMoves(u.olds, u.news))
 	for _, d := range u.dirs {
@@ -286,15 +290,39 @@ func (t *trade) touch(d *staying, do func(in dir) error) error {
 	return do(in)
 }
 
-// give sets what a directory gets, durably.
+// give sets what a directory gets, durably. Only its owner may set its time: to
+// anybody else who may write in it that time is what the changes beneath made of it.
 func (d dir) give(m meta) error {
-	if err := d.setTime(m.time); err != nil {
+	st, err := d.statSelf()
+	if err != nil {
 		return err
 	}
-	if err := d.setMode(m.mode); err != nil {
+	if !st.ModTime.Equal(m.time) {
+		err := d.setTime(m.time)
+		if err != nil && !(errors.Is(err, unix.EPERM) && int(st.UID) != os.Geteuid()) {
+			return err
+		}
+	}
+	if err := d.giveMode(m.mode); err != nil {
 		return err
 	}
 	return d.sync()
+}
+
+// giveMode sets a mode that the directory does not have already: the kernel takes the
+// set-group-id bit away when the mode is set by who is not a member of the group.
+func (d dir) giveMode(mode uint32) error {
+	st, err := d.statSelf()
+	if err != nil || st.Perm == mode {
+		return err
+	}
+	if err := d.setMode(mode); err != nil {
+		return err
+	}
+	if st, err = d.statSelf(); err == nil && st.Perm != mode {
+		err = fmt.Errorf("mode %04o: %w", mode, pathsafe.ErrGroup)
+	}
+	return err
 }
 
 // halt marks a root as one where a person must act. It is all that can be done:
@@ -303,7 +331,7 @@ func (t *trade) halt() {
 	if t.stage.h == nil {
 		return
 	}
-	f, err := t.stage.create(haltedName)
+	f, err := t.stage.create(haltedName, ownFile)
 	if err == nil {
 		_ = t.s.closeFile(f)
 		_ = t.stage.sync()

@@ -2,6 +2,7 @@ package staging
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -18,11 +19,37 @@ func (a *attempt) finalize(ctx context.Context) *Error {
 	defer to.close()
 	for i := range a.plan.tops {
 		t := &a.plan.tops[i]
-		if err := t.move(&from, &to); err != nil {
+		err := a.unchanged(i, &to)
+		if err == nil {
+			err = t.move(&from, &to)
+		}
+		if err != nil {
 			return fail(StepFinalize, t.path.String(), err)
 		}
 	}
 	return fail(StepFinalize, "", a.syncMoves())
+}
+
+// unchanged wants the directory that top i moves into to give to what is made in it
+// what it gave when that was staged. Of several tops in a row it is asked once.
+func (a *attempt) unchanged(i int, to *cache) error {
+	up := parent(a.plan.tops[i].path)
+	if up == (pathsafe.Path{}) || i > 0 && up == parent(a.plan.tops[i-1].path) {
+		return nil
+	}
+	in, err := to.open(up)
+	if err != nil {
+		return err
+	}
+	now, err := in.access()
+	if err != nil {
+		return err
+	}
+	d, ok := a.plan.find(up)
+	if ok && !now.Value().Bequeaths(a.plan.dirs[d].mark.access.Value()) {
+		return fmt.Errorf("the directory that it goes to: %w", errAccess)
+	}
+	return nil
 }
 
 // syncMoves makes the moves durable: first the directories that were left, then

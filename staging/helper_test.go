@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,11 +158,19 @@ type scene struct {
 	dir     *pathsafe.Dir
 	spec    Spec
 	lazy    bool // nothing is synced
+	umask   uint32
 
 	mu     sync.Mutex
 	checks map[string]int                                // how often each target was checked
 	hook   func(path string, n int, f io.ReaderAt) error // asked at the end of check n of path, from 1
 }
+
+// usualUmask is that of the process.
+var usualUmask = func() uint32 {
+	umask := syscall.Umask(0o077)
+	syscall.Umask(umask)
+	return uint32(umask)
+}()
 
 var modTime = time.Unix(1_234_567_890, 987_654_321)
 
@@ -172,7 +181,7 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 	if _, err := os.Lstat(filepath.Join(root, foreignThings[0])); err != nil {
 		plant(t, root, foreign...)
 	}
-	s := &scene{t: t, root: root, sources: map[string]string{}, content: map[string]string{}, checks: map[string]int{}}
+	s := &scene{t: t, root: root, sources: map[string]string{}, content: map[string]string{}, checks: map[string]int{}, umask: usualUmask}
 	s.source = filepath.Join(filepath.Dir(root), sourcesName)
 	if _, err := os.Lstat(s.source); err != nil {
 		s.source = t.TempDir()
@@ -185,7 +194,7 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 	}
 	for _, name := range artifacts {
 		s.content[name] = "artifact " + name
-		s.spec.Artifacts = append(s.spec.Artifacts, Artifact{mustParse(t, name), []byte(s.content[name])})
+		s.spec.Artifacts = append(s.spec.Artifacts, Artifact{mustParse(t, name), []byte(s.content[name]), 0o644})
 	}
 	return s
 }
@@ -287,7 +296,7 @@ func (s *scene) done(before picture) {
 		must(s.t, err)
 		b, err := os.ReadFile(full)
 		must(s.t, err)
-		if string(b) != string(a.Data) || fi.Mode() != 0o644 {
+		if string(b) != string(a.Data) || uint32(fi.Mode()) != a.Perm&^s.umask {
 			s.t.Errorf("%q: %v, %.40q", a.Path, fi.Mode(), b)
 		}
 	}

@@ -90,10 +90,11 @@ type thing struct {
 	Born   int64  `json:"born"`             // nanoseconds since 1970, 0 where the file system does not know
 	Size   int64  `json:"size"`             // bytes, anySize for directories
 	SHA256 string `json:"sha256,omitempty"` // lower-case hex, of files
+	Access string `json:"access,omitempty"` // see accessText
 }
 
 func thingOf(m *mark) thing {
-	t := thing{Ino: m.id.Ino, Size: m.size}
+	t := thing{Ino: m.id.Ino, Size: m.size, Access: accessText(m.access)}
 	if !m.born.IsZero() {
 		t.Born = m.born.UnixNano()
 	}
@@ -107,7 +108,7 @@ func (t thing) with(digest [sha256.Size]byte) thing {
 
 // markIn is the mark of a thing in a root that is open now.
 func (t thing) markIn(root pathsafe.ID) mark {
-	m := mark{known: true, id: root, size: t.Size}
+	m := mark{known: true, id: root, size: t.Size, access: parseAccess(t.Access)}
 	m.id.Ino = t.Ino
 	if t.Born != 0 {
 		m.born = time.Unix(0, t.Born)
@@ -170,7 +171,7 @@ func (a *attempt) enter(p phase, name string, record any) error {
 // appear makes the file name whole, durably. Written is called before the
 // rename.
 func (d dir) appear(name string, data []byte, written func()) error {
-	f, err := d.create(name + newSuffix)
+	f, err := d.create(name+newSuffix, ownFile)
 	if err != nil {
 		return err
 	}

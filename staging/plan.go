@@ -51,6 +51,9 @@ type mark struct {
 	id    pathsafe.ID
 	born  time.Time
 	size  int64 // bytes, or anySize
+	// access is that of what was made. Of a directory of the plan that exists beneath
+	// the root it is that of the real one.
+	access access
 }
 
 // anySize is the size of directories and of files not yet whole.
@@ -181,10 +184,15 @@ func (p *plan) checkArtifacts(root dir, spec *Spec) *Error {
 
 // makes tells whether the plan holds the directory.
 func (p *plan) makes(path pathsafe.Path) bool {
-	_, found := slices.BinarySearchFunc(p.dirs, path, func(d plannedDir, path pathsafe.Path) int {
+	_, found := p.find(path)
+	return found
+}
+
+// find returns the index of a directory.
+func (p *plan) find(path pathsafe.Path) (int, bool) {
+	return slices.BinarySearchFunc(p.dirs, path, func(d plannedDir, path pathsafe.Path) int {
 		return strings.Compare(d.path.String()+"/", path.String()+"/")
 	})
-	return found
 }
 
 // checkClashes refuses a file that is also a directory of the plan.

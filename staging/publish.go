@@ -50,8 +50,14 @@ func (a *attempt) prepareArtifacts() *Error {
 		return err
 	}
 	defer hold.close()
+	at := cache{base: a.root}
+	defer at.close()
 	for i := range a.artifacts {
-		if err := a.prepare(hold, i); err != nil {
+		err := a.inherit(hold, &at, i)
+		if err == nil {
+			err = a.prepare(hold, i)
+		}
+		if err != nil {
 			return fail(StepPublish, a.artifacts[i].path.String(), err)
 		}
 	}
@@ -61,6 +67,24 @@ func (a *attempt) prepareArtifacts() *Error {
 	return fail(StepPublish, holdName, hold.sync())
 }
 
+// inherit has the directory for artifacts give to what is made in it what the
+// directory gives that artifact i goes to. Of several in a row it is asked once.
+func (a *attempt) inherit(hold dir, at *cache, i int) error {
+	up := parent(a.artifacts[i].path)
+	if i > 0 && up == parent(a.artifacts[i-1].path) {
+		return nil
+	}
+	in, err := at.open(up)
+	if err != nil {
+		return err
+	}
+	like, err := in.access()
+	if err != nil {
+		return err
+	}
+	return hold.bequeathLike(like)
+}
+
 func (a *attempt) openHold() (dir, *Error) {
 	hold, err := a.stage.openName(holdName)
 	return hold, fail(StepPublish, holdName, err)
@@ -68,7 +92,7 @@ func (a *attempt) openHold() (dir, *Error) {
 
 func (a *attempt) prepare(hold dir, i int) error {
 	m := &a.artifacts[i].mark
-	f, err := hold.create(strconv.Itoa(i))
+	f, err := hold.create(strconv.Itoa(i), a.spec.Artifacts[i].Perm)
 	m.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return err
@@ -137,6 +161,13 @@ func (a *attempt) verifyArtifact(i int) error {
 	defer f.Close()
 	if !p.mark.is(st) {
 		return errReplaced
+	}
+	now, err := a.s.access(f)
+	if err == nil {
+		err = p.mark.keeps(now)
+	}
+	if err != nil {
+		return err
 	}
 	check := p.check
 	if check == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -211,7 +210,7 @@ func (a *attempt) find() (f found, err error) {
 	if f.names, err = a.stage.names(); err != nil {
 		return f, err
 	}
-	f.uid, f.mine = st.UID, int(st.UID) == os.Geteuid() && st.Perm&0o077 == 0
+	f.uid, f.mine = st.UID, st.Private()
 	f.sort()
 	return f, nil
 }

@@ -160,7 +160,7 @@ func (a *attempt) halt() {
 	if a.stage.h == nil {
 		return
 	}
-	f, err := a.stage.create(haltedName)
+	f, err := a.stage.create(haltedName, ownFile)
 	if errors.Is(err, fs.ErrNotExist) { // somebody removed the staging directory
 		f, err = a.haltAnew()
 	}
@@ -172,7 +172,7 @@ func (a *attempt) halt() {
 }
 
 func (a *attempt) haltAnew() (*os.File, error) {
-	if err := a.root.mkdir(a.stageName(), 0o700); err != nil {
+	if err := a.root.mkdirOwn(a.stageName()); err != nil {
 		return nil, err
 	}
 	stage, err := a.root.openName(a.stageName())
@@ -181,5 +181,5 @@ func (a *attempt) haltAnew() (*os.File, error) {
 	}
 	a.stage.close()
 	a.stage = stage
-	return stage.create(haltedName)
+	return stage.create(haltedName, ownFile)
 }

@@ -95,10 +95,12 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// Directories get 0777 less the umask, files exactly their bits.
+// Directories get 0755 less the umask, artifacts their bits less the umask, files exactly
+// theirs.
 func TestUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	sc := singleScene(t, t.TempDir())
+	sc.umask = 0o027
 	before := take(t, sc.root)
 	must(t, sc.commit())
 	sc.done(before)
@@ -277,7 +279,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 	refused := 0
 	sc.hook = func(string, int, io.ReaderAt) error {
 		for _, root := range []*pathsafe.Dir{sc.dir, other} {
-			err := Run(context.Background(), root, testKey, Spec{Artifacts: []Artifact{{mustParse(t, "second"), nil}}})
+			err := Run(context.Background(), root, testKey, Spec{Artifacts: []Artifact{{mustParse(t, "second"), nil, 0o644}}})
 			e := wantStep(t, err, StepBegin, "")
 			var busy *BusyError
 			if errors.Is(err, pathsafe.ErrLocked) && e.Rollback == nil && errors.As(err, &busy) && busy.PID == os.Getpid() {
@@ -291,7 +293,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 		t.Errorf("%d commits were refused, want %d", refused, want)
 	}
 	sc.done(before)
-	must(t, Run(context.Background(), other, testKey, Spec{Artifacts: []Artifact{{mustParse(t, "second"), nil}}}))
+	must(t, Run(context.Background(), other, testKey, Spec{Artifacts: []Artifact{{mustParse(t, "second"), nil, 0o644}}}))
 }
 
 // Two commits of the same targets at the same time: one wins.

@@ -90,9 +90,52 @@ func (d dir) mkdir(name string, perm uint32) error {
 	return d.s.do("make directory", name, func() error { return d.h.Mkdir(name, perm) })
 }
 
-func (d dir) create(name string) (f *os.File, err error) {
+// mkdirOwn makes a directory that only this user enters.
+func (d dir) mkdirOwn(name string) error {
+	if err := d.mkdir(name, ownDir); err != nil {
+		return err
+	}
+	_, err := d.unbarred(name)
+	return err
+}
+
+// unbarred describes the directory name of d, after it has let its owner in if it did
+// not.
+func (d dir) unbarred(name string) (pathsafe.Stat, error) {
+	st, err := d.stat(name)
+	if err != nil || st.Perm&ownDir == ownDir {
+		return st, err
+	}
+	wanted := st.Perm | ownDir
+	err = d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, wanted) })
+	if err != nil {
+		return st, err
+	}
+	st, err = d.stat(name)
+	if err == nil && st.Perm != wanted {
+		err = fmt.Errorf("mode %04o could not be set", wanted)
+	}
+	return st, err
+}
+
+// access returns who may do what with d.
+func (d dir) access() (access, error) {
+	var got pathsafe.Access
+	err := d.s.do("read access", d.h.Name(), func() (err error) {
+		got, err = d.h.Access()
+		return err
+	})
+	return accessOf(got), err
+}
+
+// bequeathLike has d give to what is made in it what a directory with this access gives.
+func (d dir) bequeathLike(like access) error {
+	return d.s.do("set access", d.h.Name(), func() error { return d.h.BequeathLike(like.Value()) })
+}
+
+func (d dir) create(name string, perm uint32) (f *os.File, err error) {
 	err = d.s.do("create", name, func() error {
-		f, err = d.h.Create(name, 0o600)
+		f, err = d.h.Create(name, perm)
 		return err
 	})
 	return f, err
@@ -229,6 +272,16 @@ func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
 		return err
 	})
 	return st, err
+}
+
+// access returns who may do what with a file.
+func (s *seam) access(f *os.File) (access, error) {
+	var got pathsafe.Access
+	err := s.do("read access", f.Name(), func() (err error) {
+		got, err = pathsafe.FileAccess(f)
+		return err
+	})
+	return accessOf(got), err
 }
 
 func (s *seam) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }

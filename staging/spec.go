@@ -33,11 +33,13 @@ type File struct {
 }
 
 // An Artifact is a small file that appears whole, after all files are in place
-// and checked. Its directory is there before, or holds one of the files. Its
-// permission bits are 0644.
+// and checked. Its directory is there before, or holds one of the files.
 type Artifact struct {
 	Path pathsafe.Path
 	Data []byte
+	// Perm are its permission bits less the umask, or less what a default access list
+	// of its directory takes; its owner can read it whatever they are.
+	Perm uint32
 }
 
 // A Spec says what Run shall put where.
@@ -46,6 +48,11 @@ type Spec struct {
 	Files []File
 	// New are directories on the way to files that must not be there yet.
 	New []pathsafe.Path
+	// DirPerm, unless nil, returns the permission bits of a directory that is made on
+	// the way to a file, of which at most 0755 are set, less the umask, or less what a
+	// default access list of its directory takes; its owner may do everything in it. nil
+	// is 0755 for all.
+	DirPerm func(path pathsafe.Path) uint32
 	// Artifacts are published in this order.
 	Artifacts []Artifact
 	// Manifest, unless nil, stands beside the staging directory as
@@ -152,8 +159,22 @@ func fail(step Step, path string, err error) *Error {
 	return &Error{Step: step, Path: path, Err: err}
 }
 
+// ErrStagingReplaced says that another directory was put in the place of a staging
+// directory before it was opened. That one stays; the one of the attempt, which is
+// empty, is where it was moved to.
+var ErrStagingReplaced = errors.New("another directory was put in the place of the staging directory, and stays there")
+
 // errTaken is the cause of a StepConflict.
 var errTaken = errors.New("something stands there")
+
+// dirPerm is what a new directory gets before the umask is taken off.
+func (s *Spec) dirPerm(path pathsafe.Path) uint32 {
+	const most = 0o755
+	if s.DirPerm == nil {
+		return most
+	}
+	return s.DirPerm(path)&most | ownDir
+}
 
 // validate refuses a spec that no caller of sound mind makes.
 func (s *Spec) validate() *Error {
@@ -173,6 +194,11 @@ func (s *Spec) validate() *Error {
 		}
 		if err != nil {
 			return fail(StepBegin, f.Path.String(), err)
+		}
+	}
+	for _, a := range s.Artifacts {
+		if a.Perm&^0o777 != 0 {
+			return fail(StepBegin, a.Path.String(), fmt.Errorf("%o has more than permission bits", a.Perm))
 		}
 	}
 	return nil

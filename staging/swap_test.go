@@ -115,7 +115,7 @@ func swappedCommit(t *testing.T, root, source string, i int, hook func(op, path 
 	}
 	return run(context.Background(), openRoot(t, root), Spec{
 		Files:     []File{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
-		Artifacts: []Artifact{{mustParse(t, fmt.Sprintf("parent/r%d", i)), []byte("r")}},
+		Artifacts: []Artifact{{mustParse(t, fmt.Sprintf("parent/r%d", i)), []byte("r"), 0o644}},
 		Workers:   1,
 	}, &runner{testKey, &seam{hook: hook}})
 }

@@ -6,12 +6,13 @@ import (
 	"io/fs"
 )
 
-// verify is step 6: every target is looked up afresh from the root, must be
-// the very file that was staged, and is checked again.
+// verify is step 6: every target, and then every new directory, is looked up afresh
+// from the root, must be the very one that was staged with the same mode, group and
+// access list, and content is checked again.
 func (a *attempt) verify(ctx context.Context) *Error {
 	a.progress(PhaseVerify, 0)
 	v := &verifier{a, context.WithoutCancel(ctx)}
-	return parallel(a.spec.Workers, len(a.spec.Files), func() worker { return v })
+	return parallel(a.spec.Workers, len(a.spec.Files)+len(a.plan.dirs), func() worker { return v })
 }
 
 // A verifier is the worker of step 6. It lives as long as one call of verify,
@@ -24,6 +25,9 @@ type verifier struct {
 func (v *verifier) close() {}
 
 func (v *verifier) do(turn int) *Error {
+	if turn >= len(v.spec.Files) {
+		return v.dir(&v.plan.dirs[turn-len(v.spec.Files)])
+	}
 	i := v.plan.order[turn]
 	f := &v.spec.Files[i]
 	name := f.Path.String()
@@ -38,9 +42,44 @@ func (v *verifier) do(turn int) *Error {
 	if !v.plan.files[i].mark.is(st) {
 		return fail(StepVerify, name, errReplaced)
 	}
+	now, err := v.s.access(got)
+	if err == nil {
+		err = v.plan.files[i].mark.keeps(now)
+	}
+	if err != nil {
+		return fail(StepVerify, name, err)
+	}
 	err = v.s.do("check", name, func() error { return f.Check(v.ctx, got) })
 	if err == nil {
 		v.progress(PhaseVerify, f.Size)
+	}
+	return fail(StepVerify, name, err)
+}
+
+// dir looks a directory up that was moved to its place.
+func (v *verifier) dir(d *plannedDir) *Error {
+	name := d.path.String()
+	if d.top == none {
+		return nil
+	}
+	in, err := v.root.open(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail(StepMissing, name, err)
+	}
+	if err != nil {
+		return fail(StepVerify, name, err)
+	}
+	defer in.close()
+	st, err := in.statSelf()
+	if err == nil && !d.mark.is(st) {
+		err = errReplaced
+	}
+	if err != nil {
+		return fail(StepVerify, name, err)
+	}
+	now, err := in.access()
+	if err == nil {
+		err = d.mark.keeps(now)
 	}
 	return fail(StepVerify, name, err)
 }

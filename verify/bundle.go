@@ -24,7 +24,9 @@ type Bundle struct {
 	project     *pathsafe.Dir
 	path        string      // of the run directory
 	dir         pathsafe.ID // of the same
+	dirPerm     fs.FileMode // of that directory
 	outputs     []output
+	dirs        []directory
 	artifacts   []*keptArtifact
 }
 
@@ -39,6 +41,8 @@ func (e *examination) bundle() *Bundle {
 		project:     e.run.project,
 		path:        e.run.name,
 		outputs:     e.outputs,
+		dirs:        e.dirs,
+		dirPerm:     e.dirPerm,
 		artifacts:   e.kept,
 		dir:         e.dir,
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type keptArtifact struct {
 	table blockhash.Table
 	seen  atomic.Pointer[pathsafe.Stat] // with this identity it had the content that was read
 	when  time.Time                     // of last modification, when it was read
+	perm  fs.FileMode
 }
 
 // keep remembers an artifact that was read, and which directory it was in, when
@@ -37,12 +39,13 @@ func (e *examination) keep(name string, raw []byte, st pathsafe.Stat) error {
 	}
 	table, hashErr := blockhash.NewHasher().Sum(context.Background(), bytes.NewReader(raw), int64(len(raw)))
 	dir, dirErr := e.run.dir.Stat()
-	if err := errors.Join(hashErr, dirErr); err != nil {
+	perm, permErr := e.run.dir.Granted()
+	if err := errors.Join(hashErr, dirErr, permErr); err != nil {
 		return fmt.Errorf("hashing %q: %w", name, err)
 	}
-	kept := &keptArtifact{name: name, table: table, when: st.ModTime}
+	kept := &keptArtifact{name: name, table: table, when: st.ModTime, perm: st.Mode.Perm()}
 	kept.seen.Store(&st)
-	e.kept, e.dir = append(e.kept, kept), dir.ID
+	e.kept, e.dir, e.dirPerm = append(e.kept, kept), dir.ID, fs.FileMode(perm)
 	return nil
 }
 
@@ -54,6 +57,9 @@ func (a Artifact) Size() int64 { return a.kept.table.Size() }
 
 // ModTime is when the file was last modified before it was read.
 func (a Artifact) ModTime() time.Time { return a.kept.when }
+
+// Perm is the permission bits of the file when it was read.
+func (a Artifact) Perm() fs.FileMode { return a.kept.perm }
 
 // Open opens the artifact's file for reading; only the bytes that were verified
 // come out of it.

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -39,11 +40,13 @@ type examination struct {
 	artifacts map[string]artifact
 	kept      []*keptArtifact  // when the watch wants them
 	dir       pathsafe.ID      // of the run directory, with kept
+	dirPerm   fs.FileMode      // what it grants
 	declared  canonjson.Object // "hashes"; empty when hashes says it cannot be used
 	key       identity
 	root      string
 	entries   []declaration // the same, one by one
 	outputs   []output      // what was read of them
+	dirs      []directory   // on the way to them
 }
 
 // examine runs the ten phases in the law's order; the first failure ends it.
@@ -262,6 +265,10 @@ func (e *examination) checkOutputs(ctx context.Context) error {
 	}
 	var err error
 	e.outputs, err = hashOutputs(ctx, e.run.project, e.entries, outputPolicy{skipIllFormed: e.gate, watch: e.watch})
+	if err != nil {
+		return err
+	}
+	e.dirs, err = directoriesOf(e.run.project, e.outputs)
 	return err
 }
 

@@ -83,7 +83,7 @@ func (v *runsView) prepare(context.Context, string) error {
 
 func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
 	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{
-		v.status.file(), {Path: shownFile, ModTime: v.status.since, Source: fusefs.Live(v.status.shownJSON)},
+		v.guarded(statusFile, v.status.json), v.guarded(shownFile, v.status.shownJSON),
 	}))
 	if err != nil {
 		return nil, err
@@ -91,6 +91,26 @@ func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, 
 	v.status.watch(&opts)
 	opts.Shelf = v
 	return fusefs.Mount(tree, mountpoint, opts)
+}
+
+// guarded is a file that says something of every run that was entered: it is for those
+// who may read all of them.
+func (v *runsView) guarded(name string, content fusefs.Live) fusefs.File {
+	return fusefs.File{
+		Path: name, Mode: 0o444, ModTime: v.status.since, Source: fusefs.GuardedLive{Live: content, Perm: v.readers},
+	}
+}
+
+// readers is who may read every run that was entered, and the list of them.
+func (v *runsView) readers() fs.FileMode {
+	v.mu.Lock()
+	runs := slices.Collect(maps.Values(v.runs))
+	v.mu.Unlock()
+	perm := readable(v.Perm())
+	for _, r := range runs {
+		perm &= r.readers()
+	}
+	return perm
 }
 
 func (v *runsView) describe() (text string, fields map[string]any) {
@@ -140,6 +160,29 @@ func (v *runsView) run(name string) *shelfRun {
 
 // ModTime is that of the runs directory.
 func (v *runsView) ModTime() time.Time { return modTimeOf(v.dir) }
+
+// Perm is what the runs directory and the project root grant.
+func (v *runsView) Perm() fs.FileMode {
+	perm, err := v.project.Granted()
+	if err != nil {
+		return 0
+	}
+	return fs.FileMode(perm) & grantedAt(v.dir)
+}
+
+// grantedAt is what a directory grants now: nothing, if that cannot be found out.
+func grantedAt(path string) fs.FileMode {
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	perm, err := dir.Granted()
+	if err != nil {
+		return 0
+	}
+	return fs.FileMode(perm)
+}
 
 func modTimeOf(path string) time.Time {
 	info, err := os.Lstat(path)

@@ -43,6 +43,8 @@ func hintsOf(err error) []string {
 		return halted.hints()
 	case errors.As(err, &halt):
 		return haltHints("RESTORE_ROOT")
+	case errors.Is(err, staging.ErrStagingReplaced):
+		return []string{stageRivalHint}
 	case errors.Is(err, errTampered):
 		return []string{".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again"}
 	case errors.Is(err, errRevoked):

@@ -14,6 +14,8 @@ const (
 	forgedHint = "the artifacts are not what the validator signed; nothing of this bundle can be used"
 	// detailsHint is for what the verifier says better.
 	detailsHint = "\"spectrum verify RUN_DIR\" shows the verdict and its details"
+	// stageRivalHint is for what was put in the place of a staging directory.
+	stageRivalHint = "the directory that is named is not of the attempt, whose own is empty and may have been moved; remove both once you know who else writes there, then preview again"
 	// rivalHint is for what somebody did to the root during a commit.
 	rivalHint = "nothing of the attempt is left; see that nobody else writes there, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\""
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -41,13 +42,28 @@ type shelfRun struct {
 	tree      *fusefs.Tree
 	plan      *restore.Plan // of an accepted run
 	rejection []byte
-	looked    time.Time // when its artifacts were last found to be intact
+	allowed   fs.FileMode // who may read all of it, with tree
+	looked    time.Time   // when its artifacts were last found to be intact
 }
 
 var _ fusefs.Volume = (*shelfRun)(nil)
 
 // ModTime is that of the run directory.
 func (r *shelfRun) ModTime() time.Time { return modTimeOf(r.path) }
+
+// Perm is what the run directory grants, and what all of the view does.
+func (r *shelfRun) Perm() fs.FileMode { return r.view.Perm() & grantedAt(r.path) }
+
+// readers is who may read all of a run, once there is a verdict on it: before that
+// nothing is said of it but its name.
+func (r *shelfRun) readers() fs.FileMode {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tree == nil {
+		return 0o444
+	}
+	return r.allowed
+}
 
 func (r *shelfRun) state() runState {
 	r.mu.Lock()
@@ -151,6 +167,12 @@ func (r *shelfRun) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now, r.tree, r.plan, r.looked = state, tree, plan, time.Now()
+	if tree != nil {
+		r.allowed = readable(r.Perm())
+	}
+	if plan != nil {
+		r.allowed &= privatePerm(plan)
+	}
 }
 
 // verify plans the run as a view of it alone would.
@@ -165,7 +187,7 @@ func (r *shelfRun) verify(ctx context.Context, turn *turn) (*restore.Plan, *fuse
 		return nil, nil, err
 	}
 	origin := preview.Origin{ProjectRoot: r.view.projectRoot, RunDirs: []string{r.path}}
-	tree, err := viewTree(plan, candidateFiles(origin, plan, r.view.status.since))
+	tree, err := viewTree(plan, candidateFiles(origin, plan, r.view.status.since), r.Perm())
 	return plan, tree, err
 }
 
@@ -197,8 +219,9 @@ func rejection(err error) ([]byte, bool) {
 
 // reject shows the verdict, and nothing else.
 func (r *shelfRun) reject(reason []byte) (*fusefs.Tree, error) {
-	file := heldFile(rejectedFile, string(reason), time.Now())
-	tree, err := fusefs.NewTree(slices.Values([]fusefs.File{file}), nil)
+	granted := r.Perm()
+	files := []fusefs.File{directoryFile("", granted), heldFile(rejectedFile, string(reason), readable(granted), time.Now())}
+	tree, err := fusefs.NewTree(slices.Values(files), nil)
 	if err != nil {
 		return nil, err
 	}

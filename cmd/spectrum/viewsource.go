@@ -131,7 +131,7 @@ func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.V
 	v.status.shown = func() []string { return roots }
 	control := v.status.files(v.candidate.origin, v.plan)
 	if v.report != "" {
-		control = append(control, heldFile(previewFile, v.report, v.status.since))
+		control = append(control, heldFile(previewFile, v.report, privatePerm(v.plan), v.status.since))
 	}
 	tree, err := viewTree(v.plan, control)
 	if err != nil {

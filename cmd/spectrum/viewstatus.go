@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -119,8 +120,8 @@ func line(v any) []byte {
 	return append(raw, '\n')
 }
 
-func (s *viewStatus) file() fusefs.File {
-	return fusefs.File{Path: statusFile, ModTime: s.since, Source: fusefs.Live(s.json)}
+func (s *viewStatus) file(perm fs.FileMode) fusefs.File {
+	return fusefs.File{Path: statusFile, Mode: perm, ModTime: s.since, Source: fusefs.Live(s.json)}
 }
 
 // shownRecord is shown.json: in few bytes, what a rollback has to know of a view.
@@ -137,7 +138,8 @@ func (s *viewStatus) shownJSON() []byte {
 
 // files are the control files of a view of one candidate.
 func (s *viewStatus) files(o preview.Origin, plan *restore.Plan) []fusefs.File {
-	return append(candidateFiles(o, plan, s.since), s.file(), heldFile(shownFile, string(s.shownJSON()), s.since))
+	perm := privatePerm(plan)
+	return append(candidateFiles(o, plan, s.since), s.file(perm), heldFile(shownFile, string(s.shownJSON()), perm, s.since))
 }
 
 // candidateRecord is candidate.json.
@@ -181,11 +183,14 @@ func newCandidateRecord(o preview.Origin, plan *restore.Plan) candidateRecord {
 }
 
 // candidateFiles are candidate.json and, for each run, the seven artifacts as
-// they were verified.
+// they were verified, for those who may read them in the run directory.
 func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time) []fusefs.File {
-	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, plan))), since)}
+	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, plan))), privatePerm(plan), since)}
+	at := 0
 	for run := range plan.Runs() {
 		b := run.Bundle()
+		files = append(files, directoryFile("runs/"+b.RunID(), b.Granted()&grantedAt(o.RunDirs[at]+"/..")))
+		at++
 		for a := range b.Artifacts() {
 			files = append(files, signedFile("runs/"+b.RunID()+"/"+a.Name(), a))
 		}
@@ -195,7 +200,7 @@ func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time) []fus
 
 func signedFile(path string, a verify.Artifact) fusefs.File {
 	return fusefs.File{
-		Path: path, Size: a.Size(), Mode: 0o444, ModTime: a.ModTime(),
+		Path: path, Size: a.Size(), Mode: a.Perm(), ModTime: a.ModTime(),
 		Source: fusefs.SourceFunc(func() (fusefs.Content, error) {
 			source, err := a.Open()
 			if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io/fs"
 	"iter"
 	"slices"
 	"strings"
@@ -20,9 +21,52 @@ import (
 // It is filled only by those.
 const viewCache = 16 << 20
 
-// viewTree describes a plan as a tree, with what is hidden beside it.
-func viewTree(plan *restore.Plan, control []fusefs.File) (*fusefs.Tree, error) {
-	return fusefs.NewTree(viewFiles(plan), slices.Values(control))
+// viewTree describes a plan as a tree, with what is hidden beside it. Its directories
+// grant what their sources do, and the top no more than the limits.
+func viewTree(plan *restore.Plan, control []fusefs.File, limits ...fs.FileMode) (*fusefs.Tree, error) {
+	files := func(yield func(fusefs.File) bool) {
+		for _, limit := range limits {
+			if !yield(directoryFile("", limit)) {
+				return
+			}
+		}
+		for _, d := range plan.Dirs() {
+			if !yield(directoryFile(d.Path, d.Perm)) {
+				return
+			}
+		}
+		viewFiles(plan)(yield)
+	}
+	return fusefs.NewTree(files, slices.Values(control))
+}
+
+// directoryFile describes what a directory of a view grants.
+func directoryFile(path string, granted fs.FileMode) fusefs.File {
+	return fusefs.File{Path: path, Mode: fs.ModeDir | granted}
+}
+
+// privatePerm is for what a view makes itself about all that it shows: it is for nobody
+// who may not read one of the outputs.
+func privatePerm(plan *restore.Plan) fs.FileMode {
+	perm := fs.FileMode(0o444)
+	for run := range plan.Runs() {
+		for _, a := range run.Artifacts() {
+			perm &= a.Perm
+		}
+	}
+	return perm
+}
+
+// readable is who may read what names everything in a directory that grants this: who
+// may list and enter it.
+func readable(granted fs.FileMode) fs.FileMode {
+	perm := fs.FileMode(0o444)
+	for _, class := range []fs.FileMode{0o050, 0o005} {
+		if granted&class != class {
+			perm &^= class
+		}
+	}
+	return perm
 }
 
 // viewFiles describes what a commit would write, without write bits. The result
@@ -97,7 +141,7 @@ func (s *outputSource) XAttrs() []fusefs.XAttr {
 
 // artifactFile is a result artifact as it would be written.
 func artifactFile(s *shown, a restore.Artifact, modTime time.Time) fusefs.File {
-	file := heldFile(a.Path, a.Data, modTime)
+	file := heldFile(a.Path, a.Data, a.Perm, modTime)
 	file.Source = &artifactSource{file.Source, s, sync.OnceValue(func() string {
 		digest := sha256.Sum256([]byte(a.Data))
 		return hex.EncodeToString(digest[:])
@@ -114,9 +158,9 @@ type artifactSource struct {
 func (s *artifactSource) XAttrs() []fusefs.XAttr { return s.shown.xattrs(s.digest()) }
 
 // heldFile is a file whose content is held in memory, so nothing can change it.
-func heldFile(path string, text string, modTime time.Time) fusefs.File {
+func heldFile(path string, text string, perm fs.FileMode, modTime time.Time) fusefs.File {
 	return fusefs.File{
-		Path: path, Size: int64(len(text)), Mode: 0o444, ModTime: modTime,
+		Path: path, Size: int64(len(text)), Mode: perm, ModTime: modTime,
 		Source: fusefs.SourceFunc(func() (fusefs.Content, error) { return memory{strings.NewReader(text)}, nil }),
 	}
 }

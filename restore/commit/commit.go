@@ -73,6 +73,11 @@ func specOf(r *restore.Restore) (staging.Spec, error) {
 		rank++
 	}
 	slices.SortFunc(spec.Files, func(a, b staging.File) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	perms := map[string]uint32{}
+	for _, d := range r.Plan().Dirs() {
+		perms[d.Path] = uint32(d.Perm)
+	}
+	spec.DirPerm = func(path pathsafe.Path) uint32 { return perms[path.String()] }
 	var err error
 	if r.Plan().IsChain() {
 		spec.Manifest, err = chainManifest(r.Plan())
@@ -106,7 +111,7 @@ func addRun(spec *staging.Spec, run *restore.Run, rank int) error {
 		if err != nil {
 			return err
 		}
-		spec.Artifacts = append(spec.Artifacts, staging.Artifact{Path: path, Data: []byte(a.Data)})
+		spec.Artifacts = append(spec.Artifacts, staging.Artifact{Path: path, Data: []byte(a.Data), Perm: uint32(a.Perm)})
 	}
 	return nil
 }

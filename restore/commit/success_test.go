@@ -99,7 +99,7 @@ func TestCommitIgnoresUmask(t *testing.T) {
 	s.add("run-2", map[string]string{"d/x": "x"})
 	must(t, os.Chmod(s.source("d/x"), 0o666))
 	s.mustCommit()
-	for path, want := range map[string]os.FileMode{"d/x": 0o666, "d": os.ModeDir | 0o750, restore.ReportName: 0o644} {
+	for path, want := range map[string]os.FileMode{"d/x": 0o666, "d": os.ModeDir | 0o750, restore.ReportName: 0o640} {
 		info, err := os.Lstat(s.at(path))
 		must(t, err)
 		if info.Mode() != want {

@@ -84,7 +84,8 @@ func (r *Record) changed(again *Preview) string {
 		return "what it shows"
 	}
 	switch now := &again.block; {
-	case was.SourceID != now.SourceID || !slices.EqualFunc(was.Items, now.Items, sameOutput):
+	case was.SourceID != now.SourceID || !slices.EqualFunc(was.Items, now.Items, sameOutput),
+		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories):
 		return "the candidate"
 	case was.Trust != now.Trust:
 		return "whom you trust"
@@ -288,6 +289,13 @@ func (a *Approval) covers(r *restore.Restore) error {
 	same := looked.ID == found.ID && len(items) == len(a.items) && r.Plan().IsChain() == a.preview.restore.Plan().IsChain()
 	for n := 0; same && n < len(items); n++ {
 		same = sameOutput(items[n], a.preview.decided.items[a.items[n]-1])
+	}
+	shown := map[grantedDir]bool{}
+	for _, d := range a.preview.block.Candidate.Directories {
+		shown[d] = true
+	}
+	for _, d := range directoriesOf(r.Plan()) { // of a part of the candidate they may be fewer
+		same = same && shown[d]
 	}
 	if !same {
 		return fmt.Errorf("%w: what would be restored is not what was approved", ErrStale)

@@ -56,6 +56,14 @@ type candidate struct {
 	ChainRoot *string        `json:"chain_root"`
 	Runs      []candidateRun `json:"runs"`
 	Unsigned  []string       `json:"unsigned_artifacts"` // decision D16
+	// Directories are those on the way to outputs, with what their sources grant: a
+	// directory that a restore makes gets no more, and never more than 0755.
+	Directories []grantedDir `json:"directories"`
+}
+
+type grantedDir struct {
+	Path string `json:"item"` // beneath the restore root; "." is that itself
+	Mode string `json:"mode"` // permission bits, four octal digits
 }
 
 type candidateRun struct {

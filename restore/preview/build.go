@@ -1,6 +1,9 @@
 package preview
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
@@ -51,12 +54,21 @@ func SourceID(p *restore.Plan) string {
 	return unknown
 }
 
+func directoriesOf(p *restore.Plan) []grantedDir {
+	var all []grantedDir
+	for _, d := range p.Dirs() {
+		all = append(all, grantedDir{cmp.Or(d.Path, "."), fmt.Sprintf("%04o", d.Perm)})
+	}
+	return all
+}
+
 func candidateOf(p *restore.Plan, policy trust.Policy) candidate {
 	c := candidate{Unsigned: []string{"PROOF.json"}}
 	if p.IsChain() {
 		root := p.ChainRoot()
 		c.ChainRoot = &root
 	}
+	c.Directories = directoriesOf(p)
 	for run := range p.Runs() {
 		b := run.Bundle()
 		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})

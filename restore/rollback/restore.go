@@ -188,7 +188,7 @@ func topNames(s *snapshot.Snapshot) []string {
 // and then takes the names out of it.
 func (r *restoring) stageNames(ctx context.Context, dir *pathsafe.Dir) error {
 	const tree = "tree"
-	if err := r.in.Snapshots().Write(ctx, r.target, pathsafe.Path{}, dir, tree); err != nil {
+	if err := r.in.Snapshots().WriteContents(ctx, r.target, pathsafe.Path{}, dir, tree); err != nil {
 		return err
 	}
 	all, err := dir.OpenDir(tree)
@@ -295,7 +295,7 @@ func unchanged(ctx context.Context, store *snapshot.Store, before *snapshot.Snap
 	for i, path := range paths {
 		e, err := before.At(path)
 		if err == nil && e.Type != snapshot.Absent {
-			err = store.Unchanged(ctx, before, path, old, strconv.Itoa(i))
+			err = store.UnchangedAside(ctx, before, path, old, strconv.Itoa(i))
 		}
 		if err != nil {
 			return err

@@ -19,13 +19,22 @@ import (
 // object is a [*DamageError]. To make it durable, and to remove what an error
 // leaves half made, is the caller's.
 func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
-	if err := s.write(ctx, snap, p, dir{to, s.seam}, name); err != nil {
+	if err := s.write(ctx, snap, p, dir{to, s.seam}, name, false); err != nil {
 		return fmt.Errorf("writing %q of snapshot %s: %w", p, snap.header.ID, err)
 	}
 	return nil
 }
 
-func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to dir, name string) error {
+// WriteContents is Write for what is in the directory p: the directory name that it is
+// put into belongs to this user, and gets nothing of its metadata.
+func (s *Store) WriteContents(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
+	if err := s.write(ctx, snap, p, dir{to, s.seam}, name, true); err != nil {
+		return fmt.Errorf("writing what is in %q of snapshot %s: %w", p, snap.header.ID, err)
+	}
+	return nil
+}
+
+func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to dir, name string, contents bool) error {
 	entries, err := snap.tree(p)
 	if err != nil {
 		return err
@@ -35,7 +44,7 @@ func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to d
 		return err
 	}
 	defer lock.close()
-	w := &writing{snap: snap, seam: s.seam, top: entries[0].Path, shelf: shelf{objects: s.objects}}
+	w := &writing{snap: snap, seam: s.seam, top: entries[0].Path, contents: contents, shelf: shelf{objects: s.objects}}
 	defer w.shelf.close()
 	s.seam.watch.begin("writing", only(entries, func(e *Entry) bool { return e.Type == File && e.Hard == "" }))
 	if entries[0].Type == Dir {
@@ -52,11 +61,12 @@ func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to d
 // A writing is one call of Write.
 type writing struct {
 	*seam
-	snap    *Snapshot
-	shelf   shelf
-	top     string // path of what is written
-	base    dir    // which it becomes
-	noClone atomic.Bool
+	snap     *Snapshot
+	shelf    shelf
+	top      string // path of what is written
+	contents bool   // the top itself is not
+	base     dir    // which it becomes
+	noClone  atomic.Bool
 }
 
 // below returns a path relative to the top.
@@ -76,7 +86,7 @@ func (w *writing) tree(ctx context.Context, entries []Entry, to dir, name string
 	}
 	defer base.close()
 	w.base = base
-	if err := w.bare(to, name, &entries[0]); err != nil {
+	if err := w.bare(to, name, &Entry{}); err != nil { // its own lists come last: what is in it has others
 		return err
 	}
 	if err := w.dirs(ctx, entries); err != nil {
@@ -223,7 +233,7 @@ func (w *writing) finish(ctx context.Context, entries []Entry) error {
 	at := descent{base: w.base}
 	defer at.close()
 	for i := len(entries) - 1; i >= 0; i-- {
-		if entries[i].Type != Dir {
+		if entries[i].Type != Dir || i == 0 && w.contents {
 			continue
 		}
 		d, err := at.open(w.below(entries[i].Path))
@@ -254,8 +264,24 @@ func (w *writing) metadata(node *pathsafe.Node, e *Entry) error {
 				return err
 			}
 		}
+		if err := keepsMode(node, e); err != nil {
+			return err
+		}
 		return node.SetModTime(e.ModTime)
 	})
+}
+
+// keepsMode wants set-id bits to be there: the kernel takes the set-group-id bit away, and
+// says nothing, when the mode is set by who is not a member of the group.
+func keepsMode(node *pathsafe.Node, e *Entry) error {
+	if e.Mode&0o6000 == 0 || e.Type == Link {
+		return nil
+	}
+	st, err := node.Stat()
+	if err == nil && st.Perm != e.Mode {
+		err = fmt.Errorf("mode %04o: %w", e.Mode, pathsafe.ErrGroup)
+	}
+	return err
 }
 
 // setXattr may fail when the attribute is what it should be: some are given by

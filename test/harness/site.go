@@ -81,19 +81,21 @@ func (p *Project) makes() (Tree, error) {
 			name = filepath.Join(p.ResultRoot(run), name)
 			made[name] = thing
 			for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
-				made[dir] = Thing{Mode: os.ModeDir | 0o777&^umask}
+				made[dir] = Thing{Mode: os.ModeDir | 0o755&^umask}
 			}
 		}
+		strictest := os.FileMode(0o644) &^ umask
 		for name := range run.Files {
 			thing, err := look(p.Source(name))
 			if err != nil {
 				return nil, err
 			}
 			thing.Inode = 0
+			strictest &= thing.Mode
 			put(name, thing)
 		}
-		put(manifest, Thing{Mode: 0o666 &^ umask, Links: 1, Content: digest(run.manifest())})
-		put(report, Thing{Mode: 0o666 &^ umask, Links: 1, Content: digest(p.report(run))})
+		put(manifest, Thing{Mode: strictest | 0o400, Links: 1, Content: digest(run.manifest())})
+		put(report, Thing{Mode: strictest | 0o400, Links: 1, Content: digest(p.report(run))})
 	}
 	return made, nil
 }

@@ -1,0 +1,68 @@
+package staging
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unique"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// access is who may do what with something: mode, group and access lists. There are
+// few of them for many files, so each is kept once. The zero access is not known.
+type access = unique.Handle[pathsafe.Access]
+
+func accessOf(a pathsafe.Access) access { return unique.Make(a) }
+
+var (
+	// errOpenToOthers: a directory of this attempt does not keep others out.
+	errOpenToOthers = errors.New("the file system does not keep the modes of directories, so others could reach what is staged")
+	// errAccess: mode, group or access list of something are not those that it was given.
+	errAccess = errors.New("its mode, group or access list was changed")
+)
+
+// accessText is an access as the journal has it: "" for an unknown one.
+func accessText(a access) string {
+	if a == (access{}) {
+		return ""
+	}
+	v := a.Value()
+	text := fmt.Sprintf("%04o %d", v.Perm, v.GID)
+	if v.ACL != "" || v.Default != "" {
+		text += fmt.Sprintf(" %x %x", v.ACL, v.Default)
+	}
+	return text
+}
+
+// parseAccess is the inverse of accessText. What it cannot read is not known.
+func parseAccess(text string) access {
+	fields := strings.Split(text, " ")
+	if len(fields) != 2 && len(fields) != 4 {
+		return access{}
+	}
+	perm, permErr := strconv.ParseUint(fields[0], 8, 12)
+	gid, gidErr := strconv.ParseUint(fields[1], 10, 32)
+	v := pathsafe.Access{Perm: uint32(perm), GID: uint32(gid)}
+	if len(fields) == 4 {
+		acl, aclErr := hex.DecodeString(fields[2])
+		def, defErr := hex.DecodeString(fields[3])
+		permErr = errors.Join(permErr, aclErr, defErr)
+		v.ACL, v.Default = string(acl), string(def)
+	}
+	if permErr != nil || gidErr != nil {
+		return access{}
+	}
+	return accessOf(v)
+}
+
+// keeps wants something to have the access that it was given. Of one that an older
+// journal tells of that is not known.
+func (m *mark) keeps(now access) error {
+	if m.access != (access{}) && m.access != now {
+		return fmt.Errorf("%w: it has %q, not %q", errAccess, accessText(now), accessText(m.access))
+	}
+	return nil
+}

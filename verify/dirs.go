@@ -1,0 +1,78 @@
+package verify
+
+import (
+	"io/fs"
+	"iter"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// directory is a directory on the way to outputs, and what it granted when they were
+// read.
+type directory struct {
+	path string // beneath the project root; "" is that itself
+	perm fs.FileMode
+}
+
+// directoriesOf lists the directories on the way to outputs, which are in ascending
+// order, each after the one that it is in. The verdict is on outputs alone: one that
+// is gone, or cannot be looked at, grants nothing.
+func directoriesOf(project *pathsafe.Dir, outputs []output) ([]directory, error) {
+	perm, err := project.Granted()
+	if IsMachineFault(err) {
+		return nil, err
+	}
+	found := []directory{{"", granted(perm, err)}}
+	var open []string // the directories on the way to the last output
+	for i := range outputs {
+		name := outputs[i].path.String()
+		if name == "" { // it was left out
+			continue
+		}
+		for len(open) > 0 && !strings.HasPrefix(name, open[len(open)-1]+"/") {
+			open = open[:len(open)-1]
+		}
+		from := 0
+		if len(open) > 0 {
+			from = len(open[len(open)-1]) + 1
+		}
+		for n := strings.IndexByte(name[from:], '/'); n >= 0; n = strings.IndexByte(name[from:], '/') {
+			path, err := pathsafe.Parse(name[:from+n])
+			if err != nil {
+				return nil, err
+			}
+			perm, err := project.GrantedPath(path, pathsafe.LinksUnder)
+			if IsMachineFault(err) {
+				return nil, err
+			}
+			open, found = append(open, path.String()), append(found, directory{path.String(), granted(perm, err)})
+			from += n + 1
+		}
+	}
+	return found, nil
+}
+
+func granted(perm uint32, err error) fs.FileMode {
+	if err != nil {
+		return 0
+	}
+	return fs.FileMode(perm)
+}
+
+// Dirs yields the directories on the way to the outputs, each after the one that it is
+// in, and the permission bits that they granted when the outputs were read. The first
+// is the project root, with the path "".
+func (b *Bundle) Dirs() iter.Seq2[string, fs.FileMode] {
+	return func(yield func(string, fs.FileMode) bool) {
+		for _, d := range b.dirs {
+			if !yield(d.path, d.perm) {
+				return
+			}
+		}
+	}
+}
+
+// Granted returns the permission bits that the run directory granted when its artifacts
+// were read; none unless [Watch.Reread] was set.
+func (b *Bundle) Granted() fs.FileMode { return b.dirPerm }
