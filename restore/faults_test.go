@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -203,10 +204,10 @@ var rootFaults = []fault{
 		s.root = s.inRoot("link")
 	}},
 	{name: "root on a read-only mount", code: restore.TargetNotWritable, path: rootPath, cause: func(s *scene) {
-		mount(s.t, "ro", s.root, "tmpfs", unix.MS_RDONLY, "")
+		harness.Mount(s.t, "ro", s.root, "tmpfs", unix.MS_RDONLY, "")
 	}},
 	{name: "root on a dead mount", code: restore.TargetNotWritable, path: rootPath, cause: func(s *scene) {
-		deadMount(s.t, s.root)
+		harness.DeadMount(s.t, s.root)
 		s.arena = s.t.TempDir() // nobody can look at it
 	}},
 }
@@ -289,7 +290,7 @@ var chainFaults = []fault{
 	{name: "a link out in its place", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) { s.link("/tmp", s.lastID()) }},
 	{name: "a dangling link in its place", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) { s.link("none", s.lastID()) }},
 	{name: "a mount in its place", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) {
-		mount(s.t, "t", s.inRoot(s.lastID()), "tmpfs", 0, "")
+		harness.Mount(s.t, "t", s.inRoot(s.lastID()), "tmpfs", 0, "")
 	}},
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -57,7 +58,7 @@ var malformed = []struct{ no, text string }{
 // TestHostileJSON: in PROOF.json and OUTPUT_HASHES.json it has a code of its
 // own, anywhere else the strict gate refuses it.
 func TestHostileJSON(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	for _, c := range malformed {
 		t.Run(c.no, func(t *testing.T) {
 			eachArtifact(t, func(s *scene, artifact string) {
@@ -179,7 +180,7 @@ func TestHostileButGood(t *testing.T) {
 
 // TestHostileHashValues: 51 and 52.
 func TestHostileHashValues(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	good := bundletest.Hash("gamma\n")
 	for _, c := range []struct {
 		no    string
@@ -213,7 +214,7 @@ func TestHostileHashValues(t *testing.T) {
 
 // TestHostileRunDirectory: 53, 54 and 56.
 func TestHostileRunDirectory(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	cases := []struct {
 		no    string
 		cause func(s *scene)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -34,7 +36,7 @@ func TestHostileRoots(t *testing.T) {
 			must(s.t, os.Chmod(s.root, 0o775))
 		}},
 		{"80f writable by all, no sticky bit", func(s *scene) { must(s.t, os.Chmod(s.root, 0o777)) }},
-		{"80g a mount of its own", func(s *scene) { mount(s.t, "t", s.root, "tmpfs", 0, "") }},
+		{"80g a mount of its own", func(s *scene) { harness.Mount(s.t, "t", s.root, "tmpfs", 0, "") }},
 		{"80h a name with a backslash", func(s *scene) {
 			s.root += `\..\x`
 			must(s.t, mkdir(s.root))
@@ -96,7 +98,7 @@ func TestHostileObstacles(t *testing.T) {
 		}, "top.txt", "a regular file of 15 bytes"},
 		{"83e dangling link inside", func(s *scene) { s.link("none", "top.txt") }, "top.txt", inTheWay},
 		{"83f FIFO", at("top.txt", mkfifo), "top.txt", "something that is neither file nor directory"},
-		{"83g mount point", func(s *scene) { mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", inTheWay},
+		{"83g mount point", func(s *scene) { harness.Mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", inTheWay},
 		{"83h the same file", func(s *scene) { must(s.t, os.Link(s.inProject("top.txt"), s.inRoot("top.txt"))) }, "top.txt", "a regular file of 4 bytes"},
 		{"83i RESTORE_MANIFEST.json", func(s *scene) { s.put(restore.ManifestName) }, restore.ManifestName, "a regular file of 15 bytes"},
 		{"83j RESTORE_REPORT.json a directory", at(restore.ReportName, mkdir), restore.ReportName, "a directory"},
@@ -119,7 +121,7 @@ func TestHostileMountInTheWay(t *testing.T) {
 	for no, where := range map[string]string{"82f parent": "out", "82g further up": "a/b"} {
 		t.Run(no, func(t *testing.T) {
 			s := newScene(t, false, map[string]string{where + "/c/x": "1"})
-			mount(t, "t", s.inRoot(where), "tmpfs", 0, "")
+			harness.Mount(t, "t", s.inRoot(where), "tmpfs", 0, "")
 			wantConflict(t, s, restore.FinalizeFailed, where+"/c/x")
 		})
 	}
@@ -132,7 +134,7 @@ func wantConflict(t *testing.T, s *scene, code restore.Code, path string) restor
 	a := s.approved()
 	before := bundletest.Census(t, s.arena)
 	want := restore.Failure{Code: code, Phase: restore.Execute, Path: path}
-	if got := failureOf(t, commitApproved(a)); got != want {
+	if got := restoretest.FailureOf(t, commitApproved(a)); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if bundletest.Census(t, s.arena) != before {
@@ -172,7 +174,7 @@ func TestChainLooksBelowItsOwn(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 	must(t, s.commit())
-	if got := read(t, s.inRoot("run-1/out/a.txt")); got != "alpha\n" {
+	if got := harness.ReadFile(t, s.inRoot("run-1/out/a.txt")); got != "alpha\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -271,10 +273,10 @@ func TestUnsearchableParent(t *testing.T) {
 	must(t, os.Mkdir(s.inRoot("out"), 0o700))
 	_, err := s.plan() // the control: root can
 	must(t, err)
-	asNobody(t, func() {
+	harness.WithoutRights(t, func() {
 		_, err := s.plan()
 		want := restore.Failure{Code: restore.InternalError, Phase: restore.Preflight}
-		if got := failureOf(t, err); got != want {
+		if got := restoretest.FailureOf(t, err); got != want {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -284,10 +286,10 @@ func TestUnsearchableParent(t *testing.T) {
 // (decision D11), wherever a mount is in the way.
 func TestExistingTargetBeforeMount(t *testing.T) {
 	s := newScene(t, false, map[string]string{"a/b/x": "1", "z": "2"})
-	mount(t, "t", s.inRoot("a"), "tmpfs", 0, "")
+	harness.Mount(t, "t", s.inRoot("a"), "tmpfs", 0, "")
 	must(t, os.WriteFile(s.inRoot("z"), nil, 0o644))
 	want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "z"}
-	if got := failureOf(t, commitApproved(s.approved())); got != want {
+	if got := restoretest.FailureOf(t, commitApproved(s.approved())); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -64,9 +65,9 @@ func TestHostileSources(t *testing.T) {
 		{"74 longer than signed", func(s *scene) { s.Write("gen/c.txt", "gamma\n\x00") }, restore.VerifyStrictFailed},
 		{"75 shorter than signed", func(s *scene) { s.Write("gen/c.txt", "gamma") }, restore.VerifyStrictFailed},
 		{"75b empty", func(s *scene) { s.Write("gen/c.txt", "") }, restore.VerifyStrictFailed},
-		{"78 on a dead mount", func(s *scene) { deadMount(s.t, s.inProject("gen")) }, restore.VerifyStrictFailed},
+		{"78 on a dead mount", func(s *scene) { harness.DeadMount(s.t, s.inProject("gen")) }, restore.VerifyStrictFailed},
 		{"78b on another mount", func(s *scene) {
-			mount(s.t, "t", s.inProject("gen"), "tmpfs", 0, "")
+			harness.Mount(s.t, "t", s.inProject("gen"), "tmpfs", 0, "")
 			s.Write("gen/c.txt", "gamma\n")
 		}, restore.VerifyStrictFailed},
 	} {
@@ -102,9 +103,9 @@ func TestHostileUnreadable(t *testing.T) {
 			s := newScene(t, false, anotherRun)
 			s.letOthersIn()
 			must(t, os.Chmod(s.root, 0o777))
-			asNobody(t, func() { s.mustPlan() }) // the control
+			harness.WithoutRights(t, func() { s.mustPlan() }) // the control
 			must(t, os.Chmod(s.inProject(path), 0))
-			asNobody(t, func() {
+			harness.WithoutRights(t, func() {
 				if got := s.refused(); got.Code != restore.VerifyStrictFailed || got.Path != "gen/c.txt" {
 					t.Errorf("%+v", got)
 				}
@@ -133,14 +134,14 @@ func TestHostileHardLink(t *testing.T) {
 // what counts.
 func TestHostileSizeZero(t *testing.T) {
 	const ostype = "/proc/sys/kernel/ostype"
-	content := read(t, ostype)
+	content := harness.ReadFile(t, ostype)
 	if info, err := os.Stat(ostype); err != nil || info.Size() != 0 || content == "" {
 		t.Fatal("not such a file")
 	}
 	s := newScene(t, false, map[string]string{"ostype": content})
 	s.Root = filepath.Dir(ostype)
 	s.mustRestore(map[string]string{"ostype": content})
-	if got := read(t, s.inRoot(restore.ManifestName)); !strings.Contains(got, `{"bytes":6,"relative_path":"ostype"`) {
+	if got := harness.ReadFile(t, s.inRoot(restore.ManifestName)); !strings.Contains(got, `{"bytes":6,"relative_path":"ostype"`) {
 		t.Errorf("manifest %s", got)
 	}
 }
@@ -223,7 +224,7 @@ func TestOpensSees(t *testing.T) {
 // of another kind: nobody knows.
 func TestSourceBehindMountAfterwards(t *testing.T) {
 	s := newScene(t, true, anotherRun, oneRun)
-	s.afterHashing(func() { mount(t, "t", s.inProject("out"), "tmpfs", 0, "") })
+	s.afterHashing(func() { harness.Mount(t, "t", s.inProject("out"), "tmpfs", 0, "") })
 	want := restore.Failure{Code: restore.InternalError, Phase: restore.Planning}
 	if got := s.refused(); got != want {
 		t.Errorf("%+v", got)

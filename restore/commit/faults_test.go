@@ -8,6 +8,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -234,6 +235,6 @@ func faults() (all []fault) {
 
 // freeze makes a directory beneath the root immutable.
 func freeze(s *scene, path string) {
-	setImmutable(s.t, s.at(path), true)
-	s.undo(func() { setImmutable(s.t, s.at(path), false) })
+	harness.SetImmutable(s.t, s.at(path), true)
+	s.undo(func() { harness.SetImmutable(s.t, s.at(path), false) })
 }

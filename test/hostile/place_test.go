@@ -192,13 +192,6 @@ func sparse(size int64) func(string) error {
 	}
 }
 
-// mounts mounts something until the end of the test.
-func (p *place) mounts(source, target, kind string, flags uintptr, data string) {
-	p.Helper()
-	harness.Must(p, unix.Mount(source, target, kind, flags, data))
-	p.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
-}
-
 // deep makes a file at a path that may be too long for one call.
 func (p *place) deep(path, content string) {
 	p.Helper()

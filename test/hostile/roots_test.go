@@ -47,7 +47,7 @@ func rootRows() (entries []entry) {
 	})
 	add("not cleaned", good, func(p *place) { p.rootArg = p.top + "/./view/..//root/" })
 	add("read-only", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
-		p.mounts(p.root, p.root, "", unix.MS_BIND, "")
+		harness.Mount(p, p.root, p.root, "", unix.MS_BIND, "")
 		harness.Must(p, unix.Mount("", p.root, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	})
 	add("read-only for its user", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
@@ -75,12 +75,12 @@ func rootRows() (entries []entry) {
 			p.Fatal(s.reply)
 		}
 	})
-	add("a dead mount", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) { p.deadMount(p.root) })
+	add("a dead mount", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) { harness.DeadMount(p, p.root) })
 	add("below a dead mount", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
-		p.deadMount(p.root)
+		harness.DeadMount(p, p.root)
 		p.to(p.root + "/below")
 	})
-	add("a mount of its own", good, func(p *place) { p.mounts("tmpfs", p.root, "tmpfs", 0, "size=1m") })
+	add("a mount of its own", good, func(p *place) { harness.Mount(p, "tmpfs", p.root, "tmpfs", 0, "size=1m") })
 	add("of another user, and of a group that may write", good, func(p *place) {
 		harness.Must(p, os.Chown(p.root, 12, 34))
 		harness.Must(p, os.Chmod(p.root, 0o775))
@@ -138,7 +138,7 @@ func obstacleRows() (entries []entry) {
 	entries = append(entries, entry{82, "parent is a mount point", func(p *place) {
 		p.withRoot = true
 		harness.Must(p, directory(p.atRoot("gen")))
-		p.mounts("tmpfs", p.atRoot("gen"), "tmpfs", 0, "size=64k")
+		harness.Mount(p, "tmpfs", p.atRoot("gen"), "tmpfs", 0, "size=64k")
 		p.shows("gen")
 	}, blocked})
 	for name, with := range map[string]func(string) error{
@@ -163,7 +163,7 @@ func (p *place) shows(path string) {
 		if command != "preview" || r.status != 0 {
 			return
 		}
-		if c := r.answer.inTheWay(); len(c) == 0 || !within(filepath.Clean(c[0]), path) {
+		if c := r.answer.inTheWay(); len(c) == 0 || !harness.Inside(filepath.Clean(c[0]), path) {
 			p.Errorf("the preview has the conflicts %v", c)
 		}
 	}

@@ -236,7 +236,7 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 		}
 	})
 	s.hung = !p.ready(s, out.Name())
-	s.stdout, s.stderr = read(p, out.Name()), read(p, diag.Name())
+	s.stdout, s.stderr = harness.ReadFile(p, out.Name()), harness.ReadFile(p, diag.Name())
 	if s.view == "" && !s.hung {
 		s.status = harness.ExitStatus(c.ProcessState)
 	}
@@ -252,7 +252,7 @@ func (p *place) ready(s *server, out string) bool {
 			return true
 		default:
 		}
-		r := answered(reply{stdout: read(p, out)})
+		r := answered(reply{stdout: harness.ReadFile(p, out)})
 		if s.view = r.answer.Mountpoint; s.view != "" {
 			return true
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/test/forge"
@@ -133,7 +132,7 @@ func appendTo(path, text string) error {
 // sizeless takes a file of the kernel. Its size is that of what was hashed. Seal
 // wants a size that is what it says.
 func sizeless(p *place) {
-	raw := read(p, "/proc/sys/kernel/ostype")
+	raw := harness.ReadFile(p, "/proc/sys/kernel/ostype")
 	p.project, p.apart = "/proc/sys/kernel", true
 	dir := p.top + "/runs/run-1"
 	r := signedRun{forge.New(forge.Outputs{"ostype": raw}), "run-1", dir, forge.Outputs{"ostype": raw}}
@@ -169,7 +168,7 @@ func replacedLater(p *place) {
 	p.restless = map[string]bool{p.below(path): true, "project/gen": true}
 	other := func() { p.replace(path, file(strings.ToUpper(content))) }
 	p.before = func(string) func() {
-		if read(p, path) != content { // an approval fits the very file that was previewed
+		if harness.ReadFile(p, path) != content { // an approval fits the very file that was previewed
 			p.replace(path, file(content))
 		}
 		return func() {}
@@ -190,17 +189,15 @@ func replacedLater(p *place) {
 	}
 }
 
-const nobody = 65534
-
 // oddSourceRows are sources that cannot be read, or that have more than content.
 func oddSourceRows() []entry {
 	gone := planned(missing, strict, refusal)
 	return []entry{
 		{77, "file without permissions", func(p *place) { p.asNobody("project/gen/c.txt") }, gone},
 		{77, "directory without permissions", func(p *place) { p.asNobody("project/gen") }, gone},
-		{78, "on a dead FUSE mount", func(p *place) { p.deadMount(p.at("gen")) }, gone},
+		{78, "on a dead FUSE mount", func(p *place) { harness.DeadMount(p, p.at("gen")) }, gone},
 		{78, "on another mount", func(p *place) {
-			p.mounts("tmpfs", p.at("gen"), "tmpfs", 0, "size=64k")
+			harness.Mount(p, "tmpfs", p.at("gen"), "tmpfs", 0, "size=64k")
 			p.replace(p.at("gen/c.txt"), file(content))
 		}, gone},
 		{79, "set-id and sticky bits, attributes, a capability", furnished, planned(accepted, accepted, accepted)},
@@ -211,27 +208,10 @@ func oddSourceRows() []entry {
 // has no permission for this.
 func (p *place) asNobody(path string) {
 	p.Helper()
-	p.user, p.binary = nobody, p.top+"/spectrum"
-	harness.Must(p, os.WriteFile(p.binary, []byte(read(p, harness.Binary())), 0o755))
-	for dir := p.top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		harness.Must(p, os.Chmod(dir, 0o755))
-	}
-	harness.Must(p, filepath.WalkDir(p.top, func(name string, _ os.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(name, nobody, nobody))
-	}))
+	p.user, p.binary = harness.Nobody, harness.CopyBinary(p, p.top)
+	harness.LetOthersIn(p, p.top)
+	harness.GiveToNobody(p, p.top)
 	harness.Must(p, os.Chmod(filepath.Join(p.top, path), 0))
-}
-
-// deadMount mounts a FUSE file system whose server has gone.
-func (p *place) deadMount(target string) {
-	p.Helper()
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	harness.Must(p, err)
-	p.mounts("dead", target, "fuse", 0, "rootmode=40000,user_id=0,group_id=0,fd="+strconv.Itoa(fd))
-	harness.Must(p, unix.Close(fd))
-	if _, err := os.Stat(target); !errors.Is(err, unix.ENOTCONN) {
-		p.Fatalf("the mount is not dead: %v", err)
-	}
 }
 
 // furnished gives the source all that a restore must not carry over. What is

@@ -73,7 +73,7 @@ func catchesInterrupt(pid int) bool {
 func (p *place) stuckProject() (waiting string) {
 	p.Helper()
 	view, control := p.TempDir(), p.TempDir()
-	p.mounts("none", control, "fusectl", 0, "")
+	harness.Mount(p, "none", control, "fusectl", 0, "")
 	s := p.mount(view, p.args("mount", p.dirs[0], view)...)
 	if s.view == "" {
 		p.Fatal(s.reply)
@@ -81,7 +81,7 @@ func (p *place) stuckProject() (waiting string) {
 	var st unix.Statx_t
 	harness.Must(p, unix.Statx(unix.AT_FDCWD, view, unix.AT_STATX_DONT_SYNC, 0, &st))
 	waiting = filepath.Join(control, fmt.Sprint(st.Dev_minor), "waiting")
-	if n := strings.TrimSpace(read(p, waiting)); n != "0" {
+	if n := strings.TrimSpace(harness.ReadFile(p, waiting)); n != "0" {
 		p.Fatalf("%s requests wait already", n)
 	}
 	harness.Freeze(p, s.process.Pid)
