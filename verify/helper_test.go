@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -20,12 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 // strictOrder is the order in which SPECTRUM-05 checks the artifacts.
 var strictOrder = []string{

@@ -252,7 +252,7 @@ func TestStoppedViewHoldsUpNobody(t *testing.T) {
 		t.Errorf("the stopped view: %v", err)
 	}
 	resume()
-	eventually(t, "it answers again", func() bool { s, err := stopped.readStatus(); return err == nil && s.RolledBack })
+	harness.Eventually(t, "it answers again", func() bool { s, err := stopped.readStatus(); return err == nil && s.RolledBack })
 }
 
 // TestStoppedViewIsCutOff: one that is known to show it, and does not obey, is
@@ -314,7 +314,7 @@ func TestDaemonIsRevoked(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	h.checkCutOff()
-	await(t, "the end of the server", func() bool { return len(background(t)) == 0 })
+	harness.Eventually(t, "the end of the server", func() bool { return len(background(t)) == 0 })
 	log, err := os.ReadFile(filepath.Join(stateHome(t), "spectrum", "view.log"))
 	check(t, err)
 	if !strings.Contains(string(log), "the view was revoked") {

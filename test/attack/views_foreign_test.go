@@ -73,8 +73,7 @@ func TestViewsOfOthersAreNotAsked(t *testing.T) {
 	if len(answer.Views) != 0 {
 		t.Errorf("detached %q", answer.Views)
 	}
-	after, err := harness.Take(site.Root)
-	harness.Must(t, err)
+	after := harness.MustTake(t, site.Root)
 	if _, ok := after["RESTORE_REPORT.json"]; ok {
 		t.Error("the commit is still there")
 	}

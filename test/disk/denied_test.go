@@ -101,8 +101,7 @@ func commitWith(site *harness.Site, run func(args ...string) harness.Reply) harn
 // then belongs to whom the root belongs to.
 func settle(t *testing.T, site *harness.Site) {
 	t.Helper()
-	now, err := harness.Take(site.Root)
-	harness.Must(t, err)
+	now := harness.MustTake(t, site.Root)
 	for name, thing := range site.After {
 		if there, ok := now[name]; ok {
 			site.After[name] = there

@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"testing"
@@ -23,10 +24,28 @@ func Must(t testing.TB, err error) {
 // fails.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	if !Await(Patience, holds) {
+		t.Fatalf("waited %v in vain until %s", Patience, what)
+	}
+}
+
+// Await waits until a condition holds, and reports whether it did within this time.
+func Await(patience time.Duration, holds func() bool) bool {
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain until %s", Patience, what)
+			return false
 		}
+	}
+	return true
+}
+
+// IsClosed reports whether a channel that nothing is sent on was closed.
+func IsClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -45,13 +64,16 @@ func MemoryDir(t testing.TB) string {
 	return dir
 }
 
-// Mount mounts a file system until the test ends. A target that is not there is made.
+// Mount mounts a file system until the test ends. Where there is no target it makes a
+// directory.
 func Mount(t testing.TB, source, target, kind string, flags uintptr, options string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
 	}
-	Must(t, os.MkdirAll(target, 0o755))
+	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+		Must(t, os.MkdirAll(target, 0o755))
+	}
 	Must(t, syscall.Mount(source, target, kind, flags, options))
 	t.Cleanup(func() {
 		if err := syscall.Unmount(target, syscall.MNT_DETACH); err != nil {

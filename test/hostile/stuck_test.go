@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
@@ -40,12 +39,11 @@ func TestStuckSource(t *testing.T) {
 			p.under = []string{"sh", "-c", `trap "" INT; exec "$@"`, "sh"}
 			go func() {
 				process := <-p.started
-				for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+				if harness.Await(harness.Patience, func() bool {
 					raw, err := os.ReadFile(waiting)
-					if err == nil && strings.TrimSpace(string(raw)) != "0" && catchesInterrupt(process.Pid) {
-						_ = process.Signal(os.Interrupt)
-						return
-					}
+					return err == nil && strings.TrimSpace(string(raw)) != "0" && catchesInterrupt(process.Pid)
+				}) {
+					_ = process.Signal(os.Interrupt)
 				}
 			}()
 			if r := p.run(args...); r.hung || r.status != 130 || r.code() != "INTERRUPTED" && command != "cat" {

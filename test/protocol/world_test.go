@@ -285,9 +285,7 @@ func (w *world) refused(t testing.TB, id, statement string, status int, code str
 
 func (w *world) tree(t testing.TB) harness.Tree {
 	t.Helper()
-	tree, err := harness.Take(w.root)
-	harness.Must(t, err)
-	return tree
+	return harness.MustTake(t, w.root)
 }
 
 // files are the regular files beneath the root, and what is in them.
