@@ -161,7 +161,7 @@ func TestManyFaultsAtOnce(t *testing.T) {
 	}
 	s := newScene(t, false, outputs)
 	for path := range outputs {
-		s.replace(path, mkfifo)
+		s.replace(path, harness.FIFO)
 	}
 	eachProcs(func() {
 		for range 20 {

@@ -216,7 +216,7 @@ func manyFiles(n int) map[string]string {
 func TestDeterminismOfSources(t *testing.T) {
 	harness.TempInMemory(t)
 	random := sample.Rand(t)
-	kinds := []func(string) error{func(string) error { return nil }, mkdir, mkfifo, symlink("none")}
+	kinds := []func(string) error{func(string) error { return nil }, harness.Directory, harness.FIFO, harness.LinkTo("none")}
 	codes := []restore.Code{restore.SourceMissing, restore.SourceNotRegularFile, restore.SourceNotRegularFile, restore.SourceNotRegularFile}
 	contents := manyFiles(150)
 	s := newScene(t, false, contents)

@@ -75,17 +75,17 @@ func TestHostileFiles(t *testing.T) {
 		no   string
 		with func(name string) error
 	}{
-		{"47 one byte above the limit", sparse(256<<20 + 1)},
-		{"47b sparse 1 TiB", sparse(1 << 40)},
+		{"47 one byte above the limit", harness.Sparse(256<<20 + 1)},
+		{"47b sparse 1 TiB", harness.Sparse(1 << 40)},
 		{"48 link to a good one", func(name string) error {
 			return errors.Join(os.WriteFile(name+".good", []byte("{}"), 0o644), os.Symlink(name+".good", name))
 		}},
-		{"48b dangling link", symlink("none")},
+		{"48b dangling link", harness.LinkTo("none")},
 		{"48c loop", func(name string) error { return os.Symlink(name, name) }},
-		{"48d FIFO", mkfifo},
-		{"48e directory", mkdir},
-		{"48f device", device(unix.S_IFCHR, 1, 5)},
-		{"48g socket", socket},
+		{"48d FIFO", harness.FIFO},
+		{"48e directory", harness.Directory},
+		{"48f device", harness.Device(unix.S_IFCHR, 1, 5)},
+		{"48g socket", harness.Socket},
 	} {
 		t.Run(c.no, func(t *testing.T) {
 			start := time.Now()
@@ -97,12 +97,6 @@ func TestHostileFiles(t *testing.T) {
 				t.Errorf("it took %v", d)
 			}
 		})
-	}
-}
-
-func sparse(size int64) func(string) error {
-	return func(name string) error {
-		return errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, size))
 	}
 }
 
@@ -232,7 +226,7 @@ func TestHostileRunDirectory(t *testing.T) {
 	}
 	for _, name := range []string{"logs", "tmp", "transcript.json"} {
 		for what, with := range map[string]func(string) error{
-			"file": writeFile, "directory": mkdir, "link": symlink("TASK_SPEC.json"), "dangling link": symlink("none"), "FIFO": mkfifo,
+			"file": writeFile, "directory": harness.Directory, "link": harness.LinkTo("TASK_SPEC.json"), "dangling link": harness.LinkTo("none"), "FIFO": harness.FIFO,
 		} {
 			cases = append(cases, struct {
 				no    string

@@ -252,7 +252,7 @@ func deepRead(t testing.TB, root, p string) (content string) {
 // written. This is what 26 and 27 are on a file system that folds names.
 func TestHostileSamePlaceTwice(t *testing.T) {
 	s := newScene(t, false, map[string]string{"a/x": "1", "b/x": "2"})
-	must(t, mkdir(s.inRoot("a")))
+	must(t, harness.Directory(s.inRoot("a")))
 	s.link("a", "b")
 	a := s.approved()
 	before := bundletest.Census(t, s.arena)

@@ -29,7 +29,7 @@ func TestHostileRoots(t *testing.T) {
 		{"80c not cleaned", func(s *scene) { s.root = filepath.Dir(s.root) + "/./../" + filepath.Base(s.arena) + "//root" }},
 		{"80d inside the run directory", func(s *scene) {
 			s.root = s.last().Path("restored")
-			must(s.t, mkdir(s.root))
+			must(s.t, harness.Directory(s.root))
 		}},
 		{"80e of another user, group-writable", func(s *scene) {
 			must(s.t, os.Chown(s.root, 12, 34))
@@ -39,7 +39,7 @@ func TestHostileRoots(t *testing.T) {
 		{"80g a mount of its own", func(s *scene) { harness.Mount(s.t, "t", s.root, "tmpfs", 0, "") }},
 		{"80h a name with a backslash", func(s *scene) {
 			s.root += `\..\x`
-			must(s.t, mkdir(s.root))
+			must(s.t, harness.Directory(s.root))
 		}},
 	} {
 		t.Run(c.no, func(t *testing.T) {
@@ -82,27 +82,27 @@ func TestHostileObstacles(t *testing.T) {
 		state string
 	}{
 		{"82 parent a file", at("out", writeFile), "out/a.txt", inTheWay},
-		{"82b parent a FIFO", at("out", mkfifo), "out/a.txt", inTheWay},
-		{"82c parent a socket", at("out", socket), "out/a.txt", inTheWay},
-		{"82d parent a dangling link", at("out", symlink("none")), "out/a.txt", inTheWay},
+		{"82b parent a FIFO", at("out", harness.FIFO), "out/a.txt", inTheWay},
+		{"82c parent a socket", at("out", harness.Socket), "out/a.txt", inTheWay},
+		{"82d parent a dangling link", at("out", harness.LinkTo("none")), "out/a.txt", inTheWay},
 		{"82e parent a link to a file", func(s *scene) {
 			s.put("file")
 			s.link("file", "out")
 		}, "out/a.txt", inTheWay},
 		{"83 file", func(s *scene) { s.put("top.txt") }, "top.txt", "a regular file of 15 bytes"},
 		{"83b empty file", at("out/b.txt", func(name string) error { return os.WriteFile(name, nil, 0o644) }), "out/b.txt", "a regular file of 0 bytes"},
-		{"83c directory", at("top.txt", mkdir), "top.txt", "a directory"},
+		{"83c directory", at("top.txt", harness.Directory), "top.txt", "a directory"},
 		{"83d link inside", func(s *scene) {
 			s.put("file")
 			s.link("file", "top.txt")
 		}, "top.txt", "a regular file of 15 bytes"},
 		{"83e dangling link inside", func(s *scene) { s.link("none", "top.txt") }, "top.txt", inTheWay},
-		{"83f FIFO", at("top.txt", mkfifo), "top.txt", "something that is neither file nor directory"},
+		{"83f FIFO", at("top.txt", harness.FIFO), "top.txt", "something that is neither file nor directory"},
 		{"83g mount point", func(s *scene) { harness.Mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", inTheWay},
 		{"83h the same file", func(s *scene) { must(s.t, os.Link(s.inProject("top.txt"), s.inRoot("top.txt"))) }, "top.txt", "a regular file of 4 bytes"},
 		{"83i RESTORE_MANIFEST.json", func(s *scene) { s.put(restore.ManifestName) }, restore.ManifestName, "a regular file of 15 bytes"},
-		{"83j RESTORE_REPORT.json a directory", at(restore.ReportName, mkdir), restore.ReportName, "a directory"},
-		{"83k RESTORE_REPORT.json a link out", at(restore.ReportName, symlink("/etc/passwd")), restore.ReportName, inTheWay},
+		{"83j RESTORE_REPORT.json a directory", at(restore.ReportName, harness.Directory), restore.ReportName, "a directory"},
+		{"83k RESTORE_REPORT.json a link out", at(restore.ReportName, harness.LinkTo("/etc/passwd")), restore.ReportName, inTheWay},
 	} {
 		t.Run(c.no, func(t *testing.T) {
 			s := newScene(t, false, oneRun)

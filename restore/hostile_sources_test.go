@@ -36,28 +36,28 @@ func TestHostileSources(t *testing.T) {
 		{"66 link inside", func(s *scene) { linked(s, "gen/c.txt") }, restore.SourceNotRegularFile},
 		{"66b absolute link inside", func(s *scene) {
 			s.Write("real/c.txt", "gamma\n")
-			s.replace("gen/c.txt", symlink(s.inProject("real/c.txt")))
+			s.replace("gen/c.txt", harness.LinkTo(s.inProject("real/c.txt")))
 		}, restore.SourceNotRegularFile},
-		{"67 link out", at(symlink("../../../../../../../.." + outside)), restore.VerifyStrictFailed},
-		{"67b absolute link", at(symlink(outside)), restore.VerifyStrictFailed},
-		{"67c dangling link", at(symlink("none")), restore.VerifyStrictFailed},
-		{"67d loop", at(symlink("c.txt")), restore.VerifyStrictFailed},
-		{"67e /proc/self/environ", at(symlink("/proc/self/environ")), restore.VerifyStrictFailed},
-		{"67f magic link", at(symlink("/proc/self/fd/0")), restore.VerifyStrictFailed},
-		{"68 parent a link out", above(symlink(filepath.Dir(outside))), restore.VerifyStrictFailed},
+		{"67 link out", at(harness.LinkTo("../../../../../../../.." + outside)), restore.VerifyStrictFailed},
+		{"67b absolute link", at(harness.LinkTo(outside)), restore.VerifyStrictFailed},
+		{"67c dangling link", at(harness.LinkTo("none")), restore.VerifyStrictFailed},
+		{"67d loop", at(harness.LinkTo("c.txt")), restore.VerifyStrictFailed},
+		{"67e /proc/self/environ", at(harness.LinkTo("/proc/self/environ")), restore.VerifyStrictFailed},
+		{"67f magic link", at(harness.LinkTo("/proc/self/fd/0")), restore.VerifyStrictFailed},
+		{"68 parent a link out", above(harness.LinkTo(filepath.Dir(outside))), restore.VerifyStrictFailed},
 		{"68b parent a link inside", func(s *scene) {
 			s.Write("real/c.txt", "gamma\n")
-			s.replace("gen", symlink("real"))
+			s.replace("gen", harness.LinkTo("real"))
 		}, restore.SourceNotRegularFile},
-		{"69 FIFO", at(mkfifo), restore.VerifyStrictFailed},
-		{"69b socket", at(socket), restore.VerifyStrictFailed},
-		{"69c character device", at(device(unix.S_IFCHR, 1, 5)), restore.VerifyStrictFailed},
-		{"69d block device", at(device(unix.S_IFBLK, 7, 0)), restore.VerifyStrictFailed},
+		{"69 FIFO", at(harness.FIFO), restore.VerifyStrictFailed},
+		{"69b socket", at(harness.Socket), restore.VerifyStrictFailed},
+		{"69c character device", at(harness.Device(unix.S_IFCHR, 1, 5)), restore.VerifyStrictFailed},
+		{"69d block device", at(harness.Device(unix.S_IFBLK, 7, 0)), restore.VerifyStrictFailed},
 		{"69e link to a FIFO", func(s *scene) {
-			must(s.t, mkfifo(s.inProject("fifo")))
-			s.replace("gen/c.txt", symlink("../fifo"))
+			must(s.t, harness.FIFO(s.inProject("fifo")))
+			s.replace("gen/c.txt", harness.LinkTo("../fifo"))
 		}, restore.VerifyStrictFailed},
-		{"70 directory", at(mkdir), restore.VerifyStrictFailed},
+		{"70 directory", at(harness.Directory), restore.VerifyStrictFailed},
 		{"70b parent a file", above(writeFile), restore.VerifyStrictFailed},
 		{"72 sparse and huge", at(func(name string) error {
 			return errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, 16<<20))

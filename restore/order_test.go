@@ -161,7 +161,7 @@ func TestOrderInPlan(t *testing.T) {
 	s := newScene(t, false, oneRun)
 	s.afterHashing(func() {
 		s.replace("out/a.txt", func(string) error { return nil })
-		s.replace("out/b.txt", mkfifo)
+		s.replace("out/b.txt", harness.FIFO)
 	})
 	if got := s.refused(); got.Code != restore.SourceMissing || got.Path != "out/a.txt" {
 		t.Errorf("%+v", got)

@@ -26,7 +26,7 @@ func TestJudgeNoticesChanges(t *testing.T) {
 		"a source":                  func(p *place) error { return os.WriteFile(p.at("gen/c.txt"), []byte("GAMMA\n"), 0o644) },
 		"a source's times":          func(p *place) error { return os.Chtimes(p.at("gen/c.txt"), old, old) },
 		"an artifact's link":        func(p *place) error { return os.Link(p.dirs[0]+"/STATUS.json", p.outside+"/x") },
-		"a temporary run directory": func(p *place) error { return directory(p.runDir(".sealing-x")) },
+		"a temporary run directory": func(p *place) error { return harness.Directory(p.runDir(".sealing-x")) },
 		"something in the view":     func(p *place) error { return emptyFile(p.mountpoint + "/x") },
 		"a mount": func(p *place) error {
 			harness.Mount(p, "tmpfs", p.mountpoint, "tmpfs", 0, "size=64k")

@@ -38,48 +38,48 @@ func sourceRows() (entries []entry) {
 	gone, inside := planned(missing, strict, refusal), planned(accepted, irregular, refusal)
 	add(66, "link inside", func(p *place) {
 		p.replace(p.at("gen/real"), file(content))
-		p.replace(p.at("gen/c.txt"), linkTo("real"))
+		p.replace(p.at("gen/c.txt"), harness.LinkTo("real"))
 	}, inside)
-	add(67, "link out", func(p *place) { p.secret(); source(linkTo("../../outside/c.txt"))(p) }, gone)
-	add(67, "absolute link", func(p *place) { source(linkTo(p.secret()))(p) }, gone)
+	add(67, "link out", func(p *place) { p.secret(); source(harness.LinkTo("../../outside/c.txt"))(p) }, gone)
+	add(67, "absolute link", func(p *place) { source(harness.LinkTo(p.secret()))(p) }, gone)
 	add(67, "absolute link that leads inside", func(p *place) {
 		p.replace(p.at("real"), file(content))
-		source(linkTo(p.at("real")))(p)
+		source(harness.LinkTo(p.at("real")))(p)
 	}, inside)
-	add(67, "dangling link", source(linkTo("nowhere")), gone)
-	add(67, "loop", source(linkTo("c.txt")), gone)
+	add(67, "dangling link", source(harness.LinkTo("nowhere")), gone)
+	add(67, "loop", source(harness.LinkTo("c.txt")), gone)
 	add(67, "link to the environment", func(p *place) {
 		p.closed = []string{"/proc/*/environ"}
-		source(linkTo("/proc/self/environ"))(p)
+		source(harness.LinkTo("/proc/self/environ"))(p)
 	}, gone)
-	add(67, "link to an open file", source(linkTo("/proc/self/fd/0")), gone)
+	add(67, "link to an open file", source(harness.LinkTo("/proc/self/fd/0")), gone)
 	add(67, "link out and in again", func(p *place) {
 		p.replace(p.at("real"), file(content))
 		p.closed = []string{p.at("real")}
-		source(linkTo("../../project/real"))(p)
+		source(harness.LinkTo("../../project/real"))(p)
 	}, gone)
 	add(68, "parent links out", func(p *place) {
 		p.secret()
-		p.replace(p.at("gen"), linkTo("../outside"))
+		p.replace(p.at("gen"), harness.LinkTo("../outside"))
 	}, gone)
 	add(68, "parent links inside", func(p *place) {
 		p.replace(p.at("real/c.txt"), file(content))
-		p.replace(p.at("gen"), linkTo("real"))
+		p.replace(p.at("gen"), harness.LinkTo("real"))
 	}, inside)
 	for name, with := range map[string]func(string) error{
-		"FIFO": fifo, "socket": socket, "character device": device(unix.S_IFCHR, 1, 5), "block device": device(unix.S_IFBLK, 7, 0),
+		"FIFO": harness.FIFO, "socket": harness.Socket, "character device": harness.Device(unix.S_IFCHR, 1, 5), "block device": harness.Device(unix.S_IFBLK, 7, 0),
 	} {
 		add(69, name, source(with), gone)
 		add(69, "link to a "+name, func(p *place) {
 			p.replace(p.at("special"), with)
 			p.closed = []string{p.at("special")}
-			p.replace(p.at("gen/c.txt"), linkTo("../special"))
+			p.replace(p.at("gen/c.txt"), harness.LinkTo("../special"))
 		}, gone)
 	}
-	add(70, "directory", func(p *place) { p.replace(p.at("gen/c.txt"), directory) }, gone)
+	add(70, "directory", func(p *place) { p.replace(p.at("gen/c.txt"), harness.Directory) }, gone)
 	add(70, "parent is a file", func(p *place) { p.replace(p.at("gen"), file(content)) }, gone)
 	add(70, "parent is a FIFO", func(p *place) {
-		p.replace(p.at("gen"), fifo)
+		p.replace(p.at("gen"), harness.FIFO)
 		p.closed = []string{p.at("gen")}
 	}, gone)
 	add(71, "hard link to a file outside", hardLink, planned(accepted, accepted, accepted))
