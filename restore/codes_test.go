@@ -189,8 +189,6 @@ func TestCancelledBeforePlan(t *testing.T) {
 
 func zeros(n int) string { return strings.Repeat("0", n) }
 
-func itoa(fd uintptr) string { return strconv.Itoa(int(fd)) }
-
 // TestNoDescriptors: what this machine lacks is no verdict on the candidate,
 // nor on the restore root.
 func TestNoDescriptors(t *testing.T) {
