@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -218,12 +219,9 @@ func serveView(t *testing.T, o orders, env ...string) *child {
 // eventually waits for something that another process does.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(hang); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
+	if !harness.Await(hang, ok) {
+		t.Fatalf("waited in vain for: %s", what)
 	}
-	t.Fatalf("waited in vain for: %s", what)
 }
 
 // runClient runs a program that uses a view.

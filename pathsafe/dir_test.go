@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -167,7 +168,7 @@ func TestUnnamedFile(t *testing.T) {
 		t.Errorf("read %q, %v", b, err)
 	}
 	queues := filepath.Join(t.TempDir(), "mqueue") // a file system without unnamed files
-	mount(t, "none", queues, "mqueue", 0)
+	harness.Mount(t, "none", queues, "mqueue", 0, "")
 	if _, err := openDir(t, queues, chooseWalker()).CreateUnnamed(0o600); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("unnamed file in mqueue: %v, want ErrUnsupported", err)
 	}
@@ -235,7 +236,7 @@ func TestWritable(t *testing.T) {
 	plant(t, base, "rw/", "ro/")
 	must(t, os.Chmod(filepath.Join(base, "rw"), 0o755))
 	ro := filepath.Join(base, "ro")
-	mount(t, filepath.Join(base, "rw"), ro, "", unix.MS_BIND)
+	harness.Mount(t, filepath.Join(base, "rw"), ro, "", unix.MS_BIND, "")
 	must(t, unix.Mount("", ro, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	d := openDir(t, filepath.Join(base, "rw"), chooseWalker())
 	must(t, d.Writable())

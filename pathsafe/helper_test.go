@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -53,12 +54,7 @@ func mustParse(t testing.TB, s string) Path {
 	return p
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 // plant makes a tree: "a/b/" is a directory, "l -> x" a link, "p|" a FIFO,
 // all else a file that holds its own name.
@@ -79,19 +75,6 @@ func plant(t testing.TB, root string, entries ...string) {
 			must(t, os.WriteFile(full, []byte(name), 0o644))
 		}
 	}
-}
-
-func mount(t *testing.T, source, target, kind string, flags uintptr) {
-	t.Helper()
-	must(t, os.MkdirAll(target, 0o755))
-	mountOn(t, source, target, kind, flags)
-}
-
-// mountOn is mount for a target that is there.
-func mountOn(t *testing.T, source, target, kind string, flags uintptr) {
-	t.Helper()
-	must(t, unix.Mount(source, target, kind, flags, ""))
-	t.Cleanup(func() { must(t, unix.Unmount(target, unix.MNT_DETACH)) })
 }
 
 // reason turns an error into the word the callers decide on.

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/spectrumfs/spectrum/test/harness"
+	"golang.org/x/sys/unix"
 )
 
 // makeFile creates p one component at a time and returns nothing but errors.
@@ -272,10 +271,10 @@ func TestMounts(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root := t.TempDir()
 		plant(t, root, "d/f", "link -> m/f", "around -> m/../d/f", "m/", "b/", "d/file")
-		mount(t, "tmpfs", filepath.Join(root, "m"), "tmpfs", 0)
+		harness.Mount(t, "tmpfs", filepath.Join(root, "m"), "tmpfs", 0, "")
 		plant(t, root, "m/f", "m/sub/f")
-		mount(t, filepath.Join(root, "d"), filepath.Join(root, "b"), "", unix.MS_BIND)
-		mountOn(t, filepath.Join(root, "d/f"), filepath.Join(root, "d/file"), "", unix.MS_BIND)
+		harness.Mount(t, filepath.Join(root, "d"), filepath.Join(root, "b"), "", unix.MS_BIND, "")
+		harness.Mount(t, filepath.Join(root, "d/f"), filepath.Join(root, "d/file"), "", unix.MS_BIND, "")
 		d := openDir(t, root, w)
 		for _, s := range []string{"m/f", "b/f", "link", "around", "d/file"} {
 			checkReason(t, d, mustParse(t, s), LinksBeneath, "mount")
@@ -362,7 +361,7 @@ func TestRootThroughLink(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		base := t.TempDir()
 		plant(t, base, "real/f", "link -> real", "bound/")
-		mount(t, filepath.Join(base, "real"), filepath.Join(base, "bound"), "", unix.MS_BIND)
+		harness.Mount(t, filepath.Join(base, "real"), filepath.Join(base, "bound"), "", unix.MS_BIND, "")
 		for _, name := range []string{"link", "bound"} {
 			d := openDir(t, filepath.Join(base, name), w)
 			checkReason(t, d, mustParse(t, "f"), NoLinks, "ok")
@@ -427,24 +426,17 @@ func TestUnreadable(t *testing.T) {
 func TestNoDescriptorIsLeft(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		d := openDir(t, plantLinks(t), w)
-		before := descriptors(t)
+		before := len(harness.OpenFiles(t, os.Getpid()))
 		for _, c := range linkCases {
 			p := mustParse(t, c.path)
 			checkReason(t, d, p, NoLinks, c.noLinks)
 			checkReason(t, d, p, LinksBeneath, c.links)
 			surveyWord(d, p)
 		}
-		if after := descriptors(t); after != before {
+		if after := len(harness.OpenFiles(t, os.Getpid())); after != before {
 			t.Errorf("%d descriptors before, %d after", before, after)
 		}
 	})
-}
-
-func descriptors(t testing.TB) int {
-	t.Helper()
-	names, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(names)
 }
 
 func BenchmarkOpenRegular(b *testing.B) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 func walkNames(t *testing.T, d *Dir) []string {
@@ -26,7 +28,7 @@ func TestWalkInPathOrder(t *testing.T) {
 		root := t.TempDir()
 		plant(t, root, "a/b", "a.b", "a-/x", "a./y/z", "a0", "b|", "link -> a", "out -> /etc",
 			`back\slash`, "a/sub/deep/f", "empty/", "m/")
-		mount(t, "tmpfs", filepath.Join(root, "m"), "tmpfs", 0)
+		harness.Mount(t, "tmpfs", filepath.Join(root, "m"), "tmpfs", 0, "")
 		plant(t, root, "m/hidden")
 		got := walkNames(t, openDir(t, root, w))
 

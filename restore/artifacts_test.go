@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -109,7 +110,7 @@ func TestArtifactsOfOddNames(t *testing.T) {
 
 // TestArtifactsOfAnyBundle: random bundles, with long names among them.
 func TestArtifactsOfAnyBundle(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	letter := rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune("\x01\x02\t\n\x1f\x7f\"'<>&aA\u2028\u2029\ufeff\u0301")))
 	name := rapid.Custom(func(rt *rapid.T) string {
 		text := rapid.StringOfN(letter, 1, 40, 200).Draw(rt, "name")
@@ -146,7 +147,7 @@ func TestArtifactsOfNothing(t *testing.T) {
 	s := newScene(t, false, map[string]string{})
 	plan, err := restore.ForView(context.Background(), s.candidate())
 	if err != nil {
-		failureOf(t, err)
+		restoretest.FailureOf(t, err)
 		return
 	}
 	manifest, report := expected(t, nil, s.runs[0].BundleRoot(), nil)
@@ -157,7 +158,7 @@ func TestArtifactsOfNothing(t *testing.T) {
 
 // TestManifestTakesItsOwnRoom: a long name says nothing of the others' length.
 func TestManifestTakesItsOwnRoom(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	const files = 2000
 	long := strings.Repeat(strings.Repeat("l", 200)+"/", 15)
 	taken := func(prefix string) int64 {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -109,7 +111,7 @@ func TestEveryEarlyCodeIsCaused(t *testing.T) {
 // TestFaults: each fault gives its code, in every mode, and nothing shows that
 // a restore was tried.
 func TestFaults(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	eachFault(t, sample.All, func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		s := make(t)
 		if got, want := s.refused(), f.want(s); got != want {
@@ -121,7 +123,7 @@ func TestFaults(t *testing.T) {
 // TestFaultsAreDeterministic: the same answer every time, whatever finishes
 // first.
 func TestFaultsAreDeterministic(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	eachFault(t, sample.Every(t, 7), func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		s := make(t)
 		if len(s.runs) == 1 && s.chain {
@@ -135,7 +137,7 @@ func TestFaultsAreDeterministic(t *testing.T) {
 					continue
 				}
 				_, err := s.plan()
-				if got := failureOf(t, err); got != want {
+				if got := restoretest.FailureOf(t, err); got != want {
 					t.Fatalf("got %+v\nwant %+v", got, want)
 				}
 			}
@@ -145,7 +147,7 @@ func TestFaultsAreDeterministic(t *testing.T) {
 
 func again(t *testing.T, f fault, s *scene) {
 	_, err := s.plan()
-	if got, want := failureOf(t, err), f.want(s); got != want {
+	if got, want := restoretest.FailureOf(t, err), f.want(s); got != want {
 		t.Fatalf("got %+v\nwant %+v", got, want)
 	}
 }
@@ -159,7 +161,7 @@ func TestManyFaultsAtOnce(t *testing.T) {
 	}
 	s := newScene(t, false, outputs)
 	for path := range outputs {
-		s.replace(path, mkfifo)
+		s.replace(path, harness.FIFO)
 	}
 	eachProcs(func() {
 		for range 20 {
@@ -176,7 +178,7 @@ func TestCancelledBeforePlan(t *testing.T) {
 	s := newScene(t, false, oneRun)
 	before := bundletest.Census(t, s.arena)
 	r, err := restore.ForRoot(ctx, s.candidate(), s.root)
-	got := failureOf(t, err)
+	got := restoretest.FailureOf(t, err)
 	if r != nil || got.Code != restore.InternalError || got.Phase != restore.Preflight {
 		t.Errorf("%+v", got)
 	}
@@ -186,8 +188,6 @@ func TestCancelledBeforePlan(t *testing.T) {
 }
 
 func zeros(n int) string { return strings.Repeat("0", n) }
-
-func itoa(fd uintptr) string { return strconv.Itoa(int(fd)) }
 
 // TestNoDescriptors: what this machine lacks is no verdict on the candidate,
 // nor on the restore root.
@@ -205,7 +205,7 @@ func TestNoDescriptors(t *testing.T) {
 		r, err := restore.ForRoot(context.Background(), c, s.root)
 		limitDescriptors(t, all)
 		want := restore.Failure{Code: restore.InternalError, Phase: restore.Preflight}
-		if got := failureOf(t, err); got != want || r != nil || !errors.Is(err, syscall.EMFILE) {
+		if got := restoretest.FailureOf(t, err); got != want || r != nil || !errors.Is(err, syscall.EMFILE) {
 			t.Errorf("after hashing %v: %v", afterHashing, err)
 		}
 	}

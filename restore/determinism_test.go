@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
@@ -44,7 +46,7 @@ func refusal(t testing.TB, err error) string {
 	t.Helper()
 	raw, jsonErr := restore.ResultOf(err).JSON()
 	must(t, jsonErr)
-	return fmt.Sprintf("%+v\n%v\n%s", failureOf(t, err), err, raw)
+	return fmt.Sprintf("%+v\n%v\n%s", restoretest.FailureOf(t, err), err, raw)
 }
 
 // planned is all that a plan says, and the conflicts it was found to have.
@@ -175,7 +177,7 @@ func asksForRefusals(f *ast.FuncDecl) bool {
 // in a chain. A fault that changes its scene has it anew each time, on which
 // its words depend; the code, the phase, the run and the path do not.
 func TestDeterminismOfFaults(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	eachFault(t, sample.Every(t, 7), func(t *testing.T, f fault, make func(testing.TB) *scene) {
 		if strings.HasSuffix(t.Name(), "/chain_of_one") {
 			return
@@ -183,7 +185,7 @@ func TestDeterminismOfFaults(t *testing.T) {
 		s := make(t)
 		want := f.want(s)
 		if !f.once {
-			if _, err := s.plan(); failureOf(t, err) != want {
+			if _, err := s.plan(); restoretest.FailureOf(t, err) != want {
 				t.Fatalf("got %v, want %+v", err, want)
 			}
 			c := s.candidate()
@@ -193,7 +195,7 @@ func TestDeterminismOfFaults(t *testing.T) {
 		repeat(t, fmt.Sprint(want), func() (said string) {
 			t.Run("anew", func(t *testing.T) {
 				_, err := make(t).plan()
-				said = fmt.Sprint(failureOf(t, err))
+				said = fmt.Sprint(restoretest.FailureOf(t, err))
 			})
 			return said
 		})
@@ -212,13 +214,13 @@ func manyFiles(n int) map[string]string {
 // TestDeterminismOfSources: of hundreds of sources several are no regular files
 // any more when PLAN looks at them. The lowest path is the answer, each time.
 func TestDeterminismOfSources(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	random := sample.Rand(t)
-	kinds := []func(string) error{func(string) error { return nil }, mkdir, mkfifo, symlink("none")}
+	kinds := []func(string) error{func(string) error { return nil }, harness.Directory, harness.FIFO, harness.LinkTo("none")}
 	codes := []restore.Code{restore.SourceMissing, restore.SourceNotRegularFile, restore.SourceNotRegularFile, restore.SourceNotRegularFile}
 	contents := manyFiles(150)
 	s := newScene(t, false, contents)
-	c, paths := s.candidate(), files(t, s.Root)
+	c, paths := s.candidate(), harness.FilesIn(t, s.Root).Names()
 	paths = slices.DeleteFunc(paths, func(p string) bool { return contents[p] == "" })
 	repeat(t, "", func() string {
 		bad := random.Perm(len(paths))[:2+random.IntN(5)]
@@ -235,7 +237,7 @@ func TestDeterminismOfSources(t *testing.T) {
 		_, err := restore.ForRoot(context.Background(), c, s.root)
 		lowest := slices.Min(bad)
 		want := restore.Failure{Code: codes[of[lowest]], Phase: restore.Planning, Path: paths[lowest]}
-		if got := failureOf(t, err); got != want {
+		if got := restoretest.FailureOf(t, err); got != want {
 			return fmt.Sprintf("%+v, want %+v", got, want)
 		}
 		for _, i := range bad {

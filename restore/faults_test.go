@@ -2,10 +2,10 @@ package restore_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -88,34 +88,6 @@ func signedPath(path string) func(*scene) {
 	}
 }
 
-func mkfifo(name string) error { return unix.Mkfifo(name, 0o644) }
-func mkdir(name string) error  { return os.Mkdir(name, 0o755) }
-
-func symlink(target string) func(string) error {
-	return func(name string) error { return os.Symlink(target, name) }
-}
-
-func device(kind uint32, major, minor uint32) func(string) error {
-	return func(name string) error {
-		return unix.Mknod(name, kind|0o644, int(unix.Mkdev(major, minor)))
-	}
-}
-
-func socket(name string) error {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	dir, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	// The path of a socket is short, the test's directory may be long.
-	return unix.Bind(fd, &unix.SockaddrUnix{Name: filepath.Join("/proc/self/fd", itoa(dir.Fd()), filepath.Base(name))})
-}
-
 // strictFaults are order 1 of section 8.4.3. The last one is the last thing
 // that a strict verifier looks at.
 var strictFaults = []fault{
@@ -126,10 +98,10 @@ var strictFaults = []fault{
 	{name: "artifact changed after signing", cause: edit(bundle.TaskSpec, set("task_id", "other"))},
 	{name: "payload changed", cause: edit(bundle.SignedPayload, set("decision", "REJECT"))},
 	{name: "signature of another payload", cause: edit(bundle.Signature, set("signature", zeros(128)))},
-	{name: "forbidden artifact", cause: func(s *scene) { must(s.t, mkdir(s.last().Path("logs"))) }},
+	{name: "forbidden artifact", cause: func(s *scene) { must(s.t, harness.Directory(s.last().Path("logs"))) }},
 	{name: "output changed", path: "out/b.txt", cause: func(s *scene) { s.Write("out/b.txt", "BETA\n") }},
 	{name: "output missing", path: "out/a.txt", cause: func(s *scene) { must(s.t, os.Remove(s.inProject("out/a.txt"))) }},
-	{name: "output a FIFO", path: "top.txt", cause: func(s *scene) { s.replace("top.txt", mkfifo) }},
+	{name: "output a FIFO", path: "top.txt", cause: func(s *scene) { s.replace("top.txt", harness.FIFO) }},
 	{name: "a hash null", path: "null", cause: func(s *scene) {
 		s.last().EditHashes(func(h map[string]any) { h["null"] = nil })
 	}},
@@ -146,9 +118,9 @@ var proofFaults = []fault{
 	{name: "empty file", code: restore.ProofMalformed, cause: raw(bundle.Proof, "")},
 	{name: "an array", code: restore.ProofMalformed, cause: raw(bundle.Proof, "[]")},
 	{name: "doubled key", code: restore.ProofMalformed, cause: raw(bundle.Proof, `{"restoration_result":{"verified":false,"verified":true}}`)},
-	{name: "a directory", code: restore.ProofMalformed, cause: instead(bundle.Proof, mkdir)},
-	{name: "a FIFO", code: restore.ProofMalformed, cause: instead(bundle.Proof, mkfifo)},
-	{name: "a dangling link", code: restore.ProofMalformed, cause: instead(bundle.Proof, symlink("nowhere"))},
+	{name: "a directory", code: restore.ProofMalformed, cause: instead(bundle.Proof, harness.Directory)},
+	{name: "a FIFO", code: restore.ProofMalformed, cause: instead(bundle.Proof, harness.FIFO)},
+	{name: "a dangling link", code: restore.ProofMalformed, cause: instead(bundle.Proof, harness.LinkTo("nowhere"))},
 	{name: "wrong proof_hash", code: restore.ProofMalformed, cause: edit(bundle.Proof, set("proof_hash", zeros(64)))},
 	{name: "wrong proof_hash, result missing", code: restore.ProofMalformed, cause: raw(bundle.Proof, `{"proof_hash":"`+zeros(64)+`"}`)},
 	{name: "wrong proof_hash, not verified", code: restore.ProofMalformed, cause: raw(bundle.Proof, `{"proof_hash":"`+zeros(64)+`","restoration_result":{"verified":false}}`)},
@@ -170,8 +142,8 @@ var hashesFaults = []fault{
 	{name: "not JSON", code: restore.OutputHashesMalformed, cause: raw(bundle.OutputHashes, "{")},
 	{name: "null", code: restore.OutputHashesMalformed, cause: raw(bundle.OutputHashes, "null")},
 	{name: "doubled key", code: restore.OutputHashesMalformed, cause: raw(bundle.OutputHashes, `{"hashes":{},"hashes":{}}`)},
-	{name: "a device", code: restore.OutputHashesMalformed, cause: instead(bundle.OutputHashes, device(unix.S_IFCHR, 1, 5))},
-	{name: "a socket", code: restore.OutputHashesMalformed, cause: instead(bundle.OutputHashes, socket)},
+	{name: "a device", code: restore.OutputHashesMalformed, cause: instead(bundle.OutputHashes, harness.Device(unix.S_IFCHR, 1, 5))},
+	{name: "a socket", code: restore.OutputHashesMalformed, cause: instead(bundle.OutputHashes, harness.Socket)},
 	{name: "hashes missing", code: restore.OutputHashesHashesMissing, cause: edit(bundle.OutputHashes, unset("hashes"))},
 	{name: "hashes null", code: restore.OutputHashesHashesMissing, cause: edit(bundle.OutputHashes, set("hashes", nil))},
 	{name: "hashes a list", code: restore.OutputHashesHashesMissing, cause: edit(bundle.OutputHashes, set("hashes", []any{}))},
@@ -186,8 +158,8 @@ var rootFaults = []fault{
 	{name: "no root", code: restore.TargetMissing, cause: func(s *scene) { s.root = "" }},
 	{name: "relative root", code: restore.TargetNotAbsolute, path: rootPath, cause: func(s *scene) { s.root = "." }},
 	{name: "root missing", code: restore.TargetNotExist, path: rootPath, cause: func(s *scene) { s.root += "-none" }},
-	{name: "root a dangling link", code: restore.TargetNotExist, path: rootPath, cause: insteadOfRoot(symlink("nowhere"))},
-	{name: "root a loop", code: restore.TargetNotExist, path: rootPath, cause: insteadOfRoot(symlink("root"))},
+	{name: "root a dangling link", code: restore.TargetNotExist, path: rootPath, cause: insteadOfRoot(harness.LinkTo("nowhere"))},
+	{name: "root a loop", code: restore.TargetNotExist, path: rootPath, cause: insteadOfRoot(harness.LinkTo("root"))},
 	{name: "root below a file", code: restore.TargetNotExist, path: rootPath, cause: func(s *scene) {
 		s.put("file")
 		s.root = s.inRoot("file/root")
@@ -195,18 +167,18 @@ var rootFaults = []fault{
 	{name: "root with a NUL", code: restore.TargetNotExist, path: rootPath, cause: func(s *scene) { s.root += "\x00" }},
 	{name: "root too long", code: restore.TargetNotExist, path: rootPath, cause: func(s *scene) { s.root += "/" + zeros(256) }},
 	{name: "root a file", code: restore.TargetNotDirectory, path: rootPath, cause: insteadOfRoot(writeFile)},
-	{name: "root a FIFO", code: restore.TargetNotDirectory, path: rootPath, cause: insteadOfRoot(mkfifo)},
-	{name: "root a device", code: restore.TargetNotDirectory, path: rootPath, cause: insteadOfRoot(device(unix.S_IFCHR, 1, 3))},
+	{name: "root a FIFO", code: restore.TargetNotDirectory, path: rootPath, cause: insteadOfRoot(harness.FIFO)},
+	{name: "root a device", code: restore.TargetNotDirectory, path: rootPath, cause: insteadOfRoot(harness.Device(unix.S_IFCHR, 1, 3))},
 	{name: "root a link to a file", code: restore.TargetNotDirectory, path: rootPath, cause: func(s *scene) {
 		s.put("file")
 		s.link("file", "link")
 		s.root = s.inRoot("link")
 	}},
 	{name: "root on a read-only mount", code: restore.TargetNotWritable, path: rootPath, cause: func(s *scene) {
-		mount(s.t, "ro", s.root, "tmpfs", unix.MS_RDONLY, "")
+		harness.Mount(s.t, "ro", s.root, "tmpfs", unix.MS_RDONLY, "")
 	}},
 	{name: "root on a dead mount", code: restore.TargetNotWritable, path: rootPath, cause: func(s *scene) {
-		deadMount(s.t, s.root)
+		harness.DeadMount(s.t, s.root)
 		s.arena = s.t.TempDir() // nobody can look at it
 	}},
 }
@@ -227,13 +199,13 @@ var pathFaults = []fault{
 	{name: "both: traversal is first", code: restore.PathTraversalDetected, path: "../\x00", cause: signedPath("../\x00")},
 	{name: "parent a link out", code: restore.SymlinkEscapeDetected, path: "out/a.txt", modes: "single", cause: func(s *scene) { s.link("..", "out") }},
 	{name: "parent an absolute link in", code: restore.SymlinkEscapeDetected, path: "out/a.txt", modes: "single", cause: func(s *scene) {
-		must(s.t, mkdir(s.inRoot("in")))
+		must(s.t, harness.Directory(s.inRoot("in")))
 		s.link(s.inRoot("in"), "out")
 	}},
 	{name: "target a link out", code: restore.SymlinkEscapeDetected, path: "top.txt", modes: "single", cause: func(s *scene) { s.link("/etc/passwd", "top.txt") }},
 	{name: "target a dangling link out", code: restore.SymlinkEscapeDetected, path: "top.txt", modes: "single", cause: func(s *scene) { s.link("../none", "top.txt") }},
 	{name: "parent a link out and back", code: restore.SymlinkEscapeDetected, path: "out/a.txt", modes: "single", cause: func(s *scene) {
-		must(s.t, mkdir(s.inRoot("in")))
+		must(s.t, harness.Directory(s.inRoot("in")))
 		s.link("../root/in", "out")
 	}},
 	{name: "parent a loop", code: restore.SymlinkEscapeDetected, path: "out/a.txt", modes: "single", cause: func(s *scene) {
@@ -250,19 +222,19 @@ var pathFaults = []fault{
 var planFaults = []fault{
 	{name: "source a link that stays inside", code: restore.SourceNotRegularFile, path: "out/b.txt", cause: func(s *scene) {
 		s.Write("real", oneRun["out/b.txt"])
-		s.replace("out/b.txt", symlink("../real"))
+		s.replace("out/b.txt", harness.LinkTo("../real"))
 	}},
 	{name: "parent of a source a link that stays inside", code: restore.SourceNotRegularFile, path: "out/a.txt", cause: func(s *scene) {
 		must(s.t, os.Rename(s.inProject("out"), s.inProject("real")))
 		must(s.t, os.Symlink("real", s.inProject("out")))
 	}},
 	afterwards("source removed", restore.SourceMissing, func(name string) error { return nil }),
-	afterwards("source became a directory", restore.SourceNotRegularFile, mkdir),
-	afterwards("source became a FIFO", restore.SourceNotRegularFile, mkfifo),
-	afterwards("source became a socket", restore.SourceNotRegularFile, socket),
-	afterwards("source became a device", restore.SourceNotRegularFile, device(unix.S_IFBLK, 7, 0)),
-	afterwards("source became a link", restore.SourceNotRegularFile, symlink("a.txt")),
-	afterwards("source became a dangling link", restore.SourceNotRegularFile, symlink("none")),
+	afterwards("source became a directory", restore.SourceNotRegularFile, harness.Directory),
+	afterwards("source became a FIFO", restore.SourceNotRegularFile, harness.FIFO),
+	afterwards("source became a socket", restore.SourceNotRegularFile, harness.Socket),
+	afterwards("source became a device", restore.SourceNotRegularFile, harness.Device(unix.S_IFBLK, 7, 0)),
+	afterwards("source became a link", restore.SourceNotRegularFile, harness.LinkTo("a.txt")),
+	afterwards("source became a dangling link", restore.SourceNotRegularFile, harness.LinkTo("none")),
 	{name: "parent of a source became a file", code: restore.SourceMissing, path: "out/a.txt", once: true, cause: func(s *scene) {
 		s.afterHashing(func() { s.replace("out", writeFile) })
 	}},
@@ -283,13 +255,13 @@ var chainFaults = []fault{
 		s.dirs = append(s.dirs, s.last().Dir)
 	}},
 	{name: "run directory exists", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) {
-		must(s.t, mkdir(s.inRoot(s.lastID())))
+		must(s.t, harness.Directory(s.inRoot(s.lastID())))
 	}},
 	{name: "a file in its place", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) { s.put(s.lastID()) }},
 	{name: "a link out in its place", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) { s.link("/tmp", s.lastID()) }},
 	{name: "a dangling link in its place", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) { s.link("none", s.lastID()) }},
 	{name: "a mount in its place", code: restore.ChainTargetDirExists, modes: "chain", path: lastRun, cause: func(s *scene) {
-		mount(s.t, "t", s.inRoot(s.lastID()), "tmpfs", 0, "")
+		harness.Mount(s.t, "t", s.inRoot(s.lastID()), "tmpfs", 0, "")
 	}},
 }
 

@@ -4,23 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"syscall"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
-	"golang.org/x/sys/unix"
 )
 
 // A scene is a candidate and a restore root. Whatever a refusal must not touch
@@ -133,17 +129,7 @@ func (s *scene) replace(path string, with func(name string) error) {
 // candidate opens the runs, until the test is over.
 func (s *scene) candidate() restore.Candidate {
 	s.t.Helper()
-	project, err := pathsafe.OpenRoot(s.Root)
-	must(s.t, err)
-	s.t.Cleanup(func() { project.Close() })
-	c := restore.Candidate{Chain: s.chain, Watch: s.watch}
-	for _, dir := range s.dirs {
-		run, err := verify.OpenRun(project, dir)
-		must(s.t, err)
-		s.t.Cleanup(func() { run.Close() })
-		c.Runs = append(c.Runs, run)
-	}
-	return c
+	return restore.Candidate{Chain: s.chain, Watch: s.watch, Runs: restoretest.OpenRuns(s.t, s.Root, s.dirs...)}
 }
 
 // plan runs PREFLIGHT and PLAN.
@@ -159,9 +145,7 @@ func (s *scene) plan() (*restore.Restore, error) {
 // mustPlan is plan for what has to pass.
 func (s *scene) mustPlan() *restore.Restore {
 	s.t.Helper()
-	r, err := s.plan()
-	must(s.t, err)
-	return r
+	return restoretest.Plan(s.t, s.candidate(), s.root)
 }
 
 // refused runs PREFLIGHT and PLAN and wants a failure that left no trace: no
@@ -180,24 +164,13 @@ func (s *scene) refused() restore.Failure {
 	if after := bundletest.Census(s.t, s.arena); after != before {
 		s.t.Errorf("the refusal left a trace:\nbefore\n%s\nafter\n%s", before, after)
 	}
-	return failureOf(s.t, err)
+	return restoretest.FailureOf(s.t, err)
 }
 
 // approved is the plan with the approval of its preview.
 func (s *scene) approved() *preview.Approved {
 	s.t.Helper()
-	r := s.mustPlan()
-	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{RunDirs: s.dirs, RestoreRoot: s.root}})
-	must(s.t, err)
-	raw, err := p.Keep()
-	must(s.t, err)
-	record, err := preview.ParseRecord(raw, p.ID())
-	must(s.t, err)
-	said, err := statement.Parse(preview.Exactly)
-	must(s.t, err)
-	approval, err := record.Approve(p, said)
-	must(s.t, err)
-	a, err := approval.Accept(r, forgetful{})
+	a, err := restoretest.Approve(s.mustPlan(), preview.Origin{RunDirs: s.dirs, RestoreRoot: s.root})
 	must(s.t, err)
 	return a
 }
@@ -209,7 +182,7 @@ func (s *scene) commit() error {
 }
 
 func commitApproved(a *preview.Approved) error {
-	in, _, err := commit.Enter(context.Background(), a.Restore().Root().Name(), commit.Entry{Key: []byte("the key of these tests, not secret")})
+	in, _, err := commit.Enter(context.Background(), a.Restore().Root().Name(), commit.Entry{Key: restoretest.JournalKey})
 	if err != nil {
 		return err
 	}
@@ -222,50 +195,16 @@ func commitApproved(a *preview.Approved) error {
 func (s *scene) mustRestore(want map[string]string) {
 	s.t.Helper()
 	must(s.t, s.commit())
-	got := map[string]string{}
-	for _, path := range files(s.t, s.root) {
-		got[path] = read(s.t, s.inRoot(path))
-	}
-	for _, path := range s.artifacts() {
+	got := harness.FilesIn(s.t, s.root)
+	for _, path := range restoretest.ResultArtifacts(s.chain, s.dirs) {
 		if got[path] == "" {
 			s.t.Errorf("no %q was written", path)
 		}
 		delete(got, path)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
+	if !maps.Equal(got, want) {
 		s.t.Errorf("restored %q, want %q", got, want)
 	}
-}
-
-// artifacts are the paths of the result artifacts.
-func (s *scene) artifacts() []string {
-	if !s.chain {
-		return []string{restore.ManifestName, restore.ReportName}
-	}
-	var list []string
-	for _, dir := range s.dirs {
-		id := filepath.Base(dir)
-		list = append(list, id+"/"+restore.ManifestName, id+"/"+restore.ReportName)
-	}
-	return list
-}
-
-// forgetful is a ledger for tests that approve everything once.
-type forgetful struct{}
-
-func (forgetful) Use(string) error { return nil }
-
-// failureOf returns the failure without its text, which names directories of
-// the test. Two equal ones are the same answer.
-func failureOf(t testing.TB, err error) restore.Failure {
-	t.Helper()
-	var f *restore.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("%v is not a failure of the law", err)
-	}
-	got := *f
-	got.Err = nil
-	return got
 }
 
 // wantVerdict wants that a strict verifier said this.
@@ -277,73 +216,11 @@ func wantVerdict(t testing.TB, err error, want verify.Code) {
 	}
 }
 
-// files lists the regular files below a directory, in byte order.
-func files(t testing.TB, dir string) []string {
-	t.Helper()
-	var list []string
-	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			rel, _ := filepath.Rel(dir, path)
-			list = append(list, rel)
-		}
-		return err
-	}))
-	slices.Sort(list)
-	return list
-}
-
-func read(t testing.TB, name string) string {
-	t.Helper()
-	raw, err := os.ReadFile(name)
-	must(t, err)
-	return string(raw)
-}
-
-// mount mounts a file system until the test is over.
-func mount(t testing.TB, source, target, kind string, flags uintptr, data string) {
-	t.Helper()
-	must(t, os.MkdirAll(target, 0o755))
-	must(t, unix.Mount(source, target, kind, flags, data))
-	t.Cleanup(func() { must(t, unix.Unmount(target, unix.MNT_DETACH)) })
-}
-
-// inMemory puts the directories of this test's scenes on a tmpfs.
-func inMemory(t *testing.T) {
-	t.Helper()
-	t.Setenv("TMPDIR", harness.OpenMemoryDir(t))
-}
-
-// deadMount leaves at target what a killed FUSE server leaves.
-func deadMount(t testing.TB, target string) {
-	t.Helper()
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	must(t, err)
-	mount(t, "dead", target, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd))
-	must(t, unix.Close(fd))
-	if _, err := os.Stat(target); !errors.Is(err, syscall.ENOTCONN) {
-		t.Fatalf("the mount is not dead: %v", err)
-	}
-}
-
-const nobody = 65534
-
 // letOthersIn opens the way to the scene's directories for everybody.
 func (s *scene) letOthersIn() {
 	s.t.Helper()
-	for _, dir := range []string{s.Root, s.arena} {
-		for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-			must(s.t, os.Chmod(dir, 0o755))
-		}
-	}
-}
-
-// asNobody runs f without root's power over files, in all of the process. No
-// test here runs beside another.
-func asNobody(t testing.TB, f func()) {
-	t.Helper()
-	must(t, syscall.Setresuid(-1, nobody, -1))
-	defer func() { must(t, syscall.Setresuid(-1, 0, -1)) }()
-	f()
+	harness.LetOthersIn(s.t, s.Root)
+	harness.LetOthersIn(s.t, s.arena)
 }
 
 // eachProcs runs f with one and with two processors.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -57,7 +58,7 @@ var malformed = []struct{ no, text string }{
 // TestHostileJSON: in PROOF.json and OUTPUT_HASHES.json it has a code of its
 // own, anywhere else the strict gate refuses it.
 func TestHostileJSON(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	for _, c := range malformed {
 		t.Run(c.no, func(t *testing.T) {
 			eachArtifact(t, func(s *scene, artifact string) {
@@ -74,17 +75,17 @@ func TestHostileFiles(t *testing.T) {
 		no   string
 		with func(name string) error
 	}{
-		{"47 one byte above the limit", sparse(256<<20 + 1)},
-		{"47b sparse 1 TiB", sparse(1 << 40)},
+		{"47 one byte above the limit", harness.Sparse(256<<20 + 1)},
+		{"47b sparse 1 TiB", harness.Sparse(1 << 40)},
 		{"48 link to a good one", func(name string) error {
 			return errors.Join(os.WriteFile(name+".good", []byte("{}"), 0o644), os.Symlink(name+".good", name))
 		}},
-		{"48b dangling link", symlink("none")},
+		{"48b dangling link", harness.LinkTo("none")},
 		{"48c loop", func(name string) error { return os.Symlink(name, name) }},
-		{"48d FIFO", mkfifo},
-		{"48e directory", mkdir},
-		{"48f device", device(unix.S_IFCHR, 1, 5)},
-		{"48g socket", socket},
+		{"48d FIFO", harness.FIFO},
+		{"48e directory", harness.Directory},
+		{"48f device", harness.Device(unix.S_IFCHR, 1, 5)},
+		{"48g socket", harness.Socket},
 	} {
 		t.Run(c.no, func(t *testing.T) {
 			start := time.Now()
@@ -96,12 +97,6 @@ func TestHostileFiles(t *testing.T) {
 				t.Errorf("it took %v", d)
 			}
 		})
-	}
-}
-
-func sparse(size int64) func(string) error {
-	return func(name string) error {
-		return errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, size))
 	}
 }
 
@@ -179,7 +174,7 @@ func TestHostileButGood(t *testing.T) {
 
 // TestHostileHashValues: 51 and 52.
 func TestHostileHashValues(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	good := bundletest.Hash("gamma\n")
 	for _, c := range []struct {
 		no    string
@@ -213,7 +208,7 @@ func TestHostileHashValues(t *testing.T) {
 
 // TestHostileRunDirectory: 53, 54 and 56.
 func TestHostileRunDirectory(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	cases := []struct {
 		no    string
 		cause func(s *scene)
@@ -231,7 +226,7 @@ func TestHostileRunDirectory(t *testing.T) {
 	}
 	for _, name := range []string{"logs", "tmp", "transcript.json"} {
 		for what, with := range map[string]func(string) error{
-			"file": writeFile, "directory": mkdir, "link": symlink("TASK_SPEC.json"), "dangling link": symlink("none"), "FIFO": mkfifo,
+			"file": writeFile, "directory": harness.Directory, "link": harness.LinkTo("TASK_SPEC.json"), "dangling link": harness.LinkTo("none"), "FIFO": harness.FIFO,
 		} {
 			cases = append(cases, struct {
 				no    string

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -16,7 +17,7 @@ import (
 // 57: each artifact of another valid bundle, of the same key and of another
 // one. PROOF.json is not bound (D16) and is among the good cases.
 func TestHostileMixAndMatch(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	for _, artifact := range []string{
 		bundle.TaskSpec, bundle.Status, bundle.OutputHashes, bundle.SignedPayload, bundle.Signature, bundle.Identity,
 	} {
@@ -88,7 +89,7 @@ func signMessage(s *scene, message func(canonjson.Value, []byte) []byte) {
 
 // 65: the decision is exactly ACCEPT, however well it is signed.
 func TestHostileDecision(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	for _, decision := range []any{"accept", "ACCEPT ", " ACCEPT", "Accept", "REJECT", "", nil, true, []string{"ACCEPT"}} {
 		t.Run(fmt.Sprintf("65 %q", decision), func(t *testing.T) {
 			s := newScene(t, false, oneRun)

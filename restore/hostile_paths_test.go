@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -20,7 +22,7 @@ import (
 // TestHostilePathForms: what is no path is refused by a restore, and by a view,
 // without its source being looked at.
 func TestHostilePathForms(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	const traversal, null = restore.PathTraversalDetected, restore.PathNullByteDetected
 	for _, c := range []struct {
 		no, path string
@@ -58,7 +60,7 @@ func TestHostilePathForms(t *testing.T) {
 					t.Errorf("%+v, want %+v", got, want)
 				}
 				p, err := restore.ForView(context.Background(), s.candidate())
-				if got := failureOf(t, err); got != want || p != nil {
+				if got := restoretest.FailureOf(t, err); got != want || p != nil {
 					t.Errorf("view: %+v, %v", got, p)
 				}
 			})
@@ -69,7 +71,7 @@ func TestHostilePathForms(t *testing.T) {
 // TestHostileReservedNames: decision D10. Nothing is written, though the phase
 // is VERIFY; in a chain the names are those below the run's directory.
 func TestHostileReservedNames(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	for _, c := range []struct{ no, path string }{
 		{"19", "RESTORE_REPORT.json"},
 		{"19b", "RESTORE_MANIFEST.json"},
@@ -90,7 +92,7 @@ func TestHostileReservedNames(t *testing.T) {
 					t.Errorf("%+v, want %+v", got, want)
 				}
 				p, err := restore.ForView(context.Background(), s.candidate())
-				if got := failureOf(t, err); got != want || p != nil {
+				if got := restoretest.FailureOf(t, err); got != want || p != nil {
 					t.Errorf("view: %+v, %v", got, p)
 				}
 			})
@@ -250,13 +252,13 @@ func deepRead(t testing.TB, root, p string) (content string) {
 // written. This is what 26 and 27 are on a file system that folds names.
 func TestHostileSamePlaceTwice(t *testing.T) {
 	s := newScene(t, false, map[string]string{"a/x": "1", "b/x": "2"})
-	must(t, mkdir(s.inRoot("a")))
+	must(t, harness.Directory(s.inRoot("a")))
 	s.link("a", "b")
 	a := s.approved()
 	before := bundletest.Census(t, s.arena)
 	err := commitApproved(a)
 	want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "b/x"}
-	if got := failureOf(t, err); got != want {
+	if got := restoretest.FailureOf(t, err); got != want {
 		t.Errorf("%+v", got)
 	}
 	if bundletest.Census(t, s.arena) != before {

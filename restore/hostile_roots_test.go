@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -27,17 +29,17 @@ func TestHostileRoots(t *testing.T) {
 		{"80c not cleaned", func(s *scene) { s.root = filepath.Dir(s.root) + "/./../" + filepath.Base(s.arena) + "//root" }},
 		{"80d inside the run directory", func(s *scene) {
 			s.root = s.last().Path("restored")
-			must(s.t, mkdir(s.root))
+			must(s.t, harness.Directory(s.root))
 		}},
 		{"80e of another user, group-writable", func(s *scene) {
 			must(s.t, os.Chown(s.root, 12, 34))
 			must(s.t, os.Chmod(s.root, 0o775))
 		}},
 		{"80f writable by all, no sticky bit", func(s *scene) { must(s.t, os.Chmod(s.root, 0o777)) }},
-		{"80g a mount of its own", func(s *scene) { mount(s.t, "t", s.root, "tmpfs", 0, "") }},
+		{"80g a mount of its own", func(s *scene) { harness.Mount(s.t, "t", s.root, "tmpfs", 0, "") }},
 		{"80h a name with a backslash", func(s *scene) {
 			s.root += `\..\x`
-			must(s.t, mkdir(s.root))
+			must(s.t, harness.Directory(s.root))
 		}},
 	} {
 		t.Run(c.no, func(t *testing.T) {
@@ -80,27 +82,27 @@ func TestHostileObstacles(t *testing.T) {
 		state string
 	}{
 		{"82 parent a file", at("out", writeFile), "out/a.txt", inTheWay},
-		{"82b parent a FIFO", at("out", mkfifo), "out/a.txt", inTheWay},
-		{"82c parent a socket", at("out", socket), "out/a.txt", inTheWay},
-		{"82d parent a dangling link", at("out", symlink("none")), "out/a.txt", inTheWay},
+		{"82b parent a FIFO", at("out", harness.FIFO), "out/a.txt", inTheWay},
+		{"82c parent a socket", at("out", harness.Socket), "out/a.txt", inTheWay},
+		{"82d parent a dangling link", at("out", harness.LinkTo("none")), "out/a.txt", inTheWay},
 		{"82e parent a link to a file", func(s *scene) {
 			s.put("file")
 			s.link("file", "out")
 		}, "out/a.txt", inTheWay},
 		{"83 file", func(s *scene) { s.put("top.txt") }, "top.txt", "a regular file of 15 bytes"},
 		{"83b empty file", at("out/b.txt", func(name string) error { return os.WriteFile(name, nil, 0o644) }), "out/b.txt", "a regular file of 0 bytes"},
-		{"83c directory", at("top.txt", mkdir), "top.txt", "a directory"},
+		{"83c directory", at("top.txt", harness.Directory), "top.txt", "a directory"},
 		{"83d link inside", func(s *scene) {
 			s.put("file")
 			s.link("file", "top.txt")
 		}, "top.txt", "a regular file of 15 bytes"},
 		{"83e dangling link inside", func(s *scene) { s.link("none", "top.txt") }, "top.txt", inTheWay},
-		{"83f FIFO", at("top.txt", mkfifo), "top.txt", "something that is neither file nor directory"},
-		{"83g mount point", func(s *scene) { mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", inTheWay},
+		{"83f FIFO", at("top.txt", harness.FIFO), "top.txt", "something that is neither file nor directory"},
+		{"83g mount point", func(s *scene) { harness.Mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", inTheWay},
 		{"83h the same file", func(s *scene) { must(s.t, os.Link(s.inProject("top.txt"), s.inRoot("top.txt"))) }, "top.txt", "a regular file of 4 bytes"},
 		{"83i RESTORE_MANIFEST.json", func(s *scene) { s.put(restore.ManifestName) }, restore.ManifestName, "a regular file of 15 bytes"},
-		{"83j RESTORE_REPORT.json a directory", at(restore.ReportName, mkdir), restore.ReportName, "a directory"},
-		{"83k RESTORE_REPORT.json a link out", at(restore.ReportName, symlink("/etc/passwd")), restore.ReportName, inTheWay},
+		{"83j RESTORE_REPORT.json a directory", at(restore.ReportName, harness.Directory), restore.ReportName, "a directory"},
+		{"83k RESTORE_REPORT.json a link out", at(restore.ReportName, harness.LinkTo("/etc/passwd")), restore.ReportName, inTheWay},
 	} {
 		t.Run(c.no, func(t *testing.T) {
 			s := newScene(t, false, oneRun)
@@ -119,7 +121,7 @@ func TestHostileMountInTheWay(t *testing.T) {
 	for no, where := range map[string]string{"82f parent": "out", "82g further up": "a/b"} {
 		t.Run(no, func(t *testing.T) {
 			s := newScene(t, false, map[string]string{where + "/c/x": "1"})
-			mount(t, "t", s.inRoot(where), "tmpfs", 0, "")
+			harness.Mount(t, "t", s.inRoot(where), "tmpfs", 0, "")
 			wantConflict(t, s, restore.FinalizeFailed, where+"/c/x")
 		})
 	}
@@ -132,7 +134,7 @@ func wantConflict(t *testing.T, s *scene, code restore.Code, path string) restor
 	a := s.approved()
 	before := bundletest.Census(t, s.arena)
 	want := restore.Failure{Code: code, Phase: restore.Execute, Path: path}
-	if got := failureOf(t, commitApproved(a)); got != want {
+	if got := restoretest.FailureOf(t, commitApproved(a)); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if bundletest.Census(t, s.arena) != before {
@@ -172,7 +174,7 @@ func TestChainLooksBelowItsOwn(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 	must(t, s.commit())
-	if got := read(t, s.inRoot("run-1/out/a.txt")); got != "alpha\n" {
+	if got := harness.ReadFile(t, s.inRoot("run-1/out/a.txt")); got != "alpha\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -271,10 +273,10 @@ func TestUnsearchableParent(t *testing.T) {
 	must(t, os.Mkdir(s.inRoot("out"), 0o700))
 	_, err := s.plan() // the control: root can
 	must(t, err)
-	asNobody(t, func() {
+	harness.WithoutRights(t, func() {
 		_, err := s.plan()
 		want := restore.Failure{Code: restore.InternalError, Phase: restore.Preflight}
-		if got := failureOf(t, err); got != want {
+		if got := restoretest.FailureOf(t, err); got != want {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -284,10 +286,10 @@ func TestUnsearchableParent(t *testing.T) {
 // (decision D11), wherever a mount is in the way.
 func TestExistingTargetBeforeMount(t *testing.T) {
 	s := newScene(t, false, map[string]string{"a/b/x": "1", "z": "2"})
-	mount(t, "t", s.inRoot("a"), "tmpfs", 0, "")
+	harness.Mount(t, "t", s.inRoot("a"), "tmpfs", 0, "")
 	must(t, os.WriteFile(s.inRoot("z"), nil, 0o644))
 	want := restore.Failure{Code: restore.TargetPathExists, Phase: restore.Execute, Path: "z"}
-	if got := failureOf(t, commitApproved(s.approved())); got != want {
+	if got := restoretest.FailureOf(t, commitApproved(s.approved())); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -35,28 +36,28 @@ func TestHostileSources(t *testing.T) {
 		{"66 link inside", func(s *scene) { linked(s, "gen/c.txt") }, restore.SourceNotRegularFile},
 		{"66b absolute link inside", func(s *scene) {
 			s.Write("real/c.txt", "gamma\n")
-			s.replace("gen/c.txt", symlink(s.inProject("real/c.txt")))
+			s.replace("gen/c.txt", harness.LinkTo(s.inProject("real/c.txt")))
 		}, restore.SourceNotRegularFile},
-		{"67 link out", at(symlink("../../../../../../../.." + outside)), restore.VerifyStrictFailed},
-		{"67b absolute link", at(symlink(outside)), restore.VerifyStrictFailed},
-		{"67c dangling link", at(symlink("none")), restore.VerifyStrictFailed},
-		{"67d loop", at(symlink("c.txt")), restore.VerifyStrictFailed},
-		{"67e /proc/self/environ", at(symlink("/proc/self/environ")), restore.VerifyStrictFailed},
-		{"67f magic link", at(symlink("/proc/self/fd/0")), restore.VerifyStrictFailed},
-		{"68 parent a link out", above(symlink(filepath.Dir(outside))), restore.VerifyStrictFailed},
+		{"67 link out", at(harness.LinkTo("../../../../../../../.." + outside)), restore.VerifyStrictFailed},
+		{"67b absolute link", at(harness.LinkTo(outside)), restore.VerifyStrictFailed},
+		{"67c dangling link", at(harness.LinkTo("none")), restore.VerifyStrictFailed},
+		{"67d loop", at(harness.LinkTo("c.txt")), restore.VerifyStrictFailed},
+		{"67e /proc/self/environ", at(harness.LinkTo("/proc/self/environ")), restore.VerifyStrictFailed},
+		{"67f magic link", at(harness.LinkTo("/proc/self/fd/0")), restore.VerifyStrictFailed},
+		{"68 parent a link out", above(harness.LinkTo(filepath.Dir(outside))), restore.VerifyStrictFailed},
 		{"68b parent a link inside", func(s *scene) {
 			s.Write("real/c.txt", "gamma\n")
-			s.replace("gen", symlink("real"))
+			s.replace("gen", harness.LinkTo("real"))
 		}, restore.SourceNotRegularFile},
-		{"69 FIFO", at(mkfifo), restore.VerifyStrictFailed},
-		{"69b socket", at(socket), restore.VerifyStrictFailed},
-		{"69c character device", at(device(unix.S_IFCHR, 1, 5)), restore.VerifyStrictFailed},
-		{"69d block device", at(device(unix.S_IFBLK, 7, 0)), restore.VerifyStrictFailed},
+		{"69 FIFO", at(harness.FIFO), restore.VerifyStrictFailed},
+		{"69b socket", at(harness.Socket), restore.VerifyStrictFailed},
+		{"69c character device", at(harness.Device(unix.S_IFCHR, 1, 5)), restore.VerifyStrictFailed},
+		{"69d block device", at(harness.Device(unix.S_IFBLK, 7, 0)), restore.VerifyStrictFailed},
 		{"69e link to a FIFO", func(s *scene) {
-			must(s.t, mkfifo(s.inProject("fifo")))
-			s.replace("gen/c.txt", symlink("../fifo"))
+			must(s.t, harness.FIFO(s.inProject("fifo")))
+			s.replace("gen/c.txt", harness.LinkTo("../fifo"))
 		}, restore.VerifyStrictFailed},
-		{"70 directory", at(mkdir), restore.VerifyStrictFailed},
+		{"70 directory", at(harness.Directory), restore.VerifyStrictFailed},
 		{"70b parent a file", above(writeFile), restore.VerifyStrictFailed},
 		{"72 sparse and huge", at(func(name string) error {
 			return errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, 16<<20))
@@ -64,9 +65,9 @@ func TestHostileSources(t *testing.T) {
 		{"74 longer than signed", func(s *scene) { s.Write("gen/c.txt", "gamma\n\x00") }, restore.VerifyStrictFailed},
 		{"75 shorter than signed", func(s *scene) { s.Write("gen/c.txt", "gamma") }, restore.VerifyStrictFailed},
 		{"75b empty", func(s *scene) { s.Write("gen/c.txt", "") }, restore.VerifyStrictFailed},
-		{"78 on a dead mount", func(s *scene) { deadMount(s.t, s.inProject("gen")) }, restore.VerifyStrictFailed},
+		{"78 on a dead mount", func(s *scene) { harness.DeadMount(s.t, s.inProject("gen")) }, restore.VerifyStrictFailed},
 		{"78b on another mount", func(s *scene) {
-			mount(s.t, "t", s.inProject("gen"), "tmpfs", 0, "")
+			harness.Mount(s.t, "t", s.inProject("gen"), "tmpfs", 0, "")
 			s.Write("gen/c.txt", "gamma\n")
 		}, restore.VerifyStrictFailed},
 	} {
@@ -102,9 +103,9 @@ func TestHostileUnreadable(t *testing.T) {
 			s := newScene(t, false, anotherRun)
 			s.letOthersIn()
 			must(t, os.Chmod(s.root, 0o777))
-			asNobody(t, func() { s.mustPlan() }) // the control
+			harness.WithoutRights(t, func() { s.mustPlan() }) // the control
 			must(t, os.Chmod(s.inProject(path), 0))
-			asNobody(t, func() {
+			harness.WithoutRights(t, func() {
 				if got := s.refused(); got.Code != restore.VerifyStrictFailed || got.Path != "gen/c.txt" {
 					t.Errorf("%+v", got)
 				}
@@ -133,14 +134,14 @@ func TestHostileHardLink(t *testing.T) {
 // what counts.
 func TestHostileSizeZero(t *testing.T) {
 	const ostype = "/proc/sys/kernel/ostype"
-	content := read(t, ostype)
+	content := harness.ReadFile(t, ostype)
 	if info, err := os.Stat(ostype); err != nil || info.Size() != 0 || content == "" {
 		t.Fatal("not such a file")
 	}
 	s := newScene(t, false, map[string]string{"ostype": content})
 	s.Root = filepath.Dir(ostype)
 	s.mustRestore(map[string]string{"ostype": content})
-	if got := read(t, s.inRoot(restore.ManifestName)); !strings.Contains(got, `{"bytes":6,"relative_path":"ostype"`) {
+	if got := harness.ReadFile(t, s.inRoot(restore.ManifestName)); !strings.Contains(got, `{"bytes":6,"relative_path":"ostype"`) {
 		t.Errorf("manifest %s", got)
 	}
 }
@@ -223,7 +224,7 @@ func TestOpensSees(t *testing.T) {
 // of another kind: nobody knows.
 func TestSourceBehindMountAfterwards(t *testing.T) {
 	s := newScene(t, true, anotherRun, oneRun)
-	s.afterHashing(func() { mount(t, "t", s.inProject("out"), "tmpfs", 0, "") })
+	s.afterHashing(func() { harness.Mount(t, "t", s.inProject("out"), "tmpfs", 0, "") })
 	want := restore.Failure{Code: restore.InternalError, Phase: restore.Planning}
 	if got := s.refused(); got != want {
 		t.Errorf("%+v", got)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -41,7 +42,7 @@ func lastStrict() fault {
 // TestOrderOfSteps: sections 5.2 and 8.4.3 to 8.4.5, decisions D1 and D5. Each
 // group of faults comes before every later one.
 func TestOrderOfSteps(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	steps := [][]fault{{lastStrict()}, proofFaults, hashesFaults, rootFaults, {chainFaults[2]}, pathFaults[:4], planFaults[:2]}
 	for _, mode := range []int{0, 2} {
 		mode := modes[mode]
@@ -106,7 +107,7 @@ func TestOrderOfRoot(t *testing.T) {
 			s := newScene(t, false, oneRun)
 			s.letOthersIn()
 			s.root = c.root
-			asNobody(t, func() { // who may read the candidate, and write nowhere
+			harness.WithoutRights(t, func() { // who may read the candidate, and write nowhere
 				if got := s.refused(); got.Code != c.want || got.Path != c.root {
 					t.Errorf("%+v, want %s", got, c.want)
 				}
@@ -160,7 +161,7 @@ func TestOrderInPlan(t *testing.T) {
 	s := newScene(t, false, oneRun)
 	s.afterHashing(func() {
 		s.replace("out/a.txt", func(string) error { return nil })
-		s.replace("out/b.txt", mkfifo)
+		s.replace("out/b.txt", harness.FIFO)
 	})
 	if got := s.refused(); got.Code != restore.SourceMissing || got.Path != "out/a.txt" {
 		t.Errorf("%+v", got)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
@@ -148,7 +150,7 @@ func artifactsOf(p *restore.Plan) []restore.Artifact {
 // TestViewRefuses: a view has no restore root, all else is as for a restore:
 // the same failure, and no plan.
 func TestViewRefuses(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	tried, n := sample.Every(t, 4), 0
 	for _, group := range [][]fault{{lastStrict()}, proofFaults, hashesFaults, pathFaults[:3], planFaults} {
 		for _, f := range group {
@@ -159,7 +161,7 @@ func TestViewRefuses(t *testing.T) {
 				s := mode.make(t)
 				f.cause(s)
 				p, err := restore.ForView(context.Background(), s.candidate())
-				if got := failureOf(t, err); got != f.want(s) || p != nil {
+				if got := restoretest.FailureOf(t, err); got != f.want(s) || p != nil {
 					t.Errorf("%s, %s: %+v, plan %v", f.name, mode.name, got, p)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
@@ -108,7 +109,7 @@ func TestVerdictsOfUnsigned(t *testing.T) {
 			t.Errorf("%s: %s\nbefore\n%s", name, now, first)
 		}
 	}
-	if _, err := restore.ForRoot(context.Background(), s.candidate(), s.root); fmt.Sprint(failureOf(t, err).Code) != string(restore.TargetPathExists) {
+	if _, err := restore.ForRoot(context.Background(), s.candidate(), s.root); fmt.Sprint(restoretest.FailureOf(t, err).Code) != string(restore.TargetPathExists) {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"golang.org/x/sys/unix"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // What stands in the way is found before anything is written: no call but
@@ -68,9 +67,7 @@ func refusedUntouched(t *testing.T, sc *scene, step Step, path string, want erro
 func TestMountInTheWay(t *testing.T) {
 	root := t.TempDir()
 	mounted := filepath.Join(root, "b")
-	must(t, os.Mkdir(mounted, 0o755))
-	must(t, unix.Mount("tmpfs", mounted, "tmpfs", 0, ""))
-	t.Cleanup(func() { must(t, unix.Unmount(mounted, unix.MNT_DETACH)) })
+	harness.Mount(t, "tmpfs", mounted, "tmpfs", 0, "")
 	sc := newScene(t, root, nil, []string{"b/c"}, nil)
 	refusedUntouched(t, sc, StepBegin, "b/c", pathsafe.ErrCrossesMount)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,35 +43,24 @@ type seen struct {
 func (f *fair) see(dir string) sight {
 	f.t.Helper()
 	p := sight{}
-	must(f.t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	must(f.t, tree.Walk(dir, func(path string, n *tree.Node, err error) error {
 		must(f.t, err)
-		rel, err := filepath.Rel(dir, path)
-		must(f.t, err)
-		p[rel] = f.seeOne(path, rel)
+		p[path] = f.seeOne(n, path)
 		return nil
 	}))
 	return p
 }
 
-func (f *fair) seeOne(path, rel string) seen {
+func (f *fair) seeOne(n *tree.Node, path string) seen {
 	f.t.Helper()
-	var st unix.Stat_t
-	must(f.t, unix.Lstat(path, &st))
-	s := seen{mode: st.Mode, ino: st.Ino}
-	when := time.Unix(st.Mtim.Unix())
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		if f.times[rel] {
-			s.text = when.UTC().String()
-		}
-	case unix.S_IFREG:
-		b, err := os.ReadFile(path)
-		must(f.t, err)
-		s.text = fmt.Sprintf("%v %q", when.UTC(), b)
-	case unix.S_IFLNK:
-		target, err := os.Readlink(path)
-		must(f.t, err)
-		s.text = "-> " + target
+	s := seen{mode: n.Mode, ino: n.Ino}
+	if n.Kind() == unix.S_IFREG || n.IsDir() && f.times[path] {
+		s.text = time.Unix(n.Mtim.Unix()).UTC().String()
+	}
+	content, err := n.Content()
+	must(f.t, err)
+	if !n.IsDir() {
+		s.text += fmt.Sprintf(" %q", content)
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/test/tree"
 	"pgregory.net/rapid"
 )
 
@@ -105,7 +106,9 @@ func tearRecord(t *testing.T, f *fair, name string) {
 	halts := func(text []byte, mode Mode) {
 		t.Helper()
 		must(t, os.WriteFile(path, text, 0o600))
-		now[rel] = f.seeOne(path, rel)
+		record, err := tree.Look(path)
+		must(t, err)
+		now[rel] = f.seeOne(record, rel)
 		_ = f.haltsAs(now, mode)
 	}
 	for _, n := range tries(t, 10, len(text)-1) {

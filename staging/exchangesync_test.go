@@ -3,9 +3,9 @@ package staging
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -218,14 +219,12 @@ func (r *recorder) base() string {
 
 // scan lists all names beneath the parent of the root.
 func (r *recorder) scan() map[nameKey]entry {
-	t, found, dirs := r.f.t, map[nameKey]entry{}, map[string]uint64{}
-	must(t, filepath.WalkDir(r.f.above, func(path string, _ fs.DirEntry, err error) error {
-		must(t, err)
-		var st unix.Stat_t
-		must(t, unix.Lstat(path, &st))
-		dirs[path] = st.Ino
-		rel, err := filepath.Rel(r.f.above, path)
-		found[nameKey{dirs[filepath.Dir(path)], filepath.Base(path)}] = entry{rel, st.Ino}
+	found, dirs := map[nameKey]entry{}, map[string]uint64{}
+	must(r.f.t, tree.Walk(r.f.above, func(name string, n *tree.Node, err error) error {
+		if err == nil {
+			dirs[name] = n.Ino
+			found[nameKey{dirs[path.Dir(name)], path.Base(name)}] = entry{name, n.Ino}
+		}
 		return err
 	}))
 	return found

@@ -19,15 +19,11 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"golang.org/x/sys/unix"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/tree"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 func mustParse(t testing.TB, s string) pathsafe.Path {
 	t.Helper()
@@ -67,12 +63,8 @@ func plant(t testing.TB, root string, entries ...string) {
 
 func mountTmpfs(t testing.TB, options string) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
 	dir := t.TempDir()
-	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, options))
-	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	harness.Mount(t, "tmpfs", dir, "tmpfs", 0, options)
 	return dir
 }
 
@@ -84,13 +76,9 @@ type picture map[string]string
 func take(t testing.TB, root string) picture {
 	t.Helper()
 	p := picture{}
-	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
+	must(t, tree.Walk(root, func(path string, n *tree.Node, err error) error {
 		must(t, err)
-		p[rel] = describe(t, path, rel)
+		p[path] = describeNode(t, n, path)
 		return nil
 	}))
 	return p
@@ -98,24 +86,20 @@ func take(t testing.TB, root string) picture {
 
 func describe(t testing.TB, path, rel string) string {
 	t.Helper()
-	var st unix.Stat_t
-	must(t, unix.Lstat(path, &st))
-	text := fmt.Sprintf("%o ino %d", st.Mode, st.Ino)
-	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	if !isDir || strings.HasPrefix(rel, "foreign") {
-		text += fmt.Sprintf(" links %d mtime %v", st.Nlink, st.Mtim)
+	n, err := tree.Look(path)
+	must(t, err)
+	return describeNode(t, n, rel)
+}
+
+func describeNode(t testing.TB, n *tree.Node, rel string) string {
+	t.Helper()
+	text := fmt.Sprintf("%o ino %d", n.Mode, n.Ino)
+	if !n.IsDir() || strings.HasPrefix(rel, "foreign") {
+		text += fmt.Sprintf(" links %d mtime %v", n.Nlink, n.Mtim)
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		b, err := os.ReadFile(path)
-		must(t, err)
-		text += fmt.Sprintf(" %q", b)
-	case unix.S_IFLNK:
-		target, err := os.Readlink(path)
-		must(t, err)
-		text += " -> " + target
-	}
-	return text
+	content, err := n.Content()
+	must(t, err)
+	return fmt.Sprintf("%s %q", text, content)
 }
 
 // diff lists how two pictures differ; foreignOnly ignores what is only in b.
@@ -342,12 +326,8 @@ func wantStep(t testing.TB, err error, step Step, path string) *Error {
 	return e
 }
 
-func descriptors(t testing.TB) int {
-	t.Helper()
-	names, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(names)
-}
+// descriptors returns how many files are open.
+func descriptors(t testing.TB) int { t.Helper(); return len(harness.OpenFiles(t, os.Getpid())) }
 
 // The scenes that the sweeps go through.
 

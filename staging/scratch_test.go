@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
-	"golang.org/x/sys/unix"
 )
 
 // sourcesName is a directory beside a root. Where it exists, the sources of all
@@ -20,8 +20,7 @@ func scratch(t testing.TB) string {
 	t.Helper()
 	base := mountTmpfs(t, "")
 	sources := shareSources(t, base)
-	must(t, unix.Mount("tmpfs", sources, "tmpfs", 0, ""))
-	t.Cleanup(func() { must(t, unix.Unmount(sources, unix.MNT_DETACH)) })
+	harness.Mount(t, "tmpfs", sources, "tmpfs", 0, "")
 	return base
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -17,10 +18,10 @@ import (
 func TestArtifactKinds(t *testing.T) {
 	kinds := special()
 	kinds["link to the artifact itself"] = nil
-	kinds["dangling link"] = linkTo("nowhere")
+	kinds["dangling link"] = harness.LinkTo("nowhere")
 	kinds["link to itself"] = func(path string) error { return os.Symlink(path[strings.LastIndex(path, "/")+1:], path) }
-	kinds["link to a file that never ends"] = linkTo("/dev/zero")
-	kinds["link to the environment"] = linkTo("/proc/self/environ")
+	kinds["link to a file that never ends"] = harness.LinkTo("/dev/zero")
+	kinds["link to the environment"] = harness.LinkTo("/proc/self/environ")
 	for _, kind := range sortedKeys(kinds) {
 		for _, name := range strictOrder {
 			t.Run(kind+" "+name, func(t *testing.T) {
@@ -131,8 +132,8 @@ func TestArtifactAtTheLimit(t *testing.T) {
 func TestRunDirectoryMissing(t *testing.T) {
 	p := bundletest.New(t)
 	for name, make := range map[string]func(string) error{
-		"missing": func(string) error { return nil }, "empty": directory, "file": func(path string) error { return writeFile(path, "x") },
-		"FIFO": fifo, "dangling link": linkTo("nowhere"), "link to itself": linkTo("run-1"),
+		"missing": func(string) error { return nil }, "empty": harness.Directory, "file": func(path string) error { return writeFile(path, "x") },
+		"FIFO": harness.FIFO, "dangling link": harness.LinkTo("nowhere"), "link to itself": harness.LinkTo("run-1"),
 	} {
 		r := &bundletest.Run{Project: p, Dir: p.Root + "/run-1"}
 		must(t, os.RemoveAll(r.Dir))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
@@ -173,21 +174,21 @@ var tamperings = []tampering{
 	{name: "one byte more", do: change(func(raw []byte) []byte { return append(raw, ' ') })},
 	{name: "emptied", do: change(func([]byte) []byte { return nil })},
 	{name: "removed", do: become(func(string) error { return nil }), gone: true},
-	{name: "FIFO", do: become(fifo), gone: true},
-	{name: "directory", do: become(directory), gone: true},
-	{name: "socket", do: become(socket), gone: true},
+	{name: "FIFO", do: become(harness.FIFO), gone: true},
+	{name: "directory", do: become(harness.Directory), gone: true},
+	{name: "socket", do: become(harness.Socket), gone: true},
 	{name: "device", do: become(charDevice), gone: true},
-	{name: "dangling link", do: become(linkTo("nowhere")), gone: true},
+	{name: "dangling link", do: become(harness.LinkTo("nowhere")), gone: true},
 	{name: "link to itself", do: become(func(path string) error { return os.Symlink(filepath.Base(path), path) }), gone: true},
 	{name: "link to the same content", do: func(t testing.TB, path string) {
 		other := aside(t, path)
-		replaceBy(t, path, linkTo(other))
+		replaceBy(t, path, harness.LinkTo(other))
 	}, gone: true},
 	{name: "run directory removed", do: func(t testing.TB, path string) { must(t, os.RemoveAll(filepath.Dir(path))) }, gone: true},
 	{name: "run directory a file", do: func(t testing.TB, path string) {
 		replaceBy(t, filepath.Dir(path), func(dir string) error { return writeFile(dir, "x") })
 	}, gone: true},
-	{name: "run directory a FIFO", do: func(t testing.TB, path string) { replaceBy(t, filepath.Dir(path), fifo) }, gone: true},
+	{name: "run directory a FIFO", do: func(t testing.TB, path string) { replaceBy(t, filepath.Dir(path), harness.FIFO) }, gone: true},
 	{name: "run directory another, empty", do: func(t testing.TB, path string) {
 		must(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+"-old"))
 		must(t, os.Mkdir(filepath.Dir(path), 0o755))
@@ -357,8 +358,8 @@ func TestIntactInParallel(t *testing.T) {
 // TestNoDescriptorOfArtifacts: neither looking nor reading leaves one open.
 func TestNoDescriptorOfArtifacts(t *testing.T) {
 	r, b := rereadRun(t)
-	before := countDescriptors(t)
-	for _, tamper := range []func(testing.TB, string){func(testing.TB, string) {}, change(flipAt(0)), become(fifo), become(directory)} {
+	before := len(harness.OpenFiles(t, os.Getpid()))
+	for _, tamper := range []func(testing.TB, string){func(testing.TB, string) {}, change(flipAt(0)), become(harness.FIFO), become(harness.Directory)} {
 		tamper(t, r.Path(bundle.Identity))
 		for range 10 {
 			_ = b.ArtifactsIntact()
@@ -367,7 +368,7 @@ func TestNoDescriptorOfArtifacts(t *testing.T) {
 			}
 		}
 	}
-	if after := countDescriptors(t); after != before {
+	if after := len(harness.OpenFiles(t, os.Getpid())); after != before {
 		t.Errorf("%d descriptors, before %d", after, before)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -151,9 +152,9 @@ func TestForbidden(t *testing.T) {
 	kinds := special()
 	kinds["file"] = func(path string) error { return writeFile(path, "x") }
 	kinds["empty file"] = func(path string) error { return writeFile(path, "") }
-	kinds["link"] = linkTo(bundle.Status)
-	kinds["dangling link"] = linkTo("nowhere")
-	kinds["link out"] = linkTo("/tmp")
+	kinds["link"] = harness.LinkTo(bundle.Status)
+	kinds["dangling link"] = harness.LinkTo("nowhere")
+	kinds["link out"] = harness.LinkTo("/tmp")
 	for _, kind := range sortedKeys(kinds) {
 		for name, written := range map[string]string{"logs": "logs/", "tmp": "tmp/", "transcript.json": "transcript.json"} {
 			f := fault{name: name + " as " + kind, after: func(r *bundletest.Run) { must(r.T, kinds[kind](r.Path(name))) }, want: want{verify.ForbiddenArtifact, about(written)}}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -203,10 +204,10 @@ var damages = []struct {
 	{verify.HashMismatch, func(r *bundletest.Run, path, content string) { r.Write(path, content[1:]) }},
 	{verify.HashMismatch, func(r *bundletest.Run, path, content string) { r.Write(path, "?"+content[1:]) }},
 	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { must(r.T, os.Remove(at(r, path))) }},
-	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), directory) }},
-	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), fifo) }},
-	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), linkTo("nowhere")) }},
-	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), linkTo("/etc/passwd")) }},
+	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), harness.Directory) }},
+	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), harness.FIFO) }},
+	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), harness.LinkTo("nowhere")) }},
+	{verify.OutputMissing, func(r *bundletest.Run, path, _ string) { replaceBy(r.T, at(r, path), harness.LinkTo("/etc/passwd")) }},
 }
 
 // TestDeterminismOfOutputs spoils several of hundreds of outputs, each round

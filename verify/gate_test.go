@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -39,7 +40,7 @@ func notedFaults() []noted {
 		proof(verify.ProofMalformed, name, func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.Proof), kind) })
 		hashes(verify.HashesMalformed, name, fault{after: func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.OutputHashes), kind) }})
 	}
-	proof(verify.ProofMalformed, "a link", func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.Proof), linkTo(bundle.Status)) })
+	proof(verify.ProofMalformed, "a link", func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.Proof), harness.LinkTo(bundle.Status)) })
 	proof(verify.ProofMalformed, "wrong hash", edit(bundle.Proof, set("proof_hash", zeros)))
 	proof(verify.ProofMalformed, "wrong hash and no result", write(bundle.Proof, `{"proof_hash":"`+zeros+`"}`))
 	proof(verify.ProofResultMissing, "no result", write(bundle.Proof, "{}"))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -20,12 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 // strictOrder is the order in which SPECTRUM-05 checks the artifacts.
 var strictOrder = []string{
@@ -184,23 +180,14 @@ func replaceBy(t testing.TB, path string, make func(path string) error) {
 	must(t, make(path))
 }
 
-// These make what is no regular file.
-func fifo(path string) error      { return unix.Mkfifo(path, 0o644) }
-func directory(path string) error { return os.Mkdir(path, 0o755) }
-func socket(path string) error    { return unix.Mknod(path, unix.S_IFSOCK|0o644, 0) }
-func charDevice(path string) error {
-	return unix.Mknod(path, unix.S_IFCHR|0o644, int(unix.Mkdev(1, 3)))
-}
-func blockDevice(path string) error {
-	return unix.Mknod(path, unix.S_IFBLK|0o644, int(unix.Mkdev(7, 199)))
-}
-func linkTo(target string) func(string) error {
-	return func(path string) error { return os.Symlink(target, path) }
-}
+var (
+	charDevice  = harness.Device(unix.S_IFCHR, 1, 3)
+	blockDevice = harness.Device(unix.S_IFBLK, 7, 199)
+)
 
 // special are all those that are neither files nor links.
 func special() map[string]func(string) error {
-	kinds := map[string]func(string) error{"FIFO": fifo, "directory": directory, "socket": socket}
+	kinds := map[string]func(string) error{"FIFO": harness.FIFO, "directory": harness.Directory, "socket": harness.Socket}
 	if os.Geteuid() == 0 {
 		kinds["character device"], kinds["block device"] = charDevice, blockDevice
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -93,13 +94,13 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 	defer project.Close()
 	law := func(run *verify.Run) error { _, err := verify.Strict(t.Context(), run, verify.Watch{}); return err }
 	must(t, openAnd(project, r.Dir, law))
-	before := countDescriptors(t)
+	before := len(harness.OpenFiles(t, os.Getpid()))
 	for _, f := range strictFaults {
 		r := newRunIn(t, r)
 		spoil(r, f)
 		_ = openAnd(project, r.Dir, law)
 	}
-	if after := countDescriptors(t); after != before {
+	if after := len(harness.OpenFiles(t, os.Getpid())); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }
@@ -110,13 +111,6 @@ func newRunIn(t testing.TB, r *bundletest.Run) *bundletest.Run {
 	must(t, os.RemoveAll(at(r, "dist")))
 	must(t, os.RemoveAll(r.Dir))
 	return r.Project.Run("run-1", map[string]string{"dist/a": "aaa", "dist/b": "bbb"})
-}
-
-func countDescriptors(t testing.TB) int {
-	t.Helper()
-	names, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(names)
 }
 
 // TestUnreadable runs this test binary as a user without rights: a file that
@@ -148,7 +142,7 @@ func asNobody(t *testing.T, r *bundletest.Run, verdict string) {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestUnreadable$", "-test.v")
 	cmd.Dir = "/"
 	cmd.Env = []string{"VERIFY_AS_NOBODY=" + r.Root, "TMPDIR=/tmp"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.SysProcAttr = harness.AsNobody()
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), verdict) {
 		t.Errorf("want %q (%v):\n%s", verdict, err, out)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -46,7 +47,7 @@ var memoryFaults = []chainFault{
 	{"first refers to nothing", inRun(0, bundle.TaskSpec, set("inputs", []string{"out/0", "missing"})), "r0", referenceWant("missing")},
 	{"second refers to a later run", inRun(1, bundle.TaskSpec, set("inputs", []string{"out/2"})), "r1", referenceWant("out/2")},
 	{"logs in the first", func(runs []*bundletest.Run) { runs[0].WriteRaw("logs", nil) }, "r0", forbiddenWant},
-	{"tmp in the first", func(runs []*bundletest.Run) { must(runs[0].T, directory(runs[0].Path("tmp"))) }, "r0", want{verify.ForbiddenArtifact, about("tmp/")}},
+	{"tmp in the first", func(runs []*bundletest.Run) { must(runs[0].T, harness.Directory(runs[0].Path("tmp"))) }, "r0", want{verify.ForbiddenArtifact, about("tmp/")}},
 	{"transcript in the second", func(runs []*bundletest.Run) { runs[1].WriteRaw("transcript.json", nil) }, "r1", want{verify.ForbiddenArtifact, about("transcript.json")}},
 	{"logs in the third", func(runs []*bundletest.Run) { must(runs[2].T, os.Symlink("x", runs[2].Path("logs"))) }, "r2", forbiddenWant},
 }
@@ -73,7 +74,7 @@ func TestMemoryOfTwoDirectories(t *testing.T) {
 		if !swapped {
 			swapped = true
 			must(t, os.Rename(path, path+".moved"))
-			must(t, directory(path))
+			must(t, harness.Directory(path))
 		}
 	}}
 	err := verify.Memory(t.Context(), openRuns(t, runs...), watch)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -133,7 +134,7 @@ func TestEveryMissing(t *testing.T) {
 				"malformed":  func() { r.WriteRaw(other, []byte("{")) },
 				"one bit":    func() { r.WriteRaw(other, append([]byte{all[j][0] ^ 1}, all[j][1:]...)) },
 				"empty":      func() { r.WriteRaw(other, []byte("{}")) },
-				"a FIFO":     func() { replaceBy(t, r.Path(other), fifo) },
+				"a FIFO":     func() { replaceBy(t, r.Path(other), harness.FIFO) },
 				"the other":  func() { r.WriteRaw(other, all[i]) },
 				"missing":    func() { r.Remove(other) },
 				"and a twin": func() { r.WriteRaw("SIGNATURE2.json", nil) },
@@ -171,7 +172,7 @@ func TestEveryArtifactElsewhere(t *testing.T) {
 		} {
 			r.WriteRaw(name+".real", raw)
 			must(t, writeFile(outside, string(raw)))
-			replaceBy(t, r.Path(name), linkTo(target))
+			replaceBy(t, r.Path(name), harness.LinkTo(target))
 			if _, err := os.ReadFile(r.Path(name)); err != nil {
 				t.Fatalf("the link leads nowhere: %v", err)
 			}

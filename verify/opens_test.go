@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,7 +65,7 @@ func (o opens) none(t testing.TB) {
 // TestWatchSeesOpens is the negative control.
 func TestWatchSeesOpens(t *testing.T) {
 	dir := t.TempDir()
-	must(t, fifo(dir+"/fifo"))
+	must(t, harness.FIFO(dir+"/fifo"))
 	must(t, writeFile(dir+"/file", "x"))
 	for _, name := range []string{"/fifo", "/file", ""} {
 		opened := watchOpens(t, dir+name)

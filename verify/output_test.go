@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -169,8 +170,8 @@ func TestTruncatedAndGrown(t *testing.T) {
 // TestReplacedSource: nothing but a regular file is opened, and nothing hangs.
 func TestReplacedSource(t *testing.T) {
 	kinds := special()
-	kinds["link to the same content"] = linkTo("copy")
-	kinds["link to itself"] = linkTo("big")
+	kinds["link to the same content"] = harness.LinkTo("copy")
+	kinds["link to itself"] = harness.LinkTo("big")
 	kinds["nothing"] = func(string) error { return nil }
 	for _, kind := range sortedKeys(kinds) {
 		r, b, content := bigRun(t)
@@ -214,7 +215,7 @@ func TestReplacedParent(t *testing.T) {
 func TestSourceThatIsALink(t *testing.T) {
 	r := newRun(t)
 	r.Write("dist/real", "aaa")
-	replaceBy(t, at(r, "dist/a"), linkTo("real"))
+	replaceBy(t, at(r, "dist/a"), harness.LinkTo("real"))
 	b, err := strict(t, r)
 	must(t, err)
 	o := outputAt(t, b, "dist/a")

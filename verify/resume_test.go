@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -82,9 +83,9 @@ func resumeCases() []fault {
 		fault{name: "no cmp01", content: edit(bundle.Status, drop("cmp01")), want: want{verify.CMP01NotPass, about(bundle.Status, "cmp01")}},
 		fault{name: "status true", content: edit(bundle.Status, set("status", true)), want: want{verify.StatusNotSuccess, about(bundle.Status, "status")}},
 		fault{name: "ill-formed path", content: edit(bundle.OutputHashes, set("hashes", map[string]any{"../x": "y"})), want: want{verify.OutputMissing, aboutPath("../x")}},
-		fault{name: "task spec is a link", after: func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.TaskSpec), linkTo(bundle.Status)) }, want: want{verify.BundleIncomplete, about(bundle.TaskSpec)}},
-		fault{name: "status is a FIFO", after: func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.Status), fifo) }, want: want{verify.BundleIncomplete, about(bundle.Status)}},
-		fault{name: "hashes is a directory", after: func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.OutputHashes), directory) }, want: want{verify.BundleIncomplete, about(bundle.OutputHashes)}},
+		fault{name: "task spec is a link", after: func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.TaskSpec), harness.LinkTo(bundle.Status)) }, want: want{verify.BundleIncomplete, about(bundle.TaskSpec)}},
+		fault{name: "status is a FIFO", after: func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.Status), harness.FIFO) }, want: want{verify.BundleIncomplete, about(bundle.Status)}},
+		fault{name: "hashes is a directory", after: func(r *bundletest.Run) { replaceBy(r.T, r.Path(bundle.OutputHashes), harness.Directory) }, want: want{verify.BundleIncomplete, about(bundle.OutputHashes)}},
 	)
 }
 
@@ -110,8 +111,8 @@ func TestResumeAccepts(t *testing.T) {
 		"wrong signature": write(bundle.Signature, "no JSON"),
 		"wrong proof":     write(bundle.Proof, "{}"),
 		"logs and tmp": func(r *bundletest.Run) {
-			must(r.T, directory(r.Path("logs")))
-			must(r.T, directory(r.Path("tmp")))
+			must(r.T, harness.Directory(r.Path("logs")))
+			must(r.T, harness.Directory(r.Path("tmp")))
 			r.WriteRaw("transcript.json", nil)
 		},
 		"second signature": write("SIGNATURE2.json", "{}"),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -50,25 +51,25 @@ func asSpecial(make func(string) error) func(r *bundletest.Run) []string {
 
 var goodSources = []source{
 	{"file", func(*bundletest.Run) []string { return nil }},
-	{"link beside", func(r *bundletest.Run) []string { r.Write("dist/real", "aaa"); return as(linkTo("real"))(r) }},
+	{"link beside", func(r *bundletest.Run) []string { r.Write("dist/real", "aaa"); return as(harness.LinkTo("real"))(r) }},
 	{"link up and down", func(r *bundletest.Run) []string {
 		r.Write("other/real", "aaa")
-		return as(linkTo("../other/../other/./real"))(r)
+		return as(harness.LinkTo("../other/../other/./real"))(r)
 	}},
 	{"link to a link", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
 		must(r.T, os.Symlink("real", at(r, "alias")))
-		return as(linkTo("../alias"))(r)
+		return as(harness.LinkTo("../alias"))(r)
 	}},
-	{"absolute link in", func(r *bundletest.Run) []string { r.Write("real", "aaa"); return as(linkTo(at(r, "real")))(r) }},
+	{"absolute link in", func(r *bundletest.Run) []string { r.Write("real", "aaa"); return as(harness.LinkTo(at(r, "real")))(r) }},
 	{"absolute link in, with dots", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
-		return as(linkTo("/." + r.Root + "//./dist/../real"))(r)
+		return as(harness.LinkTo("/." + r.Root + "//./dist/../real"))(r)
 	}},
 	{"absolute link to an absolute link", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
 		must(r.T, os.Symlink(at(r, "real"), at(r, "alias")))
-		return as(linkTo(at(r, "alias")))(r)
+		return as(harness.LinkTo(at(r, "alias")))(r)
 	}},
 	{"parent is an absolute link", func(r *bundletest.Run) []string {
 		must(r.T, os.Rename(at(r, "dist"), at(r, "real")))
@@ -94,23 +95,30 @@ var badSources = []source{
 		replaceBy(r.T, at(r, "dist"), func(p string) error { return writeFile(p, "aaa") })
 		return nil
 	}},
-	{"parent is a FIFO", func(r *bundletest.Run) []string { replaceBy(r.T, at(r, "dist"), fifo); return []string{at(r, "dist")} }},
-	{"absolute link out", func(r *bundletest.Run) []string { path := outside(r); as(linkTo(path))(r); return []string{path} }},
+	{"parent is a FIFO", func(r *bundletest.Run) []string {
+		replaceBy(r.T, at(r, "dist"), harness.FIFO)
+		return []string{at(r, "dist")}
+	}},
+	{"absolute link out", func(r *bundletest.Run) []string {
+		path := outside(r)
+		as(harness.LinkTo(path))(r)
+		return []string{path}
+	}},
 	{"absolute link in, by another way", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
 		way := filepath.Join(r.T.(*testing.T).TempDir(), "way")
 		must(r.T, os.Symlink(r.Root, way))
-		as(linkTo(way + "/real"))(r)
+		as(harness.LinkTo(way + "/real"))(r)
 		return []string{at(r, "real")}
 	}},
 	{"absolute link in, out and in again", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
-		as(linkTo(r.Root + "/../" + filepath.Base(r.Root) + "/real"))(r)
+		as(harness.LinkTo(r.Root + "/../" + filepath.Base(r.Root) + "/real"))(r)
 		return []string{at(r, "real")}
 	}},
 	{"absolute link in by /proc", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
-		as(linkTo("/proc/self/root" + at(r, "real")))(r)
+		as(harness.LinkTo("/proc/self/root" + at(r, "real")))(r)
 		return []string{at(r, "real")}
 	}},
 	{"absolute link to a neighbour of the root", func(r *bundletest.Run) []string {
@@ -118,57 +126,57 @@ var badSources = []source{
 		must(r.T, os.Mkdir(path, 0o755))
 		r.T.Cleanup(func() { must(r.T, os.RemoveAll(path)) })
 		must(r.T, writeFile(path+"/real", "aaa"))
-		as(linkTo(path + "/real"))(r)
+		as(harness.LinkTo(path + "/real"))(r)
 		return []string{path + "/real"}
 	}},
-	{"absolute link to the root", func(r *bundletest.Run) []string { as(linkTo(r.Root))(r); return nil }},
+	{"absolute link to the root", func(r *bundletest.Run) []string { as(harness.LinkTo(r.Root))(r); return nil }},
 	{"absolute link to a FIFO inside", func(r *bundletest.Run) []string {
-		must(r.T, fifo(at(r, "fifo")))
-		as(linkTo(at(r, "fifo")))(r)
+		must(r.T, harness.FIFO(at(r, "fifo")))
+		as(harness.LinkTo(at(r, "fifo")))(r)
 		return []string{at(r, "fifo")}
 	}},
-	{"absolute link in, dangling", func(r *bundletest.Run) []string { as(linkTo(at(r, "none")))(r); return nil }},
-	{"absolute link to itself", func(r *bundletest.Run) []string { as(linkTo(at(r, "dist/a")))(r); return nil }},
+	{"absolute link in, dangling", func(r *bundletest.Run) []string { as(harness.LinkTo(at(r, "none")))(r); return nil }},
+	{"absolute link to itself", func(r *bundletest.Run) []string { as(harness.LinkTo(at(r, "dist/a")))(r); return nil }},
 	{"link out", func(r *bundletest.Run) []string {
 		path := outside(r)
 		rel, err := filepath.Rel(at(r, "dist"), path)
 		must(r.T, err)
-		as(linkTo(rel))(r)
+		as(harness.LinkTo(rel))(r)
 		return []string{path}
 	}},
 	{"link out and in again", func(r *bundletest.Run) []string {
 		r.Write("real", "aaa")
-		as(linkTo("../../" + filepath.Base(r.Root) + "/real"))(r)
+		as(harness.LinkTo("../../" + filepath.Base(r.Root) + "/real"))(r)
 		return []string{at(r, "real")}
 	}},
 	{"parent links out", func(r *bundletest.Run) []string {
 		path := outside(r)
 		must(r.T, os.Rename(path, filepath.Join(filepath.Dir(path), "a")))
-		replaceBy(r.T, at(r, "dist"), linkTo(filepath.Dir(path)))
+		replaceBy(r.T, at(r, "dist"), harness.LinkTo(filepath.Dir(path)))
 		return []string{filepath.Join(filepath.Dir(path), "a")}
 	}},
-	{"dangling link", as(linkTo("nowhere"))},
-	{"link to itself", as(linkTo("a"))},
+	{"dangling link", as(harness.LinkTo("nowhere"))},
+	{"link to itself", as(harness.LinkTo("a"))},
 	{"loop", func(r *bundletest.Run) []string {
 		must(r.T, os.Symlink("a", at(r, "dist/c")))
-		return as(linkTo("c"))(r)
+		return as(harness.LinkTo("c"))(r)
 	}},
-	{"link to the environment", as(linkTo("/proc/self/environ"))},
-	{"link to an open file", as(linkTo("/proc/self/fd/0"))},
-	{"link to a directory", as(linkTo("../dist"))},
+	{"link to the environment", as(harness.LinkTo("/proc/self/environ"))},
+	{"link to an open file", as(harness.LinkTo("/proc/self/fd/0"))},
+	{"link to a directory", as(harness.LinkTo("../dist"))},
 	{"link to a FIFO", func(r *bundletest.Run) []string {
-		must(r.T, fifo(at(r, "fifo")))
-		as(linkTo("../fifo"))(r)
+		must(r.T, harness.FIFO(at(r, "fifo")))
+		as(harness.LinkTo("../fifo"))(r)
 		return []string{at(r, "fifo")}
 	}},
 	{"link to a socket", func(r *bundletest.Run) []string {
-		must(r.T, socket(at(r, "sock")))
-		as(linkTo("../sock"))(r)
+		must(r.T, harness.Socket(at(r, "sock")))
+		as(harness.LinkTo("../sock"))(r)
 		return []string{at(r, "sock")}
 	}},
-	{"FIFO", asSpecial(fifo)},
-	{"socket", asSpecial(socket)},
-	{"directory", asSpecial(directory)},
+	{"FIFO", asSpecial(harness.FIFO)},
+	{"socket", asSpecial(harness.Socket)},
+	{"directory", asSpecial(harness.Directory)},
 }
 
 func devices() []source {
@@ -217,7 +225,7 @@ func TestSources(t *testing.T) {
 func TestFIFOIsNeverOpened(t *testing.T) {
 	r := newRun(t)
 	path := at(r, "dist/a")
-	replaceBy(t, path, fifo)
+	replaceBy(t, path, harness.FIFO)
 	var opened atomic.Bool
 	thread, done := make(chan int), make(chan struct{})
 	go func() {
@@ -251,12 +259,8 @@ func TestFIFOIsNeverOpened(t *testing.T) {
 
 // TestOtherMount: a file of another mount is not beneath the root.
 func TestOtherMount(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount")
-	}
 	r := newRun(t)
-	must(t, unix.Mount("spectrum-test", at(r, "dist"), "tmpfs", 0, "size=64k"))
-	t.Cleanup(func() { must(t, unix.Unmount(at(r, "dist"), unix.MNT_DETACH)) })
+	harness.Mount(t, "spectrum-test", at(r, "dist"), "tmpfs", 0, "size=64k")
 	r.Write("dist/a", "aaa")
 	r.Write("dist/b", "bbb")
 	_, err := strict(t, r)

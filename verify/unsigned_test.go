@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -299,7 +300,7 @@ func TestEverySpelling(t *testing.T) {
 func TestEveryNameBeside(t *testing.T) {
 	kinds := special()
 	kinds["file"] = func(path string) error { return writeFile(path, "{}") }
-	kinds["link"], kinds["dangling link"] = linkTo(bundle.Proof), linkTo("nowhere")
+	kinds["link"], kinds["dangling link"] = harness.LinkTo(bundle.Proof), harness.LinkTo("nowhere")
 	names := map[string]verify.Code{
 		"SIGNATURE1.json": verify.ArtifactExtra, "SIGNED_PAYLOADS.json": verify.ArtifactExtra, "VALIDATOR_IDENTITY.json.json": verify.ArtifactExtra,
 		"logs": verify.ForbiddenArtifact, "tmp": verify.ForbiddenArtifact, "transcript.json": verify.ForbiddenArtifact,

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -34,7 +35,7 @@ func TestLatestPassesOverChangedRuns(t *testing.T) {
 		t.Errorf("latest is %q, %v: by what nobody has signed", got, err)
 	}
 	flip(t, newer.Path(bundle.Proof), 3)
-	eventually(t, "no run is left", func() bool {
+	harness.Eventually(t, "no run is left", func() bool {
 		_, err := os.Readlink(v.at("latest"))
 		return errors.Is(err, fs.ErrNotExist)
 	})
@@ -43,7 +44,7 @@ func TestLatestPassesOverChangedRuns(t *testing.T) {
 // becomesEIO polls until a file, also where it is cached, gives an error.
 func becomesEIO(t *testing.T, path string) {
 	t.Helper()
-	eventually(t, "EIO for "+path, func() bool {
+	harness.Eventually(t, "EIO for "+path, func() bool {
 		_, err := os.ReadFile(path)
 		return errors.Is(err, syscall.EIO)
 	})
@@ -108,10 +109,10 @@ func TestChangedRunIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	flip(t, one.Path(bundle.Status), 2)
-	eventually(t, "status.json says so", func() bool { return v.state("one") == "changed" })
+	harness.Eventually(t, "status.json says so", func() bool { return v.state("one") == "changed" })
 	flip(t, two.Path(bundle.Status), 2)
 	block := int64(0)
-	eventually(t, "EIO for who has it open", func() bool {
+	harness.Eventually(t, "EIO for who has it open", func() bool {
 		block = (block + 1) % 64
 		_, err := f.ReadAt(make([]byte, 1), block*blockhash.TagBlockSize)
 		return errors.Is(err, syscall.EIO)
@@ -129,9 +130,9 @@ func TestRemovedRun(t *testing.T) {
 	reads := func() error { _, err := os.ReadFile(v.at("run-1/a")); return err }
 	check(t, reads())
 	check(t, os.Rename(run.Dir, aside))
-	eventually(t, "it is gone", func() bool { return errors.Is(reads(), fs.ErrNotExist) && len(names(t, v.dir)) == 0 })
+	harness.Eventually(t, "it is gone", func() bool { return errors.Is(reads(), fs.ErrNotExist) && len(names(t, v.dir)) == 0 })
 	check(t, os.Rename(aside, run.Dir))
-	eventually(t, "it is back", func() bool { return reads() == nil })
+	harness.Eventually(t, "it is back", func() bool { return reads() == nil })
 	check(t, os.RemoveAll(run.Dir))
 	project.Run("run-1", map[string]string{"b": "another run, and the output is as it was"})
 	becomesEIO(t, v.at("run-1/a"))

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	tier "github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -250,7 +251,7 @@ func TestLatest(t *testing.T) {
 		t.Error(err)
 	}
 	check(t, os.RemoveAll(filepath.Join(runsDir(project), "sealed-later")))
-	eventually(t, "latest is the run before", func() bool {
+	harness.Eventually(t, "latest is the run before", func() bool {
 		got, _ := os.Readlink(v.at("latest"))
 		return got == "a-newest"
 	})
@@ -423,7 +424,7 @@ func TestInterruptWhileVerifying(t *testing.T) {
 			_, err := os.ReadDir(v.at(enter))
 			ended <- err
 		}()
-		eventually(t, "it is at work", func() bool { return v.state("huge") == "verifying" })
+		harness.Eventually(t, "it is at work", func() bool { return v.state("huge") == "verifying" })
 		if names(t, v.dir) == nil {
 			t.Error("nobody else is served meanwhile")
 		}

@@ -15,20 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
 
 // await waits until something has come about.
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // background finds the background halves of the test's own mounts: processes
 // that have the test's state directory and the descriptor to say "ready" on in
 // their environment.
@@ -110,7 +102,7 @@ func TestDaemonHoldsNothing(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	must(t, "umount", dir)
-	await(t, "the end of the server", func() bool { return len(background(t)) == 0 })
+	harness.Eventually(t, "the end of the server", func() bool { return len(background(t)) == 0 })
 }
 
 // checkDescriptors wants the log, the device, what the Go runtime needs, and the
@@ -125,7 +117,7 @@ func checkDescriptors(t *testing.T, pid int, sources ...string) {
 			t.Logf("descriptors %q", descriptors(t, pid))
 		}
 	}()
-	await(t, "only what is needed is open", func() bool {
+	harness.Eventually(t, "only what is needed is open", func() bool {
 		ok := true
 		for fd, to := range descriptors(t, pid) {
 			if want := streams[fd]; to != want && (want != "" || !slices.Contains(needed, to) && !strings.HasPrefix(to, "/sys/fs/cgroup/")) {
@@ -192,13 +184,13 @@ func TestDaemonKilledBeforeReady(t *testing.T) {
 	if err := errors.Join(cmd.Start(), writer.Close()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the mount", func() bool { return isMounted(t, dir) })
+	harness.Eventually(t, "the mount", func() bool { return isMounted(t, dir) })
 	for _, pid := range background(t) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 	}
-	await(t, "its end", func() bool { return len(background(t)) == 0 })
+	harness.Eventually(t, "its end", func() bool { return len(background(t)) == 0 })
 	said, err := io.ReadAll(reader)
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +229,7 @@ func TestDaemonInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			dir := t.TempDir()
 			unmountAfter(t, dir)
-			await(t, "an interruption in time", func() bool { return interruptDaemon(t, sig, run, dir) })
+			harness.Eventually(t, "an interruption in time", func() bool { return interruptDaemon(t, sig, run, dir) })
 			if isMounted(t, dir) || len(background(t)) > 0 {
 				t.Errorf("mounted %v, processes %v", isMounted(t, dir), background(t))
 			}
@@ -283,14 +275,14 @@ func interruptDaemon(t *testing.T, sig syscall.Signal, run, dir string) bool {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "that it verifies, or is ready", func() bool { return isMounted(t, dir) || holdsOpen(t, bigOutput) })
+	harness.Eventually(t, "that it verifies, or is ready", func() bool { return isMounted(t, dir) || holdsOpen(t, bigOutput) })
 	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 	err := cmd.Wait()
 	if err == nil {
 		must(t, "umount", dir)
-		await(t, "the end of the server", func() bool { return len(background(t)) == 0 })
+		harness.Eventually(t, "the end of the server", func() bool { return len(background(t)) == 0 })
 		return false
 	}
 	var exit *exec.ExitError

@@ -208,7 +208,7 @@ func TestFoundWhileACommitWaits(t *testing.T) {
 		var stdout strings.Builder
 		cmd.Stdout = &stdout
 		check(t, cmd.Start())
-		eventually(t, "the view was asked", func() bool { return project.count() > 0 })
+		harness.Eventually(t, "the view was asked", func() bool { return project.count() > 0 })
 		do(p)
 		check(t, lock.Close())
 		err = cmd.Wait()

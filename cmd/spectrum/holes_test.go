@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -60,7 +61,7 @@ func TestHolesStopNobody(t *testing.T) {
 		_, _ = os.ReadDir(v.at("slow")) // until the view is gone
 		close(entered)
 	}()
-	eventually(t, "the slow one is at work", func() bool { return v.state("slow") == "verifying" })
+	harness.Eventually(t, "the slow one is at work", func() bool { return v.state("slow") == "verifying" })
 	raw, err := os.ReadFile(v.at("good/good"))
 	if err != nil || string(raw) != "good" || v.state("slow") != "verifying" {
 		t.Errorf("%q, %v, while the slow one is %q", raw, err, v.state("slow"))

@@ -54,7 +54,7 @@ func TestSignalDuringCommit(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			await(t, "a commit at work", func() bool {
+			harness.Eventually(t, "a commit at work", func() bool {
 				entries, err := os.ReadDir(root)
 				return err != nil || len(entries) > 0 || len(ended) > 0
 			})

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -63,16 +64,6 @@ func startViewBy(t *testing.T, cmd *exec.Cmd, dir string) *view {
 }
 
 // eventually polls until something is so.
-func eventually(t *testing.T, what string, isSo func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if isSo() {
-			return
-		}
-	}
-	t.Fatalf("not within a minute: %s", what)
-}
-
 // control is the path of a file in the control directory.
 func (v *view) control(name string) string { return filepath.Join(v.dir, ".spectrum", name) }
 
@@ -414,7 +405,7 @@ func TestStatusUnderLoad(t *testing.T) {
 		total += int64(len(got))
 	}
 	readers.Wait()
-	eventually(t, fmt.Sprintf("%d bytes were read", total), func() bool {
+	harness.Eventually(t, fmt.Sprintf("%d bytes were read", total), func() bool {
 		s := v.status()
 		return s.Bytes == total && s.Reads == 199 && !s.Tampered
 	})

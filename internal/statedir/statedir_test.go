@@ -16,17 +16,13 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
 var id = strings.Repeat("0123456789abcdef", 4)
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 func open(t testing.TB, path string) *statedir.Dir {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -60,7 +61,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 	unknown := errors.New("not this one")
 	said := strings.Repeat("\u00e9\n", 10_000)
 	enter := func(acknowledge func(string, error) (string, error)) ([]staging.Outcome, error) {
-		in, ended, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: l.open(), Mode: staging.Acknowledged, Acknowledge: acknowledge})
+		in, ended, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Log: l.open(), Mode: staging.Acknowledged, Acknowledge: acknowledge})
 		in.Leave()
 		return ended, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -58,10 +59,10 @@ func TestGoldenArtifacts(t *testing.T) {
 	s := emptyScene(t, false)
 	s.add("run-2", odd)
 	s.mustCommit()
-	if got := read(t, s.at("RESTORE_MANIFEST.json")); got != goldenManifest {
+	if got := harness.ReadFile(t, s.at("RESTORE_MANIFEST.json")); got != goldenManifest {
 		t.Errorf("manifest\n%s\nwant\n%s", got, goldenManifest)
 	}
-	if got := read(t, s.at("RESTORE_REPORT.json")); got != goldenReport {
+	if got := harness.ReadFile(t, s.at("RESTORE_REPORT.json")); got != goldenReport {
 		t.Errorf("report\n%s\nwant\n%s", got, goldenReport)
 	}
 }
@@ -77,12 +78,12 @@ func TestGoldenChainArtifacts(t *testing.T) {
 	s.add("run-1", map[string]string{"gen/c.txt": "gamma\n"})
 	s.add("a-run", map[string]string{"x": "1", "y": "22"})
 	s.mustCommit()
-	got := []string{read(t, s.at("run-1/RESTORE_REPORT.json")), read(t, s.at("a-run/RESTORE_REPORT.json"))}
+	got := []string{harness.ReadFile(t, s.at("run-1/RESTORE_REPORT.json")), harness.ReadFile(t, s.at("a-run/RESTORE_REPORT.json"))}
 	if want := []string{goldenFirst, goldenLast}; !slices.Equal(got, want) {
 		t.Errorf("reports\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	const manifest = `{"entries":[{"bytes":1,"relative_path":"x","sha256":"sha256:6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"},{"bytes":2,"relative_path":"y","sha256":"sha256:785f3ec7eb32f30b90cd0fcf3657d388b5ff4297f2f9716ff66e9b69c05ddd09"}]}`
-	if got := read(t, s.at("a-run/RESTORE_MANIFEST.json")); got != manifest {
+	if got := harness.ReadFile(t, s.at("a-run/RESTORE_MANIFEST.json")); got != manifest {
 		t.Errorf("manifest\n%s\nwant\n%s", got, manifest)
 	}
 }
@@ -153,7 +154,7 @@ func checkInvariants(t *testing.T, dir string, outputHashes []byte) report {
 	parseExactly(t, filepath.Join(dir, "RESTORE_REPORT.json"), &rep)
 	var bytes int64
 	for _, e := range m.Entries {
-		raw := read(t, filepath.Join(dir, e.RelativePath))
+		raw := harness.ReadFile(t, filepath.Join(dir, e.RelativePath))
 		if bytes += e.Bytes; int64(len(raw)) != e.Bytes || sum(raw) != e.SHA256 || signed.Hashes[e.RelativePath] != e.SHA256 {
 			t.Errorf("entry %+v does not fit its file", e)
 		}
@@ -174,7 +175,7 @@ func checkInvariants(t *testing.T, dir string, outputHashes []byte) report {
 // parseExactly refuses fields that the law does not have, and white space.
 func parseExactly(t *testing.T, name string, v any) {
 	t.Helper()
-	raw := read(t, name)
+	raw := harness.ReadFile(t, name)
 	d := json.NewDecoder(strings.NewReader(raw))
 	d.DisallowUnknownFields()
 	must(t, d.Decode(v))

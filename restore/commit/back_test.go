@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -39,7 +40,7 @@ func (b *backRoom) enterWith(log *audit.Log) *commit.Root {
 	store, err := snapshot.Open(b.place)
 	must(b.t, err)
 	in, _, err := commit.Enter(context.Background(), b.root, commit.Entry{
-		Key: testKey, Log: log, Savepoints: b.f.store(), Snapshots: store, Host: b.f.host, Authority: b.f,
+		Key: restoretest.JournalKey, Log: log, Savepoints: b.f.store(), Snapshots: store, Host: b.f.host, Authority: b.f,
 	})
 	must(b.t, err)
 	return in
@@ -113,12 +114,12 @@ func TestBackIsRefused(t *testing.T) {
 			in := b.enter()
 			defer in.Leave()
 			must(t, commit.Run(context.Background(), in, a, commit.Watch{}))
-			before := tree(t, b.root)
+			before := entriesIn(t, b.root)
 			_, err := in.GoBack(context.Background(), b.back(change))
 			if !errors.Is(err, stop) {
 				t.Errorf("%v", err)
 			}
-			after := tree(t, b.root)
+			after := entriesIn(t, b.root)
 			for path := range before {
 				checkSame(t, path, before[path], after[path])
 			}

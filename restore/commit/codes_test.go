@@ -13,7 +13,9 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -53,7 +55,7 @@ func (f fault) moved() bool { return f.on != "" && f.on != stagePhase }
 // checkLeft wants the root as it was, but for what others did to it.
 func (f fault) checkLeft(s *scene, before map[string]entry) {
 	s.t.Helper()
-	after, want := tree(s.t, s.root), maps.Clone(before)
+	after, want := entriesIn(s.t, s.root), maps.Clone(before)
 	for _, path := range f.lost {
 		delete(want, path)
 	}
@@ -117,7 +119,7 @@ func (f fault) cleared(s *scene, before map[string]entry) {
 	if f.code == restore.RollbackFailed {
 		f.checkHalted(s)
 	}
-	for path := range tree(s.t, s.root) {
+	for path := range entriesIn(s.t, s.root) {
 		if _, was := before[path]; !was {
 			must(s.t, os.RemoveAll(s.at(path)))
 		}
@@ -150,7 +152,7 @@ func (f fault) checkHalted(s *scene) {
 	if len(ended) != 1 || ended[0].Result != staging.RolledBack && ended[0].Result != staging.Cleared {
 		s.t.Errorf("recovered with %v", ended)
 	}
-	for path := range tree(s.t, s.root) {
+	for path := range entriesIn(s.t, s.root) {
 		if ours.MatchString(path) {
 			s.t.Errorf("%q is left", path)
 		}
@@ -158,7 +160,7 @@ func (f fault) checkHalted(s *scene) {
 }
 
 func enter(s *scene, mode staging.Mode) (*commit.Root, []staging.Outcome, error) {
-	return commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Mode: mode, Acknowledge: looked})
+	return commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Mode: mode, Acknowledge: looked})
 }
 
 // looked is a person who has looked.
@@ -185,7 +187,7 @@ func eachFault(t *testing.T, tried sample.Stride, do func(t *testing.T, f fault,
 func TestFaults(t *testing.T) {
 	eachFault(t, sample.Every(t, 3), func(t *testing.T, f fault, mode string) {
 		s := newScene(t, mode)
-		before := tree(t, s.root)
+		before := entriesIn(t, s.root)
 		err := f.run(s)
 		s.mend()
 		if got, want := failureOf(t, err), f.want(s); got != want {
@@ -199,7 +201,7 @@ func TestFaults(t *testing.T) {
 
 // TestFaultsAreDeterministic: the same answer every time.
 func TestFaultsAreDeterministic(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	eachFault(t, sample.Every(t, 9), func(t *testing.T, f fault, mode string) {
 		for procs := 1; procs <= 2; procs++ {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
@@ -224,7 +226,7 @@ func TestEveryLateCodeIsCaused(t *testing.T) {
 	for _, f := range faults() {
 		caused[f.code] = true
 	}
-	raw := read(t, filepath.Join("..", "code.go"))
+	raw := harness.ReadFile(t, filepath.Join("..", "code.go"))
 	codes := regexp.MustCompile(`"RESTORE_[A-Z_]+"`).FindAllString(raw, -1)
 	late := 0
 	for _, quoted := range codes {

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
@@ -34,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 				s := emptyScene(t, mode == "chain")
 				s.mount(".", c.options)
 				s.add("run-2", map[string]string{"a/b/c/d/big": strings.Repeat("x", 100<<10), "a/b/c/small": "s", "top": "t"})
-				before, free := tree(t, s.root), freeSpace(t, s.root)
+				before, free := entriesIn(t, s.root), freeSpace(t, s.root)
 				err := s.commit(context.Background(), s.approve(), at(c.on, func() { fill(t, s.at("filler")) }))
 				if got := failureOf(t, err); got.Code != c.code || got.Phase != c.phase || !errors.Is(err, syscall.ENOSPC) {
 					t.Errorf("%v", err)
@@ -73,7 +74,7 @@ func TestTwoCommits(t *testing.T) {
 		s, other := newScene(t, "single"), emptyScene(t, false)
 		other.root = s.root
 		other.add("run-9", map[string]string{"elsewhere": "x"})
-		before := tree(t, s.root)
+		before := entriesIn(t, s.root)
 		a, b := s.approve(), other.approve()
 		must(t, s.commit(context.Background(), a, at(on, func() {
 			now := bundletest.Census(t, s.root)
@@ -102,7 +103,7 @@ func TestCancel(t *testing.T) {
 		} {
 			t.Run(mode+"/"+c.on, func(t *testing.T) {
 				s := newScene(t, mode)
-				before, a := tree(t, s.root), s.approve()
+				before, a := entriesIn(t, s.root), s.approve()
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				if c.on == "" {
@@ -129,7 +130,7 @@ func TestCancel(t *testing.T) {
 func TestRivals(t *testing.T) {
 	for _, mode := range []string{"single", "chain"} {
 		s := newScene(t, mode)
-		before := tree(t, s.root)
+		before := entriesIn(t, s.root)
 		a := s.approve()
 		stop := make(chan struct{})
 		made := make(chan int)
@@ -139,7 +140,7 @@ func TestRivals(t *testing.T) {
 		if <-made == 0 {
 			t.Error("nobody disturbed")
 		}
-		if got := read(t, s.at("existing/rival")); got != "rival" {
+		if got := harness.ReadFile(t, s.at("existing/rival")); got != "rival" {
 			t.Errorf("rival's file holds %q", got)
 		}
 		must(t, os.Remove(s.at("existing/rival")))

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -22,17 +23,17 @@ func TestEnterRefuses(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
 	t.Chdir(dir)
 	for _, path := range []string{"", ".", "file", dir + "/none", dir + "/file", dir + "/\x00"} {
-		in, ended, err := commit.Enter(t.Context(), path, commit.Entry{Key: testKey})
+		in, ended, err := commit.Enter(t.Context(), path, commit.Entry{Key: restoretest.JournalKey})
 		if !errors.Is(err, commit.ErrNoRoot) || in != nil || ended != nil {
 			t.Errorf("%q: %v, %v, %v", path, in, ended, err)
 		}
 	}
-	if in, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: testKey[:staging.MinKey-1]}); err == nil || in != nil {
+	if in, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: restoretest.JournalKey[:staging.MinKey-1]}); err == nil || in != nil {
 		t.Errorf("a short key: %v, %v", in, err)
 	}
-	first, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: testKey})
+	first, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: restoretest.JournalKey})
 	must(t, err)
-	second, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: testKey})
+	second, _, err := commit.Enter(t.Context(), dir, commit.Entry{Key: restoretest.JournalKey})
 	if !errors.Is(err, pathsafe.ErrLocked) || second != nil {
 		t.Errorf("a second one: %v, %v", second, err)
 	}
@@ -50,7 +51,7 @@ func TestRunNeedsItsRoot(t *testing.T) {
 		"none":        func(*testing.T) (*commit.Root, error) { return nil, nil },
 		"not entered": func(*testing.T) (*commit.Root, error) { return commit.NotEntered(io.ErrClosedPipe), io.ErrClosedPipe },
 		"another": func(t *testing.T) (*commit.Root, error) {
-			in, _, err := commit.Enter(t.Context(), t.TempDir(), commit.Entry{Key: testKey})
+			in, _, err := commit.Enter(t.Context(), t.TempDir(), commit.Entry{Key: restoretest.JournalKey})
 			must(t, err)
 			return in, nil
 		},
@@ -126,7 +127,7 @@ func TestEnterForeign(t *testing.T) {
 	} {
 		must(t, os.Chmod(shared, test.mode))
 		events, before := len(l.entries()), bundletest.Census(t, s.root)
-		in, ended, err := commit.Enter(t.Context(), link, commit.Entry{Key: testKey, Log: l.open(), Foreign: test.foreign, Previewed: test.previewed})
+		in, ended, err := commit.Enter(t.Context(), link, commit.Entry{Key: restoretest.JournalKey, Log: l.open(), Foreign: test.foreign, Previewed: test.previewed})
 		if test.isEntered {
 			must(t, err)
 			in.Leave()

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -52,7 +53,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	approved, err := approval.Accept(r, forgetful{})
+	approved, err := approval.Accept(r, restoretest.Forgetful{})
 	if err != nil {
 		log.Fatal(err)
 	}

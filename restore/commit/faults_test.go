@@ -8,7 +8,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/staging"
-	"golang.org/x/sys/unix"
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // A fault happens while a commit is under way, and the law has a code for what
@@ -70,9 +70,7 @@ func source(path string, with func(name string) error) func(*scene) {
 	}
 }
 
-func nothing(string) error     { return nil }
-func fifo(name string) error   { return unix.Mkfifo(name, 0o644) }
-func subdir(name string) error { return os.Mkdir(name, 0o755) }
+func nothing(string) error { return nil }
 
 // rival makes a file beneath the root where the last run would put one.
 func rival(path string) func(*scene) {
@@ -130,8 +128,8 @@ var sourceFaults = []fault{
 	{name: "source changed while staging begins", on: stagePhase, do: write("new/a.txt", "ALPHA\n"), code: restore.StagingHashMismatch, phase: execute, path: "new/a.txt"},
 	// Nothing was staged that could be wrong: no code of EXECUTE says so.
 	{name: "source removed", do: source("new/a.txt", nothing), code: restore.InternalError, phase: execute},
-	{name: "source a FIFO", do: source("new/a.txt", fifo), code: restore.InternalError, phase: execute},
-	{name: "source a directory", do: source("new/a.txt", subdir), code: restore.InternalError, phase: execute},
+	{name: "source a FIFO", do: source("new/a.txt", harness.FIFO), code: restore.InternalError, phase: execute},
+	{name: "source a directory", do: source("new/a.txt", harness.Directory), code: restore.InternalError, phase: execute},
 	{name: "source a link to the same", do: func(s *scene) {
 		must(s.t, os.Rename(s.source("new/a.txt"), s.source("new/real")))
 		must(s.t, os.Symlink("real", s.source("new/a.txt")))
@@ -203,7 +201,7 @@ var verifyFaults = []fault{
 		code: restore.RollbackFailed, cause: restore.HashMismatchAfterRestore, phase: check, path: "new/a.txt", foreign: []string{"new", "new/a.txt"}},
 	{name: "target replaced by a FIFO", on: verifyPhase, do: func(s *scene) {
 		removeTarget("top.txt")(s)
-		must(s.t, fifo(s.at(s.target("top.txt"))))
+		must(s.t, harness.FIFO(s.at(s.target("top.txt"))))
 	}, code: restore.RollbackFailed, cause: restore.HashMismatchAfterRestore, phase: check, path: "top.txt", foreign: []string{"top.txt"}},
 	{name: "target replaced by a link out", on: verifyPhase, do: func(s *scene) {
 		removeTarget("top.txt")(s)
@@ -234,6 +232,6 @@ func faults() (all []fault) {
 
 // freeze makes a directory beneath the root immutable.
 func freeze(s *scene, path string) {
-	setImmutable(s.t, s.at(path), true)
-	s.undo(func() { setImmutable(s.t, s.at(path), false) })
+	harness.SetImmutable(s.t, s.at(path), true)
+	s.undo(func() { harness.SetImmutable(s.t, s.at(path), false) })
 }

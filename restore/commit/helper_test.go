@@ -2,22 +2,19 @@ package commit_test
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/statement"
-	"github.com/spectrumfs/spectrum/test/harness"
-	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/test/tree"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
@@ -132,47 +129,22 @@ func (s *scene) staged(path string) string { return filepath.Join(s.staging(), s
 // approve runs everything up to the approval of the preview.
 func (s *scene) approve() *preview.Approved {
 	s.t.Helper()
-	project, err := pathsafe.OpenRoot(s.Root)
+	c := restore.Candidate{Chain: s.chain, Runs: restoretest.OpenRuns(s.t, s.Root, s.runDirs()...)}
+	a, err := restoretest.Approve(restoretest.Plan(s.t, c, s.root), preview.Origin{})
 	must(s.t, err)
-	s.t.Cleanup(func() { project.Close() })
-	c := restore.Candidate{Chain: s.chain}
-	for _, r := range s.runs {
-		run, err := verify.OpenRun(project, r.Dir)
-		must(s.t, err)
-		s.t.Cleanup(func() { run.Close() })
-		c.Runs = append(c.Runs, run)
-	}
-	r, err := restore.ForRoot(context.Background(), c, s.root)
-	must(s.t, err)
-	s.t.Cleanup(func() { r.Close() })
-	return approve(s.t, r)
-}
-
-func approve(t testing.TB, r *restore.Restore) *preview.Approved {
-	t.Helper()
-	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{RestoreRoot: r.Root().Name()}})
-	must(t, err)
-	raw, err := p.Keep()
-	must(t, err)
-	record, err := preview.ParseRecord(raw, p.ID())
-	must(t, err)
-	said, err := statement.Parse(preview.Exactly)
-	must(t, err)
-	approval, err := record.Approve(p, said)
-	must(t, err)
-	a, err := approval.Accept(r, forgetful{})
-	must(t, err)
 	return a
 }
 
-// forgetful is a ledger for tests that approve everything once.
-type forgetful struct{}
-
-func (forgetful) Use(string) error { return nil }
+func (s *scene) runDirs() (dirs []string) {
+	for _, r := range s.runs {
+		dirs = append(dirs, r.Dir)
+	}
+	return dirs
+}
 
 // commit enters the root and carries the approval out.
 func (s *scene) commit(ctx context.Context, a *preview.Approved, progress func(string, int64)) error {
-	in, _, err := commit.Enter(ctx, s.root, commit.Entry{Key: testKey})
+	in, _, err := commit.Enter(ctx, s.root, commit.Entry{Key: restoretest.JournalKey})
 	if err != nil {
 		return err
 	}
@@ -180,12 +152,10 @@ func (s *scene) commit(ctx context.Context, a *preview.Approved, progress func(s
 	return commit.Run(ctx, in, a, commit.Watch{Progress: progress})
 }
 
-var testKey = []byte("the key of these tests, not secret")
-
 // mustCommit commits and wants exactly the planned tree beside what was there.
 func (s *scene) mustCommit() {
 	s.t.Helper()
-	before := tree(s.t, s.root)
+	before := entriesIn(s.t, s.root)
 	must(s.t, s.commit(context.Background(), s.approve(), nil))
 	s.checkRestored(before)
 }
@@ -194,9 +164,9 @@ func (s *scene) mustCommit() {
 // and the result artifacts and nothing else.
 func (s *scene) checkRestored(before map[string]entry) {
 	s.t.Helper()
-	after := tree(s.t, s.root)
+	after := entriesIn(s.t, s.root)
 	want := maps.Clone(s.want)
-	for _, a := range s.artifacts() {
+	for _, a := range restoretest.ResultArtifacts(s.chain, s.runDirs()) {
 		if _, ok := after[a]; !ok {
 			s.t.Errorf("no %q", a)
 		}
@@ -245,79 +215,36 @@ func parentOf(dir string, paths map[string]string) bool {
 	return false
 }
 
-// artifacts are the paths of the result artifacts.
-func (s *scene) artifacts() []string {
-	if !s.chain {
-		return []string{restore.ManifestName, restore.ReportName}
-	}
-	var list []string
-	for _, r := range s.runs {
-		id := filepath.Base(r.Dir)
-		list = append(list, id+"/"+restore.ManifestName, id+"/"+restore.ReportName)
-	}
-	return list
-}
-
 // An entry is what stands at a path: type and mode, time of modification, and
 // for files and links the content.
 type entry struct{ mode, mtime, content string }
 
 func (e entry) dir() bool { return strings.HasPrefix(e.mode, "d") }
 
-// tree describes everything below a directory, and the directory as ".".
-func tree(t testing.TB, dir string) map[string]entry {
+// entriesIn describes everything below a directory, and the directory as ".".
+func entriesIn(t testing.TB, dir string) map[string]entry {
 	t.Helper()
 	entries := map[string]entry{}
-	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must(t, tree.Walk(dir, func(path string, n *tree.Node, err error) error {
 		if err != nil {
 			return err
 		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(dir, path)
-		e := entry{mode: info.Mode().String(), mtime: info.ModTime().String()}
-		switch {
-		case info.Mode().IsRegular():
-			e.content = read(t, path)
-		case info.Mode()&fs.ModeSymlink != 0:
-			e.content, err = os.Readlink(path)
-		}
-		entries[rel] = e
+		e := entry{mode: n.FileMode().String(), mtime: time.Unix(n.Mtim.Unix()).String()}
+		e.content, err = n.Content()
+		entries[path] = e
 		return err
 	}))
 	return entries
 }
 
-// failureOf returns the failure without its text, which names directories of
-// the test.
+// failureOf returns the failure without what differs from one attempt to the next.
 func failureOf(t testing.TB, err error) restore.Failure {
 	t.Helper()
-	var f *restore.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("%v is not a failure of the law", err)
-	}
-	got := *f
-	got.Err = nil
+	got := restoretest.FailureOf(t, err)
 	if ours.MatchString(got.Path) {
 		got.Path = stagingDir
 	}
 	return got
-}
-
-func read(t testing.TB, name string) string {
-	t.Helper()
-	raw, err := os.ReadFile(name)
-	must(t, err)
-	return string(raw)
-}
-
-// inMemory puts the directories of this test's scenes on a tmpfs, where a sync
-// costs nothing.
-func inMemory(t *testing.T) {
-	t.Helper()
-	t.Setenv("TMPDIR", harness.OpenMemoryDir(t))
 }
 
 // mount mounts a tmpfs beneath the root, or on it.
@@ -325,20 +252,4 @@ func (s *scene) mount(path, options string) {
 	s.t.Helper()
 	must(s.t, unix.Mount("tmpfs", s.at(path), "tmpfs", 0, options))
 	s.undo(func() { must(s.t, unix.Unmount(s.at(path), unix.MNT_DETACH)) })
-}
-
-// setImmutable sets or clears the flag that stops root too.
-func setImmutable(t testing.TB, name string, on bool) {
-	t.Helper()
-	const immutable = 0x10 // FS_IMMUTABLE_FL
-	d, err := os.Open(name)
-	must(t, err)
-	defer d.Close()
-	flags, err := unix.IoctlGetInt(int(d.Fd()), unix.FS_IOC_GETFLAGS)
-	must(t, err)
-	flags &^= immutable
-	if on {
-		flags |= immutable
-	}
-	must(t, unix.IoctlSetPointerInt(int(d.Fd()), unix.FS_IOC_SETFLAGS, flags))
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
@@ -64,7 +66,7 @@ func (l *ledger) check(want ...string) {
 
 // enter enters the scene's root with the log.
 func (s *scene) enter(l *ledger, mode staging.Mode) (*commit.Root, error) {
-	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: l.open(), Mode: mode, Acknowledge: looked})
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Log: l.open(), Mode: mode, Acknowledge: looked})
 	return in, err
 }
 
@@ -136,7 +138,7 @@ func TestNothingWithoutLog(t *testing.T) {
 	a, before := s.approve(), bundletest.Census(t, s.root)
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
-	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f)})
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Log: audit.New(f)})
 	must(t, err)
 	must(t, f.Close())
 	if got := failureOf(t, commit.Run(context.Background(), in, a, commit.Watch{})); got.Code != restore.InternalError || got.Phase != restore.Execute {
@@ -155,7 +157,7 @@ func TestUnloggedEnd(t *testing.T) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
 	a := s.approve()
-	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f)})
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Log: audit.New(f)})
 	must(t, err)
 	var left []string
 	must(t, commit.Run(context.Background(), in, a, commit.Watch{
@@ -268,7 +270,7 @@ func TestReleaseIsLoggedFirst(t *testing.T) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
 	must(t, f.Close())
-	if _, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f), Mode: staging.Acknowledged, Acknowledge: looked}); err == nil {
+	if _, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Log: audit.New(f), Mode: staging.Acknowledged, Acknowledge: looked}); err == nil {
 		t.Error("released without a log")
 	}
 	if after := bundletest.Census(t, s.root); after != before {
@@ -279,30 +281,16 @@ func TestReleaseIsLoggedFirst(t *testing.T) {
 // TestLogIsClosed: with the root, and when the root is not entered.
 func TestLogIsClosed(t *testing.T) {
 	s, l := newScene(t, "single"), newLedger(t)
-	before := openFiles(t)
+	before := harness.OpenFiles(t, os.Getpid())
 	in, err := s.enter(l, staging.Automatic)
 	must(t, err)
 	if _, err := s.enter(l, staging.Automatic); err == nil {
 		t.Error("entered twice")
 	}
 	in.Leave()
-	if after := openFiles(t); !slices.Equal(before, after) {
+	if after := harness.OpenFiles(t, os.Getpid()); !slices.Equal(before, after) {
 		t.Errorf("open: %q, before %q", after, before)
 	}
-}
-
-func openFiles(t testing.TB) []string {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	var names []string
-	for _, e := range entries {
-		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // TestUnloggedRollback: a rollback that cannot be logged is done all the same,
@@ -311,8 +299,8 @@ func TestUnloggedRollback(t *testing.T) {
 	s, l := newScene(t, "single"), newLedger(t)
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
-	a, before := s.approve(), tree(t, s.root)
-	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Log: audit.New(f)})
+	a, before := s.approve(), entriesIn(t, s.root)
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Log: audit.New(f)})
 	must(t, err)
 	err = commit.Run(context.Background(), in, a, commit.Watch{Progress: func(phase string, _ int64) {
 		if phase == stagePhase {
@@ -324,7 +312,7 @@ func TestUnloggedRollback(t *testing.T) {
 	if failureOf(t, err).Code != restore.StagingHashMismatch || !strings.Contains(err.Error(), "audit log") {
 		t.Errorf("%v", err)
 	}
-	if diff := cmp.Diff(paths(before), paths(tree(t, s.root))); diff != "" {
+	if diff := cmp.Diff(paths(before), paths(entriesIn(t, s.root))); diff != "" {
 		t.Error(diff)
 	}
 	l.check("commit_begin")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -51,7 +52,7 @@ func (f *shelf) store() *savepoint.Store {
 
 func (f *shelf) enter(s *scene) *commit.Root {
 	f.t.Helper()
-	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: testKey, Savepoints: f.store(), Host: func() (commit.Host, error) { return f.host() }, Authority: f})
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Savepoints: f.store(), Host: func() (commit.Host, error) { return f.host() }, Authority: f})
 	must(f.t, err)
 	return in
 }
@@ -212,7 +213,7 @@ func TestSavepointOfALink(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(s.root, link))
 	a := s.approve()
-	in, _, err := commit.Enter(context.Background(), link, commit.Entry{Key: testKey, Savepoints: f.store(), Host: f.host, Mode: staging.Automatic})
+	in, _, err := commit.Enter(context.Background(), link, commit.Entry{Key: restoretest.JournalKey, Savepoints: f.store(), Host: f.host, Mode: staging.Automatic})
 	must(t, err)
 	defer in.Leave()
 	must(t, commit.Run(context.Background(), in, a, commit.Watch{}))

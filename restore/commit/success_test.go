@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/spectrumfs/spectrum/restore/commit"
-	"github.com/spectrumfs/spectrum/staging"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/test/harness"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -37,7 +40,7 @@ func TestCommit(t *testing.T) {
 // TestCommitManyFiles: more than are synced one by one, deep and wide, some of
 // them of several blocks, with one and with two processors.
 func TestCommitManyFiles(t *testing.T) {
-	inMemory(t)
+	harness.TempInMemory(t)
 	big := map[string]string{"big": strings.Repeat("0123456789abcdef", 1<<17), "exact": strings.Repeat("x", 1<<20)}
 	for i := range 120 {
 		big[fmt.Sprintf("d%d/e%d/f%d", i%7, i%3, i)] = fmt.Sprint(i)
@@ -164,7 +167,7 @@ func TestCommitTwice(t *testing.T) {
 // and the root is the operator's again when somebody has looked.
 func TestForeignInStaging(t *testing.T) {
 	s := newScene(t, "single")
-	before, foreign := tree(t, s.root), ""
+	before, foreign := entriesIn(t, s.root), ""
 	in, _, err := enter(s, staging.Automatic)
 	must(t, err)
 	left := 0
@@ -183,7 +186,7 @@ func TestForeignInStaging(t *testing.T) {
 	in, ended, err := enter(s, staging.Acknowledged)
 	must(t, err)
 	in.Leave()
-	if len(ended) != 1 || ended[0].Result != staging.Released || ended[0].Left == nil || read(t, foreign) != "rival" {
+	if len(ended) != 1 || ended[0].Result != staging.Released || ended[0].Left == nil || harness.ReadFile(t, foreign) != "rival" {
 		t.Errorf("%v", ended)
 	}
 	must(t, os.RemoveAll(filepath.Dir(foreign)))
@@ -197,8 +200,8 @@ func TestHaltOutsideOfTheRoot(t *testing.T) {
 		s := emptyScene(t, false)
 		s.mount(".", "")
 		s.add("run-1", map[string]string{"a/b": "x", "c": "y"})
-		before := tree(t, s.root)
-		e := commit.Entry{Key: testKey}
+		before := entriesIn(t, s.root)
+		e := commit.Entry{Key: restoretest.JournalKey}
 		if remembered {
 			e.Halts = halts{}
 		}
@@ -250,7 +253,7 @@ func TestChainManifest(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		name := strings.Replace(s.staging(), ".spectrum06_staging_", ".spectrum06_chain_", 1) + ".json"
-		if got := read(t, name); got != want {
+		if got := harness.ReadFile(t, name); got != want {
 			t.Errorf("%s: %s\nwant %s", phase, got, want)
 		}
 		seen[phase] = true
@@ -258,7 +261,7 @@ func TestChainManifest(t *testing.T) {
 	if len(seen) != 5 {
 		t.Errorf("phases %v", seen)
 	}
-	s.checkRestored(map[string]entry{".": tree(t, s.root)["."]})
+	s.checkRestored(map[string]entry{".": entriesIn(t, s.root)["."]})
 }
 
 // TestProgress: every byte counts once when it is staged and once when it is

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -37,7 +38,7 @@ func (h *house) exchange(settled func() error) error {
 	parent, err := pathsafe.OpenRoot(filepath.Dir(h.root))
 	must(h.t, err)
 	defer parent.Close()
-	l, err := staging.Lock(h.t.Context(), root, testKey, 0)
+	l, err := staging.Lock(h.t.Context(), root, restoretest.JournalKey, 0)
 	must(h.t, err)
 	defer l.Close()
 	name, err := pathsafe.Parse("root")
@@ -96,7 +97,7 @@ func TestEnterAfterAKilledExchange(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(h.root, "new")); err != nil {
 		t.Fatal(err)
 	}
-	in, ended, err := commit.Enter(t.Context(), h.root, commit.Entry{Key: testKey})
+	in, ended, err := commit.Enter(t.Context(), h.root, commit.Entry{Key: restoretest.JournalKey})
 	must(t, err)
 	defer in.Leave()
 	if len(ended) != 1 || ended[0].Result != staging.RolledBack || ended[0].Kind != "snapshot_restore" {
@@ -116,7 +117,7 @@ func TestEnterWhileTheRootIsExchanged(t *testing.T) {
 	entered := make(chan result)
 	h.staging = func() {
 		go func() {
-			in, _, err := commit.Enter(t.Context(), h.root, commit.Entry{Key: testKey, Wait: time.Minute})
+			in, _, err := commit.Enter(t.Context(), h.root, commit.Entry{Key: restoretest.JournalKey, Wait: time.Minute})
 			entered <- result{in, err}
 		}()
 		time.Sleep(50 * time.Millisecond) // it may have opened the old root by now; if not the test is an easy one

@@ -9,13 +9,12 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/restore/trust"
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
@@ -114,20 +113,11 @@ func (s *scene) accept(record *preview.Record, text string, ledger preview.Ledge
 
 func (s *scene) restore() *restore.Restore {
 	s.t.Helper()
-	project, err := pathsafe.OpenRoot(s.Root)
-	must(s.t, err)
-	s.t.Cleanup(func() { project.Close() })
-	var c restore.Candidate
+	var dirs []string
 	for _, r := range s.runs {
-		run, err := verify.OpenRun(project, r.Dir)
-		must(s.t, err)
-		s.t.Cleanup(func() { run.Close() })
-		c.Runs = append(c.Runs, run)
+		dirs = append(dirs, r.Dir)
 	}
-	r, err := restore.ForRoot(context.Background(), c, s.root)
-	must(s.t, err)
-	s.t.Cleanup(func() { r.Close() })
-	return r
+	return restoretest.Plan(s.t, restore.Candidate{Runs: restoretest.OpenRuns(s.t, s.Root, dirs...)}, s.root)
 }
 
 // kept is the record of a preview.

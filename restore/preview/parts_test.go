@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -124,26 +123,17 @@ func TestDecided(t *testing.T) {
 // derive seals the parts of an approval and plans them, as a commit does.
 func (s *scene) derive(a *preview.Approval) *restore.Restore {
 	s.t.Helper()
-	project, err := pathsafe.OpenRoot(s.Root)
-	must(s.t, err)
-	s.t.Cleanup(func() { project.Close() })
 	key, err := bundle.GenerateKey()
 	must(s.t, err)
-	c := restore.Candidate{Chain: len(s.runs) > 1}
-	place := s.t.TempDir()
+	place, dirs := s.t.TempDir(), []string{}
 	for _, part := range a.Parts() {
 		dir := filepath.Join(place, part.RunID)
 		_, err := bundle.SealKnown(context.Background(), bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: key, BuildID: "git:x"})
 		must(s.t, err)
-		run, err := verify.OpenRun(project, dir)
-		must(s.t, err)
-		s.t.Cleanup(func() { run.Close() })
-		c.Runs = append(c.Runs, run)
+		dirs = append(dirs, dir)
 	}
-	r, err := restore.ForRoot(context.Background(), c, s.root)
-	must(s.t, err)
-	s.t.Cleanup(func() { r.Close() })
-	return r
+	c := restore.Candidate{Chain: len(s.runs) > 1, Runs: restoretest.OpenRuns(s.t, s.Root, dirs...)}
+	return restoretest.Plan(s.t, c, s.root)
 }
 
 // TestDerived: an approval of a part is bound to a restore of exactly that part.

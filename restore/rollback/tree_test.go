@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -165,50 +166,33 @@ func read(t testing.TB, dir string) forest {
 	t.Helper()
 	f := forest{}
 	seen := map[uint64]*thing{}
-	var walk func(p string)
-	walk = func(p string) {
-		name := dir + "/" + p
-		var st unix.Stat_t
-		must(t, unix.Lstat(name, &st))
-		th := seen[st.Ino]
+	must(t, tree.Walk(dir, func(p string, n *tree.Node, err error) error {
+		must(t, err)
+		th := seen[n.Ino]
 		if th == nil {
-			th = look(t, name, &st)
-			seen[st.Ino] = th
+			th = look(t, filepath.Join(dir, p), n)
+			seen[n.Ino] = th
+		}
+		if p == "." {
+			p = ""
 		}
 		f[p] = th
-		if th.kind != 'd' {
-			return
-		}
-		entries, err := os.ReadDir(name)
-		must(t, err)
-		for _, e := range entries {
-			walk(beneath(p, e.Name()))
-		}
-	}
-	walk("")
+		return nil
+	}))
 	return f
 }
 
 const attribute = "user.note"
 
-func look(t testing.TB, name string, st *unix.Stat_t) *thing {
+func look(t testing.TB, name string, n *tree.Node) *thing {
 	t.Helper()
-	th := &thing{mode: st.Mode & 0o7777}
-	var err error
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		th.kind, th.time = 'f', st.Mtim.Nano()
-		var raw []byte
-		raw, err = os.ReadFile(name)
-		th.content = string(raw)
-	case unix.S_IFDIR:
-		th.kind = 'd'
-	case unix.S_IFLNK:
-		th.kind = 'l'
-		th.content, err = os.Readlink(name)
-	case unix.S_IFIFO:
-		th.kind = 'p'
+	kinds := map[uint32]byte{unix.S_IFREG: 'f', unix.S_IFDIR: 'd', unix.S_IFLNK: 'l', unix.S_IFIFO: 'p'}
+	th := &thing{kind: kinds[n.Kind()], mode: n.Mode & 0o7777}
+	if th.kind == 'f' {
+		th.time = n.Mtim.Nano()
 	}
+	var err error
+	th.content, err = n.Content()
 	must(t, err)
 	value := make([]byte, 100)
 	if n, err := unix.Lgetxattr(name, attribute, value); err == nil {

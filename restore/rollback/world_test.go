@@ -15,9 +15,9 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -234,7 +234,7 @@ func (w *world) commit(outputs map[string]output) (attempt string, err error) {
 		return "", err
 	}
 	defer r.Close()
-	approved, err := approve(r)
+	approved, err := restoretest.Approve(r, preview.Origin{})
 	if err != nil {
 		return "", err
 	}
@@ -250,35 +250,6 @@ func (w *world) mustCommit(contents map[string]string) string {
 	attempt, err := w.commit(plainly(contents))
 	must(w.t, err)
 	return attempt
-}
-
-// forgetful is a ledger for tests that approve everything once.
-type forgetful struct{}
-
-func (forgetful) Use(string) error { return nil }
-
-func approve(r *restore.Restore) (*preview.Approved, error) {
-	p, err := preview.New(context.Background(), r, preview.Request{Origin: preview.Origin{RestoreRoot: r.Root().Name()}})
-	if err != nil {
-		return nil, err
-	}
-	raw, err := p.Keep()
-	if err != nil {
-		return nil, err
-	}
-	record, err := preview.ParseRecord(raw, p.ID())
-	if err != nil {
-		return nil, err
-	}
-	said, err := statement.Parse(preview.Exactly)
-	if err != nil {
-		return nil, err
-	}
-	approval, err := record.Approve(p, said)
-	if err != nil {
-		return nil, err
-	}
-	return approval.Accept(r, forgetful{})
 }
 
 // chain are the ids of the commits that can be undone, the oldest first.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -153,38 +154,30 @@ func look(t tb, top string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	first := map[uint64]string{}
-	must(t, filepath.WalkDir(top, func(path string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(top, path)
+	must(t, tree.Walk(top, func(path string, n *tree.Node, err error) error {
 		must(t, err)
-		all[rel] = describe(t, path, rel, first)
+		all[path] = describe(t, filepath.Join(top, path), path, n, first)
 		return nil
 	}))
 	return all
 }
 
-func describe(t tb, path, rel string, first map[uint64]string) string {
+func describe(t tb, path, rel string, n *tree.Node, first map[uint64]string) string {
 	t.Helper()
-	var st unix.Stat_t
-	must(t, unix.Lstat(path, &st))
-	parts := []string{fmt.Sprintf("mode=%o owner=%d:%d mtime=%d.%09d", st.Mode, st.Uid, st.Gid, st.Mtim.Sec, st.Mtim.Nsec)}
-	switch st.Mode & unix.S_IFMT {
+	parts := []string{fmt.Sprintf("mode=%o owner=%d:%d mtime=%d.%09d", n.Mode, n.Uid, n.Gid, n.Mtim.Sec, n.Mtim.Nsec)}
+	content, err := n.Content()
+	must(t, err)
+	switch n.Kind() {
 	case unix.S_IFREG:
-		data, err := os.ReadFile(path)
-		must(t, err)
-		parts = append(parts, fmt.Sprintf("size=%d sha=%x", len(data), sha256.Sum256(data)))
+		parts = append(parts, fmt.Sprintf("size=%d sha=%x", len(content), sha256.Sum256([]byte(content))))
 	case unix.S_IFLNK:
-		target, err := os.Readlink(path)
-		must(t, err)
-		parts = append(parts, fmt.Sprintf("target=%q", target))
+		parts = append(parts, fmt.Sprintf("target=%q", content))
 	}
-	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		if first[st.Ino] == "" {
-			first[st.Ino] = rel
+	if n.Nlink > 1 && !n.IsDir() {
+		if first[n.Ino] == "" {
+			first[n.Ino] = rel
 		}
-		parts = append(parts, "is="+first[st.Ino])
+		parts = append(parts, "is="+first[n.Ino])
 	}
 	return strings.Join(append(parts, attributes(t, path)...), " ")
 }

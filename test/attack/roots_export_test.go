@@ -45,8 +45,7 @@ func newExporting(t *testing.T) *exporting {
 
 func (e *exporting) look(t *testing.T) harness.Tree {
 	t.Helper()
-	tree, err := harness.Take(e.victim)
-	harness.Must(t, err)
+	tree := harness.MustTake(t, e.victim)
 	return tree
 }
 

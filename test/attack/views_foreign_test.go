@@ -38,7 +38,7 @@ func TestViewsOfOthersAreNotAsked(t *testing.T) {
 	for name, a := range map[string]answers{"kills": {Size: 100, Attack: true}, "long": {Size: 100 << 20}, "stopped": {}} {
 		at := filepath.Join(dir, name)
 		harness.Must(t, os.Mkdir(at, 0o755))
-		s := serveAs(t, nobody, at, a)
+		s := serveAs(t, harness.Nobody, at, a)
 		if name == "stopped" {
 			harness.Freeze(t, s.cmd.Process.Pid)
 		}
@@ -64,7 +64,7 @@ func TestViewsOfOthersAreNotAsked(t *testing.T) {
 			Mountpoint string `json:"mountpoint"`
 			UserID     int    `json:"user_id"`
 		}) bool {
-			return o.Mountpoint == s.dir && o.UserID == nobody
+			return o.Mountpoint == s.dir && o.UserID == harness.Nobody
 		})
 		if !named || !strings.Contains(r.Stderr, s.dir) {
 			t.Errorf("the view on %q is not named: %v", s.dir, r)
@@ -73,8 +73,7 @@ func TestViewsOfOthersAreNotAsked(t *testing.T) {
 	if len(answer.Views) != 0 {
 		t.Errorf("detached %q", answer.Views)
 	}
-	after, err := harness.Take(site.Root)
-	harness.Must(t, err)
+	after := harness.MustTake(t, site.Root)
 	if _, ok := after["RESTORE_REPORT.json"]; ok {
 		t.Error("the commit is still there")
 	}
@@ -104,7 +103,7 @@ func TestForeignMountIsJudgedByTheTable(t *testing.T) {
 		for _, stopped := range []bool{false, true} {
 			dir := filepath.Join(open(t), "view")
 			harness.Must(t, os.Mkdir(dir, 0o755))
-			s := serveAs(t, nobody, dir, answers{Size: 100, Attack: true})
+			s := serveAs(t, harness.Nobody, dir, answers{Size: 100, Attack: true})
 			if stopped {
 				harness.Freeze(t, s.cmd.Process.Pid)
 			}

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -74,7 +73,7 @@ func TestReadersDoNotGrowTheServer(t *testing.T) {
 	before := residentOf(t, v.Server.Pid)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{readerEnv + "=" + v.Dir, "PATH=" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = harness.AsNobody()
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "done\n" {
 		t.Fatalf("%v: %s", err, out)

@@ -21,8 +21,6 @@ import (
 // This file is a FUSE server of the test's own: an ordinary user's, who passes it off as
 // a view. It reports each request, and can attack the thread that sends one.
 
-const nobody = 65534
-
 const serverEnv = "ATTACK_VIEW_SERVER"
 
 // answers are what such a server does.

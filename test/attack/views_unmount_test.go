@@ -28,7 +28,7 @@ func newSwap(t *testing.T) *swap {
 	s.view, s.target = filepath.Join(s.mine, "view"), filepath.Join(s.other, "view")
 	for _, path := range []string{s.view, s.target} {
 		harness.Must(t, os.MkdirAll(path, 0o755))
-		harness.Must(t, os.Chown(path, nobody, nobody))
+		harness.Must(t, os.Chown(path, harness.Nobody, harness.Nobody))
 	}
 	harness.Must(t, unix.Mount("precious", s.target, "tmpfs", 0, ""))
 	return s
@@ -66,7 +66,7 @@ func TestUmountTakesWhatItChecked(t *testing.T) {
 	unmounted := 0
 	for n, more := 1, true; more; n++ {
 		s := newSwap(t)
-		serveAs(t, nobody, s.view, answers{})
+		serveAs(t, harness.Nobody, s.view, answers{})
 		seen := 0
 		plan := sysfault.Plan{N: 1, Onward: true, Match: func(c sysfault.Call) bool {
 			return harness.Inside(c.Path, filepath.Dir(s.mine)) || strings.Contains(c.Path, "mountinfo") || strings.Contains(c.Path, "fdinfo")

@@ -239,7 +239,7 @@ func TestNoCase(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	t.Setenv("TMPDIR", harness.MemoryDir(t))
+	harness.TempInMemory(t)
 	if err := run(t.Context(), options{bin: harness.Binary(), dir: committed, run: "^(accept-single|05-pair-payload-.*)$"}, io.Discard); err != nil {
 		t.Error(err)
 	}

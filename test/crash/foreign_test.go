@@ -217,8 +217,7 @@ func TestStrangersKillTwice(t *testing.T) {
 				killedAt(t, s, m)
 				name, err := x.act(s)
 				harness.Must(t, err)
-				tree, err := harness.Take(s.Root)
-				harness.Must(t, err)
+				tree := harness.MustTake(t, s.Root)
 				if name == "" {
 					return false
 				}
@@ -229,8 +228,7 @@ func TestStrangersKillTwice(t *testing.T) {
 				tr.Add("killed twice")
 				again := s.Recover(t, nil)
 				tr.Add(fmt.Sprint("exit ", again.Status))
-				now, err := harness.Take(s.Root)
-				harness.Must(t, err)
+				now := harness.MustTake(t, s.Root)
 				if now[name] != tree[name] {
 					t.Errorf("killed when %s, then %s, recovery killed before %s\n%v\nthe stranger's %q was %+v, is %+v",
 						m.name, x.name, s.Last(r), again, name, tree[name], now[name])
@@ -262,8 +260,7 @@ func TestForeignState(t *testing.T) {
 			tr.Add("no record")
 			return true
 		}
-		tree, err := harness.Take(s.Root)
-		harness.Must(t, err)
+		tree := harness.MustTake(t, s.Root)
 		theirs := *s
 		theirs.Project = &other
 		for what, answer := range map[string]harness.Reply{"recover": theirs.Recover(t, nil), "preview": theirs.PreviewReply(t, nil)} {
@@ -272,8 +269,7 @@ func TestForeignState(t *testing.T) {
 				t.Errorf("killed before %s: %v", s.Last(r), answer)
 			}
 		}
-		now, err := harness.Take(s.Root)
-		harness.Must(t, err)
+		now := harness.MustTake(t, s.Root)
 		if d := harness.Diff(tree, now); d != "" {
 			t.Errorf("killed before %s: a foreign state directory touched the root:\n%s", s.Last(r), d)
 		}

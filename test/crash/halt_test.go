@@ -56,13 +56,11 @@ func (tr *trials) halted(t *testing.T, s *harness.Site, r harness.Reply) {
 	if r.Status != 3 || r.Answer.Cause == "" || r.Answer.Cause == harness.RollbackFailed {
 		t.Errorf("%v", r)
 	}
-	tree, err := harness.Take(s.Root)
-	harness.Must(t, err)
+	tree := harness.MustTake(t, s.Root)
 	if err := s.Halted(t); err != nil {
 		t.Errorf("after %v: %v", r, err)
 	}
-	now, err := harness.Take(s.Root)
-	harness.Must(t, err)
+	now := harness.MustTake(t, s.Root)
 	if d := harness.Diff(tree, now); d != "" {
 		t.Errorf("a command changed a halted root:\n%s", d)
 	}

@@ -203,8 +203,7 @@ func (tr *trials) interrupted(t *testing.T, s *harness.Site, r harness.Reply, be
 // tree are the names of all that is beneath a directory.
 func tree(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	all, err := harness.Take(dir)
-	harness.Must(t, err)
+	all := harness.MustTake(t, dir)
 	for name := range all {
 		names = append(names, name)
 	}

@@ -43,8 +43,7 @@ func killRollbacks(t *testing.T, tr *trials) {
 		if !taken {
 			t.Fatalf("%q was never moved: %v", name, r)
 		}
-		tree, err := harness.Take(s.Root)
-		harness.Must(t, err)
+		tree := harness.MustTake(t, s.Root)
 		theirs := tree[name]
 		if !r.Killed() {
 			// A name that is taken is not free, as the law wants it after a rollback.

@@ -1,21 +1,14 @@
 package disk
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 )
-
-// nobody is a user without rights; root ignores mode bits.
-const nobody = 65534
 
 // TestDenied lets the system refuse what the commit asks for. The code is the
 // law's, and the root is as before; without the hindrance the commit succeeds.
@@ -65,10 +58,10 @@ func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, 
 	run := func(args ...string) harness.Reply { return p.Run(t, nil, args...) }
 	if asUser {
 		top := filepath.Dir(p.Dir)
-		give(t, top)
-		give(t, v.Path)
-		harness.Must(t, os.Chmod(filepath.Dir(top), 0o755))
-		run = func(args ...string) harness.Reply { return runAsNobody(t, p, args...) }
+		harness.GiveToNobody(t, top)
+		harness.GiveToNobody(t, v.Path)
+		harness.LetOthersIn(t, top)
+		run = func(args ...string) harness.Reply { return p.RunAsNobody(t, args...) }
 	}
 	free := hinder(t, site.Root)
 	settle(t, site)
@@ -104,38 +97,11 @@ func commitWith(site *harness.Site, run func(args ...string) harness.Reply) harn
 	return run(harness.CommitArgs(answer.PreviewID)...)
 }
 
-// runAsNobody runs a command of the program as a user without rights. The
-// binary may lie where that user cannot go, so it is copied.
-func runAsNobody(t *testing.T, p *harness.Project, args ...string) harness.Reply {
-	t.Helper()
-	argv := p.Argv(args...)
-	argv[0] = filepath.Join(filepath.Dir(p.Dir), "spectrum")
-	if _, err := os.Stat(argv[0]); err != nil {
-		run(t, "cp", harness.Binary(), argv[0])
-		harness.Must(t, os.Chmod(argv[0], 0o755))
-	}
-	argv = append([]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, argv...)
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-	defer cancel()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	r := harness.Reply{Args: args, Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
-	_ = json.Unmarshal(stdout.Bytes(), &r.Answer)
-	return r
-}
-
 // settle takes the root as it is now for that before the commit. What is new
 // then belongs to whom the root belongs to.
 func settle(t *testing.T, site *harness.Site) {
 	t.Helper()
-	now, err := harness.Take(site.Root)
-	harness.Must(t, err)
+	now := harness.MustTake(t, site.Root)
 	for name, thing := range site.After {
 		if there, ok := now[name]; ok {
 			site.After[name] = there
@@ -145,17 +111,6 @@ func settle(t *testing.T, site *harness.Site) {
 		site.After[name] = thing
 	}
 	site.Before = now
-}
-
-// give gives a tree to nobody.
-func give(t *testing.T, dir string) {
-	t.Helper()
-	harness.Must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, nobody, nobody)
-	}))
 }
 
 func chmod(t *testing.T, dir string, mode os.FileMode) func() {
@@ -171,14 +126,14 @@ func take(t *testing.T, dir string, mode os.FileMode) func() {
 	free := chmod(t, dir, mode)
 	return func() {
 		free()
-		harness.Must(t, os.Chown(dir, nobody, nobody))
+		harness.Must(t, os.Chown(dir, harness.Nobody, harness.Nobody))
 	}
 }
 
 func immutable(t *testing.T, dir string) func() {
 	t.Helper()
-	run(t, "chattr", "+i", dir)
-	free := func() { run(t, "chattr", "-i", dir) }
+	harness.SetImmutable(t, dir, true)
+	free := func() { harness.SetImmutable(t, dir, false) }
 	t.Cleanup(free)
 	return free
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +24,12 @@ const Statement = "Approved: commit the restore preview exactly as proposed."
 const Patience = time.Minute
 
 var binary string
+
+// RunFunc is a function in the place of a *testing.M.
+type RunFunc func() int
+
+// Run calls the function.
+func (f RunFunc) Run() int { return f() }
 
 // Main is the TestMain of a package that runs the program: m is its *testing.M. It takes
 // the binary from SPECTRUM_BIN, or builds it. The tests have mounts of their own
@@ -84,16 +91,29 @@ func (r Reply) Killed() bool { return r.Status == 128+9 }
 // Run runs a command of the program to its end, under a plan if there is one.
 func (p *Project) Run(t testing.TB, plan *sysfault.Plan, args ...string) Reply {
 	t.Helper()
+	return run(t, plan, nil, args, p.Argv(args...))
+}
+
+// RunAsNobody is Run as Nobody, with a copy of the binary beside the project: where the
+// binary lies Nobody may not go.
+func (p *Project) RunAsNobody(t testing.TB, args ...string) Reply {
+	t.Helper()
+	argv := p.Argv(args...)
+	argv[0] = CopyBinary(t, filepath.Dir(p.Dir))
+	return run(t, nil, AsNobody(), args, argv)
+}
+
+func run(t testing.TB, plan *sysfault.Plan, as *syscall.SysProcAttr, args, argv []string) Reply {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	argv := p.Argv(args...)
 	r := Reply{Args: args}
 	var err error
 	if plan != nil {
 		r.Fault, err = sysfault.Run(ctx, *plan, argv...)
 		r.Status, r.Stdout, r.Stderr = r.Fault.Status, string(r.Fault.Stdout), string(r.Fault.Stderr)
 	} else {
-		r.Status, r.Stdout, r.Stderr, err = plain(ctx, argv)
+		r.Status, r.Stdout, r.Stderr, err = plain(ctx, as, argv)
 	}
 	r.Hung = ctx.Err() != nil
 	if err != nil && !r.Hung {
@@ -108,10 +128,10 @@ func (p *Project) Argv(args ...string) []string {
 	return append([]string{binary, "--no-progress", "--state-dir", p.State}, args...)
 }
 
-func plain(ctx context.Context, argv []string) (status int, stdout, stderr string, err error) {
+func plain(ctx context.Context, as *syscall.SysProcAttr, argv []string) (status int, stdout, stderr string, err error) {
 	var out, diag bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &out, &diag
+	cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = as, &out, &diag
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

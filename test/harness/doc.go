@@ -8,7 +8,9 @@
 //
 // Sweep tries the cases of a stride (of package sample), a Tally counts what they did and
 // fails when they did nothing, a Fault is an error of a system call, and a Volume is a
-// file system of its own that can be filled, turned read-only, or lose its power.
+// file system of its own that can be filled, turned read-only, or lose its power. Beside
+// them stand the small things that most tests need: mounts and users for a test, files and
+// descriptors, and to wait for a condition.
 //
 // The rules of the judge, with their names:
 //

@@ -20,21 +20,33 @@ func InMemory(m *testing.M) int {
 	if sample.Now() > sample.Sample {
 		return m.Run()
 	}
+	return WithMemoryDir(func(dir string) int {
+		err := os.Setenv("TMPDIR", dir)
+		status := m.Run()
+		left, readErr := os.ReadDir(dir)
+		if err = errors.Join(err, readErr); err != nil || len(left) > 0 {
+			fmt.Fprintf(os.Stderr, "the tests left behind %v in %s: %v\n", left, dir, err)
+			return max(status, 1)
+		}
+		return status
+	})
+}
+
+// WithMemoryDir runs a function with a new directory, which is on a tmpfs of its own where
+// one can be mounted, and removes it then.
+func WithMemoryDir(run func(dir string) int) int {
 	dir, err := os.MkdirTemp("", "memory")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	mounted := mountMemory(dir)
-	err = os.Setenv("TMPDIR", dir)
-	status := m.Run()
-	left, readErr := os.ReadDir(dir)
-	err = errors.Join(err, readErr)
+	status := run(dir)
 	if mounted {
-		err = errors.Join(err, syscall.Unmount(dir, syscall.MNT_DETACH))
+		err = syscall.Unmount(dir, syscall.MNT_DETACH)
 	}
-	if err = errors.Join(err, os.Remove(dir)); err != nil || len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "the tests left behind %v in %s: %v\n", left, dir, err)
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return max(status, 1)
 	}
 	return status
@@ -48,6 +60,12 @@ func OpenMemoryDir(t testing.TB) string {
 		t.Cleanup(func() { Must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	}
 	return dir
+}
+
+// TempInMemory gives a test a TMPDIR in memory in every tier, where a sync costs nothing.
+func TempInMemory(t *testing.T) {
+	t.Helper()
+	t.Setenv("TMPDIR", OpenMemoryDir(t))
 }
 
 func mountMemory(dir string) bool { return syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") == nil }

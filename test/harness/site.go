@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/sysfault"
+	"github.com/spectrumfs/spectrum/test/tree"
 )
 
 const (
@@ -86,7 +87,11 @@ func (p *Project) makes() (Tree, error) {
 		}
 		strictest := os.FileMode(0o644) &^ umask
 		for name := range run.Files {
-			thing, err := look(p.Source(name))
+			n, err := tree.Look(p.Source(name))
+			if err != nil {
+				return nil, err
+			}
+			thing, err := thingOf(n)
 			if err != nil {
 				return nil, err
 			}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/tree"
 )
 
 // A Thing is what stands at a path.
@@ -30,39 +30,24 @@ type Tree map[string]Thing
 
 // Take takes a picture. It opens nothing but regular files.
 func Take(root string) (Tree, error) {
-	tree := Tree{}
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	seen := Tree{}
+	err := tree.Walk(root, func(path string, n *tree.Node, err error) error {
+		if err == nil {
+			seen[path], err = thingOf(n)
 		}
-		thing, err := look(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		tree[name] = thing
 		return err
 	})
-	return tree, err
+	return seen, err
 }
 
-func look(path string) (Thing, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return Thing{}, err
+func thingOf(n *tree.Node) (Thing, error) {
+	thing := Thing{Mode: n.FileMode(), Inode: n.Ino, UID: n.Uid, GID: n.Gid}
+	if !n.IsDir() {
+		thing.Links, thing.Modified = uint64(n.Nlink), n.Mtim.Nano()
 	}
-	stat := info.Sys().(*syscall.Stat_t)
-	thing := Thing{Mode: info.Mode(), Inode: stat.Ino, UID: stat.Uid, GID: stat.Gid}
-	if !info.IsDir() {
-		thing.Links, thing.Modified = uint64(stat.Nlink), info.ModTime().UnixNano()
-	}
-	switch info.Mode().Type() {
-	case 0:
-		content, err := os.ReadFile(path)
-		thing.Content = digest(content)
-		return thing, err
-	case fs.ModeSymlink:
-		thing.Content, err = os.Readlink(path)
+	content, err := n.Content()
+	if thing.Content = content; thing.Mode.IsRegular() {
+		thing.Content = digest([]byte(content))
 	}
 	return thing, err
 }

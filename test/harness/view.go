@@ -107,15 +107,12 @@ func ExitStatus(state *os.ProcessState) int {
 // await waits until something is so, as long as the server lives.
 func (v *View) await(t testing.TB, patience time.Duration, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-		if v.HasEnded() && !ok() {
-			t.Fatalf("the server ended with status %d before %s: %s", v.status, what, v.Log())
-		}
+	if !Await(patience, func() bool { return ok() || v.HasEnded() }) {
+		t.Fatalf("waited in vain until %s: %s", what, v.Log())
 	}
-	t.Fatalf("waited in vain until %s: %s", what, v.Log())
+	if v.HasEnded() && !ok() {
+		t.Fatalf("the server ended with status %d before %s: %s", v.status, what, v.Log())
+	}
 }
 
 // Path is the path of a file in the view.
@@ -134,14 +131,7 @@ func (v *View) AwaitLog(t testing.TB, text string) {
 }
 
 // HasEnded says whether the server has ended.
-func (v *View) HasEnded() bool {
-	select {
-	case <-v.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (v *View) HasEnded() bool { return IsClosed(v.ended) }
 
 // Wait waits for the server to end and returns its exit status, or 128 and the
 // signal that killed it.

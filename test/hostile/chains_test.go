@@ -85,24 +85,24 @@ func chainTreeRows() []entry {
 		{86, "directory of the last bundle is there", func(p *place) {
 			p.add("run-2", forge.Outputs{"gen/d.txt": "d"})
 			p.withRoot = true
-			harness.Must(p, directory(p.atRoot("run-2")))
+			harness.Must(p, harness.Directory(p.atRoot("run-2")))
 		}, planned(accepted, "RESTORE_CHAIN_TARGET_DIR_EXISTS", accepted)},
 		{87, "a link for the second bundle to follow", func(p *place) {
 			p.only(forge.Outputs{"a": "/etc", "b": "x"})
 			p.replace(p.at("b"), file("x"))
-			p.replace(p.at("a"), linkTo(p.outside))
+			p.replace(p.at("a"), harness.LinkTo(p.outside))
 			p.add("run-2", forge.Outputs{"gen/d.txt": "d"})
 			p.sealArgs = []string{"a", "b"}
 		}, planned(missing, strict, refusal)},
 		{87, "a link inside for the second bundle to follow", func(p *place) {
 			p.replace(p.at("gen/real"), file(content))
-			p.replace(p.at("gen/c.txt"), linkTo("real"))
+			p.replace(p.at("gen/c.txt"), harness.LinkTo("real"))
 			p.add("run-2", forge.Outputs{"gen/d.txt": "d"})
 		}, planned(accepted, irregular, refusal)},
 		{87, "a link and what is below it in one bundle", func(p *place) {
 			p.only(forge.Outputs{"a": "/etc", "a/b": "x"})
 			p.replace(p.at("real/b"), file("x"))
-			p.replace(p.at("a"), linkTo("real"))
+			p.replace(p.at("a"), harness.LinkTo("real"))
 			p.sealArgs = []string{"a", "a/b"}
 		}, planned(missing, strict, refusal)},
 	}

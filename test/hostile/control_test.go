@@ -26,14 +26,14 @@ func TestJudgeNoticesChanges(t *testing.T) {
 		"a source":                  func(p *place) error { return os.WriteFile(p.at("gen/c.txt"), []byte("GAMMA\n"), 0o644) },
 		"a source's times":          func(p *place) error { return os.Chtimes(p.at("gen/c.txt"), old, old) },
 		"an artifact's link":        func(p *place) error { return os.Link(p.dirs[0]+"/STATUS.json", p.outside+"/x") },
-		"a temporary run directory": func(p *place) error { return directory(p.runDir(".sealing-x")) },
+		"a temporary run directory": func(p *place) error { return harness.Directory(p.runDir(".sealing-x")) },
 		"something in the view":     func(p *place) error { return emptyFile(p.mountpoint + "/x") },
 		"a mount": func(p *place) error {
-			p.mounts("tmpfs", p.mountpoint, "tmpfs", 0, "size=64k")
+			harness.Mount(p, "tmpfs", p.mountpoint, "tmpfs", 0, "size=64k")
 			return nil
 		},
 		"a mount on the root": func(p *place) error {
-			p.mounts("tmpfs", p.root, "tmpfs", 0, "size=64k")
+			harness.Mount(p, "tmpfs", p.root, "tmpfs", 0, "size=64k")
 			return nil
 		},
 	} {
@@ -167,14 +167,14 @@ func TestOpeningsAreSeen(t *testing.T) {
 		trace := filepath.Join(t.TempDir(), "trace")
 		argv := append([]string{"-f", "-y", "-qq", "-o", trace, "-e", "signal=none", "-e", "trace=open,openat,openat2,creat"}, c.argv...)
 		out, err := exec.Command("strace", argv...).CombinedOutput()
-		n, lines := openings(read(t, trace), []string{path})
+		n, lines := openings(harness.ReadFile(t, trace), []string{path})
 		if n == 0 || (len(lines) > 0) != c.want {
 			t.Errorf("%s: %d opens, %q: %s, %v", name, n, lines, out, err)
 		}
 	}
 	w := watchOpens(p, path)
 	for range 3 {
-		_ = read(t, path)
+		_ = harness.ReadFile(t, path)
 	}
 	if n := w.count(); n != 3 {
 		t.Errorf("three openings are %d", n)

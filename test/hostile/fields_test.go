@@ -20,14 +20,14 @@ func fileRows() (entries []entry) {
 		name string
 		with func(path string) error
 	}{
-		{47, "sparse 1 TiB", sparse(1 << 40)},
+		{47, "sparse 1 TiB", harness.Sparse(1 << 40)},
 		{48, "link to a good one", nil},
-		{48, "dangling link", linkTo("nowhere")},
-		{48, "FIFO", fifo},
-		{48, "directory", directory},
-		{48, "character device", device(unix.S_IFCHR, 1, 5)},
-		{48, "block device", device(unix.S_IFBLK, 7, 0)},
-		{48, "socket", socket},
+		{48, "dangling link", harness.LinkTo("nowhere")},
+		{48, "FIFO", harness.FIFO},
+		{48, "directory", harness.Directory},
+		{48, "character device", harness.Device(unix.S_IFCHR, 1, 5)},
+		{48, "block device", harness.Device(unix.S_IFBLK, 7, 0)},
+		{48, "socket", harness.Socket},
 	} {
 		for _, artifact := range inTurn(n) {
 			entries = append(entries, entry{c.row, c.name + " as " + artifact, func(p *place) {
@@ -199,7 +199,7 @@ func fieldRows() (entries []entry) {
 	}
 	for _, name := range []string{"logs", "tmp", "transcript.json"} {
 		for what, with := range map[string]func(string) error{
-			"file": file("x"), "directory": directory, "link": linkTo("TASK_SPEC.json"), "dangling link": linkTo("nowhere"), "FIFO": fifo,
+			"file": file("x"), "directory": harness.Directory, "link": harness.LinkTo("TASK_SPEC.json"), "dangling link": harness.LinkTo("nowhere"), "FIFO": harness.FIFO,
 		} {
 			refused(56, name+" as a "+what, beside(name, with), "FORBIDDEN_ARTIFACT")
 		}

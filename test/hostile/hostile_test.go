@@ -192,7 +192,7 @@ func (p *place) commits(want verdict, id string) {
 	allowed := nothing
 	if want == accepted || p.staged {
 		below := p.below(p.root)
-		allowed = func(path string) bool { return within(path, below) }
+		allowed = func(path string) bool { return harness.Inside(path, below) }
 	}
 	before, files := p.rootNow(want)
 	_, ok := p.step("commit", want, allowed, func() reply { return p.run(args...) })
@@ -238,7 +238,7 @@ func (p *place) seals(want verdict) {
 	}
 	if want == accepted {
 		made := p.below(dir)
-		allowed = func(path string) bool { return within(path, made) || path == filepath.Dir(made) }
+		allowed = func(path string) bool { return harness.Inside(path, made) || path == filepath.Dir(made) }
 	}
 	args := append([]string{"--key", p.key, "--run-dir", dir, "--"}, p.sealArgs...)
 	if _, ok := p.step("seal", want, allowed, func() reply { return p.run(p.args("seal", args...)...) }); !ok {

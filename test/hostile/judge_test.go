@@ -3,7 +3,7 @@ package hostile
 import (
 	"encoding/json"
 	"fmt"
-	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,51 +21,25 @@ import (
 // entered.
 type census map[string]string
 
-// take makes a census. Its walk goes from handle to handle, since paths may be
-// too long for one call.
+// take makes a census of a directory, or of one that a link leads to.
 func take(dir string) (census, error) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	c := census{}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, err
-	}
-	c["."] = line(&st)
-	return c, c.walk(fd, "", st.Dev)
+	c, dev := census{}, uint64(0)
+	return c, tree.Walk(dir+"/", func(path string, n *tree.Node, err error) error {
+		switch {
+		case err != nil:
+			c[path] = err.Error()
+			return nil
+		case path == ".":
+			dev = n.Dev
+		}
+		if c[path] = line(n); n.IsDir() && n.Dev != dev {
+			return fs.SkipDir
+		}
+		return nil
+	})
 }
 
-func (c census) walk(fd int, prefix string, dev uint64) error {
-	dir := os.NewFile(uintptr(fd), "directory")
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			c[prefix+name] = err.Error()
-			continue
-		}
-		c[prefix+name] = line(&st)
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Dev != dev {
-			continue
-		}
-		below, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		if err := c.walk(below, prefix+name+"/", dev); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func line(st *unix.Stat_t) string {
+func line(st *tree.Node) string {
 	return fmt.Sprintf("mode %o, inode %d, %d links, owner %d:%d, %d bytes, modified %d, changed %d",
 		st.Mode, st.Ino, st.Nlink, st.Uid, st.Gid, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
 }
@@ -119,8 +94,6 @@ func (p *place) picture() (pic picture) {
 	return pic
 }
 
-func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
-
 // below is a path below top.
 func (p *place) below(path string) string {
 	p.Helper()
@@ -142,7 +115,7 @@ func (p *place) changed(before picture, command string, allowed func(path string
 // program's own.
 func (p *place) changes(before, now picture, allowed func(path string) bool) (found []string) {
 	p.Helper()
-	free := func(path string) bool { return within(path, "state") || p.restless[path] || allowed(path) }
+	free := func(path string) bool { return harness.Inside(path, "state") || p.restless[path] || allowed(path) }
 	root := p.below(p.root)
 	for what, d := range map[string]string{
 		"it changed what it must not": diff(before.tree, now.tree, free),
@@ -167,7 +140,7 @@ func unequal(before, now string) string {
 func mounts(t testing.TB, dir string) string {
 	t.Helper()
 	var lines []string
-	for entry := range strings.Lines(read(t, "/proc/self/mountinfo")) {
+	for entry := range strings.Lines(harness.ReadFile(t, "/proc/self/mountinfo")) {
 		if strings.Contains(entry, " "+dir+"/") {
 			lines = append(lines, entry)
 		}
@@ -193,53 +166,18 @@ func processes(t testing.TB, dir string) string {
 // contents are all regular files beneath a directory; what is no file and no
 // directory stands there with its type.
 func contents(dir string) (map[string]string, error) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
 	files := map[string]string{}
-	return files, readAll(fd, "", files)
-}
-
-func readAll(fd int, prefix string, files map[string]string) error {
-	dir := os.NewFile(uintptr(fd), "directory")
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
+	return files, tree.Walk(dir+"/", func(path string, n *tree.Node, err error) error {
+		switch {
+		case err != nil || n.IsDir():
+			return err
+		case n.Kind() != unix.S_IFREG:
+			files[path] = fmt.Sprintf("type %o", n.Kind())
+			return nil
+		}
+		files[path], err = n.Content()
 		return err
-	}
-	for _, name := range names {
-		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return err
-		}
-		kind := st.Mode & unix.S_IFMT
-		if kind != unix.S_IFDIR && kind != unix.S_IFREG {
-			files[prefix+name] = fmt.Sprintf("type %o", kind)
-			continue
-		}
-		at, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		if kind == unix.S_IFDIR {
-			if err := readAll(at, prefix+name+"/", files); err != nil {
-				return err
-			}
-			continue
-		}
-		if files[prefix+name], err = readFrom(at); err != nil {
-			return fmt.Errorf("%q: %w", prefix+name, err)
-		}
-	}
-	return nil
-}
-
-func readFrom(fd int) (string, error) {
-	f := os.NewFile(uintptr(fd), "file")
-	defer f.Close()
-	content, err := io.ReadAll(f)
-	return string(content), err
+	})
 }
 
 // difference names what is not the same in two sets of files.
@@ -280,11 +218,4 @@ func judge(want verdict, r reply) error {
 		return fmt.Errorf("want phase %s of %s, got %v", phase, code, r)
 	}
 	return nil
-}
-
-func read(t testing.TB, path string) string {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	harness.Must(t, err)
-	return string(raw)
 }

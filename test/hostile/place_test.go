@@ -165,38 +165,10 @@ func (p *place) wanted() map[string]string {
 
 // Things to put somewhere.
 
-func linkTo(target string) func(string) error {
-	return func(path string) error { return os.Symlink(target, path) }
-}
-
-func fifo(path string) error      { return unix.Mkfifo(path, 0o644) }
-func socket(path string) error    { return unix.Mknod(path, unix.S_IFSOCK|0o644, 0) }
-func directory(path string) error { return os.Mkdir(path, 0o755) }
 func emptyFile(path string) error { return os.WriteFile(path, nil, 0o644) }
 
 func file(content string) func(string) error {
 	return func(path string) error { return os.WriteFile(path, []byte(content), 0o644) }
-}
-
-func device(kind uint32, major, minor uint32) func(string) error {
-	return func(path string) error { return unix.Mknod(path, kind|0o644, int(unix.Mkdev(major, minor))) }
-}
-
-// sparse is a file of holes.
-func sparse(size int64) func(string) error {
-	return func(path string) error {
-		if err := emptyFile(path); err != nil {
-			return err
-		}
-		return os.Truncate(path, size)
-	}
-}
-
-// mounts mounts something until the end of the test.
-func (p *place) mounts(source, target, kind string, flags uintptr, data string) {
-	p.Helper()
-	harness.Must(p, unix.Mount(source, target, kind, flags, data))
-	p.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
 }
 
 // deep makes a file at a path that may be too long for one call.

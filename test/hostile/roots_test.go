@@ -38,7 +38,7 @@ func rootRows() (entries []entry) {
 		p.to(p.top + "/link")
 		harness.Must(p, os.Symlink("nothing", p.root))
 	})
-	for name, with := range map[string]func(string) error{"file": file("x"), "FIFO": fifo, "socket": socket, "device": device(unix.S_IFCHR, 1, 5)} {
+	for name, with := range map[string]func(string) error{"file": file("x"), "FIFO": harness.FIFO, "socket": harness.Socket, "device": harness.Device(unix.S_IFCHR, 1, 5)} {
 		add(name, code("RESTORE_TARGET_NOT_DIRECTORY"), func(p *place) { p.replace(p.root, with) })
 	}
 	add("link to a directory", good, func(p *place) {
@@ -47,7 +47,7 @@ func rootRows() (entries []entry) {
 	})
 	add("not cleaned", good, func(p *place) { p.rootArg = p.top + "/./view/..//root/" })
 	add("read-only", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
-		p.mounts(p.root, p.root, "", unix.MS_BIND, "")
+		harness.Mount(p, p.root, p.root, "", unix.MS_BIND, "")
 		harness.Must(p, unix.Mount("", p.root, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	})
 	add("read-only for its user", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
@@ -58,11 +58,11 @@ func rootRows() (entries []entry) {
 	add("the project root", conflict, func(p *place) { p.to(p.project) })
 	add("inside the run directory", good, func(p *place) {
 		p.to(p.dirs[0] + "/restored")
-		harness.Must(p, directory(p.root))
+		harness.Must(p, harness.Directory(p.root))
 	})
 	add("inside a view", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
 		other := p.top + "/other view"
-		harness.Must(p, directory(other))
+		harness.Must(p, harness.Directory(other))
 		s := p.mount(other, p.args("mount", p.dirs[0], other)...)
 		if s.view == "" {
 			p.Fatal(s.reply)
@@ -75,12 +75,12 @@ func rootRows() (entries []entry) {
 			p.Fatal(s.reply)
 		}
 	})
-	add("a dead mount", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) { p.deadMount(p.root) })
+	add("a dead mount", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) { harness.DeadMount(p, p.root) })
 	add("below a dead mount", code("RESTORE_TARGET_NOT_WRITABLE"), func(p *place) {
-		p.deadMount(p.root)
+		harness.DeadMount(p, p.root)
 		p.to(p.root + "/below")
 	})
-	add("a mount of its own", good, func(p *place) { p.mounts("tmpfs", p.root, "tmpfs", 0, "size=1m") })
+	add("a mount of its own", good, func(p *place) { harness.Mount(p, "tmpfs", p.root, "tmpfs", 0, "size=1m") })
 	add("of another user, and of a group that may write", good, func(p *place) {
 		harness.Must(p, os.Chown(p.root, 12, 34))
 		harness.Must(p, os.Chmod(p.root, 0o775))
@@ -121,15 +121,15 @@ func obstacleRows() (entries []entry) {
 		"parent links out": "../outside", "parent links out, absolutely": "/tmp", "parent links out and in again": "../root/real",
 		"parent links to itself": "gen",
 	} {
-		add(81, name, "gen", escape, linkTo(target))
+		add(81, name, "gen", escape, harness.LinkTo(target))
 	}
 	entries = append(entries, entry{81, "parent links absolutely to a place inside", func(p *place) {
 		p.withRoot = true
-		harness.Must(p, directory(p.atRoot("real")))
+		harness.Must(p, harness.Directory(p.atRoot("real")))
 		harness.Must(p, os.Symlink(p.atRoot("real"), p.atRoot("gen")))
 	}, planned(accepted, escape, accepted)})
 	for name, with := range map[string]func(string) error{
-		"file": file("x"), "FIFO": fifo, "socket": socket, "device": device(unix.S_IFCHR, 1, 5), "dangling link": linkTo("nothing"),
+		"file": file("x"), "FIFO": harness.FIFO, "socket": harness.Socket, "device": harness.Device(unix.S_IFCHR, 1, 5), "dangling link": harness.LinkTo("nothing"),
 	} {
 		add(82, "parent is a "+name, "gen", exists, with)
 	}
@@ -137,22 +137,22 @@ func obstacleRows() (entries []entry) {
 	blocked.commit = "RESTORE_FINALIZE_FAILED"
 	entries = append(entries, entry{82, "parent is a mount point", func(p *place) {
 		p.withRoot = true
-		harness.Must(p, directory(p.atRoot("gen")))
-		p.mounts("tmpfs", p.atRoot("gen"), "tmpfs", 0, "size=64k")
+		harness.Must(p, harness.Directory(p.atRoot("gen")))
+		harness.Mount(p, "tmpfs", p.atRoot("gen"), "tmpfs", 0, "size=64k")
 		p.shows("gen")
 	}, blocked})
 	for name, with := range map[string]func(string) error{
-		"file": file("x"), "the very file": file(content), "empty file": emptyFile, "directory": directory, "FIFO": fifo,
-		"link that dangles inside": linkTo("nothing"), "link that stays inside": linkTo("."),
+		"file": file("x"), "the very file": file(content), "empty file": emptyFile, "directory": harness.Directory, "FIFO": harness.FIFO,
+		"link that dangles inside": harness.LinkTo("nothing"), "link that stays inside": harness.LinkTo("."),
 	} {
 		add(83, "target is a "+name, "gen/c.txt", exists, with)
 	}
 	for name, target := range map[string]string{"out": "../../outside", "to a file outside": "/etc/passwd", "out, dangling": "../../nothing", "to itself": "c.txt"} {
-		add(83, "target links "+name, "gen/c.txt", escape, linkTo(target))
+		add(83, "target links "+name, "gen/c.txt", escape, harness.LinkTo(target))
 	}
 	for _, name := range []string{"RESTORE_MANIFEST.json", "RESTORE_REPORT.json"} {
 		add(83, name+" is there", name, exists, file("{}"))
-		add(83, name+" is a link out", name, exists, linkTo("/etc/passwd"))
+		add(83, name+" is a link out", name, exists, harness.LinkTo("/etc/passwd"))
 	}
 	return entries
 }
@@ -163,7 +163,7 @@ func (p *place) shows(path string) {
 		if command != "preview" || r.status != 0 {
 			return
 		}
-		if c := r.answer.inTheWay(); len(c) == 0 || !within(filepath.Clean(c[0]), path) {
+		if c := r.answer.inTheWay(); len(c) == 0 || !harness.Inside(filepath.Clean(c[0]), path) {
 			p.Errorf("the preview has the conflicts %v", c)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 )
@@ -224,7 +223,7 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 	}()
 	s.end = func() int {
 		_ = c.Process.Signal(os.Interrupt)
-		if !wait(s.ended) {
+		if !harness.Await(harness.Patience, func() bool { return harness.IsClosed(s.ended) }) {
 			_ = c.Process.Kill()
 			<-s.ended
 		}
@@ -236,7 +235,7 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 		}
 	})
 	s.hung = !p.ready(s, out.Name())
-	s.stdout, s.stderr = read(p, out.Name()), read(p, diag.Name())
+	s.stdout, s.stderr = harness.ReadFile(p, out.Name()), harness.ReadFile(p, diag.Name())
 	if s.view == "" && !s.hung {
 		s.status = harness.ExitStatus(c.ProcessState)
 	}
@@ -246,25 +245,11 @@ func (p *place) mount(mountpoint string, args ...string) *server {
 
 // ready waits for the view or the end; it is false for neither.
 func (p *place) ready(s *server, out string) bool {
-	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		select {
-		case <-s.ended:
-			return true
-		default:
-		}
-		r := answered(reply{stdout: read(p, out)})
-		if s.view = r.answer.Mountpoint; s.view != "" {
+	return harness.Await(harness.Patience, func() bool {
+		if harness.IsClosed(s.ended) {
 			return true
 		}
-	}
-	return false
-}
-
-func wait(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	case <-time.After(harness.Patience):
-		return false
-	}
+		s.view = answered(reply{stdout: harness.ReadFile(p, out)}).answer.Mountpoint
+		return s.view != ""
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/test/forge"
@@ -39,48 +38,48 @@ func sourceRows() (entries []entry) {
 	gone, inside := planned(missing, strict, refusal), planned(accepted, irregular, refusal)
 	add(66, "link inside", func(p *place) {
 		p.replace(p.at("gen/real"), file(content))
-		p.replace(p.at("gen/c.txt"), linkTo("real"))
+		p.replace(p.at("gen/c.txt"), harness.LinkTo("real"))
 	}, inside)
-	add(67, "link out", func(p *place) { p.secret(); source(linkTo("../../outside/c.txt"))(p) }, gone)
-	add(67, "absolute link", func(p *place) { source(linkTo(p.secret()))(p) }, gone)
+	add(67, "link out", func(p *place) { p.secret(); source(harness.LinkTo("../../outside/c.txt"))(p) }, gone)
+	add(67, "absolute link", func(p *place) { source(harness.LinkTo(p.secret()))(p) }, gone)
 	add(67, "absolute link that leads inside", func(p *place) {
 		p.replace(p.at("real"), file(content))
-		source(linkTo(p.at("real")))(p)
+		source(harness.LinkTo(p.at("real")))(p)
 	}, inside)
-	add(67, "dangling link", source(linkTo("nowhere")), gone)
-	add(67, "loop", source(linkTo("c.txt")), gone)
+	add(67, "dangling link", source(harness.LinkTo("nowhere")), gone)
+	add(67, "loop", source(harness.LinkTo("c.txt")), gone)
 	add(67, "link to the environment", func(p *place) {
 		p.closed = []string{"/proc/*/environ"}
-		source(linkTo("/proc/self/environ"))(p)
+		source(harness.LinkTo("/proc/self/environ"))(p)
 	}, gone)
-	add(67, "link to an open file", source(linkTo("/proc/self/fd/0")), gone)
+	add(67, "link to an open file", source(harness.LinkTo("/proc/self/fd/0")), gone)
 	add(67, "link out and in again", func(p *place) {
 		p.replace(p.at("real"), file(content))
 		p.closed = []string{p.at("real")}
-		source(linkTo("../../project/real"))(p)
+		source(harness.LinkTo("../../project/real"))(p)
 	}, gone)
 	add(68, "parent links out", func(p *place) {
 		p.secret()
-		p.replace(p.at("gen"), linkTo("../outside"))
+		p.replace(p.at("gen"), harness.LinkTo("../outside"))
 	}, gone)
 	add(68, "parent links inside", func(p *place) {
 		p.replace(p.at("real/c.txt"), file(content))
-		p.replace(p.at("gen"), linkTo("real"))
+		p.replace(p.at("gen"), harness.LinkTo("real"))
 	}, inside)
 	for name, with := range map[string]func(string) error{
-		"FIFO": fifo, "socket": socket, "character device": device(unix.S_IFCHR, 1, 5), "block device": device(unix.S_IFBLK, 7, 0),
+		"FIFO": harness.FIFO, "socket": harness.Socket, "character device": harness.Device(unix.S_IFCHR, 1, 5), "block device": harness.Device(unix.S_IFBLK, 7, 0),
 	} {
 		add(69, name, source(with), gone)
 		add(69, "link to a "+name, func(p *place) {
 			p.replace(p.at("special"), with)
 			p.closed = []string{p.at("special")}
-			p.replace(p.at("gen/c.txt"), linkTo("../special"))
+			p.replace(p.at("gen/c.txt"), harness.LinkTo("../special"))
 		}, gone)
 	}
-	add(70, "directory", func(p *place) { p.replace(p.at("gen/c.txt"), directory) }, gone)
+	add(70, "directory", func(p *place) { p.replace(p.at("gen/c.txt"), harness.Directory) }, gone)
 	add(70, "parent is a file", func(p *place) { p.replace(p.at("gen"), file(content)) }, gone)
 	add(70, "parent is a FIFO", func(p *place) {
-		p.replace(p.at("gen"), fifo)
+		p.replace(p.at("gen"), harness.FIFO)
 		p.closed = []string{p.at("gen")}
 	}, gone)
 	add(71, "hard link to a file outside", hardLink, planned(accepted, accepted, accepted))
@@ -133,7 +132,7 @@ func appendTo(path, text string) error {
 // sizeless takes a file of the kernel. Its size is that of what was hashed. Seal
 // wants a size that is what it says.
 func sizeless(p *place) {
-	raw := read(p, "/proc/sys/kernel/ostype")
+	raw := harness.ReadFile(p, "/proc/sys/kernel/ostype")
 	p.project, p.apart = "/proc/sys/kernel", true
 	dir := p.top + "/runs/run-1"
 	r := signedRun{forge.New(forge.Outputs{"ostype": raw}), "run-1", dir, forge.Outputs{"ostype": raw}}
@@ -169,7 +168,7 @@ func replacedLater(p *place) {
 	p.restless = map[string]bool{p.below(path): true, "project/gen": true}
 	other := func() { p.replace(path, file(strings.ToUpper(content))) }
 	p.before = func(string) func() {
-		if read(p, path) != content { // an approval fits the very file that was previewed
+		if harness.ReadFile(p, path) != content { // an approval fits the very file that was previewed
 			p.replace(path, file(content))
 		}
 		return func() {}
@@ -190,17 +189,15 @@ func replacedLater(p *place) {
 	}
 }
 
-const nobody = 65534
-
 // oddSourceRows are sources that cannot be read, or that have more than content.
 func oddSourceRows() []entry {
 	gone := planned(missing, strict, refusal)
 	return []entry{
 		{77, "file without permissions", func(p *place) { p.asNobody("project/gen/c.txt") }, gone},
 		{77, "directory without permissions", func(p *place) { p.asNobody("project/gen") }, gone},
-		{78, "on a dead FUSE mount", func(p *place) { p.deadMount(p.at("gen")) }, gone},
+		{78, "on a dead FUSE mount", func(p *place) { harness.DeadMount(p, p.at("gen")) }, gone},
 		{78, "on another mount", func(p *place) {
-			p.mounts("tmpfs", p.at("gen"), "tmpfs", 0, "size=64k")
+			harness.Mount(p, "tmpfs", p.at("gen"), "tmpfs", 0, "size=64k")
 			p.replace(p.at("gen/c.txt"), file(content))
 		}, gone},
 		{79, "set-id and sticky bits, attributes, a capability", furnished, planned(accepted, accepted, accepted)},
@@ -211,27 +208,10 @@ func oddSourceRows() []entry {
 // has no permission for this.
 func (p *place) asNobody(path string) {
 	p.Helper()
-	p.user, p.binary = nobody, p.top+"/spectrum"
-	harness.Must(p, os.WriteFile(p.binary, []byte(read(p, harness.Binary())), 0o755))
-	for dir := p.top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		harness.Must(p, os.Chmod(dir, 0o755))
-	}
-	harness.Must(p, filepath.WalkDir(p.top, func(name string, _ os.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(name, nobody, nobody))
-	}))
+	p.user, p.binary = harness.Nobody, harness.CopyBinary(p, p.top)
+	harness.LetOthersIn(p, p.top)
+	harness.GiveToNobody(p, p.top)
 	harness.Must(p, os.Chmod(filepath.Join(p.top, path), 0))
-}
-
-// deadMount mounts a FUSE file system whose server has gone.
-func (p *place) deadMount(target string) {
-	p.Helper()
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	harness.Must(p, err)
-	p.mounts("dead", target, "fuse", 0, "rootmode=40000,user_id=0,group_id=0,fd="+strconv.Itoa(fd))
-	harness.Must(p, unix.Close(fd))
-	if _, err := os.Stat(target); !errors.Is(err, unix.ENOTCONN) {
-		p.Fatalf("the mount is not dead: %v", err)
-	}
 }
 
 // furnished gives the source all that a restore must not carry over. What is

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
@@ -40,12 +39,11 @@ func TestStuckSource(t *testing.T) {
 			p.under = []string{"sh", "-c", `trap "" INT; exec "$@"`, "sh"}
 			go func() {
 				process := <-p.started
-				for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+				if harness.Await(harness.Patience, func() bool {
 					raw, err := os.ReadFile(waiting)
-					if err == nil && strings.TrimSpace(string(raw)) != "0" && catchesInterrupt(process.Pid) {
-						_ = process.Signal(os.Interrupt)
-						return
-					}
+					return err == nil && strings.TrimSpace(string(raw)) != "0" && catchesInterrupt(process.Pid)
+				}) {
+					_ = process.Signal(os.Interrupt)
 				}
 			}()
 			if r := p.run(args...); r.hung || r.status != 130 || r.code() != "INTERRUPTED" && command != "cat" {
@@ -73,7 +71,7 @@ func catchesInterrupt(pid int) bool {
 func (p *place) stuckProject() (waiting string) {
 	p.Helper()
 	view, control := p.TempDir(), p.TempDir()
-	p.mounts("none", control, "fusectl", 0, "")
+	harness.Mount(p, "none", control, "fusectl", 0, "")
 	s := p.mount(view, p.args("mount", p.dirs[0], view)...)
 	if s.view == "" {
 		p.Fatal(s.reply)
@@ -81,7 +79,7 @@ func (p *place) stuckProject() (waiting string) {
 	var st unix.Statx_t
 	harness.Must(p, unix.Statx(unix.AT_FDCWD, view, unix.AT_STATX_DONT_SYNC, 0, &st))
 	waiting = filepath.Join(control, fmt.Sprint(st.Dev_minor), "waiting")
-	if n := strings.TrimSpace(read(p, waiting)); n != "0" {
+	if n := strings.TrimSpace(harness.ReadFile(p, waiting)); n != "0" {
 		p.Fatalf("%s requests wait already", n)
 	}
 	harness.Freeze(p, s.process.Pid)

@@ -86,35 +86,21 @@ func (p *project) interrupt(t *testing.T, file string, signals int, args ...stri
 	for range signals {
 		_ = cmd.Process.Signal(os.Interrupt)
 	}
-	await(t, cmd, ended, "it ends", func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	})
+	await(t, cmd, ended, "it ends", func() bool { return harness.IsClosed(ended) })
 	return harness.ExitStatus(cmd.ProcessState), out.String()
 }
 
 // await waits as long as patience lasts; a command that hangs is killed.
 func await(t *testing.T, cmd *exec.Cmd, ended chan struct{}, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if ok() {
-			return
-		}
-		select {
-		case <-ended:
-			if !ok() {
-				t.Fatalf("%q ended before %s", cmd.Args, what)
-			}
-		default:
-		}
+	if !harness.Await(patience, func() bool { return ok() || harness.IsClosed(ended) }) {
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		<-ended
+		t.Fatalf("%q: waited in vain until %s", cmd.Args, what)
 	}
-	_ = cmd.Process.Signal(syscall.SIGKILL)
-	<-ended
-	t.Fatalf("%q: waited in vain until %s", cmd.Args, what)
+	if harness.IsClosed(ended) && !ok() {
+		t.Fatalf("%q ended before %s", cmd.Args, what)
+	}
 }
 
 func hasOpen(pid int, file string) bool {

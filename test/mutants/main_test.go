@@ -6,14 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 // The program that the mutants of these tests change, and its tests.
 const (

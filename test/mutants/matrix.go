@@ -232,8 +232,9 @@ has to fail with it. ` + "`go run ./test/mutants`" + ` tries them all, and is a 
 To add one, change the code by hand, and save ` + "`git diff`" + ` as ` + "`test/mutants/NN-name.patch`" + ` under
 a header like that of the others (` + "`go doc ./test/mutants`" + ` shows it); then take the change back
 and run ` + "`go run ./test/mutants -run NN -seeds 1,2,3,4,5`" + `. The test should be small and named for
-the rule, and has to fail with every seed. When a change deletes the code of a mutant, its
-patch no longer applies and the sweep fails: seed the fault again where the code is now.
+the rule, and has to fail with every seed. ` + "`go run ./test/mutants -matrix -run NN`" + ` prints its row
+for the table below. When a change deletes the code of a mutant, its patch no longer applies
+and the sweep fails: seed the fault again where the code is now.
 `
 
 // print prints the document. What it covers stands in it.

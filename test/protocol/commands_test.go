@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,7 +52,7 @@ func reviewed(t *testing.T, s *stage) {
 func altersNothing(t *testing.T, _ *stage) {
 	w := newFull(t)
 	w.crowd(t)
-	before, project := w.tree(t), filesIn(t, w.Dir)
+	before, project := w.tree(t), harness.FilesIn(t, w.Dir)
 	stamp, err := harness.Stamp(w.root)
 	harness.Must(t, err)
 	w.show(t)
@@ -66,7 +67,7 @@ func altersNothing(t *testing.T, _ *stage) {
 			t.Errorf("a page beneath the root: %v", r)
 		}
 	}
-	if fmt.Sprint(project) != fmt.Sprint(filesIn(t, w.Dir)) {
+	if !maps.Equal(project, harness.FilesIn(t, w.Dir)) {
 		t.Error("the candidate has changed")
 	}
 	if len(w.savepoints(t)) != 0 {

@@ -226,11 +226,9 @@ func vagueOrAbsent(t *testing.T, _ *stage) {
 // in the audit log.
 func marksOnly(t *testing.T, _ *stage) {
 	w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
-	before, err := harness.Take(w.Dir)
-	harness.Must(t, err)
+	before := harness.MustTake(t, w.Dir)
 	b := holds(t, w, "artifact_status")
-	after, err := harness.Take(w.Dir)
-	harness.Must(t, err)
+	after := harness.MustTake(t, w.Dir)
 	if diff := harness.Diff(before, after); diff != "" {
 		t.Error(diff)
 	}

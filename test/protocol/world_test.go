@@ -3,12 +3,12 @@ package protocol
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,26 +16,18 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
+// TestMain has the temporary directories in memory: a commit waits for the disk, and what
+// that promises is tested elsewhere.
 func TestMain(m *testing.M) {
-	os.Exit(inMemory(func() int { return harness.Main(m) }))
-}
-
-// inMemory has the temporary directories on a tmpfs where that may be mounted: a
-// commit waits for the disk, and what that promises is tested elsewhere.
-func inMemory(run func() int) int {
-	dir, err := os.MkdirTemp("", "protocol")
-	if err != nil {
-		return run()
-	}
-	defer func() { _ = os.Remove(dir) }()
-	if syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") != nil {
-		return run()
-	}
-	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
-	if os.Setenv("TMPDIR", dir) != nil {
-		return 1
-	}
-	return run()
+	os.Exit(harness.Main(harness.RunFunc(func() int {
+		return harness.WithMemoryDir(func(dir string) int {
+			if err := os.Setenv("TMPDIR", dir); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+			return m.Run()
+		})
+	})))
 }
 
 // exactly approves a preview as it is.
@@ -293,30 +285,13 @@ func (w *world) refused(t testing.TB, id, statement string, status int, code str
 
 func (w *world) tree(t testing.TB) harness.Tree {
 	t.Helper()
-	tree, err := harness.Take(w.root)
-	harness.Must(t, err)
-	return tree
+	return harness.MustTake(t, w.root)
 }
 
 // files are the regular files beneath the root, and what is in them.
 func (w *world) files(t testing.TB) harness.Files {
 	t.Helper()
-	return filesIn(t, w.root)
-}
-
-func filesIn(t testing.TB, dir string) harness.Files {
-	t.Helper()
-	found := harness.Files{}
-	harness.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		name, _ := filepath.Rel(dir, path)
-		found[name] = string(content)
-		return err
-	}))
-	return found
+	return harness.FilesIn(t, w.root)
 }
 
 // clear empties the root.

@@ -12,7 +12,6 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
-	"golang.org/x/sys/unix"
 )
 
 // changes are what may happen to a source. Each has the file's path and a
@@ -23,7 +22,7 @@ var changes = map[string]func(path, spare string) error{
 	"grow":               func(path, _ string) error { return grow(path) },
 	"replace":            func(path, spare string) error { return replace(path, spare, writeOther) },
 	"replace by symlink": func(path, spare string) error { return replace(path, spare, linkAway) },
-	"replace by fifo":    func(path, spare string) error { return replace(path, spare, fifo) },
+	"replace by fifo":    func(path, spare string) error { return replace(path, spare, harness.FIFO) },
 	"chmod 000":          func(path, _ string) error { return os.Chmod(path, 0) },
 	"unlink":             func(path, _ string) error { return os.Remove(path) },
 }
@@ -47,7 +46,6 @@ func replace(path, spare string, make func(string) error) error {
 
 func writeOther(path string) error { return os.WriteFile(path, []byte("TOP\n"), 0o644) }
 func linkAway(path string) error   { return os.Symlink("/etc/passwd", path) }
-func fifo(path string) error       { return unix.Mkfifo(path, 0o644) }
 
 // lateCodes are those that a source may lead to that is not what was signed.
 var lateCodes = []string{

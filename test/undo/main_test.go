@@ -7,36 +7,23 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-// TestMain gives the tests mounts of their own.
-func TestMain(m *testing.M) {
-	os.Exit(harness.Main(inShared{m}))
-}
-
-// shared is a directory for the worlds that the tests share.
+// shared is a directory for the worlds that the tests share, in memory where it may be
+// mounted.
 var shared string
 
-// inShared runs tests that have shared, in memory where it may be mounted.
-type inShared struct{ m *testing.M }
-
-func (s inShared) Run() int {
-	dir, err := os.MkdirTemp("", "undo")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755") == nil {
-		defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
-	}
-	shared = dir
-	return s.m.Run()
+// TestMain gives the tests mounts of their own.
+func TestMain(m *testing.M) {
+	os.Exit(harness.Main(harness.RunFunc(func() int {
+		return harness.WithMemoryDir(func(dir string) int {
+			shared = dir
+			return m.Run()
+		})
+	})))
 }
 
 // worlds are those that no test uses now, by the name of their command. A world is made

@@ -159,9 +159,7 @@ func (w *world) goOn(t testing.TB) {
 // picture is what is in the root.
 func (w *world) picture(t testing.TB) harness.Tree {
 	t.Helper()
-	tree, err := harness.Take(w.site.Root)
-	harness.Must(t, err)
-	return tree
+	return harness.MustTake(t, w.site.Root)
 }
 
 // anew is a picture of the same things made again: their inodes are others.

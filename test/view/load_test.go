@@ -107,8 +107,7 @@ func TestFewDescriptors(t *testing.T) {
 	v := p.Mount(t, harness.Mounting{Under: []string{"prlimit", "--nofile=64:64"}})
 	o := orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: 200, Reads: sample.Of(20, 100, 100), Hold: true}
 	sum := readAll(t, o)
-	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", v.Server.Pid))
-	harness.Must(t, err)
+	fds := harness.OpenFiles(t, v.Server.Pid)
 	t.Logf("%d reads of %d open files; the server has %d descriptors", sum.Reads, many, len(fds))
 	if sum.Reads != o.Threads*o.Reads || sum.EIO != 0 || len(fds) > 64 || v.Log() != "" && len(findings(v, "")) > 0 {
 		t.Errorf("%+v, %d descriptors", sum, len(fds))

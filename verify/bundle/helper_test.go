@@ -12,17 +12,13 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must
 
 func fromHex(t testing.TB, s string) []byte {
 	t.Helper()
@@ -108,14 +104,4 @@ func asNobody(t testing.TB, f func()) {
 		f()
 	}()
 	<-done
-}
-
-// mount mounts a file system for the time of the test.
-func mount(t testing.TB, dir, kind, data string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount")
-	}
-	must(t, unix.Mount("spectrum-test", dir, kind, 0, data))
-	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 }

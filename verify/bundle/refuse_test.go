@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -143,7 +144,7 @@ func TestSealOfOtherMount(t *testing.T) {
 	s := newSealing(t)
 	s.Write("bad/a", "a")
 	s.mkdir("bad/m")
-	mount(t, s.path("bad/m"), "tmpfs", "size=64k")
+	harness.Mount(t, "spectrum-test", s.path("bad/m"), "tmpfs", 0, "size=64k")
 	s.Write("bad/m/f", "f")
 	s.opts.Outputs = []string{"bad"}
 	failsUnchanged(t, s, pathsafe.ErrCrossesMount)
@@ -285,7 +286,7 @@ func TestSealOnFullDisk(t *testing.T) {
 	for inodes := 2; inodes < 40; inodes++ {
 		disk := s.path(fmt.Sprint("disk", inodes))
 		must(t, os.Mkdir(disk, 0o755))
-		mount(t, disk, "tmpfs", fmt.Sprintf("size=1m,nr_inodes=%d", inodes))
+		harness.Mount(t, "spectrum-test", disk, "tmpfs", 0, fmt.Sprintf("size=1m,nr_inodes=%d", inodes))
 		s.opts.RunDir = filepath.Join(disk, "a/b/run-1")
 		if _, err := bundle.Seal(t.Context(), s.opts); err == nil {
 			break

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/spectrumfs/spectrum/test/tree"
 )
 
 // plant makes the tree of a case below a directory.
@@ -77,37 +79,23 @@ const large = 1 << 20
 
 func take(work string) (picture, error) {
 	p := picture{}
-	err := filepath.WalkDir(work, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	err := tree.Walk(work, func(path string, n *tree.Node, err error) error {
+		if err == nil {
+			p[path], err = thingOf(n)
 		}
-		name, err := filepath.Rel(work, path)
-		if err != nil {
-			return err
-		}
-		p[name], err = look(path)
 		return err
 	})
 	return p, err
 }
 
-func look(path string) (thing, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return thing{}, err
+func thingOf(n *tree.Node) (t thing, err error) {
+	mode := n.FileMode()
+	t.kind, t.perm = mode.Type(), mode&^fs.ModeType
+	if !n.IsDir() {
+		t.inode, t.size, t.modified = n.Ino, uint64(n.Size), n.Mtim.Nano()
 	}
-	t := thing{kind: info.Mode().Type(), perm: info.Mode() &^ fs.ModeType}
-	if !info.IsDir() {
-		stat := info.Sys().(*syscall.Stat_t)
-		t.inode, t.size, t.modified = stat.Ino, uint64(stat.Size), info.ModTime().UnixNano()
-	}
-	switch {
-	case t.kind == fs.ModeSymlink:
-		t.content, err = os.Readlink(path)
-	case t.kind == 0 && t.size <= large:
-		var raw []byte
-		raw, err = os.ReadFile(path)
-		t.content = string(raw)
+	if t.size <= large {
+		t.content, err = n.Content()
 	}
 	return t, err
 }

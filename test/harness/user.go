@@ -1,0 +1,57 @@
+package harness
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Nobody is a user without rights, and the group of that name; root ignores mode bits.
+const Nobody = 65534
+
+// AsNobody is for a process that Nobody runs.
+func AsNobody() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
+}
+
+// WithoutRights runs a function without root's power over files, in all of this process.
+// No test may run beside it.
+func WithoutRights(t testing.TB, do func()) {
+	t.Helper()
+	Must(t, syscall.Setresuid(-1, Nobody, -1))
+	defer func() { Must(t, syscall.Setresuid(-1, 0, -1)) }()
+	do()
+}
+
+// LetOthersIn opens the way to a directory, from the temporary directory on, for every
+// user.
+func LetOthersIn(t testing.TB, dir string) {
+	t.Helper()
+	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		Must(t, os.Chmod(dir, 0o755))
+	}
+}
+
+// GiveToNobody makes Nobody the owner of a directory and of all beneath it.
+func GiveToNobody(t testing.TB, dir string) {
+	t.Helper()
+	Must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, Nobody, Nobody))
+	}))
+}
+
+// CopyBinary copies the binary under test into a directory, where every user may run it,
+// and returns its path. One that is there already is left.
+func CopyBinary(t testing.TB, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "spectrum")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	Must(t, os.WriteFile(path, []byte(ReadFile(t, binary)), 0o755))
+	Must(t, os.Chmod(path, 0o755))
+	return path
+}
