@@ -22,25 +22,25 @@ func TestRecoverForwardMeetsErrors(t *testing.T) {
 			for _, onward := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%v/%v", from, f, onward), func(t *testing.T) {
 					t.Parallel()
-					forwardMeets(t, from, injector{fault: f, onward: onward})
+					forwardMeets(t, from, f, onward)
 				})
 			}
 		}
 	}
 }
 
-func forwardMeets(t *testing.T, from string, kind injector) {
+func forwardMeets(t *testing.T, from string, f fault, onward bool) {
 	t.Helper()
 	s := &sweeper{t: t, base: scratch(t), make: singleScene}
 	failed := 0
 	recoverWith := func(n int) *injector {
 		sc, before := s.fresh()
 		sc.abandon(from)
-		in := &injector{fault: kind.fault, onward: kind.onward, n: n}
+		in := &injector{fault: f, onward: onward, n: n}
 		out, err := sc.recoverHooked(in.hook)
 		if err != nil {
 			failed++
-			if !errors.Is(err, kind.fault.err) {
+			if !errors.Is(err, f.err) {
 				t.Errorf("the cause is lost: %v", err)
 			}
 		}

@@ -97,7 +97,7 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
 	for _, o := range ended {
-		attempt := map[string]any{"attempt": o.Attempt, "cause": nil, "result": strings.ReplaceAll(o.Result.String(), " ", "_"), "left": nil}
+		attempt := map[string]any{"attempt": o.Attempt, "result": strings.ReplaceAll(o.Result.String(), " ", "_"), "left": nil}
 		if o.Cause != nil {
 			attempt["cause"] = jsonText(o.Cause.Error())
 			a.tell("spectrum: all of it was in place, and is not as it was left: %s", oneLine(o.Cause.Error()))
