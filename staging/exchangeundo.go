@@ -96,6 +96,13 @@ func (u *tradeUndo) back(i int) error {
 	switch {
 	case gone(err) != nil:
 		return err
+	case err == nil && s.fresh.is(st) && !u.whole:
+		// What others have put there since would leave its name with it.
+		if err := s.untouched(in, s.path.Base()); err != nil {
+			return err
+		}
+	}
+	switch {
 	case slot.h == nil && (err != nil || !s.fresh.is(st)):
 		return nil // it was not swapped yet, or is back already
 	case slot.h == nil && s.goes:
@@ -263,14 +270,19 @@ func (u *tradeUndo) discard(s *swapping, name string) error {
 }
 
 func (u *tradeUndo) discardFrom(in dir, s *swapping, name string) error {
-	now, err := fingerprint(in, name)
-	if err != nil {
+	if err := s.untouched(in, name); err != nil {
 		return err
 	}
-	if now != s.print {
-		return errTouched
-	}
 	return in.rename(name, u.trash, name)
+}
+
+// untouched wants the new thing to be at a name as it was made.
+func (s *swapping) untouched(in dir, name string) error {
+	now, err := fingerprint(in, name)
+	if err == nil && now != s.print {
+		err = errTouched
+	}
+	return err
 }
 
 // touch does something with a directory that stays, if it is still the one.
