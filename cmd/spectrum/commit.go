@@ -35,8 +35,10 @@ func newCommit(app *app) *cobra.Command {
     Approved: restore items R-001, R-002, and R-004 only.
     Approved: restore project state only. Do not restore identity-layer items.
 
-each of which may end with decisions on conflicts, like "Acknowledge C-001.". A
-statement in any other words is refused, and puts the candidate in quarantine.
+each of which may end with decisions on conflicts, like "Acknowledge C-001.". A name
+on the way to the restore root that another user can rename is a conflict that the
+statement has to acknowledge by its number, whatever it approves. A statement in any
+other words is refused, and puts the candidate in quarantine.
 Each preview is good for one commit, and for none once the candidate, the restore
 root or whom you trust has changed, or any commit has begun there.
 
