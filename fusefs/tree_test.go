@@ -3,6 +3,7 @@ package fusefs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -288,6 +289,38 @@ func BenchmarkNewTree(b *testing.B) {
 	for b.Loop() {
 		if _, err := NewTree(slices.Values(files), nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestDirectoryModes: a directory grants what every description of it does, and no more
+// than 0555; the owner looks into every one.
+func TestDirectoryModes(t *testing.T) {
+	dir := func(path string, perm fs.FileMode) File { return File{Path: path, Mode: fs.ModeDir | perm} }
+	files := []File{
+		textFile("a/b/c/f", "f"), textFile("g", "g"), dir("a", 0o770), dir("a/b", 0o777), dir("a/b", 0o705), dir("a/b/c", 0),
+		dir("", 0o751), dir("gone/x", 0o777), dir("ga", 0o700),
+	}
+	tree, err := NewTree(slices.Values(files), slices.Values([]File{textFile("runs/r/s", "s"), dir("runs/r", 0o700)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]uint32{"": 0o551, "a": 0o550, "a/b": 0o505, "a/b/c": 0o500, ControlName + "/runs": 0o555, ControlName + "/runs/r": 0o500}
+	for path, perm := range want {
+		id := uint32(rootNode)
+		for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' }) {
+			var ok bool
+			if id, ok = tree.lookup(id, name); !ok {
+				t.Fatalf("%q is not there", path)
+			}
+		}
+		if got := tree.nodes[id].perm; got != perm {
+			t.Errorf("%q: %o, want %o", path, got, perm)
+		}
+	}
+	for _, path := range []string{"g", "g/h"} {
+		if _, err := NewTree(slices.Values(append(files, dir(path, 0o755))), nil); !errors.Is(err, ErrBadTree) {
+			t.Errorf("%q: %v", path, err)
 		}
 	}
 }

@@ -15,7 +15,10 @@
 //     root, and in it the journal's record INTENT: all paths to come. Sync the
 //     root. Only then put the chain manifest, if there is one, beside it, and
 //     sync again. Make the directories of all files below staging, each file at
-//     its own path, and one for the artifacts.
+//     its own path, and one for the artifacts. One that stands beneath the root
+//     already gets the group, the set-group-id bit and the default access list of
+//     the real one, so that all that is made below has from the beginning what it
+//     would have if it were made at its name.
 //  3. Copy every file, several at a time: share its blocks where the file
 //     system can, else copy inside the kernel. Have the disk begin with large ones at once.
 //     Check the copy by reading what was written. Set times, then mode.
@@ -164,7 +167,8 @@
 //     systems): it is refused in step 2. A file system that does not keep the
 //     order of what was synced (ext4 without its journal) can break the rest.
 //   - Extended attributes, owners, set-id bits: they are not carried over.
-//     Directories get 0777 less the umask.
+//     New entries have the group and the access lists that their directory gives to
+//     what is made in it; directories at most 0755 less the umask.
 //   - Two targets that differ only by a link beneath the root: refused.
 //   - Reading back, without root's powers, a file whose own bits forbid that
 //     to its owner: step 6 fails. Recovery then knows such a file by its

@@ -120,9 +120,14 @@ func (l *Session) trade(e Exchange) (*trade, *Error) {
 		return nil, fail(StepBegin, "", err)
 	}
 	t := &trade{e: e, s: l.s, log: l.Log, key: l.key, id: id.String(), kind: e.Kind, dirs: make([]staying, len(e.Dirs))}
-	covered := coveredOf(e.Swaps)
+	covered, above := coveredOf(e.Swaps), map[pathsafe.Path]bool{}
+	for _, s := range e.Swaps {
+		for up, ok := s.Path.Parent(); ok && !above[up]; up, ok = up.Parent() {
+			above[up] = true
+		}
+	}
 	for i, s := range e.Swaps {
-		t.swaps = append(t.swaps, swapping{path: s.Path, live: s.Old, comes: s.New, goes: s.Old != nil, empty: s.Empty, covered: covered[i]})
+		t.swaps = append(t.swaps, swapping{path: s.Path, live: s.Old, comes: s.New, goes: s.Old != nil, empty: s.Empty, covered: covered[i], covers: above[s.Path]})
 	}
 	return t, nil
 }

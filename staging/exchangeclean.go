@@ -40,7 +40,7 @@ func (t *trade) setDirs(context.Context) *Error {
 // XFS sets it when a rename gives a directory another parent. What is gone from there, or
 // may not be opened by this user, is not looked at.
 func (t *trade) keepTime(s *swapping, was *pathsafe.Stat) error {
-	if was == nil || !was.Mode.IsDir() || s.covered {
+	if was == nil || !was.Mode.IsDir() || s.covered || s.covers {
 		return nil
 	}
 	in, err := t.home(s)

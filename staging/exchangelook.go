@@ -39,6 +39,7 @@ type swapping struct {
 	comes      bool
 	empty      bool
 	covered    bool           // it is beneath the path of another swap
+	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     being          // the directory of its name
 	old, fresh being          // what goes and what comes
 	live       *pathsafe.Stat // what goes, as the caller saw it; nil of a revived one

@@ -90,10 +90,7 @@ var spareSyncs = map[string]string{
 	"sync STAGE/new after rename .spectrum06_prepared.new":        nothingMoved,
 	"sync STAGE/old after rename .spectrum06_prepared.new":        nothingMoved,
 	"sync STAGE/trash after rename .spectrum06_prepared.new":      nothingMoved,
-	"sync a after rename .spectrum06_prepared.new":                nothingSet,
 	"sync b after rename .spectrum06_prepared.new":                nothingMoved,
-	"sync c after rename .spectrum06_prepared.new":                nothingSet,
-	"sync d after rename .spectrum06_prepared.new":                nothingSet,
 	"sync g after rename .spectrum06_prepared.new":                nothingMoved,
 	"sync to after rename .spectrum06_prepared.new":               nothingMoved,
 	"sync file system BASE after rename .spectrum06_prepared.new": nothingMoved,
@@ -105,7 +102,6 @@ const (
 	afterSyncFS  = "the syncfs before it has done it"
 	beforeTrash  = "the sync after the moves to the trash does it once more"
 	nothingMoved = "an undo that had nothing to move cannot know that of the ones before it"
-	nothingSet   = "times and modes are as they were, but the kill before may have kept them from the disk"
 	linkToC      = "it is a link to c, which is synced under its own name"
 )
 

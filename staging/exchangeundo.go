@@ -309,11 +309,9 @@ func (d dir) give(m meta) error {
 	if err != nil {
 		return err
 	}
-	if !st.ModTime.Equal(m.time) {
-		err := d.setTime(m.time)
-		if err != nil && !(errors.Is(err, unix.EPERM) && int(st.UID) != os.Geteuid()) {
-			return err
-		}
+	err = d.setTime(m.time)
+	if err != nil && !(errors.Is(err, unix.EPERM) && int(st.UID) != os.Geteuid()) {
+		return err
 	}
 	if err := d.giveMode(m.mode); err != nil {
 		return err

@@ -167,7 +167,7 @@ func (v *runsView) Perm() fs.FileMode {
 	if err != nil {
 		return 0
 	}
-	return fs.FileMode(perm) & grantedAt(v.dir)
+	return fs.FileMode(perm) & grantedAt(v.dir) &^ umask()
 }
 
 // grantedAt is what a directory grants now: nothing, if that cannot be found out.

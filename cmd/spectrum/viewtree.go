@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"golang.org/x/sys/unix"
 )
 
 // viewCache bounds the checked blocks that a view keeps for small random reads.
@@ -40,27 +41,35 @@ func viewTree(plan *restore.Plan, control []fusefs.File, limits ...fs.FileMode) 
 	return fusefs.NewTree(files, slices.Values(control))
 }
 
-// directoryFile describes what a directory of a view grants.
+// directoryFile describes what a directory of a view grants: as in a restore, less the
+// umask.
 func directoryFile(path string, granted fs.FileMode) fusefs.File {
-	return fusefs.File{Path: path, Mode: fs.ModeDir | granted}
+	return fusefs.File{Path: path, Mode: fs.ModeDir | granted&^umask()}
 }
+
+// umask is that of this process, which never changes it but for this moment.
+var umask = sync.OnceValue(func() fs.FileMode {
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	return fs.FileMode(mask)
+})
 
 // privatePerm is for what a view makes itself about all that it shows: it is for nobody
 // who may not read one of the outputs.
 func privatePerm(plan *restore.Plan) fs.FileMode {
-	perm := fs.FileMode(0o444)
+	perm := 0o444 &^ umask()
 	for run := range plan.Runs() {
 		for _, a := range run.Artifacts() {
 			perm &= a.Perm
 		}
 	}
-	return perm
+	return perm | 0o400
 }
 
 // readable is who may read what names everything in a directory that grants this: who
 // may list and enter it.
 func readable(granted fs.FileMode) fs.FileMode {
-	perm := fs.FileMode(0o444)
+	perm := 0o444 &^ umask()
 	for _, class := range []fs.FileMode{0o050, 0o005} {
 		if granted&class != class {
 			perm &^= class
@@ -141,7 +150,7 @@ func (s *outputSource) XAttrs() []fusefs.XAttr {
 
 // artifactFile is a result artifact as it would be written.
 func artifactFile(s *shown, a restore.Artifact, modTime time.Time) fusefs.File {
-	file := heldFile(a.Path, a.Data, a.Perm, modTime)
+	file := heldFile(a.Path, a.Data, a.Perm&^umask()|0o400, modTime)
 	file.Source = &artifactSource{file.Source, s, sync.OnceValue(func() string {
 		digest := sha256.Sum256([]byte(a.Data))
 		return hex.EncodeToString(digest[:])

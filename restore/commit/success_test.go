@@ -288,3 +288,63 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%v of %d bytes", bytes, total)
 	}
 }
+
+// TestCommitDirectories: a new directory gets the group's and the others' bits of its
+// source, at most, and 0755 less the umask, at most; the owner's are his. The artifacts get
+// what every output and every directory grants. What was there keeps its mode.
+func TestCommitDirectories(t *testing.T) {
+	for name, c := range map[string]struct {
+		dir, file, umask os.FileMode
+		wantDir, wantArt os.FileMode
+	}{
+		"private":              {0o700, 0o644, 0o022, 0o700, 0o600},
+		"group":                {0o750, 0o644, 0o022, 0o750, 0o640},
+		"writable by all":      {0o777, 0o666, 0o002, 0o755, 0o644},
+		"umask 077":            {0o755, 0o644, 0o077, 0o700, 0o600},
+		"entered, not listed":  {0o711, 0o644, 0o022, 0o711, 0o600},
+		"closed to its owner":  {0o555, 0o644, 0o022, 0o755, 0o644},
+		"a private file":       {0o755, 0o600, 0o022, 0o755, 0o600},
+		"a file for nobody":    {0o755, 0o000, 0o022, 0o755, 0o400},
+		"set-id bits":          {0o7755, 0o644, 0o022, 0o755, 0o644},
+		"others only, no list": {0o705, 0o604, 0o022, 0o705, 0o604},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := emptyScene(t, false)
+			s.add("run-2", map[string]string{"new/d/x": "x", "stays/d/y": "y"})
+			must(t, os.MkdirAll(s.at("stays"), 0o711))
+			for _, dir := range []string{"new/d", "stays/d"} {
+				must(t, unix.Chmod(s.source(dir), uint32(c.dir)))
+			}
+			must(t, unix.Chmod(s.source("new/d/x"), uint32(c.file)))
+			defer unix.Umask(unix.Umask(int(c.umask)))
+			s.mustCommit()
+			for path, want := range map[string]os.FileMode{
+				"new/d": os.ModeDir | c.wantDir, "stays/d": os.ModeDir | c.wantDir, "stays": os.ModeDir | 0o711,
+				"new": os.ModeDir | 0o755&^c.umask, "new/d/x": c.file, restore.ReportName: c.wantArt, restore.ManifestName: c.wantArt,
+			} {
+				info, err := os.Lstat(s.at(path))
+				must(t, err)
+				if info.Mode() != want {
+					t.Errorf("%q has mode %v, want %v", path, info.Mode(), want)
+				}
+			}
+		})
+	}
+}
+
+// TestCommitDirectoryWithList: of a source directory with an access list the bits of the
+// group are not those of its mode, which bound every entry of the list.
+func TestCommitDirectoryWithList(t *testing.T) {
+	s := emptyScene(t, false)
+	s.add("run-2", map[string]string{"d/x": "x"})
+	list := []byte("\x02\x00\x00\x00" + "\x01\x00\x07\x00\xff\xff\xff\xff" + "\x02\x00\x07\x00\x39\x30\x00\x00" +
+		"\x04\x00\x00\x00\xff\xff\xff\xff" + "\x10\x00\x07\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff")
+	must(t, unix.Setxattr(s.source("d"), "system.posix_acl_access", list, 0))
+	if info, err := os.Stat(s.source("d")); err != nil || info.Mode().Perm() != 0o770 {
+		t.Fatal(info.Mode(), err)
+	}
+	s.mustCommit()
+	if info, err := os.Stat(s.at("d")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info.Mode(), err)
+	}
+}

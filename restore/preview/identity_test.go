@@ -281,4 +281,11 @@ func TestSourceAttributesAreBound(t *testing.T) {
 	if old := s.preview(); first.ID() == executable.ID() || executable.ID() == old.ID() {
 		t.Error("the identity is the same")
 	}
+	for _, dir := range []string{"out", "."} { // as do directories
+		before := s.preview()
+		must(t, os.Chmod(filepath.Join(s.Root, dir), 0o711))
+		if s.preview().ID() == before.ID() {
+			t.Errorf("the identity is the same though %q has another mode", dir)
+		}
+	}
 }
