@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -153,7 +154,7 @@ func fail(step Step, path string, err error) *Error {
 }
 
 // errTaken is the cause of a StepConflict.
-var errTaken = errors.New("something stands there")
+var errTaken = machine.Disturbed("something stands there")
 
 // validate refuses a spec that no caller of sound mind makes.
 func (s *Spec) validate() *Error {

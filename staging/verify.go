@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
 )
 
 // verify is step 6: every target is looked up afresh from the root, must be
@@ -45,4 +47,4 @@ func (v *verifier) do(turn int) *Error {
 	return fail(StepVerify, name, err)
 }
 
-var errReplaced = errors.New("is not what this commit put there")
+var errReplaced = machine.Disturbed("is not what this commit put there")

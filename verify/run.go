@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -49,7 +50,7 @@ func (r *Run) enter() error {
 	}
 	st, err := dir.Stat()
 	if err == nil && r.first != nil && (st.ID.Dev != r.first.Dev || st.ID.Ino != r.first.Ino) {
-		err = errors.New("it is another directory now")
+		err = machine.Disturbed("it is another directory now")
 	}
 	if err != nil {
 		dir.Close()

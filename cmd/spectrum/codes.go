@@ -10,6 +10,7 @@ const (
 	codeRefused     code = "REFUSED"
 	codeUnavailable code = "MOUNT_UNAVAILABLE"
 	codeInternal    code = "INTERNAL_ERROR"
+	codeMachine     code = "MACHINE_FAULT"
 	codeInterrupted code = "INTERRUPTED"
 )
 

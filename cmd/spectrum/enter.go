@@ -30,7 +30,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err
 	}
-	e.Halts, e.Authority = state, authority{a, state}
+	e.Halts, e.Authority, e.State = state, authority{a, state}, state.Root()
 	e.Leftover = func(name string, err error) {
 		a.tell("spectrum: this is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
 	}

@@ -90,7 +90,8 @@ Identity layer, operator context and restricted context are proposed only when
 names. What --scope asks for takes the place of the default scopes.
 
 The exit status is 0 also for a candidate with conflicts, or one that is held in
-quarantine: the report says so, and commit refuses it.`,
+quarantine: the report says so, and commit refuses it. So it is where a disk has no room
+for the restore: that is said on stderr, with what is needed and what is free.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runPreview(cmd, app, opts, runDirs)
@@ -160,7 +161,11 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		return shownPreview{}, err
 	}
 	defer r.Close()
-	return a.present(cmd.Context(), state, p, c, opts)
+	shown, err := a.present(cmd.Context(), state, p, c, opts)
+	if full := commit.Room(r, state.Root()); err == nil && full != nil { // commit looks again, and fails then
+		a.tell("spectrum: a commit of this would fail: %s", oneLine(full.Error()))
+	}
+	return shown, err
 }
 
 // present keeps a preview and shows it. Whoever is shown one that is held in

@@ -154,6 +154,9 @@ func checkPrivate(root *pathsafe.Dir) error {
 // Path is the directory's absolute path.
 func (d *Dir) Path() string { return d.path }
 
+// Root is the directory, open until the Dir is closed.
+func (d *Dir) Root() *pathsafe.Dir { return d.root }
+
 // The files that stand in the directory itself.
 const (
 	auditLog    = "audit.log"
