@@ -42,6 +42,7 @@ const (
 const (
 	codeAuditDamaged     code = "AUDIT_DAMAGED"
 	codeAuditCut         code = "AUDIT_CUT"
+	codeAuditRewritten   code = "AUDIT_REWRITTEN"
 	codeSavepointMissing code = "SAVEPOINT_MISSING"
 )
 

@@ -69,6 +69,7 @@ func examples() map[code][]error {
 
 		codeAuditDamaged:     {&audit.DamageError{Err: outside}},
 		codeAuditCut:         {verifier.misfit(true, misfits)},
+		codeAuditRewritten:   {verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.Rewritten, Entry: 3}}), verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.NoMark}})},
 		codeSavepointMissing: {verifier.misfit(false, misfits)},
 
 		codeDrifted: {drifted("43766f237a93", "/srv/"+forging, []savepoint.Drift{{Path: forging, State: savepoint.Missing}}, 2)},
