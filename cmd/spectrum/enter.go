@@ -99,7 +99,7 @@ func openSavepoints(state *statedir.Dir) (*savepoint.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return savepoint.Open(place)
+	return savepoint.In(place), nil
 }
 
 // activeSavepoint is the last savepoint of a restore root, if there is one.

@@ -28,6 +28,13 @@ func TestMachineFaults(t *testing.T) {
 	for _, fault := range ordinary {
 		at := &os.PathError{Op: "write", Path: "/r/f", Err: fault}
 		deep := fmt.Errorf("staging: %w", errors.Join(errors.New("first"), &staging.Error{Step: staging.StepStage, Path: "f", Err: at}))
+		refused := struct {
+			status int
+			code   string
+		}{statusMachine, "MACHINE_FAULT"}
+		if isTooLong(fault) { // of what was named
+			refused.status, refused.code = statusRejected, "REFUSED"
+		}
 		for _, c := range []struct {
 			err    error
 			status int
@@ -35,7 +42,7 @@ func TestMachineFaults(t *testing.T) {
 		}{
 			{at, statusMachine, "MACHINE_FAULT"},
 			{deep, statusMachine, "MACHINE_FAULT"},
-			{refusedHint(at, "name another"), statusMachine, "MACHINE_FAULT"},
+			{refusedHint(at, "name another"), refused.status, refused.code},
 			{restore.Internal(restore.Execute, deep), statusMachine, "RESTORE_INTERNAL_ERROR"},
 			{restore.Internal(restore.Preflight, at), statusMachine, "RESTORE_INTERNAL_ERROR"},
 			{restore.Fail(restore.FinalizeFailed, "f", at), statusMachine, "RESTORE_FINALIZE_FAILED"},

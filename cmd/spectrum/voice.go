@@ -9,6 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -16,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"golang.org/x/sys/unix"
 )
 
 // This file is the one voice to the user: what an error is called, which exit
@@ -141,13 +143,18 @@ func statusOf(err error) int {
 		return statusOfFailure(failure)
 	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
 		return statusRejected
-	case errors.As(err, &refusal) && !machine.IsFault(err):
+	case errors.As(err, &refusal) && (!machine.IsFault(err) || isTooLong(err)):
 		return statusRejected
 	case machine.IsOrdinary(err), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck):
 		return statusMachine
 	default:
 		return statusInternal
 	}
+}
+
+// isTooLong reports whether a path is over the limit: of what was named it is a refusal.
+func isTooLong(err error) bool {
+	return errors.Is(err, pathsafe.ErrTooLong) || errors.Is(err, unix.ENAMETOOLONG)
 }
 
 // statusOfFailure is the exit status of a verdict on a restore. Before anything is
