@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -84,7 +85,26 @@ func (s system) runHelper(socket *os.File, args ...string) error {
 	if strings.Contains(text, "'user_allow_other' is set") {
 		return fmt.Errorf("%w: %q", ErrAllowOther, text)
 	}
+	if errno := errnoIn(text); errno != 0 {
+		return fmt.Errorf("%s: %w: %q", helperName, errno, text)
+	}
 	return fmt.Errorf("%s: %w: %q", helperName, err, text)
+}
+
+// errnoIn is what the helper says of the system's error; 0 where it says none. It checks
+// itself whose a mount point is.
+func errnoIn(text string) syscall.Errno {
+	for _, foreign := range []string{"no write access to mountpoint", "not owned by user"} {
+		if strings.Contains(text, foreign) {
+			return unix.EPERM
+		}
+	}
+	for _, errno := range []syscall.Errno{unix.EPERM, unix.EACCES, unix.ENOMEM, unix.ENOSPC, unix.EMFILE, unix.ENFILE, unix.ENAMETOOLONG, unix.ENODEV, unix.EIO} {
+		if strings.HasSuffix(strings.ToLower(text), errno.Error()) {
+			return errno
+		}
+	}
+	return 0
 }
 
 // escapeOption escapes what would end an option or an escape.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -19,9 +20,9 @@ func accessOf(a pathsafe.Access) access { return unique.Make(a) }
 
 var (
 	// errOpenToOthers: a directory of this attempt does not keep others out.
-	errOpenToOthers = errors.New("the file system does not keep the modes of directories, so others could reach what is staged")
+	errOpenToOthers = machine.Disturbed("the file system does not keep the modes of directories, so others could reach what is staged")
 	// errAccess: mode, group or access list of something are not those that it was given.
-	errAccess = errors.New("its mode, group or access list was changed")
+	errAccess = machine.Disturbed("its mode, group or access list was changed")
 )
 
 // accessText is an access as the journal has it: "" for an unknown one.

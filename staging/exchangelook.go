@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -92,9 +93,9 @@ const (
 var partNames = []string{newsName, oldsName, trashName}
 
 var (
-	errOther    = errors.New("what stands there is not what was to be replaced")
-	errMissing  = errors.New("nothing stands there")
-	errNotEmpty = errors.New("the directory is not empty")
+	errOther    = machine.Disturbed("what stands there is not what was to be replaced")
+	errMissing  = machine.Disturbed("nothing stands there")
+	errNotEmpty = machine.Disturbed("the directory is not empty")
 )
 
 // close gives up all handles but the lock.

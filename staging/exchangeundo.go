@@ -8,15 +8,16 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
 var (
-	errNoWayBack = errors.New("something else stands there now, so what stood there cannot come back")
-	errLost      = errors.New("what stood there is not in staging any more")
-	errTouched   = errors.New("somebody has changed what was put there, so it stays")
-	errCrowded   = errors.New("two things wait in staging for one name")
+	errNoWayBack = machine.Disturbed("something else stands there now, so what stood there cannot come back")
+	errLost      = machine.Disturbed("what stood there is not in staging any more")
+	errTouched   = machine.Disturbed("somebody has changed what was put there, so it stays")
+	errCrowded   = machine.Disturbed("two things wait in staging for one name")
 )
 
 // A tradeUndo brings back what stood there. What to do it sees from what stands

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -117,7 +118,7 @@ func (t thing) markIn(root pathsafe.ID) mark {
 }
 
 // errForged: a record that this key has not made.
-var errForged = errors.New("its journal was not written with this state directory's key")
+var errForged = machine.Disturbed("its journal was not written with this state directory's key")
 
 // seal appends the authentication code of a record under its name.
 func seal(key []byte, name string, record any) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -100,7 +101,7 @@ func (a *attempt) reviveCommitted(key []byte, root pathsafe.ID) error {
 	return nil
 }
 
-var errUnfit = errors.New("the records of its journal do not fit together")
+var errUnfit = machine.Disturbed("the records of its journal do not fit together")
 
 // planOf makes the plan of the directories and files of an intent.
 func planOf(r *intentRecord) (*plan, error) {
@@ -172,4 +173,4 @@ func (t thing) check() check {
 }
 
 // errChanged: the content of a thing is not what was recorded.
-var errChanged = errors.New("somebody has changed its content")
+var errChanged = machine.Disturbed("somebody has changed its content")

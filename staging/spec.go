@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -162,10 +163,10 @@ func fail(step Step, path string, err error) *Error {
 // ErrStagingReplaced says that another directory was put in the place of a staging
 // directory before it was opened. That one stays; the one of the attempt, which is
 // empty, is where it was moved to.
-var ErrStagingReplaced = errors.New("another directory was put in the place of the staging directory, and stays there")
+var ErrStagingReplaced = machine.Disturbed("another directory was put in the place of the staging directory, and stays there")
 
 // errTaken is the cause of a StepConflict.
-var errTaken = errors.New("something stands there")
+var errTaken = machine.Disturbed("something stands there")
 
 // dirPerm is what a new directory gets before the umask is taken off.
 func (s *Spec) dirPerm(path pathsafe.Path) uint32 {

@@ -9,12 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
 // errForeign is why something stays that bears a name of ours (decision D14).
-var errForeign = errors.New("is not of this commit, so it stays")
+var errForeign = machine.Disturbed("is not of this commit, so it stays")
 
 // An undo removes what an attempt made. It goes on after an error and keeps
 // the first ones.

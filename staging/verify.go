@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
 )
 
 // verify is step 6: every target, and then every new directory, is looked up afresh
@@ -84,4 +86,4 @@ func (v *verifier) dir(d *plannedDir) *Error {
 	return fail(StepVerify, name, err)
 }
 
-var errReplaced = errors.New("is not what this commit put there")
+var errReplaced = machine.Disturbed("is not what this commit put there")

@@ -3,10 +3,12 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -21,6 +23,7 @@ type Run struct {
 	dir     *pathsafe.Dir // nil while nobody looks into it
 	err     error         // why it could not be opened
 	first   *pathsafe.ID  // of the directory that was opened first
+	held    bool          // it is not opened again by its path
 }
 
 // OpenRun names a run directory. It is opened when a law looks into it, and a
@@ -36,11 +39,20 @@ func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
 	return &Run{id: id, name: path, project: project}, nil
 }
 
+// RunIn is a run directory that is open already, of this name. It belongs to the run, which
+// looks into no other one.
+func RunIn(project, dir *pathsafe.Dir, id string) *Run {
+	return &Run{id: id, name: dir.Name(), project: project, dir: dir, held: true}
+}
+
 // enter opens the run directory, unless it is open. A verdict is on one directory:
 // another one that has taken its path since is not entered.
 func (r *Run) enter() error {
 	if r.dir != nil || r.err != nil {
 		return r.err
+	}
+	if r.held {
+		return fs.ErrClosed
 	}
 	dir, err := pathsafe.OpenRoot(r.name)
 	if err != nil {
@@ -49,7 +61,7 @@ func (r *Run) enter() error {
 	}
 	st, err := dir.Stat()
 	if err == nil && r.first != nil && (st.ID.Dev != r.first.Dev || st.ID.Ino != r.first.Ino) {
-		err = errors.New("it is another directory now")
+		err = machine.Disturbed("it is another directory now")
 	}
 	if err != nil {
 		dir.Close()

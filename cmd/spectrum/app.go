@@ -95,7 +95,8 @@ func (a *app) statePath() (string, error) {
 	if a.stateDir != "" {
 		return a.stateDir, nil
 	}
-	return statedir.Default()
+	path, err := statedir.Default()
+	return path, refusedHint(err, "set HOME, or name a state directory with --state-dir DIR")
 }
 
 // result prints the one result of a command: text, or with --json the canonical

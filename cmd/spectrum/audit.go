@@ -20,9 +20,10 @@ held a candidate back, and why no longer. Each line
 is bound to the one before it by its hash, so that a line that was changed,
 removed or moved is found. "audit verify" also holds the log against the signed
 savepoints, each of which names its commit: so it finds a log whose end was cut,
-or that was removed, and savepoints that were taken away. What came after the
-newest savepoint, and what somebody has cut from both, only a head shows that
-"audit verify" printed before.`,
+or that was removed, and savepoints that were taken away. Each savepoint also signs
+the last entry before its commit: so a log that was written anew, with all its
+hashes, is found up to there. What came after the newest savepoint, and what somebody
+has cut from both, only a head shows that "audit verify" printed before.`,
 	}
 	cmd.AddCommand(
 		&cobra.Command{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
 )
 
 // auditVerify holds the audit log against the signed savepoints. Commits may be at
@@ -17,6 +18,7 @@ type auditVerify struct {
 	log        *audit.Log
 	head       audit.Head // as it was read last
 	savepoints []audit.Savepoint
+	retired    []audit.Savepoint // of commits that were rolled back
 }
 
 func verifyAudit(s *savepointShelf) error {
@@ -42,6 +44,13 @@ func verifyAudit(s *savepointShelf) error {
 	if err != nil {
 		return err
 	}
+	unsealed := now.Unsealed(slices.Concat(v.savepoints, v.retired))
+	if slices.ContainsFunc(unsealed, func(m audit.Misfit) bool { return m.Fault != audit.NotReached }) {
+		return v.rewritten(unsealed)
+	}
+	if len(unlogged) == 0 { // else it says so already
+		unlogged = unsealed
+	}
 	return v.report(unlogged, unkept)
 }
 
@@ -63,9 +72,13 @@ func (v *auditVerify) list() error {
 		return err
 	}
 	for _, sp := range all {
-		v.savepoints = append(v.savepoints, audit.Savepoint{ID: sp.ID(), Attempt: sp.Attempt(), Root: sp.Root()})
+		v.savepoints = append(v.savepoints, commit.SavepointOf(sp))
 	}
-	return nil
+	gone, err := v.store.Retired("")
+	for _, sp := range gone {
+		v.retired = append(v.retired, commit.SavepointOf(sp))
+	}
+	return err
 }
 
 // unlogged are the savepoints that the log does not bear out. A commit publishes
@@ -119,22 +132,46 @@ func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 	})
 }
 
+// rewritten is the verdict on a log that is another one than savepoints sign.
+func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
+	first := misfits[0]
+	err := fmt.Errorf("savepoint %s of attempt %s in %q signs entry %d of the audit log, and another one stands there", first.ID, first.Attempt, first.Root, first.Entry)
+	if first.Fault != audit.Rewritten {
+		err = fmt.Errorf("savepoint %s of attempt %s in %q: %s", first.ID, first.Attempt, first.Root, first.Fault)
+	}
+	if n := len(misfits); n > 1 {
+		err = fmt.Errorf("%w (and %d more)", err, n-1)
+	}
+	return &codedError{
+		code: codeAuditRewritten, err: err, details: v.details(misfits),
+		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; look into who may write the state directory, and keep it as it is", first.Fits),
+	}
+}
+
+// details are what a program needs of savepoints that do not fit.
+func (v *auditVerify) details(misfits []audit.Misfit) map[string]any {
+	list := make([]any, 0, len(misfits))
+	for _, m := range misfits {
+		one := map[string]any{"attempt": m.Attempt, "fault": string(m.Fault), "restore_root": jsonText(m.Root), "savepoint": m.ID}
+		if m.Fault == audit.Rewritten || m.Fault == audit.NotReached {
+			one["entry"], one["fits"] = m.Entry, m.Fits
+		}
+		list = append(list, one)
+	}
+	return map[string]any{"entries": v.head.Sequence, "head": v.head.Hash, "misfits": list, "savepoints": len(v.savepoints)}
+}
+
 // misfit is the verdict on a log that has lost something (isCut), or on savepoints
 // that were taken away.
 func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
-	list := make([]any, 0, len(misfits))
-	for _, m := range misfits {
-		list = append(list, map[string]any{"attempt": m.Attempt, "fault": string(m.Fault), "restore_root": jsonText(m.Root), "savepoint": m.ID})
-	}
 	first := misfits[0]
 	err := fmt.Errorf("savepoint %s of attempt %s in %q: %s", first.ID, first.Attempt, first.Root, first.Fault)
 	if n := len(misfits); n > 1 {
 		err = fmt.Errorf("%w (and %d more)", err, n-1)
 	}
 	e := &codedError{
-		code: codeSavepointMissing, err: err,
-		details: map[string]any{"entries": v.head.Sequence, "head": v.head.Hash, "misfits": list, "savepoints": len(v.savepoints)},
-		hint:    "savepoints were taken away: look into who may write the state directory, and keep it as it is",
+		code: codeSavepointMissing, err: err, details: v.details(misfits),
+		hint: "savepoints were taken away: look into who may write the state directory, and keep it as it is",
 	}
 	if isCut {
 		e.code = codeAuditCut

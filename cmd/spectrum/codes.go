@@ -10,6 +10,7 @@ const (
 	codeRefused     code = "REFUSED"
 	codeUnavailable code = "MOUNT_UNAVAILABLE"
 	codeInternal    code = "INTERNAL_ERROR"
+	codeMachine     code = "MACHINE_FAULT"
 	codeInterrupted code = "INTERRUPTED"
 )
 
@@ -42,6 +43,7 @@ const (
 const (
 	codeAuditDamaged     code = "AUDIT_DAMAGED"
 	codeAuditCut         code = "AUDIT_CUT"
+	codeAuditRewritten   code = "AUDIT_REWRITTEN"
 	codeSavepointMissing code = "SAVEPOINT_MISSING"
 )
 

@@ -26,6 +26,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // forging is what a name could have in it to forge a line.
@@ -48,6 +49,7 @@ func examples() map[code][]error {
 		codeRefused:     {refusedHint(outside, "name another")},
 		codeUnavailable: {fmt.Errorf("%w: %w", fusefs.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusefs.ErrUnavailable, fusefs.ErrAllowOther)},
 		codeInternal:    {outside, errors.Join(outside, outside)},
+		codeMachine:     {&fs.PathError{Op: "write", Path: forging, Err: unix.ENOSPC}, refusedHint(fmt.Errorf("%q: %w", forging, unix.EROFS), "name another")},
 		codeInterrupted: {context.Canceled, &staging.Error{Attempt: halt.Attempt, Err: context.Canceled}, pruneInterrupted(context.Canceled, snapshot.Pruned{Gone: []snapshot.Header{{}}}, false)},
 
 		codeLocked:      {&staging.BusyError{PID: 7, Command: forging}},
@@ -70,6 +72,7 @@ func examples() map[code][]error {
 
 		codeAuditDamaged:     {&audit.DamageError{Err: outside}},
 		codeAuditCut:         {verifier.misfit(true, misfits)},
+		codeAuditRewritten:   {verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.Rewritten, Entry: 3}}), verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.NoMark}})},
 		codeSavepointMissing: {verifier.misfit(false, misfits)},
 
 		codeDrifted: {drifted("43766f237a93", "/srv/"+forging, []savepoint.Drift{{Path: forging, State: savepoint.Missing}}, 2)},

@@ -196,7 +196,7 @@ func TestDaemonKilledBeforeReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	said = bytes.TrimLeft(said, "\x00")
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != statusInternal {
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != statusMachine {
 		t.Errorf("%v", err)
 	}
 	if want := "spectrum: the background process ended before the view was ready: signal: killed\nhint: "; !strings.HasPrefix(string(said), want) {

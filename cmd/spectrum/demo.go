@@ -31,8 +31,8 @@ func newDemo(app *app) *cobra.Command {
 	}
 }
 
-// runDemo makes the project beside DIR and renames it, so DIR is there whole
-// or not at all.
+// runDemo makes the project in a box beside DIR and moves it out of that, so DIR is there
+// whole or not at all, wherever others move the directory above meanwhile.
 func runDemo(ctx context.Context, app *app, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -41,15 +41,23 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return refusedHint(err, "name a directory where you may write")
 	}
-	temp, err := os.MkdirTemp(filepath.Dir(dir), ".spectrum-demo-")
+	b, err := newBox(filepath.Dir(dir))
 	if err != nil {
 		return refusedHint(err, "name a directory where you may write")
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // gone by now, unless something failed
-	if err := writeDemo(ctx, temp); err != nil {
+	defer func() { _ = b.close() }() // it is empty by now, unless something failed
+	if err := b.make(); err != nil {
+		return refusedHint(err, "name a directory where you may write")
+	}
+	const name = "demo"
+	if err := writeDemo(ctx, b.path(name)); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, dir); err != nil {
+	err = b.release(name, filepath.Base(dir))
+	if errors.Is(err, fs.ErrExist) && b.above.Rmdir(filepath.Base(dir)) == nil { // it was empty
+		err = b.release(name, filepath.Base(dir))
+	}
+	if err != nil {
 		return refusedHint(fmt.Errorf("%q must not be there, or be an empty directory: %w", dir, err), "name a directory that does not exist yet")
 	}
 	steps := demoSteps(jsonText(os.Args[0]), jsonText(dir))
@@ -58,7 +66,7 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 }
 
 func writeDemo(ctx context.Context, dir string) error {
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { // whatever the umask
 		return err
 	}
 	for _, name := range []string{"project", "restore", "view"} {

@@ -14,6 +14,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
 )
 
 // This file has what the doctor says of the state directory, which it never makes,
@@ -181,9 +183,11 @@ func logCheck(state *statedir.Dir) (diagnosis, logged) {
 	const id = "audit-log"
 	said := logged{roots: map[string]string{}}
 	path := filepath.Join(state.Path(), "audit.log")
+	signed := signedMarks(state) // before the log, which then has all that they sign
+	var ledger audit.Ledger
 	f, err := state.ReadAuditLog()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fine(id, path, "there is none yet"), said
+		return fine(id, path, "there is none yet").asSigned(ledger.Unsealed(signed)), said
 	}
 	if err != nil {
 		return fine(id, path, "%v", err).but(isFail, "what cannot be logged is not begun: nothing can be restored", "look into who may write "+shellQuote(state.Path())), said
@@ -192,13 +196,48 @@ func logCheck(state *statedir.Dir) (diagnosis, logged) {
 	defer log.Close()
 	head, err := log.Read(func(e audit.Entry) error {
 		said.see(&e)
-		return nil
+		return ledger.Add(e)
 	})
 	if err != nil {
 		return fine(id, path, "%v", err).but(isFail, "what was done before is not proven any more, and nothing can be logged after it",
 			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there"), said
 	}
-	return fine(id, path, "entries: %d; each follows from the one before", head.Sequence), said
+	c := fine(id, path, "entries: %d; each follows from the one before", head.Sequence)
+	return c.asSigned(ledger.Unsealed(signed)), said
+}
+
+// signedMarks are the savepoints, also those of commits that were rolled back. Where they
+// cannot be read there are none here: "spectrum audit verify" says why.
+func signedMarks(state *statedir.Dir) []audit.Savepoint {
+	if _, err := state.Root().Lstat("savepoints"); err != nil {
+		return nil
+	}
+	store, err := openSavepoints(state)
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	var all []audit.Savepoint
+	for _, list := range []func(string) ([]savepoint.Savepoint, error){store.List, store.Retired} {
+		some, err := list("")
+		if err != nil {
+			return nil
+		}
+		for _, sp := range some {
+			all = append(all, commit.SavepointOf(sp))
+		}
+	}
+	return all
+}
+
+// asSigned is the check of a log that has to be the one that savepoints sign.
+func (c diagnosis) asSigned(misfits []audit.Misfit) diagnosis {
+	if len(misfits) == 0 {
+		return c
+	}
+	m := misfits[0]
+	return fine(c.id, c.path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(isFail, "the log was cut or written anew: what was done before is not proven any more",
+		"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there")
 }
 
 func (l *logged) see(e *audit.Entry) {

@@ -31,7 +31,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err
 	}
-	e.Halts, e.Authority = state, authority{a, state}
+	e.Halts, e.Authority, e.State = state, authority{a, state}, state.Root()
 	e.Leftover = func(name string, err error) {
 		a.tell("spectrum: this is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
 	}
@@ -108,7 +108,7 @@ func openSavepoints(state *statedir.Dir) (*savepoint.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return savepoint.Open(place)
+	return savepoint.In(place), nil
 }
 
 // activeSavepoint is the last savepoint of a restore root, if there is one.

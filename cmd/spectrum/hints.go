@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
@@ -13,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
+	"golang.org/x/sys/unix"
 )
 
 // hintsOf names the next step after an error.
@@ -33,6 +36,8 @@ func hintsOf(err error) []string {
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
+	case statusOf(err) == statusMachine:
+		return slices.Concat(machineHints(err), lackHints(err))
 	case errors.As(err, &unfit):
 		return known(unfit.failed[0].remedy)
 	case errors.As(err, &coded):
@@ -82,6 +87,38 @@ func hintsOf(err error) []string {
 		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
 	}
 	return []string{"mend what is named, and try again; if nothing is named, it is a fault of this program: report it with what \"spectrum version\" prints"}
+}
+
+// machineFaults are faults of the machine, each with what to do about it. The first that
+// fits counts.
+var machineFaults = []struct {
+	err  error
+	hint string
+}{
+	{unix.ENOSPC, "free space (or inodes: \"df -i\") in the file system that is named, then retry"},
+	{unix.EDQUOT, "free space or raise the quota of this user in the file system that is named, then retry"},
+	{unix.EFBIG, "raise the limit of the size of files (\"ulimit -f\"), or use a file system that takes larger ones"},
+	{unix.EMFILE, "raise the limit of open files of this process (\"ulimit -n\"), then retry"},
+	{unix.ENFILE, "the machine has no more open files: end what holds them, or raise fs.file-max, then retry"},
+	{unix.ENOMEM, "free memory, or raise the limit of this process, then retry"},
+	{unix.EROFS, "remount the file system read-write, or name a directory elsewhere"},
+	{unix.ENAMETOOLONG, "use a shorter path: a name has at most 255 bytes in most file systems, a path 4,095"},
+	{pathsafe.ErrTooLong, "use a shorter path: a name has at most 255 bytes, a path 4,095"},
+	{unix.EXDEV, "the file system cannot rename this, as an overlay cannot rename directories of its lower layers; use another one for the restore root"},
+	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
+	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
+	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
+	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},
+	{fs.ErrExist, "another process has changed what is named; see that no other one works there, then retry"},
+}
+
+func machineHints(err error) []string {
+	for _, fault := range machineFaults {
+		if errors.Is(err, fault.err) {
+			return []string{fault.hint}
+		}
+	}
+	return []string{"fix the problem above and retry; " + asksDoctor}
 }
 
 // asksDoctor is the next step after an error that is about the machine.

@@ -34,25 +34,22 @@ func runKeygen(app *app, opts keygenOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := key.Save(path); errors.Is(err, fs.ErrExist) {
+	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
+	if err == nil {
+		defer dir.Close()
+		err = key.SaveIn(dir, filepath.Base(path))
+	}
+	if errors.Is(err, fs.ErrExist) {
 		return refusedHint(fmt.Errorf("key file %q exists; it was not replaced", path), "\"spectrum keygen --out FILE\" makes another key elsewhere")
-	} else if err != nil {
+	}
+	if err != nil {
 		return refusedHint(err, "name a file in a directory that is there, where you may write, with --out FILE")
 	}
-	if err := syncAround(path); err != nil {
+	if err := dir.Sync(); err != nil {
 		return fmt.Errorf("key file %q was written, and may be gone after a power cut: %w", path, err)
 	}
 	app.say("wrote %q; whoever can read it can sign as this validator", path)
 	return app.result(key.ValidatorID(), map[string]any{"key_file": jsonText(path), "ok": true, "validator_id": key.ValidatorID()})
-}
-
-// syncAround makes the name of a file durable.
-func syncAround(path string) error {
-	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // keyPath is the key file that was named, or the state directory's.

@@ -74,7 +74,8 @@ var exitStatus = manpage.Part{Title: "EXIT STATUS", Rows: []manpage.Row{
 	status(statusPolicy, "the candidate is in quarantine, or its validator is revoked or not among those that are pinned; of a view, that a rollback has revoked it"),
 	status(statusUsage, "wrong usage"),
 	status(statusUnavailable, "mounting is not possible here"),
-	status(statusInternal, "internal error"),
+	status(statusInternal, "internal error: a bug"),
+	status(statusMachine, "a fault of the machine: disk full, I/O error, a limit, a file system that cannot do it"),
 	status(statusInterrupted, "interrupted"),
 }}
 

@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -31,6 +32,7 @@ type previewOptions struct {
 	chain       bool
 	fromMount   string
 	html        string
+	pageDir     *pathsafe.Dir // of that, open
 	agent       string
 	scopes      []string
 	decisions   []string
@@ -89,7 +91,8 @@ Identity layer, operator context and restricted context are proposed only when
 names. What --scope asks for takes the place of the default scopes.
 
 The exit status is 0 also for a candidate with conflicts, or one that is held in
-quarantine: the report says so, and commit refuses it.`,
+quarantine: the report says so, and commit refuses it. So it is where a disk has no room
+for the restore: that is said on stderr, with what is needed and what is free.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runPreview(cmd, app, opts, runDirs)
@@ -137,8 +140,11 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	if err != nil {
 		return shownPreview{}, err
 	}
-	if err := opts.checkPage(); err != nil {
+	if opts.pageDir, err = opts.openPageDir(); err != nil {
 		return shownPreview{}, err
+	}
+	if opts.pageDir != nil {
+		defer opts.pageDir.Close()
 	}
 	c, err := a.openProposed(cmd, opts, runDirs)
 	if err != nil {
@@ -159,7 +165,11 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		return shownPreview{}, err
 	}
 	defer r.Close()
-	return a.present(cmd.Context(), state, p, c, opts)
+	shown, err := a.present(cmd.Context(), state, p, c, opts)
+	if full := commit.Room(r, state.Root()); err == nil && full != nil { // commit looks again, and fails then
+		a.tell("spectrum: a commit of this would fail: %s", oneLine(full.Error()))
+	}
+	return shown, err
 }
 
 // present keeps a preview and shows it. Whoever is shown one that is held in
@@ -175,7 +185,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 	}
 	a.hasDone("preview %s was kept", p.ID()[:shortest])
 	if opts.html != "" {
-		if err := writePage(ctx, opts.html, p); err != nil {
+		if err := writePage(ctx, opts.pageDir, filepath.Base(opts.html), p); err != nil {
 			return shownPreview{}, err
 		}
 	}
@@ -231,54 +241,41 @@ func (c *candidate) suspect(source string) quarantine.Candidate {
 	return quarantine.Candidate{Source: source, RunDirs: c.origin.RunDirs, RestoreRoot: c.origin.RestoreRoot}
 }
 
-// checkPage refuses a web page that could not be written, before anything is done
-// for it. Who puts something there later is found when it is written.
-func (o *previewOptions) checkPage() error {
+// openPageDir opens the directory of the web page; nil for none. A page that could not be
+// written is refused before anything is done for it. Who puts something there later is
+// found when it is written.
+func (o *previewOptions) openPageDir() (*pathsafe.Dir, error) {
 	if o.html == "" {
-		return nil
+		return nil, nil
 	}
 	if err := overlap("web page", o.html, []place{{"the restore root", o.restoreRoot}}); err != nil {
-		return refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
+		return nil, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
 	}
-	dir, err := openPageDir(o.html)
+	dir, err := pathsafe.OpenRoot(filepath.Dir(o.html))
 	if err != nil {
-		return err
+		return nil, pageRefused(err)
 	}
-	defer dir.Close()
 	_, err = dir.Lstat(filepath.Base(o.html))
-	switch {
-	case err == nil:
-		return pageRefused(fmt.Errorf("%q exists", o.html))
-	case !errors.Is(err, fs.ErrNotExist):
-		return pageRefused(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dir, nil
 	}
-	return nil
+	if err == nil {
+		err = fmt.Errorf("%q exists", o.html)
+	}
+	return nil, errors.Join(pageRefused(err), dir.Close())
 }
 
 func pageRefused(err error) error {
 	return refusedHint(fmt.Errorf("--html: %w", err), "name a file that does not exist yet, in a directory that does")
 }
 
-func openPageDir(name string) (*pathsafe.Dir, error) {
-	dir, err := pathsafe.OpenRoot(filepath.Dir(name))
-	if err != nil {
-		return nil, pageRefused(err)
-	}
-	return dir, nil
-}
-
 // writePage writes a file that appears whole or not at all, and replaces none.
-func writePage(ctx context.Context, name string, p *preview.Preview) error {
+func writePage(ctx context.Context, dir *pathsafe.Dir, name string, p *preview.Preview) error {
 	var page bytes.Buffer
 	if err := p.WritePage(ctx, &page); err != nil {
 		return err
 	}
-	dir, err := openPageDir(name)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.WriteFile(filepath.Base(name), page.Bytes(), 0o666); err != nil {
+	if err := dir.WriteFile(name, page.Bytes(), 0o666); err != nil {
 		return pageRefused(err)
 	}
 	return nil

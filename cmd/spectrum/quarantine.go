@@ -100,9 +100,9 @@ func openQuarantine(state *statedir.Dir) (*quarantine.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := quarantine.Open(place, func(c quarantine.Change) error { return logQuarantine(state, c) })
+	store, err := quarantine.In(place, func(c quarantine.Change) error { return logQuarantine(state, c) })
 	if err != nil {
-		return nil, refusedHint(err, stateHint)
+		return nil, refusedHint(errors.Join(err, place.Close()), stateHint)
 	}
 	return store, nil
 }

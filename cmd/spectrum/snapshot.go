@@ -80,7 +80,7 @@ func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := snapshot.Open(place)
+	store, err := snapshot.In(state.Root(), place)
 	if err == nil {
 		a.watchStore(store)
 	}

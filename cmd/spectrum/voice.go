@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
@@ -16,6 +18,7 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"golang.org/x/sys/unix"
 )
 
 // This file is the one voice to the user: what an error is called, which exit
@@ -31,6 +34,7 @@ const (
 	statusUsage       = 64
 	statusUnavailable = 69
 	statusInternal    = 70
+	statusMachine     = 74
 	statusInterrupted = 130
 )
 
@@ -145,13 +149,38 @@ func statusOf(err error) int {
 		return statusApproval
 	case errors.Is(err, verify.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
 		return statusPolicy
-	case errors.As(err, &failure) && failure.Code == restore.InternalError:
-		return statusInternal
-	case errors.As(err, &failure), errors.As(err, &reject), errors.As(err, &refusal), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
+	case errors.As(err, &failure):
+		return statusOfFailure(failure)
+	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
 		return statusRejected
+	case errors.As(err, &refusal) && (!machine.IsFault(err) || isTooLong(err)):
+		return statusRejected
+	case machine.IsOrdinary(err), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck):
+		return statusMachine
 	default:
 		return statusInternal
 	}
+}
+
+// isTooLong reports whether a path is over the limit: of what was named it is a refusal.
+func isTooLong(err error) bool {
+	return errors.Is(err, pathsafe.ErrTooLong) || errors.Is(err, unix.ENAMETOOLONG)
+}
+
+// statusOfFailure is the exit status of a verdict on a restore. Before anything is
+// written, a code of its own is what the law asks for. Afterwards it says in which step a
+// restore failed, and the fault may be the machine's all the same.
+func statusOfFailure(f *restore.Failure) int {
+	written := f.Phase == restore.Execute || f.Phase == restore.Verify
+	switch {
+	case f.Code == restore.InternalError && machine.IsOrdinary(f):
+		return statusMachine
+	case f.Code == restore.InternalError:
+		return statusInternal
+	case written && machine.IsFault(f):
+		return statusMachine
+	}
+	return statusRejected
 }
 
 // approvalCodes are the errors of an approval, with the code that JSON shows.
@@ -272,6 +301,8 @@ func jsonCode(err error, status int) code {
 		return codeUnavailable
 	case statusInterrupted:
 		return codeInterrupted
+	case statusMachine:
+		return codeMachine
 	default:
 		return codeInternal
 	}

@@ -25,7 +25,9 @@ type Volume struct {
 	NoJournal  bool // it is one of the ext family, and keeps no journal
 	NameMax    int64
 	Bytes      Space
-	Inodes     Space // Total 0: it does not count them
+	Inodes     Space  // Total 0: it does not count them
+	Unit       uint64 // bytes of a block
+	Unreserved uint64 // bytes free, with those that are kept for privileged users
 }
 
 // Space is what a file system has, and what of it this user may still take.
@@ -54,6 +56,8 @@ func Describe(dir *pathsafe.Dir) (Volume, error) {
 		NameMax:  sf.Namelen,
 		Bytes:    Space{sf.Bavail * uint64(sf.Bsize), sf.Blocks * uint64(sf.Bsize)},
 		Inodes:   Space{sf.Ffree, sf.Files},
+
+		Unit: uint64(sf.Bsize), Unreserved: sf.Bfree * uint64(sf.Bsize),
 	}
 	if sx.Mask&unix.STATX_MNT_ID != 0 {
 		v.look(sx.Mnt_id)

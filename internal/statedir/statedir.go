@@ -196,6 +196,9 @@ func checkPrivate(root *pathsafe.Dir) error {
 // Path is the directory's absolute path.
 func (d *Dir) Path() string { return d.path }
 
+// Root is the directory, open until the Dir is closed.
+func (d *Dir) Root() *pathsafe.Dir { return d.root }
+
 // The files that stand in the directory itself.
 const (
 	auditLog    = "audit.log"
@@ -301,32 +304,41 @@ func openToAppend(dir *pathsafe.Dir, name string) (*os.File, error) {
 
 // TrustPlace is the directory of the validators that the operator trusts, which
 // is made if needed.
-func (d *Dir) TrustPlace() (string, error) { return d.place("trust") }
-
-// Quarantine is the directory of the candidates that are held back, which is made
-// if needed.
-func (d *Dir) Quarantine() (string, error) { return d.place("quarantine") }
-
-func (d *Dir) place(name string) (string, error) {
-	dir, err := d.open(name)
-	if err != nil {
-		return "", fmt.Errorf("state directory %q: %w", d.path, err)
-	}
-	return filepath.Join(d.path, name), dir.Close()
-}
-
-// Savepoints is the directory of the savepoints, which is made, durably, if needed.
-func (d *Dir) Savepoints() (string, error) { return d.durable("savepoints") }
-
-// Snapshots is the directory of the snapshots, which is made, durably, if needed.
-func (d *Dir) Snapshots() (string, error) { return d.durable("snapshots") }
-
-func (d *Dir) durable(name string) (string, error) {
-	path, err := d.place(name)
+func (d *Dir) TrustPlace() (string, error) {
+	dir, err := d.place("trust")
 	if err != nil {
 		return "", err
 	}
-	return path, d.root.Sync()
+	return filepath.Join(d.path, "trust"), dir.Close()
+}
+
+// Quarantine opens the directory of the candidates that are held back, which is made
+// if needed.
+func (d *Dir) Quarantine() (*pathsafe.Dir, error) { return d.place("quarantine") }
+
+func (d *Dir) place(name string) (*pathsafe.Dir, error) {
+	dir, err := d.open(name)
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return dir, nil
+}
+
+// Savepoints opens the directory of the savepoints, which is made, durably, if needed.
+func (d *Dir) Savepoints() (*pathsafe.Dir, error) { return d.durable("savepoints") }
+
+// Snapshots opens the directory of the snapshots, which is made, durably, if needed.
+func (d *Dir) Snapshots() (*pathsafe.Dir, error) { return d.durable("snapshots") }
+
+func (d *Dir) durable(name string) (*pathsafe.Dir, error) {
+	dir, err := d.place(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.root.Sync(); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
 }
 
 // HostKey is where this host's own key is, with which savepoints are signed.

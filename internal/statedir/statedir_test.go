@@ -445,7 +445,14 @@ func TestPlaces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	defer syscall.Umask(syscall.Umask(0))
 	d := open(t, path)
-	for name, place := range map[string]func() (string, error){"trust": d.TrustPlace, "quarantine": d.Quarantine} {
+	quarantine := func() (string, error) {
+		dir, err := d.Quarantine()
+		if err != nil {
+			return "", err
+		}
+		return dir.Name(), dir.Close()
+	}
+	for name, place := range map[string]func() (string, error){"trust": d.TrustPlace, "quarantine": quarantine} {
 		want := filepath.Join(d.Path(), name)
 		for range 2 {
 			if path, err := place(); err != nil || path != want {
@@ -589,8 +596,10 @@ func TestSavepoints(t *testing.T) {
 	defer d.Close()
 	for range 2 {
 		got, err := d.Savepoints()
-		if want := filepath.Join(path, "savepoints"); got != want || err != nil {
-			t.Fatalf("%q, %v", got, err)
+		if want := filepath.Join(path, "savepoints"); err != nil || got.Name() != want {
+			t.Fatalf("%v, %v", got, err)
+		} else if err := got.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 	if info, err := os.Lstat(path + "/savepoints"); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
@@ -602,8 +611,8 @@ func TestSavepoints(t *testing.T) {
 	if err := errors.Join(os.Remove(path+"/savepoints"), os.Symlink(t.TempDir(), path+"/savepoints")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Savepoints(); err == nil || got != "" {
-		t.Errorf("a link: %q", got)
+	if got, err := d.Savepoints(); err == nil || got != nil {
+		t.Errorf("a link: %v", got)
 	}
 }
 
@@ -617,8 +626,10 @@ func TestSnapshots(t *testing.T) {
 	defer d.Close()
 	for range 2 {
 		got, err := d.Snapshots()
-		if want := filepath.Join(path, "snapshots"); got != want || err != nil {
-			t.Fatalf("%q, %v", got, err)
+		if want := filepath.Join(path, "snapshots"); err != nil || got.Name() != want {
+			t.Fatalf("%v, %v", got, err)
+		} else if err := got.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 	if info, err := os.Lstat(path + "/snapshots"); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {

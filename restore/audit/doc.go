@@ -10,8 +10,9 @@
 // the sequence number and the SHA-256 of the line before. It finds no log that
 // was cut at its end, or written anew from some line on: whoever may write the
 // file may also write a good one. For that a [Ledger] holds the log against the
-// signed savepoints, each of which names its commit; what came after the newest
-// savepoint only a head shows that was kept elsewhere.
+// signed savepoints, each of which names its commit and signs the last entry before
+// it ([Log.Mark]); what came after the newest savepoint only a head shows that was kept
+// elsewhere.
 //
 // # A line
 //

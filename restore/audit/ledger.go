@@ -16,14 +16,16 @@ type Savepoint struct {
 	ID      string
 	Attempt string // the action of the commit, a UUID
 	Root    string // absolute path of the restore root; in a [Misfit] of the log's, as it stands there
+	Mark    string // where the log stood, see [Log.Mark]; "" where the savepoint does not say
 }
 
 // A Ledger holds a log against signed savepoints. Both tell of the same commits:
 // so it can be seen that the end of one of them was taken away, as long as the
 // other has its own. The zero Ledger is of an empty log.
 type Ledger struct {
-	acts  map[string]*act
-	order []string // of acts, as they came
+	acts   map[string]*act
+	order  []string // of acts, as they came
+	hashes []string // of the entries
 }
 
 // act is what a log says of an action.
@@ -38,6 +40,7 @@ type act struct {
 
 // Add takes the next entry of the log, as [Read] hands it out.
 func (l *Ledger) Add(e Entry) error {
+	l.hashes = append(l.hashes, e.Hash)
 	a := l.of(e.Action, e.Root)
 	switch {
 	case e.Kind == CommitBegin:
@@ -88,12 +91,21 @@ const (
 	NotInOrder Fault = "by the log its commit began before the one of the savepoint before it"
 	// NotKept means that the log names the savepoint, and there is none.
 	NotKept Fault = "the log names it, and it is not there"
+	// Rewritten means that the savepoint signs an entry, and the log has another one in
+	// its place: it was written anew with its whole chain of hashes.
+	Rewritten Fault = "it signs an entry of the log, and another one stands there"
+	// NotReached means that the log ends before the entry that the savepoint signs.
+	NotReached Fault = "it signs an entry of the log, which ends before that"
+	// NoMark means that what the savepoint signs of the log cannot be read.
+	NoMark Fault = "what it signs of the log is no place in one"
 )
 
 // Misfit is a savepoint that does not fit the log.
 type Misfit struct {
 	Savepoint
 	Fault Fault
+	Entry int64 // of [Rewritten] and [NotReached]: the first that no longer fits
+	Fits  int64 // and the last before it that another savepoint signs as it is; 0 for none
 }
 
 // Unlogged are those savepoints that the log does not bear out. They are given in
@@ -107,7 +119,7 @@ func (l *Ledger) Unlogged(savepoints []Savepoint) []Misfit {
 		}
 		a := l.acts[sp.Attempt]
 		if fault := a.fault(sp.ID, last); fault != "" {
-			misfits = append(misfits, Misfit{sp, fault})
+			misfits = append(misfits, Misfit{Savepoint: sp, Fault: fault})
 		}
 		if a != nil {
 			last = max(last, a.begun)
@@ -145,7 +157,7 @@ func (l *Ledger) Unkept(savepoints []Savepoint) []Misfit {
 	for _, action := range l.order {
 		a := l.acts[action]
 		if a.savepoint != "" && !a.undone && !kept[a.savepoint] {
-			misfits = append(misfits, Misfit{Savepoint{a.savepoint, action, a.root}, NotKept})
+			misfits = append(misfits, Misfit{Savepoint: Savepoint{ID: a.savepoint, Attempt: action, Root: a.root}, Fault: NotKept})
 		}
 	}
 	return misfits

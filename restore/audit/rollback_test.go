@@ -125,7 +125,7 @@ func TestLedger(t *testing.T) {
 		return events
 	}
 	whole := commits(func(n int) string { return audit.SavepointReason(sp(n)) })
-	chain := []audit.Savepoint{{sp(1), id(1), "/r"}, {sp(2), id(2), "/r"}, {sp(3), id(3), "/r"}}
+	chain := []audit.Savepoint{{ID: sp(1), Attempt: id(1), Root: "/r"}, {ID: sp(2), Attempt: id(2), Root: "/r"}, {ID: sp(3), Attempt: id(3), Root: "/r"}}
 	session := func(kind audit.Kind, actions ...string) audit.Event {
 		return audit.Event{Kind: kind, Action: id(8), Root: "/r", Rollback: audit.Session, Actions: actions}
 	}
@@ -146,7 +146,7 @@ func TestLedger(t *testing.T) {
 		{"replaced", commits(func(n int) string { return audit.SavepointReason(sp(n + 1)) })[:2], chain[:1], []audit.Fault{audit.NotNamed, audit.NotKept}},
 		{"not named", commits(func(int) string { return "" })[:2], chain[:1], []audit.Fault{audit.NotNamed}},
 		{"order", slices.Concat(whole[2:4], whole[:2]), chain[:2], []audit.Fault{audit.NotInOrder}},
-		{"order of two roots", whole[:4], []audit.Savepoint{{sp(2), id(2), "/a"}, {sp(1), id(1), "/b"}}, nil},
+		{"order of two roots", whole[:4], []audit.Savepoint{{ID: sp(2), Attempt: id(2), Root: "/a"}, {ID: sp(1), Attempt: id(1), Root: "/b"}}, nil},
 		{"last end replaced", append(slices.Clone(whole[:5]), audit.Event{Kind: audit.RolledBack, Action: id(3), Root: "/r", Rollback: audit.Emergency}), chain, []audit.Fault{audit.NotCompleted}},
 		{"last end guessed first", slices.Insert(slices.Clone(whole), 5, audit.Event{Kind: audit.RolledBack, Action: id(3), Root: "/r", Rollback: audit.Emergency}), chain, nil},
 		{"rolled back", append(slices.Clone(whole), session(audit.RolledBack, id(3))), chain[:2], nil},
@@ -188,5 +188,71 @@ func TestExcused(t *testing.T) {
 	}
 	if diff := cmp.Diff(others, l.Excused(append(slices.Clone(others), gone))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestMarks: a log that was written anew with its whole chain, behind what a savepoint
+// signs, is found, with the first entry that no longer fits and the last that does.
+func TestMarks(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	write := func(reasons ...string) (marks []string) {
+		t.Helper()
+		must(t, os.RemoveAll(name))
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+		must(t, err)
+		log := audit.New(f)
+		defer log.Close()
+		for n := 0; ; n++ {
+			mark, err := log.Mark()
+			must(t, err)
+			marks = append(marks, mark)
+			if n == len(reasons) {
+				return marks
+			}
+			must(t, log.Append(audit.Event{Kind: audit.Halted, Action: id(n), Root: "/r", Reason: reasons[n]}))
+		}
+	}
+	read := func() *audit.Ledger {
+		t.Helper()
+		f, err := os.Open(name)
+		must(t, err)
+		defer f.Close()
+		var l audit.Ledger
+		_, err = audit.Read(f, l.Add)
+		must(t, err)
+		return &l
+	}
+	marks := write("a", "b", "c", "d")
+	chain := []audit.Savepoint{{ID: sp(0), Mark: marks[0]}, {ID: "old"}, {ID: sp(2), Mark: marks[2]}, {ID: sp(3), Mark: marks[3]}, {ID: sp(4), Mark: marks[4]}}
+	if got := read().Unsealed(chain); len(got) > 0 {
+		t.Errorf("the log as it was: %v", got)
+	}
+	for from, first := range map[int]int64{0: 2, 1: 2, 2: 3, 3: 4} { // times differ too: all from there on is new
+		raw, err := os.ReadFile(name)
+		must(t, err)
+		lines := strings.SplitAfter(string(raw), "\n")
+		must(t, os.WriteFile(name, []byte(strings.Join(lines[:from], "")), 0o600))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0o600)
+		must(t, err)
+		log := audit.New(f)
+		for n := from; n < 5; n++ {
+			must(t, log.Append(audit.Event{Kind: audit.Halted, Action: id(n), Root: "/r", Reason: "anew"}))
+		}
+		must(t, log.Close())
+		got := read().Unsealed(chain)
+		fits := map[int64]int64{2: 0, 3: 2, 4: 3}[first]
+		if len(got) != int(5-first) || got[0].ID != sp(int(first)) || got[0].Entry != first || got[0].Fault != audit.Rewritten || got[0].Fits != fits {
+			t.Errorf("anew from entry %d: %+v", from+1, got)
+		}
+		must(t, os.WriteFile(name, raw, 0o600))
+	}
+	must(t, os.WriteFile(name, nil, 0o600))
+	if got := read().Unsealed(chain); len(got) != 3 || got[0].Fault != audit.NotReached || got[0].Entry != 2 {
+		t.Errorf("an empty log: %+v", got)
+	}
+	for _, mark := range []string{"x", "1", "-1 " + strings.Repeat("0", 64), "01 " + strings.Repeat("0", 64), "0 " + strings.Repeat("1", 64)} {
+		if got := read().Unsealed([]audit.Savepoint{{ID: sp(1), Mark: mark}}); len(got) != 1 {
+			t.Errorf("%q: %+v", mark, got)
+		}
 	}
 }

@@ -47,6 +47,9 @@ func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch)
 	if err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
+	if err := room(r, &spec, in.entry.State); err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
 	spec.Progress, spec.Leftover = watch.Progress, watch.Leftover
 	in.history.preview = approved.PreviewID()
 	if in.history.draft, err = draftOf(approved); err != nil {

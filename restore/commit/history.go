@@ -61,10 +61,24 @@ func (h *history) beganCommit(attempt string) error {
 		}
 		event.Snapshot = before.ID()
 	}
+	if err := h.mark(); err != nil {
+		return err
+	}
 	if err := h.savepoints.prepare(h.root, h.rootID, attempt, h.draft); err != nil {
 		return err
 	}
 	return h.append(event)
+}
+
+// mark has the savepoint sign where the log stands, so that nobody writes it anew behind
+// that. The commit itself is not logged yet.
+func (h *history) mark() error {
+	if h.log == nil || h.draft == nil {
+		return nil
+	}
+	mark, err := h.log.Mark()
+	h.draft.Said[LogMark] = mark
+	return err
 }
 
 func (h *history) append(event audit.Event) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -46,6 +47,9 @@ type Entry struct {
 	// Snapshots keeps what each action can change, from before it; nil keeps
 	// nothing, and nothing can be undone. It is closed as Log is.
 	Snapshots *snapshot.Store
+	// State, unless nil, is the directory that all of that is kept in. It stays the
+	// caller's.
+	State     *pathsafe.Dir
 	Host      func() (Host, error) // signs savepoints; asked when a commit begins
 	Authority Authority            // may be nil
 	// Took, unless nil, hears of each snapshot that was taken before an action.
@@ -184,7 +188,7 @@ func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcom
 }
 
 // errMoved: a root has to be entered afresh.
-var errMoved = errors.New("the restore root keeps being moved or replaced")
+var errMoved = machine.Disturbed("the restore root keeps being moved or replaced")
 
 func enteredOnce(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	dir, err := pathsafe.OpenRoot(path)
@@ -360,6 +364,9 @@ func (r *Root) Path() string { return r.history.root }
 // Dir is the root, open until it is left.
 func (r *Root) Dir() *pathsafe.Dir { return r.dir }
 
+// State is the directory that is kept apart from the root, if it was entered with one.
+func (r *Root) State() *pathsafe.Dir { return r.entry.State }
+
 // Savepoints is the store that it was entered with.
 func (r *Root) Savepoints() *savepoint.Store { return r.entry.Savepoints }
 
@@ -415,7 +422,7 @@ func (r *Root) check(planned *pathsafe.Dir) error {
 	}
 	same, err := r.session.Is(planned)
 	if err == nil && !same {
-		err = errors.New("the restore root is another directory than the one that was entered")
+		err = machine.Disturbed("the restore root is another directory than the one that was entered")
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 )
@@ -53,6 +54,11 @@ func (s savepoints) drop(root, attempt string) error {
 		return nil
 	}
 	return s.store.Drop(root, attempt)
+}
+
+// SavepointOf is a savepoint as the audit log is held against it.
+func SavepointOf(sp savepoint.Savepoint) audit.Savepoint {
+	return audit.Savepoint{ID: sp.ID(), Attempt: sp.Attempt(), Root: sp.Root(), Mark: sp.Said(LogMark)}
 }
 
 // active is the id of the active savepoint; "" for none.
@@ -146,6 +152,10 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 // BundleRoots is the member of a savepoint's constraints that has the bundle roots
 // of the candidate, and of what was derived of it.
 const BundleRoots = "bundle_roots"
+
+// LogMark is the member of a savepoint's constraints that has the last entry of the audit
+// log before the commit, see [audit.Log.Mark]. Savepoints of older versions have none.
+const LogMark = "audit_log"
 
 // ResultArtifacts is the member of a savepoint's constraints that has the hashes of
 // the result artifacts.

@@ -5,11 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -17,7 +17,7 @@ import (
 
 // ErrUnsettled says that the restore root, or what leads to it, changed while it was looked
 // at.
-var ErrUnsettled = errors.New("the restore root changes while it is looked at")
+var ErrUnsettled = machine.Disturbed("the restore root changes while it is looked at")
 
 // Preview is a restore as it was shown. It does not change.
 type Preview struct {

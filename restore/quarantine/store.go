@@ -43,6 +43,15 @@ func Open(path string, log Log) (*Store, error) {
 	return &Store{dir, log, patience}, nil
 }
 
+// In is [Open] for a directory that is open. It belongs to the store, unless there is an
+// error.
+func In(dir *pathsafe.Dir, log Log) (*Store, error) {
+	if err := checkPrivate(dir); err != nil {
+		return nil, fmt.Errorf("quarantine: directory %q: %w", dir.Name(), err)
+	}
+	return &Store{dir, log, patience}, nil
+}
+
 func openPrivate(path string) (*pathsafe.Dir, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errors.New("its path is not absolute")
@@ -56,18 +65,23 @@ func openPrivate(path string) (*pathsafe.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := dir.Stat()
-	switch {
-	case err == nil && int(st.UID) != os.Geteuid():
-		err = errors.New("it belongs to another user")
-	case err == nil && st.Perm&0o077 != 0:
-		err = fmt.Errorf("mode %04o lets others in; it must be 0700", st.Perm)
-	}
-	if err != nil {
-		dir.Close()
-		return nil, err
+	if err := checkPrivate(dir); err != nil {
+		return nil, errors.Join(err, dir.Close())
 	}
 	return dir, nil
+}
+
+func checkPrivate(dir *pathsafe.Dir) error {
+	st, err := dir.Stat()
+	switch {
+	case err != nil:
+		return err
+	case int(st.UID) != os.Geteuid():
+		return errors.New("it belongs to another user")
+	case st.Perm&0o077 != 0:
+		return fmt.Errorf("mode %04o lets others in; it must be 0700", st.Perm)
+	}
+	return nil
 }
 
 // Close closes the directory.

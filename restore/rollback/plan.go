@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -251,7 +252,7 @@ func (p *plan) tops(before *snapshot.Snapshot) (map[string]*node, error) {
 }
 
 // ErrMoved says that the root did not stand still.
-var ErrMoved = errors.New("came while the rollback was planned")
+var ErrMoved = machine.Disturbed("came while the rollback was planned")
 
 // find is the node at a path below, which begins with a slash unless it is empty;
 // nil when there is none.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
@@ -62,7 +63,7 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 }
 
 // ErrElsewhere says that the path of a root leads somewhere else than it did.
-var ErrElsewhere = errors.New("it is another directory")
+var ErrElsewhere = machine.Disturbed("it is another directory")
 
 // onlyOf refuses the snapshot of a part of a root when commits were made since that
 // are not of the action that it comes before: their files would stay, and nobody could
@@ -286,6 +287,9 @@ func notThere(err error) bool {
 func (r *restoring) goBack(ctx context.Context) (commit.Done, error) {
 	r.back.Settled = func(ctx context.Context, before *snapshot.Snapshot, old *pathsafe.Dir) error {
 		return unchanged(ctx, r.in.Snapshots(), before, old, r.paths)
+	}
+	if err := r.room(); err != nil {
+		return commit.Done{}, err
 	}
 	return r.in.GoBack(ctx, r.back)
 }

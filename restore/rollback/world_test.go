@@ -97,7 +97,7 @@ func (w *world) snapshots() *snapshot.Store {
 	defer state.Close()
 	place, err := state.Snapshots()
 	must(w.t, err)
-	store, err := snapshot.Open(place)
+	store, err := snapshot.In(state.Root(), place)
 	must(w.t, err)
 	return store
 }
@@ -108,8 +108,7 @@ func (w *world) savepoints() *savepoint.Store {
 	defer state.Close()
 	place, err := state.Savepoints()
 	must(w.t, err)
-	store, err := savepoint.Open(place)
-	must(w.t, err)
+	store := savepoint.In(place)
 	return store
 }
 

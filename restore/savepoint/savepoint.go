@@ -124,11 +124,7 @@ func (c *chain) read(where string, s slot) (Savepoint, error) {
 	if err != nil {
 		return Savepoint{}, err
 	}
-	dir.Close()
-	run, err := verify.OpenRun(nil, c.runDir(where, s))
-	if err != nil {
-		return Savepoint{}, err
-	}
+	run := verify.RunIn(nil, dir, s.name())
 	defer run.Close()
 	listing, err := verify.List(context.Background(), run)
 	if err != nil {

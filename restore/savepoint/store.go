@@ -32,6 +32,10 @@ func Open(path string) (*Store, error) {
 	return &Store{filepath.Clean(path), dir}, nil
 }
 
+// In is the store in a directory that is open, by an absolute path, and that nobody else
+// may write. It belongs to the store.
+func In(dir *pathsafe.Dir) *Store { return &Store{dir.Name(), dir} }
+
 // Close closes the store. Savepoints can be read after it.
 func (s *Store) Close() error { return s.dir.Close() }
 

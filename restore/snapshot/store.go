@@ -49,20 +49,39 @@ func Open(path string) (*Store, error) {
 }
 
 func open(path string) (*Store, error) {
+	above, err := pathsafe.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer above.Close()
 	base, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, seam: new(seam)}
+	return openIn(above, base)
+}
+
+// In opens the store in a directory that is open and stands in above. It belongs to the
+// store; above stays the caller's.
+func In(above, dir *pathsafe.Dir) (*Store, error) {
+	s, err := openIn(above, dir)
+	if err != nil {
+		return nil, fmt.Errorf("snapshots in %q: %w", dir.Name(), err)
+	}
+	return s, nil
+}
+
+func openIn(above, base *pathsafe.Dir) (*Store, error) {
+	s := &Store{path: base.Name(), seam: new(seam)}
 	s.base = dir{base, s.seam}
-	if err := s.openAll(); err != nil {
+	if err := s.openAll(above); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Store) openAll() error {
+func (s *Store) openAll(above *pathsafe.Dir) error {
 	for _, part := range []struct {
 		name string
 		into *dir
@@ -76,21 +95,16 @@ func (s *Store) openAll() error {
 		}
 		*part.into = d
 	}
-	return s.know()
+	return s.know(above)
 }
 
 // know notes which directories no snapshot may hold.
-func (s *Store) know() error {
+func (s *Store) know(above *pathsafe.Dir) error {
 	st, err := s.base.statSelf()
 	if err != nil {
 		return err
 	}
 	s.own = append(s.own, st.ID)
-	above, err := pathsafe.OpenRoot(filepath.Dir(s.path))
-	if err != nil {
-		return err
-	}
-	defer above.Close()
 	st, err = above.Stat()
 	s.own = append(s.own, st.ID)
 	return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -123,7 +124,7 @@ func (t *take) run(ctx context.Context, h Header) (*Snapshot, error) {
 }
 
 // errReplaced: something else stands at a name than a moment ago.
-var errReplaced = errors.New("another thing took its place")
+var errReplaced = machine.Disturbed("another thing took its place")
 
 // settled looks at everything and keeps its content. What goes away meanwhile is left
 // out. Where a name becomes another thing in between it looks again.

@@ -26,7 +26,7 @@ var codes = []string{
 }
 
 // others are the answers that no law knows: the commit did not begin.
-var others = []string{"REFUSED", "INTERNAL_ERROR", "APPROVAL_STALE", "SAVEPOINT_INVALID"}
+var others = []string{"REFUSED", "MACHINE_FAULT", "APPROVAL_STALE", "SAVEPOINT_INVALID"}
 
 func TestErrorsSmall(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
@@ -126,14 +126,14 @@ func wellSaid(r harness.Reply, hits []sysfault.Call) error {
 		if !slices.Contains(codes, a.Cause) {
 			complain("the cause is %q", a.Cause)
 		}
-	case a.Code == "RESTORE_INTERNAL_ERROR":
-		status = []int{70}
+	case a.Code == "RESTORE_INTERNAL_ERROR", a.Code == "MACHINE_FAULT":
+		status = []int{74}
+	case slices.Contains(codes, a.Code) && (a.Phase == "EXECUTE" || a.Phase == "VERIFY"):
+		status = []int{1, 74}
 	case slices.Contains(codes, a.Code):
 		status = []int{1}
 	case a.Code == "ROOT_HALTED": // an attempt that cannot be read is in the way
 		status = []int{3}
-	case a.Code == "INTERNAL_ERROR":
-		status = []int{70}
 	case slices.Contains(others, a.Code):
 		status = []int{1, 4}
 	default:

@@ -67,7 +67,7 @@ func stateStep(t *testing.T, p *harness.Project, v *harness.Volume, seen bool, f
 		want(t, site, harness.After)
 		return "done"
 	}
-	if r.Status != 70 {
+	if r.Status != 74 {
 		t.Errorf("a full state directory ends with %v", r)
 	}
 	want(t, site, harness.Before)

@@ -121,7 +121,7 @@ func TestVoidAfterFailure(t *testing.T) {
 	mine, other := w.preview(t), w.preview(t, "--scope", "project_state")
 	before := w.tree(t)
 	r := w.Run(t, &sysfault.Plan{N: 2, Match: moves(w), Errno: syscall.EIO}, harness.CommitArgs(mine.ID)...)
-	if r.Status != 1 || r.Answer.Code != "RESTORE_FINALIZE_FAILED" {
+	if r.Status != 74 || r.Answer.Code != "RESTORE_FINALIZE_FAILED" {
 		t.Fatal(r)
 	}
 	if diff := harness.Diff(before, w.tree(t)); diff != "" {

@@ -75,7 +75,7 @@ func TestNoSavepoint(t *testing.T) {
 		},
 		"rolled back": func(w *world) {
 			r := w.Run(t, &sysfault.Plan{N: 1, Match: moves(w), Errno: syscall.ENOSPC}, harness.CommitArgs(w.preview(t).ID)...)
-			if r.Status != 1 {
+			if r.Status != 74 {
 				t.Error(r)
 			}
 		},

@@ -67,7 +67,7 @@ func (a *attempt) attackRecover(t *testing.T, attack attack, n, later int, sum *
 		a.wantKnown(t)
 	case r.Status == 0:
 		a.wantEither(t, attack)
-	case r.Status == 1 || r.Status == 3 || r.Status == 70:
+	case r.Status == 1 || r.Status == 3 || r.Status == 74:
 		a.endAgain(t)
 	default:
 		t.Errorf("exit status %d", r.Status)

@@ -36,4 +36,4 @@ func wantEnd(t *testing.T, r harness.Reply) harness.Reply {
 }
 
 // refused tells whether a commit says that the root is as it was.
-func refused(r harness.Reply) bool { return r.Status == 1 || r.Status == 70 || r.Status == 4 }
+func refused(r harness.Reply) bool { return r.Status == 1 || r.Status == 74 || r.Status == 4 }

@@ -73,9 +73,9 @@ func wellSaid(r harness.Reply) error {
 		return errors.New("it hangs")
 	case strings.Contains(r.Stderr, "panic") || strings.Contains(r.Stderr, "goroutine "):
 		return errors.New("it panics")
-	case !slices.Contains([]int{0, 1, 3, 70}, r.Status):
+	case !slices.Contains([]int{0, 1, 3, 74}, r.Status):
 		return fmt.Errorf("exit %d", r.Status)
-	case r.Answer.Code == "" || r.Answer.OK != (r.Status == 0) || (r.Answer.Code == "INTERNAL_ERROR") != (r.Status == 70):
+	case r.Answer.Code == "" || r.Answer.OK != (r.Status == 0) || (r.Answer.Code == "MACHINE_FAULT") != (r.Status == 74):
 		return fmt.Errorf("exit %d with %q", r.Status, r.Answer.Code)
 	case r.Status != 0 && r.Stderr == "":
 		return errors.New("it says nothing")

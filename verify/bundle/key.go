@@ -122,25 +122,26 @@ func parseKey(data []byte) (Key, error) {
 // not at all, and an existing one is never replaced: that error is
 // [fs.ErrExist].
 func (k Key) Save(path string) error {
+	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("key file %q: %w", path, err)
+	}
+	defer dir.Close()
+	return k.SaveIn(dir, filepath.Base(path))
+}
+
+// SaveIn is [Key.Save] of a name in a directory that is open.
+func (k Key) SaveIn(dir *pathsafe.Dir, name string) error {
+	path := filepath.Join(dir.Name(), name)
 	if k.private == nil {
 		return fmt.Errorf("key file %q: %w", path, errNoKey)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
-	if err != nil {
-		return fmt.Errorf("key file %q: %w", path, err)
+	if err == nil {
+		err = dir.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 	}
-	data := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	if err := writeNew(path, data); err != nil {
+	if err != nil {
 		return fmt.Errorf("key file %q: %w", path, err)
 	}
 	return nil
-}
-
-func writeNew(path string, data []byte) error {
-	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.WriteFile(filepath.Base(path), data, 0o600)
 }

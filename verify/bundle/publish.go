@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -65,44 +64,72 @@ func orFree(err error) error {
 // publish makes the run directory, and the missing ones above it. On an error
 // all that it made is gone again.
 func (r runDir) publish(files []file) (err error) {
-	made, err := makeDirs(filepath.Dir(r.path))
+	m, err := makeDirs(filepath.Dir(r.path))
 	defer func() {
+		m.close(err != nil)
 		if err != nil {
-			removeDirs(made)
 			err = fmt.Errorf("writing the bundle: %w", err)
 		}
 	}()
 	if err != nil {
 		return err
 	}
-	if r.parent, err = pathsafe.OpenRoot(filepath.Dir(r.path)); err != nil {
-		return err
-	}
-	defer r.parent.Close()
+	r.parent = m.last()
 	return r.place(files)
 }
 
-// makeDirs makes a directory and those above it that are missing, and returns
-// what it made, the deepest last. Someone else may make the same at this time.
-func makeDirs(path string) (made []string, err error) {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if made, err = makeDirs(filepath.Dir(path)); err != nil {
-		return made, err
-	}
-	if err = os.Mkdir(path, 0o777); err == nil {
-		made = append(made, path)
-	} else if errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	return made, err
+// makings are directories that are open: the nearest that was there, and the ones beneath
+// it that were missing, each in the one before.
+type makings struct {
+	dirs  []*pathsafe.Dir
+	names []string // of all but the first
+	ours  []bool   // of the same: made here, and not by another process at the same time
 }
 
-// removeDirs removes what makeDirs made, unless someone else uses it by now.
-func removeDirs(made []string) {
-	for _, path := range slices.Backward(made) {
-		_ = os.Remove(path)
+func (m *makings) last() *pathsafe.Dir { return m.dirs[len(m.dirs)-1] }
+
+// makeDirs makes a directory and those above it that are missing. The path is resolved
+// once: what is made, and what is removed again, is beneath the directory that was there.
+func makeDirs(path string) (*makings, error) {
+	m := &makings{}
+	var missing []string
+	for {
+		dir, err := pathsafe.OpenRoot(path)
+		if err == nil {
+			m.dirs = append(m.dirs, dir)
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
+			return m, err
+		}
+		missing, path = append(missing, filepath.Base(path)), filepath.Dir(path)
+	}
+	for _, name := range slices.Backward(missing) {
+		in := m.last()
+		err := in.Mkdir(name, 0o777)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return m, err
+		}
+		dir, openErr := in.OpenDir(name)
+		if openErr != nil {
+			if err == nil {
+				_ = in.Rmdir(name)
+			}
+			return m, openErr
+		}
+		m.dirs, m.names, m.ours = append(m.dirs, dir), append(m.names, name), append(m.ours, err == nil)
+	}
+	return m, nil
+}
+
+// close closes the directories, and removes those that were made, unless someone else uses
+// them by now.
+func (m *makings) close(remove bool) {
+	for i, dir := range slices.Backward(m.dirs) {
+		_ = dir.Close()
+		if remove && i > 0 && m.ours[i-1] {
+			_ = m.dirs[i-1].Rmdir(m.names[i-1])
+		}
 	}
 }
 

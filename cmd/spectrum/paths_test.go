@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// resolvers are the functions that resolve a path, by the package that has them. pathsafe has
+// all others: they take a handle and one name.
+var resolvers = map[string][]string{
+	"os": {
+		"Chdir", "Chmod", "Chown", "Chtimes", "CopyFS", "Create", "CreateTemp", "DirFS", "Lchown", "Link", "Lstat", "Mkdir", "MkdirAll", "MkdirTemp",
+		"Open", "OpenFile", "OpenInRoot", "OpenRoot", "ReadDir", "ReadFile", "Readlink", "Remove", "RemoveAll", "Rename", "Stat", "Symlink", "Truncate", "WriteFile",
+	},
+	"path/filepath":             {"EvalSymlinks", "Glob", "Walk", "WalkDir"},
+	"io/ioutil":                 {"ReadDir", "ReadFile", "TempDir", "TempFile", "WriteFile"},
+	"syscall":                   systemCalls,
+	"golang.org/x/sys/unix":     systemCalls,
+	module + "pathsafe":         {"OpenRoot"},
+	module + "verify":           {"OpenRun"},
+	module + "restore/snapshot": {"Open"}, module + "restore/savepoint": {"Open"}, module + "restore/quarantine": {"Open"},
+}
+
+var systemCalls = []string{
+	"Access", "Acct", "Chdir", "Chmod", "Chown", "Chroot", "Creat", "Faccessat", "Fchmodat", "Fchownat", "FanotifyMark", "Getxattr", "InotifyAddWatch", "Lchown", "Lgetxattr", "Link", "Linkat", "Listxattr", "Llistxattr",
+	"Lremovexattr", "Lsetxattr", "Lstat", "Mkdir", "Mkdirat", "Mkfifo", "Mkfifoat", "Mknod", "Mknodat", "Mount", "MountSetattr", "MoveMount", "NameToHandleAt", "Open", "OpenTree", "Openat", "Openat2", "PivotRoot",
+	"Readlink", "Readlinkat", "Removexattr", "Rename", "Renameat", "Renameat2", "Rmdir", "Setxattr", "Stat", "Statfs", "Symlink", "Symlinkat", "Truncate", "Unlink", "Unlinkat", "Unmount", "Utime", "Utimes", "UtimesNano", "UtimesNanoAt",
+}
+
+// pathUses are the functions outside of pathsafe that resolve a path all the same, each
+// with what they call and why that is safe. "given" is a path of the command line, of the
+// environment or of a caller of the library, when it is resolved for the first time.
+var pathUses = map[string]string{
+	"cmd/spectrum.absoluteRunDir: filepath.EvalSymlinks":         "given: the name of a run directory that was given as . or ..",
+	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":     "record: only whether a staging directory stands there; what does not is reported",
+	"cmd/spectrum.candidate.open: verify.OpenRun":                "given: opened when a law looks into it, and another directory of that path is not entered again",
+	"cmd/spectrum.directory.look: pathsafe.OpenRoot":             "given: the argument of doctor",
+	"cmd/spectrum.directory.unfinished: filepath.EvalSymlinks":   "doctor: a look, from which nothing follows",
+	"cmd/spectrum.directory.unfinished: pathsafe.OpenRoot":       "doctor: a look, from which nothing follows",
+	"cmd/spectrum.enterNamespace: unix.Open":                     "given: the option -N of mount(8)",
+	"cmd/spectrum.keepDescriptors: os.ReadDir":                   "/proc/self",
+	"cmd/spectrum.leave: os.Chdir":                               "the root directory",
+	"cmd/spectrum.leave: os.OpenFile":                            "/dev/null",
+	"cmd/spectrum.modTimeOf: os.Lstat":                           "a time to show, of what is there now",
+	"cmd/spectrum.newBox: pathsafe.OpenRoot":                     "given: the directory of an export or a demo, from then on a handle",
+	"cmd/spectrum.openProject: pathsafe.OpenRoot":                "given: the project root, from then on a handle",
+	"cmd/spectrum.previewOptions.openPageDir: pathsafe.OpenRoot": "given: the directory of the page, from then on a handle",
+	"cmd/spectrum.readyPipe: os.WriteFile":                       "/proc/self",
+	"cmd/spectrum.realPath: filepath.EvalSymlinks":               "given: whether two places overlap, before either is opened; of a restore root again by its handle",
+	"cmd/spectrum.runDemo: os.MkdirAll":                          "given: what is missing above DIR, which is then opened once",
+	"cmd/spectrum.runDiff: pathsafe.OpenRoot":                    "given: the restore root, from then on a handle",
+	"cmd/spectrum.runKeygen: pathsafe.OpenRoot":                  "given: the directory of the key, from then on a handle",
+	"cmd/spectrum.runsView.Find: os.Lstat":                       "the runs that are there now; what one holds counts once its signature was verified",
+	"cmd/spectrum.runsView.Names: os.ReadDir":                    "the runs that are there now; what one holds counts once its signature was verified",
+	"cmd/spectrum.runsView.claimOf: verify.OpenRun":              "the order in which runs are verified, and nothing else",
+	"cmd/spectrum.runsView.states: os.Lstat":                     "the runs that are there now; what one holds counts once its signature was verified",
+	"cmd/spectrum.savepointShelf.compare: pathsafe.OpenRoot":     "record: the root of a savepoint; only drift is reported",
+	"cmd/spectrum.sealSample: os.CopyFS":                         "through the handle of a box",
+	"cmd/spectrum.sealSample: pathsafe.OpenRoot":                 "through the handle of a box",
+	"cmd/spectrum.shelfRun.verify: verify.OpenRun":               "a run that is there now, verified from a handle",
+	"cmd/spectrum.stateMissing: pathsafe.OpenRoot":               "doctor: a look, from which nothing follows",
+	"cmd/spectrum.tamperedCopy: os.CopyFS":                       "through the handle of a box",
+	"cmd/spectrum.tamperedCopy: os.DirFS":                        "through the handle of a box",
+	"cmd/spectrum.tamperedCopy: os.ReadFile":                     "through the handle of a box",
+	"cmd/spectrum.tamperedCopy: os.WriteFile":                    "through the handle of a box",
+	"cmd/spectrum.writeDemo: os.Chmod":                           "through the handle of a box",
+	"cmd/spectrum.writeDemo: os.Mkdir":                           "through the handle of a box",
+	"cmd/spectrum.writeManualPage: os.MkdirAll":                  "the build: pages are written when the program is packaged",
+	"cmd/spectrum.writeManualPage: os.WriteFile":                 "the build: pages are written when the program is packaged",
+	"fusefs.View.hangUp: os.ReadDir":                             "/proc/self",
+	"fusefs.abortConnection: os.OpenFile":                        "/sys",
+	"fusefs.available: unix.Open":                                "/dev/fuse",
+	"fusefs.checkShared: os.Open":                                "/etc/fuse.conf",
+	"fusefs.connectionOf: os.ReadFile":                           "/proc",
+	"fusefs.holdersOf: os.ReadDir":                               "/proc",
+	"fusefs.holdsOf: os.ReadDir":                                 "/proc",
+	"fusefs.holdsOf: os.ReadFile":                                "/proc",
+	"fusefs.isServed: filepath.Glob":                             "/proc",
+	"fusefs.mapped: os.Open":                                     "/proc",
+	"fusefs.mountIDOf: os.ReadFile":                              "/proc/self",
+	"fusefs.openControl: unix.Openat":                            "one name beneath a handle",
+	"fusefs.place.checkEmpty: unix.Openat":                       "one name beneath a handle",
+	"fusefs.place.openTop: os.Readlink":                          "/proc/self/fd of a handle",
+	"fusefs.place.openTop: unix.Openat":                          "one name beneath a handle",
+	"fusefs.place.unmount: unix.Unmount":                         "/proc/self/fd of a handle",
+	"fusefs.placeOf: os.Readlink":                                "/proc/self/fd of a handle",
+	"fusefs.raiseReadAhead: os.WriteFile":                        "/sys",
+	"fusefs.readlinkAt: unix.Readlinkat":                         "one name beneath a handle",
+	"fusefs.system.checkHelper: unix.Getxattr":                   "a look at fusermount3, of root",
+	"fusefs.system.checkHelper: unix.Stat":                       "a look at fusermount3, of root",
+	"fusefs.system.checkHelper: unix.Statfs":                     "a look at fusermount3, of root",
+	"fusefs.system.mountDirect: unix.Mount":                      "/proc/self/fd of a handle",
+	"fusefs.system.mountDirect: unix.Open":                       "/dev/fuse",
+	"fusefs.target: os.Readlink":                                 "/proc",
+	"fusefs.walk.enter: unix.Openat":                             "one name beneath a handle",
+	"internal/dropin.open: pathsafe.OpenRoot":                    "given: a directory of /etc, or of the state directory, whose owner and mode are checked by the handle",
+	"internal/machine.hasNoJournal: os.ReadFile":                 "/sys",
+	"internal/machine.hasNoJournal: os.Readlink":                 "/sys",
+	"internal/statedir.ExposedFrom: filepath.EvalSymlinks":       "whether others can exchange a directory on the way, before it is opened",
+	"internal/statedir.Nearest: os.Stat":                         "doctor: a look, from which nothing follows",
+	"internal/statedir.WasRolledBack: os.Lstat":                  "given: whether there is a state directory at all",
+	"internal/statedir.makeAll: os.Mkdir":                        "given: what is missing of the state directory, which is then opened once",
+	"internal/statedir.makeAll: os.Stat":                         "given: what is missing of the state directory, which is then opened once",
+	"internal/statedir.makeAll: pathsafe.OpenRoot":               "given: what is missing of the state directory, which is then opened once",
+	"internal/statedir.openThere: os.Lstat":                      "given: a link is refused; owner and mode are checked by the handle",
+	"internal/statedir.openThere: pathsafe.OpenRoot":             "given: the state directory, from then on a handle",
+	"internal/statedir.openToAppend: unix.Openat":                "one name beneath a handle",
+	"internal/statedir.statDir: os.OpenFile":                     "whether others can exchange a directory on the way, before it is opened",
+	"restore.exists: syscall.Stat":                               "which code a root gets that could not be opened",
+	"restore.openRoot: pathsafe.OpenRoot":                        "given: the restore root; it has to be the one that was entered, by its identity",
+	"restore/commit.Root.above: pathsafe.OpenRoot":               "the path of the handle; it has to hold the root, by its identity",
+	"restore/commit.RootPath: filepath.EvalSymlinks":             "the name under which records are looked up; nothing is opened by it",
+	"restore/commit.enteredOnce: pathsafe.OpenRoot":              "given: the restore root, from then on a handle",
+	"restore/commit.entering.stays: pathsafe.OpenRoot":           "whether the path still leads to the handle, by its identity",
+	"restore/quarantine.openPrivate: pathsafe.OpenRoot":          "given: of the library; the command has a handle",
+	"restore/savepoint.Open: pathsafe.OpenRoot":                  "given: of the library; the command has a handle",
+	"restore/savepoint.Savepoint.readReport: pathsafe.OpenRoot":  "what is read has to be what was signed",
+	"restore/snapshot.open: pathsafe.OpenRoot":                   "given: of the library; the command has a handle",
+	"restore/trust.openDir: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory",
+	"staging.busy: os.ReadFile":                                  "/proc",
+	"staging.holder: os.Open":                                    "/proc",
+	"staging.seam.setModTime: unix.UtimesNanoAt":                 "a handle, or /proc/self/fd of it",
+	"verify.Bundle.openRunDir: pathsafe.OpenRoot":                "it has to be the directory that was verified, by its identity",
+	"verify.Run.enter: pathsafe.OpenRoot":                        "given: the run directory; the second time it has to be the same, by its identity",
+	"verify.resolve: filepath.EvalSymlinks":                      "given: the name of a run directory that was given as . or ..",
+	"verify/bundle.Key.Save: pathsafe.OpenRoot":                  "given: the directory of the key, from then on a handle",
+	"verify/bundle.makeDirs: pathsafe.OpenRoot":                  "given: the nearest directory above a run directory, from then on handles",
+	"verify/bundle.readKeyFile: os.OpenFile":                     "given: the key; what it is is looked at by the descriptor",
+	"verify/bundle.runDir.checkFree: pathsafe.OpenRoot":          "given: a look before work begins; that the name is free is decided by the rename",
+}
+
+// TestPathsAreResolvedOnce: outside of pathsafe nothing is looked up by a path, which
+// another user may have exchanged since it was resolved, but for what is listed with its
+// reason.
+func TestPathsAreResolvedOnce(t *testing.T) {
+	found := map[string]bool{}
+	for _, dir := range sourceDirs(t) {
+		rel, above := strings.CutPrefix(dir, "../../")
+		if !above {
+			rel = "cmd/spectrum"
+		}
+		if rel == "pathsafe" {
+			continue
+		}
+		set, files := parsed(t, dir)
+		for _, file := range files {
+			names := importNames(file)
+			for _, decl := range file.Decls {
+				for _, call := range pathCalls(decl, names) {
+					use := fmt.Sprintf("%s.%s: %s", rel, declName(decl), call.name)
+					found[use] = true
+					if pathUses[use] == "" {
+						t.Errorf("%v: %s resolves a path; use a handle of pathsafe", set.Position(call.node.Pos()), use)
+					}
+				}
+			}
+		}
+	}
+	for _, use := range slices.Sorted(maps.Keys(pathUses)) {
+		if !found[use] {
+			t.Errorf("%q is listed, and is not there any more", use)
+		}
+	}
+	if len(found) < 60 {
+		t.Errorf("found %d uses: this test no longer finds them", len(found))
+	}
+}
+
+// importNames are the packages of a file, by the names that they have in it.
+func importNames(file *ast.File) map[string]string {
+	names := map[string]string{}
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names[name] = path
+	}
+	return names
+}
+
+type pathCall struct {
+	name string
+	node ast.Node
+}
+
+// pathCalls are the functions of resolvers that a declaration names, called or not.
+func pathCalls(decl ast.Decl, names map[string]string) (calls []pathCall) {
+	ast.Inspect(decl, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		pkg, ok := sel.X.(*ast.Ident)
+		if ok && slices.Contains(resolvers[names[pkg.Name]], sel.Sel.Name) {
+			calls = append(calls, pathCall{pkg.Name + "." + sel.Sel.Name, n})
+		}
+		return true
+	})
+	return calls
+}
+
+// declName is the name of a function, with its receiver; of another declaration "-".
+func declName(decl ast.Decl) string {
+	f, ok := decl.(*ast.FuncDecl)
+	if !ok {
+		return "-"
+	}
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	of := f.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	if name, ok := of.(*ast.Ident); ok {
+		return name.Name + "." + f.Name.Name
+	}
+	return f.Name.Name
+}

@@ -1,0 +1,154 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// A Need is what something takes of a file system while it is at work: at least that much.
+type Need struct{ Bytes, Inodes uint64 }
+
+// Plus returns the sum.
+func (n Need) Plus(m Need) Need { return Need{n.Bytes + m.Bytes, n.Inodes + m.Inodes} }
+
+// A FullError says that a file system has not the room that something needs. It is ENOSPC.
+type FullError struct {
+	Path       string // a directory in that file system
+	Of         string // "bytes" or "files"
+	Need, Free uint64 // at least needed, at most free
+}
+
+// Error has both numbers.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("no space in the file system of %q: at least %d %s are needed, and %d are free", e.Path, e.Need, e.Of, e.Free)
+}
+
+// Unwrap returns ENOSPC.
+func (e *FullError) Unwrap() error { return unix.ENOSPC }
+
+// Room is the file system of a directory, as far as it is known what files take of it. The
+// counts are bounds: what a [Room.Check] says does not fit never fits. Where nothing is
+// known of a file system, or it compresses what it is given, files take nothing.
+type Room struct {
+	dir     *pathsafe.Dir
+	kind    int64
+	unit    uint64 // bytes of a block
+	least   uint64 // from how many bytes on a file takes whole blocks
+	counted bool   // bytes
+	shares  bool   // files may share blocks
+	inodes  bool   // each file takes one of a fixed number
+	all     bool   // what is kept for privileged users counts as free
+}
+
+// RoomOf looks at the file system of a directory, which has to stay open.
+func RoomOf(dir *pathsafe.Dir) (*Room, error) {
+	v, err := Describe(dir)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := dir.FileSystem()
+	if err != nil {
+		return nil, err
+	}
+	r := &Room{dir: dir, kind: kind, unit: max(v.Unit, 1)}
+	r.all = os.Geteuid() == 0 || has(v.Options, "resuid", "resgid")
+	switch kind {
+	case unix.TMPFS_MAGIC:
+		r.counted, r.least, r.inodes = true, 1, true
+	case unix.EXT4_SUPER_MAGIC: // of ext2 and ext3 too; a file of less than a block may lie in its inode
+		r.counted, r.least, r.inodes = true, r.unit, true
+	case unix.XFS_SUPER_MAGIC:
+		r.counted, r.least, r.shares = true, 1, true
+	case unix.BTRFS_SUPER_MAGIC: // a small file may lie in a tree
+		flags, err := unix.IoctlGetInt(dir.Fd(), unix.FS_IOC_GETFLAGS)
+		compresses := err != nil || flags&compressed != 0 || has(v.Options, "compress", "compress-force")
+		r.counted, r.least, r.shares, r.all = !compresses, r.unit, true, false
+	}
+	return r, nil
+}
+
+// compressed is FS_COMPR_FL of a directory: so are the files that are made in it.
+const compressed = 4
+
+func has(options []string, names ...string) bool {
+	return slices.ContainsFunc(options, func(o string) bool {
+		name, _, _ := strings.Cut(o, "=")
+		return slices.Contains(names, name)
+	})
+}
+
+// File is what a new file of this size takes.
+func (r *Room) File(size int64) Need {
+	n := r.Entry()
+	if r.counted && size > 0 && uint64(size) >= r.least {
+		n.Bytes = (uint64(size) + r.unit - 1) / r.unit * r.unit
+	}
+	return n
+}
+
+// Entry is what a new directory, or a file that shares its content, takes.
+func (r *Room) Entry() Need {
+	if !r.inodes {
+		return Need{}
+	}
+	return Need{Inodes: 1}
+}
+
+// MayShare reports whether a copy of a file in another file system, or in this one, may
+// share the blocks of it.
+func (r *Room) MayShare(kind int64) bool { return r.shares && kind == r.kind }
+
+// SameAs reports whether both are one file system.
+func (r *Room) SameAs(other *Room) (bool, error) {
+	a, err := r.dir.Stat()
+	if err != nil {
+		return false, err
+	}
+	b, err := other.dir.Stat()
+	return err == nil && a.ID.Dev == b.ID.Dev, err
+}
+
+// How often, and after what time, it is looked again: some file systems count freed blocks
+// late.
+const (
+	looks = 5
+	pause = 20 * time.Millisecond
+)
+
+// Check returns a [*FullError] if there is less room than is needed.
+func (r *Room) Check(n Need) error {
+	var full *FullError
+	for range looks {
+		v, err := Describe(r.dir)
+		if err != nil {
+			return err
+		}
+		if full = r.short(&v, n); full == nil {
+			return nil
+		}
+		_ = r.dir.SyncFS() // only so that freed blocks are counted; who writes syncs what is written
+		time.Sleep(pause)
+	}
+	return full
+}
+
+func (r *Room) short(v *Volume, n Need) *FullError {
+	free := v.Bytes.Free
+	if r.all {
+		free = max(free, v.Unreserved)
+	}
+	counted := v.Bytes.Total > 0 && (free > 0 || r.kind != unix.BTRFS_SUPER_MAGIC) // a Btrfs says 0 when only metadata is short
+	switch {
+	case counted && n.Bytes > free:
+		return &FullError{r.dir.Name(), "bytes", n.Bytes, free}
+	case v.Inodes.Total > 0 && n.Inodes > v.Inodes.Free:
+		return &FullError{r.dir.Name(), "files", n.Inodes, v.Inodes.Free}
+	}
+	return nil
+}

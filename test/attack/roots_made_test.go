@@ -1,0 +1,62 @@
+package attack
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+	"golang.org/x/sys/unix"
+)
+
+// TestMadeInHostileDirectory: the owner of the directory in which seal makes a run
+// directory with those above it, or demo its project, exchanges it with a link to a tree
+// elsewhere once it was opened; and a call fails later, or none. That tree is as it was.
+func TestMadeInHostileDirectory(t *testing.T) {
+	e := newExporting(t)
+	key := filepath.Join(e.Dir, "key.pem")
+	e.Must(t, "keygen", "--out", key)
+	place := filepath.Join(e.hostile, exportName)
+	for name, args := range map[string][]string{
+		"seal": {"seal", "--project-root", e.Dir, "--key", key, "--run-dir", filepath.Join(place, "x/y/run"), filepath.Join(e.Dir, "root/a")},
+		"demo": {"demo", place},
+	} {
+		for _, errno := range []syscall.Errno{0, syscall.EIO} {
+			t.Run(fmt.Sprint(name, "/", int(errno)), func(t *testing.T) {
+				s, acted := sample.Every(t, 29), 0
+				for i := 0; ; i++ {
+					n, opened, seen, did := s.At(i), false, 0, false
+					e.afresh(t, e.victim)
+					match := func(c sysfault.Call) bool {
+						// when something is made there it is open, or was looked up for nothing
+						opened = opened || c.Name == "mkdirat" && strings.HasPrefix(c.Path, e.hostile)
+						if !opened || !(e.inHostile(c) || strings.HasPrefix(c.Path, e.victim)) {
+							return false
+						}
+						if seen++; seen >= n && !did {
+							did = unix.Renameat2(unix.AT_FDCWD, e.hostile, unix.AT_FDCWD, e.aside, unix.RENAME_EXCHANGE) == nil
+						}
+						return true
+					}
+					r := e.Run(t, &sysfault.Plan{N: n + 3, Errno: errno, Match: match}, args...)
+					if diff := harness.Diff(e.before, e.look(t)); r.Hung || diff != "" {
+						t.Fatalf("acted before call %d, %s: %v", n, diff, r)
+					}
+					if seen < n {
+						break
+					}
+					if did {
+						acted++
+					}
+				}
+				if acted == 0 {
+					t.Error("nothing was ever exchanged")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package disk
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// formats are those whose room is counted.
+var formats = []harness.Format{harness.Tmpfs, harness.Ext4, harness.Ext41K, harness.XFS, harness.Btrfs}
+
+var shortage = regexp.MustCompile(`no space in the file system of "([^"]*)": at least (\d+) (bytes|files) are needed, and (\d+) are free`)
+
+// TestNoRoom: where the restore cannot fit, the preview says so with both numbers, and the
+// commit ends before anything is written.
+func TestNoRoom(t *testing.T) {
+	for _, f := range sample.Pick(t, 2, formats) {
+		t.Run(f.Name, func(t *testing.T) {
+			p, v := harness.New(t, large()), filled(t, f)
+			site := p.Site(t, filepath.Join(v.Path, "root"))
+			v.LeaveBytes(t, 1<<20)
+			v.Sync(t) // a Btrfs counts late
+			wantShort(t, site, v, "bytes")
+		})
+	}
+	t.Run("inodes", func(t *testing.T) {
+		p, v := harness.New(t, small()), filled(t, harness.TmpfsFew)
+		site := p.Site(t, filepath.Join(v.Path, "root"))
+		v.LeaveInodes(t, 8)
+		wantShort(t, site, v, "files")
+	})
+}
+
+func wantShort(t *testing.T, site *harness.Site, v *harness.Volume, of string) {
+	t.Helper()
+	shown := site.PreviewReply(t, nil)
+	m := shortage.FindStringSubmatch(shown.Stderr)
+	if shown.Status != 0 || m == nil || m[1] != site.Root || m[3] != of {
+		t.Fatalf("the preview does not say that there is no room: %v", shown)
+	}
+	need, err := strconv.ParseInt(m[2], 10, 64)
+	harness.Must(t, err)
+	free, err := strconv.ParseInt(m[4], 10, 64)
+	harness.Must(t, err)
+	if need <= free || of == "bytes" && need < 2<<20 {
+		t.Errorf("%d %s are needed, and %d are free", need, of, free)
+	}
+	stamp, err := harness.Stamp(site.Root)
+	harness.Must(t, err)
+	r := site.Project.Run(t, nil, harness.CommitArgs(strings.TrimSpace(shown.Stdout))...)
+	if r.Status != 74 || r.Answer.Code != "RESTORE_INTERNAL_ERROR" || !shortage.MatchString(r.Stderr) {
+		t.Errorf("the commit ends with %v", r)
+	}
+	if err := site.Refused(stamp); err != nil {
+		t.Error(err)
+	}
+	want(t, site, harness.Before)
+	v.Release(t)
+	again(t, site)
+}
+
+// TestRoomIsCountedTooLow: what is needed is never more than what a commit takes. The free
+// space is measured whenever something is moved into place; where exactly as much is free
+// as was taken at most, nothing says that it is too little.
+func TestRoomIsCountedTooLow(t *testing.T) {
+	files := large()
+	files["inline"], files["page"], files["tail"] = "in the inode", strings.Repeat("p", 4096), strings.Repeat("t", 4097)
+	for _, f := range sample.Pick(t, 2, append(formats, harness.Ext4With("ext4 inline", 32<<20, "-b", "4096", "-I", "1024", "-O", "inline_data"))) {
+		t.Run(f.Name, func(t *testing.T) {
+			p, v := harness.New(t, files), filled(t, f)
+			site := p.Site(t, filepath.Join(v.Path, "root"))
+			before := v.Free(t)
+			least := before.Bytes
+			plan := &sysfault.Plan{N: 1, Onward: true, Only: []string{"renameat2"}, Match: func(c sysfault.Call) bool {
+				return strings.Contains(c.Path, ".spectrum06_staging_") && !strings.Contains(c.To, ".spectrum06_")
+			}, Before: func(sysfault.Call) { least = min(least, v.Free(t).Bytes) }}
+			if r := site.Commit(t, plan); r.Status != 0 || least == before.Bytes {
+				t.Fatalf("%v: nothing was measured", r)
+			}
+			site.Remove(t)
+			next := p.Site(t, filepath.Join(v.Path, "next"))
+			v.LeaveBytes(t, before.Bytes-least)
+			if r := next.PreviewReply(t, nil); r.Status != 0 || shortage.MatchString(r.Stderr) {
+				t.Errorf("%d bytes are taken, and %v", before.Bytes-least, r)
+			}
+			v.LeaveBytes(t, 1<<20)
+			v.Sync(t)
+			if r := next.PreviewReply(t, nil); r.Status != 0 || !shortage.MatchString(r.Stderr) {
+				t.Errorf("the control: %v", r)
+			}
+		})
+	}
+}
+
+// TestNoFaultIsABug fails a call of each command with each fault of a machine. The exit
+// status is never that of a bug.
+func TestNoFaultIsABug(t *testing.T) {
+	errnos := []syscall.Errno{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EROFS, syscall.EXDEV,
+		syscall.ENAMETOOLONG, syscall.EACCES, syscall.EPERM, syscall.ENOENT,
+	}
+	p := harness.New(t, harness.Small())
+	top := filepath.Dir(p.Dir)
+	var sum harness.Tally
+	first, step, tried := sample.Rand(t).IntN(7), sample.Of(29, 7, 1), 0
+	for number, c := range []func(site *harness.Site) []string{
+		func(*harness.Site) []string {
+			return []string{"keygen", "--json", "--out", filepath.Join(top, "new.pem")}
+		},
+		func(*harness.Site) []string { return []string{"verify", "--json", p.Runs[0].Dir} },
+		func(s *harness.Site) []string {
+			return []string{"preview", "--json", "--restore-root", s.Root, p.Runs[0].Dir}
+		},
+		func(s *harness.Site) []string { return harness.CommitArgs(s.Preview(t)) },
+		func(s *harness.Site) []string { return []string{"recover", "--json", s.Root} },
+		func(s *harness.Site) []string { return []string{"snapshot", "take", "--json", s.Root} },
+		func(s *harness.Site) []string { return []string{"savepoint", "list", "--json", s.Root} },
+		func(s *harness.Site) []string { return []string{"doctor", "--json", s.Root} },
+	} {
+		for n := 1 + first; ; n += step {
+			site := p.Site(t, filepath.Join(harness.MemoryDir(t), fmt.Sprint("root", number, "-", n)))
+			args := c(site)
+			errno := errnos[tried%len(errnos)]
+			tried++
+			var hit sysfault.Call
+			r := p.Run(t, &sysfault.Plan{N: n, Errno: errno, Match: site.Beneath(harness.Anything), Before: func(c sysfault.Call) { hit = c }}, args...)
+			if r.Fault.Fired == 0 {
+				break
+			}
+			sum.Add(fmt.Sprint(r.Status))
+			if r.Status == 70 || r.Status == 2 || r.Hung {
+				t.Errorf("%q at %s: %v", errno, site.Describe(hit), r)
+			}
+		}
+	}
+	sum.DemandKinds(t, 2, "74")
+}
