@@ -157,15 +157,17 @@ func newTree(files iter.Seq[File]) (*Tree, error) {
 // restrict takes from the group and from others what a directory does not grant. One
 // that no file makes is not there.
 func (t *Tree) restrict(d File) error {
-	id, ok := uint32(rootNode), true
+	id := uint32(rootNode)
 	if d.Path != "" {
 		for name := range strings.SplitSeq(d.Path, "/") {
 			if !t.nodes[id].isDir() {
 				break
 			}
-			if id, ok = t.lookup(id, name); !ok {
+			next, ok := t.lookup(id, name)
+			if !ok {
 				return nil
 			}
+			id = next
 		}
 	}
 	n := &t.nodes[id]

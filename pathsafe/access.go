@@ -83,11 +83,11 @@ func readList(get func(buf []byte) (int, error)) (string, error) {
 	var small [256]byte
 	buf := small[:]
 	n, err := get(buf)
-	if err == unix.ERANGE {
+	if errors.Is(err, unix.ERANGE) {
 		buf = make([]byte, MaxXattrs)
 		n, err = get(buf)
 	}
-	if err == unix.ENODATA || err == unix.ENOTSUP {
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) {
 		return "", nil
 	}
 	if err != nil {
