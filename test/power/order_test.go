@@ -24,9 +24,12 @@ var redundant = map[string]string{
 	"fsync S after nothing":                                                                 maybeNamed,
 	"fsync S after link to S/previews/*.used":                                               maybeMade,
 	"fsync S after write of S/attempts/*":                                                   maybeMade,
+	"fsync S/audit.log after remove of S/snapshots/incoming/*":                              signedHead,
 }
 
 const maybeMade = "the directory may have been made by a process that was killed before it made its name durable"
+
+const signedHead = "a savepoint signs where the audit log stands, and what it signs must not be lost; a root has no trace of that"
 
 const beforeNext = "a directory is made durable when it is made, and again with the first name in it"
 

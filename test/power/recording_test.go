@@ -57,8 +57,8 @@ var (
 // endings makes the commands anew: a plan is good for one run.
 func endings() []command {
 	return []command{
-		{name: "rollback of files", plan: beforeSync("top0", ioError), status: 1, promise: harness.Before},
-		{name: "rollback of artifacts", plan: naming(reportName, ioError), status: 1, promise: harness.Before},
+		{name: "rollback of files", plan: beforeSync("top0", ioError), status: 74, promise: harness.Before},
+		{name: "rollback of artifacts", plan: naming(reportName, ioError), status: 74, promise: harness.Before},
 		{name: "recovery, back", prepare: naming(committedName, kill), recover: true, promise: harness.Before},
 		{name: "recovery, forward", prepare: naming(manifestName, kill), recover: true, promise: harness.After},
 	}
