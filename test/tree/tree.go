@@ -77,25 +77,33 @@ func (n *Node) Content() (string, error) {
 
 func (n *Node) failed(op string, err error) error { return fmt.Errorf("%s %q: %w", op, n.name, err) }
 
-// Walk calls visit for a directory, as ".", and for all that is beneath it, in the order of
-// [fs.WalkDir]. visit is called with an error, and without a node, for what stat fails on.
-// An error that it returns ends the walk, but for [fs.SkipDir], which leaves out what is
-// beneath a directory. A root that is a link is an error, unless a slash stands behind it.
+// Walk calls visit for what stands at root, as ".", and for all that is beneath it, in the
+// order of [fs.WalkDir]. visit is called with an error, and without a node, for what stat
+// fails on. An error that it returns ends the walk, but for [fs.SkipDir], which leaves out
+// what is beneath a directory. A root that is a link is not followed, unless a slash stands
+// behind it.
 func Walk(root string, visit func(path string, n *Node, err error) error) error {
+	top, err := Look(root)
+	if err != nil {
+		return err
+	}
+	if !top.IsDir() {
+		return visit(".", top, nil)
+	}
 	fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: root, Err: err}
+		return top.failed("open", err)
 	}
 	dir := os.NewFile(uintptr(fd), root)
 	defer dir.Close()
-	top := &Node{dir: int(dir.Fd()), name: "."}
-	if err := unix.Fstat(top.dir, &top.Stat_t); err != nil {
+	if err := unix.Fstat(fd, &top.Stat_t); err != nil {
 		return top.failed("stat", err)
 	}
-	if err := visit(".", top, nil); err != nil {
-		if errors.Is(err, fs.SkipDir) {
-			return nil
-		}
+	err = visit(".", top, nil)
+	if errors.Is(err, fs.SkipDir) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	return walk(dir, "", visit)

@@ -79,20 +79,31 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// A link in the place of the root is not followed, and one with a slash behind it is.
-func TestWalkOfLink(t *testing.T) {
+// What is no directory is all that there is. A link in the place of the root is not
+// followed, and one with a slash behind it is.
+func TestWalkOfOne(t *testing.T) {
 	root := t.TempDir()
-	plant(t, root)
-	count := func(path string) (n int, err error) {
-		return n, tree.Walk(path, func(string, *tree.Node, error) error { n++; return nil })
+	modes := plant(t, root)
+	walked := func(path string) (n int, mode fs.FileMode, err error) {
+		return n, mode, tree.Walk(path, func(_ string, node *tree.Node, err error) error {
+			if n++; n == 1 {
+				mode = node.FileMode()
+			}
+			return err
+		})
 	}
-	for _, name := range []string{"link", "dangling", "tool", "fifo", "none"} {
-		if n, err := count(filepath.Join(root, name)); n != 0 || err == nil {
-			t.Errorf("%s: %d things, %v", name, n, err)
+	for _, name := range []string{"link", "dangling", "tool", "fifo", "socket"} {
+		if n, mode, err := walked(filepath.Join(root, name)); n != 1 || mode != modes[name] || err != nil {
+			t.Errorf("%s: %d things, %v, %v", name, n, mode, err)
 		}
 	}
-	if n, err := count(filepath.Join(root, "link") + "/"); n != 2 || err != nil {
-		t.Errorf("%d things, %v", n, err)
+	if n, mode, err := walked(filepath.Join(root, "link") + "/"); n != 2 || mode != modes["dir/sub"] || err != nil {
+		t.Errorf("%d things, %v, %v", n, mode, err)
+	}
+	for _, name := range []string{"none", "dangling/", "tool/"} {
+		if n, _, err := walked(root + "/" + name); n != 0 || err == nil {
+			t.Errorf("%s: %d things, %v", name, n, err)
+		}
 	}
 }
 
