@@ -361,14 +361,13 @@ func TestHostKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer state.Close()
-	app := &app{}
-	if id, err := app.hostID(state); id != "" || err != nil {
+	if id, err := (&app{}).hostID(state); id != "" || err != nil {
 		t.Errorf("a key before there is one: %q, %v", id, err)
 	}
 	ids := make(chan string)
 	for range 8 {
 		go func() {
-			key, err := app.hostKey(state)
+			key, err := (&app{}).hostKey(state)
 			if err != nil {
 				t.Error(err)
 			}
@@ -381,7 +380,7 @@ func TestHostKey(t *testing.T) {
 			t.Errorf("%q and %q", first, id)
 		}
 	}
-	if id, err := app.hostID(state); id != first || err != nil {
+	if id, err := (&app{}).hostID(state); id != first || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
 	if info, err := os.Stat(state.HostKey()); err != nil || info.Mode().Perm() != 0o600 {
@@ -398,16 +397,16 @@ func TestHostKey(t *testing.T) {
 		},
 	} {
 		_ = os.Remove(state.HostKey())
-		if _, err := app.hostKey(state); err != nil {
+		if _, err := (&app{}).hostKey(state); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if key, err := app.hostKey(state); err == nil || key.ValidatorID() != "" {
+		if key, err := (&app{}).hostKey(state); err == nil || key.ValidatorID() != "" {
 			t.Errorf("%s: a key was made or taken", name)
 		}
-		if id, err := app.hostID(state); err == nil || id != "" {
+		if id, err := (&app{}).hostID(state); err == nil || id != "" {
 			t.Errorf("%s: it has the id %q", name, id)
 		}
 	}

@@ -27,36 +27,45 @@ func TestMadeInHostileDirectory(t *testing.T) {
 	} {
 		for _, errno := range []syscall.Errno{0, syscall.EIO} {
 			t.Run(fmt.Sprint(name, "/", int(errno)), func(t *testing.T) {
-				s, acted := sample.Every(t, 29), 0
-				for i := 0; ; i++ {
-					n, opened, seen, did := s.At(i), false, 0, false
-					e.afresh(t, e.victim)
-					match := func(c sysfault.Call) bool {
-						// when something is made there it is open, or was looked up for nothing
-						opened = opened || c.Name == "mkdirat" && strings.HasPrefix(c.Path, e.hostile)
-						if !opened || !(e.inHostile(c) || strings.HasPrefix(c.Path, e.victim)) {
-							return false
-						}
-						if seen++; seen >= n && !did {
-							did = unix.Renameat2(unix.AT_FDCWD, e.hostile, unix.AT_FDCWD, e.aside, unix.RENAME_EXCHANGE) == nil
-						}
-						return true
+				acted := 0
+				for s := sample.Every(t, 29); acted == 0; s.First /= 2 { // a short command: an earlier call
+					if s.First == 0 {
+						t.Fatal("nothing was ever exchanged")
 					}
-					r := e.Run(t, &sysfault.Plan{N: n + 3, Errno: errno, Match: match}, args...)
-					if diff := harness.Diff(e.before, e.look(t)); r.Hung || diff != "" {
-						t.Fatalf("acted before call %d, %s: %v", n, diff, r)
-					}
-					if seen < n {
-						break
-					}
-					if did {
-						acted++
-					}
-				}
-				if acted == 0 {
-					t.Error("nothing was ever exchanged")
+					acted = e.made(t, s, errno, args)
 				}
 			})
+		}
+	}
+}
+
+// made runs a command for each call of a stride, before which the hostile directory is
+// exchanged once something was made there. It returns how often it was.
+func (e *exporting) made(t *testing.T, s sample.Stride, errno syscall.Errno, args []string) (acted int) {
+	t.Helper()
+	for i := 0; ; i++ {
+		n, opened, seen, did := s.At(i), false, 0, false
+		e.afresh(t, e.victim)
+		match := func(c sysfault.Call) bool {
+			// when something is made there it is open, or was looked up for nothing
+			opened = opened || c.Name == "mkdirat" && strings.HasPrefix(c.Path, e.hostile)
+			if !opened || !(e.inHostile(c) || strings.HasPrefix(c.Path, e.victim)) {
+				return false
+			}
+			if seen++; seen >= n && !did {
+				did = unix.Renameat2(unix.AT_FDCWD, e.hostile, unix.AT_FDCWD, e.aside, unix.RENAME_EXCHANGE) == nil
+			}
+			return true
+		}
+		r := e.Run(t, &sysfault.Plan{N: n + 3, Errno: errno, Match: match}, args...)
+		if diff := harness.Diff(e.before, e.look(t)); r.Hung || diff != "" {
+			t.Fatalf("acted before call %d, %s: %v", n, diff, r)
+		}
+		if seen < n {
+			return acted
+		}
+		if did {
+			acted++
 		}
 	}
 }

@@ -186,8 +186,8 @@ func status(code string) int {
 		return 0
 	case "USAGE":
 		return 64
-	case "RESTORE_INTERNAL_ERROR":
-		return 70
+	case "RESTORE_INTERNAL_ERROR": // the law has no code for a fault of the machine
+		return 74
 	case string(quarantined), string(revoked):
 		return 5
 	default:
