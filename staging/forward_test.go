@@ -3,6 +3,7 @@ package staging
 import (
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -80,10 +81,15 @@ func (s *scene) recoverHooked(h hook) ([]Outcome, error) {
 // TestRecoverSaysWhyItGoesBack: what is not as it was left is why a commit goes back
 // after all.
 func TestRecoverSaysWhyItGoesBack(t *testing.T) {
-	sc, _ := abandoned(t, notPublished)
-	must(t, unix.Unlink(sc.at("fresh/g")))
-	out, err := sc.recover(Automatic)
-	if err != nil || len(out) != 1 || out[0].Result != RolledBack || !errors.Is(out[0].Cause, unix.ENOENT) {
-		t.Errorf("%+v, %v", out, err)
+	for want, change := range map[error]func(path string) error{
+		unix.ENOENT: os.Remove,
+		errAccess:   func(path string) error { return os.Chmod(path, 0o614) },
+	} {
+		sc, _ := abandoned(t, notPublished)
+		must(t, change(sc.at("fresh/g")))
+		out, err := sc.recover(Automatic)
+		if err != nil || len(out) != 1 || out[0].Result != RolledBack || !errors.Is(out[0].Cause, want) {
+			t.Errorf("%v: %+v, %v", want, out, err)
+		}
 	}
 }

@@ -276,7 +276,7 @@ func (a *attempt) believe(key []byte) error {
 // tried again by the next recovery.
 func isMismatch(err error) bool {
 	for _, is := range []error{
-		errReplaced, errChanged, fs.ErrNotExist, fs.ErrExist, unix.ENOTDIR,
+		errReplaced, errChanged, errAccess, fs.ErrNotExist, fs.ErrExist, unix.ENOTDIR,
 		pathsafe.ErrNotRegular, pathsafe.ErrSymlink, pathsafe.ErrEscape, pathsafe.ErrCrossesMount,
 	} {
 		if errors.Is(err, is) {
