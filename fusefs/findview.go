@@ -1,6 +1,10 @@
 package fusefs
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/internal/served"
+)
 
 // FindView gives the real path of a live view that is mounted on a directory,
 // by this user or by root. The errors are [*MountpointError]: [ErrNotMounted],
@@ -36,7 +40,7 @@ func (p *place) checkView() error {
 	switch {
 	case p.mount.Root != "/":
 		return fmt.Errorf("%w but a part of one", ErrNotSpectrum) // whatever lies in it could pass for the view's own
-	case isForeign(p.mount):
+	case served.IsForeign(p.mount):
 		return ErrNotOwn
 	case p.isDead():
 		return ErrDeadMount

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,7 +100,7 @@ func (s system) takeBack(p *place) error {
 		return nil // nothing is mounted there
 	}
 	defer top.close()
-	if top.mount.FSType != fsType || !isOwn(top.mount) {
+	if top.mount.FSType != fsType || !served.IsOwn(top.mount) {
 		return nil
 	}
 	return s.clear(top)
@@ -207,7 +208,7 @@ func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
 	}
 	defer p.close()
 	m := p.mount
-	if m.FSType != fsType || !isOwn(m) {
+	if m.FSType != fsType || !served.IsOwn(m) {
 		return mountID{}, 0, fmt.Errorf("the mount table shows %s where the view should be", m.FSType)
 	}
 	have := strings.Split(m.Options, ",")

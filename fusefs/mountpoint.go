@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -85,10 +86,10 @@ func placeOf(fd int) (*place, error) {
 	var id int
 	var err error
 	if p.path, err = os.Readlink(p.link()); err == nil {
-		id, err = mountIDOf(fd)
+		id, err = served.MountID(fd)
 	}
 	if err == nil {
-		p.mount, err = mountNumbered(id)
+		p.mount, err = served.Numbered(id)
 	}
 	if err != nil {
 		p.close()
@@ -125,12 +126,12 @@ func openEmpty(path string) (*place, error) {
 }
 
 func (p *place) checkEmpty() error {
-	if isForeign(p.mount) {
+	if served.IsForeign(p.mount) {
 		if p.isMountpoint() && p.isDead() {
 			return ErrDeadMount
 		}
 		if p.isMountpoint() {
-			return fmt.Errorf("%w: %s of user %d", ErrAlreadyMounted, p.mount.FSType, serverOf(p.mount))
+			return fmt.Errorf("%w: %s of user %d", ErrAlreadyMounted, p.mount.FSType, served.By(p.mount))
 		}
 		return ErrForeign
 	}
@@ -165,10 +166,10 @@ const deadAfter = 2 * time.Second
 // does not answer either: hence the time limit. The question stays with it then, and
 // keeps the mount busy until it is answered.
 func (p *place) isDead() bool {
-	if !isFUSE(p.mount) {
+	if !served.IsFUSE(p.mount) {
 		return false
 	}
-	if isForeign(p.mount) {
+	if served.IsForeign(p.mount) {
 		return os.Geteuid() == 0 && !isServed(p.mount.Minor)
 	}
 	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 3) // the caller may be gone first

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,8 +43,8 @@ func Views() (own []*Other, foreign []Foreign, err error) {
 	for _, m := range mounts {
 		i := slices.IndexFunc(own, func(o *Other) bool { return o.mount.Major == m.Major && o.mount.Minor == m.Minor })
 		switch {
-		case !isOwn(m):
-			foreign = append(foreign, Foreign{m.Mountpoint, serverOf(m)})
+		case !served.IsOwn(m):
+			foreign = append(foreign, Foreign{m.Mountpoint, served.By(m)})
 		case i >= 0:
 			own[i].copies = append(own[i].copies, m)
 		case m.Root == "/":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,7 +55,7 @@ func unmountWith(sys system, mountpoint string) error {
 	// Held, it cannot be unmounted but lazily: so the holders are looked for.
 	holders := holdersOf(idOf(p.mount), p.fd)
 	flags := 0
-	if isForeign(p.mount) {
+	if served.IsForeign(p.mount) {
 		flags = unix.MNT_FORCE // or the end of the mount might wait for its server
 	}
 	// Only now ask the server whether it lives: one that does not answer keeps

@@ -2,47 +2,15 @@ package fusefs
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
 // ErrForeign means that another user serves the file system. His server may answer
 // anything, or block for ever, so nothing is asked of it.
-var ErrForeign = errors.New("another user serves the file system there")
-
-// isFUSE reports whether a program of this machine serves the mount.
-func isFUSE(m *mountinfo.Info) bool {
-	return m.FSType == "fuse" || m.FSType == "fuseblk" || strings.HasPrefix(m.FSType, "fuse.")
-}
-
-// serverOf returns the user who made a FUSE mount, as the kernel names him in the
-// mount table; -1 when it does not. What a security module adds comes first, so the
-// last entry is the kernel's own.
-func serverOf(m *mountinfo.Info) int {
-	options := strings.Split(m.VFSOptions, ",")
-	for _, option := range slices.Backward(options) {
-		if value, ok := strings.CutPrefix(option, "user_id="); ok {
-			if uid, err := strconv.ParseUint(value, 10, 32); err == nil {
-				return int(uid)
-			}
-			return -1
-		}
-	}
-	return -1
-}
-
-// isOwn reports whether this user serves the mount.
-func isOwn(m *mountinfo.Info) bool { return serverOf(m) == os.Geteuid() }
-
-// isForeign reports whether neither this user nor root serves the mount.
-func isForeign(m *mountinfo.Info) bool { return isFUSE(m) && !isOwn(m) && serverOf(m) != 0 }
+var ErrForeign = served.ErrForeign
 
 // maxLinks is how many symbolic links a path may go through, as for the kernel.
 const maxLinks = 40
@@ -126,15 +94,15 @@ func (w *walk) step() error {
 
 // checkServer makes sure that nobody else serves the directory.
 func (w *walk) checkServer() error {
-	id, err := mountIDOf(w.fd)
+	id, err := served.MountID(w.fd)
 	if err != nil || id == w.mount {
 		return err
 	}
-	m, err := mountNumbered(id)
+	m, err := served.Numbered(id)
 	if err != nil {
 		return err
 	}
-	if isForeign(m) {
+	if served.IsForeign(m) {
 		return ErrForeign
 	}
 	w.mount = id
@@ -148,34 +116,4 @@ func readlinkAt(dir int, name string) (string, error) {
 		return "", err
 	}
 	return string(buf[:n]), nil
-}
-
-// mountIDOf returns the number of the mount that a descriptor is in. It asks the
-// kernel alone.
-func mountIDOf(fd int) (int, error) {
-	info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", strconv.Itoa(fd)))
-	if err != nil {
-		return -1, err
-	}
-	for line := range strings.Lines(string(info)) {
-		if rest, ok := strings.CutPrefix(line, "mnt_id:"); ok {
-			return strconv.Atoi(strings.TrimSpace(rest))
-		}
-	}
-	return -1, fmt.Errorf("descriptor %d has no mount", fd)
-}
-
-// mountNumbered finds a mount in the table. Comparing paths would not do: mounts can
-// be stacked on, or hidden beneath, each other.
-func mountNumbered(id int) (*mountinfo.Info, error) {
-	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return m.ID != id, m.ID == id
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the mount table: %w", err)
-	}
-	if len(found) != 1 {
-		return nil, fmt.Errorf("the mount table has no mount %d", id)
-	}
-	return found[0], nil
 }

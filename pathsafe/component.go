@@ -92,7 +92,7 @@ func (c *climb) enter(name string) error {
 	if err != nil {
 		return tooLong(err)
 	}
-	st, err := statFd(fd)
+	st, err := peekFd(fd)
 	switch {
 	case err != nil:
 	case !st.IsOn(c.rootID):

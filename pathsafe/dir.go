@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,11 +23,10 @@ type Dir struct {
 }
 
 // OpenRoot opens the directory that path names now; links in path are followed
-// this once. What is not a directory gives ENOTDIR and is not opened.
+// this once. What is not a directory gives ENOTDIR and is not opened; nor is one whose file
+// system another user serves ([served.ErrForeign]): his server is not asked.
 func OpenRoot(path string) (*Dir, error) {
-	fd, err := retryFd(func() (int, error) {
-		return unix.Open(path, openDirectory|unix.O_CLOEXEC, 0)
-	})
+	fd, err := openServed(path)
 	if err != nil {
 		return nil, fmt.Errorf("open directory %q: %w", path, err)
 	}
@@ -36,6 +36,22 @@ func OpenRoot(path string) (*Dir, error) {
 		return nil, fmt.Errorf("file system of %q: %w", path, err)
 	}
 	return newDir(fd, path, w), nil
+}
+
+// openServed names the directory first, which asks no server, and opens it when it is known
+// that nobody else serves it.
+func openServed(path string) (int, error) {
+	named, err := retryFd(func() (int, error) {
+		return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return -1, err
+	}
+	defer closeFd(named)
+	if err := served.Check(named); err != nil {
+		return -1, err
+	}
+	return retryFd(func() (int, error) { return unix.Openat(named, ".", openDirectory|unix.O_CLOEXEC, 0) })
 }
 
 func newDir(fd int, name string, w walker) *Dir {

@@ -130,7 +130,7 @@ func (n *Node) doPath(op string, f func(path string) error) error {
 // Stat describes the inode.
 func (n *Node) Stat() (st Stat, err error) {
 	err = n.do("stat", func() error {
-		st, err = statFd(n.fd)
+		st, err = peekFd(n.fd)
 		return err
 	})
 	return st, err

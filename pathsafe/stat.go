@@ -54,7 +54,16 @@ const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME |
 // statFd describes what fd holds.
 func statFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH) }
 
+// peekFd describes what fd names, like statAt a name.
+func peekFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC) }
+
+// statAt does not ask the server of another file system that a name may lead into: a mount
+// is told by its number, and anything but that is no matter of the file system that it is
+// mounted on.
 func statAt(fd int, name string, flags int) (Stat, error) {
+	if name != "" {
+		flags |= unix.AT_STATX_DONT_SYNC
+	}
 	var sx unix.Statx_t
 	err := retry(func() error {
 		return unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, statMask, &sx)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -84,6 +85,7 @@ type tracing struct {
 	st       Stat
 	todo     []string
 	followed int
+	mount    int // that nobody else serves; 0 is none
 	people   people
 	way      Way // Real is that of the directory reached
 }
@@ -105,13 +107,30 @@ func (t *tracing) restart() error {
 
 // advance goes on to a directory, or to what stands at the end.
 func (t *tracing) advance(fd int, real string) error {
-	st, err := statFd(fd)
+	var st Stat
+	err := t.checkServer(fd)
+	if err == nil {
+		st, err = statFd(fd)
+	}
 	if err != nil {
 		closeFd(fd)
 		return err
 	}
 	t.close()
 	t.fd, t.st, t.way.Real, t.way.End = fd, st, real, st
+	return nil
+}
+
+// checkServer wants nobody else to serve what a descriptor names. A mount is looked up once.
+func (t *tracing) checkServer(fd int) error {
+	id, err := served.MountID(fd)
+	if err != nil || id == t.mount {
+		return err
+	}
+	if err := served.Check(fd); err != nil {
+		return err
+	}
+	t.mount = id
 	return nil
 }
 
@@ -135,7 +154,11 @@ func (t *tracing) step() error {
 	case name == "..": // no name was looked up: it is the directory that this one is in
 		return t.advance(fd, filepath.Dir(t.way.Real))
 	}
-	st, err := statFd(fd)
+	err = t.checkServer(fd)
+	var st Stat
+	if err == nil {
+		st, err = statFd(fd)
+	}
 	if err != nil {
 		closeFd(fd)
 		return err

@@ -74,6 +74,9 @@ func (l *Session) endTrade(t *trade, o *Outcome, mode Mode) error {
 	if err != nil || !f.isOne {
 		return err
 	}
+	if l.Refuse != nil {
+		return l.Refuse
+	}
 	if f.mine {
 		t.peek()
 	}

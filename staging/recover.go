@@ -154,6 +154,9 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 	if err != nil || !f.isOne {
 		return err
 	}
+	if l.Refuse != nil {
+		return l.Refuse
+	}
 	if l.Halted != nil {
 		f.halted = f.halted || l.Halted(o.Attempt)
 	}

@@ -19,6 +19,9 @@ type Session struct {
 	// rollback has failed. The mark of that in the root may be missing, where
 	// the root could not even take that.
 	Halted func(attempt string) bool
+	// Refuse, if set, is the cause of the [HaltError] of every attempt that Recover finds:
+	// nothing is ended.
+	Refuse error
 	// Log, unless nil, hears of attempts.
 	Log Log
 	// Parent and Name, unless nil and "", say where the root stands: Recover

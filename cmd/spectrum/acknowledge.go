@@ -41,9 +41,10 @@ func (e *unsaidError) details() map[string]any {
 }
 
 func (e *unsaidError) hints() []string {
+	root := foreignOption(e.halted.root) + shellQuote(e.halted.root)
 	return []string{
-		"look at what is named; \"spectrum recover " + shellQuote(e.halted.root) + "\" tries again once it is out of the way",
-		fmt.Sprintf("spectrum recover --acknowledge --statement %s %s", shellQuote(e.halted.statement()), shellQuote(e.halted.root)),
+		fmt.Sprintf("look at what is named; \"spectrum recover %s\" tries again once it is out of the way", root),
+		fmt.Sprintf("spectrum recover --acknowledge --statement %s %s", shellQuote(e.halted.statement()), root),
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,19 @@ type againError struct {
 
 func (e *againError) Error() string { return e.err.Error() }
 func (e *againError) Unwrap() error { return e.err }
+
+// ofState are the commands that look into the state directory, where a text names one of
+// them to be typed.
+var ofState = regexp.MustCompile(`(^|"|: )spectrum (audit|commit|doctor|preview|quarantine|recover|rollback|savepoint|snapshot|trust)\b`)
+
+// here is a text whose commands are for the state directory that was named to this one.
+func (a *app) here(text string) string {
+	if a.stateDir == os.Getenv(stateVariable) {
+		return text
+	}
+	named := "spectrum --state-dir " + shellQuote(a.stateDir) + " "
+	return ofState.ReplaceAllStringFunc(text, func(found string) string { return strings.Replace(found, "spectrum ", named, 1) })
+}
 
 // commandLine is a command of this program, as a shell takes it, for the state
 // directory that was named to this one.

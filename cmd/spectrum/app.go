@@ -142,7 +142,7 @@ func (a *app) say(format string, args ...any) {
 // be told.
 func (a *app) tell(format string, args ...any) {
 	a.bar().clear()
-	_, _ = fmt.Fprintln(a.stderr, visible.Lines(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintln(a.stderr, visible.Lines(a.here(fmt.Sprintf(format, args...))))
 }
 
 // visibleWriter writes whole lines of text for people.

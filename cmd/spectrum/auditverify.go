@@ -113,7 +113,7 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if st, err := root.Lstat(stagingPrefix + m.Attempt); err != nil || !st.Mode.IsDir() {
 		return false
 	}
-	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s\" ends it if it was killed", m.ID, shellQuote(m.Root))
+	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s%s\" ends it if it was killed", m.ID, foreignOption(m.Root), shellQuote(m.Root))
 	return true
 }
 

@@ -178,7 +178,7 @@ func (d *directory) names(v machine.Volume) diagnosis {
 // unfinished looks for what was killed, or is at work, without the lock.
 func (d *directory) unfinished(dir *pathsafe.Dir) diagnosis {
 	c := fine("unfinished", d.path, "nothing is unfinished")
-	real, err := filepath.EvalSymlinks(d.path)
+	real, err := realPath(d.path)
 	if err != nil {
 		return c.but(isFail, "no command can work here", "")
 	}

@@ -37,7 +37,20 @@ func namedRoot(path string, foreign []string) (string, error) {
 
 // foreignHint is the next step after a [*commit.ForeignError].
 func foreignHint(e *commit.ForeignError) string {
+	if e.Unfinished {
+		return fmt.Sprintf("\"spectrum recover --foreign-root %[1]s %[1]s\" ends it, if that directory is what is meant; then run this again", shellQuote(e.Real))
+	}
 	return fmt.Sprintf("nothing was changed; if %[1]s is what is meant, run this again with --foreign-root %[1]s", shellQuote(e.Real))
+}
+
+// foreignOption is what a command that is printed for a restore root needs, with a blank
+// behind it: nothing where nobody else can rename the root.
+func foreignOption(root string) string {
+	way, err := pathsafe.WayTo(root)
+	if err != nil || len(way.Loose) == 0 {
+		return ""
+	}
+	return "--foreign-root " + shellQuote(way.Real) + " "
 }
 
 // foreignDetails is what a program needs of it.

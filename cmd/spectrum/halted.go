@@ -95,7 +95,7 @@ func (e *haltedError) hints() []string {
 	for i := range e.attempts {
 		hints = append(hints, e.attempts[i].where())
 	}
-	return append(hints, haltHints(shellQuote(e.root))...)
+	return append(hints, haltHints(foreignOption(e.root)+shellQuote(e.root))...)
 }
 
 // details are what a program needs of it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -107,6 +108,7 @@ var machineFaults = []struct {
 	{unix.EXDEV, "the file system cannot rename this, as an overlay cannot rename directories of its lower layers; use another one for the restore root"},
 	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
 	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
+	{served.ErrForeign, "nothing is asked of a file system of another user: have him end it (\"findmnt -T DIR\" says what it is), or name a directory elsewhere"},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
 	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},
 	{fs.ErrExist, "another process has changed what is named; see that no other one works there, then retry"},

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"github.com/spectrumfs/spectrum/fusefs"
 	"path/filepath"
 	"strings"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // checkMountpoint refuses a directory that cannot carry the view, or where it
@@ -66,9 +68,9 @@ func realPath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(abs)
+	way, err := pathsafe.WayTo(abs) // asks no server of another user on the way
 	if err == nil || abs == "/" {
-		return real, err
+		return way.Real, err
 	}
 	parent, err := realPath(filepath.Dir(abs))
 	return filepath.Join(parent, filepath.Base(abs)), err

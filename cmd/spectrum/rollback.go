@@ -182,7 +182,7 @@ func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
-	a.say("as it was before: \"spectrum snapshot restore %s\"", r.done.Snapshot.ID()[:shortest])
+	a.say("as it was before: \"spectrum snapshot restore %s%s\"", foreignOption(in.Path()), r.done.Snapshot.ID()[:shortest])
 	return a.result("OK "+r.done.Action, map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
 		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "views": jsonTexts(a.detached),

@@ -153,7 +153,7 @@ func statusOf(err error) int {
 		return statusOfFailure(failure)
 	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
 		return statusRejected
-	case errors.As(err, &refusal) && (!machine.IsFault(err) || isTooLong(err)):
+	case errors.As(err, &refusal) && !machine.IsFault(err):
 		return statusRejected
 	case machine.IsOrdinary(err), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck):
 		return statusMachine
@@ -162,14 +162,15 @@ func statusOf(err error) int {
 	}
 }
 
-// isTooLong reports whether a path is over the limit: of what was named it is a refusal.
+// isTooLong reports whether a path is over the limit of the system.
 func isTooLong(err error) bool {
 	return errors.Is(err, pathsafe.ErrTooLong) || errors.Is(err, unix.ENAMETOOLONG)
 }
 
 // statusOfFailure is the exit status of a verdict on a restore. Before anything is
-// written, a code of its own is what the law asks for. Afterwards it says in which step a
-// restore failed, and the fault may be the machine's all the same.
+// written, a code of its own is what the law asks for, but that a root cannot be there
+// whose path is too long. Afterwards it says in which step a restore failed, and the fault
+// may be the machine's all the same.
 func statusOfFailure(f *restore.Failure) int {
 	written := f.Phase == restore.Execute || f.Phase == restore.Verify
 	switch {
@@ -177,7 +178,7 @@ func statusOfFailure(f *restore.Failure) int {
 		return statusMachine
 	case f.Code == restore.InternalError:
 		return statusInternal
-	case written && machine.IsFault(f):
+	case written && machine.IsFault(f), f.Code == restore.TargetNotExist && isTooLong(f):
 		return statusMachine
 	}
 	return statusRejected

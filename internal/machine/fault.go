@@ -6,6 +6,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -31,7 +32,7 @@ func isAny(err error, all []error) bool {
 }
 
 // others are what another process has done to a path meanwhile.
-var others = []error{pathsafe.ErrEscape, pathsafe.ErrCrossesMount, pathsafe.ErrSymlink, pathsafe.ErrNotRegular, pathsafe.ErrMoved, pathsafe.ErrLocked}
+var others = []error{pathsafe.ErrEscape, pathsafe.ErrCrossesMount, pathsafe.ErrSymlink, pathsafe.ErrNotRegular, pathsafe.ErrMoved, pathsafe.ErrLocked, served.ErrForeign}
 
 // A disturbance is an error that another process has caused.
 type disturbance struct{ text string }

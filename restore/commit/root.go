@@ -62,7 +62,8 @@ type Entry struct {
 	// Foreign are the real paths of roots that are entered although another user can rename
 	// them, or what leads to them. Other such roots are a [*ForeignError].
 	Foreign []string
-	// Previewed: a preview names such users as conflicts, so the root is entered.
+	// Previewed: a preview names such users as conflicts, so the root is entered; but
+	// nothing is ended there that an attempt has left.
 	Previewed bool
 	// Acknowledge returns what a person has said of an attempt that [staging.Acknowledged]
 	// is about to release, which is logged before; on an error it is not released, nor
@@ -106,9 +107,14 @@ type ForeignError struct {
 	Real  string           // of the directory that was opened
 	Owner uint32           // of that directory
 	Loose []pathsafe.Loose // not empty
+	// Unfinished: the root could be entered, if it had not to be recovered first.
+	Unfinished bool
 }
 
 func (e *ForeignError) Error() string {
+	if e.Unfinished {
+		return fmt.Sprintf("what an attempt has left in restore root %q of user %d has to be ended first, and %s", e.Real, e.Owner, e.Loose[0])
+	}
 	return fmt.Sprintf("restore root %q leads to %q of user %d, and %s", e.Path, e.Real, e.Owner, e.Loose[0])
 }
 
@@ -159,8 +165,8 @@ func (e *Entry) close() {
 // whichever path leads there now. It is for looking records up: a root that is entered
 // gets its name from its open descriptor, see [Root.Path].
 func RootPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if way, err := pathsafe.WayTo(path); err == nil && !way.Missing {
+		return way.Real
 	}
 	return filepath.Clean(path)
 }
@@ -228,8 +234,16 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.admits(path, real, at.dir); err != nil {
+	foreign, err := e.foreign(path, real, at.dir)
+	if err != nil {
 		return nil, nil, err
+	}
+	if foreign != nil && !e.Previewed {
+		return nil, nil, foreign
+	}
+	if foreign != nil {
+		foreign.Unfinished = true
+		at.session.Refuse = foreign
 	}
 	in := &Root{session: at.session, dir: at.dir, entry: e, history: &history{
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
@@ -245,6 +259,9 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	}
 	ended, err := in.recover(ctx, e.Mode)
 	at.session.Parent, at.session.Name = nil, ""
+	if errors.As(err, &foreign) {
+		return nil, ended, foreign
+	}
 	if err == nil {
 		err = at.stays(path)
 	}
@@ -254,8 +271,9 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	return in, ended, nil
 }
 
-// admits returns a [*ForeignError] for a root that others can rename and that was not named.
-func (e *Entry) admits(path, real string, dir *pathsafe.Dir) error {
+// foreign returns what is said of a root that others can rename and that was not named; nil
+// of any other.
+func (e *Entry) foreign(path, real string, dir *pathsafe.Dir) (*ForeignError, error) {
 	way, err := pathsafe.WayTo(path)
 	if err == nil {
 		err = way.LeadsTo(dir)
@@ -263,14 +281,14 @@ func (e *Entry) admits(path, real string, dir *pathsafe.Dir) error {
 	if errors.Is(err, pathsafe.ErrMoved) {
 		err = errMoved
 	}
-	if err != nil || len(way.Loose) == 0 || e.Previewed || slices.Contains(e.Foreign, real) {
-		return err
+	if err != nil || len(way.Loose) == 0 || slices.Contains(e.Foreign, real) {
+		return nil, err
 	}
 	st, err := dir.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return &ForeignError{path, real, st.UID, way.Loose}
+	return &ForeignError{Path: path, Real: real, Owner: st.UID, Loose: way.Loose}, nil
 }
 
 // stays wants the path to lead to the directory of the session, and that to be

@@ -250,6 +250,29 @@ func TestForeignRootNeedsItsName(t *testing.T) {
 	})
 }
 
+// TestForeignRootIsNotRecoveredByTheWay: what a killed commit has left in such a root is
+// ended by a command that names the real path, and by no preview or commit.
+func TestForeignRootIsNotRecoveredByTheWay(t *testing.T) {
+	needRoot(t)
+	n := newNeighbourhood(t, 0)
+	s := n.preview(n.link)
+	commit := []string{"commit", "--preview", s.ID, "--approve", s.Approval.Statement}
+	if r := n.Run(t, &sysfault.Plan{N: 1, Kill: true, Match: func(c sysfault.Call) bool {
+		return c.Name == "renameat2" && c.To == filepath.Join(n.meant, "out")
+	}}, commit...); !r.Killed() {
+		t.Fatal(r)
+	}
+	n.becomeTheirs(n.theirs)
+	before := n.take(n.meant)
+	n.refused([]string{"preview", "--restore-root", n.link, n.run}, n.theirs, n.meant)
+	n.refused(commit, n.theirs, n.meant)
+	if diff := harness.Diff(before, n.take(n.meant)); diff != "" {
+		t.Fatal(diff)
+	}
+	n.must("recover", "--foreign-root", n.meant, n.link)
+	n.preview(n.link)
+}
+
 // TestForeignRootIsAcknowledged: the preview names what another user can rename; no
 // statement that leaves it out is enough, and what leads elsewhere afterwards is stale.
 func TestForeignRootIsAcknowledged(t *testing.T) {
@@ -352,9 +375,8 @@ func TestForeignRootFlips(t *testing.T) {
 // committedNow is the commit that a line of stderr says how to undo.
 func (n *neighbourhood) committedNow(stderr string) string {
 	n.t.Helper()
-	_, rest, _ := strings.Cut(stderr, `"spectrum rollback `)
-	id, _, ok := strings.Cut(rest, `"`)
-	if !ok {
+	id := commitOf(stderr)
+	if id == "" {
 		n.t.Fatalf("no commit in %s", stderr)
 	}
 	return id

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,12 +20,21 @@ func committed(t *testing.T) (*harness.Project, *harness.Site, string) {
 	p := harness.New(t, harness.Small())
 	site := p.Site(t, filepath.Join(t.TempDir(), "root"))
 	r := site.Commit(t, nil)
-	_, undo, _ := strings.Cut(r.Stderr, `"spectrum rollback `)
-	commit, _, ok := strings.Cut(undo, `" undoes it`)
-	if r.Status != 0 || !ok {
+	commit := commitOf(r.Stderr)
+	if r.Status != 0 || commit == "" {
 		t.Fatal(r)
 	}
 	return p, site, commit
+}
+
+var undoes = regexp.MustCompile(`rollback (?:--foreign-root \S+ )?([0-9a-f-]{36})" undoes it`)
+
+// commitOf is the commit that a command says how to undo; "" if none.
+func commitOf(stderr string) string {
+	if m := undoes.FindStringSubmatch(stderr); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // TestViewsOfOthersAreNotAsked: root's rollback beside views of another user, whose

@@ -1,0 +1,90 @@
+// Package served tells which user serves a file system (FUSE). It asks the kernel alone: a
+// request to a server of another user may be answered with anything, or never, and gives
+// him power over the process that sends it.
+package served
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+// ErrForeign means that another user serves the file system. His server may answer
+// anything, or block for ever, so nothing is asked of it.
+var ErrForeign = errors.New("another user serves the file system there")
+
+// IsFUSE reports whether a program of this machine serves the mount.
+func IsFUSE(m *mountinfo.Info) bool {
+	return m.FSType == "fuse" || m.FSType == "fuseblk" || strings.HasPrefix(m.FSType, "fuse.")
+}
+
+// By returns the user who made a FUSE mount, as the kernel names him in the mount table; -1
+// when it does not. What a security module adds comes first, so the last entry is the
+// kernel's own.
+func By(m *mountinfo.Info) int {
+	options := strings.Split(m.VFSOptions, ",")
+	for _, option := range slices.Backward(options) {
+		if value, ok := strings.CutPrefix(option, "user_id="); ok {
+			if uid, err := strconv.ParseUint(value, 10, 32); err == nil {
+				return int(uid)
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// IsOwn reports whether this user serves the mount.
+func IsOwn(m *mountinfo.Info) bool { return By(m) == os.Geteuid() }
+
+// IsForeign reports whether neither this user nor root serves the mount.
+func IsForeign(m *mountinfo.Info) bool { return IsFUSE(m) && !IsOwn(m) && By(m) != 0 }
+
+// Check returns [ErrForeign] when another user serves the file system of what a descriptor
+// names. O_PATH is enough.
+func Check(fd int) error {
+	id, err := MountID(fd)
+	if err != nil {
+		return err
+	}
+	m, err := Numbered(id)
+	if err == nil && IsForeign(m) {
+		err = ErrForeign
+	}
+	return err
+}
+
+// MountID returns the number of the mount that a descriptor is in.
+func MountID(fd int) (int, error) {
+	info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", strconv.Itoa(fd)))
+	if err != nil {
+		return -1, err
+	}
+	for line := range strings.Lines(string(info)) {
+		if rest, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			return strconv.Atoi(strings.TrimSpace(rest))
+		}
+	}
+	return -1, fmt.Errorf("descriptor %d has no mount", fd)
+}
+
+// Numbered finds a mount in the table. Comparing paths would not do: mounts can be stacked
+// on, or hidden beneath, each other.
+func Numbered(id int) (*mountinfo.Info, error) {
+	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return m.ID != id, m.ID == id
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the mount table: %w", err)
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("the mount table has no mount %d", id)
+	}
+	return found[0], nil
+}
