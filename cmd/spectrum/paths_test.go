@@ -81,7 +81,7 @@ var pathUses = map[string]string{
 	"fusefs.holdsOf: os.ReadFile":                                "/proc",
 	"fusefs.isServed: filepath.Glob":                             "/proc",
 	"fusefs.mapped: os.Open":                                     "/proc",
-	"fusefs.mountIDOf: os.ReadFile":                              "/proc/self",
+	"internal/served.MountID: os.ReadFile":                       "/proc/self",
 	"fusefs.openControl: unix.Openat":                            "one name beneath a handle",
 	"fusefs.place.checkEmpty: unix.Openat":                       "one name beneath a handle",
 	"fusefs.place.openTop: os.Readlink":                          "/proc/self/fd of a handle",
