@@ -32,6 +32,8 @@ type runsView struct {
 	log         *slog.Logger
 	turn        chan struct{} // one run is verified at a time: that takes all processors already
 	long        chan struct{} // but beside it one that has used up its turn
+	ended       chan struct{} // closed when nobody wants a verdict any more
+	working     sync.WaitGroup
 
 	mu   sync.Mutex
 	runs map[string]*shelfRun // those that somebody looked up
@@ -50,7 +52,7 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	}
 	v := &runsView{
 		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(marks),
-		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), runs: make(map[string]*shelfRun),
+		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), ended: make(chan struct{}), runs: make(map[string]*shelfRun),
 	}
 	v.status.runs, v.status.shown = v.states, v.accepted
 	if v.projectRoot == "" {
@@ -65,7 +67,11 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	return v, err
 }
 
-func (v *runsView) close() { v.project.Close() }
+func (v *runsView) close() {
+	close(v.ended)
+	v.working.Wait()
+	v.project.Close()
+}
 
 func (v *runsView) places() []place {
 	return []place{{"the project root", v.projectRoot}, {"the runs directory", v.dir}}
@@ -152,7 +158,7 @@ func (v *runsView) run(name string) *shelfRun {
 	defer v.mu.Unlock()
 	r := v.runs[name]
 	if r == nil {
-		r = &shelfRun{view: v, name: name, path: filepath.Join(v.dir, name), free: make(chan struct{}, 1)}
+		r = &shelfRun{view: v, name: name, path: filepath.Join(v.dir, name), free: make(chan struct{}, 1), isLong: make(chan struct{})}
 		v.runs[name] = r
 	}
 	return r
@@ -195,7 +201,7 @@ func modTimeOf(path string) time.Time {
 // Latest gives the accepted run that was completed last. When it was completed
 // a run itself says, so they are verified from the last one on until one is
 // accepted: what it says is signed then. If that is not what it said before, the
-// order was another one.
+// order was another one. A run that takes long is passed over until there is a verdict.
 func (v *runsView) Latest(done <-chan struct{}) string {
 	for {
 		c, ok := v.newest(done)
@@ -226,7 +232,7 @@ func (v *runsView) newest(done <-chan struct{}) (claim, bool) {
 	})
 	for _, c := range claims {
 		run := v.run(c.name)
-		if _, err := run.Tree(done); err == nil && !run.Spoiled() && run.isAccepted() {
+		if run.judgedSoon(done) && !run.Spoiled() && run.isAccepted() {
 			return c, true
 		}
 	}

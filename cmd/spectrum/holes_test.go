@@ -44,7 +44,7 @@ func TestHolesAreNotLatest(t *testing.T) {
 }
 
 // TestHolesStopNobody: in a view of all runs one that is refused, or takes minutes,
-// does not stop the others.
+// stops neither the others nor latest.
 func TestHolesStopNobody(t *testing.T) {
 	project := bundletest.New(t)
 	project.Run("good", map[string]string{"good": "good"})
@@ -56,6 +56,13 @@ func TestHolesStopNobody(t *testing.T) {
 	if got := names(t, v.at("zz-huge")); len(got) != 1 || got[0] != rejectedFile {
 		t.Errorf("the huge run shows %q", got)
 	}
+	latest := func() {
+		t.Helper()
+		if latest, err := os.Readlink(v.at("latest")); err != nil || latest != "good" || v.state("slow") != "verifying" {
+			t.Errorf("latest is %q, %v, while the slow one is %q", latest, err, v.state("slow"))
+		}
+	}
+	latest() // nobody else has asked for the slow one
 	entered := make(chan struct{})
 	go func() {
 		_, _ = os.ReadDir(v.at("slow")) // until the view is gone
@@ -66,6 +73,7 @@ func TestHolesStopNobody(t *testing.T) {
 	if err != nil || string(raw) != "good" || v.state("slow") != "verifying" {
 		t.Errorf("%q, %v, while the slow one is %q", raw, err, v.state("slow"))
 	}
+	latest()
 	if said, err := v.stop(os.Interrupt); err != nil {
 		t.Errorf("%v: %s", err, said)
 	}

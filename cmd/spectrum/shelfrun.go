@@ -44,6 +44,10 @@ type shelfRun struct {
 	rejection []byte
 	allowed   fs.FileMode // who may read all of it, with tree
 	looked    time.Time   // when its artifacts were last found to be intact
+
+	isLong     chan struct{} // closed when its turn was used up
+	longOnce   sync.Once
+	background chan struct{} // closed when the verification for nobody ends; nil for none
 }
 
 var _ fusefs.Volume = (*shelfRun)(nil)
@@ -93,9 +97,42 @@ func (r *shelfRun) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	case <-done:
 		return nil, context.Canceled
 	}
-	turn := &turn{view: r.view, done: done, left: turnBytes, held: r.view.turn}
+	turn := &turn{view: r.view, run: r, done: done, left: turnBytes, held: r.view.turn}
 	defer turn.end()
 	return r.judge(done, turn)
+}
+
+// judgedSoon reports whether there is a verdict. It waits for one, unless the run has used
+// up its turn. The verification goes on, whoever stops waiting.
+func (r *shelfRun) judgedSoon(done <-chan struct{}) bool {
+	if r.known() != nil {
+		return true
+	}
+	select {
+	case <-r.goOn():
+	case <-r.isLong:
+	case <-done:
+	}
+	return r.known() != nil
+}
+
+// goOn verifies the run for as long as the view lives. The channel is closed at the end.
+func (r *shelfRun) goOn() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.background != nil {
+		return r.background
+	}
+	ended := make(chan struct{})
+	r.background = ended
+	r.view.working.Go(func() {
+		_, _ = r.Tree(r.view.ended)
+		r.mu.Lock()
+		r.background = nil
+		r.mu.Unlock()
+		close(ended)
+	})
+	return ended
 }
 
 // turnBytes is how much of a run is hashed before others are verified beside it.
@@ -105,6 +142,7 @@ const turnBytes = 1 << 30
 // up the run waits in another line, and others do not wait for it.
 type turn struct {
 	view *runsView
+	run  *shelfRun
 	done <-chan struct{}
 	left int64
 	held chan struct{} // the line in which it is the first; nil for none
@@ -118,6 +156,7 @@ func (t *turn) hashed(bytes int64) {
 	}
 	<-t.held
 	t.held = nil
+	t.run.longOnce.Do(func() { close(t.run.isLong) })
 	select {
 	case t.view.long <- struct{}{}:
 		t.held = t.view.long
