@@ -38,6 +38,9 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Lstat(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // nothing is made on the way to it
+		return refusedHint(err, "name a directory where you may write")
+	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return refusedHint(err, "name a directory where you may write")
 	}

@@ -28,12 +28,9 @@ func TestMachineFaults(t *testing.T) {
 	for _, fault := range ordinary {
 		at := &os.PathError{Op: "write", Path: "/r/f", Err: fault}
 		deep := fmt.Errorf("staging: %w", errors.Join(errors.New("first"), &staging.Error{Step: staging.StepStage, Path: "f", Err: at}))
-		refused := struct {
-			status int
-			code   string
-		}{statusMachine, "MACHINE_FAULT"}
-		if isTooLong(fault) { // of what was named
-			refused.status, refused.code = statusRejected, "REFUSED"
+		notThere := statusRejected
+		if isTooLong(fault) { // no such path can be
+			notThere = statusMachine
 		}
 		for _, c := range []struct {
 			err    error
@@ -42,11 +39,12 @@ func TestMachineFaults(t *testing.T) {
 		}{
 			{at, statusMachine, "MACHINE_FAULT"},
 			{deep, statusMachine, "MACHINE_FAULT"},
-			{refusedHint(at, "name another"), refused.status, refused.code},
+			{refusedHint(at, "name another"), statusMachine, "MACHINE_FAULT"},
 			{restore.Internal(restore.Execute, deep), statusMachine, "RESTORE_INTERNAL_ERROR"},
 			{restore.Internal(restore.Preflight, at), statusMachine, "RESTORE_INTERNAL_ERROR"},
 			{restore.Fail(restore.FinalizeFailed, "f", at), statusMachine, "RESTORE_FINALIZE_FAILED"},
 			{restore.Fail(restore.ResultArtifactWriteFailed, "f", at), statusMachine, "RESTORE_RESULT_ARTIFACT_WRITE_FAILED"},
+			{restore.Fail(restore.TargetNotExist, "/r", at), notThere, "RESTORE_TARGET_NOT_EXIST"},
 			{restore.Fail(restore.TargetNotWritable, "/r", at), statusRejected, "RESTORE_TARGET_NOT_WRITABLE"},
 			{restore.Fail(restore.FinalizeFailed, "f", at).RolledBackBadly(at), statusHalted, "RESTORE_ROLLBACK_FAILED"},
 			{&staging.HaltError{Err: at}, statusHalted, "ROOT_HALTED"},

@@ -51,6 +51,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.openProject: pathsafe.OpenRoot":                "given: the project root, from then on a handle",
 	"cmd/spectrum.previewOptions.openPageDir: pathsafe.OpenRoot": "given: the directory of the page, from then on a handle",
 	"cmd/spectrum.readyPipe: os.WriteFile":                       "/proc/self",
+	"cmd/spectrum.runDemo: os.Lstat":                             "given: whether it can be there at all",
 	"cmd/spectrum.runDemo: os.MkdirAll":                          "given: what is missing above DIR, which is then opened once",
 	"cmd/spectrum.runDiff: pathsafe.OpenRoot":                    "given: the restore root, from then on a handle",
 	"cmd/spectrum.runKeygen: pathsafe.OpenRoot":                  "given: the directory of the key, from then on a handle",
