@@ -204,7 +204,7 @@ func (d *Dir) Link(f *os.File, name string) error {
 // Lstat describes name without following it.
 func (d *Dir) Lstat(name string) (st Stat, err error) {
 	err = d.doName("stat", name, func(fd int) error {
-		st, err = statAt(fd, name, unix.AT_SYMLINK_NOFOLLOW)
+		st, err = statName(fd, name)
 		return err
 	})
 	return st, err

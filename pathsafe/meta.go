@@ -85,18 +85,40 @@ func (d *Dir) Node() *Node { return &Node{fd: d.Fd(), name: d.Name(), keep: d} }
 // FileNode returns the inode that f holds.
 func FileNode(f *os.File) *Node { return &Node{fd: int(f.Fd()), name: f.Name(), keep: f} }
 
-// Pin returns the inode that stands at name now, until it is closed.
+// Pin returns the inode that stands at name now, until it is closed. What another mount
+// has there is ErrCrossesMount, and is asked nothing.
 func (d *Dir) Pin(name string) (*Node, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("open", name, err)
 	}
 	fd, err := d.openFd("open", name, func(at int) (int, error) {
-		return unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return -1, err
+		}
+		if err := sameMount(at, fd); err != nil {
+			closeFd(fd)
+			return -1, err
+		}
+		return fd, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Node{fd: fd, name: name, pin: os.NewFile(uintptr(fd), name)}, nil
+}
+
+// sameMount wants what two descriptors name to be seen through one mount.
+func sameMount(at, fd int) error {
+	in, err := peekFd(at)
+	if err != nil {
+		return err
+	}
+	st, err := peekFd(fd)
+	if err == nil && st.ID.Mount != in.ID.Mount {
+		err = ErrCrossesMount
+	}
+	return err
 }
 
 // Close closes a handle made by Pin.
@@ -130,7 +152,7 @@ func (n *Node) doPath(op string, f func(path string) error) error {
 // Stat describes the inode.
 func (n *Node) Stat() (st Stat, err error) {
 	err = n.do("stat", func() error {
-		st, err = peekFd(n.fd)
+		st, err = statFd(n.fd)
 		return err
 	})
 	return st, err

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-
-	"golang.org/x/sys/unix"
 )
 
 // Site tells where a target would stand.
@@ -83,7 +81,7 @@ func (d *Dir) taken(rel string) (bool, error) {
 		defer parent.Close()
 		base = p.Base()
 	}
-	_, err := statAt(parent.Fd(), base, unix.AT_SYMLINK_NOFOLLOW)
+	_, err := statName(parent.Fd(), base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

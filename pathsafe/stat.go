@@ -54,16 +54,26 @@ const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME |
 // statFd describes what fd holds.
 func statFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH) }
 
-// peekFd describes what fd names, like statAt a name.
+// peekFd describes what fd names, and asks no server: but for its type and its ID it may be
+// out of date.
 func peekFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC) }
 
-// statAt does not ask the server of another file system that a name may lead into: a mount
-// is told by its number, and anything but that is no matter of the file system that it is
-// mounted on.
-func statAt(fd int, name string, flags int) (Stat, error) {
-	if name != "" {
-		flags |= unix.AT_STATX_DONT_SYNC
+// statName describes the name in the directory dir, and follows no link. It does not ask the
+// server of another file system that is mounted there: that a mount is one is told by its
+// number, and the rest may be out of date then.
+func statName(dir int, name string) (Stat, error) {
+	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_DONT_SYNC)
+	if err != nil || unix.Major(st.ID.Dev) != 0 { // on a block device nobody is asked
+		return st, err
 	}
+	in, err := peekFd(dir)
+	if err != nil || st.ID.Mount != in.ID.Mount {
+		return st, err
+	}
+	return statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func statAt(fd int, name string, flags int) (Stat, error) {
 	var sx unix.Statx_t
 	err := retry(func() error {
 		return unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, statMask, &sx)
