@@ -14,6 +14,7 @@ type verdict string
 const (
 	accepted verdict = "OK"
 	refusal  verdict = "REFUSED" // by no law: the command tells why
+	machine  verdict = "MACHINE_FAULT"
 
 	// taken is what seal says of a row about the bytes of artifacts, which it
 	// does not take: the run directory holds such artifacts already, so it is
@@ -83,7 +84,7 @@ func alike() []entry { return slices.Concat(bitRows(), otherTextRows()) }
 // something, and nothing that is not a verdict.
 func TestTableIsWhole(t *testing.T) {
 	seen, names := map[int]int{}, map[string]bool{}
-	words := map[verdict]bool{accepted: true, refusal: true, taken: true}
+	words := map[verdict]bool{accepted: true, refusal: true, machine: true, taken: true}
 	for _, e := range slices.Concat(table(), alike()) {
 		seen[e.row]++
 		if full := e.title(); names[full] {
@@ -186,7 +187,7 @@ func status(code string) int {
 		return 0
 	case "USAGE":
 		return 64
-	case "RESTORE_INTERNAL_ERROR": // the law has no code for a fault of the machine
+	case string(machine), "RESTORE_INTERNAL_ERROR": // the law has no code for a fault of the machine
 		return 74
 	case string(quarantined), string(revoked):
 		return 5
