@@ -221,7 +221,11 @@ func (s *Store) make(root string) (*chain, error) {
 		}
 		sub.Close()
 	}
-	return s.enterKey(key)
+	c, err := s.enterKey(key)
+	if err == nil && c == nil { // somebody removed it meanwhile
+		err = fmt.Errorf("%q: %w", filepath.Join(s.path, key), fs.ErrNotExist)
+	}
+	return c, err
 }
 
 // makeDir makes a directory unless it is there, makes its name durable either
