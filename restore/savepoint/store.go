@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // Store is the directory of all savepoints.
@@ -223,7 +224,7 @@ func (s *Store) make(root string) (*chain, error) {
 	}
 	c, err := s.enterKey(key)
 	if err == nil && c == nil { // somebody removed it meanwhile
-		err = fmt.Errorf("%q: %w", filepath.Join(s.path, key), fs.ErrNotExist)
+		err = fmt.Errorf("%q: %w", filepath.Join(s.path, key), unix.ENOENT)
 	}
 	return c, err
 }
