@@ -23,7 +23,7 @@ func walkTo(path string) (int, error) {
 	if path == "" {
 		return -1, unix.ENOENT
 	}
-	w := walk{fd: -1, mount: -1, todo: strings.Split(path, "/")}
+	w := walk{fd: -1, todo: strings.Split(path, "/")}
 	start := "."
 	if strings.HasPrefix(path, "/") {
 		start = "/"
@@ -44,7 +44,7 @@ type walk struct {
 	fd    int
 	todo  []string
 	links int
-	mount int // the one that was found not to be foreign
+	check served.Checker
 }
 
 func (w *walk) close() {
@@ -71,7 +71,7 @@ func (w *walk) step() error {
 	if name == "" || name == "." {
 		return nil
 	}
-	if err := w.checkServer(); err != nil {
+	if err := w.check.Check(w.fd); err != nil {
 		return err
 	}
 	err := w.enter(w.fd, name)
@@ -89,23 +89,6 @@ func (w *walk) step() error {
 	if strings.HasPrefix(target, "/") {
 		return w.enter(unix.AT_FDCWD, "/")
 	}
-	return nil
-}
-
-// checkServer makes sure that nobody else serves the directory.
-func (w *walk) checkServer() error {
-	id, err := served.MountID(w.fd)
-	if err != nil || id == w.mount {
-		return err
-	}
-	m, err := served.Numbered(id)
-	if err != nil {
-		return err
-	}
-	if served.IsForeign(m) {
-		return ErrForeign
-	}
-	w.mount = id
 	return nil
 }
 

@@ -48,7 +48,7 @@ func openServed(path string) (int, error) {
 		return -1, err
 	}
 	defer closeFd(named)
-	if err := served.Check(named); err != nil {
+	if err := new(served.Checker).Check(named); err != nil {
 		return -1, err
 	}
 	return retryFd(func() (int, error) { return unix.Openat(named, ".", openDirectory|unix.O_CLOEXEC, 0) })

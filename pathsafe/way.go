@@ -85,7 +85,7 @@ type tracing struct {
 	st       Stat
 	todo     []string
 	followed int
-	mount    int // that nobody else serves; 0 is none
+	check    served.Checker
 	people   people
 	way      Way // Real is that of the directory reached
 }
@@ -102,36 +102,30 @@ func (t *tracing) restart() error {
 	if err != nil {
 		return err
 	}
-	return t.advance(fd, "/")
+	st, err := t.look(fd)
+	if err != nil {
+		return err
+	}
+	t.advance(fd, st, "/")
+	return nil
 }
 
-// advance goes on to a directory, or to what stands at the end.
-func (t *tracing) advance(fd int, real string) error {
-	var st Stat
-	err := t.checkServer(fd)
-	if err == nil {
+// look describes what a descriptor names, unless another user serves it, and closes the
+// descriptor on an error.
+func (t *tracing) look(fd int) (st Stat, err error) {
+	if err = t.check.Check(fd); err == nil {
 		st, err = statFd(fd)
 	}
 	if err != nil {
 		closeFd(fd)
-		return err
 	}
-	t.close()
-	t.fd, t.st, t.way.Real, t.way.End = fd, st, real, st
-	return nil
+	return st, err
 }
 
-// checkServer wants nobody else to serve what a descriptor names. A mount is looked up once.
-func (t *tracing) checkServer(fd int) error {
-	id, err := served.MountID(fd)
-	if err != nil || id == t.mount {
-		return err
-	}
-	if err := served.Check(fd); err != nil {
-		return err
-	}
-	t.mount = id
-	return nil
+// advance goes on to a directory, or to what stands at the end.
+func (t *tracing) advance(fd int, st Stat, real string) {
+	t.close()
+	t.fd, t.st, t.way.Real, t.way.End = fd, st, real, st
 }
 
 func (t *tracing) step() error {
@@ -151,21 +145,19 @@ func (t *tracing) step() error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("%q in %q: %w", name, t.way.Real, tooLong(err))
-	case name == "..": // no name was looked up: it is the directory that this one is in
-		return t.advance(fd, filepath.Dir(t.way.Real))
 	}
-	err = t.checkServer(fd)
-	var st Stat
-	if err == nil {
-		st, err = statFd(fd)
-	}
+	st, err := t.look(fd)
 	if err != nil {
-		closeFd(fd)
 		return err
+	}
+	if name == ".." { // no name was looked up: it is the directory that this one is in
+		t.advance(fd, st, filepath.Dir(t.way.Real))
+		return nil
 	}
 	t.judge(name, &st)
 	if st.Mode&fs.ModeSymlink == 0 {
-		return t.advance(fd, filepath.Join(t.way.Real, name))
+		t.advance(fd, st, filepath.Join(t.way.Real, name))
+		return nil
 	}
 	defer closeFd(fd)
 	return t.follow(fd)

@@ -46,18 +46,26 @@ func IsOwn(m *mountinfo.Info) bool { return By(m) == os.Geteuid() }
 // IsForeign reports whether neither this user nor root serves the mount.
 func IsForeign(m *mountinfo.Info) bool { return IsFUSE(m) && !IsOwn(m) && By(m) != 0 }
 
+// A Checker checks descriptors one after the other, and looks a mount up once for those in a
+// row that are in it. The zero Checker is ready.
+type Checker struct{ known int } // the mount that nobody else serves; 0 is none
+
 // Check returns [ErrForeign] when another user serves the file system of what a descriptor
 // names. O_PATH is enough.
-func Check(fd int) error {
+func (c *Checker) Check(fd int) error {
 	id, err := MountID(fd)
-	if err != nil {
+	if err != nil || id == c.known {
 		return err
 	}
 	m, err := Numbered(id)
-	if err == nil && IsForeign(m) {
-		err = ErrForeign
+	if err != nil {
+		return err
 	}
-	return err
+	if IsForeign(m) {
+		return ErrForeign
+	}
+	c.known = id
+	return nil
 }
 
 // MountID returns the number of the mount that a descriptor is in.
