@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"pgregory.net/rapid"
 )
@@ -99,6 +100,7 @@ func TestLiveReadRanges(t *testing.T) {
 // TestLiveForgetModel looks up, forgets and changes in any order, and compares
 // the snapshots with what a kernel would know.
 func TestLiveForgetModel(t *testing.T) {
+	harness.Checks(t, sample.Of(15, 100, 100))
 	rapid.Check(t, func(t *rapid.T) {
 		var n int64
 		x := liveFixture(t, func() []byte { return copiesOf(n) })

@@ -25,7 +25,7 @@ func liveUnderReaders(t *testing.T, s *shelfView) {
 	for i := range 12 {
 		path := s.at([]string{"now", ".spectrum/live"}[i%2])
 		group.Go(func() {
-			for range sample.Of(25, 100, 100) {
+			for range sample.Of(10, 100, 100) {
 				if err := readLive(path, i/2%3); err != nil {
 					t.Error(err)
 					return

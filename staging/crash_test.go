@@ -144,7 +144,7 @@ func TestKillAtEveryCall(t *testing.T) {
 		}
 		_, total := traceOf(t, &sweeper{t: t, base: base, make: s.make})
 		ends := map[Result]int{}
-		for _, n := range append(tries(t, 15, total), total+1) {
+		for _, n := range append(tries(t, 8, total), total+1) {
 			k, killed := c.crashAt(s.make, base, n)
 			ends[k.settle()]++
 			if killed != (n <= total) {
@@ -170,7 +170,7 @@ func TestKillInRecovery(t *testing.T) {
 		base := scratch(t)
 		_, total := traceOf(t, &sweeper{t: t, base: base, make: s.make})
 		for _, n := range killedCommits(t, total) {
-			for m, killed := first, true; killed; m += sample.Of(26, 13, 1) {
+			for m, killed := first, true; killed; m += sample.Of(52, 13, 1) {
 				k, ok := c.crashAt(s.make, base, n)
 				if !ok {
 					t.Fatalf("call %d of %d was not reached", n, total)

@@ -27,7 +27,7 @@ import (
 // that dies in the midst of them, against a tree in memory. After every step the
 // root is that tree; the chain of savepoints is that of the model; nothing is open
 // in the log; every snapshot can be listed and verified.
-func TestModel(t *testing.T) { playAll(t, sample.Of(4, 30, 30)) }
+func TestModel(t *testing.T) { playAll(t, sample.Of(2, 30, 30)) }
 
 func TestLongModel(t *testing.T) {
 	sample.Need(t, sample.Long)

@@ -30,7 +30,7 @@ func TestProofHash(t *testing.T) {
 // TestProofHashMemory: a number of five bytes is one of 309 in the canonical
 // form, which must not stand in memory whole.
 func TestProofHashMemory(t *testing.T) {
-	const size = 1 << 20
+	const size = 1 << 18
 	proof := mustObject(t, `{"n":[`+strings.Repeat("1e308,", size/6)+`0]}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
