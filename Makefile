@@ -18,8 +18,9 @@
 #                 conformance suite on the built binary; FAULTS=./test/crash narrows it
 # make views      the tests of views on one processor
 # make page       the preview's page in headless Chromium, wide and narrow, light and dark
-# make fuzz       each fuzz target for FUZZTIME (2s), with the number of executions;
-#                 FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
+# make fuzz       each fuzz target for FUZZTIME, with the number of executions: in make test
+#                 for 2s with inputs that are changed at random, in make sweep for 5s guided by
+#                 what they reach; FUZZPKG=./verify FUZZTARGET=FuzzBundle narrows it
 # make cross      build and vet for arm64
 # make mutants    faults that were seeded by hand, each of which one named test must find
 #                 (docs/mutants.md); MUTANTS="-run 07" narrows it
@@ -46,7 +47,6 @@
 SHELL    := /bin/bash
 PKG      ?= $(shell go list ./... | grep -v -e /test/ -e /cmd/spectrum)
 FAULTS   ?= ./test/...
-FUZZTIME ?= 2s
 COUNT    ?= 50
 # Which part of the exhaustive tests a run tries: it follows from the commit.
 SEED     ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo 0)
@@ -69,8 +69,12 @@ VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
 RACE     := .
 NORACE   := ^TestSignalDuringMount$$|^TestDoctorInterrupted$$
 UNITRACE :=
+FUZZTIME ?= 5s
 endif
 NORACE   ?= ^$$
+FUZZTIME ?= 2s
+# Of two seconds the counters of coverage would take the most to build.
+FUZZGUIDED ?= $(if $(filter 2s,$(FUZZTIME)),no,yes)
 # The test that looks at the preview's page in a browser; not under the race detector.
 PAGE     := TestPageInChromium
 # Flags of the benchmark, such as BENCH="-only view -rounds 3" or
@@ -145,7 +149,7 @@ test:
 	@scripts/lanes.sh "make test" tools build lint unit scripts race faults views page fuzz
 
 sweep: tools
-	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views page mutants
+	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views page fuzz mutants
 
 unit: need-test build
 	scripts/leftovers.sh $(GOTEST) $(UNITRACE) -timeout 30m -skip '^$(PAGE)$$' $(PKG)
@@ -178,7 +182,7 @@ test-long: test sweep
 	scripts/leftovers.sh env SPECTRUM_TESTS=long $(GOTEST) -timeout 600m -skip '^TestLong' ./cmd/spectrum ./test/...
 	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_TESTS=long \
 	    $(GOTEST) -v -timeout 600m -run '^TestLong' ./...
-	$(MAKE) --no-print-directory fuzz FUZZTIME=60s
+	$(MAKE) --no-print-directory fuzz FUZZTIME=60s FUZZGUIDED=yes
 	scripts/leftovers.sh go run ./test/mutants -matrix > docs/mutants.md.new
 	mv docs/mutants.md.new docs/mutants.md
 
@@ -197,7 +201,7 @@ stress: need-test build race-build
 	scripts/leftovers.sh scripts/stress.sh $(COUNT) $(PKG)
 
 fuzz:
-	scripts/leftovers.sh scripts/fuzz.sh $(FUZZTIME)
+	scripts/leftovers.sh env FUZZGUIDED=$(FUZZGUIDED) scripts/fuzz.sh $(FUZZTIME)
 
 bench: need-bench build
 	go build -o bin/loopback ./bench/loopback

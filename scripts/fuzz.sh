@@ -10,6 +10,9 @@
 # all were. A target that fails does not end the run; what made it fail is kept in
 # testdata/fuzz of its package, from where every later "go test" takes it up.
 #
+# FUZZGUIDED=no builds the targets without the counters of coverage: most of the time of a
+# short run goes into that. Inputs are changed at random then, and not by what they reach.
+#
 # FUZZPARALLEL targets run at a time (2), each with FUZZWORKERS workers (1). A directory in
 # memory as TMPDIR makes those targets faster that write files; FuzzJournal sees more on a
 # file system that uses inode numbers again at once, as ext4 does.
@@ -48,7 +51,7 @@ target() {
     # Where all the time went into the known inputs, nothing new was tried: then so many
     # executions, the known inputs among them, in place of a time.
     if [ "$word" != failed ] && [ "${execs:-0}" -eq 0 ]; then
-        fuzztime=$(($(sed -n 's|.* coverage: [0-9]*/\([0-9]*\) completed.*|\1|p' "$log" | tail -n 1) + 100))x
+        fuzztime=$(($(sed -n 's|^fuzz: .*: [0-9]*/\([0-9]*\) completed.*|\1|p' "$log" | tail -n 1) + 100))x
         run "$1" "$2" "$3" "$log" && word="ok, second try" || word=failed
         execs=$(executions "$log")
     fi
@@ -61,6 +64,8 @@ target() {
     [ -z "$input" ] || echo "fuzz: $1 $2: keep $(go list -f '{{.Dir}}' "$1")/$input" >&2
 }
 
+guide=(-fuzz .)
+[ "${FUZZGUIDED:-yes}" = yes ] || guide=()
 dir=$(mktemp -d)
 cache=$(go env GOCACHE)/fuzz/$(go list -m)
 trap 'jobs=$(jobs -pr); [ -z "$jobs" ] || kill $jobs; rm -rf "$dir"' EXIT
@@ -80,7 +85,7 @@ number=0 built=
 while read -r package name; do
     binary=$dir/${package//\//_}.test
     if [ "$built" != "$package" ]; then
-        go test -vet=off -c -fuzz . -o "$binary" "$package" </dev/null
+        go test -vet=off -c "${guide[@]}" -o "$binary" "$package" </dev/null
         built=$package
     fi
     while [ "$(jobs -pr | wc -l)" -ge "${FUZZPARALLEL:-2}" ]; do wait -n || true; done
