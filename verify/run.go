@@ -112,11 +112,8 @@ func resolve(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("its path is empty")
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	if real, err = filepath.Abs(real); err == nil && real == "/" {
+	real, err := pathsafe.ResolveDir(path)
+	if err == nil && real == "/" {
 		err = errors.New("the file system's root has no name that could be a run id")
 	}
 	return real, err
