@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -89,6 +90,9 @@ func (v *runsView) openRuns() (err error) {
 	}
 	if v.runs != nil {
 		v.runs.Close()
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		err = errno // the path is named already
 	}
 	return fmt.Errorf("runs directory %q: %w", v.dir, err)
 }

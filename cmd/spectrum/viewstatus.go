@@ -85,7 +85,7 @@ type statusRecord struct {
 	Findings  int64           `json:"tamper_findings"`
 	Tampering []tamperFinding `json:"tampering"` // the first of them
 	Runs      map[string]any  `json:"runs,omitempty"`
-	Moved     *bool           `json:"runs_dir_moved,omitempty"` // the path leads to another one now, which is not shown
+	Moved     bool            `json:"runs_dir_moved,omitzero"` // its path leads to another one now, which is not shown
 
 	// A commit of what is shown, or one in the restore root, was rolled back. The
 	// reader is told that, never why (rollback and snapshot contract, section 11).
@@ -97,8 +97,7 @@ func (s *viewStatus) record() statusRecord {
 		ViewID: s.id, Since: s.since.UTC().Format(time.RFC3339),
 	}
 	if s.runs != nil {
-		moved := s.moved()
-		r.Runs, r.Moved = s.runs(), &moved
+		r.Runs, r.Moved = s.runs(), s.moved()
 	}
 	r.RolledBack = s.marks.have(s.shown()...)
 	s.mu.Lock()
