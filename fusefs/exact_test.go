@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/sample"
@@ -107,6 +108,30 @@ func TestUmountAbortsWhatItChecked(t *testing.T) {
 	r.mine.line("ended")
 	if m, tableErr := inTable(other); m == nil || tableErr != nil {
 		t.Errorf("another view was unmounted (%v), %v", tableErr, err)
+	}
+}
+
+// TestUmountTellsOfAnother: a helper that has unmounted another view, which only a lazy one
+// does, is found out, also when the right one has gone by then.
+func TestUmountTellsOfAnother(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		r := newRivals(t)
+		other := mountOf(t, r.other.mount)
+		p, err := openPlace(r.mine.mount)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.close()
+		if gone {
+			signalAndExit(t, r.mine, unix.SIGTERM)
+		}
+		err = r.sys.unmountNamed(p, true)
+		if m, tableErr := inTable(other); m != nil || tableErr != nil {
+			t.Fatalf("the helper unmounted nothing: %v, %v", tableErr, err)
+		}
+		if !errors.Is(err, errReplaced) || !strings.Contains(err.Error(), r.other.mount) {
+			t.Errorf("%v does not name %q", err, r.other.mount)
+		}
 	}
 }
 

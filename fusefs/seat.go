@@ -21,7 +21,7 @@ import (
 
 // errReplaced: another mount came over the one that was checked at that moment, or the
 // path that the helper was given led to another one, and that was taken away.
-var errReplaced = errors.New("another mount was taken away in its place, for the path led there meanwhile; the view is still there")
+var errReplaced = errors.New("another mount was taken away in its place")
 
 // seat is the directory that a view is mounted on, held since before the mount.
 type seat struct {

@@ -136,11 +136,18 @@ var errLedAstray = errors.New("the path leads to another mount now, which was le
 // unmountNamed has the helper unmount, which takes a path: a directory above may be
 // exchanged meanwhile, and it unmounts whatever this user has mounted where the path leads.
 // So what else he has mounted under that name is held as long as it works. That this mount
-// has gone is looked up afterwards.
+// has gone, and none of the others, is looked up afterwards.
 func (s system) unmountNamed(p *place, lazily bool) error {
-	release := p.holdOthers()
+	others, release := p.holdOthers()
+	defer release()
 	err := s.unmountHelped(p.path, lazily)
-	release()
+	if err == nil {
+		for _, other := range others {
+			if other.isGone() == nil {
+				return &MountpointError{p.path, fmt.Errorf("%w: that on %q", errReplaced, other.path)}
+			}
+		}
+	}
 	if gone := p.isGone(); gone == nil || err == nil {
 		return gone
 	}
@@ -154,15 +161,15 @@ const holdWithin = 2 * time.Second
 // holdOthers keeps the other FUSE mounts of this user busy whose mount points have the same
 // name, until release is called. The helper looks up the directories above anew, and keeps
 // the name.
-func (p *place) holdOthers() (release func()) {
+func (p *place) holdOthers() (held []*place, release func()) {
 	name := filepath.Base(p.path)
-	others, _ := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+	all, _ := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
 		return !served.IsFUSE(m) || !served.IsOwn(m) || idOf(m) == idOf(p.mount) || filepath.Base(m.Mountpoint) != name, false
 	})
 	opened, stop := make(chan *place), make(chan struct{})
 	go func() {
 		defer close(opened)
-		for _, m := range others {
+		for _, m := range all {
 			other, err := openPlace(m.Mountpoint)
 			if err != nil {
 				continue // no path leads there now
@@ -175,7 +182,6 @@ func (p *place) holdOthers() (release func()) {
 			}
 		}
 	}()
-	var held []*place
 	release = func() {
 		close(stop)
 		for _, other := range held {
@@ -188,14 +194,14 @@ func (p *place) holdOthers() (release func()) {
 		case other, more := <-opened:
 			switch {
 			case !more:
-				return release
+				return held, release
 			case other.isSame(p):
 				other.close() // the path of another one leads here
 			default:
 				held = append(held, other)
 			}
 		case <-late:
-			return release
+			return held, release
 		}
 	}
 }
