@@ -53,6 +53,29 @@ func TestMountWhileParentIsRenamed(t *testing.T) {
 	}
 }
 
+// TestMountHelperIsLedAstray: led to another directory, the helper mounts there. The mount
+// fails, and leaves nothing anywhere; a dead view that was there before stays.
+func TestMountHelperIsLedAstray(t *testing.T) {
+	dir := mountDir(t)
+	helper := filepath.Join(t.TempDir(), "fusermount3")
+	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = -u ] || { cd %q && mv mine aside && mv other mine && mv aside other; }\nexec %s \"$@\"\n", dir, findHelper())
+	err := errors.Join(os.WriteFile(helper, []byte(script), 0o755), os.MkdirAll(dir+"/mine/view", 0o755), os.MkdirAll(dir+"/other/view", 0o755), os.MkdirAll(dir+"/dead/view", 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := serveView(t, orders{Source: source(t), Mountpoint: dir + "/dead/view"})
+	if err := dead.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-dead.exited
+	if _, err := mountWith(system{device: "/dev/fuse", helper: helper}, oneFile(t), dir+"/mine/view", Options{}); err == nil {
+		t.Error("mounted on another directory, without an error")
+	}
+	if left := spectrumMounts(dir); len(left) != 1 || !left[dead.mount] {
+		t.Errorf("mounted: %v", left)
+	}
+}
+
 // rivals are two directories with a view of this user in each, of one name, and a helper
 // that exchanges the two before it does what it is for.
 type rivals struct {
