@@ -24,7 +24,7 @@ func FindView(path string) (string, error) {
 
 // checkKind makes sure that some view is mounted on the place.
 func (p *place) checkKind() error {
-	if !p.isMountpoint() {
+	if !p.isMountpoint {
 		return ErrNotMounted
 	}
 	if p.mount.FSType != fsType {

@@ -36,7 +36,7 @@ func Holders(mountpoint string) []Holder {
 	if err != nil {
 		return nil
 	}
-	isMountpoint := p.isMountpoint()
+	isMountpoint := p.isMountpoint
 	p.close() // or we would find ourselves
 	if !isMountpoint {
 		return nil

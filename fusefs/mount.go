@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -78,6 +79,11 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 	if err != nil {
 		return nil, err
 	}
+	before, _, err := Views()
+	if err != nil {
+		p.close()
+		return nil, err
+	}
 	dev, err := sys.mount(p, opts)
 	if err != nil {
 		p.close()
@@ -85,7 +91,7 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 	}
 	v, err := serve(sys, dev, tree, &seat{dir: p}, opts)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), sys.takeBack(p))
+		err = errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), sys.takeBack(p, before))
 		p.close()
 		return nil, err
 	}
@@ -94,16 +100,39 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 
 // takeBack unmounts what a failed attempt left on a directory that was no mount
 // point before; something else that was mounted there in between is left alone.
-func (s system) takeBack(p *place) error {
+func (s system) takeBack(p *place, before []*Other) error {
 	top, err := p.openTop()
 	if err != nil {
-		return nil // nothing is mounted there
+		return s.takeAstray(p, before) // nothing is mounted there
 	}
 	defer top.close()
 	if top.mount.FSType != fsType || !served.IsOwn(top.mount) {
 		return nil
 	}
 	return s.clear(top)
+}
+
+// takeAstray unmounts what the helper, which takes a path, has mounted on another directory
+// of that name: a view that was not there before, and whose server, ours, has ended.
+func (s system) takeAstray(p *place, before []*Other) error {
+	if s.direct {
+		return nil
+	}
+	now, _, err := Views()
+	for _, view := range now {
+		was := slices.ContainsFunc(before, func(o *Other) bool { return idOf(o.mount) == idOf(view.mount) })
+		if was || filepath.Base(view.path) != filepath.Base(p.path) {
+			continue
+		}
+		_, viewErr := view.withPlace(func(dir *place) ([]byte, error) {
+			if !dir.isDead() {
+				return nil, nil // somebody else's, who was faster
+			}
+			return nil, s.clear(dir)
+		})
+		err = errors.Join(err, viewErr)
+	}
+	return err
 }
 
 // serve starts the server on a descriptor of /dev/fuse that is already mounted

@@ -24,6 +24,15 @@ var (
 	ErrNotOwn         = errors.New("the view there was mounted by another user")
 )
 
+// A NotOwnError is the [ErrNotOwn] of a user who may not unmount a view. It names the one
+// who may, as the kernel does.
+type NotOwnError struct{ UserID int } // -1 when the mount table does not say
+
+func (e *NotOwnError) Error() string { return ErrNotOwn.Error() }
+
+// Is makes it an [ErrNotOwn], and an [ErrForeign].
+func (e *NotOwnError) Is(target error) bool { return target == ErrNotOwn || target == ErrForeign }
+
 // A MountpointError says what is wrong with a mount point. Err is one of the
 // errors above, or what the system said.
 type MountpointError struct {
@@ -58,12 +67,18 @@ type place struct {
 	// unique is a number of the mount that is never given to another one,
 	// as mount.ID is as soon as it is free; 0 where the kernel has none.
 	unique uint64
+
+	// isMountpoint: the directory is the root of the mount that it is in.
+	isMountpoint bool
 }
 
-func (p *place) close() { _ = unix.Close(p.fd) }
-
-// isMountpoint: the directory is the root of the mount that it is in.
-func (p *place) isMountpoint() bool { return p.mount.Mountpoint == p.path }
+// close may be called again.
+func (p *place) close() {
+	if p.fd >= 0 {
+		_ = unix.Close(p.fd)
+	}
+	p.fd = -1
+}
 
 // openPlace resolves a path, once. It sends no request to a FUSE file system
 // that may be mounted there, so it does not hang or fail on a dead one, and none to
@@ -95,8 +110,20 @@ func placeOf(fd int) (*place, error) {
 		p.close()
 		return nil, err
 	}
-	p.unique = uniqueOf(fd)
+	p.unique, p.isMountpoint = uniqueOf(fd), p.isRoot()
 	return p, nil
+}
+
+// isRoot reports whether the descriptor names the root of its mount. The kernel is asked:
+// the path of the descriptor and that of the mount table may be read before and after a
+// directory above is renamed. No attribute is requested, so no server of FUSE is.
+func (p *place) isRoot() bool {
+	var st unix.Statx_t
+	err := unix.Statx(p.fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, 0, &st)
+	if err != nil || st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+		return p.mount.Mountpoint == p.path // before Linux 5.8
+	}
+	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 // link is a path that leads to the very directory, whatever becomes of its name.
@@ -127,15 +154,15 @@ func openEmpty(path string) (*place, error) {
 
 func (p *place) checkEmpty() error {
 	if served.IsForeign(p.mount) {
-		if p.isMountpoint() && p.isDead() {
+		if p.isMountpoint && p.isDead() {
 			return ErrDeadMount
 		}
-		if p.isMountpoint() {
+		if p.isMountpoint {
 			return fmt.Errorf("%w: %s of user %d", ErrAlreadyMounted, p.mount.FSType, served.By(p.mount))
 		}
 		return ErrForeign
 	}
-	if p.isMountpoint() {
+	if p.isMountpoint {
 		if p.isDead() {
 			return ErrDeadMount
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -60,7 +61,7 @@ func (o *Other) Path() string { return o.path }
 // Read returns a file of the view's control directory, which has at most limit
 // bytes: [ErrTooLong] otherwise. fs.ErrNotExist: there is no such file;
 // fs.ErrPermission: this user may not look; [ErrNotMounted]: it has ended;
-// [ErrDeadMount]; the error of ctx when the view does not answer.
+// [ErrDeadMount]; [ErrHidden]; the error of ctx when the view does not answer.
 func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	return o.within(ctx, func(dir *place) ([]byte, error) { return readControl(dir, name, limit) })
 }
@@ -86,9 +87,10 @@ var ErrTooLong = errors.New("the answer of the view is longer")
 
 // Revoke takes the view back: it vanishes from its mount point, and whoever holds
 // it open gets errors, no data. It asks the server, which has the kernel drop what
-// it keeps, and then ends. One that does not obey before ctx is done is cut off
-// from outside, where this user may do that: then pages that were read before may
-// stay readable for those who hold the view.
+// it keeps, and then ends. One that does not obey before ctx is done, or that
+// no path leads to ([ErrHidden]), is cut off from outside, where this user may do that:
+// then pages that were read before may stay readable for those who hold the view. Of a
+// hidden one the dead mount stays until the mount that hides it has gone.
 func (o *Other) Revoke(ctx context.Context) error {
 	_, err := o.within(ctx, askToRevoke)
 	if err == nil {
@@ -160,24 +162,39 @@ func (o *Other) within(ctx context.Context, do func(dir *place) ([]byte, error))
 	}
 }
 
-// withPlace opens the mount point and makes sure that the view is what it leads
-// to.
+// pathTries is how often the path of a view is looked up that is moved meanwhile.
+const pathTries = 10
+
+// withPlace opens the mount point and makes sure that the view is what it leads to. A view
+// that was moved with a directory above it is looked for where the table has it now.
 func (o *Other) withPlace(do func(dir *place) ([]byte, error)) ([]byte, error) {
-	dir, err := openPlace(o.path)
-	if err != nil {
-		return nil, err
+	path := o.path
+	for range pathTries {
+		dir, err := openPlace(path)
+		if err == nil {
+			defer dir.close()
+			if idOf(dir.mount) == idOf(o.mount) && dir.isMountpoint {
+				return do(dir)
+			}
+		}
+		switch m, tableErr := inTable(idOf(o.mount)); {
+		case tableErr != nil:
+			return nil, tableErr
+		case m == nil:
+			return nil, &MountpointError{path, ErrNotMounted}
+		case m.Mountpoint != path:
+			path = m.Mountpoint
+		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotDirectory), errors.Is(err, ErrForeign):
+			return nil, &MountpointError{path, ErrHidden}
+		default:
+			return nil, err
+		}
 	}
-	defer dir.close()
-	if idOf(dir.mount) == idOf(o.mount) && dir.isMountpoint() {
-		return do(dir)
-	}
-	if m, err := inTable(idOf(o.mount)); err == nil && m == nil {
-		return nil, &MountpointError{o.path, ErrNotMounted}
-	}
-	return nil, &MountpointError{o.path, errHidden}
+	return nil, &MountpointError{o.path, errLedAstray}
 }
 
-var errHidden = errors.New("another mount hides the view: unmount that one first")
+// ErrHidden means that no path leads to a view, since another mount is on it or above it.
+var ErrHidden = errors.New("another mount hides the view: unmount that one first")
 
 // awaitGone waits until the server has taken the view from its mount point.
 func (o *Other) awaitGone(ctx context.Context) error {
@@ -204,6 +221,9 @@ func (o *Other) cutOff() error {
 	defer cancel()
 	sys := hostSystem()
 	_, err := o.within(ctx, func(dir *place) ([]byte, error) { return nil, sys.cut(dir) })
+	if errors.Is(err, ErrHidden) {
+		err = abortConnection(o.mount, 0) // its dead mount stays under the other one
+	}
 	if m, tableErr := inTable(idOf(o.mount)); tableErr == nil && m == nil {
 		return nil // it has obeyed after all
 	}
@@ -219,13 +239,14 @@ func (s system) cut(dir *place) error {
 	if s.direct {
 		return dir.detach(unix.MNT_FORCE)
 	}
-	if err := abortConnection(dir.mount.Minor); err != nil {
+	if err := abortConnection(dir.mount, dir.unique); err != nil {
 		return err
 	}
-	return s.clear(dir)
+	return s.unmountDead(dir)
 }
 
-// removeCopies takes away what is left of a view whose server has ended.
+// removeCopies takes away what is left of a view whose server has ended. What another
+// mount hides stays, and gives nothing.
 func (o *Other) removeCopies() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
 	defer cancel()
@@ -234,7 +255,7 @@ func (o *Other) removeCopies() error {
 	for _, m := range o.copies {
 		mounted := &Other{path: m.Mountpoint, mount: m}
 		_, err := mounted.within(ctx, func(dir *place) ([]byte, error) { return nil, sys.clear(dir) })
-		if m, tableErr := inTable(idOf(m)); tableErr == nil && m == nil {
+		if m, tableErr := inTable(idOf(m)); tableErr == nil && m == nil || errors.Is(err, ErrHidden) {
 			err = nil
 		}
 		errs = append(errs, err)

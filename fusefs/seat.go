@@ -3,11 +3,13 @@ package fusefs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,9 +19,9 @@ import (
 // away lazily. One of the directory beneath, which must have been opened before the
 // mount, names it too, for the kernel goes from there to what is mounted on top.
 
-// errReplaced: another mount came over the one that was checked at that moment, and
-// was taken away in its place.
-var errReplaced = errors.New("another mount was put on top meanwhile and was taken away; the view is still there")
+// errReplaced: another mount came over the one that was checked at that moment, or the
+// path that the helper was given led to another one, and that was taken away.
+var errReplaced = errors.New("another mount was taken away in its place")
 
 // seat is the directory that a view is mounted on, held since before the mount.
 type seat struct {
@@ -68,7 +70,7 @@ func (p *place) openTop() (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !top.isMountpoint() || top.mount.Parent != p.mount.ID {
+	if !top.isMountpoint || top.mount.Parent != p.mount.ID {
 		top.close()
 		return nil, fmt.Errorf("nothing is mounted on %q", path)
 	}
@@ -94,7 +96,7 @@ func (p *place) detach(flags int) error {
 	case m == nil || !isThere(p.unique):
 		return nil
 	case m.covered:
-		return errHidden
+		return ErrHidden
 	}
 	if err := p.unmount(unix.MNT_DETACH | flags); err != nil {
 		return err
@@ -134,14 +136,38 @@ func inTable(id mountID) (*entry, error) {
 	return found, nil
 }
 
-// abortConnection has the kernel end a FUSE connection, as the user who mounted it
-// can, where the control file system of FUSE is mounted. The caller holds the mount,
-// so that its device number is not another one's.
-func abortConnection(minor int) error {
-	f, err := os.OpenFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", minor), os.O_WRONLY, 0)
+// controlDir is where the control file system of FUSE is mounted, and fusectlMagic its type.
+const (
+	controlDir   = "/sys/fs/fuse/connections"
+	fusectlMagic = 0x65735543
+)
+
+var errNoControl = errors.New("the connection cannot be ended: the control files of FUSE are not mounted; as root, \"mount -t fusectl none " + controlDir + "\"")
+
+// abortConnection has the kernel end the FUSE connection of a mount of this user, by its
+// number and through no path to the mount. The number may be another connection's by now:
+// so the file is opened first, which stays that of one connection and does nothing when
+// that has ended, and then the mount has to be in the table, with that number. A mount that
+// is gone, or dead, is no error.
+func abortConnection(m *mountinfo.Info, unique uint64) error {
+	f, err := os.OpenFile(fmt.Sprintf("%s/%d/abort", controlDir, m.Minor), os.O_WRONLY, 0)
 	if err != nil {
+		var st unix.Statfs_t
+		switch statErr := unix.Statfs(controlDir, &st); {
+		case statErr != nil || st.Type != fusectlMagic:
+			return errNoControl
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		}
 		return err
 	}
-	_, err = f.Write([]byte{'1'})
-	return errors.Join(err, f.Close())
+	defer f.Close()
+	now, err := inTable(idOf(m))
+	if err != nil || now == nil || !isThere(unique) || !served.IsOwn(now.Info) {
+		return err
+	}
+	if _, err = f.Write([]byte{'1'}); errors.Is(err, unix.ENOTCONN) {
+		return nil
+	}
+	return err
 }

@@ -3,8 +3,11 @@ package fusefs
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
@@ -37,7 +40,8 @@ func (e *BusyError) Unwrap() error { return unix.EBUSY }
 // while somebody holds it; a live one in use is a [*BusyError]. The server of another
 // user is not asked; his view counts as live while a process has a connection of FUSE
 // that may be its. What is not a
-// spectrum view is left alone: [ErrNotMounted], [ErrNotSpectrum].
+// spectrum view is left alone: [ErrNotMounted], [ErrNotSpectrum]; and so is one of another
+// user, but by root: [*NotOwnError].
 func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint) }
 
 func unmountWith(sys system, mountpoint string) error {
@@ -50,6 +54,9 @@ func unmountWith(sys system, mountpoint string) error {
 		return &MountpointError{p.path, err}
 	}
 	if !sys.direct {
+		if !served.IsOwn(p.mount) {
+			return &MountpointError{p.path, &NotOwnError{served.By(p.mount)}}
+		}
 		return sys.unmountOwn(p)
 	}
 	// Held, it cannot be unmounted but lazily: so the holders are looked for.
@@ -66,13 +73,19 @@ func unmountWith(sys system, mountpoint string) error {
 	return p.detach(flags)
 }
 
-// unmountOwn has the helper unmount, which takes a path. It unmounts nothing but
-// views of this user, and that this one has gone is looked up afterwards.
+// umountTries is how often a busy view is tried: another process may hold it for a moment
+// while it has the helper unmount a view of its own (see holdOthers).
+const umountTries = 3
+
+// unmountOwn has the helper unmount. A live view is not cut off first, as a dead one is:
+// this user does not see all who may hold it, and it would be taken from them. The helper
+// finds it busy then.
 func (s system) unmountOwn(p *place) error {
 	p.close() // it would keep the mount busy itself
-	err := s.unmountHelped(p.path, false)
-	if err == nil {
-		return p.isGone()
+	err := s.unmountNamed(p, false)
+	for try := 1; try < umountTries && errors.Is(err, unix.EBUSY); try++ {
+		time.Sleep(retryEvery)
+		err = s.unmountNamed(p, false)
 	}
 	if !errors.Is(err, unix.EBUSY) {
 		return err
@@ -89,17 +102,108 @@ func (s system) unmountOwn(p *place) error {
 	return s.clear(again)
 }
 
-// clear takes a mount of this user away although it is in use: its connection is cut
-// first, by its number, and what is left is for the helper.
+// clear takes a mount of this user away although it is in use.
 func (s system) clear(p *place) error {
 	if s.direct {
 		return p.detach(0)
 	}
-	_ = abortConnection(p.mount.Minor) // it may be dead already, or the control files not be mounted
-	if err := s.unmountHelped(p.path, true); err != nil {
+	_ = abortConnection(p.mount, p.unique) // it may be dead already, or the control files not be mounted
+	return s.unmountDead(p)
+}
+
+// unmountDead has the helper take away a mount whose connection was ended. One that is
+// held goes lazily, which spares no other mount: only then the path is looked at again.
+func (s system) unmountDead(p *place) error {
+	p.close()
+	err := s.unmountNamed(p, false)
+	if !errors.Is(err, unix.EBUSY) {
 		return err
 	}
-	return p.isGone()
+	again, err := openPlace(p.path)
+	if err != nil {
+		return err
+	}
+	again.close()
+	if !again.isSame(p) {
+		return &MountpointError{p.path, errLedAstray}
+	}
+	return s.unmountNamed(p, true)
+}
+
+// errLedAstray: another process exchanges what leads to a mount.
+var errLedAstray = errors.New("the path leads to another mount now, which was left alone; retry")
+
+// unmountNamed has the helper unmount, which takes a path: a directory above may be
+// exchanged meanwhile, and it unmounts whatever this user has mounted where the path leads.
+// So what else he has mounted under that name is held as long as it works. That this mount
+// has gone, and none of the others, is looked up afterwards.
+func (s system) unmountNamed(p *place, lazily bool) error {
+	others, release := p.holdOthers()
+	defer release()
+	err := s.unmountHelped(p.path, lazily)
+	if err == nil {
+		for _, other := range others {
+			if other.isGone() == nil {
+				return &MountpointError{p.path, fmt.Errorf("%w: that on %q", errReplaced, other.path)}
+			}
+		}
+	}
+	if gone := p.isGone(); gone == nil || err == nil {
+		return gone
+	}
+	return err
+}
+
+// holdWithin is how long it may take to open the mounts that are to be held: the way to one
+// may lead through a file system that does not answer.
+const holdWithin = 2 * time.Second
+
+// holdOthers keeps the other FUSE mounts of this user busy whose mount points have the same
+// name, until release is called. The helper looks up the directories above anew, and keeps
+// the name.
+func (p *place) holdOthers() (held []*place, release func()) {
+	name := filepath.Base(p.path)
+	all, _ := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return !served.IsFUSE(m) || !served.IsOwn(m) || idOf(m) == idOf(p.mount) || filepath.Base(m.Mountpoint) != name, false
+	})
+	opened, stop := make(chan *place), make(chan struct{})
+	go func() {
+		defer close(opened)
+		for _, m := range all {
+			other, err := openPlace(m.Mountpoint)
+			if err != nil {
+				continue // no path leads there now
+			}
+			select {
+			case opened <- other:
+			case <-stop:
+				other.close()
+				return
+			}
+		}
+	}()
+	release = func() {
+		close(stop)
+		for _, other := range held {
+			other.close()
+		}
+	}
+	late := time.After(holdWithin)
+	for {
+		select {
+		case other, more := <-opened:
+			switch {
+			case !more:
+				return held, release
+			case other.isSame(p):
+				other.close() // the path of another one leads here
+			default:
+				held = append(held, other)
+			}
+		case <-late:
+			return held, release
+		}
+	}
 }
 
 // isGone is an error while the mount is still in the table.

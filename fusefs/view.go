@@ -52,7 +52,7 @@ func (v *View) serve(server *fuse.Server, ready <-chan error) {
 		return
 	}
 	defer v.seat.close()
-	if err := v.takeAway(true); err != nil && !errors.Is(err, errHidden) {
+	if err := v.takeAway(true); err != nil && !errors.Is(err, ErrHidden) {
 		v.log.Warn("the server of the view has ended but the mount could not be taken away", "mount point", v.path, "error", err)
 	}
 }
@@ -152,8 +152,12 @@ func (v *View) takeAway(lazily bool) error {
 	if err == nil {
 		return nil
 	}
-	if m, tableErr := inTable(v.mount); tableErr == nil && (m == nil || !isThere(v.unique)) {
+	switch m, tableErr := inTable(v.mount); {
+	case tableErr != nil:
+	case m == nil || !isThere(v.unique):
 		return nil // somebody else has unmounted it
+	case m.covered:
+		err = ErrHidden
 	}
 	return fmt.Errorf("unmount %q: %w", v.path, err)
 }
@@ -167,7 +171,7 @@ func (v *View) find(dir *place) (*entry, error) {
 	case m.Parent != dir.mount.ID || !isThere(v.unique):
 		return nil, nil
 	case m.covered:
-		return nil, errHidden
+		return nil, ErrHidden
 	}
 	return m, nil
 }
@@ -180,12 +184,15 @@ func (v *View) unmount(dir *place, m *entry, lazily bool) error {
 		return dir.unmount(unix.MNT_DETACH)
 	case v.sys.direct:
 		return dir.unmount(0)
-	case lazily:
-		if abortConnection(m.Minor) != nil {
-			v.hangUp()
-		}
 	}
-	return v.sys.unmountHelped(m.Mountpoint, lazily)
+	view := &place{fd: -1, path: m.Mountpoint, mount: m.Info, unique: v.unique}
+	if !lazily {
+		return v.sys.unmountNamed(view, false)
+	}
+	if abortConnection(m.Info, v.unique) != nil {
+		v.hangUp()
+	}
+	return v.sys.unmountDead(view)
 }
 
 // nameHolders logs who keeps the view busy, and whether there was anybody.

@@ -26,32 +26,36 @@ type Dir struct {
 // this once. What is not a directory gives ENOTDIR and is not opened; nor is one whose file
 // system another user serves ([served.ErrForeign]): his server is not asked.
 func OpenRoot(path string) (*Dir, error) {
-	fd, err := openServed(path)
-	if err != nil {
-		return nil, fmt.Errorf("open directory %q: %w", path, err)
-	}
-	w, err := walkerFor(fd)
-	if err != nil {
-		closeFd(fd)
-		return nil, fmt.Errorf("file system of %q: %w", path, err)
-	}
-	return newDir(fd, path, w), nil
-}
-
-// openServed names the directory first, which asks no server, and opens it when it is known
-// that nobody else serves it.
-func openServed(path string) (int, error) {
 	named, err := retryFd(func() (int, error) {
 		return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
-		return -1, err
+		return nil, fmt.Errorf("open directory %q: %w", path, err)
 	}
+	fd, w, err := enterNamed(named)
+	if err != nil {
+		return nil, fmt.Errorf("open directory %q: %w", path, err)
+	}
+	return newDir(fd, path, w), nil
+}
+
+// enterNamed opens a directory that is named already (O_PATH), which asks no server, when it
+// is known that nobody else serves it. It takes over the descriptor.
+func enterNamed(named int) (int, walker, error) {
 	defer closeFd(named)
 	if err := new(served.Checker).Check(named); err != nil {
-		return -1, err
+		return -1, nil, err
 	}
-	return retryFd(func() (int, error) { return unix.Openat(named, ".", openDirectory|unix.O_CLOEXEC, 0) })
+	fd, err := retryFd(func() (int, error) { return unix.Openat(named, ".", openDirectory|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return -1, nil, err
+	}
+	w, err := walkerFor(fd)
+	if err != nil {
+		closeFd(fd)
+		return -1, nil, fmt.Errorf("its file system: %w", err)
+	}
+	return fd, w, nil
 }
 
 func newDir(fd int, name string, w walker) *Dir {
@@ -145,6 +149,25 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 		return nil, d.wrap("open directory", name, err)
 	}
 	return newDir(fd, path.Join(d.Name(), name), d.w), nil
+}
+
+// OpenDirAcross is OpenDir for a directory that may be of another mount or subvolume. One
+// that another user serves is served.ErrForeign, and is asked nothing.
+func (d *Dir) OpenDirAcross(name string) (*Dir, error) {
+	if err := checkName(name); err != nil {
+		return nil, d.wrap("open directory", name, err)
+	}
+	named, err := d.openFd("open directory", name, func(fd int) (int, error) {
+		return unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	fd, w, err := enterNamed(named)
+	if err != nil {
+		return nil, d.wrap("open directory", name, err)
+	}
+	return newDir(fd, path.Join(d.Name(), name), w), nil
 }
 
 // Mkdir makes the directory name with the permission bits perm less the umask.

@@ -69,6 +69,29 @@ func WayTo(path string) (Way, error) {
 	return t.way, nil
 }
 
+// ResolveDir returns the absolute path, without links, of the directory that path names now.
+// The error is fs.ErrNotExist where there is none, and served.ErrForeign where the way leads
+// through a file system of another user.
+func ResolveDir(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		path = wd + "/" + path // not joined: what ".." leads to is for the kernel to say
+	}
+	way, err := WayTo(path)
+	switch {
+	case err != nil:
+		return "", err
+	case way.Missing:
+		return "", &fs.PathError{Op: "resolve", Path: path, Err: unix.ENOENT}
+	case !way.End.Mode.IsDir():
+		return "", &fs.PathError{Op: "resolve", Path: path, Err: unix.ENOTDIR}
+	}
+	return way.Real, nil
+}
+
 // LeadsTo returns an error, [ErrMoved] where it is another one, unless the way led to this
 // very directory, seen through the same mount.
 func (w Way) LeadsTo(d *Dir) error {

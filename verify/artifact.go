@@ -88,7 +88,7 @@ func (r *Run) readRaw(name string) ([]byte, pathsafe.Stat, error) {
 func (r *Run) extraArtifact() (string, error) {
 	names, err := r.dir.Names()
 	if err != nil {
-		return "", fmt.Errorf("listing run directory %q: %w", r.name, err)
+		return "", fmt.Errorf("listing run directory %q: %w", r.at.path, err)
 	}
 	for _, name := range names {
 		if isExtra(name) {
@@ -121,7 +121,7 @@ func (r *Run) forbiddenArtifact() error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("run directory %q: %w", r.name, err)
+			return fmt.Errorf("run directory %q: %w", r.at.path, err)
 		}
 		return rejectArtifact(ForbiddenArtifact, name, "must not be in a run directory")
 	}

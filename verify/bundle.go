@@ -22,7 +22,7 @@ type Bundle struct {
 	completed   time.Time
 	claims      claims
 	project     *pathsafe.Dir
-	path        string      // of the run directory
+	at          location    // of the run directory
 	dir         pathsafe.ID // of the same
 	dirPerm     fs.FileMode // of that directory
 	outputs     []output
@@ -39,7 +39,7 @@ func (e *examination) bundle() *Bundle {
 		root:        e.root,
 		validatorID: e.key.validatorID,
 		project:     e.run.project,
-		path:        e.run.name,
+		at:          e.run.at,
 		outputs:     e.outputs,
 		dirs:        e.dirs,
 		dirPerm:     e.dirPerm,

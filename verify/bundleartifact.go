@@ -76,18 +76,18 @@ func (a Artifact) Open() (*Source, error) {
 	return &Source{blockhash.NewReader(f, &a.kept.table), f}, nil
 }
 
-// openRunDir finds the run directory by its path: holding it open would cost
+// openRunDir finds the run directory as it was found first: holding it open would cost
 // a descriptor for each bundle that anybody looks at. Nothing is opened in
-// another directory of that path: it might be one of a view that this very
+// another directory that is found there: it might be one of a view that this very
 // process serves.
 func (b *Bundle) openRunDir() (*pathsafe.Dir, error) {
-	dir, err := pathsafe.OpenRoot(b.path)
+	dir, err := b.at.open()
 	if err != nil {
 		return nil, err
 	}
 	st, err := dir.Stat()
 	if err == nil && (st.ID.Dev != b.dir.Dev || st.ID.Ino != b.dir.Ino) {
-		err = fmt.Errorf("run directory %q is another one now", b.path)
+		err = fmt.Errorf("run directory %q is another one now", b.at.path)
 	}
 	if err != nil {
 		dir.Close()

@@ -18,12 +18,26 @@ import (
 // root that its output paths are relative to. Nothing in it has been verified.
 type Run struct {
 	id      string
-	name    string
+	at      location
 	project *pathsafe.Dir
 	dir     *pathsafe.Dir // nil while nobody looks into it
 	err     error         // why it could not be opened
 	first   *pathsafe.ID  // of the directory that was opened first
-	held    bool          // it is not opened again by its path
+	held    bool          // it is not opened again
+}
+
+// location is where a run directory is found.
+type location struct {
+	path string
+	runs *pathsafe.Dir // nil: by its path; else by its name in this directory
+	name string
+}
+
+func (l location) open() (*pathsafe.Dir, error) {
+	if l.runs != nil {
+		return l.runs.OpenDirAcross(l.name)
+	}
+	return pathsafe.OpenRoot(l.path)
 }
 
 // OpenRun names a run directory. It is opened when a law looks into it, and a
@@ -36,13 +50,19 @@ func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{id: id, name: path, project: project}, nil
+	return &Run{id: id, at: location{path: path}, project: project}, nil
+}
+
+// RunOf is [OpenRun] for the run directory of this name in a directory that is open, and
+// that must stay open as long as the run and what was verified from it.
+func RunOf(project, runs *pathsafe.Dir, name string) *Run {
+	return &Run{id: name, at: location{filepath.Join(runs.Name(), name), runs, name}, project: project}
 }
 
 // RunIn is a run directory that is open already, of this name. It belongs to the run, which
 // looks into no other one.
 func RunIn(project, dir *pathsafe.Dir, id string) *Run {
-	return &Run{id: id, name: dir.Name(), project: project, dir: dir, held: true}
+	return &Run{id: id, at: location{path: dir.Name()}, project: project, dir: dir, held: true}
 }
 
 // enter opens the run directory, unless it is open. A verdict is on one directory:
@@ -54,7 +74,7 @@ func (r *Run) enter() error {
 	if r.held {
 		return fs.ErrClosed
 	}
-	dir, err := pathsafe.OpenRoot(r.name)
+	dir, err := r.at.open()
 	if err != nil {
 		r.err = err
 		return err
@@ -92,11 +112,8 @@ func resolve(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("its path is empty")
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	if real, err = filepath.Abs(real); err == nil && real == "/" {
+	real, err := pathsafe.ResolveDir(path)
+	if err == nil && real == "/" {
 		err = errors.New("the file system's root has no name that could be a run id")
 	}
 	return real, err

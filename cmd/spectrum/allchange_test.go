@@ -197,3 +197,70 @@ func TestScarceDescriptors(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestRunsDirectoryIsExchanged: a view of all runs stays with the directory that it was
+// mounted with. Nothing of another one that has taken its path is shown, and the view says
+// that it moved.
+func TestRunsDirectoryIsExchanged(t *testing.T) {
+	for name, exchange := range map[string]func(t *testing.T, runs, other string){
+		"exchanged": func(t *testing.T, runs, other string) {
+			check(t, unix.Renameat2(unix.AT_FDCWD, runs, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE))
+		},
+		"a link": func(t *testing.T, runs, other string) {
+			check(t, errors.Join(os.Rename(runs, runs+".aside"), os.Symlink(other, runs)))
+		},
+		"a directory above": func(t *testing.T, runs, other string) {
+			above := filepath.Dir(runs)
+			check(t, errors.Join(os.Rename(above, above+".aside"), os.Mkdir(above, 0o755), os.Rename(other, runs)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			project := bundletest.New(t)
+			project.Run("run-1", map[string]string{"a": "alpha"})
+			other := filepath.Join(t.TempDir(), "private")
+			check(t, os.MkdirAll(filepath.Join(other, "secret-name"), 0o700))
+			check(t, os.MkdirAll(filepath.Join(other, "run-1"), 0o700))
+			v := mountAll(t, project)
+			exchange(t, runsDir(project), other)
+			if _, err := os.Lstat(v.at("secret-name")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("of the other directory: %v", err)
+			}
+			if got := names(t, v.dir); !slices.Equal(got, []string{"latest", "run-1"}) {
+				t.Errorf("%q", got)
+			}
+			if got, err := os.ReadFile(v.at("run-1/a")); err != nil || string(got) != "alpha" {
+				t.Errorf("%q, %v", got, err)
+			}
+			if got, err := os.ReadFile(v.at("run-1/.spectrum/runs/run-1/STATUS.json")); err != nil || len(got) == 0 {
+				t.Errorf("an artifact: %q, %v", got, err)
+			}
+
+			if raw, err := os.ReadFile(v.at(".spectrum/status.json")); err != nil || !strings.Contains(string(raw), `"runs_dir_moved":true`) {
+				t.Errorf("%s, %v", raw, err)
+			}
+			if said, _ := v.stop(os.Interrupt); strings.Count(said, "was moved or replaced") != 1 {
+				t.Errorf("the server said: %s", said)
+			}
+		})
+	}
+}
+
+// TestRunsDirectoryIsMadeAnew: the view of one that was removed has no runs, whatever is
+// made in its place, and says so.
+func TestRunsDirectoryIsMadeAnew(t *testing.T) {
+	project := bundletest.New(t)
+	project.Run("run-1", map[string]string{"a": "alpha"})
+	v := mountAll(t, project)
+	if raw, err := os.ReadFile(v.at(".spectrum/status.json")); err != nil || strings.Contains(string(raw), "runs_dir_moved") {
+		t.Errorf("%s, %v", raw, err)
+	}
+	check(t, os.RemoveAll(runsDir(project)))
+	project.Run("run-2", map[string]string{"a": "another"})
+	harness.Eventually(t, "no run is there", func() bool { return len(names(t, v.dir)) == 0 })
+	if _, err := os.Lstat(v.at("run-2")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("run-2: %v", err)
+	}
+	if said, _ := v.stop(os.Interrupt); strings.Count(said, "was moved or replaced") != 1 {
+		t.Errorf("the server said: %s", said)
+	}
+}

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -25,7 +25,9 @@ import (
 // runsView is the view of a runs directory: each run that is there is a
 // directory of the view, and is verified when somebody first enters it.
 type runsView struct {
-	dir         string // absolute
+	dir         string        // absolute, as it was given; from then on its handle counts
+	runs        *pathsafe.Dir // the directory
+	real        string        // its path when it was opened
 	projectRoot string
 	project     *pathsafe.Dir
 	status      *viewStatus
@@ -35,8 +37,9 @@ type runsView struct {
 	ended       chan struct{} // closed when nobody wants a verdict any more
 	working     sync.WaitGroup
 
-	mu   sync.Mutex
-	runs map[string]*shelfRun // those that somebody looked up
+	mu     sync.Mutex
+	looked map[string]*shelfRun // the runs that somebody looked up
+	moved  sync.Once            // for the log
 }
 
 var _ fusefs.Shelf = (*runsView)(nil)
@@ -52,9 +55,9 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	}
 	v := &runsView{
 		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(marks),
-		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), ended: make(chan struct{}), runs: make(map[string]*shelfRun),
+		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), ended: make(chan struct{}), looked: make(map[string]*shelfRun),
 	}
-	v.status.runs, v.status.shown = v.states, v.accepted
+	v.status.runs, v.status.moved, v.status.shown = v.states, v.hasMoved, v.accepted
 	if v.projectRoot == "" {
 		if v.projectRoot, err = projectRootOf([]string{filepath.Join(dir, "run")}); err != nil {
 			return nil, usage(cmd, "%q is not a CONTRACTS/_runs directory, so --project-root must be given", dir)
@@ -63,13 +66,48 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	if v.projectRoot, err = filepath.Abs(v.projectRoot); err != nil {
 		return nil, err
 	}
-	v.project, err = openProject(v.projectRoot)
-	return v, err
+	if v.project, err = openProject(v.projectRoot); err != nil {
+		return nil, err
+	}
+	if err := v.openRuns(); err != nil {
+		v.project.Close()
+		return nil, refusedHint(err, "name a directory that holds run directories, as CONTRACTS/_runs does")
+	}
+	return v, nil
+}
+
+// openRuns opens the runs directory, once: whoever can exchange it later does not get
+// anything of another directory shown.
+func (v *runsView) openRuns() (err error) {
+	if v.runs, err = pathsafe.OpenRoot(v.dir); err == nil {
+		v.real, err = v.runs.RealPath()
+	}
+	if err == nil {
+		_, err = v.Names()
+	}
+	if err == nil {
+		return nil
+	}
+	if v.runs != nil {
+		v.runs.Close()
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		err = errno // the path is named already
+	}
+	return fmt.Errorf("runs directory %q: %w", v.dir, err)
+}
+
+// hasMoved reports whether the path of the runs directory leads to another one now, or
+// nowhere. The view stays with the one that it was mounted with.
+func (v *runsView) hasMoved() bool {
+	real, err := v.runs.RealPath()
+	return err != nil || real != v.real
 }
 
 func (v *runsView) close() {
 	close(v.ended)
 	v.working.Wait()
+	v.runs.Close()
 	v.project.Close()
 }
 
@@ -77,15 +115,8 @@ func (v *runsView) places() []place {
 	return []place{{"the project root", v.projectRoot}, {"the runs directory", v.dir}}
 }
 
-// prepare makes sure that there is a directory; runs may come later.
-func (v *runsView) prepare(context.Context, string) error {
-	_, err := v.Names()
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
-		err = fmt.Errorf("runs directory %q: %w", v.dir, failed.Err)
-	}
-	return refusedHint(err, "name a directory that holds run directories, as CONTRACTS/_runs does")
-}
+// prepare has nothing to do: runs are verified when somebody enters them.
+func (v *runsView) prepare(context.Context, string) error { return nil }
 
 func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
 	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{
@@ -110,7 +141,7 @@ func (v *runsView) guarded(name string, content fusefs.Live) fusefs.File {
 // readers is who may read every run that was entered, and the list of them.
 func (v *runsView) readers() fs.FileMode {
 	v.mu.Lock()
-	runs := slices.Collect(maps.Values(v.runs))
+	runs := slices.Collect(maps.Values(v.looked))
 	v.mu.Unlock()
 	perm := readable(v.Perm())
 	for _, r := range runs {
@@ -126,17 +157,25 @@ func (v *runsView) describe() (text string, fields map[string]any) {
 
 // Names lists the runs that are there now.
 func (v *runsView) Names() ([]string, error) {
-	entries, err := os.ReadDir(v.dir)
-	if err != nil {
+	if v.hasMoved() {
+		v.moved.Do(func() {
+			v.log.Warn("the runs directory was moved or replaced: the view stays with the one that it was mounted with; mount again for the other", "runs directory", v.dir)
+		})
+	}
+	all, err := v.runs.Names()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // one that was removed has none
 		return nil, err
 	}
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		if e.IsDir() && isRunName(e.Name()) {
-			names = append(names, e.Name())
-		}
+	return slices.DeleteFunc(all, func(name string) bool { return !v.isRun(name) }), nil
+}
+
+// isRun reports whether a run of this name is there now.
+func (v *runsView) isRun(name string) bool {
+	if !isRunName(name) {
+		return false
 	}
-	return names, nil
+	st, err := v.runs.Lstat(name)
+	return err == nil && st.Mode.IsDir()
 }
 
 // isRunName leaves out what the view has names for itself, and hidden
@@ -147,7 +186,7 @@ func isRunName(name string) bool {
 
 // Find gives the run of a name, if it is there now.
 func (v *runsView) Find(name string) fusefs.Volume {
-	if info, err := os.Lstat(filepath.Join(v.dir, name)); err != nil || !info.IsDir() || !isRunName(name) {
+	if !v.isRun(name) {
 		return nil
 	}
 	return v.run(name)
@@ -156,16 +195,22 @@ func (v *runsView) Find(name string) fusefs.Volume {
 func (v *runsView) run(name string) *shelfRun {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	r := v.runs[name]
+	r := v.looked[name]
 	if r == nil {
 		r = &shelfRun{view: v, name: name, path: filepath.Join(v.dir, name), free: make(chan struct{}, 1), isLong: make(chan struct{})}
-		v.runs[name] = r
+		v.looked[name] = r
 	}
 	return r
 }
 
 // ModTime is that of the runs directory.
-func (v *runsView) ModTime() time.Time { return modTimeOf(v.dir) }
+func (v *runsView) ModTime() time.Time {
+	st, err := v.runs.Stat()
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime
+}
 
 // Perm is what the runs directory and the project root grant.
 func (v *runsView) Perm() fs.FileMode {
@@ -173,29 +218,16 @@ func (v *runsView) Perm() fs.FileMode {
 	if err != nil {
 		return 0
 	}
-	return fs.FileMode(perm) & grantedAt(v.dir) &^ umask()
+	return fs.FileMode(perm) & granted(v.runs) &^ umask()
 }
 
-// grantedAt is what a directory grants now: nothing, if that cannot be found out.
-func grantedAt(path string) fs.FileMode {
-	dir, err := pathsafe.OpenRoot(path)
-	if err != nil {
-		return 0
-	}
-	defer dir.Close()
+// granted is what a directory grants now: nothing, if that cannot be found out.
+func granted(dir *pathsafe.Dir) fs.FileMode {
 	perm, err := dir.Granted()
 	if err != nil {
 		return 0
 	}
 	return fs.FileMode(perm)
-}
-
-func modTimeOf(path string) time.Time {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
 }
 
 // Latest gives the accepted run that was completed last. When it was completed
@@ -251,10 +283,7 @@ func (v *runsView) claimOf(name string) claim {
 	if completed, ok := v.signedCompletion(name); ok {
 		return claim{name, completed}
 	}
-	run, err := verify.OpenRun(v.project, filepath.Join(v.dir, name))
-	if err != nil {
-		return claim{name: name}
-	}
+	run := verify.RunOf(v.project, v.runs, name)
 	defer run.Close()
 	completed, _ := run.ClaimedCompletion()
 	return claim{name, completed}
@@ -263,7 +292,7 @@ func (v *runsView) claimOf(name string) claim {
 // signedCompletion is when an accepted run was completed.
 func (v *runsView) signedCompletion(name string) (time.Time, bool) {
 	v.mu.Lock()
-	run := v.runs[name]
+	run := v.looked[name]
 	v.mu.Unlock()
 	if run == nil {
 		return time.Time{}, false
@@ -274,11 +303,11 @@ func (v *runsView) signedCompletion(name string) (time.Time, bool) {
 // states is what status.json says of the runs that somebody has looked up.
 func (v *runsView) states() map[string]any {
 	v.mu.Lock()
-	runs := maps.Clone(v.runs)
+	runs := maps.Clone(v.looked)
 	v.mu.Unlock() // a look at the artifacts may take its time
 	states := make(map[string]any, len(runs))
 	for name, r := range runs {
-		if _, err := os.Lstat(r.path); errors.Is(err, fs.ErrNotExist) && r.state() == runUnverified {
+		if _, err := v.runs.Lstat(name); errors.Is(err, fs.ErrNotExist) && r.state() == runUnverified {
 			continue
 		}
 		states[runKey(name)] = r.record()
@@ -289,7 +318,7 @@ func (v *runsView) states() map[string]any {
 // accepted gives the bundle roots of the runs that are shown, in no order.
 func (v *runsView) accepted() (roots []string) {
 	v.mu.Lock()
-	runs := slices.Collect(maps.Values(v.runs))
+	runs := slices.Collect(maps.Values(v.looked))
 	v.mu.Unlock()
 	for _, r := range runs {
 		roots = append(roots, r.bundleRoots()...)

@@ -131,11 +131,7 @@ func absolute(paths []string) ([]string, error) {
 // "." and ".." are resolved as the kernel does, and not by the letter.
 func absoluteRunDir(path string) (string, error) {
 	if base := filepath.Base(path); base == "." || base == ".." {
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			return "", err
-		}
-		path = real
+		return pathsafe.ResolveDir(path)
 	}
 	return filepath.Abs(path)
 }

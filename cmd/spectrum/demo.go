@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
@@ -53,7 +52,7 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 		return refusedHint(err, "name a directory where you may write")
 	}
 	const name = "demo"
-	if err := writeDemo(ctx, b.path(name)); err != nil {
+	if err := writeDemo(ctx, b, name); err != nil {
 		return err
 	}
 	err = b.release(name, filepath.Base(dir))
@@ -68,34 +67,50 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	return app.result(strings.Join(steps, "\n"), map[string]any{"directory": jsonText(dir), "ok": true, "steps": steps})
 }
 
-func writeDemo(ctx context.Context, dir string) error {
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { // whatever the umask
+func writeDemo(ctx context.Context, b *box, name string) error {
+	if err := b.dir.Mkdir(name, 0o755); err != nil {
+		return err
+	}
+	demo, err := b.dir.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer demo.Close()
+	if err := demo.Chmod(0o755); err != nil { // whatever the umask
 		return err
 	}
 	for _, name := range []string{"project", "restore", "view"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+		if err := demo.Mkdir(name, 0o755); err != nil {
 			return err
 		}
 	}
+	root, err := demo.OpenDir("project")
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	key, err := bundle.GenerateKey()
 	if err != nil {
 		return err
 	}
+	dir := b.path(name)
 	if err := key.Save(filepath.Join(dir, "key.pem")); err != nil {
 		return err
 	}
 	project := filepath.Join(dir, "project")
-	if err := sealSample(ctx, project, "run-001", key, nil); err != nil {
+	seal := bundle.SealOptions{Project: root, Key: key, BuildID: buildID()}
+	if err := sealSample(ctx, seal, project, "run-001"); err != nil {
 		return err
 	}
-	if err := sealSample(ctx, project, "run-002", key, []string{"data/stations.csv"}); err != nil {
+	seal.Inputs = []string{"data/stations.csv"}
+	if err := sealSample(ctx, seal, project, "run-002"); err != nil {
 		return err
 	}
 	return tamperedCopy(project, filepath.Join(dir, "tampered"))
 }
 
 // sealSample writes the outputs of one run of the sample and seals them.
-func sealSample(ctx context.Context, project, runID string, key bundle.Key, inputs []string) error {
+func sealSample(ctx context.Context, seal bundle.SealOptions, project, runID string) error {
 	outputs, err := fs.Sub(sample, "sample/"+runID)
 	if err != nil {
 		return err
@@ -107,19 +122,11 @@ func sealSample(ctx context.Context, project, runID string, key bundle.Key, inpu
 	if err != nil {
 		return err
 	}
-	names := make([]string, 0, len(tops))
+	seal.RunDir, seal.Outputs = filepath.Join(project, "CONTRACTS", "_runs", runID), nil
 	for _, top := range tops {
-		names = append(names, top.Name())
+		seal.Outputs = append(seal.Outputs, top.Name())
 	}
-	root, err := pathsafe.OpenRoot(project)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	_, err = bundle.Seal(ctx, bundle.SealOptions{
-		Project: root, RunDir: filepath.Join(project, "CONTRACTS", "_runs", runID),
-		Outputs: names, Inputs: inputs, Key: key, BuildID: buildID(),
-	})
+	_, err = bundle.Seal(ctx, seal)
 	return err
 }
 

@@ -129,13 +129,14 @@ func (of rolledBack) revoke(ctx context.Context, view *fusefs.Other) (ended bool
 // about a thousand runs.
 const maxShown = 64 << 10
 
-// concerns asks a view what it shows, in one read. A view that shows more than fits
-// may show what was rolled back, and counts as if it did.
+// concerns asks a view what it shows, in one read. A view that shows more than fits, or
+// that another mount hides, may show what was rolled back, and counts as if it did: no path
+// leads to the hidden one, but those who opened it before read on.
 func (of rolledBack) concerns(ctx context.Context, view *fusefs.Other) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	record, err := readShown(ctx, view)
-	if errors.Is(err, fusefs.ErrTooLong) {
+	if errors.Is(err, fusefs.ErrTooLong) || errors.Is(err, fusefs.ErrHidden) {
 		return true, nil
 	}
 	if err != nil {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/user"
 	"slices"
+	"strconv"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/served"
@@ -34,9 +36,13 @@ func hintsOf(err error) []string {
 	var strange *quarantine.RecordError
 	var unfit *unfitError
 	var foreign *commit.ForeignError
+	var mounted *fusefs.MountpointError
+	var owned *fusefs.NotOwnError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
+	case errors.As(err, &mounted) && errors.As(err, &owned):
+		return []string{notOwnHint(mounted.Path, owned.UserID)}
 	case statusOf(err) == statusMachine:
 		return slices.Concat(machineHints(err), lackHints(err))
 	case errors.As(err, &unfit):
@@ -108,6 +114,7 @@ var machineFaults = []struct {
 	{unix.EXDEV, "the file system cannot rename this, as an overlay cannot rename directories of its lower layers; use another one for the restore root"},
 	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
 	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
+	{fusefs.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
 	{served.ErrForeign, "nothing is asked of a file system of another user: have him end it (\"findmnt -T DIR\" says what it is), or name a directory elsewhere"},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
 	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},
@@ -132,6 +139,19 @@ func lackHints(err error) []string {
 		return nil
 	}
 	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
+}
+
+// notOwnHint says who can unmount a view, and how.
+func notOwnHint(path string, uid int) string {
+	unmount := "spectrum umount " + shellQuote(path)
+	if uid <= 0 {
+		return fmt.Sprintf("only root can unmount it: sudo %s", unmount)
+	}
+	who := userText(uid)
+	if known, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		who += fmt.Sprintf(" (%q)", known.Username)
+	}
+	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", who, unmount, unmount)
 }
 
 // attemptHints name the attempt whose rollback has just failed.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,51 +37,37 @@ var systemCalls = []string{
 // with what they call and why that is safe. "given" is a path of the command line, of the
 // environment or of a caller of the library, when it is resolved for the first time.
 var pathUses = map[string]string{
-	"cmd/spectrum.absoluteRunDir: filepath.EvalSymlinks":         "given: the name of a run directory that was given as . or ..",
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":     "record: only whether a staging directory stands there; what does not is reported",
 	"cmd/spectrum.candidate.open: verify.OpenRun":                "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":             "given: the argument of doctor",
 	"cmd/spectrum.directory.unfinished: pathsafe.OpenRoot":       "doctor: a look, from which nothing follows",
 	"cmd/spectrum.enterNamespace: unix.Open":                     "given: the option -N of mount(8)",
-	"cmd/spectrum.grantedAt: pathsafe.OpenRoot":                  "what the directory of the runs that are there now grants",
-	"cmd/spectrum.keepDescriptors: os.ReadDir":                   "/proc/self",
-	"cmd/spectrum.leave: os.Chdir":                               "the root directory",
+	"cmd/spectrum.grantedAbove: pathsafe.OpenRoot":               "what the directory of a run directory grants now",
 	"cmd/spectrum.leave: os.OpenFile":                            "/dev/null",
-	"cmd/spectrum.modTimeOf: os.Lstat":                           "a time to show, of what is there now",
 	"cmd/spectrum.newBox: pathsafe.OpenRoot":                     "given: the directory of an export or a demo, from then on a handle",
 	"cmd/spectrum.openProject: pathsafe.OpenRoot":                "given: the project root, from then on a handle",
 	"cmd/spectrum.previewOptions.openPageDir: pathsafe.OpenRoot": "given: the directory of the page, from then on a handle",
-	"cmd/spectrum.readyPipe: os.WriteFile":                       "/proc/self",
 	"cmd/spectrum.runDemo: os.Lstat":                             "given: whether it can be there at all",
 	"cmd/spectrum.runDemo: os.MkdirAll":                          "given: what is missing above DIR, which is then opened once",
 	"cmd/spectrum.runDiff: pathsafe.OpenRoot":                    "given: the restore root, from then on a handle",
 	"cmd/spectrum.runKeygen: pathsafe.OpenRoot":                  "given: the directory of the key, from then on a handle",
-	"cmd/spectrum.runsView.Find: os.Lstat":                       "the runs that are there now; what one holds counts once its signature was verified",
-	"cmd/spectrum.runsView.Names: os.ReadDir":                    "the runs that are there now; what one holds counts once its signature was verified",
-	"cmd/spectrum.runsView.claimOf: verify.OpenRun":              "the order in which runs are verified, and nothing else",
-	"cmd/spectrum.runsView.states: os.Lstat":                     "the runs that are there now; what one holds counts once its signature was verified",
+	"cmd/spectrum.runsView.openRuns: pathsafe.OpenRoot":          "given: the runs directory, from then on a handle",
 	"cmd/spectrum.savepointShelf.compare: pathsafe.OpenRoot":     "record: the root of a savepoint; only drift is reported",
 	"cmd/spectrum.sealSample: os.CopyFS":                         "through the handle of a box",
-	"cmd/spectrum.sealSample: pathsafe.OpenRoot":                 "through the handle of a box",
-	"cmd/spectrum.shelfRun.verify: verify.OpenRun":               "a run that is there now, verified from a handle",
 	"cmd/spectrum.stateMissing: pathsafe.OpenRoot":               "doctor: a look, from which nothing follows",
 	"cmd/spectrum.tamperedCopy: os.CopyFS":                       "through the handle of a box",
 	"cmd/spectrum.tamperedCopy: os.DirFS":                        "through the handle of a box",
 	"cmd/spectrum.tamperedCopy: os.ReadFile":                     "through the handle of a box",
 	"cmd/spectrum.tamperedCopy: os.WriteFile":                    "through the handle of a box",
-	"cmd/spectrum.writeDemo: os.Chmod":                           "through the handle of a box",
-	"cmd/spectrum.writeDemo: os.Mkdir":                           "through the handle of a box",
 	"cmd/spectrum.writeManualPage: os.MkdirAll":                  "the build: pages are written when the program is packaged",
 	"cmd/spectrum.writeManualPage: os.WriteFile":                 "the build: pages are written when the program is packaged",
-	"fusefs.View.hangUp: os.ReadDir":                             "/proc/self",
 	"fusefs.abortConnection: os.OpenFile":                        "/sys",
+	"fusefs.abortConnection: unix.Statfs":                        "/sys",
 	"fusefs.available: unix.Open":                                "/dev/fuse",
 	"fusefs.checkShared: os.Open":                                "/etc/fuse.conf",
 	"fusefs.connectionOf: os.ReadFile":                           "/proc",
-	"fusefs.holdersOf: os.ReadDir":                               "/proc",
 	"fusefs.holdsOf: os.ReadDir":                                 "/proc",
 	"fusefs.holdsOf: os.ReadFile":                                "/proc",
-	"fusefs.isServed: filepath.Glob":                             "/proc",
 	"fusefs.mapped: os.Open":                                     "/proc",
 	"internal/served.MountID: os.ReadFile":                       "/proc/self",
 	"fusefs.openControl: unix.Openat":                            "one name beneath a handle",
@@ -121,11 +108,8 @@ var pathUses = map[string]string{
 	"restore/snapshot.open: pathsafe.OpenRoot":                   "given: of the library; the command has a handle",
 	"restore/trust.openDir: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory",
 	"staging.busy: os.ReadFile":                                  "/proc",
-	"staging.holder: os.Open":                                    "/proc",
 	"staging.seam.setModTime: unix.UtimesNanoAt":                 "a handle, or /proc/self/fd of it",
-	"verify.Bundle.openRunDir: pathsafe.OpenRoot":                "it has to be the directory that was verified, by its identity",
-	"verify.Run.enter: pathsafe.OpenRoot":                        "given: the run directory; the second time it has to be the same, by its identity",
-	"verify.resolve: filepath.EvalSymlinks":                      "given: the name of a run directory that was given as . or ..",
+	"verify.location.open: pathsafe.OpenRoot":                    "given: the run directory; the second time it has to be the same, by its identity",
 	"verify/bundle.Key.Save: pathsafe.OpenRoot":                  "given: the directory of the key, from then on a handle",
 	"verify/bundle.makeDirs: pathsafe.OpenRoot":                  "given: the nearest directory above a run directory, from then on handles",
 	"verify/bundle.readKeyFile: os.OpenFile":                     "given: the key; what it is is looked at by the descriptor",
@@ -188,11 +172,16 @@ type pathCall struct {
 	node ast.Node
 }
 
-// pathCalls are the functions of resolvers that a declaration names, called or not.
+// pathCalls are the functions of resolvers that a declaration names, called or not. A call
+// for a file of the system, named in the source, is not one of them.
 func pathCalls(decl ast.Decl, names map[string]string) (calls []pathCall) {
+	system := map[ast.Node]bool{}
 	ast.Inspect(decl, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 0 && isOfSystem(call.Args[0]) {
+			system[call.Fun] = true
+		}
 		sel, ok := n.(*ast.SelectorExpr)
-		if !ok {
+		if !ok || system[n] {
 			return true
 		}
 		pkg, ok := sel.X.(*ast.Ident)
@@ -202,6 +191,18 @@ func pathCalls(decl ast.Decl, names map[string]string) (calls []pathCall) {
 		return true
 	})
 	return calls
+}
+
+// isOfSystem reports whether an argument is a path that only root can exchange.
+func isOfSystem(arg ast.Expr) bool {
+	literal, ok := arg.(*ast.BasicLit)
+	if !ok {
+		return false
+	}
+	path, _ := strconv.Unquote(literal.Value)
+	return path == "/" || slices.ContainsFunc([]string{"/proc", "/sys", "/dev", "/etc"}, func(dir string) bool {
+		return path == dir || strings.HasPrefix(path, dir+"/") && filepath.Clean(path) == path
+	})
 }
 
 // declName is the name of a function, with its receiver; of another declaration "-".

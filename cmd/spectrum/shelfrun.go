@@ -53,10 +53,23 @@ type shelfRun struct {
 var _ fusefs.Volume = (*shelfRun)(nil)
 
 // ModTime is that of the run directory.
-func (r *shelfRun) ModTime() time.Time { return modTimeOf(r.path) }
+func (r *shelfRun) ModTime() time.Time {
+	st, err := r.view.runs.Lstat(r.name)
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime
+}
 
 // Perm is what the run directory grants, and what all of the view does.
-func (r *shelfRun) Perm() fs.FileMode { return r.view.Perm() & grantedAt(r.path) }
+func (r *shelfRun) Perm() fs.FileMode {
+	dir, err := r.view.runs.OpenDirAcross(r.name)
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	return r.view.Perm() & granted(dir)
+}
 
 // readers is who may read all of a run, once there is a verdict on it: before that
 // nothing is said of it but its name.
@@ -216,17 +229,15 @@ func (r *shelfRun) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
 
 // verify plans the run as a view of it alone would.
 func (r *shelfRun) verify(ctx context.Context, turn *turn) (*restore.Plan, *fusefs.Tree, error) {
-	run, err := verify.OpenRun(r.view.project, r.path)
-	if err != nil {
-		return nil, nil, err
-	}
+	run := verify.RunOf(r.view.project, r.view.runs, r.name)
 	defer run.Close()
 	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Hashed: turn.hashed}})
 	if err != nil {
 		return nil, nil, err
 	}
 	origin := preview.Origin{ProjectRoot: r.view.projectRoot, RunDirs: []string{r.path}}
-	tree, err := viewTree(plan, candidateFiles(origin, plan, r.view.status.since), r.Perm())
+	above := func(string) fs.FileMode { return granted(r.view.runs) }
+	tree, err := viewTree(plan, candidateFiles(origin, plan, r.view.status.since, above), r.Perm())
 	return plan, tree, err
 }
 

@@ -16,6 +16,8 @@ func newUmount(app *app) *cobra.Command {
 			err := fusefs.Unmount(args[0])
 			var busy *fusefs.BusyError
 			switch {
+			case errors.Is(err, fusefs.ErrNotOwn):
+				return err // a fault of the machine, see hintsOf
 			case errors.As(err, &busy):
 				return refusedHint(err, "end what holds it, then run umount again")
 			case errors.Is(err, fusefs.ErrUnavailable):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
@@ -32,6 +33,7 @@ type viewStatus struct {
 	since time.Time
 	stats fusefs.Stats
 	runs  func() map[string]any // what a view of many runs says of each; nil for others
+	moved func() bool           // of the same, whether their directory has moved
 	marks rollbackMarks
 	shown func() []string // the bundle roots of what is shown now
 
@@ -83,6 +85,7 @@ type statusRecord struct {
 	Findings  int64           `json:"tamper_findings"`
 	Tampering []tamperFinding `json:"tampering"` // the first of them
 	Runs      map[string]any  `json:"runs,omitempty"`
+	Moved     bool            `json:"runs_dir_moved,omitzero"` // its path leads to another one now, which is not shown
 
 	// A commit of what is shown, or one in the restore root, was rolled back. The
 	// reader is told that, never why (rollback and snapshot contract, section 11).
@@ -94,7 +97,7 @@ func (s *viewStatus) record() statusRecord {
 		ViewID: s.id, Since: s.since.UTC().Format(time.RFC3339),
 	}
 	if s.runs != nil {
-		r.Runs = s.runs()
+		r.Runs, r.Moved = s.runs(), s.moved()
 	}
 	r.RolledBack = s.marks.have(s.shown()...)
 	s.mu.Lock()
@@ -139,7 +142,7 @@ func (s *viewStatus) shownJSON() []byte {
 // files are the control files of a view of one candidate.
 func (s *viewStatus) files(o preview.Origin, plan *restore.Plan) []fusefs.File {
 	perm := privatePerm(plan)
-	return append(candidateFiles(o, plan, s.since), s.file(perm), heldFile(shownFile, string(s.shownJSON()), perm, s.since))
+	return append(candidateFiles(o, plan, s.since, grantedAbove), s.file(perm), heldFile(shownFile, string(s.shownJSON()), perm, s.since))
 }
 
 // candidateRecord is candidate.json.
@@ -183,19 +186,31 @@ func newCandidateRecord(o preview.Origin, plan *restore.Plan) candidateRecord {
 }
 
 // candidateFiles are candidate.json and, for each run, the seven artifacts as
-// they were verified, for those who may read them in the run directory.
-func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time) []fusefs.File {
+// they were verified, for those who may read them in the run directory. above is what
+// the directory of a run directory grants.
+func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time, above func(runDir string) fs.FileMode) []fusefs.File {
 	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, plan))), privatePerm(plan), since)}
 	at := 0
 	for run := range plan.Runs() {
 		b := run.Bundle()
-		files = append(files, directoryFile("runs/"+b.RunID(), b.Granted()&grantedAt(o.RunDirs[at]+"/..")))
+		files = append(files, directoryFile("runs/"+b.RunID(), b.Granted()&above(o.RunDirs[at])))
 		at++
 		for a := range b.Artifacts() {
 			files = append(files, signedFile("runs/"+b.RunID()+"/"+a.Name(), a))
 		}
 	}
 	return files
+}
+
+// grantedAbove is what the directory of a run directory grants now: nothing, if that cannot
+// be found out.
+func grantedAbove(runDir string) fs.FileMode {
+	dir, err := pathsafe.OpenRoot(runDir + "/..")
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	return granted(dir)
 }
 
 func signedFile(path string, a verify.Artifact) fusefs.File {

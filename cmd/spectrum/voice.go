@@ -155,7 +155,7 @@ func statusOf(err error) int {
 		return statusRejected
 	case errors.As(err, &refusal) && !machine.IsFault(err):
 		return statusRejected
-	case machine.IsOrdinary(err), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck):
+	case machine.IsOrdinary(err), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck), errors.Is(err, fusefs.ErrHidden):
 		return statusMachine
 	default:
 		return statusInternal

@@ -89,6 +89,42 @@ func TestViewsOfOthersAreNotAsked(t *testing.T) {
 	}
 }
 
+// TestHiddenViewIsRevoked: another user's view hides the one of root that a rollback has to
+// take back. Root's is cut off by the number of its connection, so that those who hold it
+// read nothing any more; the other one is not asked, and stays.
+func TestHiddenViewIsRevoked(t *testing.T) {
+	needRoot(t)
+	const control = "/sys/fs/fuse/connections"
+	harness.Must(t, unix.Mount("none", control, "fusectl", 0, ""))
+	t.Cleanup(func() { harness.Must(t, unix.Unmount(control, unix.MNT_DETACH)) })
+	p, _, commit := committed(t)
+	dir := filepath.Join(open(t), "view")
+	harness.Must(t, os.Mkdir(dir, 0o755))
+	v := p.MountOn(t, dir, harness.Mounting{})
+	held, err := os.Open(v.Dir)
+	harness.Must(t, err)
+	defer held.Close()
+	cover := serveAs(t, harness.Nobody, dir, answers{})
+	var answer struct {
+		Views []string `json:"views"`
+	}
+	r := p.Must(t, "rollback", "--json", commit)
+	if json.Unmarshal([]byte(r.Stdout), &answer) != nil || !slices.Equal(answer.Views, []string{v.Dir}) {
+		t.Error(r)
+	}
+	if status := v.Wait(t); status != 74 || !strings.Contains(v.Log(), "another mount hides the view") {
+		t.Errorf("the server ended with status %d: %s", status, v.Log())
+	}
+	if names, err := held.Readdirnames(-1); len(names) > 0 || err == nil {
+		t.Errorf("who holds the view reads %q, %v", names, err)
+	}
+	cover.checkUnasked(t, "rollback")
+	if mountsOn(t, dir) != 2 {
+		t.Error("what hides the view was unmounted")
+	}
+	takeAway(t, dir)
+}
+
 // TestForeignMountIsJudgedByTheTable: no command of root sends a request to the server of
 // another user, on whose mount, or in which, it is pointed.
 func TestForeignMountIsJudgedByTheTable(t *testing.T) {
