@@ -38,6 +38,7 @@ var systemCalls = []string{
 var pathUses = map[string]string{
 	"cmd/spectrum.absoluteRunDir: filepath.EvalSymlinks":         "given: the name of a run directory that was given as . or ..",
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":     "record: only whether a staging directory stands there; what does not is reported",
+	"cmd/spectrum.unknownProject: os.Lstat":                      "the words of an error",
 	"cmd/spectrum.candidate.open: verify.OpenRun":                "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":             "given: the argument of doctor",
 	"cmd/spectrum.directory.unfinished: pathsafe.OpenRoot":       "doctor: a look, from which nothing follows",

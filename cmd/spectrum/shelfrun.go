@@ -286,7 +286,7 @@ func (r *shelfRun) Spoiled() bool {
 	r.looked = time.Now()
 	for run := range r.plan.Runs() {
 		if err := run.Bundle().ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
-			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "error", err)
+			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
 			r.now = runChanged
 		}
 	}
