@@ -23,7 +23,7 @@ type Dir struct {
 }
 
 // OpenRoot opens the directory that path names now; links in path are followed
-// this once. What is not a directory gives ENOTDIR and is not opened; nor is one whose file
+// this once. What is not a directory returns ENOTDIR and is not opened; nor is one whose file
 // system another user serves ([served.ErrForeign]): his server is not asked.
 func OpenRoot(path string) (*Dir, error) {
 	fd, err := openServed(path)
@@ -39,7 +39,7 @@ func OpenRoot(path string) (*Dir, error) {
 }
 
 // openServed names the directory first, which asks no server, and opens it when it is known
-// that nobody else serves it.
+// that no other user serves it.
 func openServed(path string) (int, error) {
 	named, err := retryFd(func() (int, error) {
 		return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

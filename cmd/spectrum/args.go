@@ -17,7 +17,7 @@ import (
 type usageError struct {
 	command string   // how it is called
 	meant   []string // what may have been meant
-	next    string   // what to do, "" where the help says it
+	next    string   // what to do, "" where the help has it
 	err     error
 }
 

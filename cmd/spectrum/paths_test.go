@@ -108,7 +108,7 @@ var pathUses = map[string]string{
 	"internal/statedir.makeAll: os.Stat":                         "given: what is missing of the state directory, which is then opened once",
 	"internal/statedir.makeAll: pathsafe.OpenRoot":               "given: what is missing of the state directory, which is then opened once",
 	"internal/statedir.open: os.Lstat":                           "given: whether it is to be made, in a place where others cannot move it away",
-	"internal/statedir.openThere: os.Lstat":                      "given: a link is refused; owner and mode are checked by the handle",
+	"internal/statedir.openThere: os.Lstat":                      "given: a link is rejected; owner and mode are checked by the handle",
 	"internal/statedir.openThere: pathsafe.OpenRoot":             "given: the state directory, from then on a handle",
 	"internal/statedir.openToAppend: unix.Openat":                "one name beneath a handle",
 	"restore.exists: syscall.Stat":                               "which code a root gets that could not be opened",

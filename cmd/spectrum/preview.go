@@ -246,7 +246,7 @@ func (c *candidate) suspect(source string) quarantine.Candidate {
 }
 
 // openPageDir opens the directory of the web page; nil for none. A page that could not be
-// written is refused before anything is done for it. Who puts something there later is
+// written is rejected before anything is done for it. Who puts something there later is
 // found when it is written.
 func (o *previewOptions) openPageDir() (*pathsafe.Dir, error) {
 	if o.html == "" {

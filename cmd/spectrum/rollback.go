@@ -103,7 +103,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 // shortest is how many digits of an ID are enough to name something.
 const shortest = 8
 
-// findsCommits is the next step for somebody who has no ID of a commit.
+// findsCommits is the next step for an operator without the ID of a commit.
 const findsCommits = "find the ID with \"spectrum savepoint list\", which lists the commits in place by their savepoints, or with \"spectrum audit show\", which lists every commit"
 
 // findCommit is the savepoint of the commit with this ID, or with these digits of
@@ -153,9 +153,9 @@ func rollbackError(err error) error {
 	case errors.Is(err, rollback.ErrNoSnapshot), errors.Is(err, rollback.ErrNoWayBack):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
 	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; see that nobody writes there, and try again"}
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, rollback.ErrElsewhere):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; somebody has put a link or another directory on the way to it"}
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; there is a link or another directory on the way to it now: find out who put it there"}
 	case errors.Is(err, fs.ErrNotExist) && !isFailed:
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
 	}

@@ -156,7 +156,7 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 	}
 }
 
-// noneOf says that there are no snapshots of a root, or of any. A root that is not
+// noneOf reports that a root, or any root, has no snapshots. A root that is not
 // there either is an error: its name may be misspelled.
 func (s *snapshotShelf) noneOf(root string) error {
 	if root == "" {

@@ -81,7 +81,7 @@ func TestNoInk(t *testing.T) {
 	}
 }
 
-// TestUnicodeVersion: a new version of Unicode brings characters that nobody has looked
+// TestUnicodeVersion: a new version of Unicode brings characters that were not looked
 // at. What is blank, or has no ink, in it belongs into the tables above.
 func TestUnicodeVersion(t *testing.T) {
 	if unicode.Version != "15.0.0" {

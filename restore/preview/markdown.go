@@ -45,7 +45,7 @@ func codeSpan(text string) string {
 		fence += "`"
 	}
 	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
-		text = " " + text + " " // one of each is no part of the code
+		text = " " + text + " " // one of each is not part of the code
 	}
 	return fence + strings.ReplaceAll(text, "|", `\|`) + fence // a cell ends at a bare |
 }

@@ -108,7 +108,7 @@ func (o *outputs) tree(dir string) {
 	}))
 }
 
-// attribute is what an extended attribute of a view says, or "".
+// attribute is the value of an extended attribute of a view, or "".
 func attribute(path, name string) string {
 	value := make([]byte, 4096)
 	n, err := unix.Getxattr(path, "user.spectrum."+name, value)
