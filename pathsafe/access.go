@@ -27,7 +27,7 @@ const (
 
 const setGID = 0o2000
 
-// ErrGroup says that a directory cannot be given the group of another one, so that
+// ErrGroup means that a directory cannot be given the group of another one, so that
 // what is made in it would have the wrong one: this user is not a member.
 var ErrGroup = errors.New("this user is not a member of the group that new entries get there")
 
@@ -78,7 +78,7 @@ func accessFd(fd int, isDir bool) (Access, error) {
 	return a, err
 }
 
-// readList reads an access list. A file system that knows none has none.
+// readList reads an access list. A file system without them has none.
 func readList(get func(buf []byte) (int, error)) (string, error) {
 	var small [256]byte
 	buf := small[:]
@@ -97,7 +97,7 @@ func readList(get func(buf []byte) (int, error)) (string, error) {
 }
 
 // Bequeaths reports whether two directories give the same to what is made in them:
-// the group, where the set-group-id bit says so, and the default access list.
+// the group, where the set-group-id bit is set, and the default access list.
 func (a Access) Bequeaths(other Access) bool {
 	return a.Default == other.Default && a.Perm&setGID == other.Perm&setGID && (a.GID == other.GID || a.Perm&setGID == 0)
 }

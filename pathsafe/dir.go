@@ -23,7 +23,7 @@ type Dir struct {
 }
 
 // OpenRoot opens the directory that path names now; links in path are followed
-// this once. What is not a directory gives ENOTDIR and is not opened; nor is one whose file
+// this once. What is not a directory returns ENOTDIR and is not opened; nor is one whose file
 // system another user serves ([served.ErrForeign]): his server is not asked.
 func OpenRoot(path string) (*Dir, error) {
 	named, err := retryFd(func() (int, error) {

@@ -108,7 +108,7 @@ func (d *Dir) Pin(name string) (*Node, error) {
 	return &Node{fd: fd, name: name, pin: os.NewFile(uintptr(fd), name)}, nil
 }
 
-// sameMount wants what two descriptors name to be seen through one mount.
+// sameMount requires that what two descriptors name is seen through one mount.
 func sameMount(at, fd int) error {
 	in, err := peekFd(at)
 	if err != nil {

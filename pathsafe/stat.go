@@ -63,7 +63,7 @@ func peekFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH|uni
 // number, and the rest may be out of date then.
 func statName(dir int, name string) (Stat, error) {
 	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_DONT_SYNC)
-	if err != nil || unix.Major(st.ID.Dev) != 0 { // on a block device nobody is asked
+	if err != nil || unix.Major(st.ID.Dev) != 0 { // on a block device no server is asked
 		return st, err
 	}
 	in, err := peekFd(dir)

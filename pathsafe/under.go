@@ -24,7 +24,7 @@ func (d *Dir) walkUnder(root int, rel string, flags int) (int, error) {
 	return climbFrom(root, rel, flags, LinksBeneath, names)
 }
 
-// ownNames returns the paths that lead to the root: the one that the kernel gives
+// ownNames returns the paths that lead to the root: the one that the kernel returns
 // for the handle, and the one under which it was opened, if that is absolute.
 func (d *Dir) ownNames(root int) ([][]string, error) {
 	if err := checkProc(); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // made makes directories with these owners and modes, one in the other, beneath a directory
-// that nobody else can rename, and returns the paths.
+// that no other user can rename, and returns the paths.
 func made(t *testing.T, all ...holder) []string {
 	t.Helper()
 	path, err := filepath.EvalSymlinks(t.TempDir())

@@ -93,7 +93,7 @@ type Artifact struct {
 	Path string // beneath the restore root
 	Data string
 	// Perm are its permission bits, of which the umask takes its part: it names every
-	// output, so it is for nobody who may not read one of them.
+	// output, so it is readable only by those who may read all of them.
 	Perm fs.FileMode
 }
 

@@ -17,7 +17,7 @@ import (
 // no law: a run beyond it is neither accepted nor rejected.
 const MaxHoles = 256 << 30
 
-// ErrHoles means that a run was refused because more than [MaxHoles] bytes of its
+// ErrHoles means that a run was rejected because more than [MaxHoles] bytes of its
 // outputs are holes. It is not a verdict.
 var ErrHoles = errors.New("more of its outputs are holes than is hashed")
 
@@ -41,7 +41,7 @@ func survey(ctx context.Context, project *pathsafe.Dir, declared []declaration) 
 	return all
 }
 
-// checkHoles refuses a run whose holes are more than limit. What a file system stores
+// checkHoles rejects a run whose holes are more than limit. What a file system stores
 // in less room than it has bytes looks like holes, so where that is too much the
 // files are asked for their holes.
 func checkHoles(ctx context.Context, project *pathsafe.Dir, declared []declaration, all []sizes, limit int64) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// TestTooManyHoles: a run of which more is holes than is hashed is refused before
+// TestTooManyHoles: a run of which more is holes than is hashed is rejected before
 // anything is, by every law that reads outputs, and never by a verdict.
 func TestTooManyHoles(t *testing.T) {
 	for name, sizes := range map[string][]int64{

@@ -34,7 +34,7 @@ type runsView struct {
 	log         *slog.Logger
 	turn        chan struct{} // one run is verified at a time: that takes all processors already
 	long        chan struct{} // but beside it one that has used up its turn
-	ended       chan struct{} // closed when nobody wants a verdict any more
+	ended       chan struct{} // closed when no verdict is needed any more
 	working     sync.WaitGroup
 
 	mu     sync.Mutex
@@ -130,7 +130,7 @@ func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, 
 	return fusefs.Mount(tree, mountpoint, opts)
 }
 
-// guarded is a file that says something of every run that was entered: it is for those
+// guarded is a file with metadata of every run that was entered: it is for those
 // who may read all of them.
 func (v *runsView) guarded(name string, content fusefs.Live) fusefs.File {
 	return fusefs.File{

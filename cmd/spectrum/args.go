@@ -17,6 +17,7 @@ import (
 type usageError struct {
 	command string   // how it is called
 	meant   []string // what may have been meant
+	next    string   // what to do, "" where the help has it
 	err     error
 }
 
@@ -31,6 +32,9 @@ func (e *usageError) hints() []string {
 	hints := []string{fmt.Sprintf("see %q", e.command+" --help")}
 	if len(e.meant) > 0 {
 		hints = append([]string{"did you mean " + strings.Join(e.meant, " or ")}, hints...)
+	}
+	if e.next != "" {
+		hints = append([]string{e.next}, hints...)
 	}
 	return hints
 }

@@ -48,7 +48,7 @@ func verifyAudit(s *savepointShelf) error {
 	if slices.ContainsFunc(unsealed, func(m audit.Misfit) bool { return m.Fault != audit.NotReached }) {
 		return v.rewritten(unsealed)
 	}
-	if len(unlogged) == 0 { // else it says so already
+	if len(unlogged) == 0 { // else that is reported already
 		unlogged = unsealed
 	}
 	return v.report(unlogged, unkept)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -43,13 +45,27 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 	root := a.projectRoot
 	if root == "" {
 		if root, err = projectRootOf(dirs); err != nil {
-			return nil, usage(cmd, "%w", err)
+			return nil, unknownProject(cmd, dirs, err)
 		}
 	}
 	if c.origin.ProjectRoot, err = filepath.Abs(root); err != nil {
 		return nil, err
 	}
 	return reopen(cmd.Context(), c.origin)
+}
+
+// unknownProject is the error for run directories that are in no project. One that does
+// not exist is named as that: no flag makes it a run directory.
+func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
+	for _, dir := range dirs {
+		if _, missing := os.Lstat(dir); errors.Is(missing, fs.ErrNotExist) {
+			return &usageError{
+				command: cmd.CommandPath(), err: fmt.Errorf("run directory %q does not exist", dir),
+				next: "name an existing run directory, such as CONTRACTS/_runs/NAME of a project; create one with \"spectrum seal\", or a sample with \"spectrum demo\"",
+			}
+		}
+	}
+	return usage(cmd, "%w", err)
 }
 
 // reopen opens the candidate of a preview.

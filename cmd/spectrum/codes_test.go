@@ -166,7 +166,7 @@ func voiceOf(t *testing.T, err error) (s said) {
 	return s
 }
 
-// isCanonical says whether this is one canonical JSON value, with escapes for what
+// isCanonical reports whether this is one canonical JSON value, with escapes for what
 // cannot be seen, and nothing else.
 func isCanonical(text []byte) bool {
 	value, err := canonjson.Parse(text)

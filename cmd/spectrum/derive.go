@@ -42,9 +42,9 @@ func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*deri
 			RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: key, BuildID: buildID(),
 		})
 		if err != nil {
-			return nil, fmt.Errorf("sealing what is approved of run %q: %w", part.RunID, err)
+			return nil, fmt.Errorf("sealing what is approved of %s: %w", part.Text, err)
 		}
-		a.hasDone("what is approved of run %q was sealed", part.RunID)
+		a.hasDone("what is approved of %s was sealed", part.Text)
 		origin.RunDirs = append(origin.RunDirs, dir)
 	}
 	return a.planDerived(ctx, origin)

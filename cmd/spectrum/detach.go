@@ -109,7 +109,7 @@ func foreignViews(all []fusefs.Foreign) []map[string]any {
 	return views
 }
 
-// revoke ends a view if it is one of what was rolled back, and reports whether it
+// revoke detaches a view if it shows what was rolled back, and reports whether it
 // was.
 func (of rolledBack) revoke(ctx context.Context, view *fusefs.Other) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, revokePatience)

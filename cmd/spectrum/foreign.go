@@ -44,7 +44,7 @@ func foreignHint(e *commit.ForeignError) string {
 }
 
 // foreignOption is what a command that is printed for a restore root needs, with a blank
-// behind it: nothing where nobody else can rename the root.
+// behind it: nothing where no other user can rename the root.
 func foreignOption(root string) string {
 	way, err := pathsafe.WayTo(root)
 	if err != nil || len(way.Loose) == 0 {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestHere: a command that a text tells to type is for the state directory that was named.
+// TestHere: a command in a hint is for the state directory that was named.
 func TestHere(t *testing.T) {
 	t.Setenv(stateVariable, "/from/the/environment")
 	for text, want := range map[string]string{

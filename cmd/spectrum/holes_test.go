@@ -11,7 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// TestHolesArePolicy: a run of which too much is holes is refused with exit status 5
+// TestHolesArePolicy: a run of which too much is holes is rejected with exit status 5
 // and no code of a law, and nothing is hashed.
 func TestHolesArePolicy(t *testing.T) {
 	project := bundletest.New(t)
@@ -28,7 +28,7 @@ func TestHolesArePolicy(t *testing.T) {
 	}
 }
 
-// TestHolesAreNotLatest: "latest" leads past a run that is refused.
+// TestHolesAreNotLatest: "latest" leads past a run that is rejected.
 func TestHolesAreNotLatest(t *testing.T) {
 	project := bundletest.New(t)
 	project.Run("good", map[string]string{"good": "good"})
@@ -43,7 +43,7 @@ func TestHolesAreNotLatest(t *testing.T) {
 	}
 }
 
-// TestHolesStopNobody: in a view of all runs one that is refused, or takes minutes,
+// TestHolesStopNobody: in a view of all runs one that is rejected, or takes minutes,
 // stops neither the others nor latest.
 func TestHolesStopNobody(t *testing.T) {
 	project := bundletest.New(t)
@@ -62,7 +62,7 @@ func TestHolesStopNobody(t *testing.T) {
 			t.Errorf("latest is %q, %v, while the slow one is %q", latest, err, v.state("slow"))
 		}
 	}
-	latest() // nobody else has asked for the slow one
+	latest() // no other reader has asked for the slow one
 	entered := make(chan struct{})
 	go func() {
 		_, _ = os.ReadDir(v.at("slow")) // until the view is gone

@@ -28,7 +28,7 @@ type interruptedError struct {
 
 func (e *interruptedError) Unwrap() error { return e.err }
 
-// Error says what was done until then: what earlier commands had left was ended; and of
+// Error returns what was done until then: what earlier commands had left was ended; and of
 // its own work it was rolled back, or only what is named stays.
 func (e *interruptedError) Error() string {
 	if len(e.done) == 0 {
@@ -40,7 +40,7 @@ func (e *interruptedError) Error() string {
 // unchanged begins what is said of a command that has done nothing; see [app.truly].
 const unchanged = "nothing was changed"
 
-// interrupted says of an error what the command had done before it was interrupted.
+// interrupted adds to an error what the command had done before it was interrupted.
 func (a *app) interrupted(err error) error {
 	var kept *keptError
 	var failed *staging.Error
@@ -56,7 +56,7 @@ func (a *app) interrupted(err error) error {
 	return &interruptedError{done, err}
 }
 
-// truly returns a hint that is true: one that nothing was changed says, where the command
+// truly returns a hint that is true: instead of "nothing was changed", where the command
 // had done something before it failed, what that was.
 func (a *app) truly(hint string) string {
 	rest, says := strings.CutPrefix(hint, unchanged)

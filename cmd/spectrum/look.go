@@ -44,6 +44,7 @@ func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain bool) (*look,
 		c.close()
 		return nil, err
 	}
+	a.sayRenamed(bundlesOf(l.plan))
 	l.files = slices.SortedFunc(viewFiles(l.plan), byPath)
 	return l, nil
 }

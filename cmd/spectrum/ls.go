@@ -109,7 +109,7 @@ func (l *look) listing(files []fusefs.File) map[string]any {
 	}
 	listing := map[string]any{"bundle_roots": bundleRoots(l.plan), "code": "OK", "files": records, "ok": true}
 	if l.plan.IsChain() {
-		listing["chain_root"], listing["run_ids"] = l.plan.ChainRoot(), runIDs(l.candidate.runs)
+		listing["chain_root"], listing["run_ids"], listing["task_ids"] = l.plan.ChainRoot(), runIDs(l.candidate.runs), taskIDs(l.plan)
 	}
 	return listing
 }

@@ -84,7 +84,7 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 }
 
 // keepMemory closes the memory of this process to others of its user, who could read the
-// key that blocks are checked with: nobody attaches to it, and it leaves no core dump.
+// key that blocks are checked with: no debugger attaches to it, and it leaves no core dump.
 func keepMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close the memory of this process: %w", err)

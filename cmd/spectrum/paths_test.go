@@ -38,6 +38,7 @@ var systemCalls = []string{
 // environment or of a caller of the library, when it is resolved for the first time.
 var pathUses = map[string]string{
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":     "record: only whether a staging directory stands there; what does not is reported",
+	"cmd/spectrum.unknownProject: os.Lstat":                      "the words of an error",
 	"cmd/spectrum.candidate.open: verify.OpenRun":                "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":             "given: the argument of doctor",
 	"cmd/spectrum.directory.unfinished: pathsafe.OpenRoot":       "doctor: a look, from which nothing follows",
@@ -94,7 +95,7 @@ var pathUses = map[string]string{
 	"internal/statedir.makeAll: os.Stat":                         "given: what is missing of the state directory, which is then opened once",
 	"internal/statedir.makeAll: pathsafe.OpenRoot":               "given: what is missing of the state directory, which is then opened once",
 	"internal/statedir.open: os.Lstat":                           "given: whether it is to be made, in a place where others cannot move it away",
-	"internal/statedir.openThere: os.Lstat":                      "given: a link is refused; owner and mode are checked by the handle",
+	"internal/statedir.openThere: os.Lstat":                      "given: a link is rejected; owner and mode are checked by the handle",
 	"internal/statedir.openThere: pathsafe.OpenRoot":             "given: the state directory, from then on a handle",
 	"internal/statedir.openToAppend: unix.Openat":                "one name beneath a handle",
 	"restore.exists: syscall.Stat":                               "which code a root gets that could not be opened",

@@ -119,6 +119,7 @@ func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []str
 	if err != nil {
 		return err
 	}
+	app.tellHeld(shown)
 	if app.json {
 		return app.raw(shown.json)
 	}
@@ -172,8 +173,14 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	return shown, err
 }
 
-// present keeps a preview and shows it. Whoever is shown one that is held in
-// quarantine is told.
+// tellHeld names what holds a candidate in quarantine.
+func (a *app) tellHeld(shown shownPreview) {
+	if len(shown.held) > 0 {
+		a.tell("spectrum: %s", oneLine((&quarantine.HeldError{Source: shown.source, Marks: shown.held}).Error()))
+	}
+}
+
+// present keeps a preview and shows it.
 func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate, opts previewOptions) (shownPreview, error) {
 	held, err := a.judge(ctx, state, p, c)
 	if err != nil {
@@ -193,9 +200,6 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 		if err := writeReport(a.stderr, p); err != nil {
 			return shownPreview{}, err
 		}
-	}
-	if len(held) > 0 {
-		a.tell("spectrum: %s", oneLine((&quarantine.HeldError{Source: p.Source(), Marks: held}).Error()))
 	}
 	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held}, nil
 }
@@ -242,7 +246,7 @@ func (c *candidate) suspect(source string) quarantine.Candidate {
 }
 
 // openPageDir opens the directory of the web page; nil for none. A page that could not be
-// written is refused before anything is done for it. Who puts something there later is
+// written is rejected before anything is done for it. Who puts something there later is
 // found when it is written.
 func (o *previewOptions) openPageDir() (*pathsafe.Dir, error) {
 	if o.html == "" {

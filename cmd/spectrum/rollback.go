@@ -46,7 +46,14 @@ or that from before the last commit.
 
 What was previewed or approved for the root before is void, and views that show
 what was rolled back are detached.`,
-		Args: exactly(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := exactly(1)(cmd, args)
+			var use *usageError
+			if errors.As(err, &use) && len(args) == 0 {
+				use.next = findsCommits
+			}
+			return err
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.emergency && opts.later {
 				return usage(cmd, "--with-later goes with a commit, and --emergency with a restore root")
@@ -96,6 +103,9 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 // shortest is how many digits of an ID are enough to name something.
 const shortest = 8
 
+// findsCommits is the next step for an operator without the ID of a commit.
+const findsCommits = "find the ID with \"spectrum savepoint list\", which lists the commits in place by their savepoints, or with \"spectrum audit show\", which lists every commit"
+
 // findCommit is the savepoint of the commit with this ID, or with these digits of
 // it; or of which this is the ID.
 func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
@@ -122,7 +132,10 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
 	}
-	return savepoint.Savepoint{}, refusedHint(err, "\"spectrum savepoint list\" lists those that stand, \"spectrum audit show\" all that was done")
+	if len(id) < shortest {
+		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, shortest)
+	}
+	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
 }
 
 // rollbackError gives a rollback that did not happen its code, or says that the
@@ -140,9 +153,9 @@ func rollbackError(err error) error {
 	case errors.Is(err, rollback.ErrNoSnapshot), errors.Is(err, rollback.ErrNoWayBack):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
 	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; see that nobody writes there, and try again"}
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, rollback.ErrElsewhere):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; somebody has put a link or another directory on the way to it"}
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; there is a link or another directory on the way to it now: find out who put it there"}
 	case errors.Is(err, fs.ErrNotExist) && !isFailed:
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
 	}

@@ -47,7 +47,7 @@ type shelfRun struct {
 
 	isLong     chan struct{} // closed when its turn was used up
 	longOnce   sync.Once
-	background chan struct{} // closed when the verification for nobody ends; nil for none
+	background chan struct{} // closed when a verification without a reader ends; nil for none
 }
 
 var _ fusefs.Volume = (*shelfRun)(nil)
@@ -116,7 +116,7 @@ func (r *shelfRun) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 }
 
 // judgedSoon reports whether there is a verdict. It waits for one, unless the run has used
-// up its turn. The verification goes on, whoever stops waiting.
+// up its turn. The verification goes on when readers stop waiting.
 func (r *shelfRun) judgedSoon(done <-chan struct{}) bool {
 	if r.known() != nil {
 		return true
@@ -297,7 +297,7 @@ func (r *shelfRun) Spoiled() bool {
 	r.looked = time.Now()
 	for run := range r.plan.Runs() {
 		if err := run.Bundle().ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
-			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "error", err)
+			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
 			r.now = runChanged
 		}
 	}

@@ -159,7 +159,7 @@ func TestSignalDuringMount(t *testing.T) {
 	}
 }
 
-// unmountWhenReady ends a view once the server has said to its manager that it is ready,
+// unmountWhenReady unmounts a view once the server has reported to its manager that it is ready,
 // for those that no signal has ended: to unmount it before would be another way to end it
 // than the one that is tried. The function that it returns waits for that.
 func unmountWhenReady(t *testing.T, manager serviceManager, dir string) (stop func()) {

@@ -142,6 +142,11 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		if err != nil {
 			return err
 		}
+		if len(all) == 0 {
+			if err := s.noneOf(root); err != nil {
+				return err
+			}
+		}
 		lines, records := make([]string, 0, len(all)), make([]any, 0, len(all))
 		for _, h := range all {
 			lines = append(lines, snapshotText(h))
@@ -149,6 +154,20 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		}
 		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
 	}
+}
+
+// noneOf reports that a root, or any root, has no snapshots. A root that is not
+// there either is an error: its name may be misspelled.
+func (s *snapshotShelf) noneOf(root string) error {
+	if root == "" {
+		s.say("no snapshots; \"spectrum snapshot take RESTORE_ROOT\" takes one, and so does every commit")
+		return nil
+	}
+	if way, err := pathsafe.WayTo(root); err == nil && way.Missing {
+		return refusedHint(fmt.Errorf("%q does not exist, and no snapshot of it is known", root), "\"spectrum snapshot list\" lists all snapshots with their roots")
+	}
+	s.say("no snapshots of %q; \"spectrum snapshot take %s\" takes one", root, shellQuote(root))
+	return nil
 }
 
 // snapshotText is a snapshot on one line.

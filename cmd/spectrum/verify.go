@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/verify"
@@ -52,6 +53,7 @@ func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []strin
 		return err
 	}
 	bar.done()
+	app.sayRenamed(slices.Values(accepted.bundles))
 	return app.result(accepted.text, accepted.json)
 }
 
@@ -71,13 +73,14 @@ func checkVerify(cmd *cobra.Command, opts verifyOptions, runDirs []string) error
 
 // acceptance is what is printed of something accepted.
 type acceptance struct {
-	text string
-	json map[string]any
+	text    string
+	json    map[string]any
+	bundles []*verify.Bundle // none of a law without signatures
 }
 
-func accepted(root string, fields map[string]any) acceptance {
+func accepted(root string, fields map[string]any, bundles ...*verify.Bundle) acceptance {
 	fields["code"], fields["details"], fields["ok"] = verify.OK, map[string]any{}, true
-	return acceptance{strings.TrimSpace(string(verify.OK) + " " + root), fields}
+	return acceptance{strings.TrimSpace(string(verify.OK) + " " + root), fields, bundles}
 }
 
 func verifyBy(ctx context.Context, opts verifyOptions, c *candidate, watch verify.Watch) (acceptance, error) {
@@ -93,7 +96,7 @@ func verifyBy(ctx context.Context, opts verifyOptions, c *candidate, watch verif
 	if err != nil {
 		return acceptance{}, err
 	}
-	return accepted(b.Root(), map[string]any{"bundle_root": b.Root()}), nil
+	return accepted(b.Root(), map[string]any{"bundle_root": b.Root()}, b), nil
 }
 
 // unsigned is what a law without roots accepted, unless it did not.
@@ -109,13 +112,13 @@ func verifyChain(ctx context.Context, c *candidate, watch verify.Watch) (accepta
 	if err != nil {
 		return acceptance{}, err
 	}
-	roots := make([]string, 0, len(c.runs))
-	for b := range chain.Bundles() {
+	roots, bundles := make([]string, 0, len(c.runs)), slices.Collect(chain.Bundles())
+	for _, b := range bundles {
 		roots = append(roots, b.Root())
 	}
 	return accepted(chain.Root(), map[string]any{
 		"bundle_roots": roots, "chain_root": chain.Root(), "run_ids": runIDs(c.runs),
-	}), nil
+	}, bundles...), nil
 }
 
 func runIDs(runs []*verify.Run) []string {

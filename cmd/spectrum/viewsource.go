@@ -75,9 +75,13 @@ func (v *candidateView) places() []place {
 // and the preview is kept: what the view shows is what its approval commits.
 func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err error) {
 	if v.candidate.origin.RestoreRoot != "" {
-		return v.preparePreview(ctx, mountpoint)
+		err = v.preparePreview(ctx, mountpoint)
+	} else {
+		v.plan, err = v.app.planForView(ctx, v.candidate)
 	}
-	v.plan, err = v.app.planForView(ctx, v.candidate)
+	if err == nil {
+		v.app.sayRenamed(bundlesOf(v.plan))
+	}
 	return err
 }
 
@@ -119,9 +123,11 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 	if err := p.WriteReport(&report); err != nil {
 		return err
 	}
-	if _, err := v.app.present(ctx, state, p, v.candidate, previewOptions{silent: true}); err != nil {
+	shown, err := v.app.present(ctx, state, p, v.candidate, previewOptions{silent: true})
+	if err != nil {
 		return err
 	}
+	v.app.tellHeld(shown)
 	v.plan, v.report = r.Plan(), report.String()
 	return nil
 }

@@ -160,6 +160,7 @@ func TestXAttrsSayWhatIsRead(t *testing.T) {
 			want := map[string]string{
 				"user.spectrum.bundle_root": run.BundleRoot(),
 				"user.spectrum.run_id":      filepath.Base(run.Dir),
+				"user.spectrum.task_id":     filepath.Base(run.Dir),
 				"user.spectrum.sha256":      sumOf(t, filepath.Join(v.dir, name)),
 			}
 			if got := xattrs(t, filepath.Join(v.dir, name)); !maps.Equal(got, want) {

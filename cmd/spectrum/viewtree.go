@@ -84,7 +84,7 @@ func viewFiles(plan *restore.Plan) iter.Seq[fusefs.File] {
 	cache := blockhash.NewCache(viewCache)
 	return func(yield func(fusefs.File) bool) {
 		for run := range plan.Runs() {
-			shared := &shown{run, cache}
+			shared := newShown(run, cache)
 			var newest time.Time
 			for o := range run.Bundle().Outputs() {
 				if o.ModTime().After(newest) {
@@ -105,8 +105,21 @@ func viewFiles(plan *restore.Plan) iter.Seq[fusefs.File] {
 
 // shown is what the files of one run have in common.
 type shown struct {
-	run   *restore.Run
-	cache *blockhash.Cache
+	run    *restore.Run
+	taskID string // as an attribute can hold it
+	cache  *blockhash.Cache
+}
+
+// maxTaskAttr is how many bytes of a task_id an attribute holds: file systems take
+// little more, and copies of files are to keep it.
+const maxTaskAttr = 2048
+
+func newShown(run *restore.Run, cache *blockhash.Cache) *shown {
+	taskID := strings.Clone(run.Bundle().TaskID())
+	if len(taskID) > maxTaskAttr {
+		taskID = strings.ToValidUTF8(taskID[:maxTaskAttr], "") + "…"
+	}
+	return &shown{run, taskID, cache}
 }
 
 // sha256Attr is the extended attribute that is the SHA-256 of a file, in hex.
@@ -118,6 +131,7 @@ func (s *shown) xattrs(digest string) []fusefs.XAttr {
 	return []fusefs.XAttr{
 		{Name: "user.spectrum.bundle_root", Value: b.Root()},
 		{Name: "user.spectrum.run_id", Value: b.RunID()},
+		{Name: "user.spectrum.task_id", Value: s.taskID},
 		{Name: sha256Attr, Value: digest},
 	}
 }

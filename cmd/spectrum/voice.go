@@ -169,7 +169,7 @@ func isTooLong(err error) bool {
 
 // statusOfFailure is the exit status of a verdict on a restore. Before anything is
 // written, a code of its own is what the law asks for, but that a root cannot be there
-// whose path is too long. Afterwards it says in which step a restore failed, and the fault
+// whose path is too long. Afterwards it names the step in which a restore failed, and the fault
 // may be the machine's all the same.
 func statusOfFailure(f *restore.Failure) int {
 	written := f.Phase == restore.Execute || f.Phase == restore.Verify

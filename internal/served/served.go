@@ -1,4 +1,4 @@
-// Package served tells which user serves a file system (FUSE). It asks the kernel alone: a
+// Package served finds out which user serves a file system (FUSE). It asks the kernel alone: a
 // request to a server of another user may be answered with anything, or never, and gives
 // him power over the process that sends it.
 package served
@@ -48,7 +48,7 @@ func IsForeign(m *mountinfo.Info) bool { return IsFUSE(m) && !IsOwn(m) && By(m) 
 
 // A Checker checks descriptors one after the other, and looks a mount up once for those in a
 // row that are in it. The zero Checker is ready.
-type Checker struct{ known int } // the mount that nobody else serves; 0 is none
+type Checker struct{ known int } // the mount that no other user serves; 0 is none
 
 // Check returns [ErrForeign] when another user serves the file system of what a descriptor
 // names. O_PATH is enough.

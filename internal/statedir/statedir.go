@@ -167,7 +167,7 @@ func openThere(path string) (*Dir, error) {
 	return &Dir{path, root}, nil
 }
 
-// checkParents requires that nobody else can rename anything on the way to the directory
+// checkParents requires that no other user can rename anything on the way to the directory
 // that was opened.
 func checkParents(path string, root *pathsafe.Dir) error {
 	way, err := pathsafe.WayTo(path)

@@ -7,6 +7,9 @@
 //   - what Unicode calls Default_Ignorable_Code_Point: Hangul fillers, variation
 //     selectors, the combining grapheme joiner, Khmer inherent vowels;
 //   - characters that are drawn as nothing, such as the blank Braille pattern;
+//   - marks without ink of their own, which only change how their neighbours are drawn
+//     (joiners of numbers and consonants, invisible stackers, selectors, fillings and
+//     rotations of signs), unless they follow a letter or another mark of their script;
 //   - each combining mark after the second in a row.
 //
 // A hidden character is shown as an escape. That changes the shown form alone: names
@@ -31,7 +34,11 @@ var ignorable = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point
 
 // blank are characters of other kinds that are drawn as nothing.
 var blank = &unicode.RangeTable{
-	R16: []unicode.Range16{{Lo: 0x2800, Hi: 0x2800, Stride: 1}}, // Braille pattern blank
+	R16: []unicode.Range16{
+		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // Braille pattern blank
+		{Lo: 0x303f, Hi: 0x303f, Stride: 1}, // ideographic half fill space
+		{Lo: 0xfffc, Hi: 0xfffc, Stride: 1}, // object replacement character
+	},
 	R32: []unicode.Range32{
 		{Lo: 0x13441, Hi: 0x13442, Stride: 1}, // Egyptian hieroglyph full and half blank
 		{Lo: 0x16fe4, Hi: 0x16fe4, Stride: 1}, // Khitan small script filler
@@ -39,11 +46,27 @@ var blank = &unicode.RangeTable{
 	},
 }
 
+// inkless are marks that are not drawn: what has Invisible_Stacker or Number_Joiner for
+// its Indic_Syllabic_Category, and what is the same in other scripts. Each stands with
+// its script. The joiner of Brahmi numbers has none: no living text needs it.
+var inkless = map[rune]*unicode.RangeTable{
+	0x1039: unicode.Myanmar, 0x17d2: unicode.Khmer, 0x1a60: unicode.Tai_Tham, 0x1bab: unicode.Sundanese,
+	0x2d7f: unicode.Tifinagh, 0xaaf6: unicode.Meetei_Mayek, 0x10a3f: unicode.Kharoshthi, 0x1107f: nil,
+	0x11133: unicode.Chakma, 0x1193e: unicode.Dives_Akuru, 0x11a47: unicode.Zanabazar_Square,
+	0x11a99: unicode.Soyombo, 0x11d45: unicode.Masaram_Gondi, 0x11d97: unicode.Gunjala_Gondi,
+	0x11f42: unicode.Kawi, 0x1bc9d: unicode.Duployan,
+}
+
 // Scanner reads a text character by character. The zero Scanner is at its beginning.
-type Scanner struct{ marks int }
+type Scanner struct {
+	marks  int
+	before rune
+}
 
 // Hidden reports whether a reader cannot see r, the next character of the text.
 func (s *Scanner) Hidden(r rune) bool {
+	before := s.before
+	s.before = r
 	if r < utf8.RuneSelf {
 		s.marks = 0
 		return r < ' ' || r == 0x7f
@@ -53,8 +76,25 @@ func (s *Scanner) Hidden(r rune) bool {
 	} else {
 		s.marks = 0
 	}
-	return s.marks > maxMarks || !unicode.IsPrint(r) || unicode.In(r, ignorable...) || unicode.Is(blank, r)
+	return s.marks > maxMarks || !unicode.IsPrint(r) || unicode.In(r, ignorable...) || unicode.Is(blank, r) || hasNoInk(r, before)
 }
+
+// hasNoInk reports whether r is a mark that is not drawn and, for the character before
+// it, changes nothing that is.
+func hasNoInk(r, before rune) bool {
+	if isSignModifier(r) {
+		return !unicode.Is(unicode.SignWriting, before)
+	}
+	script, found := inkless[r]
+	if !found {
+		return false
+	}
+	_, again := inkless[before]
+	return again || script == nil || !unicode.Is(script, before) || !unicode.In(before, unicode.L, unicode.M)
+}
+
+// isSignModifier reports whether r fills or turns the sign of SignWriting before it.
+func isSignModifier(r rune) bool { return 0x1da9b <= r && r <= 0x1daaf }
 
 // Escape returns s with an escape of Go in the place of each hidden character and of
 // each byte that is not UTF-8, and changes nothing else.

@@ -16,7 +16,9 @@ import (
 var hidden = []rune{
 	0, '\n', '\r', '\t', 0x1b, 0x7f, 0x80, 0x85, 0x9b, 0xa0, 0xad, 0x34f, 0x61c, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180e, 0x180f,
 	0x200b, 0x200d, 0x200e, 0x2028, 0x202e, 0x2060, 0x2066, 0x206f, 0x2800, 0x3000, 0x3164, 0xfe00, 0xfe0f, 0xfeff, 0xffa0, 0xfff0,
-	0xe000, 0x13441, 0x16fe4, 0x1d159, 0x1d173, 0xe0001, 0xe0041, 0xe0100, 0xe0fff, 0x10ffff,
+	0xe000, 0x13441, 0x16fe4, 0x1d159, 0x1d173, 0xe0001, 0xe0041, 0xe0100, 0xe0fff, 0x10ffff, 0x303f, 0xfffc,
+	0x1039, 0x17d2, 0x1a60, 0x1bab, 0x2d7f, 0xaaf6, 0x10a3f, 0x1107f, 0x11133, 0x1193e, 0x11a47, 0x11a99, 0x11d45, 0x11d97, 0x11f42,
+	0x1bc9d, 0x1da9b, 0x1daa1, 0x1daaf,
 }
 
 func TestHidden(t *testing.T) {
@@ -55,6 +57,52 @@ func TestMarks(t *testing.T) {
 	} {
 		if got := Escape(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestNoInk: a stacker is writing where it stacks, and nothing anywhere else.
+func TestNoInk(t *testing.T) {
+	for text, want := range map[string]string{
+		"\u1781\u17d2\u1798\u17c2\u179a":         "\u1781\u17d2\u1798\u17c2\u179a",         // Khmer
+		"\u1019\u1004\u103a\u1039\u1002\u101c":   "\u1019\u1004\u103a\u1039\u1002\u101c",   // Burmese
+		"\u1781\u17d2\u17d2\u1798":               "\u1781\u17d2\\u17d2\u1798",              // one more
+		"\u1781\u1039\u1798":                     "\u1781\\u1039\u1798",                    // of another script
+		"\u17d2\u1798":                           "\\u17d2\u1798",                          // first
+		"\u17e1\u17d2":                           "\u17e1\\u17d2",                          // after a digit
+		"\U00011066\U0001107f\U00011067":         "\U00011066\\U0001107f\U00011067",        // between numbers
+		"\U0001d800\U0001da9b\U0001daa1":         "\U0001d800\U0001da9b\U0001daa1",         // a sign, filled and turned
+		"a\u1039\u0301\u0301\u0301":              "a\\u1039\u0301\\u0301\\u0301",           // a mark as others are
+		"\u0e01\u0e49 \u0915\u094d\u0937 \u0b95": "\u0e01\u0e49 \u0915\u094d\u0937 \u0b95", // viramas are drawn
+	} {
+		if got := Escape(text); got != want {
+			t.Errorf("%+q becomes %+q, want %+q", text, got, want)
+		}
+	}
+}
+
+// TestUnicodeVersion: a new version of Unicode brings characters that were not looked
+// at. What is blank, or has no ink, in it belongs into the tables above.
+func TestUnicodeVersion(t *testing.T) {
+	if unicode.Version != "15.0.0" {
+		t.Errorf("the tables are those of Unicode 15.0.0, and this is %s", unicode.Version)
+	}
+}
+
+// TestEveryCharacter: what is shown of each character, alone and among others, has
+// nothing hidden in it and reads back as the character.
+func TestEveryCharacter(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		text := string(r) + "a" + string(r)
+		shown := Quote(text)
+		if back, err := strconv.Unquote(shown); err != nil || back != text {
+			t.Fatalf("%U is shown as %s, which is %q (%v)", r, shown, back, err)
+		}
+		if Escape(shown) != shown {
+			t.Fatalf("%U is shown as %s, which can hide something", r, shown)
 		}
 	}
 }

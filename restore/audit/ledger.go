@@ -97,7 +97,7 @@ const (
 	// NotReached means that the log ends before the entry that the savepoint signs.
 	NotReached Fault = "it signs an entry of the log, which ends before that"
 	// NoMark means that what the savepoint signs of the log cannot be read.
-	NoMark Fault = "what it signs of the log is no place in one"
+	NoMark Fault = "what it signs of the log is not a place in one"
 )
 
 // Misfit is a savepoint that does not fit the log.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Mark returns where the log stands, as one line of text for somebody to sign: the number
+// Mark returns where the log stands, as one line of text to be signed: the number
 // of its last entry and the hash of that. The entry is durable.
 func (l *Log) Mark() (string, error) {
 	var mark string

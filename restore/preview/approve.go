@@ -135,7 +135,7 @@ func (a *Approval) decide() error {
 	return nil
 }
 
-// checkRejected refuses to reject what narrows nothing, to resolve what only another root
+// checkRejected does not allow to reject what narrows nothing, to resolve what only another root
 // resolves, and to narrow what is
 // approved exactly as proposed (decision D20).
 func (a *Approval) checkRejected(n int) error {

@@ -25,7 +25,7 @@ func checkTrust(p *restore.Plan, policy trust.Policy) error {
 	}{{trust.Revoked, ErrRevoked}, {trust.Unpinned, ErrQuarantined}} {
 		for run := range p.Runs() {
 			if id := run.Bundle().ValidatorID(); policy.Of(id) == refused.standing {
-				return fmt.Errorf("run %q is signed by validator %s: %w", run.Bundle().RunID(), id, refused.err)
+				return fmt.Errorf("%s is signed by validator %s: %w", RunText(run.Bundle()), id, refused.err)
 			}
 		}
 	}

@@ -179,7 +179,7 @@ func TestForeignRoot(t *testing.T) {
 	}
 }
 
-// checkForeign wants the root and its way to be shown as they are.
+// checkForeign requires the root and its way to be shown as they are.
 func (s *scene) checkForeign(t *testing.T, p *preview.Preview, items []string) {
 	t.Helper()
 	var shown struct {
@@ -218,7 +218,7 @@ func (s *scene) checkForeign(t *testing.T, p *preview.Preview, items []string) {
 	}
 }
 
-// TestForeignRootMoves: a path that leads elsewhere while a preview is made is no preview.
+// TestForeignRootMoves: a path that leads elsewhere while a preview is made is not a preview.
 func TestForeignRootMoves(t *testing.T) {
 	s := newScene(t)
 	link := filepath.Join(t.TempDir(), "link")

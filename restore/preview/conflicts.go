@@ -84,12 +84,14 @@ func (d *deciding) foreign() []conflict {
 // SPECTRUM-05 accepts.
 func (d *deciding) laws() []conflict {
 	var bundles []*verify.Bundle
+	names := map[string]string{}
 	for run := range d.plan.Runs() {
 		bundles = append(bundles, run.Bundle())
+		names[run.Bundle().RunID()] = RunText(run.Bundle())
 	}
 	var conflicts []conflict
 	for _, found := range verify.Findings(bundles) {
-		c := conflict{Path: found.RunID, Claim: strconv.Quote(found.RunID) + ": " + found.Message}
+		c := conflict{Path: found.RunID, Claim: names[found.RunID] + ": " + found.Message}
 		switch found.Code {
 		case verify.ChainOrderViolation:
 			c.Type = timingConflict

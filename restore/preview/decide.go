@@ -20,6 +20,7 @@ type deciding struct {
 	found   observed // the restore root; zero when only the candidate is judged
 
 	runs       []string // run ids
+	runTexts   []string // the same, as people read them
 	claims     []claims // by run
 	stale      bool     // the active savepoint is of a later candidate
 	undeclared []string // paths of secrets that the signer has declared something else
@@ -37,7 +38,7 @@ var ErrDecision = errors.New("the decision does not fit the preview")
 func decide(ctx context.Context, r *restore.Restore, q *Request, found observed) (*deciding, error) {
 	d := &deciding{restore: r, plan: r.Plan(), request: q, found: found, claims: claimsOfAll(r.Plan())}
 	for run := range d.plan.Runs() {
-		d.runs = append(d.runs, run.Bundle().RunID())
+		d.runs, d.runTexts = append(d.runs, run.Bundle().RunID()), append(d.runTexts, RunText(run.Bundle()))
 	}
 	completed := completedOf(d.plan)
 	d.stale = !completed.IsZero() && completed.Before(q.Current.Completed)

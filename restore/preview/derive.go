@@ -15,6 +15,7 @@ import (
 // D13).
 type Part struct {
 	RunID   string
+	Text    string // of the run, for people: see RunText
 	Outputs []bundle.Known
 	// Constraints are those of the derived TASK_SPEC.json: which bundle, which
 	// preview and which approval it is derived from.
@@ -29,7 +30,7 @@ func (a *Approval) Parts() []Part {
 	next := 0
 	for run := range a.preview.restore.Plan().Runs() {
 		at++
-		p := Part{RunID: run.Bundle().RunID(), Constraints: a.derivedFrom(run)}
+		p := Part{RunID: run.Bundle().RunID(), Text: RunText(run.Bundle()), Constraints: a.derivedFrom(run)}
 		var items []*item
 		for next < len(a.items) && a.preview.decided.items[a.items[next]-1].run == at {
 			i := &a.preview.decided.items[a.items[next]-1]

@@ -15,7 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// ErrUnsettled says that the restore root, or what leads to it, changed while it was looked
+// ErrUnsettled means that the restore root, or what leads to it, changed while it was looked
 // at.
 var ErrUnsettled = machine.Disturbed("the restore root changes while it is looked at")
 

@@ -3,10 +3,7 @@ package preview
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
-
-	"github.com/spectrumfs/spectrum/internal/visible"
 )
 
 // WriteReport writes the preview for people, as Markdown: the ten sections of
@@ -136,24 +133,3 @@ func (r *reporter) more(n int) {
 		r.line("\n%d more; `--json` lists all.", n-maxRows)
 	}
 }
-
-// Quote makes a name safe to show on a terminal and in a Markdown cell: what cannot
-// be seen is an escape, and what Markdown reads as markup or makes a link of is text.
-func Quote(name string) string { return plainText(visible.Quote(name)) }
-
-// text makes words safe in the same way, without the quotes around them.
-func text(words string) string { return plainText(escaped(words)) }
-
-func plainText(s string) string {
-	return bareURL.ReplaceAllStringFunc(markup.Replace(s), func(begin string) string {
-		at := strings.LastIndexAny(begin, ":.")
-		return begin[:at] + `\` + begin[at:]
-	})
-}
-
-// markup are the characters that Markdown reads as markup within a line.
-var markup = strings.NewReplacer("|", `\|`, "&", `\&`, "`", "\\`", "<", `\<`, ">", `\>`, "*", `\*`, "[", `\[`, "]", `\]`, "_", `\_`, "~", `\~`, "@", `\@`)
-
-// bareURL is the beginning of what Markdown makes a link of without any markup, up to
-// the character whose escape prevents that.
-var bareURL = regexp.MustCompile(`(?i)[a-z0-9+.-]+://|mailto:|xmpp:|www\.`)

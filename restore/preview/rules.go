@@ -36,8 +36,8 @@ func (d *deciding) unknownSource() []quarantine.Finding {
 	for n, id := range d.validators() {
 		items := d.ofRun(n, func(i *item) bool { return slices.Contains(highImpact, i.Scope) })
 		if len(items) > 0 && d.request.Trust.Of(id) == trust.Unknown {
-			found = append(found, one(quarantine.SourceUnknown, "run %q: validator %s is not pinned, and %s what later work follows, the first is %s (%s)",
-				d.runs[n], id, decides(len(items)), itemID(items[0]), d.items[items[0]-1].Scope))
+			found = append(found, one(quarantine.SourceUnknown, "%s: validator %s is not pinned, and %s what later work follows, the first is %s (%s)",
+				d.runTexts[n], id, decides(len(items)), itemID(items[0]), d.items[items[0]-1].Scope))
 		}
 	}
 	return few(found)
@@ -59,8 +59,8 @@ func (d *deciding) foreignIdentity() []quarantine.Finding {
 	for n := range d.runs {
 		items := d.ofRun(n, func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer })
 		if d.agentsKnown(n) && !d.sameAgent(n) && len(items) > 0 {
-			found = append(found, one(quarantine.CrossAgentIdentity, "run %q is of agent %q and holds an identity layer of %s; the operator's agent is %q",
-				d.runs[n], d.claims[n].text["agent_id"], count(len(items), "item"), d.request.Asked.Agent))
+			found = append(found, one(quarantine.CrossAgentIdentity, "%s is of agent %q and holds an identity layer of %s; the operator's agent is %q",
+				d.runTexts[n], d.claims[n].text["agent_id"], count(len(items), "item"), d.request.Asked.Agent))
 		}
 	}
 	return few(found)
@@ -81,10 +81,10 @@ func (d *deciding) contradictions() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, c := range d.claims {
 		for _, fault := range c.faults {
-			found = append(found, one(quarantine.Contradiction, "run %q: TASK_SPEC.json: %s", d.runs[n], fault))
+			found = append(found, one(quarantine.Contradiction, "%s: TASK_SPEC.json: %s", d.runTexts[n], fault))
 		}
 		for _, unused := range c.scopes.Unused(slices.Values(d.pathsOf(n))) {
-			found = append(found, one(quarantine.Contradiction, "run %q: constraints.restore_scopes speaks of %q, which no output fits", d.runs[n], unused))
+			found = append(found, one(quarantine.Contradiction, "%s: constraints.restore_scopes speaks of %q, which no output fits", d.runTexts[n], unused))
 		}
 	}
 	return few(found)
@@ -103,7 +103,7 @@ func (d *deciding) badStatus() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, c := range d.claims {
 		if status := c.text["artifact_status"]; slices.Contains(badStatuses, status) {
-			found = append(found, one(quarantine.ArtifactStatus, "run %q says of itself that it is %s", d.runs[n], status))
+			found = append(found, one(quarantine.ArtifactStatus, "%s says of itself that it is %s", d.runTexts[n], status))
 		}
 	}
 	return few(found)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
 // sourceFields is section 1.
@@ -46,6 +47,21 @@ func (p *Preview) sourceFields() []field {
 		fields = append(fields, field{"WARNING", warning, prose})
 	}
 	return fields
+}
+
+// RunText returns what a person reads of a verified run: its name, which is that of a
+// directory and not signed, and the signed task_id where that is another.
+func RunText(b *verify.Bundle) string {
+	if !IsRenamed(b) {
+		return fmt.Sprintf("run %q", b.RunID())
+	}
+	return fmt.Sprintf("run %q (signed task_id %q)", b.RunID(), beginning(b.TaskID()))
+}
+
+// IsRenamed reports whether the directory of a run has another name than the task_id
+// that was signed, which is UTF-8.
+func IsRenamed(b *verify.Bundle) bool {
+	return strings.ToValidUTF8(b.RunID(), "\uFFFD") != b.TaskID()
 }
 
 // maxTaskID is how many bytes of a task_id are shown; the JSON has all.

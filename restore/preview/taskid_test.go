@@ -20,7 +20,7 @@ func TestSignedName(t *testing.T) {
 	var page bytes.Buffer
 	must(t, p.WritePage(t.Context(), &page))
 	for what, shown := range map[string][3]string{
-		"report": {reportOf(t, p), `| "production-2026-12" |`, `| "nightly\_7" |`},
+		"report": {reportOf(t, p), "| `\"production-2026-12\"` |", "| `\"nightly_7\"` |"},
 		"page":   {page.String(), "<bdi>production-2026-12</bdi>", "<bdi>nightly_7</bdi>"},
 		"block":  {string(jsonOf(t, p)), `"run_id":"production-2026-12"`, `"task_id":"nightly_7"`},
 	} {

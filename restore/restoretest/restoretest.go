@@ -46,7 +46,7 @@ func Plan(t testing.TB, c restore.Candidate, root string) *restore.Restore {
 }
 
 // Approve makes a preview of a restore, and approves it as it is. The origin names the
-// restore root by its real path, unless it says another one.
+// restore root by its real path, unless it names another one.
 func Approve(r *restore.Restore, origin preview.Origin) (*preview.Approved, error) {
 	if origin.RestoreRoot == "" {
 		origin.RestoreRoot = r.Root().Name()

@@ -12,7 +12,7 @@ import (
 // its object.
 const shareMin = 128 << 10
 
-// room wants the file system of the root to have room for what is to come, before anything
+// room requires that the file system of the root has room for what is to come, before anything
 // is written; at least as far as that is known.
 func (r *restoring) room() error {
 	at, err := machine.RoomOf(r.in.Dir())

@@ -33,7 +33,7 @@ func Open(path string) (*Store, error) {
 	return &Store{filepath.Clean(path), dir}, nil
 }
 
-// In is the store in a directory that is open, by an absolute path, and that nobody else
+// In is the store in a directory that is open, by an absolute path, and that no other user
 // may write. It belongs to the store.
 func In(dir *pathsafe.Dir) *Store { return &Store{dir.Name(), dir} }
 
@@ -223,7 +223,7 @@ func (s *Store) make(root string) (*chain, error) {
 		sub.Close()
 	}
 	c, err := s.enterKey(key)
-	if err == nil && c == nil { // somebody removed it meanwhile
+	if err == nil && c == nil { // another process removed it meanwhile
 		err = fmt.Errorf("%q: %w", filepath.Join(s.path, key), unix.ENOENT)
 	}
 	return c, err

@@ -117,7 +117,7 @@ func (s *Store) Unchanged(ctx context.Context, snap *Snapshot, p pathsafe.Path, 
 
 // UnchangedAside is Unchanged for what was moved to another directory since. Of a top that
 // is a directory the time of modification does not count then: XFS sets it when a rename
-// gives a directory another parent. What is in it is compared all the same.
+// moves a directory to another parent. What is in it is compared all the same.
 func (s *Store) UnchangedAside(ctx context.Context, snap *Snapshot, p pathsafe.Path, in *pathsafe.Dir, name string) error {
 	return s.comparing(p, snap, s.unchanged(ctx, snap, p, dir{in, s.seam}, name, true))
 }

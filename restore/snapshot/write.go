@@ -271,8 +271,8 @@ func (w *writing) metadata(node *pathsafe.Node, e *Entry) error {
 	})
 }
 
-// keepsMode wants set-id bits to be there: the kernel takes the set-group-id bit away, and
-// says nothing, when the mode is set by who is not a member of the group.
+// keepsMode requires that set-id bits are there: the kernel takes the set-group-id bit away, and
+// returns no error, when the mode is set by a user who is not a member of the group.
 func keepsMode(node *pathsafe.Node, e *Entry) error {
 	if e.Mode&0o6000 == 0 || e.Type == Link {
 		return nil

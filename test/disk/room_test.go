@@ -19,7 +19,7 @@ var formats = []harness.Format{harness.Tmpfs, harness.Ext4, harness.Ext41K, harn
 
 var shortage = regexp.MustCompile(`no space in the file system of "([^"]*)": at least (\d+) (bytes|files) are needed, and (\d+) are free`)
 
-// TestNoRoom: where the restore cannot fit, the preview says so with both numbers, and the
+// TestNoRoom: where the restore cannot fit, the preview reports it with both numbers, and the
 // commit ends before anything is written.
 func TestNoRoom(t *testing.T) {
 	for _, f := range sample.Pick(t, 2, formats) {

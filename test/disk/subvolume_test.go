@@ -29,8 +29,8 @@ var barriers = []struct {
 }
 
 // TestSubvolume puts a mount, and then a subvolume, in the place of a directory of the
-// root, with the same content. Every command says the same of both: what would have to
-// be moved there is refused before anything is copied, and nothing changes.
+// root, with the same content. Every command reports the same of both: what would have to
+// be moved there is rejected before anything is copied, and nothing changes.
 func TestSubvolume(t *testing.T) {
 	for _, c := range []struct {
 		name      string

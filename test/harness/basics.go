@@ -64,7 +64,7 @@ func MemoryDir(t testing.TB) string {
 	return dir
 }
 
-// Mount mounts a file system until the test ends. Where there is no target it makes a
+// Mount mounts a file system until the test ends. Where the target does not exist it makes a
 // directory.
 func Mount(t testing.TB, source, target, kind string, flags uintptr, options string) {
 	t.Helper()

@@ -36,7 +36,7 @@ var deeds = strings.Join([]string{
 // and it has ended it may have said before.
 var ends = regexp.MustCompile(`^(spectrum: an unfinished .*\n)*spectrum: interrupted: (` + Unchanged + `|(` + deeds + `)(; (` + deeds + `))*)\n$`)
 
-// Unchanged is what an interrupted command says that has done nothing.
+// Unchanged is the message of an interrupted command that has done nothing.
 const Unchanged = "nothing was changed"
 
 // Interrupted checks what an interrupted command has said: it went on to its end

@@ -73,7 +73,7 @@ func saysUnsigned(p *place) func(string, reply) {
 			p.Errorf("the preview does not say that PROOF.json is unsigned: %v", r)
 		}
 		shown := p.run("preview", "--restore-root", p.root, p.dirs[0])
-		if !strings.Contains(shown.stderr, "| Not covered by the signature | PROOF.json |\n") {
+		if !strings.Contains(shown.stderr, "| Not covered by the signature | `PROOF.json` |\n") {
 			p.Errorf("the report does not say that PROOF.json is unsigned: %v", shown)
 		}
 	}

@@ -43,6 +43,9 @@ var shapes = []shape{
 	{"two keys", false, twoKeys("a", "b")},
 	{"keys in order", false, keys(func(i, n int64) string { return fmt.Sprintf("%07x", i) })},
 	{"keys the other way round", false, keys(func(i, n int64) string { return fmt.Sprintf("%07x", n-i) })},
+	{"keys in no order", false, keys(func(i, n int64) string { return fmt.Sprintf("%07x", i*7_368_787%n) })},
+	{"short keys in no order", false, keys(shortKey)},
+	{"short keys in no order, 30 objects deep", false, shortKeysDeep},
 	{"keys of escapes", false, keys(func(i, n int64) string { return fmt.Sprintf(`\u001f%07x`, n-i) })},
 	{"keys of escapes in no order", false, keys(func(i, n int64) string { return fmt.Sprintf(`\u001f%07x`, i*7_368_787%n) })},
 	{"small objects out of order", false, list(`{"b":0,"a":0}`)},
@@ -102,6 +105,40 @@ func keys(key func(i, n int64) string) func(n int64) printer {
 			}
 			_ = w.WriteByte('}')
 		}
+	}
+}
+
+// shortKey is a key of four characters, in no order.
+func shortKey(i, n int64) string {
+	i = i * 7_368_787 % n
+	key := []byte("....")
+	for at := range key {
+		key[at] = byte('*' + i%80)
+		if key[at] == '\\' {
+			key[at] = '!'
+		}
+		i /= 80
+	}
+	return string(key)
+}
+
+// shortKeysDeep are objects of many keys in each other, none of which ends before all
+// of them have been read.
+func shortKeysDeep(n int64) printer {
+	const levels = 30
+	return func(w *bufio.Writer) {
+		count := (n/levels - 8) / 9
+		for level := range levels {
+			_ = w.WriteByte('{')
+			for i := range count {
+				_, _ = w.WriteString(`"` + shortKey(i, count) + `":0,`)
+			}
+			_, _ = w.WriteString(`"":`)
+			if level == levels-1 {
+				_ = w.WriteByte('0')
+			}
+		}
+		_, _ = w.WriteString(strings.Repeat("}", levels))
 	}
 }
 

@@ -12,11 +12,12 @@ type report struct {
 	sections map[string][]string // the lines under each heading
 }
 
-// readReport takes a report apart; what else stands around it is lost.
+// readReport takes a report apart; what else stands around it is lost, and so are the
+// backticks around names and claims.
 func readReport(text string) report {
 	r := report{sections: map[string][]string{}}
 	at := ""
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.ReplaceAll(text, "`", "")) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "### ") {
 			at = line

@@ -79,7 +79,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// What is no directory is all that there is. A link in the place of the root is not
+// What is not a directory is all that there is. A link in the place of the root is not
 // followed, and one with a slash behind it is.
 func TestWalkOfOne(t *testing.T) {
 	root := t.TempDir()

@@ -212,7 +212,7 @@ func (s *sharedRoot) everyWay(t *testing.T) {
 }
 
 // TestSharedRoots: in a root with the set-group-id bit or a default access list a commit
-// and every way back work, as root and as a member of the group who does not own the
+// and every rollback and snapshot restore work, as root and as a member of the group who does not own the
 // root, also with a umask of 077; what was there is there again with its owners and lists.
 func TestSharedRoots(t *testing.T) {
 	type how struct {

@@ -35,7 +35,7 @@ var tagger = sync.OnceValue(func() cipher.AEAD {
 
 // HasInstructions reports whether the processor computes tags by instructions of its own,
 // as Go's library then does, in the same time for every key. Without them it looks up
-// tables, and the time tells of the key.
+// tables, and the time depends on the key.
 func HasInstructions() bool {
 	switch runtime.GOARCH {
 	case "amd64":

@@ -29,8 +29,9 @@
 //  2. each token is appended to the compact text, which is written over the data,
 //     strings escaped canonically;
 //  3. an object whose keys did not come in order is put in order at its end, and
-//     that is where a double key is found; a large one is put aside then, and a
-//     mark of five bytes stands for it, so that nesting multiplies nothing;
+//     that is where a double key is found; of a large one the keys are compared
+//     four bytes at a time, and it is put aside then, and a mark of five bytes
+//     stands for it, so that nesting multiplies nothing;
 //  4. at the end what was put aside takes its place, once;
 //  5. the writers walk the compact text once and convert numbers on the way.
 package canonjson

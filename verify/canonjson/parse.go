@@ -2,7 +2,6 @@ package canonjson
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +35,7 @@ func Consume(data []byte) (Value, error) {
 	if err := checkGrammar(data); err != nil {
 		return Value{}, inWords(err)
 	}
-	p := parser{in: data, text: data[:0], members: make([]member, 0, countMembers(data))}
+	p := parser{in: data, text: data[:0], members: make([]member, 0, mostMembers(data))}
 	p.order = p.compare
 	if err := p.value(); err != nil {
 		return Value{}, err
@@ -78,28 +77,33 @@ func inWords(err error) error {
 	return err
 }
 
-// countMembers is the number of members in all of data, if it is JSON: room for
-// them is made once, since what grows stands in memory twice meanwhile.
-func countMembers(data []byte) int {
-	n := 0
+// mostMembers returns how many members of objects that have not ended there are at
+// most while data, which is JSON, is read. Room for them is made once, since what
+// grows stands in memory twice meanwhile.
+func mostMembers(data []byte) int {
+	var before [MaxDepth + 1]int // of each object that has begun: how many there were
+	depth, now, most := 0, 0, 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
+		case '{':
+			before[depth] = now
+			depth++
+		case '}':
+			depth--
+			now = before[depth]
 		case ':':
-			n++
+			now++
+			most = max(most, now)
 		case '"':
-			for i++; i < len(data) && data[i] != '"'; i++ {
+			for i++; data[i] != '"'; i++ {
 				if data[i] == '\\' {
 					i++
 				}
 			}
 		}
 	}
-	return min(n, len(data)/minMember)
+	return most
 }
-
-// minMember is the least number of bytes for a member and its comma or brackets:
-// what is no JSON gets no more room than it could use.
-const minMember = len(`"":0,`)
 
 // parser reads tokens of data whose grammar was checked, and appends them to the
 // compact text. That stands in the memory of data, and what is written is never
@@ -269,11 +273,8 @@ func (p *parser) sort(top *container) error {
 		return nil
 	}
 	members := p.members[top.first:]
-	slices.SortFunc(members, p.order)
-	for i := 1; i < len(members); i++ {
-		if p.compare(members[i-1], members[i]) == 0 {
-			return p.doubleKey(members[i])
-		}
+	if err := p.inOrder(members); err != nil {
+		return err
 	}
 	sorted := p.aside.room(len(p.text) - int(top.start))
 	sorted = append(sorted, '{')
@@ -299,49 +300,6 @@ func (p *parser) whole() []byte {
 		return p.text
 	}
 	return p.aside.expand(p.text[:0], bytes.Clone(p.text))
-}
-
-func (p *parser) compare(a, b member) int {
-	return compareQuoted(p.quotedName(a), p.quotedName(b))
-}
-
-func (p *parser) quotedName(m member) []byte {
-	text := p.text[m.start:]
-	return text[:stringLen(text)]
-}
-
-func (p *parser) doubleKey(m member) error {
-	return fmt.Errorf("key %.100q occurs twice in one object", unquote(p.quotedName(m)))
-}
-
-// compareQuoted orders two canonically quoted names by the UTF-8 bytes of the
-// names themselves.
-func compareQuoted(a, b []byte) int {
-	a, b = a[1:len(a)-1], b[1:len(b)-1]
-	if bytes.IndexByte(a, '\\') < 0 && bytes.IndexByte(b, '\\') < 0 {
-		return bytes.Compare(a, b)
-	}
-	for len(a) > 0 && len(b) > 0 {
-		c, n := unescapedByte(a)
-		d, m := unescapedByte(b)
-		if c != d {
-			return cmp.Compare(c, d)
-		}
-		a, b = a[n:], b[m:]
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// unescapedByte is the first byte of what a canonically quoted text stands for, and
-// the length of what stands for it. Escapes are of single bytes there.
-func unescapedByte(text []byte) (c byte, n int) {
-	if text[0] != '\\' {
-		return text[0], 1
-	}
-	if text[1] == 'u' {
-		return byte(hex4(text[2:6])), 6
-	}
-	return unescape(text[1]), 2
 }
 
 // checkNumber refuses what has a fraction or an exponent and is not finite as

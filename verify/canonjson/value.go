@@ -156,6 +156,8 @@ func tokenLen(text []byte) int {
 		return 1
 	case '"':
 		return stringLen(text)
+	case 0:
+		return markSize
 	}
 	if n := bytes.IndexAny(text, ",]}:"); n >= 0 {
 		return n
