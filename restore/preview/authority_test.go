@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -208,7 +207,7 @@ func (s *scene) checkForeign(t *testing.T, p *preview.Preview, items []string) {
 		}
 	}
 	report := strings.ReplaceAll(reportOf(t, p), `\`, "") // paths have names with escapes
-	for _, want := range append(slices.Clone(items), s.origin.RestoreRoot, s.root, fmt.Sprintf("user %d |", owner)) {
+	for _, want := range append(slices.Clone(items), s.origin.RestoreRoot, s.root, ownerShown(owner)) {
 		if !strings.Contains(report, want) {
 			t.Errorf("the report does not show %q:\n%s", want, report)
 		}

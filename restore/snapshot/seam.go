@@ -236,7 +236,7 @@ func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
 func (s *seam) write(f *os.File, data []byte) error {
 	return s.do("write", f.Name(), func() error {
 		_, err := f.Write(data)
-		return err
+		return pathsafe.NoSpace(f, len(data), err)
 	})
 }
 
