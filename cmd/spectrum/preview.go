@@ -166,13 +166,9 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		return shownPreview{}, err
 	}
 	defer r.Close()
-	full := commit.Room(r, state.Root()) // commit looks again, and fails then
-	if full != nil {
-		p.Warn("a commit of this would fail: " + wordsOf(full))
-	}
 	shown, err := a.present(cmd.Context(), state, p, c, opts)
-	if err == nil && full != nil {
-		a.tell("spectrum: a commit of this would fail: %s", oneLine(wordsOf(full)))
+	if err == nil && c.warning != "" {
+		a.tell("spectrum: %s", oneLine(c.warning))
 	}
 	return shown, err
 }
@@ -394,6 +390,10 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	if err != nil {
 		return nil, err
 	}
+	if full := commit.Room(r, state.Root()); full != nil { // commit looks again, and fails then
+		c.warning = "a commit of this would fail: " + wordsOf(full)
+	}
+	request.Warning = c.warning
 	p, err := preview.New(ctx, r, request)
 	if errors.Is(err, preview.ErrQuarantined) || errors.Is(err, preview.ErrRevoked) {
 		return nil, errors.Join(err, c.markUntrusted(ctx, state, r, request, err))

@@ -28,7 +28,6 @@ type Preview struct {
 	canonical []byte
 	id        string
 	witness   witness
-	warning   string // of the day: in no block
 }
 
 // New makes the preview of a restore, unless the operator's trust forbids that:
@@ -110,11 +109,6 @@ func (p *Preview) Findings() []quarantine.Finding {
 // Recommended is the statement that approves the safest part of the proposal, or
 // "" when there is no such part.
 func (p *Preview) Recommended() string { return p.block.Approval.Statement }
-
-// Warn has the report and the page warn of something that is of the day, such as a disk
-// that is full. It is no part of the decision block: the same question on the same state
-// keeps its identity.
-func (p *Preview) Warn(warning string) { p.warning = warning }
 
 // JSON is the decision block with "preview_id" as canonical JSON: the member
 // stands where the order of names wants it. (No string in JSON can hold the text

@@ -47,8 +47,8 @@ func (p *Preview) sourceFields() []field {
 	for _, warning := range b.Root.Warnings {
 		fields = append(fields, field{"WARNING", warning, prose})
 	}
-	if p.warning != "" {
-		fields = append(fields, field{"WARNING", p.warning, prose})
+	if p.request.Warning != "" {
+		fields = append(fields, field{"WARNING", p.request.Warning, prose})
 	}
 	return fields
 }
