@@ -31,6 +31,16 @@ func newDemo(app *app) *cobra.Command {
 	}
 }
 
+// demoRefused is a directory that is not empty, such as one that an earlier demo has made.
+func demoRefused(dir string) error {
+	hint := "name a directory that does not exist yet"
+	if _, err := os.Lstat(filepath.Join(dir, "tampered", "CONTRACTS", "_runs")); err == nil {
+		view := shellQuote(filepath.Join(dir, "view"))
+		hint = fmt.Sprintf("an earlier demo is there: name another directory, or remove it first: rm -r %s; if a view is mounted in it, \"spectrum umount %s\" before", shellQuote(dir), view)
+	}
+	return refusedHint(fmt.Errorf("%q must not be there, or be an empty directory", dir), hint)
+}
+
 // runDemo makes the project in a box beside DIR and moves it out of that, so DIR is there
 // whole or not at all, wherever others move the directory above meanwhile.
 func runDemo(ctx context.Context, app *app, dir string) error {
@@ -60,8 +70,11 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	if errors.Is(err, fs.ErrExist) && b.above.Rmdir(filepath.Base(dir)) == nil { // it was empty
 		err = b.release(name, filepath.Base(dir))
 	}
+	if errors.Is(err, fs.ErrExist) {
+		return demoRefused(dir)
+	}
 	if err != nil {
-		return refusedHint(fmt.Errorf("%q must not be there, or be an empty directory: %w", dir, err), "name a directory that does not exist yet")
+		return refusedHint(err, "name a directory that does not exist yet")
 	}
 	steps := demoSteps(jsonText(os.Args[0]), jsonText(dir))
 	app.say("wrote %q: two signed runs, a tampered copy, a key, an empty restore root\n", dir)
