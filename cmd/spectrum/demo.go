@@ -32,9 +32,14 @@ func newDemo(app *app) *cobra.Command {
 }
 
 // demoRefused is a directory that is not empty, such as one that an earlier demo has made.
-func demoRefused(dir string) error {
+func demoRefused(dir string, above *pathsafe.Dir) error {
 	hint := "name a directory that does not exist yet"
-	if _, err := os.Lstat(filepath.Join(dir, "tampered", "CONTRACTS", "_runs")); err == nil {
+	made, err := above.OpenDir(filepath.Base(dir))
+	if err == nil {
+		_, err = made.Lstat("tampered")
+		made.Close()
+	}
+	if err == nil {
 		view := shellQuote(filepath.Join(dir, "view"))
 		hint = fmt.Sprintf("an earlier demo is there: name another directory, or remove it first: rm -r %s; if a view is mounted in it, \"spectrum umount %s\" before", shellQuote(dir), view)
 	}
@@ -71,7 +76,7 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 		err = b.release(name, filepath.Base(dir))
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return demoRefused(dir)
+		return demoRefused(dir, b.above)
 	}
 	if err != nil {
 		return refusedHint(err, "name a directory that does not exist yet")
