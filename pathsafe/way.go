@@ -45,7 +45,8 @@ func (l Loose) String() string {
 //   - a directory without the sticky bit that others may write, or its group, or a user or
 //     group of its access control list; a group counts unless /etc/passwd and /etc/group
 //     know a member of it and none but root and the effective user, as the private group
-//     of a user has it
+//     of a user has it; a user without a line in /etc/passwd is a member of the group of this
+//     process that has his number
 //   - a directory with the sticky bit that others may write, where the name itself belongs
 //     to such a user
 //
@@ -250,11 +251,13 @@ func hasACL(fd int) bool {
 type people struct {
 	self uint32
 	top  uint32 // who an unmapped owner is taken for; else self
+
+	group uint32 // of this process
 }
 
 // peopleOf returns them on a machine whose / belongs to this user.
 func peopleOf(top uint32) people {
-	p := people{self: uint32(os.Geteuid())}
+	p := people{self: uint32(os.Geteuid()), group: uint32(os.Getegid())}
 	p.top = p.self
 	if isUnmapped(top) {
 		p.top = top
@@ -275,7 +278,26 @@ func (p people) trustsGroup(gid uint32) bool {
 		return false
 	}
 	members, known := membersOf(gid, string(passwd), string(group))
+	if p.isOwnGroup(gid, string(passwd)) {
+		members = append(members, p.self)
+	}
 	return known && len(members) > 0 && !slices.ContainsFunc(members, func(uid uint32) bool { return !p.trusts(uid) })
+}
+
+// isOwnGroup reports whether a group is the private one of the effective user, for all that is
+// known: it has his number, this process is in it, and /etc/passwd has no line of his that says
+// otherwise.
+func (p people) isOwnGroup(gid uint32, passwd string) bool {
+	if gid != p.self || gid != p.group {
+		return false
+	}
+	for line := range strings.Lines(passwd) {
+		var uid uint32
+		if f := strings.Split(line, ":"); len(f) > 2 && number(f[2], &uid) && uid == p.self {
+			return false
+		}
+	}
+	return true
 }
 
 // membersOf returns the users whose group this is, by the lines of /etc/passwd and

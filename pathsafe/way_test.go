@@ -230,6 +230,16 @@ func TestMembers(t *testing.T) {
 	if got, known := membersOf(8, passwd, group); known || got != nil {
 		t.Errorf("a member without a line of his own: %v, %v", got, known)
 	}
+	for p, want := range map[people]bool{
+		{self: 4711, group: 4711}: true, {self: 4711, group: 100}: false, {self: 1000, group: 1000}: false, {self: 4712, group: 4711}: false,
+	} {
+		if got := p.isOwnGroup(4711, passwd); got != want {
+			t.Errorf("%+v: %v", p, got)
+		}
+	}
+	if p := (people{self: 1003, group: 1003}); p.isOwnGroup(1003, passwd+"dave:x:1003:100::/:\n") {
+		t.Error("a user whose group the table knows to be another one")
+	}
 }
 
 // TestMapped: the table of a user namespace, and that of the first one.

@@ -3,7 +3,11 @@ package pathsafe
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // WriteFile makes the file name with this content and the permission bits perm
@@ -20,7 +24,7 @@ func (d *Dir) WriteFile(name string, data []byte, perm uint32) error {
 	}
 	defer f.Close()
 	if err := writeAndSync(f, data); err != nil {
-		return err
+		return d.noSpace(len(data), err)
 	}
 	return d.Link(f, name)
 }
@@ -32,7 +36,8 @@ func (d *Dir) writeThenRename(name string, data []byte, perm uint32) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(writeAndSync(f, data), f.Close())
+	err = d.noSpace(len(data), writeAndSync(f, data))
+	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = d.RenameNoReplace(temp, d, name)
 	}
@@ -40,6 +45,53 @@ func (d *Dir) writeThenRename(name string, data []byte, perm uint32) error {
 		return errors.Join(err, d.Unlink(temp))
 	}
 	return nil
+}
+
+// A NoSpaceError is ENOSPC or EDQUOT, with the file system that is full.
+type NoSpaceError struct {
+	Path       string // of the directory in it that was written in
+	Need, Free uint64 // bytes that were to be written, and that this user may still write
+	Files      bool   // it has no room for one more file, however small
+	Err        error
+}
+
+// Error names the directory, with what was needed and what is free.
+func (e *NoSpaceError) Error() string {
+	if e.Files {
+		return fmt.Sprintf("%v: the file system of %q has no room for another file: 1 is needed, and 0 are free", e.Err, e.Path)
+	}
+	return fmt.Sprintf("%v: in the file system of %q %d bytes are needed, and %d are free", e.Err, e.Path, e.Need, e.Free)
+}
+
+// Unwrap returns the error of the system.
+func (e *NoSpaceError) Unwrap() error { return e.Err }
+
+// NoSpace returns the error of writing so many bytes to a file, as a [*NoSpaceError] if it
+// is that the file system is full. It is to be asked before what was written is removed.
+func NoSpace(f *os.File, need int, err error) error {
+	path, unnamed := os.Readlink(procPath(int(f.Fd())))
+	if unnamed != nil {
+		path = f.Name()
+	}
+	return noSpace(int(f.Fd()), filepath.Dir(path), need, err)
+}
+
+func (d *Dir) noSpace(need int, err error) error { return noSpace(d.Fd(), d.Name(), need, err) }
+
+func noSpace(fd int, path string, need int, err error) error {
+	var known *NoSpaceError
+	if errors.As(err, &known) || !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		return err
+	}
+	var sf unix.Statfs_t
+	if unknown := retry(func() error { return unix.Fstatfs(fd, &sf) }); unknown != nil {
+		return err
+	}
+	unit := uint64(max(sf.Bsize, 1))
+	return &NoSpaceError{
+		Path: path, Need: (uint64(max(need, 1)) + unit - 1) / unit * unit, Free: sf.Bavail * unit,
+		Files: sf.Files > 0 && sf.Ffree == 0, Err: err,
+	}
 }
 
 func writeAndSync(f *os.File, data []byte) error {

@@ -218,7 +218,7 @@ func (d dir) lock() error { return d.s.do("lock", d.h.Name(), d.h.TryLock) }
 func (s *seam) write(f *os.File, data []byte) error {
 	return s.do("write", f.Name(), func() error {
 		_, err := f.Write(data)
-		return err
+		return pathsafe.NoSpace(f, len(data), err)
 	})
 }
 

@@ -76,8 +76,7 @@ func addUp(a, b int64) int64 {
 	return a + b
 }
 
-// holes is how many bytes of an output are holes, counted until they are more than
-// limit; 0 where it cannot be opened.
+// holes is [Holes] of an output; 0 where it cannot be opened.
 func (d *declaration) holes(project *pathsafe.Dir, limit int64) int64 {
 	path, err := pathsafe.Parse(d.name)
 	if err != nil {
@@ -88,15 +87,21 @@ func (d *declaration) holes(project *pathsafe.Dir, limit int64) int64 {
 		return 0
 	}
 	defer f.Close()
+	return Holes(f, st.Size, limit)
+}
+
+// Holes returns how many bytes of a file of this size are holes, counted until they are more
+// than limit; 0 where its file system does not tell. It moves the offset of f.
+func Holes(f *os.File, size, limit int64) int64 {
 	var found int64
-	for at := int64(0); at < st.Size && found <= limit; {
+	for at := int64(0); at < size && found <= limit; {
 		hole, err := seek(f, at, unix.SEEK_HOLE)
-		if err != nil || hole >= st.Size {
+		if err != nil || hole >= size {
 			break
 		}
 		data, err := seek(f, hole, unix.SEEK_DATA)
-		if err != nil || data > st.Size {
-			data = st.Size // nothing but a hole follows
+		if err != nil || data > size {
+			data = size // nothing but a hole follows
 		}
 		found, at = found+data-hole, data
 	}

@@ -24,6 +24,7 @@ type candidate struct {
 	runs    []*verify.Run
 	reread  bool     // its content will be read through the plan
 	stuck   bool     // somebody who was left behind still reads it
+	warning string   // of its last preview; "" for none
 	shown   []string // the bundle roots that a view shows of it; nil when nobody looked
 }
 

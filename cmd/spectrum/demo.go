@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
@@ -28,6 +29,21 @@ func newDemo(app *app) *cobra.Command {
 			return runDemo(cmd.Context(), app, args[0])
 		},
 	}
+}
+
+// demoRefused is a directory that is not empty, such as one that an earlier demo has made.
+func demoRefused(dir string, above *pathsafe.Dir) error {
+	hint := "name a directory that does not exist yet"
+	made, err := above.OpenDir(filepath.Base(dir))
+	if err == nil {
+		_, err = made.Lstat("tampered")
+		made.Close()
+	}
+	if err == nil {
+		view := shellQuote(filepath.Join(dir, "view"))
+		hint = fmt.Sprintf("an earlier demo is there: name another directory, or remove it first: rm -r %s; if a view is mounted in it, \"spectrum umount %s\" before", shellQuote(dir), view)
+	}
+	return refusedHint(fmt.Errorf("%q must not be there, or be an empty directory", dir), hint)
 }
 
 // runDemo makes the project in a box beside DIR and moves it out of that, so DIR is there
@@ -59,8 +75,11 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	if errors.Is(err, fs.ErrExist) && b.above.Rmdir(filepath.Base(dir)) == nil { // it was empty
 		err = b.release(name, filepath.Base(dir))
 	}
+	if errors.Is(err, fs.ErrExist) {
+		return demoRefused(dir, b.above)
+	}
 	if err != nil {
-		return refusedHint(fmt.Errorf("%q must not be there, or be an empty directory: %w", dir, err), "name a directory that does not exist yet")
+		return refusedHint(err, "name a directory that does not exist yet")
 	}
 	steps := demoSteps(jsonText(os.Args[0]), jsonText(dir))
 	app.say("wrote %q: two signed runs, a tampered copy, a key, an empty restore root\n", dir)

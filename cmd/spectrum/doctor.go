@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spf13/cobra"
 )
 
@@ -91,7 +92,13 @@ type doctor struct {
 	sections []section
 }
 
+// doctorDescriptors are more than the doctor ever has open at a time.
+const doctorDescriptors = 24
+
 func (d *doctor) run(ctx context.Context, dirs []string) error {
+	if err := machine.CanOpen(doctorDescriptors); err != nil { // it would be taken for what is wrong with the rest
+		return fmt.Errorf("nothing can be looked at: %w", err)
+	}
 	d.examine(ctx, section{title: "this machine"}, func(context.Context) []diagnosis { return kernelChecks() })
 	d.examine(ctx, section{title: "mounting", mounting: true}, func(ctx context.Context) []diagnosis { return meansChecks(fusefs.FindMeans(ctx)) })
 	d.examine(ctx, section{title: "views", mounting: true}, viewChecks)

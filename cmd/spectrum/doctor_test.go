@@ -205,10 +205,19 @@ func TestDoctorTried(t *testing.T) {
 		d.tried(nil, err)
 		return d.checks[0]
 	}
+	full := &directory{path: "/srv", probe: "PROBE"}
+	full.add(full.space(machine.Volume{Bytes: machine.Space{Total: 100}}))
+	full.tried([]machine.Finding{{Feature: machine.Lock}, {Feature: machine.Mode, Err: unix.ENOSPC}, {Feature: machine.Time, Err: unix.EDQUOT}}, nil)
+	if len(full.checks) != 3 {
+		t.Errorf("%+v", full.checks)
+	}
 	wantDiagnoses(t, []diagnosed{
+		{"full", full.checks[0], isFail, []string{"0 bytes of", "df -h"}},
+		{"untried", full.checks[1], skipped, []string{"no space: mode, time"}},
+		{"tried", full.checks[2], isFine, nil},
 		{"locked", after(fmt.Errorf("lock: %w", pathsafe.ErrLocked)), skipped, []string{"a commit is at work", "again"}},
 		{"slow", after(context.DeadlineExceeded), isWarn, []string{"more than 30s"}},
-		{"full", after(unix.ENOSPC), isFail, []string{"no space left", "/srv/PROBE"}},
+		{"full at once", after(unix.ENOSPC), skipped, []string{"no space left", "df -h"}},
 		{"two", after(errors.Join(unix.EIO, unix.ENOTEMPTY)), isFail, []string{"input/output error; directory not empty"}},
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
 )
 
 // This file has what the doctor says of a directory and its file system.
@@ -146,11 +147,14 @@ const (
 	littleOf  = 100
 )
 
+// spaceID is the check of the space that is free.
+const spaceID = "space"
+
 func (d *directory) space(v machine.Volume) diagnosis {
 	if v.Bytes.Total == 0 {
-		return fine("space", d.path, "the file system does not count it")
+		return fine(spaceID, d.path, "the file system does not count it")
 	}
-	c := fine("space", d.path, "%s of %s free", bytesText(int64(v.Bytes.Free)), bytesText(int64(v.Bytes.Total)))
+	c := fine(spaceID, d.path, "%s of %s free", bytesText(int64(v.Bytes.Free)), bytesText(int64(v.Bytes.Total)))
 	if v.Inodes.Total > 0 {
 		c.found += fmt.Sprintf(", %d of %d inodes", v.Inodes.Free, v.Inodes.Total)
 	}
@@ -205,9 +209,23 @@ func (d *directory) untried(why, remedy string) diagnosis {
 	return fine("features", d.path, "not tried: %s", why).but(skipped, "what the file system can do is not known", remedy)
 }
 
-// tried adds what trying everything has led to.
+// tried adds what trying everything has led to. A disk that is full fails once.
 func (d *directory) tried(findings []machine.Finding, err error) {
+	var full []string
+	findings = slices.DeleteFunc(findings, func(f machine.Finding) bool {
+		if isFull(f.Err) {
+			full = append(full, string(f.Feature))
+		}
+		return isFull(f.Err)
+	})
+	if isFull(err) {
+		full = []string{strings.ReplaceAll(err.Error(), "\n", "; ")}
+	}
+	if len(full) > 0 {
+		d.full(full)
+	}
 	switch {
+	case isFull(err):
 	case errors.Is(err, pathsafe.ErrLocked):
 		d.add(d.untried("a commit is at work here", "run it again when that has ended"))
 	case errors.Is(err, context.DeadlineExceeded):
@@ -220,6 +238,20 @@ func (d *directory) tried(findings []machine.Finding, err error) {
 	for _, f := range findings {
 		d.add(d.feature(f))
 	}
+}
+
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// full says that there is no space, in place of what was found of it before, and what could
+// not be tried for that.
+func (d *directory) full(untried []string) {
+	const remedy = "free space or inodes there: \"df -h\" and \"df -i\" say what is used; \"spectrum snapshot prune\" removes old snapshots"
+	for i, c := range d.checks {
+		if c.id == spaceID {
+			d.checks[i] = c.but(isFail, "nothing can be written here: a commit would fail", remedy)
+		}
+	}
+	d.add(d.untried("there is no space: "+strings.Join(untried, ", "), remedy))
 }
 
 func (d *directory) feature(f machine.Finding) diagnosis {

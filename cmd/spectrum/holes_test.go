@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -78,4 +79,60 @@ func TestHolesStopNobody(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 	<-entered
+}
+
+// TestHolesAreNotKept: a file of a restore root, or several, with more holes than are hashed
+// is named, and no snapshot of it is taken; nor does anything displace it. What is left of
+// the holes is kept.
+func TestHolesAreNotKept(t *testing.T) {
+	project := bundletest.New(t)
+	run := project.Run("run", map[string]string{"huge": "small"})
+	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	sparse := func(name string, size int64) {
+		t.Helper()
+		f, err := os.Create(filepath.Join(root, name))
+		check(t, err)
+		check(t, f.Truncate(size))
+		check(t, f.Close())
+	}
+	take := func(args ...string) (stdout, stderr string, status int) {
+		t.Helper()
+		return spectrum(t, append([]string{"--state-dir", state, "snapshot", "take", "--json", root}, args...)...)
+	}
+	refused := func(name string) {
+		t.Helper()
+		stdout, stderr, status := take()
+		if status != statusRejected || !strings.Contains(stdout, `"code":"SNAPSHOT_REFUSED"`) || !strings.Contains(stderr, name) || !strings.Contains(stderr, "hole") {
+			t.Errorf("%s: %d %s%s", name, status, stdout, stderr)
+		}
+	}
+	sparse("little", 1<<26)
+	if stdout, stderr, status := take(); status != 0 {
+		t.Fatalf("%d %s%s", status, stdout, stderr)
+	}
+	sparse("image", 15<<40)
+	refused("image")
+	check(t, os.Remove(filepath.Join(root, "image")))
+	sparse("one", verify.MaxHoles/2)
+	sparse("two", verify.MaxHoles*3/4)
+	refused("")
+	check(t, os.Remove(filepath.Join(root, "one")))
+	check(t, os.Remove(filepath.Join(root, "two")))
+	id, stderr, status := spectrum(t, "--state-dir", state, "preview", "-q", "--restore-root", root, run.Dir)
+	if status != 0 {
+		t.Fatalf("%d %s", status, stderr)
+	}
+	_, stderr, status = spectrum(t, "--state-dir", state, "commit", "--preview", strings.TrimSpace(id), "--approve", "Approved: commit the restore preview exactly as proposed.")
+	undo := regexp.MustCompile(`rollback ([0-9a-f-]{36})"`).FindStringSubmatch(stderr)
+	if status != 0 || undo == nil {
+		t.Fatalf("%d %s", status, stderr)
+	}
+	check(t, os.Truncate(filepath.Join(root, "huge"), 15<<40)) // what a rollback would have to keep first
+	stdout, stderr, status := spectrum(t, "--state-dir", state, "rollback", "--json", undo[1])
+	if status != statusRejected || !strings.Contains(stderr, "huge") {
+		t.Errorf("%d %s%s", status, stdout, stderr)
+	}
+	if info, err := os.Stat(filepath.Join(root, "huge")); err != nil || info.Size() != 15<<40 {
+		t.Errorf("%v, %v", info, err)
+	}
 }

@@ -45,7 +45,8 @@ func TestMachineFaults(t *testing.T) {
 			{restore.Fail(restore.FinalizeFailed, "f", at), statusMachine, "RESTORE_FINALIZE_FAILED"},
 			{restore.Fail(restore.ResultArtifactWriteFailed, "f", at), statusMachine, "RESTORE_RESULT_ARTIFACT_WRITE_FAILED"},
 			{restore.Fail(restore.TargetNotExist, "/r", at), notThere, "RESTORE_TARGET_NOT_EXIST"},
-			{restore.Fail(restore.TargetNotWritable, "/r", at), statusRejected, "RESTORE_TARGET_NOT_WRITABLE"},
+			{restore.Fail(restore.TargetNotWritable, "/r", at), statusMachine, "RESTORE_TARGET_NOT_WRITABLE"},
+			{restore.Fail(restore.TargetNotWritable, "/r", fs.ErrPermission), statusRejected, "RESTORE_TARGET_NOT_WRITABLE"},
 			{restore.Fail(restore.FinalizeFailed, "f", at).RolledBackBadly(at), statusHalted, "RESTORE_ROLLBACK_FAILED"},
 			{&staging.HaltError{Err: at}, statusHalted, "ROOT_HALTED"},
 		} {

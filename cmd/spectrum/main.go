@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	_ "github.com/spectrumfs/spectrum/internal/descriptors" // ends a program that has too few
 	"github.com/spf13/cobra"
 )
 

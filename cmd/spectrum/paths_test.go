@@ -42,6 +42,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.candidate.open: verify.OpenRun":                "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":             "given: the argument of doctor",
 	"cmd/spectrum.directory.unfinished: pathsafe.OpenRoot":       "doctor: a look, from which nothing follows",
+	"internal/descriptors.asksJSON: syscall.Open":                "/proc/self",
 	"cmd/spectrum.enterNamespace: unix.Open":                     "given: the option -N of mount(8)",
 	"cmd/spectrum.grantedAbove: pathsafe.OpenRoot":               "what the directory of a run directory grants now",
 	"cmd/spectrum.leave: os.OpenFile":                            "/dev/null",

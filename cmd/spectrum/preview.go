@@ -92,7 +92,8 @@ names. What --scope asks for takes the place of the default scopes.
 
 The exit status is 0 also for a candidate with conflicts, or one that is held in
 quarantine: the report says so, and commit refuses it. So it is where a disk has no room
-for the restore: that is said on stderr, with what is needed and what is free.`,
+for the restore: that is said on stderr, in the report and on the page, with what is
+needed and what is free; the JSON is the same whatever is free.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runPreview(cmd, app, opts, runDirs)
@@ -167,8 +168,8 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	}
 	defer r.Close()
 	shown, err := a.present(cmd.Context(), state, p, c, opts)
-	if full := commit.Room(r, state.Root()); err == nil && full != nil { // commit looks again, and fails then
-		a.tell("spectrum: a commit of this would fail: %s", oneLine(full.Error()))
+	if err == nil && c.warning != "" {
+		a.tell("spectrum: %s", oneLine(c.warning))
 	}
 	return shown, err
 }
@@ -393,6 +394,10 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	if err != nil {
 		return nil, err
 	}
+	if full := commit.Room(r, state.Root()); full != nil { // commit looks again, and fails then
+		c.warning = "a commit of this would fail: " + wordsOf(full)
+	}
+	request.Warning = c.warning
 	p, err := preview.New(ctx, r, request)
 	if errors.Is(err, preview.ErrQuarantined) || errors.Is(err, preview.ErrRevoked) {
 		return nil, errors.Join(err, c.markUntrusted(ctx, state, r, request, err))

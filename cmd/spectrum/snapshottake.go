@@ -25,7 +25,9 @@ func newSnapshotTake(app *app) *cobra.Command {
 		Long: `take keeps everything beneath RESTORE_ROOT as it is: files, directories, symbolic
 and hard links, holes, modes, owners, times and extended attributes. A file that
 changes while it is read is read again, and named if it does not come to rest. What goes
-away meanwhile is left out, and named.`,
+away meanwhile is left out, and named. Where more than 256 GiB of the files to be read are
+holes, nothing is kept, and the file at which it is too much is named: hashing their zeros
+would take hours.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return snapshotError(app.takeSnapshot(cmd.Context(), args[0], opts))

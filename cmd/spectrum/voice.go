@@ -169,7 +169,8 @@ func isTooLong(err error) bool {
 
 // statusOfFailure is the exit status of a verdict on a restore. Before anything is
 // written, a code of its own is what the law asks for, but that a root cannot be there
-// whose path is too long. Afterwards it names the step in which a restore failed, and the fault
+// whose path is too long, and that it cannot be written for a fault of the machine, such as
+// a read-only file system. Afterwards it names the step in which a restore failed, and the fault
 // may be the machine's all the same.
 func statusOfFailure(f *restore.Failure) int {
 	written := f.Phase == restore.Execute || f.Phase == restore.Verify
@@ -178,7 +179,7 @@ func statusOfFailure(f *restore.Failure) int {
 		return statusMachine
 	case f.Code == restore.InternalError:
 		return statusInternal
-	case written && machine.IsFault(f), f.Code == restore.TargetNotExist && isTooLong(f):
+	case written && machine.IsFault(f), f.Code == restore.TargetNotWritable && machine.IsFault(f), f.Code == restore.TargetNotExist && isTooLong(f):
 		return statusMachine
 	}
 	return statusRejected

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,4 +34,16 @@ func ParseRelease(name string) Release {
 // Before says whether the kernel is known to be older than a version.
 func (r Release) Before(major, minor int) bool {
 	return r.Major > 0 && (r.Major < major || r.Major == major && r.Minor < minor)
+}
+
+// CanOpen returns the error of the system when this process cannot open n more files.
+func CanOpen(n int) error {
+	for range n {
+		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC) // that needs no path
+		if err != nil {
+			return os.NewSyscallError("open", err)
+		}
+		defer func() { _ = unix.Close(fd) }()
+	}
+	return nil
 }

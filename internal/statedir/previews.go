@@ -161,6 +161,7 @@ func (d *Dir) Attempt(root string) error {
 		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	_, err = f.Write([]byte{'.'})
+	err = pathsafe.NoSpace(f, 1, err)
 	err = errors.Join(err, f.Sync(), f.Close(), dir.Sync(), d.root.Sync())
 	if err != nil {
 		return fmt.Errorf("state directory %q: %w", d.path, err)

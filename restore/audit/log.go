@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
@@ -171,7 +172,7 @@ func (l *Log) append(at tail, event Event) error {
 		return err
 	}
 	if _, err := l.f.Write(append(append(b, line...), '\n')); err != nil {
-		return err
+		return pathsafe.NoSpace(l.f, len(line), err)
 	}
 	return l.f.Sync()
 }

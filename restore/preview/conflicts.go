@@ -62,10 +62,17 @@ func (d *deciding) authority() []conflict {
 }
 
 // foreign lists what other users can rename on the way to the restore root, the root
-// itself included: one conflict each, in the order in which the way passes them.
+// itself included, in the order in which the way passes them: one conflict for each user or
+// group, with all the names that he can rename. Path is the first of them.
 func (d *deciding) foreign() []conflict {
 	var conflicts []conflict
+	by := map[string]int{}
 	for _, l := range d.found.way.Loose {
+		if at, known := by[l.By]; known {
+			conflicts[at].Current += "; " + l.String()
+			continue
+		}
+		by[l.By] = len(conflicts)
 		conflicts = append(conflicts, conflict{
 			Type:       authorityConflict,
 			Path:       strings.ToValidUTF8(l.Path, "\uFFFD"), // Current has it in full

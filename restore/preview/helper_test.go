@@ -2,7 +2,9 @@ package preview_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -71,7 +73,7 @@ func (s *scene) named(name string) {
 func (s *scene) anywhere(p *preview.Preview, text string) string {
 	s.t.Helper()
 	uid := strconv.Itoa(os.Geteuid())
-	return strings.NewReplacer(p.ID(), "ID", s.root, "/restore", `"owner":`+uid, `"owner":"UID"`, "user "+uid+" |", "user UID |").Replace(text)
+	return strings.NewReplacer(p.ID(), "ID", s.root, "/restore", `"owner":`+uid, `"owner":"UID"`, ownerShown(uint32(os.Geteuid())), "user UID |").Replace(text)
 }
 
 // preview verifies and plans anew, and makes a preview of what comes out.
@@ -162,4 +164,12 @@ func wantUnused(t testing.TB, d *statedir.Dir, id string) {
 	if err := d.Use(id); err != nil {
 		t.Errorf("the preview is used up: %v", err)
 	}
+}
+
+// ownerShown is how the report shows who owns something.
+func ownerShown(uid uint32) string {
+	if known, err := user.LookupId(fmt.Sprint(uid)); err == nil {
+		return fmt.Sprintf("%s (%d) |", known.Username, uid)
+	}
+	return fmt.Sprintf("user %d |", uid)
 }

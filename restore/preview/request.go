@@ -44,6 +44,10 @@ type Request struct {
 	// Attempts counts the commits that ever began in the restore root: each
 	// makes all previews void that were made before it.
 	Attempts int64
+	// Warning is of the day, such as that a disk is full; "" for none. The report and the page
+	// have it, and not the decision block: the same question on the same state keeps its
+	// identity.
+	Warning string
 }
 
 // Savepoint is what a preview has to know of one. The zero Savepoint is none.

@@ -2,6 +2,8 @@ package preview
 
 import (
 	"fmt"
+	"os/user"
+	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -39,12 +41,15 @@ func (p *Preview) sourceFields() []field {
 		field{"Project root", p.request.Origin.ProjectRoot, named},
 		field{"Restore root", b.Root.Path, named},
 		field{"Restore root, real path", b.Root.Real, named},
-		field{"Restore root, owner", fmt.Sprintf("user %d", b.Root.Owner), prose},
+		field{"Restore root, owner", ownerText(b.Root.Owner), prose},
 		field{"Active savepoint there", noneIf(b.CurrentID), ident},
 		field{"Files", fmt.Sprintf("%d of %d proposed", b.Totals.Proposed, b.Totals.Files), prose},
 		field{"Bytes", fmt.Sprintf("%d of %d proposed", b.Totals.Restore, b.Totals.Bytes), prose})
 	for _, warning := range b.Root.Warnings {
 		fields = append(fields, field{"WARNING", warning, prose})
+	}
+	if p.request.Warning != "" {
+		fields = append(fields, field{"WARNING", p.request.Warning, prose})
 	}
 	return fields
 }
@@ -62,6 +67,14 @@ func RunText(b *verify.Bundle) string {
 // that was signed, which is UTF-8.
 func IsRenamed(b *verify.Bundle) bool {
 	return strings.ToValidUTF8(b.RunID(), "\uFFFD") != b.TaskID()
+}
+
+// ownerText is a user for people: by his name, where this machine knows it.
+func ownerText(uid uint32) string {
+	if known, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
+		return fmt.Sprintf("%s (%d)", known.Username, uid)
+	}
+	return fmt.Sprintf("user %d", uid)
 }
 
 // maxTaskID is how many bytes of a task_id are shown; the JSON has all.

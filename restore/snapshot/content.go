@@ -9,6 +9,7 @@ import (
 	"hash"
 
 	"io/fs"
+	"iter"
 	"os"
 	"strconv"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
 	"golang.org/x/sys/unix"
 )
 
@@ -59,6 +61,9 @@ func batches(entries []Entry, wanted func(*Entry) bool) (all [][]*Entry) {
 // contents reads the files that have to be read, and brings their objects.
 func (t *take) contents(ctx context.Context, entries []Entry) error {
 	unread := func(e *Entry) bool { return e.unread }
+	if err := t.survey(ctx, only(entries, unread)); err != nil {
+		return err
+	}
 	t.seam.watch.begin("keeping", only(entries, unread))
 	work := batches(entries, unread)
 	var mu sync.Mutex
@@ -83,6 +88,53 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 		}
 		return nil
 	})
+}
+
+// survey refuses files of which more than [verify.MaxHoles] bytes are holes, before any is
+// read. What a file system stores in less room than it has bytes looks like holes, so where
+// that is too much the files are asked for their holes.
+func (t *take) survey(ctx context.Context, files iter.Seq[*Entry]) error {
+	suspected := int64(0)
+	for e := range files {
+		suspected = min(suspected+e.holes, tooMany)
+	}
+	if suspected < tooMany {
+		return nil
+	}
+	at, found := descent{base: t.root}, int64(0)
+	defer at.close()
+	for e := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if e.holes == 0 {
+			continue
+		}
+		in, name := split(e.Path)
+		d, err := at.open(in)
+		if err != nil {
+			continue // reading it finds out why
+		}
+		f, st, err := d.openFile(name)
+		if err != nil {
+			continue
+		}
+		_, holes, err := t.seam.holes(f, st.Size)
+		if err := errors.Join(err, t.seam.closeFile(f)); err != nil {
+			return fmt.Errorf("%q: %w", e.Path, err)
+		}
+		if found += holes; found >= tooMany {
+			return fmt.Errorf("%q: %w", e.Path, tooSparse())
+		}
+	}
+	return nil
+}
+
+// tooMany bytes of holes are refused.
+const tooMany = verify.MaxHoles + 1
+
+func tooSparse() error {
+	return refuse("more than %d bytes of the files to be kept are holes, which take no room and all the time of hashing", int64(verify.MaxHoles))
 }
 
 // A reader is a worker of contents. Its objects go into a directory of its own,
@@ -177,8 +229,12 @@ func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
 		return err
 	}
 	if e.Size >= holeSize {
-		if e.Sparse, err = r.seam.sparse(f, e.Size); err != nil {
+		var holes int64
+		if e.Sparse, holes, err = r.seam.holes(f, e.Size); err != nil {
 			return err
+		}
+		if holes > verify.MaxHoles { // it has grown since the survey
+			return tooSparse()
 		}
 	}
 	if e.Size > int64(len(r.buf)) {

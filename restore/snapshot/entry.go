@@ -47,6 +47,7 @@ type Entry struct {
 	unread bool // a file whose content is yet to be read
 	gone   bool // it went away while it was looked at
 	links  uint32
+	holes  int64 // of a file, as far as the room that it takes tells
 }
 
 // Xattrs returns the extended attributes, sorted by name.
@@ -73,7 +74,7 @@ func makeEntry(path string, st pathsafe.Stat) Entry {
 		Dev: st.ID.Dev, Ino: st.ID.Ino, ChangeTime: st.ChangeTime, BirthTime: st.BirthTime, links: st.Links,
 	}
 	if e.Type == File {
-		e.Size = st.Size
+		e.Size, e.holes = st.Size, min(max(0, st.Size-st.Allocated), tooMany)
 	}
 	return e
 }

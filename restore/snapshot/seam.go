@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
 	"golang.org/x/sys/unix"
 )
 
@@ -236,7 +237,7 @@ func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
 func (s *seam) write(f *os.File, data []byte) error {
 	return s.do("write", f.Name(), func() error {
 		_, err := f.Write(data)
-		return err
+		return pathsafe.NoSpace(f, len(data), err)
 	})
 }
 
@@ -259,8 +260,9 @@ func (s *seam) clone(dst, src *os.File) error {
 	})
 }
 
-// sparse tells whether f has a hole before its end.
-func (s *seam) sparse(f *os.File, size int64) (sparse bool, err error) {
+// holes returns whether f has a hole before its end, and how many bytes are holes, counted
+// until they are too many.
+func (s *seam) holes(f *os.File, size int64) (sparse bool, bytes int64, err error) {
 	err = s.do("find hole", f.Name(), func() error {
 		hole, err := f.Seek(0, unix.SEEK_HOLE)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTSUP) {
@@ -269,11 +271,13 @@ func (s *seam) sparse(f *os.File, size int64) (sparse bool, err error) {
 		if err != nil {
 			return err
 		}
-		sparse = hole < size
+		if sparse = hole < size; sparse {
+			bytes = verify.Holes(f, size, verify.MaxHoles)
+		}
 		_, err = f.Seek(0, io.SeekStart)
 		return err
 	})
-	return sparse, err
+	return sparse, bytes, err
 }
 
 func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {

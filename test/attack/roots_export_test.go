@@ -22,21 +22,24 @@ type exporting struct {
 	aside   string // what he has to put in its place: a link to victim, or a directory
 	victim  string
 	before  harness.Tree // of victim
+	uid     int          // who exports
 }
 
 // exportName is the directory that is exported to, in the hostile one.
 const exportName = "made"
 
-func newExporting(t *testing.T) *exporting {
+func newExporting(t *testing.T, uid int) *exporting {
 	t.Helper()
-	top := t.TempDir()
-	e := &exporting{Project: &harness.Project{Dir: top, State: filepath.Join(t.TempDir(), "state")}}
+	top := filepath.Join(open(t), "top")
+	e := &exporting{Project: &harness.Project{Dir: top, State: filepath.Join(filepath.Dir(top), "state")}, uid: uid}
+	harness.Must(t, os.Mkdir(e.State, 0o700))
 	e.hostile, e.aside, e.victim = filepath.Join(top, "hostile"), filepath.Join(top, "aside"), filepath.Join(top, "victim")
 	root := filepath.Join(top, "root")
 	for _, name := range []string{root + "/a", root + "/sub/b", e.victim + "/" + exportName + "/precious", e.victim + "/sub/precious"} {
 		harness.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		harness.Must(t, os.WriteFile(name, []byte(filepath.Base(name)), 0o644))
 	}
+	give(t, e.Project, uid)
 	e.id = strings.TrimPrefix(strings.TrimSpace(e.Must(t, "snapshot", "take", root).Stdout), "OK ")
 	e.Must(t, "snapshot", "export", e.id, filepath.Join(top, "first")) // makes the host's key
 	e.before = e.look(t)
@@ -60,6 +63,8 @@ func (e *exporting) afresh(t *testing.T, link string) {
 	harness.Must(t, os.RemoveAll(e.aside))
 	harness.Must(t, os.Mkdir(e.hostile, 0o777))
 	harness.Must(t, os.Symlink(link, e.aside))
+	own(t, e.uid, e.hostile)
+	harness.Must(t, os.Lchown(e.aside, e.uid, e.uid))
 }
 
 // inHostile matches the calls that look up or change a name in the hostile directory.
@@ -74,8 +79,10 @@ func (e *exporting) inHostile(c sysfault.Call) bool {
 // TestExportInHostileDirectory: the owner of the directory that an export is made in
 // exchanges it, or what is made in it, with links to a tree elsewhere, at any call, and
 // the export fails or does not. That tree is as it was.
-func TestExportInHostileDirectory(t *testing.T) {
-	e := newExporting(t)
+func TestExportInHostileDirectory(t *testing.T) { victims(t, 2, exportInHostileDirectory) }
+
+func exportInHostileDirectory(t *testing.T, uid int) {
+	e := newExporting(t, uid)
 	exchange := func(one, two string) bool {
 		return unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, two, unix.RENAME_EXCHANGE) == nil
 	}
@@ -99,7 +106,7 @@ func TestExportInHostileDirectory(t *testing.T) {
 	for _, attack := range attacks {
 		for _, errno := range []syscall.Errno{0, syscall.EIO} {
 			t.Run(fmt.Sprint(attack.name, "/", int(errno)), func(t *testing.T) {
-				s, acted := sample.Every(t, 7), 0
+				s, acted := sample.Every(t, 13), 0
 				for i := 0; ; i++ {
 					n, seen, did := s.At(i), 0, false
 					e.afresh(t, attack.link)
@@ -139,8 +146,10 @@ func TestExportInHostileDirectory(t *testing.T) {
 
 // TestExportTwice: a second export into the same directory, begun and ended while the
 // first one is at any of its calls: what one of them called complete stays complete.
-func TestExportTwice(t *testing.T) {
-	e := newExporting(t)
+func TestExportTwice(t *testing.T) { victims(t, 2, exportTwice) }
+
+func exportTwice(t *testing.T, uid int) {
+	e := newExporting(t, uid)
 	s, trials := sample.Every(t, 9), 0
 	for i := 0; ; i++ {
 		n, at := s.At(i), 0

@@ -417,3 +417,25 @@ func TestStateCannotBeMovedAway(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnGroupIsNotForeign: a user whom no table of accounts knows, in a directory that his
+// own group may write, and nobody else's. That of another user is foreign, and so is his own
+// number where he is not in that group.
+func TestOwnGroupIsNotForeign(t *testing.T) {
+	needRoot(t)
+	n := newNeighbourhood(t, bob)
+	for _, group := range []int{bob, alice} {
+		harness.Must(t, os.Chown(n.theirs, bob, group))
+		harness.Must(t, os.Chmod(n.theirs, 0o775))
+		r := n.spectrum("snapshot", "take", n.root)
+		if want := map[bool]int{true: 0, false: 4}[group == bob]; r.Status != want {
+			t.Errorf("group %d: want exit status %d, got %v", group, want, r)
+		}
+	}
+	harness.Must(t, os.Chown(n.theirs, bob, bob))
+	argv := n.Argv("snapshot", "take", n.root)
+	cmd := exec.Command("setpriv", append([]string{fmt.Sprintf("--reuid=%d", bob), fmt.Sprintf("--regid=%d", alice), "--clear-groups", n.bin}, argv[1:]...)...)
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 4 {
+		t.Errorf("in another group: %v: %s", err, out)
+	}
+}

@@ -16,8 +16,10 @@ import (
 // TestMadeInHostileDirectory: the owner of the directory in which seal makes a run
 // directory with those above it, or demo its project, exchanges it with a link to a tree
 // elsewhere once it was opened; and a call fails later, or none. That tree is as it was.
-func TestMadeInHostileDirectory(t *testing.T) {
-	e := newExporting(t)
+func TestMadeInHostileDirectory(t *testing.T) { victims(t, 2, madeInHostileDirectory) }
+
+func madeInHostileDirectory(t *testing.T, uid int) {
+	e := newExporting(t, uid)
 	key := filepath.Join(e.Dir, "key.pem")
 	e.Must(t, "keygen", "--out", key)
 	place := filepath.Join(e.hostile, exportName)

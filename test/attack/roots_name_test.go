@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"golang.org/x/sys/unix"
 )
@@ -16,15 +17,20 @@ import (
 // another one between any two calls of the program that look it up, and back before the
 // next open. What is kept of his directory is never kept under the name of the other:
 // a restore would put his files there.
-func TestRootNameIsOfWhatWasOpened(t *testing.T) {
-	p := &harness.Project{Dir: t.TempDir(), State: filepath.Join(t.TempDir(), "state")}
-	dir := t.TempDir()
+func TestRootNameIsOfWhatWasOpened(t *testing.T) { victims(t, 2, rootName) }
+
+func rootName(t *testing.T, uid int) {
+	top := open(t)
+	p := &harness.Project{Dir: filepath.Join(top, "project"), State: filepath.Join(top, "state")}
+	dir := filepath.Join(top, "dir")
+	harness.Must(t, os.Mkdir(p.State, 0o700))
 	theirs, served, link := filepath.Join(dir, "theirs"), filepath.Join(dir, "served"), filepath.Join(dir, "link")
 	for name, content := range map[string]string{theirs + "/evil": "evil", served + "/index": "index", served + "/more": "more"} {
 		harness.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		harness.Must(t, os.WriteFile(name, []byte(content), 0o644))
 	}
 	harness.Must(t, os.Symlink(served, link))
+	give(t, p, uid)
 	flip := func() {
 		harness.Must(t, unix.Renameat2(unix.AT_FDCWD, theirs, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE))
 	}
@@ -32,8 +38,9 @@ func TestRootNameIsOfWhatWasOpened(t *testing.T) {
 		return (c.Path == theirs || c.Path == dir || c.Path == link) && strings.Contains("openat openat2 newfstatat statx readlinkat", c.Name)
 	}
 	taken := 0
-	for n, more := 1, true; more; n++ {
-		flipped, seen := false, 0
+	s, more := sample.Every(t, 3), true
+	for i := 0; more; i++ {
+		n, flipped, seen := s.At(i), false, 0
 		back := func() {
 			if flipped {
 				flip()

@@ -12,10 +12,11 @@ import (
 // TestServedDirectoriesAreNotAsked: another user mounts what he serves over the restore
 // root, on a directory in it, under the name of a staging directory, or over the project or
 // a directory of its outputs. He could answer with files of root that are set-id, or never.
-// Each command of root ends, and his server hears of none.
-func TestServedDirectoriesAreNotAsked(t *testing.T) {
-	needRoot(t)
-	p, site, commit := committed(t)
+// Each command ends, and his server hears of none.
+func TestServedDirectoriesAreNotAsked(t *testing.T) { victims(t, 2, servedDirectories) }
+
+func servedDirectories(t *testing.T, uid int) {
+	p, site, commit := committed(t, uid)
 	id := site.Preview(t)
 	run := p.Runs[0].Dir
 	inRoot := filepath.Join(site.Root, "mountpoint")
@@ -32,7 +33,7 @@ func TestServedDirectoriesAreNotAsked(t *testing.T) {
 	}
 	for _, dir := range []string{site.Root, inRoot, staging, p.Dir, filepath.Join(p.Dir, "out"), run} {
 		for _, stopped := range []bool{false, true} {
-			s := serveAs(t, harness.Nobody, dir, answers{Size: 100, Attack: true})
+			s := serveAs(t, alice, dir, answers{Size: 100, Attack: true})
 			if stopped {
 				harness.Freeze(t, s.cmd.Process.Pid)
 			}

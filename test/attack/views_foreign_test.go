@@ -15,10 +15,11 @@ import (
 )
 
 // committed is a project whose commit a rollback can undo, and that commit.
-func committed(t *testing.T) (*harness.Project, *harness.Site, string) {
+func committed(t *testing.T, uid int) (*harness.Project, *harness.Site, string) {
 	t.Helper()
 	p := harness.New(t, harness.Small())
 	site := p.Site(t, filepath.Join(t.TempDir(), "root"))
+	give(t, p, uid, site.Root)
 	r := site.Commit(t, nil)
 	commit := commitOf(r.Stderr)
 	if r.Status != 0 || commit == "" {
@@ -37,18 +38,19 @@ func commitOf(stderr string) string {
 	return ""
 }
 
-// TestViewsOfOthersAreNotAsked: root's rollback beside views of another user, whose
+// TestViewsOfOthersAreNotAsked: a rollback beside views of another user, whose
 // server kills the process that asks it, takes its limits, or answers with much. It sends
 // no request, completes, and names the views.
-func TestViewsOfOthersAreNotAsked(t *testing.T) {
-	needRoot(t)
-	p, site, commit := committed(t)
+func TestViewsOfOthersAreNotAsked(t *testing.T) { victims(t, 2, viewsOfOthers) }
+
+func viewsOfOthers(t *testing.T, uid int) {
+	p, site, commit := committed(t, uid)
 	dir := open(t)
 	var all []*served
 	for name, a := range map[string]answers{"kills": {Size: 100, Attack: true}, "long": {Size: 100 << 20}, "stopped": {}} {
 		at := filepath.Join(dir, name)
 		harness.Must(t, os.Mkdir(at, 0o755))
-		s := serveAs(t, harness.Nobody, at, a)
+		s := serveAs(t, alice, at, a)
 		if name == "stopped" {
 			harness.Freeze(t, s.cmd.Process.Pid)
 		}
@@ -74,7 +76,7 @@ func TestViewsOfOthersAreNotAsked(t *testing.T) {
 			Mountpoint string `json:"mountpoint"`
 			UserID     int    `json:"user_id"`
 		}) bool {
-			return o.Mountpoint == s.dir && o.UserID == harness.Nobody
+			return o.Mountpoint == s.dir && o.UserID == alice
 		})
 		if !named || !strings.Contains(r.Stderr, s.dir) {
 			t.Errorf("the view on %q is not named: %v", s.dir, r)
@@ -97,7 +99,7 @@ func TestHiddenViewIsRevoked(t *testing.T) {
 	const control = "/sys/fs/fuse/connections"
 	harness.Must(t, unix.Mount("none", control, "fusectl", 0, ""))
 	t.Cleanup(func() { harness.Must(t, unix.Unmount(control, unix.MNT_DETACH)) })
-	p, _, commit := committed(t)
+	p, _, commit := committed(t, 0)
 	dir := filepath.Join(open(t), "view")
 	harness.Must(t, os.Mkdir(dir, 0o755))
 	v := p.MountOn(t, dir, harness.Mounting{})
@@ -125,11 +127,13 @@ func TestHiddenViewIsRevoked(t *testing.T) {
 	takeAway(t, dir)
 }
 
-// TestForeignMountIsJudgedByTheTable: no command of root sends a request to the server of
-// another user, on whose mount, or in which, it is pointed.
-func TestForeignMountIsJudgedByTheTable(t *testing.T) {
-	needRoot(t)
+// TestForeignMountIsJudgedByTheTable: no command sends a request to the server of another
+// user, on whose mount, or in which, it is pointed. Only root takes his mount away.
+func TestForeignMountIsJudgedByTheTable(t *testing.T) { victims(t, 2, judgedByTheTable) }
+
+func judgedByTheTable(t *testing.T, uid int) {
 	p := harness.New(t, harness.Small())
+	give(t, p, uid)
 	run := p.Runs[0].Dir
 	for _, test := range []struct {
 		name   string
@@ -149,7 +153,7 @@ func TestForeignMountIsJudgedByTheTable(t *testing.T) {
 		for _, stopped := range []bool{false, true} {
 			dir := filepath.Join(open(t), "view")
 			harness.Must(t, os.Mkdir(dir, 0o755))
-			s := serveAs(t, harness.Nobody, dir, answers{Size: 100, Attack: true})
+			s := serveAs(t, alice, dir, answers{Size: 100, Attack: true})
 			if stopped {
 				harness.Freeze(t, s.cmd.Process.Pid)
 			}
@@ -157,6 +161,9 @@ func TestForeignMountIsJudgedByTheTable(t *testing.T) {
 				fd, err := unix.Open(dir, unix.O_PATH, 0)
 				harness.Must(t, err)
 				defer func() { _ = unix.Close(fd) }()
+			}
+			if uid != 0 && test.gone {
+				test.status, test.gone = 1, false
 			}
 			r := p.Run(t, nil, test.args(dir)...)
 			if r.Hung || test.status >= 0 && r.Status != test.status || r.Killed() {
@@ -185,12 +192,17 @@ func TestForeignMountIsJudgedByTheTable(t *testing.T) {
 // TestLongAnswerCostsLittle: a view of the user's own answers with 16 MiB of small JSON
 // values. What is read of it is bounded, and so is the memory; and it is detached, since
 // it may show what was rolled back.
-func TestLongAnswerCostsLittle(t *testing.T) {
-	needRoot(t)
-	p, _, commit := committed(t)
+func TestLongAnswerCostsLittle(t *testing.T) { victims(t, 2, longAnswer) }
+
+func longAnswer(t *testing.T, uid int) {
+	p, _, commit := committed(t, uid)
 	dir := filepath.Join(open(t), "view")
 	harness.Must(t, os.Mkdir(dir, 0o755))
-	s := serveAs(t, 0, dir, answers{Size: 16 << 20})
+	harness.Must(t, os.Chown(dir, uid, uid))
+	if uid != 0 {
+		showConnections(t)
+	}
+	s := serveAs(t, uint32(uid), dir, answers{Size: 16 << 20})
 	argv := p.Argv("rollback", "--json", commit)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	out, err := cmd.CombinedOutput()
@@ -212,4 +224,13 @@ func TestLongAnswerCostsLittle(t *testing.T) {
 	if mountsOn(t, dir) != 0 {
 		t.Errorf("it stays: %s", out)
 	}
+}
+
+// showConnections has the files of FUSE connections shown, by which an ordinary user cuts off
+// a server of his own.
+func showConnections(t *testing.T) {
+	t.Helper()
+	const at = "/sys/fs/fuse/connections"
+	harness.Must(t, unix.Mount("fusectl", at, "fusectl", 0, ""))
+	t.Cleanup(func() { harness.Must(t, unix.Unmount(at, 0)) })
 }

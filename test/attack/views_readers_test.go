@@ -57,8 +57,9 @@ func init() {
 // TestReadersDoNotGrowTheServer: another user, whom --allow-other lets in, holds as many
 // handles of a view of many runs as he can. The server's memory stays what it was, but
 // for what is bounded.
-func TestReadersDoNotGrowTheServer(t *testing.T) {
-	needRoot(t)
+func TestReadersDoNotGrowTheServer(t *testing.T) { victims(t, 1, readersDoNotGrow) }
+
+func readersDoNotGrow(t *testing.T, uid int) {
 	files := harness.Files{}
 	for i := range 150 {
 		files[fmt.Sprintf("f%d", i)] = fmt.Sprint("content ", i)
@@ -69,7 +70,10 @@ func TestReadersDoNotGrowTheServer(t *testing.T) {
 		harness.Must(t, os.Mkdir(filepath.Join(runs, fmt.Sprintf("%03d-%s", i, strings.Repeat("n", 200))), 0o755))
 	}
 	p.Runs[0].Dir = runs
-	v := p.MountOn(t, filepath.Join(open(t), "."), harness.Mounting{Flags: []string{"--all", "--allow-other"}})
+	dir := open(t)
+	give(t, p, uid, dir)
+	letOthersIn(t)
+	v := p.MountOn(t, dir, harness.Mounting{Flags: []string{"--all", "--allow-other"}})
 	before := residentOf(t, v.Server.Pid)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{readerEnv + "=" + v.Dir, "PATH=" + os.Getenv("PATH")}
@@ -107,4 +111,13 @@ func memoryOf(t *testing.T, pid int, field string) int64 {
 	}
 	t.Fatalf("process %d has no %s", pid, field)
 	return 0
+}
+
+// letOthersIn has every user mount with allow_other, in the mounts of these tests.
+func letOthersIn(t *testing.T) {
+	t.Helper()
+	conf := filepath.Join(open(t), "fuse.conf")
+	harness.Must(t, os.WriteFile(conf, []byte("user_allow_other\n"), 0o644))
+	harness.Must(t, unix.Mount(conf, "/etc/fuse.conf", "", unix.MS_BIND, ""))
+	t.Cleanup(func() { harness.Must(t, unix.Unmount("/etc/fuse.conf", 0)) })
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
@@ -73,6 +74,9 @@ func deniedCase(t *testing.T, code string, asUser bool, hinder func(*testing.T, 
 	}
 	want(t, site, harness.Before)
 	if code == "RESTORE_TARGET_NOT_WRITABLE" {
+		if want := map[bool]int{true: 74, false: 1}[strings.HasSuffix(t.Name(), "read-only")]; r.Status != want {
+			t.Errorf("want exit status %d: a file system that is read-only is a fault of the machine, and what this user may not do is none: %v", want, r)
+		}
 		if err := site.Refused(stamp); err != nil {
 			t.Error(err)
 		}

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -53,6 +54,7 @@ func wantShort(t *testing.T, site *harness.Site, v *harness.Volume, of string) {
 	if need <= free || of == "bytes" && need < 2<<20 {
 		t.Errorf("%d %s are needed, and %d are free", need, of, free)
 	}
+	wantShown(t, site, strings.TrimSpace(shown.Stdout), m[2])
 	stamp, err := harness.Stamp(site.Root)
 	harness.Must(t, err)
 	r := site.Project.Run(t, nil, harness.CommitArgs(strings.TrimSpace(shown.Stdout))...)
@@ -65,6 +67,26 @@ func wantShort(t *testing.T, site *harness.Site, v *harness.Volume, of string) {
 	want(t, site, harness.Before)
 	v.Release(t)
 	again(t, site)
+}
+
+// wantShown requires that the report and the page say how much is needed, and that the JSON,
+// whose identity is that of the question, does not.
+func wantShown(t *testing.T, site *harness.Site, id, needed string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	report := site.Project.Must(t, "preview", "--restore-root", site.Root, "--html", file, site.Project.Runs[0].Dir)
+	page, err := os.ReadFile(file)
+	harness.Must(t, err)
+	answer := site.Project.Must(t, "preview", "--json", "--restore-root", site.Root, site.Project.Runs[0].Dir)
+	for what, shown := range map[string]bool{
+		"report": strings.Contains(report.Stderr, "| WARNING | a commit of this would fail: no space") && strings.Contains(report.Stderr, needed),
+		"page":   strings.Contains(string(page), "a commit of this would fail: no space") && strings.Contains(string(page), needed),
+		"JSON":   !strings.Contains(answer.Stdout, "no space") && strings.Contains(answer.Stdout, `"preview_id":"`+id+`"`),
+	} {
+		if !shown {
+			t.Errorf("the %s is wrong: %v", what, report)
+		}
+	}
 }
 
 // TestRoomIsCountedTooLow: what is needed is never more than what a commit takes. The free

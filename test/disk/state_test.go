@@ -70,6 +70,9 @@ func stateStep(t *testing.T, p *harness.Project, v *harness.Volume, seen bool, f
 	if r.Status != 74 {
 		t.Errorf("a full state directory ends with %v", r)
 	}
+	if full := `file system of "` + v.Path + "/"; !strings.Contains(r.Stderr, full) || !strings.Contains(r.Stderr, "needed, and ") {
+		t.Errorf("it does not name the file system that is full, with what is needed and free: %v", r)
+	}
 	want(t, site, harness.Before)
 	again(t, site)
 	return end

@@ -125,7 +125,14 @@ func run(t testing.TB, plan *sysfault.Plan, as *syscall.SysProcAttr, args, argv 
 
 // Argv is the command line of a command of the program.
 func (p *Project) Argv(args ...string) []string {
-	return append([]string{binary, "--no-progress", "--state-dir", p.State}, args...)
+	argv := append([]string{binary, "--no-progress", "--state-dir", p.State}, args...)
+	if p.Program != "" {
+		argv[0] = p.Program
+	}
+	if p.User != 0 {
+		argv = append([]string{"setpriv", fmt.Sprintf("--reuid=%d", p.User), fmt.Sprintf("--regid=%d", p.User), "--clear-groups"}, argv...)
+	}
+	return argv
 }
 
 func plain(ctx context.Context, as *syscall.SysProcAttr, argv []string) (status int, stdout, stderr string, err error) {

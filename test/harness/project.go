@@ -31,6 +31,8 @@ type Project struct {
 	Dir, State string
 	Runs       []Run
 	Chain      bool
+	User       int      // who runs the program; 0: the one who runs the tests
+	Program    string   // the binary, where that user can run it; "" for the one under test
 	Places     []string // directories that stand in each root before, beside the usual ones
 	chainRoot  string   // of all runs
 	made       Tree     // what a commit makes, computed when it was signed

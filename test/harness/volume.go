@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -217,4 +218,19 @@ func (v *Volume) open(use func(*os.File) error) error {
 		return err
 	}
 	return errors.Join(use(f), f.Close())
+}
+
+// MountedOverlay mounts an overlay in memory and returns where.
+func MountedOverlay(t testing.TB) string {
+	t.Helper()
+	below := MountedVolume(t, Tmpfs).Path
+	var options []string
+	for _, part := range []string{"lowerdir", "upperdir", "workdir"} {
+		Must(t, os.Mkdir(filepath.Join(below, part), 0o755))
+		options = append(options, part+"="+filepath.Join(below, part))
+	}
+	dir := t.TempDir()
+	Must(t, unix.Mount("overlay", dir, "overlay", 0, strings.Join(options, ",")))
+	t.Cleanup(func() { Must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
 }

@@ -238,15 +238,7 @@ func sharedVolume(t *testing.T, format harness.Format) string {
 	t.Helper()
 	var dir string
 	if format.Name == "overlay" {
-		below := harness.MountedVolume(t, harness.Tmpfs).Path
-		var options []string
-		for _, part := range []string{"lowerdir", "upperdir", "workdir"} {
-			harness.Must(t, os.Mkdir(filepath.Join(below, part), 0o755))
-			options = append(options, part+"="+filepath.Join(below, part))
-		}
-		dir = t.TempDir()
-		harness.Must(t, unix.Mount("overlay", dir, "overlay", 0, strings.Join(options, ",")))
-		t.Cleanup(func() { harness.Must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+		dir = harness.MountedOverlay(t)
 	} else {
 		dir = harness.MountedVolume(t, format).Path
 	}
