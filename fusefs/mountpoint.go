@@ -24,6 +24,10 @@ var (
 	ErrNotOwn         = errors.New("the view there was mounted by another user")
 )
 
+// ErrForeign means that another user serves the file system. His server may answer
+// anything, or block for ever, so nothing is asked of it.
+var ErrForeign = served.ErrForeign
+
 // A NotOwnError is the [ErrNotOwn] of a user who may not unmount a view. It names the one
 // who may, as the kernel does.
 type NotOwnError struct{ UserID int } // -1 when the mount table does not say
@@ -84,7 +88,7 @@ func (p *place) close() {
 // that may be mounted there, so it does not hang or fail on a dead one, and none to
 // one of another user on the way ([ErrForeign]).
 func openPlace(path string) (*place, error) {
-	fd, err := walkTo(path)
+	fd, err := served.OpenDir(path)
 	if err != nil {
 		return nil, &MountpointError{path, openError(err)}
 	}

@@ -24,11 +24,10 @@ type Dir struct {
 
 // OpenRoot opens the directory that path names now; links in path are followed
 // this once. What is not a directory returns ENOTDIR and is not opened; nor is one whose file
-// system another user serves ([served.ErrForeign]): his server is not asked.
+// system another user serves, or to which the way leads through such a one
+// ([served.ErrForeign]): his server is not asked.
 func OpenRoot(path string) (*Dir, error) {
-	named, err := retryFd(func() (int, error) {
-		return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	})
+	named, err := retryFd(func() (int, error) { return served.OpenDir(path) })
 	if err != nil {
 		return nil, fmt.Errorf("open directory %q: %w", path, err)
 	}

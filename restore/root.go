@@ -39,8 +39,10 @@ func rootFailure(path string, err error) error {
 		return Internal(Preflight, err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOTCONN), errors.Is(err, syscall.EIO):
 		return Fail(TargetNotWritable, path, err)
-	default:
+	case errors.Is(err, fs.ErrNotExist):
 		return Fail(TargetNotExist, path, fmt.Errorf("the restore root does not exist: %w", err))
+	default:
+		return Fail(TargetNotExist, path, fmt.Errorf("the restore root cannot be opened: %w", err))
 	}
 }
 

@@ -250,6 +250,9 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 		defer part.close()
 		r = part.restore
 	}
+	if err := commit.Room(r, state.Root()); err != nil { // it can be retried with the same preview
+		return restore.Internal(restore.Execute, err)
+	}
 	approved, err := d.approval.Accept(r, state)
 	if err != nil {
 		return err

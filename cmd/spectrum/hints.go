@@ -64,7 +64,7 @@ func hintsOf(err error) []string {
 	case errors.As(err, &busy):
 		return []string{"wait for it with --lock-timeout 5m"}
 	case errors.As(err, &damage):
-		return []string{"the events before that are good: \"spectrum audit show\"; look into who may write the state directory, and keep the log as it is"}
+		return []string{"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Look into who may write the state directory, and keep the log as it is"}
 	case errors.As(err, &use):
 		return use.hints()
 	case errors.As(err, &refusal):

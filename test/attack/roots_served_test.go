@@ -10,8 +10,8 @@ import (
 )
 
 // TestServedDirectoriesAreNotAsked: another user mounts what he serves over the restore
-// root, on a directory in it, under the name of a staging directory, or over the project or
-// a directory of its outputs. He could answer with files of root that are set-id, or never.
+// root or a directory on the way to it, on a directory in it, under the name of a staging
+// directory, or over the project, a directory of its outputs or the runs. He could answer with files of root that are set-id, or never.
 // Each command ends, and his server hears of none.
 func TestServedDirectoriesAreNotAsked(t *testing.T) { victims(t, 2, servedDirectories) }
 
@@ -27,11 +27,11 @@ func servedDirectories(t *testing.T, uid int) {
 	commands := map[string][]string{
 		"take": {"snapshot", "take", site.Root}, "recover": {"recover", site.Root}, "list": {"snapshot", "list", site.Root},
 		"preview": {"preview", "--restore-root", site.Root, run}, "diff": {"diff", "--restore-root", site.Root, run},
-		"savepoint": {"savepoint", "verify"}, "doctor": {"doctor", site.Root}, "verify": {"verify", run},
+		"savepoint": {"savepoint", "verify", "--restore-root", site.Root}, "ls": {"ls", run}, "doctor": {"doctor", site.Root}, "verify": {"verify", run},
 		"commit":   append([]string{}, harness.CommitArgs(id)...),
 		"rollback": {"rollback", commit}, "emergency": {"rollback", "--emergency", site.Root},
 	}
-	for _, dir := range []string{site.Root, inRoot, staging, p.Dir, filepath.Join(p.Dir, "out"), run} {
+	for _, dir := range []string{site.Root, inRoot, staging, p.Dir, filepath.Join(p.Dir, "out"), run, filepath.Dir(site.Root), filepath.Dir(run)} {
 		for _, stopped := range []bool{false, true} {
 			s := serveAs(t, alice, dir, answers{Size: 100, Attack: true})
 			if stopped {

@@ -1,25 +1,20 @@
-package fusefs
+package served
 
 import (
 	"errors"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
-
-// ErrForeign means that another user serves the file system. His server may answer
-// anything, or block for ever, so nothing is asked of it.
-var ErrForeign = served.ErrForeign
 
 // maxLinks is how many symbolic links a path may go through, as for the kernel.
 const maxLinks = 40
 
-// walkTo opens the directory of a path, for naming it only (O_PATH). It goes one
-// component at a time: no name is looked up in a file system that another user
-// serves ([ErrForeign]), since the lookup would be a request to his server. The
+// OpenDir opens the directory of a path, for naming it only (O_PATH), and returns its
+// descriptor. It goes one component at a time: no name is looked up in a file system that
+// another user serves ([ErrForeign]), since the lookup would be a request to his server. The
 // directory itself may be the root of such a file system, which is not asked.
-func walkTo(path string) (int, error) {
+func OpenDir(path string) (int, error) {
 	if path == "" {
 		return -1, unix.ENOENT
 	}
@@ -44,7 +39,7 @@ type walk struct {
 	fd    int
 	todo  []string
 	links int
-	check served.Checker
+	check Checker
 }
 
 func (w *walk) close() {
