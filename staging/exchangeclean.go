@@ -149,18 +149,24 @@ func (t *trade) removeAll() error {
 }
 
 // removeRecords removes the journal: the record that says how it ended is the
-// last one. None of the others may come back after a crash without COMMITTED:
-// it would lead back.
+// last one. Whatever a crash brings back, no record is left without the one that it
+// depends on: without COMMITTED the others lead back, without INTENT what was beside
+// them cannot be told from what is foreign.
 func (t *trade) removeRecords(names []string) error {
 	last := intentName
 	if t.phase == phaseCommitted {
 		last = committedName
 	}
-	for _, turn := range []func(name string) bool{
+	for i, turn := range []func(name string) bool{
 		func(name string) bool { return name == haltedName || name == preparedName },
 		func(name string) bool { return name != last },
 		func(name string) bool { return name == last },
 	} {
+		if i > 0 {
+			if err := t.stage.sync(); err != nil {
+				return err
+			}
+		}
 		for _, name := range names {
 			if !turn(name) {
 				continue
@@ -170,12 +176,6 @@ func (t *trade) removeRecords(names []string) error {
 			}
 		}
 		names = slices.DeleteFunc(names, turn)
-		if t.phase != phaseCommitted {
-			continue
-		}
-		if err := t.stage.sync(); err != nil {
-			return err
-		}
 	}
 	return nil
 }

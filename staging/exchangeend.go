@@ -168,10 +168,8 @@ func (t *trade) reviveFor(f *found, mode Mode) error {
 
 // endRevived rolls back or goes forward, as the journal says.
 func (t *trade) endRevived(how *locking) (Result, error) {
-	if t.phase >= phaseCommitted { // what it builds on must not be lost again
-		if err := t.stage.sync(); err != nil {
-			return 0, err
-		}
+	if err := t.stage.sync(); err != nil { // what it builds on must not be lost again
+		return 0, err
 	}
 	if t.phase == phaseCommitted {
 		if err := t.completed(); err != nil {
@@ -239,7 +237,7 @@ func (t *trade) release(f *found, o *Outcome, why error) error {
 		}
 	}
 	if !f.mine {
-		return t.setAside(f)
+		return t.stage.setAside(f.names)
 	}
 	return t.keep(id)
 }
@@ -305,17 +303,4 @@ func (t *trade) emptyJournal() error {
 	}
 	_ = t.base.rmdir(t.stageName)
 	return err
-}
-
-// setAside makes the journal of another user void, without removing anything.
-func (t *trade) setAside(f *found) error {
-	for _, name := range f.names {
-		if !ofJournal(name) {
-			continue
-		}
-		if err := t.stage.rename(name, t.stage, name+voidSuffix); err != nil {
-			return err
-		}
-	}
-	return t.stage.sync()
 }

@@ -165,7 +165,7 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 	}
 	release := a.release
 	if err = a.reviveFor(&f, mode); err != nil {
-		release = func() error { return a.setAside(&f) }
+		release = func() error { return a.stage.setAside(f.names) }
 	} else {
 		o.Result, err = a.endRevived(ctx, f.ended)
 		o.Cause = a.cause
@@ -405,16 +405,22 @@ func (a *attempt) release() error {
 // voidSuffix marks the records of a journal that was set aside.
 const voidSuffix = ".void"
 
-// setAside makes a journal void that cannot be believed. Nothing is removed:
-// its maker may still want it.
-func (a *attempt) setAside(f *found) error {
-	for _, name := range f.names {
-		if !ofJournal(name) {
-			continue
+// setAside makes the journal in a staging directory void that cannot be believed.
+// Nothing is removed: its maker may still want it. INTENT is the first, durably:
+// without it the other records lead neither back nor forward.
+func (d dir) setAside(names []string) error {
+	for _, first := range []bool{true, false} {
+		for _, name := range names {
+			if !ofJournal(name) || (name == intentName) != first {
+				continue
+			}
+			if err := d.rename(name, d, name+voidSuffix); err != nil {
+				return err
+			}
 		}
-		if err := a.stage.rename(name, a.stage, name+voidSuffix); err != nil {
+		if err := d.sync(); err != nil {
 			return err
 		}
 	}
-	return a.stage.sync()
+	return nil
 }
