@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"golang.org/x/sys/unix"
 )
 
 // run is what follows, each step with its own sync point at its end.
@@ -33,11 +32,7 @@ func (t *trade) run(ctx context.Context) *Error {
 // open makes the staging directory and in it the journal's INTENT, durably; then
 // the directories for what comes and goes.
 func (t *trade) open(context.Context) *Error {
-	err := t.makeStage()
-	if t.whole && !t.stageMark.tried && errors.Is(err, fs.ErrExist) { // no recovery took it for one: a stranger's
-		return fail(StepBegin, t.stageName, fmt.Errorf("%w: %w", ErrNoExchange, err))
-	}
-	if err != nil {
+	if err := t.makeStage(); err != nil {
 		return fail(StepStage, t.stageName, err)
 	}
 	if err := t.base.sync(); err != nil {
@@ -146,52 +141,20 @@ func (t *trade) prepare(ctx context.Context) *Error {
 			return fail(StepStage, s.path.String(), err)
 		}
 	}
-	if err := t.lockNew(); err != nil {
-		return fail(StepStage, t.stageName, err)
-	}
 	if err := t.enterPrepared(); err != nil {
 		return fail(StepStage, t.stageName, err)
 	}
 	return fail(StepStage, "", ctx.Err())
 }
 
-// lockNew takes the lock of a root that is to come, before anybody can see it.
-func (t *trade) lockNew() error {
-	if !t.whole {
-		return nil
-	}
-	if !t.swaps[0].fresh.isDir() {
-		return fmt.Errorf("a root is to come: %w", unix.ENOTDIR)
-	}
-	root, err := t.news.enter("0")
-	if err != nil {
-		return err
-	}
-	t.lock = root
-	return root.lock()
-}
-
 // swapAll makes all swaps, durably.
 func (t *trade) swapAll(context.Context) *Error {
 	for i := range t.swaps {
 		if err := t.swap(i); err != nil {
-			return t.swapError(t.swaps[i].path.String(), err)
+			return fail(StepFinalize, t.swaps[i].path.String(), err)
 		}
 	}
 	return fail(StepFinalize, "", t.syncMoves(t.news, t.olds))
-}
-
-// swapError is that of a swap; where a root cannot be exchanged at all, another
-// way is left.
-func (t *trade) swapError(path string, err error) *Error {
-	if t.whole {
-		for _, never := range []error{errors.ErrUnsupported, unix.EBUSY, unix.EXDEV, unix.EPERM, unix.EACCES} {
-			if errors.Is(err, never) {
-				return fail(StepBegin, path, fmt.Errorf("%w: %w", ErrNoExchange, err))
-			}
-		}
-	}
-	return fail(StepFinalize, path, err)
 }
 
 // swap makes one swap. What is taken away is looked at again where nobody else
@@ -199,7 +162,14 @@ func (t *trade) swapError(path string, err error) *Error {
 // something else. Whatever it is, an undo puts it back.
 func (t *trade) swap(i int) error {
 	s, name := &t.swaps[i], strconv.Itoa(i)
+	if !s.goes && !s.comes {
+		return nil
+	}
 	in, err := t.home(s)
+	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+		s.goes = false
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -209,12 +179,17 @@ func (t *trade) swap(i int) error {
 		if err == nil {
 			return t.takeOut(s, name)
 		}
-		if t.whole || !errors.Is(err, errors.ErrUnsupported) {
+		if !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
 	}
 	if s.goes {
-		if err := in.rename(s.path.Base(), t.olds, name); err != nil {
+		err := in.rename(s.path.Base(), t.olds, name)
+		if errors.Is(err, fs.ErrNotExist) && !s.comes {
+			s.goes = false
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		if err := t.provenOld(s, t.olds, name); err != nil {
@@ -283,8 +258,10 @@ func (t *trade) syncMoves(left, entered dir) error {
 	var homes []pathsafe.Path
 	covered := false
 	for i := range t.swaps {
-		homes = append(homes, parent(t.swaps[i].path))
-		covered = covered || t.swaps[i].covered
+		if s := &t.swaps[i]; s.goes || s.comes {
+			homes = append(homes, parent(s.path))
+			covered = covered || s.covered
+		}
 	}
 	homes = deepestFirst(homes)
 	if covered || len(homes) > few { // some of them may be in staging by now
@@ -316,7 +293,7 @@ func (t *trade) checkOne(s *swapping, name string) error {
 			return err
 		}
 	}
-	if s.covered {
+	if s.covered || !s.goes && !s.comes {
 		return nil
 	}
 	in, err := t.home(s)

@@ -97,7 +97,7 @@ func (u *tradeUndo) back(i int) error {
 	switch {
 	case gone(err) != nil:
 		return err
-	case err == nil && s.fresh.is(st) && !u.whole:
+	case err == nil && s.fresh.is(st):
 		// What others have put there since would leave its name with it.
 		if err := s.untouched(in, s.path.Base()); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (u *tradeUndo) replace(s *swapping, in, slot dir, name string) error {
 	if err == nil {
 		return u.provenNew(s, slot, name, func() error { return slot.exchange(name, in, base) })
 	}
-	if u.whole || slot == u.news || !errors.Is(err, errors.ErrUnsupported) {
+	if slot == u.news || !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if err := u.retrieve(s, in, name); err != nil {
@@ -314,10 +314,45 @@ func (d dir) give(m meta) error {
 	if err != nil && !(errors.Is(err, unix.EPERM) && int(st.UID) != os.Geteuid()) {
 		return err
 	}
+	if err := d.giveOwner(m); err != nil {
+		return err
+	}
 	if err := d.giveMode(m.mode); err != nil {
 		return err
 	}
 	return d.sync()
+}
+
+// giveOwner sets the owner, the group and the extended attributes that the directory does
+// not have already. A new owner takes away set-id bits, and an access list sets the bits
+// of the group: the mode comes later.
+func (d dir) giveOwner(m meta) error {
+	st, err := d.statSelf()
+	if err == nil && (st.UID != m.uid || st.GID != m.gid) {
+		err = d.setOwner(m.uid, m.gid)
+	}
+	if err != nil {
+		return err
+	}
+	have, err := d.xattrs()
+	if err != nil {
+		return err
+	}
+	for _, x := range have {
+		if !slices.ContainsFunc(m.xattrs, func(is pathsafe.Xattr) bool { return is.Name == x.Name }) {
+			if err := d.removeXattr(x.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range m.xattrs {
+		if !slices.Contains(have, x) {
+			if err := d.setXattr(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // giveMode sets a mode that the directory does not have already: the kernel takes the

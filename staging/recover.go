@@ -31,7 +31,7 @@ const (
 
 // Outcome says what became of an attempt that was found.
 type Outcome struct {
-	Attempt string // its identity, a UUID; "" where the journal of an exchange cannot tell
+	Attempt string // its identity, a UUID
 	Kind    string // KindCommit, or that of the Exchange; "exchange" where its journal cannot tell
 	Result  Result
 	// Left is why something of it or in its way is left: with Released, and with
@@ -70,9 +70,9 @@ func (r Result) String() string {
 // HaltError says that an unfinished attempt stands in a root and cannot be
 // ended without a person.
 type HaltError struct {
-	Attempt string // its identity, a UUID; "" where the journal of an exchange cannot tell
+	Attempt string // its identity, a UUID
 	Kind    string // as in Outcome
-	Staging string // the name of its staging directory in the root, or beside it
+	Staging string // the name of its staging directory in the root
 	Err     error
 }
 
@@ -92,23 +92,17 @@ var ErrHalted = errors.New("its rollback failed, and nobody has acted since")
 // and called again. The outcomes are those of the attempts that were ended; the
 // error is a [*HaltError] where one cannot be ended, or several joined: what
 // stands in the way of one keeps no other from its end.
-//
-// An exchange of the whole root is ended first. If another directory is the root
-// then, the session is one of that, as after [Session.ExchangeRoot].
 func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
-	outcomes, err := l.recoverWhole(mode, nil)
-	if err != nil {
-		return outcomes, err
-	}
 	names, err := l.root.names()
 	if err != nil {
-		return outcomes, err
+		return nil, err
 	}
+	var outcomes []Outcome
 	var halts []error
 	for _, name := range names {
 		var err error
 		if id, ok := exchangeOf(name); ok {
-			t := &trade{s: l.s, log: l.Log, key: l.key, id: id, base: l.root, stageName: name}
+			t := &trade{s: l.s, log: l.Log, key: l.key, id: id, kind: kindExchange, base: l.root, stageName: name}
 			outcomes, err = l.recoverTrade(t, mode, outcomes)
 		} else if id, ok := attemptOf(name); ok {
 			outcomes, err = l.recoverCommit(ctx, id, mode, outcomes)

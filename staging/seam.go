@@ -192,7 +192,27 @@ func (d dir) unbar(name string) error {
 	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, 0o700) })
 }
 
-func (d dir) writable() error { return d.s.do("access", d.h.Name(), d.h.Writable) }
+// setOwner sets user and group of d itself.
+func (d dir) setOwner(uid, gid uint32) error {
+	return d.s.do("set owner", d.h.Name(), func() error { return d.h.Node().Chown(uid, gid) })
+}
+
+// xattrs returns the extended attributes of d itself, sorted by name.
+func (d dir) xattrs() (all []pathsafe.Xattr, err error) {
+	err = d.s.do("read attributes", d.h.Name(), func() error {
+		all, err = d.h.Node().Xattrs()
+		return err
+	})
+	return all, err
+}
+
+func (d dir) setXattr(x pathsafe.Xattr) error {
+	return d.s.do("set attribute", d.h.Name(), func() error { return d.h.Node().SetXattr(x) })
+}
+
+func (d dir) removeXattr(name string) error {
+	return d.s.do("remove attribute", d.h.Name(), func() error { return d.h.Node().RemoveXattr(name) })
+}
 
 // walk visits all that stands beneath d.
 func (d dir) walk(visit func(rel string, st pathsafe.Stat) error) error {

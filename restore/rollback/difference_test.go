@@ -1,0 +1,310 @@
+package rollback_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
+	"golang.org/x/sys/unix"
+)
+
+// socket makes a socket in the root.
+func (w *world) socket(path string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(filepath.Dir(w.at(path)), 0o755))
+	s, err := net.ListenUnix("unix", &net.UnixAddr{Name: w.at(path)})
+	must(w.t, err)
+	s.SetUnlinkOnClose(false)
+	must(w.t, s.Close())
+}
+
+// TestRestoreBesideUnkept: what no snapshot can hold stays where it is, and all the rest
+// is restored. A directory that should go stays with it, and is named.
+func TestRestoreBesideUnkept(t *testing.T) {
+	w := newWorld(t)
+	w.write("f", "f")
+	w.write("d/g", "g")
+	w.socket("old sock")
+	w.mkdir("mnt")
+	taken := w.take()
+	w.write("f", "other")
+	w.write("d/g", "longer")
+	w.socket("d/sock")
+	w.write("new/sub/h", "h")
+	w.socket("new/sub/sock")
+	w.write("new/i", "i")
+	if unix.Mount("none", w.at("mnt"), "tmpfs", 0, "") == nil {
+		defer func() { must(t, unix.Unmount(w.at("mnt"), 0)) }()
+		w.write("mnt/theirs", "")
+	}
+	sockets := w.inodes("old sock", "d/sock", "new/sub/sock")
+	done, err := w.restore(taken)
+	must(t, err)
+	left := ""
+	for _, l := range done.Left {
+		left += l.Path + ": " + l.Why + "\n"
+	}
+	if want := "new: it holds \"new/sub/sock\", which no snapshot can hold\nnew/sub: it holds \"new/sub/sock\", which no snapshot can hold\n"; left != want {
+		t.Errorf("left %q, want %q", left, want)
+	}
+	if got := w.inodes("old sock", "d/sock", "new/sub/sock"); fmt.Sprint(got) != fmt.Sprint(sockets) {
+		t.Errorf("the sockets are %v, were %v", got, sockets)
+	}
+	if got := strings.ReplaceAll(w.paths(), " mnt/theirs", ""); got != "d d/g d/sock f mnt new new/sub new/sub/sock old sock" {
+		t.Errorf("there is %q", got)
+	}
+	if f, err := os.ReadFile(w.at("f")); string(f) != "f" {
+		t.Errorf("%q, %v", f, err)
+	}
+	_, err = w.restore(done.Done.Snapshot)
+	must(t, err)
+	if i, err := os.ReadFile(w.at("new/i")); string(i) != "i" {
+		t.Errorf("%q, %v", i, err)
+	}
+}
+
+// TestRestoreOverUnkept: what would have to displace such a thing is refused by its name,
+// before anything is written.
+func TestRestoreOverUnkept(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		names  string
+	}{
+		"a file":                 {func(w *world) { w.remove("f"); w.socket("f") }, "f"},
+		"a directory":            {func(w *world) { w.remove("d"); w.socket("d") }, "d"},
+		"a directory for a file": {func(w *world) { w.remove("f"); w.socket("f/sub/sock") }, "f/sub/sock"},
+		"a mount": {func(w *world) {
+			if unix.Mount("none", w.at("d"), "tmpfs", 0, "") != nil {
+				w.socket("d/x")
+				w.remove("d")
+				w.socket("d")
+				return
+			}
+			w.t.Cleanup(func() { must(w.t, unix.Unmount(w.at("d"), 0)) })
+		}, "d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("f", "f")
+			w.write("d/g", "g")
+			w.write("z", "z")
+			taken := w.take()
+			w.write("z", "other")
+			c.change(w)
+			before := harness.MustTake(t, w.root)
+			done, err := w.restore(taken)
+			if !errors.Is(err, rollback.ErrUnkept) || !strings.Contains(err.Error(), fmt.Sprintf("%q", c.names)) || done != nil {
+				t.Errorf("%+v, %v", done, err)
+			}
+			if diff := harness.Diff(before, harness.MustTake(t, w.root)); diff != "" {
+				t.Error(diff)
+			}
+			if kinds, open := w.log(); open > 0 || strings.Contains(strings.Join(kinds, " "), "rollback") {
+				t.Errorf("logged %q, %d open", kinds, open)
+			}
+		})
+	}
+}
+
+// TestRestoreLinks: names of one file are names of one file again, and those that were
+// not are not; whatever else of them is the same.
+func TestRestoreLinks(t *testing.T) {
+	link := func(from, to string) func(w *world) {
+		return func(w *world) { w.remove(to); must(w.t, os.Link(w.at(from), w.at(to))) }
+	}
+	apart := func(name string) func(w *world) {
+		return func(w *world) {
+			raw, err := os.ReadFile(w.at(name))
+			must(w.t, err)
+			st, err := os.Stat(w.at(name))
+			must(w.t, err)
+			w.remove(name)
+			w.write(name, string(raw))
+			must(w.t, os.Chtimes(w.at(name), st.ModTime(), st.ModTime()))
+		}
+	}
+	for name, change := range map[string]func(w *world){
+		"one differs":           func(w *world) { w.remove("d/b"); w.write("d/b", "other") },
+		"one is gone":           func(w *world) { w.remove("e") },
+		"one is apart":          apart("d/b"),
+		"the first is apart":    apart("a"),
+		"all differ":            func(w *world) { must(w.t, os.Truncate(w.at("a"), 9)) },
+		"one more":              link("a", "d/more"),
+		"another joins":         link("a", "x"),
+		"two are joined":        link("x", "y"),
+		"its directory is gone": func(w *world) { w.remove("e") },
+		"only the mode":         func(w *world) { must(w.t, os.Chmod(w.at("d/b"), 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("a", "same")
+			w.write("x", "same")
+			w.mkdir("d")
+			w.mkdir("e/deep")
+			must(t, os.Link(w.at("a"), w.at("d/b")))
+			must(t, os.Link(w.at("a"), w.at("e/deep/c")))
+			w.write("y", "same")
+			for _, name := range []string{"a", "x", "y"} {
+				must(t, os.Chtimes(w.at(name), unixTime(9), unixTime(9)))
+			}
+			was := read(t, w.root)
+			taken := w.take()
+			change(w)
+			changed := read(t, w.root)
+			done, err := w.restore(taken)
+			must(t, err)
+			w.same(was, "after the restore")
+			_, err = w.restore(done.Done.Snapshot)
+			must(t, err)
+			w.same(changed, "after the restore of that before it")
+		})
+	}
+}
+
+// TestRestoreStrangeNames: names that no output can have are restored like others, at the
+// top and beneath.
+func TestRestoreStrangeNames(t *testing.T) {
+	w := newWorld(t)
+	names := []string{`back\slash`, `d\/f\x2d`, "line\nfeed", "\xff", " ", `\`, "d/.spectrum06_staging_x"}
+	for _, name := range names {
+		w.write(name, "was")
+	}
+	was := read(t, w.root)
+	taken := w.take()
+	for i, name := range names {
+		w.remove(name)
+		if i%2 == 0 {
+			w.write(name, "other")
+		}
+	}
+	w.write(`new\`, "")
+	changed := read(t, w.root)
+	done, err := w.restore(taken)
+	must(t, err)
+	w.same(was, "after the restore")
+	_, err = w.restore(done.Done.Snapshot)
+	must(t, err)
+	w.same(changed, "after the restore of that before it")
+}
+
+// A writer works in a root while others restore it: it appends to files, makes some and
+// removes some, and knows what must be there.
+type writer struct {
+	w        *world
+	round, n int
+	kept     map[string]string // what must be there when the restore is done; "" where nothing must be
+}
+
+// work is one turn. Nothing that it touches is swapped by the restore that is under way.
+func (wr *writer) work() {
+	w := wr.w
+	wr.n++
+	put := func(path, text string) {
+		f, err := os.OpenFile(w.at(path), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		must(w.t, err)
+		_, err = f.WriteString(text)
+		must(w.t, errors.Join(err, f.Close()))
+		wr.kept[path] += text
+	}
+	for _, dir := range []string{"", "busy/", "busy/deep/"} {
+		put(dir+"log", fmt.Sprintf("line %d\n", wr.n))
+		if wr.n%100 != 5 { // those of this restore are what the next one takes away
+			continue
+		}
+		put(fmt.Sprintf("%snew %d-%d", dir, wr.round, wr.n), "mine")
+		name := fmt.Sprintf("%stemporary %d", dir, wr.n)
+		put(name, "for a moment")
+		must(w.t, os.Remove(w.at(name)))
+		delete(wr.kept, name)
+	}
+}
+
+// TestRestoreBesideWriter: others may work in the root all the time, but for the names that
+// are swapped: each restore is done, and nothing of theirs is lost. One of them only makes
+// names and takes them away again, also while the snapshot before is taken.
+func TestRestoreBesideWriter(t *testing.T) {
+	formats := []harness.Format{harness.Tmpfs, harness.Ext4, harness.XFS, harness.Btrfs, harness.Overlay}
+	for _, format := range sample.Pick(t, 2, formats) {
+		t.Run(format.Name, func(t *testing.T) {
+			w := worldIn(t, harness.MountedVolume(t, format).Path)
+			for i := range sample.Of(4, 20, 100) {
+				w.besideWriter(i)
+			}
+		})
+	}
+}
+
+func (w *world) besideWriter(round int) {
+	t := w.t
+	t.Helper()
+	w.write("swapped", "was")
+	w.write("busy/swapped", "was")
+	w.write("busy/deep/log", "")
+	w.write("busy/log", "")
+	w.write("log", "")
+	taken := w.take()
+	w.write("swapped", fmt.Sprint("other ", round))
+	w.remove("busy/swapped")
+	w.write("busy/gone/file", "goes")
+
+	stop, ready := make(chan struct{}), sync.WaitGroup{}
+	ready.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			name := w.at(fmt.Sprintf("busy/flash %d", n))
+			if err := errors.Join(os.Symlink("nowhere", name), os.Remove(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	wr := &writer{w: w, round: round, kept: map[string]string{}}
+	in := w.enter()
+	var mu sync.Mutex
+	in.whenStaging(func(_, _ string, do func() error) error {
+		mu.Lock()
+		wr.work()
+		mu.Unlock()
+		return do()
+	})
+	done, err := rollback.Restore(context.Background(), in.Root, taken, rollback.How{Type: audit.Session, Reason: "asked for"})
+	in.leave()
+	close(stop)
+	ready.Wait()
+	if err != nil {
+		t.Fatalf("round %d: %v", round, err)
+	}
+	for path, want := range wr.kept {
+		if got, err := os.ReadFile(w.at(path)); string(got) != want {
+			t.Errorf("round %d: %q has %q, %v, want %q", round, path, got, err, want)
+		}
+	}
+	for path, want := range map[string]string{"swapped": "was", "busy/swapped": "was"} {
+		if got, err := os.ReadFile(w.at(path)); string(got) != want {
+			t.Errorf("round %d: %q has %q, %v", round, path, got, err)
+		}
+	}
+	if _, err := os.Lstat(w.at("busy/gone")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("round %d: %v", round, err)
+	}
+	if wr.n < 10 || done.Done.Snapshot == nil {
+		t.Errorf("round %d: the writer had %d turns", round, wr.n)
+	}
+	if kinds, open := w.log(); open > 0 {
+		t.Errorf("round %d: %q, %d open", round, kinds, open)
+	}
+}
