@@ -118,7 +118,7 @@ func (t *trade) removeOld(i int) error {
 	if s.empty {
 		return t.olds.rmdir(name)
 	}
-	return t.olds.rename(name, t.trash, name)
+	return t.olds.shift(name, t.trash, name)
 }
 
 // removeAll removes the staging directory with its journal. By now there is
@@ -232,7 +232,7 @@ func (b *burner) one(in dir, name string, depth int) error {
 		return in.unlink(name)
 	}
 	if st.Perm&0o700 != 0o700 {
-		if err := in.unbar(name); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := in.chmodDir(name, 0o700); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (b *burner) one(in dir, name string, depth int) error {
 func (b *burner) rise(in dir, name string) error {
 	for {
 		b.risen++
-		err := in.rename(name, b.top, risenPrefix+strconv.Itoa(b.risen))
+		err := in.shift(name, b.top, risenPrefix+strconv.Itoa(b.risen))
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -27,6 +27,7 @@ type tradeSwap struct {
 	Path   []byte `json:"path"` // it need not be UTF-8
 	Parent being  `json:"parent"`
 	Old    *being `json:"old,omitempty"`
+	Mode   uint32 `json:"mode,omitempty"` // of Old
 	New    bool   `json:"new"`
 	Empty  bool   `json:"empty"`
 }
@@ -104,7 +105,7 @@ func (t *trade) enterIntent() error {
 		s := &t.swaps[i]
 		swap := tradeSwap{Path: []byte(s.path.String()), Parent: s.parent, New: s.comes, Empty: s.empty}
 		if s.goes {
-			swap.Old = &s.old
+			swap.Old, swap.Mode = &s.old, s.mode
 		}
 		r.Swaps = append(r.Swaps, swap)
 	}
@@ -210,7 +211,7 @@ func (t *trade) reviveIntent(r *tradeIntent) error {
 		}
 		s := swapping{path: path, parent: r.Swaps[i].Parent, comes: r.Swaps[i].New, empty: r.Swaps[i].Empty}
 		if old := r.Swaps[i].Old; old != nil {
-			s.goes, s.old = true, *old
+			s.goes, s.old, s.mode = true, *old, r.Swaps[i].Mode&0o7777
 		}
 		t.swaps, swaps = append(t.swaps, s), append(swaps, Swap{Path: path})
 	}

@@ -40,6 +40,7 @@ type swapping struct {
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     being          // the directory of its name
 	old, fresh being          // what goes and what comes
+	mode       uint32         // of what goes
 	live       *pathsafe.Stat // what goes, as the caller saw it; nil of a revived one
 	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
 	print      string         // what stands beneath fresh
@@ -154,7 +155,7 @@ func (t *trade) lookAt(s *swapping) error {
 	case !st.IsOn(t.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
 	}
-	s.old = beingOf(st)
+	s.old, s.mode = beingOf(st), st.Perm
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -16,6 +18,7 @@ func (t *trade) run(ctx context.Context) *Error {
 		t.open,
 		t.makeNew,
 		t.prepare,
+		t.openDirs,
 		t.swapAll, // the first move
 		t.setDirs,
 		t.check,
@@ -147,6 +150,28 @@ func (t *trade) prepare(ctx context.Context) *Error {
 	return fail(StepStage, "", ctx.Err())
 }
 
+// openDirs lets their owner into the directories that stay, from the top.
+func (t *trade) openDirs(context.Context) *Error {
+	for _, d := range slices.Backward(t.dirs) {
+		if d.openMode() == d.have.mode {
+			continue
+		}
+		err := t.touch(&d, func(in dir) error { return in.giveMode(d.openMode()) })
+		if err != nil {
+			return fail(StepFinalize, d.path.String(), err)
+		}
+	}
+	return nil
+}
+
+// openMode is the mode that a directory has while names in it are swapped.
+func (d *staying) openMode() uint32 {
+	if int(d.have.uid) != os.Geteuid() {
+		return d.have.mode
+	}
+	return d.have.mode | 0o300
+}
+
 // swapAll makes all swaps, durably.
 func (t *trade) swapAll(context.Context) *Error {
 	for i := range t.swaps {
@@ -184,7 +209,7 @@ func (t *trade) swap(i int) error {
 		}
 	}
 	if s.goes {
-		err := in.rename(s.path.Base(), t.olds, name)
+		err := in.shift(s.path.Base(), t.olds, name)
 		if errors.Is(err, fs.ErrNotExist) && !s.comes {
 			s.goes = false
 			return nil
@@ -197,7 +222,7 @@ func (t *trade) swap(i int) error {
 		}
 	}
 	if s.comes {
-		return t.news.rename(name, in, s.path.Base())
+		return t.news.shift(name, in, s.path.Base())
 	}
 	return nil
 }
@@ -207,7 +232,7 @@ func (t *trade) takeOut(s *swapping, name string) error {
 	if err := t.provenOld(s, t.news, name); err != nil {
 		return err
 	}
-	return t.news.rename(name, t.olds, name)
+	return t.news.shift(name, t.olds, name)
 }
 
 // provenOld wants what was taken away to be what was to go.

@@ -67,18 +67,38 @@ func (u *tradeUndo) everything() {
 // moveBack undoes all swaps, the last one first, durably.
 func (u *tradeUndo) moveBack() {
 	for _, d := range slices.Backward(u.dirs) { // from the top: their modes let us in
-		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.giveMode(d.have.mode) })))
+		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.giveMode(d.openMode()) })))
 	}
 	for i := range slices.Backward(u.swaps) {
 		u.note(u.swaps[i].path.String(), u.back(i))
 	}
-	for i := range u.swaps { // a time keeps nobody from going on
-		_ = u.keepTime(&u.swaps[i], u.swaps[i].live)
+	for i := range u.swaps {
+		s := &u.swaps[i]
+		u.note(s.path.String(), u.keepMode(s))
+		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
 	}
 	u.note("", u.syncMoves(u.olds, u.news))
 	for _, d := range u.dirs {
 		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.give(d.have) })))
 	}
+}
+
+// keepMode gives a directory that has come back the mode that it had: who was killed
+// while it was moved may have left it another one.
+func (u *tradeUndo) keepMode(s *swapping) error {
+	if !s.goes || !fs.FileMode(s.old.Type).IsDir() || s.mode&0o200 != 0 {
+		return nil
+	}
+	in, err := u.home(s)
+	if err != nil {
+		return nil // then nothing has come back
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !s.old.is(st) || st.Perm != s.mode|0o200 {
+		return gone(err)
+	}
+	return in.chmodDir(s.path.Base(), s.mode)
 }
 
 // back undoes one swap.
@@ -111,7 +131,7 @@ func (u *tradeUndo) back(i int) error {
 	case slot.h == nil:
 		return u.retrieve(s, in, name)
 	case err != nil:
-		return slot.rename(name, in, s.path.Base())
+		return slot.shift(name, in, s.path.Base())
 	case s.fresh.is(st):
 		return u.replace(s, in, slot, name)
 	case beingOf(was) == beingOf(st) && !st.Mode.IsDir():
@@ -184,10 +204,10 @@ func (u *tradeUndo) retrieve(s *swapping, in dir, name string) error {
 	if st, err := u.news.stat(name); err == nil && s.fresh.is(st) && !st.Mode.IsDir() {
 		return in.unlink(base) // a crash has left it with both names
 	}
-	if err := in.rename(base, u.news, name); err != nil {
+	if err := in.shift(base, u.news, name); err != nil {
 		return err
 	}
-	return u.provenNew(s, u.news, name, func() error { return u.news.rename(name, in, base) })
+	return u.provenNew(s, u.news, name, func() error { return u.news.shift(name, in, base) })
 }
 
 // replace puts a displaced thing in the place of the new one.
@@ -203,7 +223,7 @@ func (u *tradeUndo) replace(s *swapping, in, slot dir, name string) error {
 	if err := u.retrieve(s, in, name); err != nil {
 		return err
 	}
-	return slot.rename(name, in, base)
+	return slot.shift(name, in, base)
 }
 
 // provenNew wants what was taken from a name to be the new thing: else somebody
@@ -274,7 +294,7 @@ func (u *tradeUndo) discardFrom(in dir, s *swapping, name string) error {
 	if err := s.untouched(in, name); err != nil {
 		return err
 	}
-	return in.rename(name, u.trash, name)
+	return in.shift(name, u.trash, name)
 }
 
 // untouched wants the new thing to be at a name as it was made.

@@ -11,8 +11,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
@@ -307,4 +309,74 @@ func (w *world) besideWriter(round int) {
 	if kinds, open := w.log(); open > 0 {
 		t.Errorf("round %d: %q, %d open", round, kinds, open)
 	}
+}
+
+// TestRestoreReadOnlyDirs: the owner of directories that he may not write has them
+// restored, without root's rights: what is in them, and themselves. Wherever that dies, all
+// is as it was before or as it should be, with the modes.
+func TestRestoreReadOnlyDirs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be another user")
+	}
+	base := t.TempDir()
+	harness.LetOthersIn(t, base)
+	w := worldIn(t, base)
+	harness.GiveToNobody(t, base)
+	harness.WithoutRights(t, func() {
+		modes := func(mode os.FileMode, names ...string) {
+			for _, name := range names {
+				must(t, os.Chmod(w.at(name), mode))
+			}
+		}
+		w.write("ro/f", "was")
+		w.write("ro/sub/g", "was")
+		w.write("gone/deep/x", "comes back")
+		w.write("tree/y", "comes back for a file")
+		w.write("file", "comes back for a tree")
+		modes(0o555, "ro/sub", "ro", "gone/deep", "gone", "tree")
+		was, taken := read(t, w.root), w.take()
+		modes(0o755, "ro/sub", "ro", "gone/deep", "gone", "tree")
+		w.write("ro/f", "other")
+		w.write("ro/sub/more", "new")
+		w.remove("gone")
+		w.remove("tree")
+		w.remove("file")
+		w.write("tree", "a file")
+		w.write("file/z", "in a tree")
+		w.write("new/deep/n", "goes")
+		modes(0o500, "ro/sub", "ro", "file", "new/deep", "new")
+		changed := read(t, w.root)
+		done, err := w.restore(taken)
+		must(t, err)
+		w.same(was, "after the restore")
+		_, err = w.restore(done.Done.Snapshot)
+		must(t, err)
+		w.same(changed, "after the restore of that before it")
+
+		every := sample.Of(40, 13, 3)
+		stride, ends := sample.Stride{First: 1 + sample.Rand(t).IntN(every), Every: every}, map[bool]int{}
+		for i := 0; !t.Failed(); i++ {
+			w.death = &death{left: stride.At(i)}
+			in, err := w.tryToEnter(staging.Automatic)
+			must(t, err)
+			_, err = rollback.Restore(context.Background(), in.Root, taken, rollback.How{Type: audit.Session, Reason: "asked for"})
+			in.leave()
+			died := w.death.dead()
+			w.death = nil
+			w.enter().leave()
+			restored := len(cmp.Diff(was.print(), read(t, w.root).print())) == 0
+			if !restored {
+				w.same(changed, fmt.Sprintf("dead at call %d: %v", stride.At(i), err))
+			} else {
+				_, err := w.restore(done.Done.Snapshot)
+				must(t, err)
+			}
+			if ends[restored]++; !died {
+				break
+			}
+		}
+		if ends[true] == 0 || ends[false] == 0 {
+			t.Errorf("restored or not: %v", ends)
+		}
+	})
 }
