@@ -24,16 +24,17 @@ func (t *trade) setDirs(context.Context) *Error {
 		}
 	}
 	for i := range t.dirs {
+		t.dirs[i].touched = true
 		d := t.dirs[i]
 		if d.path == (pathsafe.Path{}) {
 			d.get.mode |= 0o300
 		}
-		err := t.touch(&d, func(in dir) error { return in.give(d.get) })
+		err := t.touch(&d, func(in dir) error { return t.give(in, d.get) })
 		if err != nil {
 			return fail(StepFinalize, d.path.String(), err)
 		}
 	}
-	return nil
+	return fail(StepFinalize, "", t.syncMany())
 }
 
 // keepTime gives a directory that was moved to a name the time back that it had before:
@@ -71,7 +72,7 @@ func (t *trade) keepTime(s *swapping, was *pathsafe.Stat) error {
 // changed its time. What fails here changes nothing that counts.
 func (t *trade) lastTouch(which func(d *staying) meta) {
 	if d := t.baseDir(); d != nil {
-		_ = t.touch(d, func(in dir) error { return in.give(which(d)) })
+		_ = t.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.sync()) })
 	}
 }
 

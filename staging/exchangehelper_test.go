@@ -355,6 +355,7 @@ func manyFair(t testing.TB, above string) *fair {
 	f := newFair(t, above, names...)
 	for _, name := range names {
 		f.swap(name, true)
+		f.stays(filepath.Dir(name), 0o750)
 	}
 	return f
 }

@@ -159,7 +159,7 @@ func (m meta) record() tradeMeta {
 }
 
 func (r *tradeDir) staying() (staying, error) {
-	d := staying{self: r.Self, get: r.Get.meta(), have: r.Have.meta()}
+	d := staying{self: r.Self, get: r.Get.meta(), have: r.Have.meta(), touched: true}
 	if len(r.Path) == 0 {
 		return d, nil
 	}

@@ -51,6 +51,7 @@ type staying struct {
 	path      pathsafe.Path
 	self      being
 	get, have meta
+	touched   bool // something may have been done to it
 }
 
 // meta is what a directory gets, or has.

@@ -152,11 +152,13 @@ func (t *trade) prepare(ctx context.Context) *Error {
 
 // openDirs lets their owner into the directories that stay, from the top.
 func (t *trade) openDirs(context.Context) *Error {
-	for _, d := range slices.Backward(t.dirs) {
+	for i := range slices.Backward(t.dirs) {
+		d := &t.dirs[i]
 		if d.openMode() == d.have.mode {
 			continue
 		}
-		err := t.touch(&d, func(in dir) error { return in.giveMode(d.openMode()) })
+		d.touched = true
+		err := t.touch(d, func(in dir) error { return in.giveMode(d.openMode()) })
 		if err != nil {
 			return fail(StepFinalize, d.path.String(), err)
 		}
@@ -328,12 +330,10 @@ func (t *trade) checkOne(s *swapping, name string) error {
 	defer in.close()
 	st, err := in.stat(s.path.Base())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !s.comes:
+	case !s.comes && (err == nil || errors.Is(err, fs.ErrNotExist)): // what came since is others'
 		return nil
 	case err != nil:
 		return err
-	case !s.comes:
-		return errTaken
 	case !s.fresh.is(st):
 		return errReplaced
 	}

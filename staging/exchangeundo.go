@@ -67,7 +67,7 @@ func (u *tradeUndo) everything() {
 // moveBack undoes all swaps, the last one first, durably.
 func (u *tradeUndo) moveBack() {
 	for _, d := range slices.Backward(u.dirs) { // from the top: their modes let us in
-		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.giveMode(d.openMode()) })))
+		u.noteDir(&d, func(in dir) error { return in.giveMode(d.openMode()) })
 	}
 	for i := range slices.Backward(u.swaps) {
 		u.note(u.swaps[i].path.String(), u.back(i))
@@ -79,8 +79,24 @@ func (u *tradeUndo) moveBack() {
 	}
 	u.note("", u.syncMoves(u.olds, u.news))
 	for _, d := range u.dirs {
-		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.give(d.have) })))
+		u.noteDir(&d, func(in dir) error { return u.give(in, d.have) })
 	}
+	u.note("", u.syncMany())
+}
+
+// noteDir does something with a directory that stays. One that nothing was done to may be
+// another one by now.
+func (u *tradeUndo) noteDir(d *staying, do func(in dir) error) {
+	err := u.touch(d, do)
+	if !d.touched && isOthers(err) {
+		err = nil
+	}
+	u.note(d.path.String(), gone(err))
+}
+
+// isOthers reports whether an error says that a directory is not there, or another one is.
+func isOthers(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced)
 }
 
 // keepMode gives a directory that has come back the mode that it had: who was killed
@@ -143,8 +159,7 @@ func (u *tradeUndo) back(i int) error {
 // homeless: the directory of a swap's name is not there, or is another one. That
 // does not matter where nothing has to come back and nothing has stayed there.
 func (u *tradeUndo) homeless(s *swapping, name string, slot dir, err error) error {
-	others := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced)
-	if slot.h != nil || !others {
+	if slot.h != nil || !isOthers(err) {
 		return err
 	}
 	if !s.comes {
@@ -323,7 +338,23 @@ func (t *trade) touch(d *staying, do func(in dir) error) error {
 	return do(in)
 }
 
-// give sets what a directory gets, durably. Only its owner may set its time: to
+// give sets what one of the directories that stay gets, durably unless there are many of
+// them: then syncMany comes when all have it.
+func (t *trade) give(in dir, m meta) error {
+	if err := in.give(m); err != nil || len(t.dirs) > few {
+		return err
+	}
+	return in.sync()
+}
+
+func (t *trade) syncMany() error {
+	if len(t.dirs) <= few {
+		return nil
+	}
+	return t.base.syncFS()
+}
+
+// give sets what a directory gets. Only its owner may set its time: to
 // anybody else who may write in it that time is what the changes beneath made of it.
 func (d dir) give(m meta) error {
 	st, err := d.statSelf()
@@ -337,10 +368,7 @@ func (d dir) give(m meta) error {
 	if err := d.giveOwner(m); err != nil {
 		return err
 	}
-	if err := d.giveMode(m.mode); err != nil {
-		return err
-	}
-	return d.sync()
+	return d.giveMode(m.mode)
 }
 
 // giveOwner sets the owner, the group and the extended attributes that the directory does

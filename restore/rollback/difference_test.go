@@ -380,3 +380,72 @@ func TestRestoreReadOnlyDirs(t *testing.T) {
 		}
 	})
 }
+
+// TestRestoreMeetsSomebody: what changes at a name that is swapped is found, and everything
+// is as it was, with that; also where it is a new file in a directory that goes. What comes
+// to a name after that has gone stays. Only where a directory was moved in which something
+// was put already, the root is halted.
+func TestRestoreMeetsSomebody(t *testing.T) {
+	for name, do := range map[string]func(w *world){
+		"changed":               func(w *world) { w.write("f", "theirs") },
+		"replaced":              func(w *world) { w.remove("f"); w.write("f", "now") },
+		"gone":                  func(w *world) { w.remove("f") },
+		"taken":                 func(w *world) { w.write("gone", "theirs") },
+		"changed where it goes": func(w *world) { w.write("came/g", "theirs") },
+		"new where it goes":     func(w *world) { w.write("came/theirs", "") },
+		"the way to it":         func(w *world) { must(w.t, os.Rename(w.at("d"), w.at("e"))); w.mkdir("d") },
+	} {
+		for _, call := range []wedge{{op: "make directory", path: "new"}, {op: "exchange", path: "f"}} {
+			t.Run(name+", before "+call.op, func(t *testing.T) {
+				w := newWorld(t)
+				w.write("f", "was")
+				w.write("gone", "was")
+				w.write("d/deep", "was")
+				taken := w.take()
+				w.write("f", "now")
+				w.remove("gone")
+				w.write("came/g", "now")
+				w.remove("d/deep")
+				in := w.enter()
+				var meant forest
+				call.do = func() {
+					do(w)
+					meant = read(t, w.root)
+					meant.drop("came") // it may have been moved by then
+				}
+				in.whenStaging(call.call)
+				done, err := rollback.Restore(context.Background(), in.Root, taken, rollback.How{Type: audit.Session, Reason: "asked for"})
+				in.leave()
+				late := call.op == "exchange"
+				if late && strings.Contains(name, "where it goes") { // it has gone, and this came since
+					if theirs, open := w.log(); err != nil || open > 0 {
+						t.Errorf("%v, %q", err, theirs)
+					}
+					if got := w.paths(); !strings.HasPrefix(got, "came came/") || !strings.HasSuffix(got, " d d/deep f gone") {
+						t.Errorf("there is %q", got)
+					}
+					return
+				}
+				if late && name == "the way to it" { // what was put there is somewhere else
+					var failed *staging.Error
+					if !errors.As(err, &failed) || failed.Rollback == nil {
+						t.Errorf("%+v, %v", done, err)
+					}
+					return
+				}
+				var failed *staging.Error
+				if !errors.As(err, &failed) || failed.Rollback != nil || done != nil || !call.done {
+					t.Fatalf("%+v, %v", done, err)
+				}
+				if _, open := w.log(); open > 0 {
+					t.Errorf("%d open", open)
+				}
+				_, err = w.restore(taken)
+				must(t, err)
+				if got := w.paths(); got != "d d/deep f gone" && name != "the way to it" {
+					t.Errorf("then there is %q", got)
+				}
+			})
+		}
+	}
+}
