@@ -19,7 +19,7 @@ const (
 // Path is an output path in the only form the law allows: relative, not empty,
 // components separated by single slashes, none of them "." or "..", without
 // backslash and NUL. All other bytes are legal: "...", "..a", control
-// characters, bytes that are not UTF-8.
+// characters, bytes that are not UTF-8. Only [Found] makes one with a backslash.
 //
 // Paths are comparable. The zero value is no path, and every access refuses
 // it.
@@ -34,10 +34,23 @@ func Parse(s string) (Path, error) {
 	return Path{s}, nil
 }
 
+// Found makes a Path of what stands beneath a root, whose names may hold a backslash:
+// no output can be there.
+func Found(s string) (Path, error) {
+	if err := checkNames(s); err != nil {
+		return Path{}, err
+	}
+	return Path{s}, nil
+}
+
 func checkForm(s string) error {
 	if strings.IndexByte(s, '\\') >= 0 {
 		return &FormError{s, ErrTraversal}
 	}
+	return checkNames(s)
+}
+
+func checkNames(s string) error {
 	for rest, more := s, true; more; {
 		var name string
 		name, rest, more = strings.Cut(rest, "/")

@@ -110,6 +110,24 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestFound: what stands on the disk may hold a backslash; all else is as in an output path.
+func TestFound(t *testing.T) {
+	for _, c := range pathCases {
+		p, err := Found(c.path)
+		if !strings.Contains(c.path, "\\") {
+			parsed, want := Parse(c.path)
+			if p != parsed || (err == nil) != (want == nil) || !errors.Is(err, c.want) {
+				t.Errorf("Found(%.40q) = %v, %v", c.path, p, err)
+			}
+			continue
+		}
+		_, want := Parse(strings.ReplaceAll(c.path, "\\", "_"))
+		if (err == nil) != (want == nil) || err == nil && p.String() != c.path {
+			t.Errorf("Found(%.40q) = %v, %v", c.path, p, err)
+		}
+	}
+}
+
 // checkPath holds a parsed path against what the standard library thinks.
 func checkPath(t *testing.T, p Path, s string) {
 	t.Helper()

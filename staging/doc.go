@@ -92,30 +92,29 @@
 //
 // # Exchange
 //
-// [Session.Exchange] and [Session.ExchangeRoot] make names mean something else, or
-// nothing: all of them, or none. In these steps, each ending with its syncs:
+// [Session.Exchange] makes names mean something else, or nothing: all of them, or none.
+// Whatever else is in the root, or becomes of it meanwhile, does not matter. In these
+// steps, each ending with its syncs:
 //
 //  1. Look at every name and at every directory that stays. What must be there is
 //     the very inode that the caller saw, of a file with the same size and time;
-//     what must not be there is not. Nothing has been written so far. The log
-//     hears that it begins.
+//     what must not be there is not. What goes, and for which nothing comes, may be
+//     gone already, then and later. Nothing has been written so far. The log hears
+//     that it begins.
 //  2. Make the staging directory, mode 0700, and in it INTENT: every swap with
 //     the identities of what goes and of the directory of its name, and what the
 //     directories that stay have and get. It is .spectrum06_exchange_<uuid> in the
-//     root; for a whole root it is in the parent of that, under a name made of the
-//     root's, so that whoever enters the root finds it. In it are the directories
-//     new, old and trash.
+//     root. In it are the directories new, old and trash.
 //  3. Have what comes made in new. Make it durable by syncfs. Record in PREPARED
-//     its identities and a fingerprint of all that is beneath. Take the lock of a
-//     root that comes. A cancelled context stops the exchange before the first
-//     move.
+//     its identities and a fingerprint of all that is beneath. A cancelled context
+//     stops the exchange before the first move.
 //  4. Swap in order: something for something in one step (RENAME_EXCHANGE), where
 //     the file system can; then what went to old. Look at it again there, where
 //     nobody else comes: it has to be what was to go, and empty if it was to be.
 //     Sync new, the directories of all names, old; where some of them have gone
 //     themselves, or there are many, by one syncfs.
-//  5. Set the times and modes of the directories that stay. Look at every name
-//     once more. Ask Settled.
+//  5. Set owners, attributes, modes and times of the directories that stay. Look at
+//     every name once more. Ask Settled.
 //  6. Write COMMITTED. From here on it goes forward, whatever becomes of this: the
 //     log hears that it is complete; what went is moved to trash and removed;
 //     then the journal, COMMITTED last, and the staging directory. Nothing is
@@ -127,8 +126,8 @@
 // in staging for a name goes back there if the name is free, or for the new thing
 // if that is what stands there. So it does not matter where an exchange or an
 // undo was killed, nor which of its renames a power cut has spared. What had taken
-// the place of the old thing just before the move goes back as well. Modes and
-// times of the directories that stay come back. What was made is removed if its
+// the place of the old thing just before the move goes back as well. Owners, attributes,
+// modes and times of the directories that stay come back. What was made is removed if its
 // fingerprint is still that of PREPARED.
 //
 // The undo has failed, and the root is halted, when something else stands at a
@@ -137,9 +136,9 @@
 // or in old. A name that the exchange had not touched yet is not its business:
 // what others did there does not halt the root.
 //
-// [Session.Recover] undoes up to PREPARED and goes forward from COMMITTED, an
-// exchange of the whole root first. It knows things by inode, birth time and type;
-// not by size and time, which a power cut may set back. When a person acknowledges
+// [Session.Recover] undoes up to PREPARED and goes forward from COMMITTED. It knows
+// things by inode, birth time and type; not by size and time, which a power cut may set
+// back. When a person acknowledges
 // what cannot be undone, nothing of it is removed: the staging directory gets the
 // name spectrum-kept-<uuid>, which [Outcome].Left tells.
 //
@@ -166,7 +165,7 @@
 //   - A file system without RENAME_NOREPLACE (some FUSE and network file
 //     systems): it is refused in step 2. A file system that does not keep the
 //     order of what was synced (ext4 without its journal) can break the rest.
-//   - Extended attributes, owners, set-id bits: they are not carried over.
+//   - Of a commit, extended attributes, owners, set-id bits: they are not carried over.
 //     New entries have the group and the access lists that their directory gives to
 //     what is made in it; directories at most 0755 less the umask.
 //   - Two targets that differ only by a link beneath the root: refused.
@@ -186,8 +185,6 @@
 //   - That the time of the base itself, if it gets one, is right after a kill
 //     between the removal of the staging directory, which changes it, and the
 //     moment at which it is set again; nor its mode if that bars its owner.
-//   - That an exchange of a whole root is found when the root was given another
-//     name after a kill, or is entered by somebody who may not read its parent.
 //   - The times of directories that an exchange changes and that are not named
 //     as staying.
 package staging

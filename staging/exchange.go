@@ -19,11 +19,14 @@ const kindExchange = "exchange"
 
 // An Exchange replaces names beneath a directory: all of them, or none.
 type Exchange struct {
+	// Attempt is its identity, a UUID; one is made where it is empty.
+	Attempt string
 	// Kind is what the attempt is called in the journal, the log and an
 	// outcome: lower-case letters and "_", at most 32; not "commit".
 	Kind string
 	// Swaps are made in this order and undone in reverse. No path is twice
-	// there, and none is beneath that of an earlier swap.
+	// there, and none is beneath that of an earlier swap. Whatever else is in the
+	// root, or becomes of it meanwhile, does not matter.
 	Swaps []Swap
 	// Dirs are directories that stay: what they get after all swaps. What they
 	// had comes back with an undo. None is at or beneath the path of a swap.
@@ -35,7 +38,7 @@ type Exchange struct {
 	Stage func(ctx context.Context, dir *pathsafe.Dir) error
 	// Settled, unless nil, is called when all swaps are made and durable, and
 	// may still be undone. The directory old holds what went, each under
-	// strconv.Itoa(i). An error undoes everything.
+	// strconv.Itoa(i), but for what had gone by itself. An error undoes everything.
 	Settled func(ctx context.Context, old *pathsafe.Dir) error
 	// Leftover, unless nil, is told when the exchange is complete and durable,
 	// and its staging directory could not be removed. The next session does it.
@@ -48,7 +51,8 @@ type Swap struct {
 	// the way are followed beneath the base only.
 	Path pathsafe.Path
 	// Old is what stands there and goes: the same inode, of a file also the same
-	// size and time. nil: nothing may stand there.
+	// size and time. nil: nothing may stand there. Where nothing comes, it may be gone
+	// already.
 	Old *pathsafe.Stat
 	// New: something comes.
 	New bool
@@ -58,15 +62,12 @@ type Swap struct {
 
 // DirMeta is what a directory gets.
 type DirMeta struct {
-	Path    pathsafe.Path // beneath the base; the zero path is the base
-	Mode    uint32        // permission, set-id and sticky bits, 07777
-	ModTime time.Time
+	Path     pathsafe.Path // beneath the base; the zero path is the base
+	Mode     uint32        // permission, set-id and sticky bits, 07777
+	UID, GID uint32
+	Xattrs   []pathsafe.Xattr // all of them, sorted by name; access lists too
+	ModTime  time.Time
 }
-
-// ErrNoExchange says that the root directory cannot be exchanged as a whole: its
-// file system knows no such rename, or it is a mount point, or its parent may
-// not be written. What stands in it can be exchanged name by name.
-var ErrNoExchange = errors.New("the directory cannot be exchanged as a whole")
 
 // Exchange carries e out beneath the root: all of it, durable, and then it
 // returns nil; or nothing of it, and then the error is an [*Error]. A cancelled
@@ -77,49 +78,18 @@ func (l *Session) Exchange(ctx context.Context, e Exchange) error {
 	if err := e.validate(); err != nil {
 		return err
 	}
-	t, failure := l.trade(e)
-	if failure != nil {
-		return failure
+	if e.Attempt == "" {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return fail(StepBegin, "", err)
+		}
+		e.Attempt = id.String()
 	}
-	t.base, t.stageName = l.root, exchangePrefix+t.id
-	return l.runTrade(ctx, t)
-}
-
-// ExchangeRoot puts another directory in the place of the root, in one step: e
-// has one swap, of name in parent, where the root has to stand. From when it
-// returns nil the session is one of the new directory, whose lock it has, and
-// keeps the lock of the old one until it ends.
-//
-// An error that is [ErrNoExchange] says that this root has to be exchanged name
-// by name. The root has to be clean, as for [Session.Exchange], and the session
-// to know its Parent and Name for that.
-func (l *Session) ExchangeRoot(ctx context.Context, parent *pathsafe.Dir, name string, e Exchange) error {
-	if err := e.validateRoot(name); err != nil {
-		return err
+	t := &trade{
+		e: e, s: l.s, log: l.Log, key: l.key, id: e.Attempt, kind: e.Kind, base: l.root, stageName: exchangePrefix + e.Attempt,
+		dirs: make([]staying, len(e.Dirs)),
 	}
-	t, failure := l.trade(e)
-	if failure != nil {
-		return failure
-	}
-	t.base, t.stageName, t.whole = dir{parent, l.s}, rootExchangeName(name), true
-	if err := l.standsAt(t.base, name); err != nil {
-		return err
-	}
-	defer t.dropLock()
-	if err := l.runTrade(ctx, t); err != nil {
-		return err
-	}
-	l.moveTo(t.lock)
-	t.lock = dir{}
-	return nil
-}
-
-func (l *Session) trade(e Exchange) (*trade, *Error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return nil, fail(StepBegin, "", err)
-	}
-	t := &trade{e: e, s: l.s, log: l.Log, key: l.key, id: id.String(), kind: e.Kind, dirs: make([]staying, len(e.Dirs))}
+	defer t.close()
 	covered, above := coveredOf(e.Swaps), map[pathsafe.Path]bool{}
 	for _, s := range e.Swaps {
 		for up, ok := s.Path.Parent(); ok && !above[up]; up, ok = up.Parent() {
@@ -129,11 +99,6 @@ func (l *Session) trade(e Exchange) (*trade, *Error) {
 	for i, s := range e.Swaps {
 		t.swaps = append(t.swaps, swapping{path: s.Path, live: s.Old, comes: s.New, goes: s.Old != nil, empty: s.Empty, covered: covered[i], covers: above[s.Path]})
 	}
-	return t, nil
-}
-
-func (l *Session) runTrade(ctx context.Context, t *trade) error {
-	defer t.close()
 	if err := t.look(); err != nil {
 		return err
 	}
@@ -150,39 +115,6 @@ func (l *Session) runTrade(ctx context.Context, t *trade) error {
 	return nil
 }
 
-// standsAt wants the root of the session to be what name means, and to be
-// something that can be renamed there.
-func (l *Session) standsAt(parent dir, name string) error {
-	root, err := l.root.statSelf()
-	if err != nil {
-		return fail(StepBegin, name, err)
-	}
-	st, err := parent.stat(name)
-	if err != nil {
-		return fail(StepBegin, name, err)
-	}
-	above, err := parent.statSelf()
-	if err != nil {
-		return fail(StepBegin, name, err)
-	}
-	if st.ID.Dev != root.ID.Dev || st.ID.Ino != root.ID.Ino {
-		return fail(StepConflict, name, errReplaced)
-	}
-	if !st.IsOn(above.ID) {
-		return fail(StepBegin, name, fmt.Errorf("%w: it %w", ErrNoExchange, pathsafe.ErrCrossesMount))
-	}
-	if err := parent.writable(); err != nil {
-		return fail(StepBegin, name, fmt.Errorf("%w: %w", ErrNoExchange, err))
-	}
-	return nil
-}
-
-// moveTo makes the session one of another directory that it has the lock of.
-func (l *Session) moveTo(root dir) {
-	l.former = append(l.former, l.root)
-	l.root = root
-}
-
 var kindForm = regexp.MustCompile(`^[a-z_]{1,32}$`)
 
 func validKind(kind string) bool { return kind != KindCommit && kindForm.MatchString(kind) }
@@ -191,6 +123,9 @@ func validKind(kind string) bool { return kind != KindCommit && kindForm.MatchSt
 func (e *Exchange) validate() error {
 	if !validKind(e.Kind) {
 		return fail(StepBegin, "", fmt.Errorf("%q is no kind of exchange", e.Kind))
+	}
+	if e.Attempt != "" && !isUUID(e.Attempt) {
+		return fail(StepBegin, "", fmt.Errorf("%q is no identity of an attempt", e.Attempt))
 	}
 	if len(e.Swaps)+len(e.Dirs) == 0 {
 		return fail(StepBegin, "", errors.New("nothing to exchange"))
@@ -226,20 +161,6 @@ func (s *Swap) validate(e *Exchange, earlier map[pathsafe.Path]bool) error {
 		return errors.New("the same path twice")
 	case beneath(earlier, s.Path):
 		return errors.New("it is beneath an earlier one")
-	}
-	return nil
-}
-
-func (e *Exchange) validateRoot(name string) error {
-	if err := e.validate(); err != nil {
-		return err
-	}
-	if len(e.Swaps) != 1 {
-		return fail(StepBegin, name, errors.New("a root is one swap"))
-	}
-	s := &e.Swaps[0]
-	if s.Path.String() != name || s.Old == nil || !s.Old.Mode.IsDir() || !s.New || s.Empty {
-		return fail(StepBegin, name, errors.New("a root is a directory that another one replaces"))
 	}
 	return nil
 }

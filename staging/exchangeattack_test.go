@@ -89,7 +89,6 @@ func TestExchangeRivals(t *testing.T) {
 		"a tree replaced":                    {mixedFair, "exchange tree", "b/tree", errOther},
 		"the name is taken":                  {mixedFair, "rename 3", "a/new", unix.EEXIST},
 		"empty one is used":                  {mixedFair, "exchange e", "e/late", errNotEmpty},
-		"root replaced by a file":            {wholeFair, "exchange root", "../root", errOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.make(t, filepath.Join(t.TempDir(), "x"))
@@ -99,9 +98,6 @@ func TestExchangeRivals(t *testing.T) {
 			}
 			at := filepath.Join("root", c.path)
 			f.isRival(at)
-			if at == "root" {
-				return // a file is no root
-			}
 			want := f.before.others()
 			for p := range want {
 				if strings.HasPrefix(p, at+"/") {
@@ -143,7 +139,6 @@ func TestExchangeNoWayBack(t *testing.T) {
 		"the name of a file":      {rollbackFair, "a/b", "old/2", "foreign a/b/two"},
 		"a file for a file":       {mixedFair, "a/file", "old/0", "foreign a/file"},
 		"a file for a tree":       {mixedFair, "c/full", "old/5/f", "foreign c/full/f"},
-		"the root":                {wholeFair, "file", "old/0/file", "rival"},
 		"something in a new tree": {mixedFair, "b/new/sub/theirs", "", "rival"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,9 +163,6 @@ func TestExchangeNoWayBack(t *testing.T) {
 			}
 			w.check(t, "released rollback")
 			where := filepath.Join(f.root(), keptPrefix+e.Attempt)
-			if f.whole {
-				where = filepath.Join(f.above, keptPrefix+e.Attempt)
-			}
 			if !strings.Contains(out[0].Left.Error(), keptPrefix+e.Attempt) {
 				t.Error(out[0].Left)
 			}
@@ -190,7 +182,7 @@ func TestExchangeNoWayBack(t *testing.T) {
 
 func (f *fair) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
 	f.t.Helper()
-	err = f.session(nil, func(l *Session, _ *pathsafe.Dir) error {
+	err = f.session(nil, func(l *Session) error {
 		l.Log = w
 		out, err = l.Recover(context.Background(), mode)
 		return err
@@ -298,7 +290,7 @@ func TestExchangeLog(t *testing.T) {
 				return nil
 			},
 			completed: func(string) error {
-				if journals, err := filepath.Glob(filepath.Join(f.above, "root", exchangePrefix+"*", committedName)); !f.whole && len(journals) != 1 {
+				if journals, err := filepath.Glob(filepath.Join(f.above, "root", exchangePrefix+"*", committedName)); len(journals) != 1 {
 					t.Error(journals, err)
 				}
 				return errUnsettled
@@ -338,30 +330,6 @@ func TestExchangeWithoutExchange(t *testing.T) {
 		t.Error(e)
 	}
 	f.is(f.before, "before")
-	f = wholeFair(t, filepath.Join(t.TempDir(), "x"))
-	if e := wantStep(t, f.run(refuse), StepBegin, "root"); !errors.Is(e, ErrNoExchange) || e.Rollback != nil {
-		t.Error(e)
-	}
-	f.is(f.before, "before")
-}
-
-// TestExchangeRootCannot: a mount point, and a parent that is read-only.
-func TestExchangeRootCannot(t *testing.T) {
-	f := wholeFair(t, filepath.Join(t.TempDir(), "x"))
-	point := f.root()
-	must(t, unix.Mount("tmpfs", point, "tmpfs", 0, ""))
-	defer func() { must(t, unix.Unmount(point, unix.MNT_DETACH)) }()
-	f.e.Swaps = nil
-	f.swap("root", true)
-	if e := wantStep(t, f.run(nil), StepBegin, "root"); !errors.Is(e, ErrNoExchange) {
-		t.Error(e)
-	}
-	above := mountTmpfs(t, "")
-	f = wholeFair(t, above)
-	must(t, unix.Mount("", above, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	if e := wantStep(t, f.run(nil), StepBegin, "root"); !errors.Is(e, ErrNoExchange) {
-		t.Error(e)
-	}
 }
 
 // TestExchangeOnOverlay: overlay gives a file the device of its layer, and its directory
@@ -390,44 +358,6 @@ func TestExchangeOnOverlay(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(point, "g")); string(got) != "new" {
 		t.Errorf("%q, %v", got, err)
 	}
-}
-
-// TestExchangeRootLocks: nobody gets the lock of the old or of the new root while
-// one takes the place of the other.
-func TestExchangeRootLocks(t *testing.T) {
-	f := wholeFair(t, filepath.Join(t.TempDir(), "x"))
-	old, err := pathsafe.OpenRoot(f.root())
-	must(t, err)
-	defer old.Close()
-	locked := func(d *pathsafe.Dir) {
-		t.Helper()
-		own, err := d.Reopen()
-		must(t, err)
-		defer own.Close()
-		if err := own.TryLock(); !errors.Is(err, pathsafe.ErrLocked) {
-			t.Error("not locked")
-		}
-	}
-	f.e.Settled = func(context.Context, *pathsafe.Dir) error {
-		now, err := pathsafe.OpenRoot(f.root())
-		must(t, err)
-		defer now.Close()
-		locked(now)
-		locked(old)
-		return nil
-	}
-	must(t, f.session(nil, func(l *Session, parent *pathsafe.Dir) error {
-		must(t, l.ExchangeRoot(context.Background(), parent, "root", f.e))
-		now, err := pathsafe.OpenRoot(f.root())
-		must(t, err)
-		defer now.Close()
-		locked(now)
-		locked(old)
-		if same, err := l.Is(now); err != nil || !same {
-			t.Error("the session stayed in the old root", err)
-		}
-		return nil
-	}))
 }
 
 // TestExchangeHostileTree: what goes may be deep, closed, full of strange names

@@ -24,16 +24,17 @@ func (t *trade) setDirs(context.Context) *Error {
 		}
 	}
 	for i := range t.dirs {
+		t.dirs[i].touched = true
 		d := t.dirs[i]
 		if d.path == (pathsafe.Path{}) {
 			d.get.mode |= 0o300
 		}
-		err := t.touch(&d, func(in dir) error { return in.give(d.get) })
+		err := t.touch(&d, func(in dir) error { return t.give(in, d.get) })
 		if err != nil {
 			return fail(StepFinalize, d.path.String(), err)
 		}
 	}
-	return nil
+	return fail(StepFinalize, "", t.syncMany())
 }
 
 // keepTime gives a directory that was moved to a name the time back that it had before:
@@ -71,7 +72,7 @@ func (t *trade) keepTime(s *swapping, was *pathsafe.Stat) error {
 // changed its time. What fails here changes nothing that counts.
 func (t *trade) lastTouch(which func(d *staying) meta) {
 	if d := t.baseDir(); d != nil {
-		_ = t.touch(d, func(in dir) error { return in.give(which(d)) })
+		_ = t.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.sync()) })
 	}
 }
 
@@ -118,7 +119,7 @@ func (t *trade) removeOld(i int) error {
 	if s.empty {
 		return t.olds.rmdir(name)
 	}
-	return t.olds.rename(name, t.trash, name)
+	return t.olds.shift(name, t.trash, name)
 }
 
 // removeAll removes the staging directory with its journal. By now there is
@@ -149,18 +150,24 @@ func (t *trade) removeAll() error {
 }
 
 // removeRecords removes the journal: the record that says how it ended is the
-// last one. None of the others may come back after a crash without COMMITTED:
-// it would lead back.
+// last one. Whatever a crash brings back, no record is left without the one that it
+// depends on: without COMMITTED the others lead back, without INTENT what was beside
+// them cannot be told from what is foreign.
 func (t *trade) removeRecords(names []string) error {
 	last := intentName
 	if t.phase == phaseCommitted {
 		last = committedName
 	}
-	for _, turn := range []func(name string) bool{
+	for i, turn := range []func(name string) bool{
 		func(name string) bool { return name == haltedName || name == preparedName },
 		func(name string) bool { return name != last },
 		func(name string) bool { return name == last },
 	} {
+		if i > 0 {
+			if err := t.stage.sync(); err != nil {
+				return err
+			}
+		}
 		for _, name := range names {
 			if !turn(name) {
 				continue
@@ -170,12 +177,6 @@ func (t *trade) removeRecords(names []string) error {
 			}
 		}
 		names = slices.DeleteFunc(names, turn)
-		if t.phase != phaseCommitted {
-			continue
-		}
-		if err := t.stage.sync(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -232,7 +233,7 @@ func (b *burner) one(in dir, name string, depth int) error {
 		return in.unlink(name)
 	}
 	if st.Perm&0o700 != 0o700 {
-		if err := in.unbar(name); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := in.chmodDir(name, 0o700); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}
@@ -258,7 +259,7 @@ func (b *burner) one(in dir, name string, depth int) error {
 func (b *burner) rise(in dir, name string) error {
 	for {
 		b.risen++
-		err := in.rename(name, b.top, risenPrefix+strconv.Itoa(b.risen))
+		err := in.shift(name, b.top, risenPrefix+strconv.Itoa(b.risen))
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -1,68 +1,23 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"time"
 
-	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
-
-// recoverWhole ends an exchange of the whole root, which is beside it.
-func (l *Session) recoverWhole(mode Mode, outcomes []Outcome) ([]Outcome, error) {
-	if l.Parent == nil || l.Name == "" {
-		return outcomes, nil
-	}
-	t := &trade{
-		s: l.s, log: l.Log, key: l.key, base: dir{l.Parent, l.s}, stageName: rootExchangeName(l.Name), whole: true,
-	}
-	defer t.dropLock()
-	root, err := l.root.statSelf()
-	if err != nil {
-		return outcomes, err
-	}
-	t.rootUID = root.UID
-	outcomes, err = l.recoverTrade(t, mode, outcomes)
-	if err != nil || t.lock.h == nil {
-		return outcomes, err
-	}
-	return outcomes, l.follow(t)
-}
-
-// follow makes the session one of the directory that is the root now, if that is
-// the one whose lock the recovery has taken.
-func (l *Session) follow(t *trade) error {
-	mine, err := t.lock.statSelf()
-	if err != nil {
-		return err
-	}
-	st, err := t.base.stat(l.Name)
-	if gone(err) != nil {
-		return err
-	}
-	if err == nil && st.ID == mine.ID {
-		l.moveTo(t.lock)
-		t.lock = dir{}
-	}
-	return nil
-}
 
 // recoverTrade ends an exchange and adds what became of it.
 func (l *Session) recoverTrade(t *trade, mode Mode, outcomes []Outcome) ([]Outcome, error) {
 	defer t.close()
-	t.kind = kindExchange
 	outcome := Outcome{}
 	err := l.endTrade(t, &outcome, mode)
 	if err != nil {
-		return outcomes, &HaltError{t.attempt(), t.kind, t.stageName, err}
+		return outcomes, &HaltError{t.id, t.kind, t.stageName, err}
 	}
 	if outcome.Result != 0 {
-		outcome.Attempt, outcome.Kind = t.attempt(), t.kind
+		outcome.Attempt, outcome.Kind = t.id, t.kind
 		outcomes = append(outcomes, outcome)
 	}
 	return outcomes, nil
@@ -81,13 +36,13 @@ func (l *Session) endTrade(t *trade, o *Outcome, mode Mode) error {
 		t.peek()
 	}
 	if l.Halted != nil {
-		f.halted = f.halted || l.Halted(t.attempt())
+		f.halted = f.halted || l.Halted(t.id)
 	}
 	if f.halted && mode == Automatic {
 		return ErrHalted
 	}
 	if err = t.reviveFor(&f, mode); err == nil {
-		o.Result, err = t.endRevived(l.patience())
+		o.Result, err = t.endRevived()
 		o.Left = t.left
 	}
 	if err == nil || mode != Acknowledged {
@@ -96,32 +51,11 @@ func (l *Session) endTrade(t *trade, o *Outcome, mode Mode) error {
 	return t.release(&f, o, err)
 }
 
-// attempt is the identity of the exchange; where no journal names it, as of a root
-// that is exchanged as a whole, one that its staging directory always has.
-func (t *trade) attempt() string {
-	if t.id != "" {
-		return t.id
-	}
-	text := fmt.Sprintf("%d %d", t.stageMark.id.Ino, t.stageMark.born.UnixNano())
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(text)).String()
-}
-
-// minPatience is how long a recovery waits at least for the lock of a root that
-// is not to be seen: whoever has it will find that out at once.
-const minPatience = time.Second
-
-func (l *Session) patience() *locking { return &locking{wait: max(l.wait, minPatience), s: l.s} }
-
 // find opens a staging directory, as that of a commit is.
 func (t *trade) find() (f found, err error) {
 	st, err := t.base.stat(t.stageName)
 	if err != nil || !st.Mode.IsDir() {
 		return f, gone(err)
-	}
-	if t.whole {
-		if strangers, err := t.isStrangers(st); err != nil || strangers {
-			return f, err
-		}
 	}
 	if t.stage, err = t.base.enter(t.stageName); err != nil {
 		return f, err
@@ -137,18 +71,6 @@ func (t *trade) find() (f found, err error) {
 	f.uid, f.mine = st.UID, st.Private()
 	f.sort()
 	return f, nil
-}
-
-// isStrangers tells whether somebody has made the staging directory of a root who
-// could not have exchanged that: in a directory with the sticky bit anybody may
-// make names, and only the owners may move them.
-func (t *trade) isStrangers(stage pathsafe.Stat) (bool, error) {
-	above, err := t.base.statSelf()
-	if err != nil || above.Perm&0o1000 == 0 {
-		return false, err
-	}
-	owners := []uint32{0, uint32(os.Geteuid()), above.UID, t.rootUID}
-	return !slices.Contains(owners, stage.UID), nil
 }
 
 // reviveFor reads the journal, with the trust that the mode has.
@@ -167,11 +89,9 @@ func (t *trade) reviveFor(f *found, mode Mode) error {
 }
 
 // endRevived rolls back or goes forward, as the journal says.
-func (t *trade) endRevived(how *locking) (Result, error) {
-	if t.phase >= phaseCommitted { // what it builds on must not be lost again
-		if err := t.stage.sync(); err != nil {
-			return 0, err
-		}
+func (t *trade) endRevived() (Result, error) {
+	if err := t.stage.sync(); err != nil { // what it builds on must not be lost again
+		return 0, err
 	}
 	if t.phase == phaseCommitted {
 		if err := t.completed(); err != nil {
@@ -179,42 +99,11 @@ func (t *trade) endRevived(how *locking) (Result, error) {
 		}
 		return Completed, t.cleanUpOrKeep()
 	}
-	if err := t.lockOld(how); err != nil {
-		return 0, err
-	}
 	result := RolledBack
 	if t.phase == phaseNone {
 		result = Cleared
 	}
 	return result, t.undo()
-}
-
-// lockOld takes the lock of a root that is going to be put back, before anybody
-// can see it.
-func (t *trade) lockOld(how *locking) error {
-	if !t.whole || t.phase < phasePrepared {
-		return nil
-	}
-	if err := t.openParts(); err != nil {
-		return err
-	}
-	for _, in := range []dir{t.olds, t.news} {
-		if in.h == nil {
-			continue
-		}
-		st, err := in.stat("0")
-		if gone(err) != nil {
-			return err
-		}
-		if err != nil || !t.swaps[0].old.is(st) {
-			continue
-		}
-		if t.lock, err = in.enter("0"); err != nil {
-			return err
-		}
-		return how.take(context.Background(), t.lock)
-	}
-	return nil
 }
 
 // keptPrefix begins the name of what a released exchange has left: it is to be
@@ -225,7 +114,7 @@ const keptPrefix = "spectrum-kept-"
 // cannot be believed. What went is somebody's data, so nothing of what staging
 // holds is removed: it gets a name that can be seen.
 func (t *trade) release(f *found, o *Outcome, why error) error {
-	id := t.attempt()
+	id := t.id
 	o.Result, o.Left = Released, why
 	if t.holdsAny(f) {
 		o.Left = kept(why, keptPrefix+id)
@@ -239,7 +128,7 @@ func (t *trade) release(f *found, o *Outcome, why error) error {
 		}
 	}
 	if !f.mine {
-		return t.setAside(f)
+		return t.stage.setAside(f.names)
 	}
 	return t.keep(id)
 }
@@ -252,8 +141,8 @@ func (t *trade) cleanUpOrKeep() error {
 	if !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	t.left = kept(err, keptPrefix+t.attempt())
-	return t.keep(t.attempt())
+	t.left = kept(err, keptPrefix+t.id)
+	return t.keep(t.id)
 }
 
 // keep gives the staging directory a name under which it is one no more.
@@ -305,17 +194,4 @@ func (t *trade) emptyJournal() error {
 	}
 	_ = t.base.rmdir(t.stageName)
 	return err
-}
-
-// setAside makes the journal of another user void, without removing anything.
-func (t *trade) setAside(f *found) error {
-	for _, name := range f.names {
-		if !ofJournal(name) {
-			continue
-		}
-		if err := t.stage.rename(name, t.stage, name+voidSuffix); err != nil {
-			return err
-		}
-	}
-	return t.stage.sync()
 }

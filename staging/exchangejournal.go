@@ -1,8 +1,6 @@
 package staging
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +19,6 @@ type tradeIntent struct {
 	Kind    string      `json:"kind"`
 	Base    being       `json:"base"`
 	Stage   being       `json:"stage"`
-	Whole   bool        `json:"whole"` // the base is the parent of the root
 	Swaps   []tradeSwap `json:"swaps"`
 	Dirs    []tradeDir  `json:"dirs"`
 }
@@ -30,6 +27,7 @@ type tradeSwap struct {
 	Path   []byte `json:"path"` // it need not be UTF-8
 	Parent being  `json:"parent"`
 	Old    *being `json:"old,omitempty"`
+	Mode   uint32 `json:"mode,omitempty"` // of Old
 	New    bool   `json:"new"`
 	Empty  bool   `json:"empty"`
 }
@@ -43,9 +41,18 @@ type tradeDir struct {
 
 // tradeMeta has the time as seconds since 1970, and nanoseconds of them.
 type tradeMeta struct {
-	Mode uint32 `json:"mode"`
-	Sec  int64  `json:"sec"`
-	Nsec int64  `json:"nsec"`
+	Mode   uint32       `json:"mode"`
+	UID    uint32       `json:"uid"`
+	GID    uint32       `json:"gid"`
+	Xattrs []tradeXattr `json:"xattrs,omitempty"`
+	Sec    int64        `json:"sec"`
+	Nsec   int64        `json:"nsec"`
+}
+
+// tradeXattr is an extended attribute, whose name and value are any bytes.
+type tradeXattr struct {
+	Name  []byte `json:"name"`
+	Value []byte `json:"value"`
 }
 
 // tradePrepared has what was made, of every swap with something new, in order.
@@ -77,13 +84,6 @@ func labelOf(name string) string {
 	return "exchange\x00" + name
 }
 
-// rootExchangeName is the staging directory of an exchange of a whole root, in
-// its parent: whoever comes after a crash finds it by the name of the root.
-func rootExchangeName(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return exchangePrefix + hex.EncodeToString(sum[:])[:32]
-}
-
 func (t *trade) enter(p phase, name string, record any) error {
 	sealed, err := seal(t.key, labelOf(name), record)
 	if err != nil {
@@ -98,14 +98,14 @@ func (t *trade) enterIntent() error {
 		return err
 	}
 	r := tradeIntent{
-		Version: journalVersion, Attempt: t.id, Kind: t.kind, Base: t.baseIs, Stage: beingOf(st), Whole: t.whole,
+		Version: journalVersion, Attempt: t.id, Kind: t.kind, Base: t.baseIs, Stage: beingOf(st),
 		Swaps: make([]tradeSwap, 0, len(t.swaps)), Dirs: make([]tradeDir, 0, len(t.dirs)),
 	}
 	for i := range t.swaps {
 		s := &t.swaps[i]
 		swap := tradeSwap{Path: []byte(s.path.String()), Parent: s.parent, New: s.comes, Empty: s.empty}
 		if s.goes {
-			swap.Old = &s.old
+			swap.Old, swap.Mode = &s.old, s.mode
 		}
 		r.Swaps = append(r.Swaps, swap)
 	}
@@ -150,19 +150,31 @@ func (d *staying) record() tradeDir {
 	return tradeDir{[]byte(d.path.String()), d.self, d.get.record(), d.have.record()}
 }
 
-func (m meta) record() tradeMeta { return tradeMeta{m.mode, m.time.Unix(), int64(m.time.Nanosecond())} }
+func (m meta) record() tradeMeta {
+	r := tradeMeta{Mode: m.mode, UID: m.uid, GID: m.gid, Sec: m.time.Unix(), Nsec: int64(m.time.Nanosecond())}
+	for _, x := range m.xattrs {
+		r.Xattrs = append(r.Xattrs, tradeXattr{[]byte(x.Name), []byte(x.Value)})
+	}
+	return r
+}
 
 func (r *tradeDir) staying() (staying, error) {
-	d := staying{self: r.Self, get: r.Get.meta(), have: r.Have.meta()}
+	d := staying{self: r.Self, get: r.Get.meta(), have: r.Have.meta(), touched: true}
 	if len(r.Path) == 0 {
 		return d, nil
 	}
 	var err error
-	d.path, err = pathsafe.Parse(string(r.Path))
+	d.path, err = pathsafe.Found(string(r.Path))
 	return d, err
 }
 
-func (r tradeMeta) meta() meta { return meta{r.Mode & 0o7777, time.Unix(r.Sec, r.Nsec)} }
+func (r tradeMeta) meta() meta {
+	m := meta{mode: r.Mode & 0o7777, uid: r.UID, gid: r.GID, time: time.Unix(r.Sec, r.Nsec)}
+	for _, x := range r.Xattrs {
+		m.xattrs = append(m.xattrs, pathsafe.Xattr{Name: string(x.Name), Value: string(x.Value)})
+	}
+	return m
+}
 
 // revive makes a trade again from the records in its staging directory, as far
 // as they go. An empty key takes every record for good.
@@ -193,13 +205,13 @@ func (t *trade) reviveIntent(r *tradeIntent) error {
 	}
 	var swaps []Swap
 	for i := range r.Swaps {
-		path, err := pathsafe.Parse(string(r.Swaps[i].Path))
+		path, err := pathsafe.Found(string(r.Swaps[i].Path))
 		if err != nil {
 			return err
 		}
 		s := swapping{path: path, parent: r.Swaps[i].Parent, comes: r.Swaps[i].New, empty: r.Swaps[i].Empty}
 		if old := r.Swaps[i].Old; old != nil {
-			s.goes, s.old = true, *old
+			s.goes, s.old, s.mode = true, *old, r.Swaps[i].Mode&0o7777
 		}
 		t.swaps, swaps = append(t.swaps, s), append(swaps, Swap{Path: path})
 	}
@@ -232,20 +244,18 @@ func (t *trade) fits(r *tradeIntent) error {
 		return fmt.Errorf("its journal has version %d, this program knows %d", r.Version, journalVersion)
 	case !t.takeName(r.Attempt, r.Kind):
 		return errUnfit
-	case !r.Base.is(base), !r.Stage.is(stage), r.Whole != t.whole:
+	case !r.Base.is(base), !r.Stage.is(stage):
 		return errors.New("its journal was written for another directory")
-	case t.whole && (len(r.Swaps) != 1 || rootExchangeName(string(r.Swaps[0].Path)) != t.stageName):
-		return errors.New("its journal was written for another root")
 	}
 	return nil
 }
 
 // takeName takes what a record says of the attempt, if that can be.
 func (t *trade) takeName(id, kind string) bool {
-	if !isUUID(id) || t.id != "" && t.id != id || !validKind(kind) {
+	if t.id != id || !validKind(kind) {
 		return false
 	}
-	t.id, t.kind = id, kind
+	t.kind = kind
 	return true
 }
 
@@ -257,7 +267,7 @@ func (t *trade) revivePrepared(key []byte, intent bool) error {
 	if err != nil || !found {
 		return err
 	}
-	if t.id != "" && r.Attempt != t.id {
+	if r.Attempt != t.id {
 		return errUnfit
 	}
 	if !intent {

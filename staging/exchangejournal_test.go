@@ -152,7 +152,7 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 			must(f.t, os.Rename(moved, filepath.Join(f.t.TempDir(), "moved")))
 		},
 	} {
-		for _, make := range []func(t testing.TB, above string) *fair{rollbackFair, wholeFair} {
+		for _, make := range []func(t testing.TB, above string) *fair{rollbackFair, mixedFair} {
 			t.Run(name, func(t *testing.T) {
 				f := killedFair(t, make, beforeCommit)
 				spoil(f)
@@ -196,21 +196,6 @@ func TestExchangeReleasedWhole(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 	}
-}
-
-// TestExchangeOfAnotherName: a root is not that of the journal of its neighbour.
-func TestExchangeOfAnotherName(t *testing.T) {
-	f := killedFair(t, wholeFair, beforeCommit)
-	must(t, os.Rename(f.journal(), filepath.Join(f.above, rootExchangeName("other"))))
-	now := f.see(f.above)
-	if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
-		t.Error(out, err)
-	}
-	if d := now.diff(f.see(f.above)); d != "" {
-		t.Error(d)
-	}
-	must(t, os.Rename(f.journal(), filepath.Join(f.above, rootExchangeName("root"))))
-	f.settle(Automatic)
 }
 
 // TestExchangeAfterAKill: what others did before the recovery. Nothing of theirs
@@ -321,25 +306,6 @@ func sortedUps(path string) (ups []string) {
 		ups = append(ups, up)
 	}
 	return ups
-}
-
-// TestExchangeOfAStranger: in a directory like /tmp anybody can make what looks
-// like a journal. Nobody is halted by one who could not have exchanged the root.
-func TestExchangeOfAStranger(t *testing.T) {
-	f := wholeFair(t, filepath.Join(t.TempDir(), "x"))
-	journal := filepath.Join(f.above, rootExchangeName("root"))
-	must(t, os.Mkdir(journal, 0o755))
-	must(t, os.WriteFile(filepath.Join(journal, intentName), nil, 0o600))
-	must(t, os.Chown(journal, 12345, -1))
-	_ = f.halts(Automatic) // who may write there without the sticky bit can do anything
-	must(t, os.Chmod(f.above, 0o777|os.ModeSticky))
-	if out, err := f.recover(Automatic, nil); err != nil || len(out) > 0 {
-		t.Error(out, err)
-	}
-	if e := wantStep(t, f.run(nil), StepBegin, rootExchangeName("root")); !errors.Is(e, ErrNoExchange) || e.Rollback != nil {
-		t.Error(e)
-	}
-	f.is(f.before, "before")
 }
 
 // TestExchangeParentReplaced: nothing comes back into another directory.

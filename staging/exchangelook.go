@@ -17,16 +17,13 @@ type trade struct {
 	log       Log // the session's; may be nil
 	key       []byte
 	id, kind  string
-	base      dir // what the paths are beneath; not the trade's own
+	base      dir // the root; not the trade's own
 	baseIs    being
 	mount     pathsafe.ID // of the base
 	stageName string
-	whole     bool   // the base is the parent of the root
-	rootUID   uint32 // who owns that, of a revived one
 	phase     phase
 
 	stage, news, olds, trash dir // the staging directory, and those in it
-	lock                     dir // of a whole root: the other one of both, locked
 	stageMark                mark
 	swaps                    []swapping
 	dirs                     []staying // deepest first
@@ -43,6 +40,7 @@ type swapping struct {
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     being          // the directory of its name
 	old, fresh being          // what goes and what comes
+	mode       uint32         // of what goes
 	live       *pathsafe.Stat // what goes, as the caller saw it; nil of a revived one
 	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
 	print      string         // what stands beneath fresh
@@ -53,12 +51,15 @@ type staying struct {
 	path      pathsafe.Path
 	self      being
 	get, have meta
+	touched   bool // something may have been done to it
 }
 
 // meta is what a directory gets, or has.
 type meta struct {
-	mode uint32
-	time time.Time
+	mode     uint32
+	uid, gid uint32
+	xattrs   []pathsafe.Xattr
+	time     time.Time
 }
 
 // A being is the identity of whatever stands at a name, as it outlives a reboot.
@@ -79,9 +80,6 @@ func beingOf(st pathsafe.Stat) being {
 // is is never true of the zero being.
 func (b being) is(st pathsafe.Stat) bool { return b != (being{}) && b == beingOf(st) }
 
-// isDir tells whether it is one of a directory.
-func (b being) isDir() bool { return fs.FileMode(b.Type).IsDir() }
-
 // Names in the staging directory of an exchange, beside the records.
 const (
 	exchangePrefix = ".spectrum06_exchange_"
@@ -98,17 +96,12 @@ var (
 	errNotEmpty = machine.Disturbed("the directory is not empty")
 )
 
-// close gives up all handles but the lock.
+// close gives up all handles.
 func (t *trade) close() {
 	for _, d := range []*dir{&t.stage, &t.news, &t.olds, &t.trash} {
 		d.close()
 		*d = dir{}
 	}
-}
-
-func (t *trade) dropLock() {
-	t.lock.close()
-	t.lock = dir{}
 }
 
 // look is the first step: it writes nothing.
@@ -129,6 +122,10 @@ func (t *trade) look() error {
 func (t *trade) lookAt(s *swapping) error {
 	path := s.path.String()
 	in, err := t.base.open(parent(s.path))
+	if errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes {
+		s.goes = false
+		return nil
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return fail(StepConflict, path, err)
 	}
@@ -143,6 +140,9 @@ func (t *trade) lookAt(s *swapping) error {
 	s.parent = beingOf(above)
 	st, err := in.stat(s.path.Base())
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes:
+		s.goes = false
+		return nil
 	case errors.Is(err, fs.ErrNotExist) && s.goes:
 		return fail(StepConflict, path, errMissing)
 	case errors.Is(err, fs.ErrNotExist):
@@ -156,7 +156,7 @@ func (t *trade) lookAt(s *swapping) error {
 	case !st.IsOn(t.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
 	}
-	s.old = beingOf(st)
+	s.old, s.mode = beingOf(st), st.Perm
 	return nil
 }
 
@@ -172,17 +172,32 @@ func (t *trade) lookAtDirs() error {
 	get := map[pathsafe.Path]meta{}
 	for _, d := range t.e.Dirs {
 		paths = append(paths, d.Path)
-		get[d.Path] = meta{d.Mode, d.ModTime}
+		get[d.Path] = meta{d.Mode, d.UID, d.GID, d.Xattrs, d.ModTime}
 	}
 	for i, path := range deepestFirst(paths) {
-		st, err := t.base.statBelow(path)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !st.Mode.IsDir() {
+		d, err := t.lookAtDir(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			return fail(StepConflict, path.String(), both(errMissing, err))
 		}
 		if err != nil {
 			return fail(StepBegin, path.String(), err)
 		}
-		t.dirs[i] = staying{path, beingOf(st), get[path], meta{st.Perm, st.ModTime}}
+		d.get = get[path]
+		t.dirs[i] = d
 	}
 	return nil
+}
+
+func (t *trade) lookAtDir(path pathsafe.Path) (staying, error) {
+	in, err := t.base.open(path)
+	if err != nil {
+		return staying{}, err
+	}
+	defer in.close()
+	st, err := in.statSelf()
+	if err != nil {
+		return staying{}, err
+	}
+	xattrs, err := in.xattrs()
+	return staying{path: path, self: beingOf(st), have: meta{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }

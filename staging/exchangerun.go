@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"golang.org/x/sys/unix"
 )
 
 // run is what follows, each step with its own sync point at its end.
@@ -17,6 +18,7 @@ func (t *trade) run(ctx context.Context) *Error {
 		t.open,
 		t.makeNew,
 		t.prepare,
+		t.openDirs,
 		t.swapAll, // the first move
 		t.setDirs,
 		t.check,
@@ -33,11 +35,7 @@ func (t *trade) run(ctx context.Context) *Error {
 // open makes the staging directory and in it the journal's INTENT, durably; then
 // the directories for what comes and goes.
 func (t *trade) open(context.Context) *Error {
-	err := t.makeStage()
-	if t.whole && !t.stageMark.tried && errors.Is(err, fs.ErrExist) { // no recovery took it for one: a stranger's
-		return fail(StepBegin, t.stageName, fmt.Errorf("%w: %w", ErrNoExchange, err))
-	}
-	if err != nil {
+	if err := t.makeStage(); err != nil {
 		return fail(StepStage, t.stageName, err)
 	}
 	if err := t.base.sync(); err != nil {
@@ -146,52 +144,44 @@ func (t *trade) prepare(ctx context.Context) *Error {
 			return fail(StepStage, s.path.String(), err)
 		}
 	}
-	if err := t.lockNew(); err != nil {
-		return fail(StepStage, t.stageName, err)
-	}
 	if err := t.enterPrepared(); err != nil {
 		return fail(StepStage, t.stageName, err)
 	}
 	return fail(StepStage, "", ctx.Err())
 }
 
-// lockNew takes the lock of a root that is to come, before anybody can see it.
-func (t *trade) lockNew() error {
-	if !t.whole {
-		return nil
+// openDirs lets their owner into the directories that stay, from the top.
+func (t *trade) openDirs(context.Context) *Error {
+	for i := range slices.Backward(t.dirs) {
+		d := &t.dirs[i]
+		if d.openMode() == d.have.mode {
+			continue
+		}
+		d.touched = true
+		err := t.touch(d, func(in dir) error { return in.giveMode(d.openMode()) })
+		if err != nil {
+			return fail(StepFinalize, d.path.String(), err)
+		}
 	}
-	if !t.swaps[0].fresh.isDir() {
-		return fmt.Errorf("a root is to come: %w", unix.ENOTDIR)
+	return nil
+}
+
+// openMode is the mode that a directory has while names in it are swapped.
+func (d *staying) openMode() uint32 {
+	if int(d.have.uid) != os.Geteuid() {
+		return d.have.mode
 	}
-	root, err := t.news.enter("0")
-	if err != nil {
-		return err
-	}
-	t.lock = root
-	return root.lock()
+	return d.have.mode | 0o300
 }
 
 // swapAll makes all swaps, durably.
 func (t *trade) swapAll(context.Context) *Error {
 	for i := range t.swaps {
 		if err := t.swap(i); err != nil {
-			return t.swapError(t.swaps[i].path.String(), err)
+			return fail(StepFinalize, t.swaps[i].path.String(), err)
 		}
 	}
 	return fail(StepFinalize, "", t.syncMoves(t.news, t.olds))
-}
-
-// swapError is that of a swap; where a root cannot be exchanged at all, another
-// way is left.
-func (t *trade) swapError(path string, err error) *Error {
-	if t.whole {
-		for _, never := range []error{errors.ErrUnsupported, unix.EBUSY, unix.EXDEV, unix.EPERM, unix.EACCES} {
-			if errors.Is(err, never) {
-				return fail(StepBegin, path, fmt.Errorf("%w: %w", ErrNoExchange, err))
-			}
-		}
-	}
-	return fail(StepFinalize, path, err)
 }
 
 // swap makes one swap. What is taken away is looked at again where nobody else
@@ -199,7 +189,14 @@ func (t *trade) swapError(path string, err error) *Error {
 // something else. Whatever it is, an undo puts it back.
 func (t *trade) swap(i int) error {
 	s, name := &t.swaps[i], strconv.Itoa(i)
+	if !s.goes && !s.comes {
+		return nil
+	}
 	in, err := t.home(s)
+	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+		s.goes = false
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -209,12 +206,17 @@ func (t *trade) swap(i int) error {
 		if err == nil {
 			return t.takeOut(s, name)
 		}
-		if t.whole || !errors.Is(err, errors.ErrUnsupported) {
+		if !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
 	}
 	if s.goes {
-		if err := in.rename(s.path.Base(), t.olds, name); err != nil {
+		err := in.shift(s.path.Base(), t.olds, name)
+		if errors.Is(err, fs.ErrNotExist) && !s.comes {
+			s.goes = false
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		if err := t.provenOld(s, t.olds, name); err != nil {
@@ -222,7 +224,7 @@ func (t *trade) swap(i int) error {
 		}
 	}
 	if s.comes {
-		return t.news.rename(name, in, s.path.Base())
+		return t.news.shift(name, in, s.path.Base())
 	}
 	return nil
 }
@@ -232,7 +234,7 @@ func (t *trade) takeOut(s *swapping, name string) error {
 	if err := t.provenOld(s, t.news, name); err != nil {
 		return err
 	}
-	return t.news.rename(name, t.olds, name)
+	return t.news.shift(name, t.olds, name)
 }
 
 // provenOld wants what was taken away to be what was to go.
@@ -283,8 +285,10 @@ func (t *trade) syncMoves(left, entered dir) error {
 	var homes []pathsafe.Path
 	covered := false
 	for i := range t.swaps {
-		homes = append(homes, parent(t.swaps[i].path))
-		covered = covered || t.swaps[i].covered
+		if s := &t.swaps[i]; s.goes || s.comes {
+			homes = append(homes, parent(s.path))
+			covered = covered || s.covered
+		}
 	}
 	homes = deepestFirst(homes)
 	if covered || len(homes) > few { // some of them may be in staging by now
@@ -316,7 +320,7 @@ func (t *trade) checkOne(s *swapping, name string) error {
 			return err
 		}
 	}
-	if s.covered {
+	if s.covered || !s.goes && !s.comes {
 		return nil
 	}
 	in, err := t.home(s)
@@ -326,12 +330,10 @@ func (t *trade) checkOne(s *swapping, name string) error {
 	defer in.close()
 	st, err := in.stat(s.path.Base())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !s.comes:
+	case !s.comes && (err == nil || errors.Is(err, fs.ErrNotExist)): // what came since is others'
 		return nil
 	case err != nil:
 		return err
-	case !s.comes:
-		return errTaken
 	case !s.fresh.is(st):
 		return errReplaced
 	}

@@ -67,18 +67,54 @@ func (u *tradeUndo) everything() {
 // moveBack undoes all swaps, the last one first, durably.
 func (u *tradeUndo) moveBack() {
 	for _, d := range slices.Backward(u.dirs) { // from the top: their modes let us in
-		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.giveMode(d.have.mode) })))
+		u.noteDir(&d, func(in dir) error { return in.giveMode(d.openMode()) })
 	}
 	for i := range slices.Backward(u.swaps) {
 		u.note(u.swaps[i].path.String(), u.back(i))
 	}
-	for i := range u.swaps { // a time keeps nobody from going on
-		_ = u.keepTime(&u.swaps[i], u.swaps[i].live)
+	for i := range u.swaps {
+		s := &u.swaps[i]
+		u.note(s.path.String(), u.keepMode(s))
+		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
 	}
 	u.note("", u.syncMoves(u.olds, u.news))
 	for _, d := range u.dirs {
-		u.note(d.path.String(), gone(u.touch(&d, func(in dir) error { return in.give(d.have) })))
+		u.noteDir(&d, func(in dir) error { return u.give(in, d.have) })
 	}
+	u.note("", u.syncMany())
+}
+
+// noteDir does something with a directory that stays. One that nothing was done to may be
+// another one by now.
+func (u *tradeUndo) noteDir(d *staying, do func(in dir) error) {
+	err := u.touch(d, do)
+	if !d.touched && isOthers(err) {
+		err = nil
+	}
+	u.note(d.path.String(), gone(err))
+}
+
+// isOthers reports whether an error says that a directory is not there, or another one is.
+func isOthers(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced)
+}
+
+// keepMode gives a directory that has come back the mode that it had: who was killed
+// while it was moved may have left it another one.
+func (u *tradeUndo) keepMode(s *swapping) error {
+	if !s.goes || !fs.FileMode(s.old.Type).IsDir() || s.mode&0o200 != 0 {
+		return nil
+	}
+	in, err := u.home(s)
+	if err != nil {
+		return nil // then nothing has come back
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !s.old.is(st) || st.Perm != s.mode|0o200 {
+		return gone(err)
+	}
+	return in.chmodDir(s.path.Base(), s.mode)
 }
 
 // back undoes one swap.
@@ -97,7 +133,7 @@ func (u *tradeUndo) back(i int) error {
 	switch {
 	case gone(err) != nil:
 		return err
-	case err == nil && s.fresh.is(st) && !u.whole:
+	case err == nil && s.fresh.is(st):
 		// What others have put there since would leave its name with it.
 		if err := s.untouched(in, s.path.Base()); err != nil {
 			return err
@@ -111,7 +147,7 @@ func (u *tradeUndo) back(i int) error {
 	case slot.h == nil:
 		return u.retrieve(s, in, name)
 	case err != nil:
-		return slot.rename(name, in, s.path.Base())
+		return slot.shift(name, in, s.path.Base())
 	case s.fresh.is(st):
 		return u.replace(s, in, slot, name)
 	case beingOf(was) == beingOf(st) && !st.Mode.IsDir():
@@ -123,8 +159,7 @@ func (u *tradeUndo) back(i int) error {
 // homeless: the directory of a swap's name is not there, or is another one. That
 // does not matter where nothing has to come back and nothing has stayed there.
 func (u *tradeUndo) homeless(s *swapping, name string, slot dir, err error) error {
-	others := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced)
-	if slot.h != nil || !others {
+	if slot.h != nil || !isOthers(err) {
 		return err
 	}
 	if !s.comes {
@@ -184,10 +219,10 @@ func (u *tradeUndo) retrieve(s *swapping, in dir, name string) error {
 	if st, err := u.news.stat(name); err == nil && s.fresh.is(st) && !st.Mode.IsDir() {
 		return in.unlink(base) // a crash has left it with both names
 	}
-	if err := in.rename(base, u.news, name); err != nil {
+	if err := in.shift(base, u.news, name); err != nil {
 		return err
 	}
-	return u.provenNew(s, u.news, name, func() error { return u.news.rename(name, in, base) })
+	return u.provenNew(s, u.news, name, func() error { return u.news.shift(name, in, base) })
 }
 
 // replace puts a displaced thing in the place of the new one.
@@ -197,13 +232,13 @@ func (u *tradeUndo) replace(s *swapping, in, slot dir, name string) error {
 	if err == nil {
 		return u.provenNew(s, slot, name, func() error { return slot.exchange(name, in, base) })
 	}
-	if u.whole || slot == u.news || !errors.Is(err, errors.ErrUnsupported) {
+	if slot == u.news || !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if err := u.retrieve(s, in, name); err != nil {
 		return err
 	}
-	return slot.rename(name, in, base)
+	return slot.shift(name, in, base)
 }
 
 // provenNew wants what was taken from a name to be the new thing: else somebody
@@ -274,7 +309,7 @@ func (u *tradeUndo) discardFrom(in dir, s *swapping, name string) error {
 	if err := s.untouched(in, name); err != nil {
 		return err
 	}
-	return in.rename(name, u.trash, name)
+	return in.shift(name, u.trash, name)
 }
 
 // untouched wants the new thing to be at a name as it was made.
@@ -303,7 +338,23 @@ func (t *trade) touch(d *staying, do func(in dir) error) error {
 	return do(in)
 }
 
-// give sets what a directory gets, durably. Only its owner may set its time: to
+// give sets what one of the directories that stay gets, durably unless there are many of
+// them: then syncMany comes when all have it.
+func (t *trade) give(in dir, m meta) error {
+	if err := in.give(m); err != nil || len(t.dirs) > few {
+		return err
+	}
+	return in.sync()
+}
+
+func (t *trade) syncMany() error {
+	if len(t.dirs) <= few {
+		return nil
+	}
+	return t.base.syncFS()
+}
+
+// give sets what a directory gets. Only its owner may set its time: to
 // anybody else who may write in it that time is what the changes beneath made of it.
 func (d dir) give(m meta) error {
 	st, err := d.statSelf()
@@ -314,10 +365,42 @@ func (d dir) give(m meta) error {
 	if err != nil && !(errors.Is(err, unix.EPERM) && int(st.UID) != os.Geteuid()) {
 		return err
 	}
-	if err := d.giveMode(m.mode); err != nil {
+	if err := d.giveOwner(m); err != nil {
 		return err
 	}
-	return d.sync()
+	return d.giveMode(m.mode)
+}
+
+// giveOwner sets the owner, the group and the extended attributes that the directory does
+// not have already. A new owner takes away set-id bits, and an access list sets the bits
+// of the group: the mode comes later.
+func (d dir) giveOwner(m meta) error {
+	st, err := d.statSelf()
+	if err == nil && (st.UID != m.uid || st.GID != m.gid) {
+		err = d.setOwner(m.uid, m.gid)
+	}
+	if err != nil {
+		return err
+	}
+	have, err := d.xattrs()
+	if err != nil {
+		return err
+	}
+	for _, x := range have {
+		if !slices.ContainsFunc(m.xattrs, func(is pathsafe.Xattr) bool { return is.Name == x.Name }) {
+			if err := d.removeXattr(x.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range m.xattrs {
+		if !slices.Contains(have, x) {
+			if err := d.setXattr(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // giveMode sets a mode that the directory does not have already: the kernel takes the

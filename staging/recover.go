@@ -31,7 +31,7 @@ const (
 
 // Outcome says what became of an attempt that was found.
 type Outcome struct {
-	Attempt string // its identity, a UUID; "" where the journal of an exchange cannot tell
+	Attempt string // its identity, a UUID
 	Kind    string // KindCommit, or that of the Exchange; "exchange" where its journal cannot tell
 	Result  Result
 	// Left is why something of it or in its way is left: with Released, and with
@@ -70,9 +70,9 @@ func (r Result) String() string {
 // HaltError says that an unfinished attempt stands in a root and cannot be
 // ended without a person.
 type HaltError struct {
-	Attempt string // its identity, a UUID; "" where the journal of an exchange cannot tell
+	Attempt string // its identity, a UUID
 	Kind    string // as in Outcome
-	Staging string // the name of its staging directory in the root, or beside it
+	Staging string // the name of its staging directory in the root
 	Err     error
 }
 
@@ -92,23 +92,17 @@ var ErrHalted = errors.New("its rollback failed, and nobody has acted since")
 // and called again. The outcomes are those of the attempts that were ended; the
 // error is a [*HaltError] where one cannot be ended, or several joined: what
 // stands in the way of one keeps no other from its end.
-//
-// An exchange of the whole root is ended first. If another directory is the root
-// then, the session is one of that, as after [Session.ExchangeRoot].
 func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
-	outcomes, err := l.recoverWhole(mode, nil)
-	if err != nil {
-		return outcomes, err
-	}
 	names, err := l.root.names()
 	if err != nil {
-		return outcomes, err
+		return nil, err
 	}
+	var outcomes []Outcome
 	var halts []error
 	for _, name := range names {
 		var err error
 		if id, ok := exchangeOf(name); ok {
-			t := &trade{s: l.s, log: l.Log, key: l.key, id: id, base: l.root, stageName: name}
+			t := &trade{s: l.s, log: l.Log, key: l.key, id: id, kind: kindExchange, base: l.root, stageName: name}
 			outcomes, err = l.recoverTrade(t, mode, outcomes)
 		} else if id, ok := attemptOf(name); ok {
 			outcomes, err = l.recoverCommit(ctx, id, mode, outcomes)
@@ -165,7 +159,7 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 	}
 	release := a.release
 	if err = a.reviveFor(&f, mode); err != nil {
-		release = func() error { return a.setAside(&f) }
+		release = func() error { return a.stage.setAside(f.names) }
 	} else {
 		o.Result, err = a.endRevived(ctx, f.ended)
 		o.Cause = a.cause
@@ -405,16 +399,22 @@ func (a *attempt) release() error {
 // voidSuffix marks the records of a journal that was set aside.
 const voidSuffix = ".void"
 
-// setAside makes a journal void that cannot be believed. Nothing is removed:
-// its maker may still want it.
-func (a *attempt) setAside(f *found) error {
-	for _, name := range f.names {
-		if !ofJournal(name) {
-			continue
+// setAside makes the journal in a staging directory void that cannot be believed.
+// Nothing is removed: its maker may still want it. INTENT is the first, durably:
+// without it the other records lead neither back nor forward.
+func (d dir) setAside(names []string) error {
+	for _, first := range []bool{true, false} {
+		for _, name := range names {
+			if !ofJournal(name) || (name == intentName) != first {
+				continue
+			}
+			if err := d.rename(name, d, name+voidSuffix); err != nil {
+				return err
+			}
 		}
-		if err := a.stage.rename(name, a.stage, name+voidSuffix); err != nil {
+		if err := d.sync(); err != nil {
 			return err
 		}
 	}
-	return a.stage.sync()
+	return nil
 }

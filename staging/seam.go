@@ -2,8 +2,10 @@ package staging
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"strconv"
@@ -163,7 +165,58 @@ func (d dir) rename(name string, to dir, newName string) error {
 
 // exchange swaps what stands at two names.
 func (d dir) exchange(name string, to dir, newName string) error {
-	return d.s.do("exchange", name, func() error { return d.h.RenameExchange(name, to.h, newName) })
+	do := func() error {
+		return d.s.do("exchange", name, func() error { return d.h.RenameExchange(name, to.h, newName) })
+	}
+	return moving(do, move{d, name, to, newName}, move{to, newName, d, name})
+}
+
+// shift is rename for what may be a directory that its owner may not write.
+func (d dir) shift(name string, to dir, newName string) error {
+	return moving(func() error { return d.rename(name, to, newName) }, move{d, name, to, newName})
+}
+
+// A move is from one name to another one.
+type move struct {
+	from dir
+	name string
+	to   dir
+	into string
+}
+
+// moving renames. The kernel wants this user to have the right to write a directory that
+// gets another parent: where that is what is missing, the directory has it meanwhile.
+func moving(rename func() error, moves ...move) error {
+	err := rename()
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	modes := make([]uint32, len(moves))
+	opened := false
+	for i, m := range moves {
+		st, failed := m.from.stat(m.name)
+		if failed != nil || !st.Mode.IsDir() || int(st.UID) != os.Geteuid() || st.Perm&0o200 != 0 {
+			continue
+		}
+		if failed := m.from.chmodDir(m.name, st.Perm|0o200); failed != nil {
+			return errors.Join(err, failed)
+		}
+		modes[i], opened = st.Perm, true
+	}
+	if !opened {
+		return err
+	}
+	err = rename()
+	for i, m := range moves {
+		at, name := m.to, m.into
+		if err != nil {
+			at, name = m.from, m.name
+		}
+		if modes[i] != 0 {
+			err = errors.Join(err, at.chmodDir(name, modes[i]))
+		}
+	}
+	return err
 }
 
 // enter opens the directory name of d, through no link. The name may be one that
@@ -187,12 +240,32 @@ func (d dir) setTime(t time.Time) error {
 	return d.s.do("set times", d.h.Name(), func() error { return d.h.SetModTime(t) })
 }
 
-// unbar lets this user into the directory name of d.
-func (d dir) unbar(name string) error {
-	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, 0o700) })
+// chmodDir sets the mode of the directory name of d.
+func (d dir) chmodDir(name string, mode uint32) error {
+	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, mode) })
 }
 
-func (d dir) writable() error { return d.s.do("access", d.h.Name(), d.h.Writable) }
+// setOwner sets user and group of d itself.
+func (d dir) setOwner(uid, gid uint32) error {
+	return d.s.do("set owner", d.h.Name(), func() error { return d.h.Node().Chown(uid, gid) })
+}
+
+// xattrs returns the extended attributes of d itself, sorted by name.
+func (d dir) xattrs() (all []pathsafe.Xattr, err error) {
+	err = d.s.do("read attributes", d.h.Name(), func() error {
+		all, err = d.h.Node().Xattrs()
+		return err
+	})
+	return all, err
+}
+
+func (d dir) setXattr(x pathsafe.Xattr) error {
+	return d.s.do("set attribute", d.h.Name(), func() error { return d.h.Node().SetXattr(x) })
+}
+
+func (d dir) removeXattr(name string) error {
+	return d.s.do("remove attribute", d.h.Name(), func() error { return d.h.Node().RemoveXattr(name) })
+}
 
 // walk visits all that stands beneath d.
 func (d dir) walk(visit func(rel string, st pathsafe.Stat) error) error {

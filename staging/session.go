@@ -24,16 +24,10 @@ type Session struct {
 	Refuse error
 	// Log, unless nil, hears of attempts.
 	Log Log
-	// Parent and Name, unless nil and "", say where the root stands: Recover
-	// looks there for an exchange of the whole root. Parent stays the caller's.
-	Parent *pathsafe.Dir
-	Name   string
 
-	root   dir   // its own handle, which holds the lock
-	former []dir // what it was the root of before an exchange, locked too
-	key    []byte
-	wait   time.Duration // for a lock
-	s      *seam
+	root dir // its own handle, which holds the lock
+	key  []byte
+	s    *seam
 }
 
 // A Log hears of attempts. What it keeps is durable when its functions return.
@@ -81,7 +75,7 @@ func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*S
 		own.close()
 		return nil, fail(StepBegin, "", err)
 	}
-	return &Session{root: own, key: key, wait: how.wait, s: how.s}, nil
+	return &Session{root: own, key: key, s: how.s}, nil
 }
 
 // lockPoll is how often a lock is asked for.
@@ -117,12 +111,7 @@ func (l *Session) Is(root *pathsafe.Dir) (bool, error) {
 }
 
 // Close gives up the lock.
-func (l *Session) Close() {
-	l.root.close()
-	for _, d := range l.former {
-		d.close()
-	}
-}
+func (l *Session) Close() { l.root.close() }
 
 // Run puts the files and artifacts of spec in place: all of it, durable, and
 // then it returns nil; or nothing of it, and then the error is an [*Error]. A

@@ -133,7 +133,7 @@ type Error struct {
 	// Attempt is the identity of the attempt, a UUID; "" before it began.
 	Attempt string
 	// Staging is the name of its staging directory, which is left when Rollback is
-	// not nil: in the root, or beside it.
+	// not nil, in the root.
 	Staging string
 }
 

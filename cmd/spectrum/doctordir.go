@@ -129,7 +129,7 @@ func (d *directory) fileSystem(v machine.Volume) diagnosis {
 		c.found += ", mounted volatile"
 		return c.but(isWarn, tears, d.elsewhere+": a volume of the container")
 	case v.Type == "overlay":
-		return c.but(isWarn, "what is here goes with its container; directories of lower layers may not be renamed (EXDEV without redirect_dir), so a snapshot may not come back in one step", d.elsewhere+": a volume of the container")
+		return c.but(isWarn, "what is here goes with its container; directories of lower layers may not be renamed (EXDEV without redirect_dir), so a snapshot in which such a directory is to go or to be replaced does not come back", d.elsewhere+": a volume of the container")
 	case slices.Contains(inMemory, v.Type):
 		return c.but(isWarn, "nothing here outlives a restart", d.elsewhere)
 	case slices.Contains(networked, v.Type):
@@ -182,17 +182,7 @@ func (d *directory) names(v machine.Volume) diagnosis {
 // unfinished looks for what was killed, or is at work, without the lock.
 func (d *directory) unfinished(dir *pathsafe.Dir) diagnosis {
 	c := fine("unfinished", d.path, "nothing is unfinished")
-	real, err := realPath(d.path)
-	if err != nil {
-		return c.but(isFail, "no command can work here", "")
-	}
-	parent, err := pathsafe.OpenRoot(filepath.Dir(real))
-	if err == nil {
-		defer parent.Close()
-	} else {
-		parent = nil // who may not look there cannot have exchanged the root
-	}
-	found, err := staging.Unfinished(dir, parent, filepath.Base(real))
+	found, err := staging.Unfinished(dir)
 	if err != nil {
 		c.found = err.Error()
 		return c.but(isFail, "no command can work here", "look into what is wrong with the disk: \"dmesg\"")
@@ -286,7 +276,7 @@ var features = map[machine.Feature]struct {
 	machine.Mode:          {"permission bits are kept", isFail, "what is restored cannot get its mode: every commit is rolled back"},
 	machine.Time:          {"times are kept to the nanosecond", isWarn, "what is restored does not have the time that the view shows"},
 	machine.NoReplace:     {"a rename that replaces nothing", isFail, "a restore that never overwrites cannot be had: every commit fails before anything is copied"},
-	machine.Exchange:      {"two names are swapped in one step", isWarn, "a snapshot does not come back in one step: for a moment some names are missing"},
+	machine.Exchange:      {"two names are swapped in one step", isWarn, "while a snapshot comes back some names are missing for a moment"},
 	machine.FileSync:      {"a file is made durable", isFail, "nothing is sure to outlive a power cut: every commit is rolled back"},
 	machine.DirSync:       {"names are made durable", isFail, "nothing is sure to outlive a power cut: every commit is rolled back"},
 	machine.SyncFS:        {"all is made durable at once", isFail, "a commit of more than 16 files is rolled back"},

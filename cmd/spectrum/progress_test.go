@@ -58,7 +58,7 @@ func longWork(t *testing.T) (work []longCommand) {
 				t.Fatal(err)
 			}
 			return []string{"snapshot", "restore", snap}
-		}, []string{"writing 5 files", "finishing"}, nil},
+		}, []string{"writing 1 file", "finishing"}, nil},
 		{func() []string {
 			first = strings.Fields(must(t, "savepoint", "list"))[1]
 			return []string{"rollback", first}

@@ -152,6 +152,8 @@ func rollbackError(err error) error {
 		return laterCommits(err, later, later.Commit)
 	case errors.Is(err, rollback.ErrNoSnapshot), errors.Is(err, rollback.ErrNoWayBack):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
+	case errors.Is(err, rollback.ErrUnkept):
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged}
 	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, rollback.ErrElsewhere):

@@ -17,9 +17,13 @@ func newSnapshotRestore(app *app) *cobra.Command {
 		Use:   "restore ID",
 		Short: "make a restore root as it was in a snapshot, all of it or nothing",
 		Long: `restore makes everything that the snapshot is of as it was: what came since goes,
-what went comes back. All of it is made beside the root first, and checked, and
-then exchanged with the root in one step. What is there before is kept in a
-snapshot, so that this can be undone in the same way.
+what went comes back. The root is compared with the snapshot, and only the names that
+differ are swapped: all of them or none. What comes is made and checked first. What is
+there before is kept in a snapshot, so that this can be undone in the same way.
+
+Others may go on working in the root, but for the names that are swapped. Sockets,
+devices and mounts stay where they are; a directory that came since and holds one
+stays, and is named.
 
 The commits that were made since are undone with it. What was previewed or
 approved for the root before is void, and views that show it are detached.`,
@@ -64,5 +68,5 @@ func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring)
 	if err != nil {
 		return rollbackError(err)
 	}
-	return a.rolledBack(in, rollbackReport{kind: r.kind, done: done.Done, commits: done.Commits})
+	return a.rolledBack(in, rollbackReport{kind: r.kind, done: done.Done, commits: done.Commits, left: done.Left})
 }

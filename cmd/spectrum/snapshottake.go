@@ -25,9 +25,9 @@ func newSnapshotTake(app *app) *cobra.Command {
 		Long: `take keeps everything beneath RESTORE_ROOT as it is: files, directories, symbolic
 and hard links, holes, modes, owners, times and extended attributes. A file that
 changes while it is read is read again, and named if it does not come to rest. What goes
-away meanwhile is left out, and named. Where more than 256 GiB of the files to be read are
-holes, nothing is kept, and the file at which it is too much is named: hashing their zeros
-would take hours.`,
+away meanwhile is left out, and named; so are sockets, devices and mounts. Where more
+than 256 GiB of the files to be read are holes, nothing is kept, and the file at which
+it is too much is named: hashing their zeros would take hours.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return snapshotError(app.takeSnapshot(cmd.Context(), args[0], opts))
@@ -70,7 +70,14 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), in.Path())
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
-	fields["left_out"], fields["restless"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless())
+	var notKept []string
+	for e := range taken.Entries() {
+		if !e.Type.Kept() {
+			notKept = append(notKept, e.Path)
+			a.tell("spectrum: not kept, it is a socket, a device or a mount: %s", shellQuote(e.Path))
+		}
+	}
+	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
 	for _, path := range taken.LeftOut() {
 		a.tell("spectrum: left out, it went away meanwhile: %s", shellQuote(path))
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -23,15 +23,9 @@ type Back struct {
 	Brings    []string        // ids of the commits that stand again afterwards
 	Savepoint string          // id of the one that is active afterwards; "" for none
 	Scope     []pathsafe.Path // what it may change; nil is the whole root
-	// Check, unless nil, is given the snapshot of that, before anything is written.
-	Check func(*snapshot.Snapshot) error
-	// Exchange is what happens. Of a whole root it has one swap, of the root's name,
-	// and happens in the directory above.
-	Exchange  staging.Exchange
-	WholeRoot bool
-	// Settled, unless nil, looks at what went before it is given up, with the
-	// snapshot that has it.
-	Settled func(ctx context.Context, s *snapshot.Snapshot, old *pathsafe.Dir) error
+	// Plan returns what happens. It is given the snapshot of what may change, which
+	// was taken just now; nothing is written yet.
+	Plan func(before *snapshot.Snapshot) (staging.Exchange, error)
 }
 
 // Done says how a way back was recorded.
@@ -50,34 +44,39 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	if r == nil || r.session == nil {
 		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
 	}
-	way := &way{Back: b, ctx: ctx}
-	r.history.way = way
-	defer func() { r.history.way = nil }()
-	b.Exchange.Settled, b.Exchange.Leftover = way.settled, way.leftover
-	err := r.exchange(ctx, b)
-	if err == nil {
-		return way.done, way.end(r.entry.Leftover)
+	h := r.history
+	if h.snapshots == nil {
+		return Done{}, errors.New("there is no store of snapshots")
 	}
-	r.halt(err)
-	return Done{}, r.history.failed(err, err)
-}
-
-func (r *Root) exchange(ctx context.Context, b Back) error {
-	if !b.WholeRoot {
-		return r.session.Exchange(ctx, b.Exchange)
+	if h.authority != nil { // whatever becomes of it, what was allowed before is void
+		if err := h.authority.Attempt(h.root); err != nil {
+			return Done{}, err
+		}
 	}
-	parent, err := r.Above()
+	way := &way{Back: b}
+	way.done.Action = uuid.NewString()
+	before, err := h.snap(ctx, way.done.Action, b.Scope, way.said)
 	if err != nil {
-		return err
+		return Done{}, err
 	}
-	defer parent.Close()
-	return r.session.ExchangeRoot(ctx, parent, filepath.Base(r.history.root), b.Exchange)
+	way.done.Snapshot = before
+	exchange, err := b.Plan(before)
+	if err != nil {
+		return Done{}, err
+	}
+	exchange.Attempt, exchange.Leftover = way.done.Action, way.leftover
+	h.way = way
+	defer func() { h.way = nil }()
+	if err := r.session.Exchange(ctx, exchange); err != nil {
+		r.halt(err)
+		return Done{}, h.failed(err, err)
+	}
+	return way.done, way.end(exchange.Kind, r.entry.Leftover)
 }
 
 // way is a way back that is under way.
 type way struct {
 	Back
-	ctx  context.Context
 	done Done
 
 	recorded bool   // all that is known of it is written
@@ -91,24 +90,17 @@ func (w *way) leftover(name string, err error) { w.left, w.why = name, err }
 
 // end says how a way that is complete has ended. If its records are not, the root is
 // halted until the next one to enter it has written them.
-func (w *way) end(tell func(name string, err error)) error {
+func (w *way) end(kind string, tell func(name string, err error)) error {
 	if w.why == nil {
 		return nil
 	}
 	if !w.recorded {
-		return &staging.HaltError{Attempt: w.done.Action, Kind: w.Exchange.Kind, Staging: w.left, Err: fmt.Errorf("it is done, and its records could not be written: %w", w.why)}
+		return &staging.HaltError{Attempt: w.done.Action, Kind: kind, Staging: w.left, Err: fmt.Errorf("it is done, and its records could not be written: %w", w.why)}
 	}
 	if tell != nil {
 		tell(w.left, w.why)
 	}
 	return nil
-}
-
-func (w *way) settled(ctx context.Context, old *pathsafe.Dir) error {
-	if w.Settled == nil {
-		return nil
-	}
-	return w.Settled(ctx, w.done.Snapshot, old)
 }
 
 // The members of what a snapshot before a way back keeps, so that whoever finds
@@ -145,24 +137,14 @@ func (w *way) said(active string) map[string]string {
 	}
 }
 
-// beganBack is the beginning of a way back: it is logged once there is a snapshot.
+// beganBack logs the beginning of a way back.
 func (h *history) beganBack(attempt string) error {
 	w := h.way
-	if w == nil || h.snapshots == nil {
-		return errors.New("nobody has said what it is")
-	}
-	before, err := h.snap(w.ctx, attempt, w.Scope, w.said)
-	if err != nil {
-		return err
-	}
-	w.done = Done{attempt, before}
-	if w.Check != nil {
-		if err := w.Check(before); err != nil {
-			return err
-		}
+	if w == nil {
+		return errors.New("internal error: no rollback in progress")
 	}
 	return h.append(audit.Event{
-		Kind: audit.RollbackBegin, Action: attempt, Rollback: w.Type, Snapshot: before.ID(), Reason: w.Reason, Actions: w.Affected,
+		Kind: audit.RollbackBegin, Action: attempt, Rollback: w.Type, Snapshot: w.done.Snapshot.ID(), Reason: w.Reason, Actions: w.Affected,
 	})
 }
 

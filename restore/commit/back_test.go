@@ -102,11 +102,9 @@ func TestBackIsLogged(t *testing.T) {
 // it; no savepoint goes.
 func TestBackIsRefused(t *testing.T) {
 	stop := errors.New("stop")
-	for name, change := range map[string]func(*commit.Back){
-		"check": func(b *commit.Back) { b.Check = func(*snapshot.Snapshot) error { return stop } },
-		"settled": func(b *commit.Back) {
-			b.Settled = func(context.Context, *snapshot.Snapshot, *pathsafe.Dir) error { return stop }
-		},
+	for name, change := range map[string]func(*staging.Exchange) error{
+		"plan":    func(*staging.Exchange) error { return stop },
+		"settled": settledBy(func() error { return stop }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackRoom(t)
@@ -124,7 +122,7 @@ func TestBackIsRefused(t *testing.T) {
 				checkSame(t, path, before[path], after[path])
 			}
 			b.f.check(b.scene, 1)
-			if name == "check" {
+			if name == "plan" {
 				b.l.check("commit_begin", "commit_end")
 			} else {
 				b.l.check("commit_begin", "commit_end", "rollback_begin session", "rollback micro")
@@ -142,9 +140,7 @@ func TestBackIsEnded(t *testing.T) {
 	must(t, err)
 	in := b.enterWith(audit.New(f))
 	must(t, commit.Run(context.Background(), in, a, commit.Watch{}))
-	_, err = in.GoBack(context.Background(), b.back(func(w *commit.Back) {
-		w.Settled = func(context.Context, *snapshot.Snapshot, *pathsafe.Dir) error { return f.Close() }
-	}))
+	_, err = in.GoBack(context.Background(), b.back(settledBy(f.Close)))
 	in.Leave()
 	var halt *staging.HaltError
 	if !errors.As(err, &halt) || halt.Attempt == "" || halt.Kind != "rollback" || halt.Staging == "" {
@@ -156,8 +152,15 @@ func TestBackIsEnded(t *testing.T) {
 	b.l.check("commit_begin", "commit_end", "rollback_begin session", "rollback session")
 }
 
+func settledBy(do func() error) func(e *staging.Exchange) error {
+	return func(e *staging.Exchange) error {
+		e.Settled = func(context.Context, *pathsafe.Dir) error { return do() }
+		return nil
+	}
+}
+
 // back is a way back of one file.
-func (b *backRoom) back(change func(*commit.Back)) commit.Back {
+func (b *backRoom) back(change func(*staging.Exchange) error) commit.Back {
 	b.t.Helper()
 	dir, err := pathsafe.OpenRoot(b.root)
 	must(b.t, err)
@@ -167,14 +170,16 @@ func (b *backRoom) back(change func(*commit.Back)) commit.Back {
 	st, err := dir.Lstat("top.txt")
 	must(b.t, err)
 	all := b.f.check(b.scene, 1)
-	way := commit.Back{
+	return commit.Back{
 		Type: audit.Session, Reason: "because", Affected: []string{all[0].Attempt()}, Scope: []pathsafe.Path{path},
-		Exchange: staging.Exchange{Kind: "rollback", Swaps: []staging.Swap{{Path: path, Old: &st}}},
+		Plan: func(*snapshot.Snapshot) (staging.Exchange, error) {
+			e := staging.Exchange{Kind: "rollback", Swaps: []staging.Swap{{Path: path, Old: &st}}}
+			if change == nil {
+				return e, nil
+			}
+			return e, change(&e)
+		},
 	}
-	if change != nil {
-		change(&way)
-	}
-	return way
 }
 
 func (b *backRoom) snapshots() []snapshot.Header {

@@ -35,22 +35,23 @@ type history struct {
 	attempt   string           // id of the last commit
 }
 
-// Began is [staging.Log]. Whatever it is, what was allowed before is void now.
+// Began is [staging.Log].
 func (h *history) Began(attempt, kind string) error {
-	if h.authority != nil {
-		if err := h.authority.Attempt(h.root); err != nil {
-			return err
-		}
-	}
 	if kind == staging.KindCommit {
 		return h.beganCommit(attempt)
 	}
 	return h.beganBack(attempt)
 }
 
-// beganCommit is the beginning of a commit. One that nobody could undo, or of which
-// there could be no record, does not begin.
+// beganCommit is the beginning of a commit: whatever becomes of it, what was allowed
+// before is void now. One that nobody could undo, or of which there could be no record,
+// does not begin.
 func (h *history) beganCommit(attempt string) error {
+	if h.authority != nil {
+		if err := h.authority.Attempt(h.root); err != nil {
+			return err
+		}
+	}
 	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: h.preview}
 	if h.snapshots != nil {
 		before, err := h.snap(context.Background(), attempt, h.scope, func(active string) map[string]string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -249,16 +248,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
 		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
-	parent, err := in.above()
-	if err != nil {
-		return nil, nil, fmt.Errorf("the directory that the restore root stands in: %w", err)
-	}
-	if parent != nil {
-		defer parent.Close()
-		at.session.Parent, at.session.Name = parent, filepath.Base(in.history.root)
-	}
 	ended, err := in.recover(ctx, e.Mode)
-	at.session.Parent, at.session.Name = nil, ""
 	if errors.As(err, &foreign) {
 		return nil, ended, foreign
 	}
@@ -292,7 +282,7 @@ func (e *Entry) foreign(path, real string, dir *pathsafe.Dir) (*ForeignError, er
 }
 
 // stays wants the path to lead to the directory of the session, and that to be
-// the one that was opened: an exchange of the whole root puts another one there.
+// the one that was opened: another program may put another one there.
 func (at *entering) stays(path string) error {
 	now, err := pathsafe.OpenRoot(path)
 	if err != nil {
@@ -309,44 +299,6 @@ func (at *entering) stays(path string) error {
 		}
 	}
 	return nil
-}
-
-// Above opens the directory that the root stands in, in which it has the name that
-// [Root.Path] ends in. The error is [staging.ErrNoExchange] where there is none, or where
-// this user may not look into it.
-func (r *Root) Above() (*pathsafe.Dir, error) {
-	parent, err := r.above()
-	if err == nil && parent == nil {
-		err = fmt.Errorf("%w: nothing can be done from above %q", staging.ErrNoExchange, r.history.root)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return parent, nil
-}
-
-// above is nil where there is no directory above, or where this user may not look into
-// it: the whole root is not exchanged on this user's behalf then.
-func (r *Root) above() (*pathsafe.Dir, error) {
-	path := r.history.root
-	if path == filepath.Dir(path) {
-		return nil, nil
-	}
-	parent, err := pathsafe.OpenRoot(filepath.Dir(path))
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = parent.Holds(filepath.Base(path), r.dir)
-	if errors.Is(err, pathsafe.ErrMoved) || errors.Is(err, fs.ErrNotExist) {
-		err = errMoved
-	}
-	if err != nil {
-		return nil, errors.Join(err, parent.Close())
-	}
-	return parent, nil
 }
 
 // recover ends what an earlier commit left, and remembers how.

@@ -68,7 +68,7 @@ func setHook(seam reflect.Value, hook func(op, path string, do func() error) err
 	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(reflect.ValueOf(hook))
 }
 
-// whenStaging lets a wedge into the calls of package staging.
-func (i *inside) whenStaging(w *wedge) {
-	setHook(reflect.ValueOf(i.Root).Elem().FieldByName("session").Elem().FieldByName("s"), w.call)
+// whenStaging lets the calls of package staging go through a hook.
+func (i *inside) whenStaging(hook func(op, path string, do func() error) error) {
+	setHook(reflect.ValueOf(i.Root).Elem().FieldByName("session").Elem().FieldByName("s"), hook)
 }

@@ -15,15 +15,17 @@
 //
 // # A snapshot
 //
-// [Restore] makes everything that a snapshot is of as it was. A whole root is
-// staged beside the root and exchanged with it in one step; where the root is a
-// mount point, or nothing can be put beside it, every name in it is exchanged in
-// one journaled transaction. What is there before is kept in a snapshot first.
+// [Restore] makes everything that a snapshot is of as it was. What is there before is
+// kept in a snapshot first. The two are compared, and the names that differ are swapped
+// in one journaled transaction; whatever else happens in the root is no concern of it.
+// What no snapshot can hold (a socket, a device, a mount) stays. A directory that came
+// since and holds such a thing stays with it, and is named; what would have to displace
+// one is refused before anything is written.
 //
 // # What it trusts
 //
 // The stores of snapshots and savepoints, each of which checks what it reads, and
-// the lock of the root. Not trusted: that the root stands still. What has changed
-// since the snapshot was taken is found before anything is given up, and then
-// everything comes back.
+// the lock of the root. Not trusted: that the names that are swapped stand still. What has
+// changed in them since the snapshot was taken is found before anything is given up, and
+// then everything comes back.
 package rollback

@@ -33,7 +33,7 @@ type node struct {
 	children map[string]*node
 }
 
-// Left is a name that stays though a commit has created it.
+// Left is a name that stays, though it was to go.
 type Left struct{ Path, Why string }
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }

@@ -122,28 +122,30 @@ func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snap
 	return nil, ErrNoSnapshot
 }
 
-// carryOut carries a plan out.
+// carryOut carries a plan out. What went must be what the snapshot before it has.
 func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone) (*Undone, error) {
-	paths := make([]pathsafe.Path, len(p.swaps))
-	for i, swap := range p.swaps {
-		paths[i] = swap.Path
-	}
-	exchange, scope := staging.Exchange{Kind: "rollback", Swaps: p.swaps}, paths
+	paths := pathsOf(p.swaps)
+	scope := paths
 	if len(paths) == 0 { // there is nothing left of it
 		var err error
-		if exchange.Dirs, err = asItIs(in.Dir()); err != nil {
-			return nil, err
-		}
 		if scope, err = p.someFile(); err != nil {
 			return nil, err
 		}
 	}
 	done, err := in.GoBack(ctx, commit.Back{
 		Type: audit.Session, Reason: "asked for", Affected: attemptsOf(u.Commits), Savepoint: u.after, Scope: scope,
-		Exchange: exchange,
-		Check:    func(before *snapshot.Snapshot) error { return p.check(before, u) },
-		Settled: func(ctx context.Context, before *snapshot.Snapshot, old *pathsafe.Dir) error {
-			return unchanged(ctx, in.Snapshots(), before, old, paths)
+		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
+			e := staging.Exchange{Kind: "rollback", Swaps: p.swaps, Settled: func(ctx context.Context, old *pathsafe.Dir) error {
+				return in.Snapshots().Unchanged(ctx, before, paths, old)
+			}}
+			if len(paths) == 0 { // it is recorded all the same
+				same := difference{before: before}
+				if err := same.gives(before.Tree("")[0]); err != nil {
+					return e, err
+				}
+				e.Dirs = same.dirs
+			}
+			return e, p.check(before, u)
 		},
 	})
 	if err != nil {
@@ -161,10 +163,4 @@ func (p *plan) someFile() ([]pathsafe.Path, error) {
 	}
 	at, err := pathsafe.Parse(n.path)
 	return []pathsafe.Path{at}, err
-}
-
-// asItIs is an exchange in which nothing goes or comes. It is recorded all the same.
-func asItIs(root *pathsafe.Dir) ([]staging.DirMeta, error) {
-	st, err := root.Stat()
-	return []staging.DirMeta{{Mode: st.Perm, ModTime: st.ModTime}}, err
 }

@@ -278,6 +278,31 @@ func TestUndoWithoutSnapshot(t *testing.T) {
 	w.same(was, "after the refusal")
 }
 
+// TestUndoMeetsRemoval: what somebody removes while a commit is undone, before it is its
+// turn, was to go anyway.
+func TestUndoMeetsRemoval(t *testing.T) {
+	for _, call := range []wedge{{op: "make directory", path: "new"}, {op: "rename", path: "RESTORE_MANIFEST.json"}, {op: "rename", path: "f"}, {op: "rename", path: "new"}} {
+		t.Run(call.op+" "+call.path, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.mustCommit(map[string]string{"f": "", "new/b/c": "c"})
+			in := w.enter()
+			call.do = func() { w.remove("f"); w.remove("new") }
+			in.whenStaging(call.call)
+			got, err := rollback.Undo(context.Background(), in.Root, id, false)
+			in.leave()
+			if err != nil || got == nil || !call.done {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if got := w.paths(); got != "" {
+				t.Errorf("left: %q", got)
+			}
+			if _, open := w.log(); open > 0 || len(w.chain()) != 0 {
+				t.Errorf("%d open", open)
+			}
+		})
+	}
+}
+
 // A wedge does something when a call is made: the one with this name, and then of
 // these the first that is about this path.
 type wedge struct {
@@ -308,7 +333,6 @@ func TestUndoMeetsSomebody(t *testing.T) {
 		"changed after it":    {"make directory", "new", func(w *world) { w.write("new/b/c", "mine") }, nil},
 		"mode after it":       {"make directory", "new", func(w *world) { must(w.t, os.Chmod(w.at("new/b/c"), 0o600)) }, nil},
 		"replaced after it":   {"make directory", "new", func(w *world) { w.remove("new/b/c"); w.write("new/b/c", "new/b/c") }, nil},
-		"gone after it":       {"make directory", "new", func(w *world) { w.remove("f") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -327,7 +351,7 @@ func TestUndoMeetsSomebody(t *testing.T) {
 			if c.op == "" {
 				w.began = do
 			} else {
-				in.whenStaging(&wedge{op: c.op, path: c.path, do: do})
+				in.whenStaging((&wedge{op: c.op, path: c.path, do: do}).call)
 			}
 			got, err := rollback.Undo(context.Background(), in.Root, id, false)
 			in.leave()

@@ -233,7 +233,7 @@ func (r *lineReader) xattrs(e *Entry) {
 
 // typeNamed avoids a string for each entry.
 func typeNamed(name string) Type {
-	for _, t := range []Type{File, Dir, Link, Fifo, Absent} {
+	for _, t := range []Type{File, Dir, Link, Fifo, Absent, Special, Mount} {
 		if name == string(t) {
 			return t
 		}

@@ -22,7 +22,8 @@
 //  1. Lock the store, together with other takes and readers; [Store.Prune] locks
 //     it alone. Who gets it alone first removes what killed takes have left.
 //  2. Look at everything through directory handles, following no link, entering
-//     no other mount. What is the very same as in the newest snapshot (device,
+//     no other mount. Of a socket, a device and another mount a snapshot of a whole root
+//     has the name alone; beneath the names of a scope they are refused. What is the very same as in the newest snapshot (device,
 //     inode, birth time, size, times of modification and change) is not read
 //     again, if a sync of the file system that ended before it was read had
 //     begun after its time of change, plus a tick of the clock: only then would

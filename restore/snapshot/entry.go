@@ -3,6 +3,7 @@ package snapshot
 import (
 	"crypto/sha256"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -11,14 +12,20 @@ import (
 // Type is what an entry is.
 type Type string
 
-// The types of entries. Nothing stood where an entry is Absent.
+// The types of entries. Nothing stood where an entry is Absent. Of a Special and a Mount
+// nothing is kept but that they were there.
 const (
-	File   Type = "file"
-	Dir    Type = "dir"
-	Link   Type = "link"
-	Fifo   Type = "fifo"
-	Absent Type = "absent"
+	File    Type = "file"
+	Dir     Type = "dir"
+	Link    Type = "link"
+	Fifo    Type = "fifo"
+	Absent  Type = "absent"
+	Special Type = "special" // a socket or a device
+	Mount   Type = "mount"   // another file system, or a subvolume
 )
+
+// Kept reports whether the snapshot can bring back what has the type.
+func (t Type) Kept() bool { return t != Special && t != Mount }
 
 // Digest is the SHA-256 of a file's content.
 type Digest [sha256.Size]byte
@@ -53,7 +60,6 @@ type Entry struct {
 // Xattrs returns the extended attributes, sorted by name.
 func (e Entry) Xattrs() []pathsafe.Xattr { return append([]pathsafe.Xattr(nil), e.xattrs...) }
 
-// typeOf is "" for what no snapshot can hold.
 func typeOf(mode fs.FileMode) Type {
 	switch mode.Type() {
 	case 0:
@@ -65,7 +71,7 @@ func typeOf(mode fs.FileMode) Type {
 	case fs.ModeNamedPipe:
 		return Fifo
 	}
-	return ""
+	return Special
 }
 
 func makeEntry(path string, st pathsafe.Stat) Entry {
@@ -77,6 +83,31 @@ func makeEntry(path string, st pathsafe.Stat) Entry {
 		e.Size, e.holes = st.Size, min(max(0, st.Size-st.Allocated), tooMany)
 	}
 	return e
+}
+
+// Equal reports whether two entries are of the same thing, as far as a snapshot brings it
+// back: content and metadata, not identity, nor which names are of one file.
+func (e Entry) Equal(other Entry) bool {
+	return e.Type == other.Type && e.Digest == other.Digest && e.Size == other.Size && e.Target == other.Target &&
+		(e.Mode == other.Mode || e.Type == Link) && e.UID == other.UID && e.GID == other.GID &&
+		e.ModTime.Equal(other.ModTime) && slices.Equal(e.xattrs, other.xattrs)
+}
+
+// First is the path of the first name of the same file: its own where it has one name.
+func (e Entry) First() string {
+	if e.Hard != "" {
+		return e.Hard
+	}
+	return e.Path
+}
+
+// Stat returns what Take saw of it, but for the mount and the number of links.
+func (e Entry) Stat() pathsafe.Stat {
+	modes := map[Type]fs.FileMode{Dir: fs.ModeDir, Link: fs.ModeSymlink, Fifo: fs.ModeNamedPipe}
+	return pathsafe.Stat{
+		Mode: modes[e.Type], Perm: e.Mode, Size: e.Size, ModTime: e.ModTime, ChangeTime: e.ChangeTime, BirthTime: e.BirthTime,
+		ID: pathsafe.ID{Dev: e.Dev, Ino: e.Ino}, UID: e.UID, GID: e.GID,
+	}
 }
 
 // same tells whether two looks at a name saw the very same.

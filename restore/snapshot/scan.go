@@ -15,8 +15,10 @@ import (
 // A scanner looks at everything below a directory, several directories at a
 // time. It reads no file.
 type scanner struct {
-	mount pathsafe.ID // what is on another mount is refused
-	own   func(pathsafe.ID) bool
+	mount pathsafe.ID // what is on another mount is not entered
+	// all: what a snapshot cannot hold is named in it; else it is refused.
+	all bool
+	own func(pathsafe.ID) bool
 	// fill completes the entry of something that is not a directory, which stands
 	// at name in d. nil: the metadata will do.
 	fill func(d dir, name string, e *Entry) error
@@ -227,9 +229,10 @@ func (s *scanner) list(d *sharedDir, task scanTask) {
 }
 
 // settle reads names and attributes of a directory that stays the same
-// meanwhile, and makes its entry what it is then.
+// meanwhile, and makes its entry what it is then. In one that others work in all the
+// time, names that come or go at the moment may be there or not.
 func (s *scanner) settle(d dir, at *Entry) ([]string, error) {
-	for range tries {
+	for try := 1; ; try++ {
 		before, err := d.statSelf()
 		if err != nil {
 			return nil, err
@@ -249,13 +252,12 @@ func (s *scanner) settle(d dir, at *Entry) ([]string, error) {
 			return nil, err
 		}
 		now, then := makeEntry(at.Path, after), makeEntry(at.Path, before)
-		if now.same(&then) {
+		if now.same(&then) || try == tries {
 			now.xattrs, now.Asked = at.xattrs, at.Asked
 			*at = now
 			return names, nil
 		}
 	}
-	return nil, errUnsettled
 }
 
 func (s *scanner) names(task scanTask) {
@@ -299,7 +301,7 @@ func (s *scanner) look(d dir, name, path string, e *Entry) error {
 		if err := s.check(e, st); err != nil {
 			return err
 		}
-		if e.Type == Dir || s.fill == nil {
+		if e.Type == Dir || s.fill == nil || !e.Type.Kept() {
 			return nil
 		}
 		err = s.fill(d, name, e)
@@ -311,10 +313,13 @@ func (s *scanner) look(d dir, name, path string, e *Entry) error {
 }
 
 func (s *scanner) check(e *Entry, st pathsafe.Stat) error {
+	if !st.IsOn(s.mount) {
+		e.Type, e.Size = Mount, 0
+	}
 	switch {
-	case !st.IsOn(s.mount):
+	case e.Type == Mount && !s.all:
 		return pathsafe.ErrCrossesMount
-	case e.Type == "":
+	case e.Type == Special && !s.all:
 		return refuse("a snapshot cannot hold what it is (%s)", st.Mode.Type())
 	case len(e.Path) > pathsafe.MaxPath:
 		return pathsafe.ErrTooLong

@@ -120,6 +120,8 @@ func (s *Snapshot) at(p pathsafe.Path) (e Entry, covered bool, err error) {
 		covered = covered || s.asked(w.path(), name)
 		last := len(w.todo) == 0
 		switch {
+		case found && e.Type == Mount && !last:
+			return Entry{}, false, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, ErrNotCovered)
 		case !found && covered, found && e.Type == Absent, found && e.Type != Dir && e.Type != Link && !last:
 			return Entry{Path: join(join(w.path(), name), strings.Join(w.todo, "/")), Type: Absent}, covered, nil
 		case !found:
@@ -159,6 +161,18 @@ func (s *Snapshot) index(path string) (int, bool) {
 	return sort.Find(len(s.entries), func(i int) int { return comparePaths(path, s.entries[i].Path) })
 }
 
+// Tree returns what stood at a path, and everything in it; no link on the way is
+// followed. It is empty where nothing stood there.
+func (s *Snapshot) Tree(path string) []Entry {
+	start, found := s.index(path)
+	if !found || s.entries[start].Type == Absent {
+		return nil
+	}
+	below := s.entries[start+1:]
+	n := sort.Search(len(below), func(i int) bool { return !beneath(below[i].Path, path) })
+	return slices.Clip(s.entries[start : start+1+n])
+}
+
 // tree returns what stood at p, which must all be there.
 func (s *Snapshot) tree(p pathsafe.Path) ([]Entry, error) {
 	e, covered, err := s.at(p)
@@ -170,10 +184,5 @@ func (s *Snapshot) tree(p pathsafe.Path) ([]Entry, error) {
 	case !covered:
 		return nil, fmt.Errorf("path %q in snapshot %s: %w", p, s.header.ID, ErrNotCovered)
 	}
-	start, _ := s.index(e.Path)
-	end := start + 1
-	for end < len(s.entries) && beneath(s.entries[end].Path, e.Path) {
-		end++
-	}
-	return s.entries[start:end], nil
+	return s.Tree(e.Path), nil
 }

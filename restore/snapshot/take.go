@@ -53,8 +53,9 @@ type take struct {
 }
 
 // Take takes a snapshot, which is durable when it returns. Nothing half made is
-// ever seen. A root that is not clean, a socket or a device, another mount, the
-// store itself, and a file that keeps changing are errors that name the path.
+// ever seen. A root that is not clean, the store itself, and a file that keeps changing
+// are errors that name the path. So are a socket, a device and another mount beneath the
+// names of a scope; in a whole root they are entries without content.
 func (s *Store) Take(ctx context.Context, req Request) (*Snapshot, error) {
 	req.Root = filepath.Clean(req.Root)
 	snap, err := s.take(ctx, req)
@@ -215,7 +216,7 @@ func (t *take) look(ctx context.Context) ([]Entry, error) {
 }
 
 func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
-	s := scanner{mount: t.mount, own: t.isOwn, fill: t.fill, attributes: true, gone: func(path string) { t.note(&t.leftOut, path) }}
+	s := scanner{mount: t.mount, all: t.req.Scope == nil, own: t.isOwn, fill: t.fill, attributes: true, gone: func(path string) { t.note(&t.leftOut, path) }}
 	if top.Path == "" {
 		if err := t.clean(d); err != nil {
 			return nil, err
@@ -310,7 +311,7 @@ func link(entries []Entry) {
 	first := map[inode]int{}
 	for i := range entries {
 		e := &entries[i]
-		if e.links < 2 || e.Type == Dir || e.Type == Absent {
+		if e.links < 2 || e.Type == Dir || e.Type == Absent || !e.Type.Kept() {
 			continue
 		}
 		j, seen := first[inode{e.Dev, e.Ino}]

@@ -132,7 +132,8 @@ func TestRefused(t *testing.T) {
 			s, err := net.Listen("unix", l.path("sock"))
 			must(t, err)
 			t.Cleanup(func() { s.Close() })
-			return nil
+			req := l.request("sock")
+			return &req
 		}, `"sock"`},
 		"left by a commit": {func(t *testing.T, l *lab) *Request {
 			mkdir(t, l.path(".spectrum06_staging_x"))
@@ -174,7 +175,8 @@ func TestRefused(t *testing.T) {
 				t.Skip("no mounts here")
 			}
 			t.Cleanup(func() { must(t, unix.Unmount(at, 0)) })
-			return nil
+			req := l.request("mnt")
+			return &req
 		}, `"mnt"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,6 +195,50 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%d snapshots, %v", len(all), err)
 			}
 		})
+	}
+}
+
+// TestNotHeld: in a whole root a socket, a device and a mount are named, and what is
+// written of it is without them.
+func TestNotHeld(t *testing.T) {
+	l := newLab(t)
+	l.populate()
+	wanted := map[string]Type{"dir/sock": Special}
+	s, err := net.Listen("unix", l.path("dir/sock"))
+	must(t, err)
+	defer s.Close()
+	must(t, os.Link(l.path("dir/sock"), l.path("again")))
+	wanted["again"] = Special
+	if os.Geteuid() == 0 {
+		must(t, unix.Mknod(l.path("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
+		at := mkdir(t, l.path("dir/mnt"))
+		must(t, unix.Mount("none", at, "tmpfs", 0, ""))
+		defer func() { must(t, unix.Unmount(at, 0)) }()
+		writeFile(t, filepath.Join(at, "theirs"), "")
+		wanted["null"], wanted["dir/mnt"] = Special, Mount
+	}
+	snap := l.take()
+	found, err := l.store.Find(snap.ID())
+	must(t, err)
+	for path, is := range wanted {
+		if e, err := found.At(parse(t, path)); err != nil || e.Type != is {
+			t.Errorf("%q is %q, %v", path, e.Type, err)
+		}
+		if err := l.store.Write(t.Context(), found, parse(t, path), openDir(t, l.dir), "one"); !errors.Is(err, ErrRefused) {
+			t.Errorf("%q is written: %v", path, err)
+		}
+	}
+	if e, err := found.At(parse(t, "dir/mnt/theirs")); wanted["dir/mnt"] != "" && !errors.Is(err, ErrNotCovered) {
+		t.Errorf("in the mount: %v, %v", e.Type, err)
+	}
+	made := look(t, l.write(found, ""))
+	for path := range wanted {
+		if _, there := made[path]; there {
+			t.Errorf("%q was made", path)
+		}
+	}
+	if _, there := made["dir/one"]; !there {
+		t.Errorf("made %v", made)
 	}
 }
 
@@ -243,7 +289,7 @@ func TestUnchanged(t *testing.T) {
 		"content":  {func(l *lab) { writeFile(t, l.path("dir/one"), "eno") }, "dir/one"},
 		"new":      {func(l *lab) { writeFile(t, l.path("dir/new"), "") }, "dir"},
 		"gone":     {func(l *lab) { must(t, os.Remove(l.path("dir/empty"))) }, "dir"},
-		"replaced": {func(l *lab) { must(t, os.Remove(l.path("file"))); writeFile(t, l.path("file"), "0") }, ""},
+		"replaced": {func(l *lab) { must(t, os.Remove(l.path("file"))); writeFile(t, l.path("file"), "0") }, "file"},
 		"mode":     {func(l *lab) { must(t, os.Chmod(l.path("dir/two"), 0)) }, "dir/two"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,8 +297,8 @@ func TestUnchanged(t *testing.T) {
 			l.populate()
 			snap := l.take()
 			test.change(l)
-			must(t, os.Rename(l.root, filepath.Join(l.dir, "moved")))
-			err := l.store.Unchanged(context.Background(), snap, parse(t, ""), openDir(t, l.dir), "moved")
+			must(t, os.Rename(l.root, filepath.Join(l.dir, "0")))
+			err := l.store.Unchanged(context.Background(), snap, []pathsafe.Path{{}}, openDir(t, l.dir))
 			var changed *ChangedError
 			if test.want == "-" {
 				must(t, err)

@@ -6,8 +6,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -106,46 +107,63 @@ func (s *Store) verifyObject(ctx context.Context, shelf *shelf, snap *Snapshot, 
 	return nil
 }
 
-// Unchanged tells whether what stands at name in the directory in is still what
-// Take saw at p, by the identities that the kernel gives: inode, size, times of
-// modification and change. For the top itself the time of change does not count,
-// nor for another name of what is a name of the scope, or a top-level name of a whole
-// root: a rename changes it. The first difference is a [*ChangedError].
-func (s *Store) Unchanged(ctx context.Context, snap *Snapshot, p pathsafe.Path, in *pathsafe.Dir, name string) error {
-	return s.comparing(p, snap, s.unchanged(ctx, snap, p, dir{in, s.seam}, name, false))
-}
-
-// UnchangedAside is Unchanged for what was moved to another directory since. Of a top that
-// is a directory the time of modification does not count then: XFS sets it when a rename
-// moves a directory to another parent. What is in it is compared all the same.
-func (s *Store) UnchangedAside(ctx context.Context, snap *Snapshot, p pathsafe.Path, in *pathsafe.Dir, name string) error {
-	return s.comparing(p, snap, s.unchanged(ctx, snap, p, dir{in, s.seam}, name, true))
-}
-
-func (s *Store) comparing(p pathsafe.Path, snap *Snapshot, err error) error {
+// Unchanged tells whether what was moved to the directory in, from each of these paths
+// under the name strconv.Itoa(i), is still what Take saw there, by the identities that
+// the kernel gives: inode, size, times of modification and change. A rename changes the
+// time of change of what is moved, so that does not count, for other names of it
+// neither; nor does the time of modification of a directory that was moved: XFS sets it.
+// What was not there and what was not moved is passed over. The first difference is a
+// [*ChangedError].
+func (s *Store) Unchanged(ctx context.Context, snap *Snapshot, paths []pathsafe.Path, in *pathsafe.Dir) error {
+	c := comparison{store: s, in: dir{in, s.seam}, moved: map[string]bool{}}
+	st, err := c.in.statSelf()
 	if err != nil {
-		return fmt.Errorf("comparing with %q of snapshot %s: %w", p, snap.header.ID, err)
+		return err
+	}
+	c.mount = st.ID
+	trees := make([][]Entry, len(paths))
+	for i, p := range paths {
+		e, err := snap.At(p)
+		if err == nil && e.Type != Absent {
+			trees[i], err = snap.tree(p)
+			c.moved[e.First()] = e.Type != Dir
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, want := range trees {
+		if len(want) == 0 {
+			continue
+		}
+		if err := c.tree(ctx, want, strconv.Itoa(i)); err != nil {
+			return fmt.Errorf("comparing with %q of snapshot %s: %w", paths[i], snap.header.ID, err)
+		}
 	}
 	return nil
 }
 
-func (s *Store) unchanged(ctx context.Context, snap *Snapshot, p pathsafe.Path, in dir, name string, moved bool) error {
-	want, err := snap.tree(p)
-	if err != nil {
-		return err
-	}
-	mount, err := in.statSelf()
-	if err != nil {
-		return err
-	}
-	look := scanner{mount: mount.ID, own: func(pathsafe.ID) bool { return false }}
+// A comparison is one call of Unchanged.
+type comparison struct {
+	store *Store
+	in    dir
+	mount pathsafe.ID
+	moved map[string]bool // the first names of files of which a name was moved by itself
+}
+
+func (c *comparison) tree(ctx context.Context, want []Entry, name string) error {
+	look := scanner{mount: c.mount, all: true, own: func(pathsafe.ID) bool { return false }}
 	var top Entry
-	if err := look.look(in, name, want[0].Path, &top); err != nil {
+	err := look.look(c.in, name, want[0].Path, &top)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	got := []Entry{top}
 	if top.Type == Dir {
-		sub, err := in.open(name)
+		sub, err := c.in.open(name)
 		if err != nil {
 			return err
 		}
@@ -153,15 +171,13 @@ func (s *Store) unchanged(ctx context.Context, snap *Snapshot, p pathsafe.Path, 
 		if got, err = look.scan(ctx, sub, top); err != nil {
 			return err
 		}
-	}
-	if moved && top.Type == Dir && len(want) > 0 {
 		got[0].ModTime = want[0].ModTime
 	}
-	return snap.compare(want, got)
+	return c.compare(want, got)
 }
 
 // compare returns the first difference.
-func (s *Snapshot) compare(want, got []Entry) error {
+func (c *comparison) compare(want, got []Entry) error {
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i == len(got) || i < len(want) && comparePaths(want[i].Path, got[i].Path) < 0:
@@ -169,34 +185,9 @@ func (s *Snapshot) compare(want, got []Entry) error {
 		case i == len(want) || comparePaths(want[i].Path, got[i].Path) > 0:
 			return &ChangedError{got[i].Path, "it is new"}
 		}
-		if what := want[i].difference(&got[i], i > 0 && !s.moves(&want[i], &got[i])); what != "" {
+		if what := want[i].difference(&got[i], i > 0 && !c.moved[want[i].First()]); what != "" {
 			return &ChangedError{want[i].Path, what}
 		}
 	}
 	return nil
-}
-
-// moves tells whether another name of what has changed is one that a restore moves
-// by itself: then its time of change has changed too.
-func (s *Snapshot) moves(e, now *Entry) bool {
-	if e.Type == Dir || e.ChangeTime.Equal(now.ChangeTime) {
-		return false
-	}
-	first := e.first()
-	for i := range s.entries {
-		other := &s.entries[i]
-		top := other.Asked || s.header.Whole && other.Path != "" && !strings.Contains(other.Path, "/")
-		if top && other.Path != e.Path && other.Type == e.Type && other.first() == first {
-			return true
-		}
-	}
-	return false
-}
-
-// first is the first name of an inode.
-func (e *Entry) first() string {
-	if e.Hard != "" {
-		return e.Hard
-	}
-	return e.Path
 }

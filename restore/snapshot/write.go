@@ -19,23 +19,29 @@ import (
 // object is a [*DamageError]. To make it durable, and to remove what an error
 // leaves half made, is the caller's.
 func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
-	if err := s.write(ctx, snap, p, dir{to, s.seam}, name, false); err != nil {
+	if err := s.write(ctx, snap, []Part{{p, name}}, dir{to, s.seam}); err != nil {
 		return fmt.Errorf("writing %q of snapshot %s: %w", p, snap.header.ID, err)
 	}
 	return nil
 }
 
-// WriteContents is Write for what is in the directory p: the directory name that it is
-// put into belongs to this user, and gets nothing of its metadata.
-func (s *Store) WriteContents(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
-	if err := s.write(ctx, snap, p, dir{to, s.seam}, name, true); err != nil {
-		return fmt.Errorf("writing what is in %q of snapshot %s: %w", p, snap.header.ID, err)
+// A Part is what a snapshot has at a path, and the name that it gets.
+type Part struct {
+	Path pathsafe.Path
+	Name string
+}
+
+// WriteParts is Write for several paths, none of which is beneath another one. Names of
+// one file are names of one file again, whichever of the parts they are in.
+func (s *Store) WriteParts(ctx context.Context, snap *Snapshot, parts []Part, to *pathsafe.Dir) error {
+	if err := s.write(ctx, snap, parts, dir{to, s.seam}); err != nil {
+		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
 	}
 	return nil
 }
 
-func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to dir, name string, contents bool) error {
-	entries, err := snap.tree(p)
+func (s *Store) write(ctx context.Context, snap *Snapshot, parts []Part, to dir) error {
+	entries, err := snap.moved(parts)
 	if err != nil {
 		return err
 	}
@@ -44,62 +50,55 @@ func (s *Store) write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to d
 		return err
 	}
 	defer lock.close()
-	w := &writing{snap: snap, seam: s.seam, top: entries[0].Path, contents: contents, shelf: shelf{objects: s.objects}}
+	w := &writing{snap: snap, seam: s.seam, shelf: shelf{objects: s.objects}, base: to}
 	defer w.shelf.close()
 	s.seam.watch.begin("writing", only(entries, func(e *Entry) bool { return e.Type == File && e.Hard == "" }))
-	if entries[0].Type == Dir {
-		return w.tree(ctx, entries, to, name)
+	for _, step := range []func(context.Context, []Entry) error{w.dirs, w.fill, w.links, w.finish} {
+		if err := step(ctx, entries); err != nil {
+			return err
+		}
 	}
-	m := w.maker(to)
-	defer m.close()
-	if err := m.one(ctx, &entries[0], to, name); err != nil {
-		return err
+	return nil
+}
+
+// moved returns the entries of parts under their new names. Hard is the path of the first
+// name among them.
+func (s *Snapshot) moved(parts []Part) ([]Entry, error) {
+	var all []Entry
+	first := map[string]string{}
+	for _, part := range parts {
+		entries, err := s.tree(part.Path)
+		if err != nil {
+			return nil, err
+		}
+		if !entries[0].Type.Kept() {
+			return nil, refuse("%q was no more than named in snapshot %s", part.Path, s.header.ID)
+		}
+		top := entries[0].Path
+		for _, e := range entries {
+			if !e.Type.Kept() {
+				continue
+			}
+			of := e.First()
+			e.Path, e.Hard = join(part.Name, strings.TrimPrefix(strings.TrimPrefix(e.Path, top), "/")), ""
+			if e.Type != Dir {
+				if e.Hard = first[of]; e.Hard == "" {
+					first[of] = e.Path
+				}
+			}
+			all = append(all, e)
+		}
 	}
-	return w.bare(to, name, &entries[0])
+	return all, nil
 }
 
 // A writing is one call of Write.
 type writing struct {
 	*seam
-	snap     *Snapshot
-	shelf    shelf
-	top      string // path of what is written
-	contents bool   // the top itself is not
-	base     dir    // which it becomes
-	noClone  atomic.Bool
-}
-
-// below returns a path relative to the top.
-func (w *writing) below(path string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(path, w.top), "/")
-}
-
-// tree writes a directory: all directories, then what is in them, then what a
-// directory must not have before it is full.
-func (w *writing) tree(ctx context.Context, entries []Entry, to dir, name string) error {
-	if err := to.mkdir(name); err != nil {
-		return err
-	}
-	base, err := to.open(name)
-	if err != nil {
-		return err
-	}
-	defer base.close()
-	w.base = base
-	if err := w.bare(to, name, &Entry{}); err != nil { // its own lists come last: what is in it has others
-		return err
-	}
-	if err := w.dirs(ctx, entries); err != nil {
-		return err
-	}
-	first := firsts(entries)
-	if err := w.fill(ctx, entries, first); err != nil {
-		return err
-	}
-	if err := w.links(ctx, entries, first); err != nil {
-		return err
-	}
-	return w.finish(ctx, entries)
+	snap    *Snapshot
+	shelf   shelf
+	base    dir // which the entries are beneath
+	noClone atomic.Bool
 }
 
 // bare removes the access lists that the top has inherited.
@@ -136,17 +135,22 @@ func (e *Entry) hasXattr(x pathsafe.Xattr) bool {
 	return false
 }
 
+// dirs makes all directories. What is in a part has lists of its own: the part itself
+// must not hand down those that it has inherited.
 func (w *writing) dirs(ctx context.Context, entries []Entry) error {
 	at := descent{base: w.base}
 	defer at.close()
-	for i := 1; i < len(entries); i++ {
+	for i := range entries {
 		if entries[i].Type != Dir {
 			continue
 		}
-		in, name := split(w.below(entries[i].Path))
+		in, name := split(entries[i].Path)
 		d, err := at.open(in)
 		if err == nil {
 			err = errors.Join(ctx.Err(), d.mkdir(name))
+		}
+		if err == nil && in == "" {
+			err = w.bare(d, name, &Entry{})
 		}
 		if err != nil {
 			return err
@@ -155,37 +159,12 @@ func (w *writing) dirs(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// firsts gives, for each entry that is the same inode as an earlier one, the
-// path of the earliest that is written.
-func firsts(entries []Entry) map[*Entry]string {
-	first := map[*Entry]string{}
-	made := map[string]string{}
-	for i := range entries {
-		e := &entries[i]
-		if e.Hard == "" {
-			continue
-		}
-		path, seen := made[e.Hard]
-		if !seen {
-			path = e.Path
-			if _, found := (&Snapshot{entries: entries}).find(e.Hard); found {
-				path = e.Hard
-			}
-			made[e.Hard] = path
-		}
-		if path != e.Path {
-			first[e] = path
-		}
-	}
-	return first
-}
-
 // fill makes all that is not a directory and not a further name.
-func (w *writing) fill(ctx context.Context, entries []Entry, first map[*Entry]string) error {
-	work := batches(entries, func(e *Entry) bool { return e.Type != Dir && first[e] == "" })
+func (w *writing) fill(ctx context.Context, entries []Entry) error {
+	work := batches(entries, func(e *Entry) bool { return e.Type != Dir && e.Hard == "" })
 	start := func() *maker { return w.maker(w.base) }
 	return inorder.Each(ctx, 0, len(work), start, func(m *maker, i int) error {
-		in, _ := split(w.below(work[i][0].Path))
+		in, _ := split(work[i][0].Path)
 		d, err := m.at.open(in)
 		if err != nil {
 			return err
@@ -193,7 +172,11 @@ func (w *writing) fill(ctx context.Context, entries []Entry, first map[*Entry]st
 		defer m.at.close()
 		for _, e := range work[i] {
 			_, name := split(e.Path)
-			if err := m.one(ctx, e, d, name); err != nil {
+			err := m.one(ctx, e, d, name)
+			if err == nil && in == "" {
+				err = w.bare(d, name, e)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -201,17 +184,16 @@ func (w *writing) fill(ctx context.Context, entries []Entry, first map[*Entry]st
 	})
 }
 
-func (w *writing) links(ctx context.Context, entries []Entry, first map[*Entry]string) error {
+func (w *writing) links(ctx context.Context, entries []Entry) error {
 	from, to := descent{base: w.base}, descent{base: w.base}
 	defer from.close()
 	defer to.close()
 	for i := range entries {
-		path := first[&entries[i]]
-		if path == "" {
+		if entries[i].Hard == "" {
 			continue
 		}
-		oldIn, oldName := split(w.below(path))
-		newIn, newName := split(w.below(entries[i].Path))
+		oldIn, oldName := split(entries[i].Hard)
+		newIn, newName := split(entries[i].Path)
 		old, err := from.open(oldIn)
 		if err != nil {
 			return err
@@ -233,10 +215,10 @@ func (w *writing) finish(ctx context.Context, entries []Entry) error {
 	at := descent{base: w.base}
 	defer at.close()
 	for i := len(entries) - 1; i >= 0; i-- {
-		if entries[i].Type != Dir || i == 0 && w.contents {
+		if entries[i].Type != Dir {
 			continue
 		}
-		d, err := at.open(w.below(entries[i].Path))
+		d, err := at.open(entries[i].Path)
 		if err == nil {
 			err = w.metadata(d.h.Node(), &entries[i])
 		}
@@ -308,8 +290,6 @@ type maker struct {
 func (w *writing) maker(base dir) *maker {
 	return &maker{writing: w, at: descent{base: base}, buf: make([]byte, chunk)}
 }
-
-func (m *maker) close() { m.at.close() }
 
 // one makes what is not a directory.
 func (m *maker) one(ctx context.Context, e *Entry, in dir, name string) error {

@@ -46,7 +46,9 @@ var (
 		Name: "btrfs", Kind: "btrfs", Size: 128 << 20,
 		Mkfs: []string{"mkfs.btrfs", "-q", "-f", "-K"}, Fresh: true, Slack: Usage{2 << 20, 1 << 40},
 	}
-	Tmpfs    = TmpfsWith("tmpfs", "size=16m")
+	Tmpfs = TmpfsWith("tmpfs", "size=16m")
+	// Overlay has its layers on a tmpfs.
+	Overlay  = Format{Name: "overlay", Kind: "overlay"}
 	TmpfsFew = TmpfsWith("tmpfs-few", "size=16m,nr_inodes=200")
 )
 
@@ -90,6 +92,15 @@ func NewVolumeIn(t testing.TB, dir string, f Format) *Volume {
 // MountedVolume makes a file system and mounts it.
 func MountedVolume(t testing.TB, f Format) *Volume {
 	t.Helper()
+	if f.Kind == Overlay.Kind {
+		below := MountedVolume(t, Tmpfs).Path
+		var layers []string
+		for _, layer := range []string{"lowerdir", "upperdir", "workdir"} {
+			Must(t, os.Mkdir(filepath.Join(below, layer), 0o755))
+			layers = append(layers, layer+"="+filepath.Join(below, layer))
+		}
+		f.Options = strings.Join(layers, ",")
+	}
 	v := NewVolume(t, f)
 	v.Mount(t)
 	return v

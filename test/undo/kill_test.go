@@ -3,13 +3,10 @@ package undo
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
-	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // ways are the ways back.
@@ -68,44 +65,7 @@ func killEverywhere(t *testing.T, a *command) {
 		}
 		return true
 	})
-	keys := []string{"recovered before", "recovered after"}
-	if a.name != "whole" { // which is one rename
-		keys = append(keys, "found other")
-	}
-	sum.Demand(t, keys...)
-}
-
-// TestKillBare kills the restore of a whole root when only the empty directory of it
-// is beside the root: it says nothing of who made it.
-func TestKillBare(t *testing.T) {
-	w := borrow(t, whole())
-	for state, match := range map[harness.State]func() func(sysfault.Call) bool{
-		harness.Before: func() func(sysfault.Call) bool { // right after it was made
-			made := false
-			return func(c sysfault.Call) bool {
-				was := made
-				made = made || bare(c) && c.Name == "mkdirat"
-				return was && w.changing(c)
-			}
-		},
-		harness.After: func() func(sysfault.Call) bool {
-			return func(c sysfault.Call) bool { return bare(c) && c.Name == "unlinkat" }
-		},
-	} {
-		w.reset(t)
-		r := w.site.Project.Run(t, &sysfault.Plan{N: 1, Kill: true, Record: true, Match: match()}, w.args...)
-		if again := w.site.Recover(t, nil); !r.Killed() || again.Status != 0 {
-			t.Errorf("as %v, killed before %s: %v\n%v", state, w.site.Last(r), r, again)
-		}
-		if err := w.ended(t, state); err != nil {
-			t.Errorf("as %v, killed before %s: %v", state, w.site.Last(r), err)
-		}
-	}
-}
-
-// bare matches what is done to the directory of the exchange of a whole root.
-func bare(c sysfault.Call) bool {
-	return strings.HasPrefix(filepath.Base(c.Path), ".spectrum06_exchange_")
+	sum.Demand(t, "recovered before", "recovered after", "found other")
 }
 
 // next is the first command after a kill: recover, or in every third trial a

@@ -277,10 +277,10 @@ func whole() *command {
 	}, after: func(w *world) harness.Tree { return w.old }}
 }
 
-// byName restores a snapshot from when the commit stood, name by name.
+// byName restores a snapshot from when the commit stood, in a root that is a mount point.
 func byName() *command {
 	a := whole()
-	a.name, a.mount, a.stands = "by name", true, true
+	a.name, a.mount, a.stands = "mount point", true, true
 	a.prepare = func(t testing.TB, w *world) {
 		w.clear(t)
 		w.commitIt(t)
@@ -295,7 +295,7 @@ func byName() *command {
 // bound is byName in a root that is a bind mount.
 func bound() *command {
 	a := byName()
-	a.name, a.flags = "by name, bound", unix.MS_BIND
+	a.name, a.flags = "mount point, bound", unix.MS_BIND
 	return a
 }
 
