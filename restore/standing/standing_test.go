@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,10 +36,7 @@ func place(t *testing.T) *pathsafe.Dir {
 	top, outside := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(top, name) }
 	write := func(name, content string) error { return os.WriteFile(name, []byte(content), 0o644) }
-	socket, err := net.Listen("unix", at("socket"))
-	must(t, err)
-	t.Cleanup(func() { socket.Close() })
-	must(t,
+	must(t, unix.Mknod(at("socket"), unix.S_IFSOCK|0o600, 0),
 		os.MkdirAll(at("dir/deep"), 0o755), write(at("dir/deep/file"), "deep"), write(at("file"), "content"), write(at("empty"), ""),
 		write(filepath.Join(outside, "x"), "secret"),
 		unix.Mkfifo(at("fifo"), 0o644), unix.Mknod(at("device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))),
