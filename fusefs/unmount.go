@@ -60,7 +60,12 @@ func unmountWith(sys system, mountpoint string) error {
 		return sys.unmountOwn(p)
 	}
 	// Held, it cannot be unmounted but lazily: so the holders are looked for.
+	// One that looks at a view for a moment, as a rollback does, is waited for.
 	holders := holdersOf(idOf(p.mount), p.fd)
+	for try := 1; try < umountTries && len(holders) > 0; try++ {
+		time.Sleep(retryEvery)
+		holders = holdersOf(idOf(p.mount), p.fd)
+	}
 	flags := 0
 	if served.IsForeign(p.mount) {
 		flags = unix.MNT_FORCE // or the end of the mount might wait for its server
@@ -74,8 +79,9 @@ func unmountWith(sys system, mountpoint string) error {
 }
 
 // umountTries is how often a busy view is tried: another process may hold it for a moment
-// while it has the helper unmount a view of its own (see holdOthers).
-const umountTries = 3
+// while it asks what the view shows (see Others), or has the helper unmount a view of its
+// own (see holdOthers).
+const umountTries = 5
 
 // unmountOwn has the helper unmount. A live view is not cut off first, as a dead one is:
 // this user does not see all who may hold it, and it would be taken from them. The helper
