@@ -84,6 +84,12 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 		p.close()
 		return nil, err
 	}
+	release, err := reserveDescriptors()
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("mount on %q: %w", p.path, err)
+	}
+	defer release()
 	dev, err := sys.mount(p, opts)
 	if err != nil {
 		p.close()
@@ -91,11 +97,34 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 	}
 	v, err := serve(sys, dev, tree, &seat{dir: p}, opts)
 	if err != nil {
+		release()
 		err = errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), sys.takeBack(p, before))
 		p.close()
 		return nil, err
 	}
 	return v, nil
+}
+
+// reserveDescriptors holds as many descriptors as it takes to take a mount back, until release
+// is called: a program that may open no more could not.
+func reserveDescriptors() (release func(), err error) {
+	const needed = 4
+	var held []int
+	release = func() {
+		for _, fd := range held {
+			_ = unix.Close(fd)
+		}
+		held = nil
+	}
+	for range needed {
+		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		held = append(held, fd)
+	}
+	return release, nil
 }
 
 // takeBack unmounts what a failed attempt left on a directory that was no mount
@@ -258,9 +287,24 @@ func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
 
 // available says whether the FUSE device can be opened by this user.
 func available(device string) error {
-	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := openDevice(device)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, &os.PathError{Op: "open", Path: device, Err: err})
+		return err
 	}
 	return unix.Close(fd)
+}
+
+// openDevice opens the device of FUSE. That this process, or the machine, has no descriptor
+// left is not [ErrUnavailable].
+func openDevice(device string) (int, error) {
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		return fd, nil
+	}
+	tooMany := errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+	err = &os.PathError{Op: "open", Path: device, Err: err}
+	if !tooMany {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return -1, err
 }

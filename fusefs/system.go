@@ -40,9 +40,9 @@ func (s system) mount(p *place, opts Options) (int, error) {
 // mountDirect mounts on the very directory that was checked: by its descriptor,
 // so that nobody can put another one in its place in between.
 func (s system) mountDirect(p *place, opts Options) (int, error) {
-	dev, err := unix.Open(s.device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	dev, err := openDevice(s.device)
 	if err != nil {
-		return -1, fmt.Errorf("%w: open %s: %w", ErrUnavailable, s.device, err)
+		return -1, err
 	}
 	data := append([]string{
 		fmt.Sprintf("fd=%d", dev),

@@ -13,10 +13,14 @@ const maxLinks = 40
 // OpenDir opens the directory of a path, for naming it only (O_PATH), and returns its
 // descriptor. It goes one component at a time: no name is looked up in a file system that
 // another user serves ([ErrForeign]), since the lookup would be a request to his server. The
-// directory itself may be the root of such a file system, which is not asked.
+// directory itself may be the root of such a file system, which is not asked. A path may be
+// as long as one that the kernel walks at once.
 func OpenDir(path string) (int, error) {
 	if path == "" {
 		return -1, unix.ENOENT
+	}
+	if len(path) >= unix.PathMax {
+		return -1, unix.ENAMETOOLONG
 	}
 	w := walk{fd: -1, todo: strings.Split(path, "/")}
 	start := "."
