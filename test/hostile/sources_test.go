@@ -235,7 +235,7 @@ func furnished(p *place) {
 		}
 	}
 	p.inView = func(view string) {
-		bare(view+"/gen/c.txt", 0o555, "user.spectrum.bundle_root\x00user.spectrum.run_id\x00user.spectrum.sha256\x00")
+		bare(view+"/gen/c.txt", 0o555, "user.spectrum.bundle_root\x00user.spectrum.run_id\x00user.spectrum.task_id\x00user.spectrum.sha256\x00")
 	}
 	p.check = func(command string, _ reply) {
 		if command == "commit" {
