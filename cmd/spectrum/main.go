@@ -11,11 +11,17 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	_ "github.com/spectrumfs/spectrum/internal/descriptors" // ends a program that has too few
 	"github.com/spf13/cobra"
 )
+
+// init keeps the first thread for the main goroutine, which only waits for what may not
+// answer (see unlessStuck). The kernel gives it the signals to the process: while it waited
+// itself for a server of FUSE, and had been woken once, nobody would handle an interrupt.
+func init() { runtime.LockOSThread() }
 
 func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
 
