@@ -39,9 +39,8 @@ func (e *BusyError) Unwrap() error { return unix.EBUSY }
 // server has gone ("transport endpoint is not connected") is taken away even
 // while somebody holds it; a live one in use is a [*BusyError]. The server of another
 // user is not asked; his view counts as live while a process has a connection of FUSE
-// that may be its. What is not a
-// spectrum view is left alone: [ErrNotMounted], [ErrNotSpectrum]; and so is one of another
-// user, but by root: [*NotOwnError].
+// that may be its. What is not a spectrum view is left alone: [ErrNotMounted],
+// [ErrNotSpectrum]; and so is one of another user, but by root: [*NotOwnError].
 func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint) }
 
 func unmountWith(sys system, mountpoint string) error {

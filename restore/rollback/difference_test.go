@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
@@ -24,6 +25,19 @@ func (w *world) socket(path string) {
 	w.t.Helper()
 	must(w.t, os.MkdirAll(filepath.Dir(w.at(path)), 0o755))
 	must(w.t, unix.Mknod(w.at(path), unix.S_IFSOCK|0o600, 0)) // bind takes no long paths
+}
+
+// thereAndBack restores a snapshot of the forest was, and then the snapshot before that, of
+// the forest changed, which it returns.
+func (w *world) thereAndBack(taken *snapshot.Snapshot, was, changed forest) *snapshot.Snapshot {
+	w.t.Helper()
+	done, err := w.restore(taken)
+	must(w.t, err)
+	w.same(was, "after the restore")
+	_, err = w.restore(done.Done.Snapshot)
+	must(w.t, err)
+	w.same(changed, "after the restore of that before it")
+	return done.Done.Snapshot
 }
 
 // TestRestoreBesideUnkept: what no snapshot can hold stays where it is, and all the rest
@@ -159,12 +173,7 @@ func TestRestoreLinks(t *testing.T) {
 			taken := w.take()
 			change(w)
 			changed := read(t, w.root)
-			done, err := w.restore(taken)
-			must(t, err)
-			w.same(was, "after the restore")
-			_, err = w.restore(done.Done.Snapshot)
-			must(t, err)
-			w.same(changed, "after the restore of that before it")
+			w.thereAndBack(taken, was, changed)
 		})
 	}
 }
@@ -187,12 +196,7 @@ func TestRestoreStrangeNames(t *testing.T) {
 	}
 	w.write(`new\`, "")
 	changed := read(t, w.root)
-	done, err := w.restore(taken)
-	must(t, err)
-	w.same(was, "after the restore")
-	_, err = w.restore(done.Done.Snapshot)
-	must(t, err)
-	w.same(changed, "after the restore of that before it")
+	w.thereAndBack(taken, was, changed)
 }
 
 // A writer works in a root while others restore it: it appends to files, makes some and
@@ -342,12 +346,7 @@ func TestRestoreReadOnlyDirs(t *testing.T) {
 		w.write("new/deep/n", "goes")
 		modes(0o500, "ro/sub", "ro", "file", "new/deep", "new")
 		changed := read(t, w.root)
-		done, err := w.restore(taken)
-		must(t, err)
-		w.same(was, "after the restore")
-		_, err = w.restore(done.Done.Snapshot)
-		must(t, err)
-		w.same(changed, "after the restore of that before it")
+		before := w.thereAndBack(taken, was, changed)
 
 		every := sample.Of(40, 13, 3)
 		stride, ends := sample.Stride{First: 1 + sample.Rand(t).IntN(every), Every: every}, map[bool]int{}
@@ -364,7 +363,7 @@ func TestRestoreReadOnlyDirs(t *testing.T) {
 			if !restored {
 				w.same(changed, fmt.Sprintf("dead at call %d: %v", stride.At(i), err))
 			} else {
-				_, err := w.restore(done.Done.Snapshot)
+				_, err := w.restore(before)
 				must(t, err)
 			}
 			if ends[restored]++; !died {
