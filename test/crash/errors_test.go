@@ -130,6 +130,8 @@ func wellSaid(r harness.Reply, hits []sysfault.Call) error {
 		status = []int{74}
 	case slices.Contains(codes, a.Code) && (a.Phase == "EXECUTE" || a.Phase == "VERIFY"):
 		status = []int{1, 74}
+	case a.Code == "RESTORE_TARGET_NOT_WRITABLE": // no right to write, or a read-only file system
+		status = []int{1, 74}
 	case slices.Contains(codes, a.Code):
 		status = []int{1}
 	case a.Code == "ROOT_HALTED": // an attempt that cannot be read is in the way
