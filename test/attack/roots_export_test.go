@@ -106,7 +106,7 @@ func exportInHostileDirectory(t *testing.T, uid int) {
 	for _, attack := range attacks {
 		for _, errno := range []syscall.Errno{0, syscall.EIO} {
 			t.Run(fmt.Sprint(attack.name, "/", int(errno)), func(t *testing.T) {
-				s, acted := sample.Every(t, 13), 0
+				s, acted := sample.Every(t, 23), 0
 				for i := 0; ; i++ {
 					n, seen, did := s.At(i), 0, false
 					e.afresh(t, attack.link)

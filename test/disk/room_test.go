@@ -136,7 +136,7 @@ func TestNoFaultIsABug(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	top := filepath.Dir(p.Dir)
 	var sum harness.Tally
-	first, step, tried := sample.Rand(t).IntN(7), sample.Of(29, 7, 1), 0
+	stride, tried := sample.Thin(t, 47, 7), 0
 	for number, c := range []func(site *harness.Site) []string{
 		func(*harness.Site) []string {
 			return []string{"keygen", "--json", "--out", filepath.Join(top, "new.pem")}
@@ -151,7 +151,7 @@ func TestNoFaultIsABug(t *testing.T) {
 		func(s *harness.Site) []string { return []string{"savepoint", "list", "--json", s.Root} },
 		func(s *harness.Site) []string { return []string{"doctor", "--json", s.Root} },
 	} {
-		for n := 1 + first; ; n += step {
+		for n := stride.First; ; n += stride.Every {
 			site := p.Site(t, filepath.Join(harness.MemoryDir(t), fmt.Sprint("root", number, "-", n)))
 			args := c(site)
 			errno := errnos[tried%len(errnos)]

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 var must = harness.Must
@@ -85,6 +86,7 @@ func checkout(t *testing.T) string {
 // A mutant that is caught passes; one that is not, for whatever reason, fails the run,
 // and the reason is told. Nothing is left behind.
 func TestVerdicts(t *testing.T) {
+	sample.Need(t, sample.Sweep) // as the lane is, and it compiles the standard library anew
 	const line = "\treturn n / 2"
 	cases := []struct{ name, patch, want string }{
 		{"1-caught", patch("TestHalf", line, "\treturn n"), ""},
