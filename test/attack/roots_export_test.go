@@ -106,7 +106,7 @@ func exportInHostileDirectory(t *testing.T, uid int) {
 	for _, attack := range attacks {
 		for _, errno := range []syscall.Errno{0, syscall.EIO} {
 			t.Run(fmt.Sprint(attack.name, "/", int(errno)), func(t *testing.T) {
-				s, acted := sample.Every(t, 23), 0
+				s, acted := sample.Thin(t, 23, 3), 0
 				for i := 0; ; i++ {
 					n, seen, did := s.At(i), 0, false
 					e.afresh(t, attack.link)
@@ -150,7 +150,7 @@ func TestExportTwice(t *testing.T) { victims(t, 2, exportTwice) }
 
 func exportTwice(t *testing.T, uid int) {
 	e := newExporting(t, uid)
-	s, trials := sample.Every(t, 9), 0
+	s, trials := sample.Thin(t, 9, 2), 0
 	for i := 0; ; i++ {
 		n, at := s.At(i), 0
 		e.afresh(t, e.victim)

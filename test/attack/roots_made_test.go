@@ -30,7 +30,7 @@ func madeInHostileDirectory(t *testing.T, uid int) {
 		for _, errno := range []syscall.Errno{0, syscall.EIO} {
 			t.Run(fmt.Sprint(name, "/", int(errno)), func(t *testing.T) {
 				acted := 0
-				for s := sample.Every(t, 29); acted == 0; s.First /= 2 { // a short command: an earlier call
+				for s := sample.Thin(t, 29, 3); acted == 0; s.First /= 2 { // a short command: an earlier call
 					if s.First == 0 {
 						t.Fatal("nothing was ever exchanged")
 					}

@@ -37,7 +37,7 @@ func init() {
 	for _, run := range runs { // from now on it is in status.json
 		_, _ = os.Lstat(filepath.Join(dir, run.Name()))
 	}
-	for i := range sample.Of(500, 1500, 1500) {
+	for i := range sample.Of(500, 500, 1500) {
 		_, err := unix.Open(filepath.Join(dir, ".spectrum/status.json"), unix.O_PATH, 0)
 		fail(err)
 		_, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -84,7 +84,7 @@ func readersDoNotGrow(t *testing.T, uid int) {
 	if err != nil || string(out) != "done\n" {
 		t.Fatalf("%v: %s", err, out)
 	}
-	bound := int64(sample.Of(32, 64, 64)) << 20 // without bounds the handles take more
+	bound := int64(sample.Of(32, 32, 64)) << 20 // without bounds the handles take more
 	if after := peakResidentOf(t, v.Server.Pid); after > before+bound {
 		t.Errorf("the server grew from %d to %d MiB", before>>20, after>>20)
 	}
