@@ -201,3 +201,18 @@ func TestMountLaxHelper(t *testing.T) {
 		}
 	}
 }
+
+// TestMountThroughNoLink: with NoLinks a link on the way, or at its end, is not followed.
+func TestMountThroughNoLink(t *testing.T) {
+	dir := mountDir(t)
+	if err := errors.Join(os.MkdirAll(dir+"/real/empty", 0o755), os.Symlink("real", dir+"/on"), os.Symlink("real/empty", dir+"/end")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir + "/on/empty", dir + "/end", dir + "/on/../real/empty"} {
+		before := spectrumMounts("")
+		v, err := Mount(oneFile(t), path, Options{NoLinks: true})
+		if v != nil || !errors.Is(err, unix.ELOOP) || !slices.Equal(before, spectrumMounts("")) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}

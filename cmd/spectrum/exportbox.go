@@ -28,10 +28,16 @@ type box struct {
 
 // newBox opens the directory at path and makes a box in it.
 func newBox(path string) (*box, error) {
-	above, err := pathsafe.OpenRoot(path)
+	above, err := pathsafe.OpenOwn(path)
 	if err != nil {
 		return nil, err
 	}
+	return newBoxIn(above)
+}
+
+// newBoxIn is newBox for a directory that is open, which it takes over.
+func newBoxIn(above *pathsafe.Dir) (*box, error) {
+	var err error
 	b := &box{above: above, name: boxPrefix + uuid.NewString()}
 	if b.real, err = above.RealPath(); err != nil {
 		return nil, errors.Join(err, above.Close())

@@ -38,6 +38,7 @@ func hintsOf(err error) []string {
 	var foreign *commit.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
+	var linked *pathsafe.LinkError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
@@ -51,6 +52,8 @@ func hintsOf(err error) []string {
 		return known(coded.hint)
 	case errors.As(err, &foreign):
 		return []string{foreignHint(foreign)}
+	case errors.As(err, &linked):
+		return []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(linked.Real))}
 	case errors.As(err, &halted):
 		return halted.hints()
 	case errors.As(err, &halt):

@@ -256,7 +256,7 @@ func (o *previewOptions) openPageDir() (*pathsafe.Dir, error) {
 	if err := overlap("web page", o.html, []place{{"the restore root", o.restoreRoot}}); err != nil {
 		return nil, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
 	}
-	dir, err := pathsafe.OpenRoot(filepath.Dir(o.html))
+	dir, err := pathsafe.OpenOwn(filepath.Dir(o.html))
 	if err != nil {
 		return nil, pageRefused(err)
 	}
