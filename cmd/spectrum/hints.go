@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"golang.org/x/sys/unix"
@@ -80,7 +81,9 @@ func hintsOf(err error) []string {
 			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 		}
 	case errors.Is(err, verify.ErrHoles):
-		return []string{"seal files without such holes; the limit is this program's and no verdict of a law"}
+		return []string{"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law"}
+	case errors.Is(err, standing.ErrHoles):
+		return []string{"fill or shorten that file, or move it away, then retry; the limit is this program's"}
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
 	case errors.Is(err, preview.ErrQuarantined):
