@@ -39,12 +39,15 @@ func hintsOf(err error) []string {
 	var foreign *commit.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
+	var unfinished *commit.UnfinishedError
 	var linked *pathsafe.LinkError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
 	case errors.As(err, &mounted) && errors.As(err, &owned):
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
+	case statusOf(err) == statusMachine && errors.As(err, &unfinished):
+		return slices.Concat(machineHints(err), []string{"then run this again: it goes on where this had to stop, and nothing is halted"})
 	case statusOf(err) == statusMachine:
 		return slices.Concat(machineHints(err), lackHints(err))
 	case errors.As(err, &unfit):

@@ -92,7 +92,8 @@ func (a *app) withSavepoints(do func(*savepointShelf) error) error {
 func savepointError(err error) error {
 	var damage *savepoint.DamageError
 	var halt *staging.HaltError
-	if !errors.As(err, &damage) || errors.As(err, &halt) || cannotRead(damage) {
+	var unfinished *commit.UnfinishedError
+	if !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
 		return err
 	}
 	return &codedError{

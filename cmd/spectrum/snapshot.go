@@ -92,7 +92,8 @@ func snapshotError(err error) error {
 	var damage *snapshot.DamageError
 	var coded *codedError
 	var halt *staging.HaltError
-	if errors.As(err, &coded) || errors.As(err, &halt) {
+	var unfinished *commit.UnfinishedError
+	if errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) {
 		return err
 	}
 	if isRefused(err) {
