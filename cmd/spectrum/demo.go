@@ -70,7 +70,7 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	}
 	const name = "demo"
 	if err := writeDemo(ctx, b, name); err != nil {
-		return err
+		return b.told(err, name, dir)
 	}
 	err = b.release(name, filepath.Base(dir))
 	if errors.Is(err, fs.ErrExist) && b.above.Rmdir(filepath.Base(dir)) == nil { // it was empty

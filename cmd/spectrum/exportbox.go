@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -74,6 +75,24 @@ func (b *box) make() error {
 // stands by now. It is good until the box is closed.
 func (b *box) path(name string) string {
 	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", b.dir.Fd()), name)
+}
+
+// A boxedError is an error about what is in a box. It shows the path under which that is to
+// appear.
+type boxedError struct {
+	err   error
+	shown *strings.Replacer
+}
+
+func (e *boxedError) Error() string { return e.shown.Replace(e.err.Error()) }
+func (e *boxedError) Unwrap() error { return e.err }
+
+// told is an error about name in the box, which is to appear under a path.
+func (b *box) told(err error, name, path string) error {
+	if err == nil {
+		return nil
+	}
+	return &boxedError{err, strings.NewReplacer(b.path(name), path, filepath.Join(b.real, b.name, name), path)}
 }
 
 // release makes what is in the box durable and moves its directory name out of it. It

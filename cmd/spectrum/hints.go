@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/user"
 	"slices"
-	"strconv"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -39,6 +38,7 @@ func hintsOf(err error) []string {
 	var foreign *commit.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
+	var untrusted *preview.UntrustedError
 	var unfinished *commit.UnfinishedError
 	var linked *pathsafe.LinkError
 	switch {
@@ -90,7 +90,11 @@ func hintsOf(err error) []string {
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
 	case errors.Is(err, preview.ErrQuarantined):
-		return []string{"if you trust this validator, \"spectrum trust add VALIDATOR_ID\"; \"spectrum trust list\" says whom you trust"}
+		id := "VALIDATOR_ID"
+		if errors.As(err, &untrusted) {
+			id = untrusted.ValidatorID
+		}
+		return []string{fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" says whom you trust", id)}
 	case errors.As(err, &held):
 		return heldHints(held.Source)
 	case errors.As(err, &strange):
@@ -156,11 +160,7 @@ func notOwnHint(path string, uid int) string {
 	if uid <= 0 {
 		return fmt.Sprintf("only root can unmount it: sudo %s", unmount)
 	}
-	who := userText(uid)
-	if known, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		who += fmt.Sprintf(" (%q)", known.Username)
-	}
-	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", who, unmount, unmount)
+	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", machine.UserText(uid), unmount, unmount)
 }
 
 // attemptHints name the attempt whose rollback has just failed.

@@ -49,6 +49,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.previewOptions.openPageDir: pathsafe.OpenOwn": "given: the directory of the page, from then on a handle",
 	"cmd/spectrum.runDemo: os.Lstat":                            "given: whether it can be there at all",
 	"cmd/spectrum.openMaking: pathsafe.OpenOwn":                 "given: the nearest directory above a demo, from then on handles",
+	"cmd/spectrum.runsIn: pathsafe.OpenRoot":                    "the words of a hint",
 	"cmd/spectrum.runDiff: pathsafe.OpenRoot":                   "given: the restore root, from then on a handle",
 	"cmd/spectrum.runKeygen: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"cmd/spectrum.runsView.openRuns: pathsafe.OpenRoot":         "given: the runs directory, from then on a handle",

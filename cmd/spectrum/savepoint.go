@@ -136,6 +136,12 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 		if err != nil {
 			return err
 		}
+		if len(all) == 0 && root != "" {
+			if err := notKnown(root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
+				return err
+			}
+			s.say("no savepoints of %q; every commit there makes one", root)
+		}
 		lines, records := make([]string, 0, len(all)), make([]any, 0, len(all))
 		for _, sp := range all {
 			created := sp.Created().Format(time.RFC3339)

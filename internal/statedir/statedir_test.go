@@ -644,3 +644,28 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// TestFindPreview: one preview is found by the beginning of its id, and no other name is.
+func TestFindPreview(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o700))
+	d := open(t, path)
+	one, two := strings.Repeat("ab", 32), strings.Repeat("ab", 31)+"cd"
+	for _, id := range []string{one, two, strings.Repeat("0", 64)} {
+		must(t, d.SavePreview(id, nil))
+	}
+	must(t, d.Use(one)) // a mark beside its record
+	for prefix, want := range map[string]string{one: one, two[:63]: two, "00000000": strings.Repeat("0", 64)} {
+		if got, err := d.FindPreview(prefix, 8); got != want || err != nil {
+			t.Errorf("%q: %q, %v", prefix, got, err)
+		}
+	}
+	for _, prefix := range []string{"", "0000000", "00000000.", "../00000", "ABABABAB", "ffffffff", one + "a"} {
+		if got, err := d.FindPreview(prefix, 8); got != "" || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %q, %v", prefix, got, err)
+		}
+	}
+	if got, err := d.FindPreview("abababab", 8); got != "" || err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("two of them: %q, %v", got, err)
+	}
+}
