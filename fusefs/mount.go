@@ -28,6 +28,10 @@ type Options struct {
 	Exec       bool   // programs may be run from the view
 	AllowOther bool   // other users may look, as the permission bits say
 
+	// NoLinks: the mount point is given without symbolic links, and one that has come into
+	// the way since is not followed.
+	NoLinks bool
+
 	Shelf Shelf  // adds directories to the root of the tree; nil: none
 	Stats *Stats // counts what is read; nil: nobody wants to know
 
@@ -75,7 +79,11 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 		opts.Stats = new(Stats)
 	}
 	opts.Source = cleanSource(opts.Source)
-	p, err := openEmpty(mountpoint)
+	open := served.OpenDir
+	if opts.NoLinks {
+		open = served.OpenReal
+	}
+	p, err := openEmpty(mountpoint, open)
 	if err != nil {
 		return nil, err
 	}

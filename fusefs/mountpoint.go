@@ -53,7 +53,7 @@ func (e *MountpointError) Unwrap() error { return e.Err }
 // links are followed, and the error names the real path. Errors are
 // [*MountpointError].
 func CheckMountpoint(path string) error {
-	p, err := openEmpty(path)
+	p, err := openEmpty(path, served.OpenDir)
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,10 @@ func (p *place) close() {
 // openPlace resolves a path, once. It sends no request to a FUSE file system
 // that may be mounted there, so it does not hang or fail on a dead one, and none to
 // one of another user on the way ([ErrForeign]).
-func openPlace(path string) (*place, error) {
-	fd, err := served.OpenDir(path)
+func openPlace(path string) (*place, error) { return openPlaceWith(path, served.OpenDir) }
+
+func openPlaceWith(path string, open func(path string) (int, error)) (*place, error) {
+	fd, err := open(path)
 	if err != nil {
 		return nil, &MountpointError{path, openError(err)}
 	}
@@ -144,8 +146,8 @@ func openError(err error) error {
 }
 
 // openEmpty is openPlace for a directory on which a view can be mounted.
-func openEmpty(path string) (*place, error) {
-	p, err := openPlace(path)
+func openEmpty(path string, open func(path string) (int, error)) (*place, error) {
+	p, err := openPlaceWith(path, open)
 	if err != nil {
 		return nil, err
 	}

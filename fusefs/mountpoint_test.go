@@ -3,6 +3,7 @@ package fusefs
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,6 +199,21 @@ func TestMountLaxHelper(t *testing.T) {
 		}
 		if err := CheckMountpoint(mp); err != nil {
 			t.Errorf("without %s: %v", drop, err)
+		}
+	}
+}
+
+// TestMountThroughNoLink: with NoLinks a link on the way, or at its end, is not followed.
+func TestMountThroughNoLink(t *testing.T) {
+	dir := mountDir(t)
+	if err := errors.Join(os.MkdirAll(dir+"/real/empty", 0o755), os.Symlink("real", dir+"/on"), os.Symlink("real/empty", dir+"/end")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir + "/on/empty", dir + "/end", dir + "/on/../real/empty"} {
+		before := spectrumMounts("")
+		v, err := Mount(oneFile(t), path, Options{NoLinks: true})
+		if v != nil || !errors.Is(err, unix.ELOOP) || !maps.Equal(before, spectrumMounts("")) {
+			t.Errorf("%q: %v", path, err)
 		}
 	}
 }

@@ -26,8 +26,10 @@ type Dir struct {
 // this once. What is not a directory returns ENOTDIR and is not opened; nor is one whose file
 // system another user serves, or to which the way leads through such a one
 // ([served.ErrForeign]): his server is not asked.
-func OpenRoot(path string) (*Dir, error) {
-	named, err := retryFd(func() (int, error) { return served.OpenDir(path) })
+func OpenRoot(path string) (*Dir, error) { return openRoot(path, served.OpenDir) }
+
+func openRoot(path string, name func(path string) (int, error)) (*Dir, error) {
+	named, err := retryFd(func() (int, error) { return name(path) })
 	if err != nil {
 		return nil, fmt.Errorf("open directory %q: %w", path, err)
 	}

@@ -21,6 +21,23 @@ type Way struct {
 	Missing bool    // nothing is there yet
 	End     Stat    // of what is there
 	Loose   []Loose // in the order in which the names were passed
+	Links   []Link  // in that order
+}
+
+// Link is a symbolic link that was followed, and that another unprivileged user made, or can
+// put something else in the place of: where it leads is for that user to say.
+type Link struct {
+	Path string // the link, in its directory
+	By   string // which user made it, or else which users can replace it, as in [Loose]
+	Own  bool   // it belongs to that user
+}
+
+// String returns a sentence that names the link and who it is of.
+func (l Link) String() string {
+	if l.Own {
+		return fmt.Sprintf("%q is a symbolic link of %s", l.Path, l.By)
+	}
+	return fmt.Sprintf("%q is a symbolic link that %s can replace", l.Path, l.By)
 }
 
 // Loose is a name that another unprivileged user can rename, or put something else in the
@@ -74,14 +91,7 @@ func WayTo(path string) (Way, error) {
 // The error is fs.ErrNotExist where there is none, and served.ErrForeign where the way leads
 // through a file system of another user.
 func ResolveDir(path string) (string, error) {
-	if !filepath.IsAbs(path) {
-		wd, err := os.Getwd()
-		if err != nil {
-			return "", err
-		}
-		path = wd + "/" + path // not joined: what ".." leads to is for the kernel to say
-	}
-	way, err := WayTo(path)
+	way, err := WayFrom(path)
 	switch {
 	case err != nil:
 		return "", err
@@ -91,6 +101,66 @@ func ResolveDir(path string) (string, error) {
 		return "", &fs.PathError{Op: "resolve", Path: path, Err: unix.ENOTDIR}
 	}
 	return way.Real, nil
+}
+
+// WayFrom is [WayTo] for a path that may be relative to the working directory.
+func WayFrom(path string) (Way, error) {
+	if !filepath.IsAbs(path) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return Way{}, err
+		}
+		path = wd + "/" + path // not joined: what ".." leads to is for the kernel to say
+	}
+	return WayTo(path)
+}
+
+// A LinkError is a path that leads through another user's link.
+type LinkError struct {
+	Link Link
+	Real string // the absolute path without links
+}
+
+func (e *LinkError) Error() string { return fmt.Sprintf("%s, and leads to %q", e.Link, e.Real) }
+
+// CheckLinks returns a [*LinkError] for a way through another user's link.
+func (w Way) CheckLinks() error {
+	if len(w.Links) > 0 {
+		return &LinkError{w.Links[0], w.Real}
+	}
+	return nil
+}
+
+// OpenOwn is [OpenRoot] for a directory in which something is to be made: links of another
+// user are not followed ([*LinkError]), nor is what comes into the way meanwhile.
+func OpenOwn(path string) (*Dir, error) {
+	way, err := WayFrom(path)
+	if err == nil {
+		err = way.CheckLinks()
+	}
+	if err == nil && way.Missing {
+		err = unix.ENOENT
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open directory %q: %w", path, err)
+	}
+	return way.Open()
+}
+
+// Open opens the directory that the way led to, through no link: what has come into its place
+// since is not opened.
+func (w Way) Open() (*Dir, error) {
+	dir, err := openRoot(w.Real, served.OpenReal)
+	if errors.Is(err, unix.ELOOP) {
+		err = fmt.Errorf("%w: %w", ErrMoved, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.LeadsTo(dir); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
 }
 
 // LeadsTo returns an error, [ErrMoved] where it is another one, unless the way led to this
@@ -178,12 +248,19 @@ func (t *tracing) step() error {
 		t.advance(fd, st, filepath.Dir(t.way.Real))
 		return nil
 	}
-	t.judge(name, &st)
+	by := t.judge(name, &st)
 	if st.Mode&fs.ModeSymlink == 0 {
 		t.advance(fd, st, filepath.Join(t.way.Real, name))
 		return nil
 	}
 	defer closeFd(fd)
+	link := Link{Path: filepath.Join(t.way.Real, name), By: by}
+	if !t.people.trusts(st.UID) {
+		link.By, link.Own = fmt.Sprintf("user %d", st.UID), true
+	}
+	if link.By != "" {
+		t.way.Links = append(t.way.Links, link)
+	}
 	return t.follow(fd)
 }
 
@@ -206,18 +283,18 @@ func (t *tracing) follow(fd int) error {
 }
 
 // judge adds name, which stands in the directory reached, when another user can rename or
-// replace it. entry is nil for a name that is not there.
-func (t *tracing) judge(name string, entry *Stat) {
+// replace it, and returns which users can. entry is nil for a name that is not there.
+func (t *tracing) judge(name string, entry *Stat) (by string) {
 	const sticky, byGroup, byOthers = 0o1000, 0o020, 0o002
 	l := Loose{Path: filepath.Join(t.way.Real, name), In: t.way.Real, Owner: t.st.UID, Perm: t.st.Perm}
 	switch {
 	case !t.people.trusts(t.st.UID):
 		l.By = fmt.Sprintf("user %d", t.st.UID)
 	case t.st.Perm&(byGroup|byOthers) == 0:
-		return
+		return ""
 	case t.st.Perm&sticky != 0:
 		if entry == nil || t.people.trusts(entry.UID) {
-			return
+			return ""
 		}
 		l.By = fmt.Sprintf("user %d", entry.UID)
 	case t.st.Perm&byOthers != 0:
@@ -225,13 +302,14 @@ func (t *tracing) judge(name string, entry *Stat) {
 	case hasACL(t.fd):
 		l.By = "whoever its access control list names"
 	case t.people.trustsGroup(t.st.GID):
-		return
+		return ""
 	default:
 		l.By = fmt.Sprintf("group %d", t.st.GID)
 	}
 	if !slices.Contains(t.way.Loose, l) {
 		t.way.Loose = append(t.way.Loose, l)
 	}
+	return l.By
 }
 
 // hasACL reports whether the group bits of a directory may stand for more than its group:

@@ -135,6 +135,65 @@ func TestWayLinks(t *testing.T) {
 	}
 }
 
+// TestWayForeignLinks: a link that another user made, or can replace, is named; and what has
+// come into the place of a directory is not opened.
+func TestWayForeignLinks(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files to others")
+	}
+	safe := made(t, holder{0, 0, 0o755}, holder{0, 0, 0o755})
+	theirs, shared, all := made(t, holder{alice, alice, 0o755})[0], made(t, holder{0, 0, 0o1777})[0], made(t, holder{0, 0, 0o777})[0]
+	link := func(target, dir, name string, uid int) string {
+		t.Helper()
+		must(t, os.Symlink(target, filepath.Join(dir, name)))
+		must(t, os.Lchown(filepath.Join(dir, name), uid, uid))
+		return filepath.Join(dir, name)
+	}
+	outer := link(safe[0], theirs, "outer", alice)
+	for path, want := range map[string][]string{
+		safe[1]:                               nil,
+		link(safe[1], safe[0], "own", 0):      nil,
+		link(safe[1], shared, "own", 0):       nil,
+		link(safe[1], theirs, "roots", 0):     {"that user 4241 can replace"},
+		link(safe[1], all, "roots", 0):        {"that every user can replace"},
+		link(safe[1], safe[0], "odd", alice):  {"of user 4241"},
+		link(safe[1], shared, "odd", alice):   {"of user 4241"},
+		link(safe[1], all, "odd", alice):      {"of user 4241"},
+		outer + "/1":                          {"of user 4241"},
+		outer + "/missing":                    {"of user 4241"},
+		link(outer, shared, "two", 0) + "/1":  {"of user 4241"},
+		link(outer, all, "two", 0) + "/1":     {"that every user can replace", "of user 4241"},
+		link("nowhere", theirs, "end", alice): {"of user 4241"},
+	} {
+		w, err := WayTo(path)
+		must(t, err)
+		var got []string
+		for _, l := range w.Links {
+			_, what, _ := strings.Cut(l.String(), "is a symbolic link ")
+			got = append(got, what)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+	w, err := WayTo(safe[1])
+	must(t, err)
+	d, err := w.Open()
+	must(t, err)
+	must(t, d.Close())
+	must(t, os.Rename(safe[1], safe[1]+".away"))
+	for what, replace := range map[string]func() error{
+		"the same by a link": func() error { return os.Symlink(safe[1]+".away", safe[1]) },
+		"another directory":  func() error { return os.Mkdir(safe[1], 0o700) },
+	} {
+		must(t, replace())
+		if d, err := w.Open(); d != nil || !errors.Is(err, ErrMoved) {
+			t.Errorf("%s: %v, %v", what, d, err)
+		}
+		must(t, os.Remove(safe[1]))
+	}
+}
+
 // TestWayACL: the group bits of a directory with an access control list are its mask, so
 // that they are not those of a private group.
 func TestWayACL(t *testing.T) {
@@ -197,7 +256,7 @@ func TestWayRefuses(t *testing.T) {
 		dir + "/" + string(longName(256)): ErrTooLong,
 	} {
 		w, err := WayTo(path)
-		if err == nil || want != nil && !errors.Is(err, want) || w.Real != "" || w.Loose != nil {
+		if err == nil || want != nil && !errors.Is(err, want) || w.Real != "" || w.Loose != nil || w.Links != nil {
 			t.Errorf("%.80q: %+v, %v, want %v", path, w, err, want)
 		}
 	}

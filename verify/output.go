@@ -124,7 +124,7 @@ func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declarat
 	policy.watch = policy.watch.oneAtATime()
 	found := survey(ctx, project, declared)
 	policy.watch.list(found)
-	if err := checkHoles(ctx, project, declared, found, MaxHoles); err != nil {
+	if err := checkHoles(ctx, project, declared, found); err != nil {
 		return nil, err
 	}
 	outputs := make([]output, len(declared))

@@ -2,10 +2,12 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -78,7 +80,7 @@ func (e *examination) presence(context.Context) error {
 		if err == nil {
 			continue
 		}
-		if IsMachineFault(err) {
+		if IsMachineFault(err) || e.listing && cannotRead(err) {
 			return err
 		}
 		if err := e.fault(name, ProofMissing, HashesFileMissing, ArtifactMissing, presenceError(err)); err != nil {
@@ -107,7 +109,7 @@ func (e *examination) parse(context.Context) error {
 			e.artifacts[name] = a
 			continue
 		}
-		if IsMachineFault(err) {
+		if IsMachineFault(err) || e.listing && cannotRead(err) {
 			return err
 		}
 		if err := e.fault(name, ProofMalformed, HashesMalformed, ArtifactMalformed, err.Error()); err != nil {
@@ -116,6 +118,10 @@ func (e *examination) parse(context.Context) error {
 	}
 	return nil
 }
+
+// cannotRead reports whether a bundle that is the reader's own, and that no law gives a
+// verdict on, cannot be read on this machine. Of a candidate the same is a verdict.
+func cannotRead(err error) bool { return machine.IsFault(err) || errors.Is(err, fs.ErrPermission) }
 
 // readArtifact reads an artifact. Of its bytes only those of TASK_SPEC.json count
 // once it is parsed; of all a later reader has to know what they were.

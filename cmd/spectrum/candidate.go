@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -66,7 +67,43 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 			}
 		}
 	}
+	for _, dir := range dirs {
+		if isRunsDir(dir) {
+			return &usageError{
+				command: cmd.CommandPath(), err: fmt.Errorf("%q holds run directories, and is none", dir),
+				next: "name one of them: " + runsIn(dir) + "; \"spectrum mount --all\" shows all of them",
+			}
+		}
+	}
 	return usage(cmd, "%w", err)
+}
+
+// isRunsDir reports whether a path is that of the directory that holds the runs of a project.
+func isRunsDir(path string) bool {
+	return filepath.Base(path) == "_runs" && filepath.Base(filepath.Dir(path)) == "CONTRACTS"
+}
+
+// runsIn names some of the runs in a directory, for a hint.
+func runsIn(path string) string {
+	const most = 3
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil || len(names) == 0 {
+		return "there is none yet, \"spectrum seal\" makes one"
+	}
+	slices.Sort(names)
+	var runs []string
+	for _, name := range names[:min(len(names), most)] {
+		runs = append(runs, shellQuote(filepath.Join(path, name)))
+	}
+	if len(names) > most {
+		runs = append(runs, fmt.Sprintf("and %s", numberOf(len(names)-most, "other")))
+	}
+	return strings.Join(runs, ", ")
 }
 
 // reopen opens the candidate of a preview.

@@ -23,6 +23,7 @@ const (
 	codeQuarantined code = "CANDIDATE_QUARANTINED"
 	codeRevoked     code = "VALIDATOR_REVOKED"
 	codeHoles       code = "CANDIDATE_TOO_SPARSE"
+	codeSparse      code = "FILE_TOO_SPARSE"
 )
 
 // The codes of an approval, and of the release of a halted root.

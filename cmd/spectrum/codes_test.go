@@ -22,8 +22,10 @@ import (
 	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -66,7 +68,8 @@ func examples() map[code][]error {
 		codeApprovalStale:      {preview.ErrStale, &againError{a.commandLine("preview", "--restore-root", "/r", forging), preview.ErrStale}, errNotShown},
 		codeApprovalUsed:       {preview.ErrUsed},
 		codeApprovalInvalid:    {preview.ErrForged},
-		codeHoles:              {fmt.Errorf("output %q: %w", forging, verify.ErrHoles)},
+		codeHoles:              {fmt.Errorf("output %q: %w", forging, verify.ErrHoles), sealError(fmt.Errorf("output %q: %w", forging, bundle.ErrHoles))},
+		codeSparse:             {fmt.Errorf("file %q: %w", forging, standing.ErrHoles)},
 		codeUnsaid:             {&unsaidError{halted, errUnsaid}},
 		codeSaidOther:          {&unsaidError{halted, errSaidOther}},
 

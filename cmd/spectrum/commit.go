@@ -148,7 +148,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 // commitRecord verifies and plans again, wants the same preview and the
 // statement, and commits: all of it under the lock of the restore root.
 func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *preview.Record, opts commitOptions) error {
-	said, err := statement.Parse(opts.approve)
+	said, err := statement.Parse(unindented(opts.approve))
 	if err != nil {
 		return holdVague(ctx, state, record, opts.approve, err)
 	}
@@ -188,6 +188,15 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		return err
 	}
 	return a.commitApproved(ctx, state, in, decided{approval, c, r})
+}
+
+// unindented is a statement without what pasting adds to it: white space before and after
+// it, and line breaks with indentation in it.
+func unindented(text string) string {
+	if !strings.ContainsAny(text, "\n\r\t") {
+		return strings.Trim(text, " ")
+	}
+	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) }), " ")
 }
 
 // vagueError is a vague statement, for which the candidate is held now.

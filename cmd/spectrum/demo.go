@@ -56,10 +56,11 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	if _, err := os.Lstat(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // nothing is made on the way to it
 		return refusedHint(err, "name a directory where you may write")
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+	above, err := openMaking(filepath.Dir(dir))
+	if err != nil {
 		return refusedHint(err, "name a directory where you may write")
 	}
-	b, err := newBox(filepath.Dir(dir))
+	b, err := newBoxIn(above)
 	if err != nil {
 		return refusedHint(err, "name a directory where you may write")
 	}
@@ -69,7 +70,7 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	}
 	const name = "demo"
 	if err := writeDemo(ctx, b, name); err != nil {
-		return err
+		return b.told(err, name, dir)
 	}
 	err = b.release(name, filepath.Base(dir))
 	if errors.Is(err, fs.ErrExist) && b.above.Rmdir(filepath.Base(dir)) == nil { // it was empty
@@ -84,6 +85,23 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	steps := demoSteps(jsonText(os.Args[0]), jsonText(dir))
 	app.say("wrote %q: two signed runs, a tampered copy, a key, an empty restore root\n", dir)
 	return app.result(strings.Join(steps, "\n"), map[string]any{"directory": jsonText(dir), "ok": true, "steps": steps})
+}
+
+// openMaking opens a directory, which it makes if it is missing, and those above it.
+func openMaking(path string) (*pathsafe.Dir, error) {
+	dir, err := pathsafe.OpenOwn(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	above, err := openMaking(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer above.Close()
+	if err := above.Mkdir(filepath.Base(path), 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return above.OpenDir(filepath.Base(path))
 }
 
 func writeDemo(ctx context.Context, b *box, name string) error {

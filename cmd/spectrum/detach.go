@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 )
 
@@ -82,18 +83,11 @@ func (r *revocation) tell(a *app) {
 		a.tell("hint: \"spectrum umount MOUNTPOINT\" ends a view, when nobody holds it or its server has gone")
 	}
 	for _, f := range r.Foreign[:min(len(r.Foreign), maxTold)] {
-		a.tell("spectrum: the view on %q belongs to %s: it was not asked what it shows, and not detached", f.Mountpoint, userText(f.UserID))
+		a.tell("spectrum: the view on %q belongs to %s: it was not asked what it shows, and not detached", f.Mountpoint, machine.UserText(f.UserID))
 	}
 	if more := len(r.Foreign) - maxTold; more > 0 {
 		a.tell("spectrum: %s of other users not named here; \"findmnt -t fuse.spectrum\" lists them", numberOf(more, "more view"))
 	}
-}
-
-func userText(uid int) string {
-	if uid < 0 {
-		return "an unknown user"
-	}
-	return fmt.Sprintf("user %d", uid)
 }
 
 // foreignViews are the views of other users in a result.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -28,10 +29,16 @@ type box struct {
 
 // newBox opens the directory at path and makes a box in it.
 func newBox(path string) (*box, error) {
-	above, err := pathsafe.OpenRoot(path)
+	above, err := pathsafe.OpenOwn(path)
 	if err != nil {
 		return nil, err
 	}
+	return newBoxIn(above)
+}
+
+// newBoxIn is newBox for a directory that is open, which it takes over.
+func newBoxIn(above *pathsafe.Dir) (*box, error) {
+	var err error
 	b := &box{above: above, name: boxPrefix + uuid.NewString()}
 	if b.real, err = above.RealPath(); err != nil {
 		return nil, errors.Join(err, above.Close())
@@ -68,6 +75,24 @@ func (b *box) make() error {
 // stands by now. It is good until the box is closed.
 func (b *box) path(name string) string {
 	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", b.dir.Fd()), name)
+}
+
+// A boxedError is an error about what is in a box. It shows the path under which that is to
+// appear.
+type boxedError struct {
+	err   error
+	shown *strings.Replacer
+}
+
+func (e *boxedError) Error() string { return e.shown.Replace(e.err.Error()) }
+func (e *boxedError) Unwrap() error { return e.err }
+
+// told is an error about name in the box, which is to appear under a path.
+func (b *box) told(err error, name, path string) error {
+	if err == nil {
+		return nil
+	}
+	return &boxedError{err, strings.NewReplacer(b.path(name), path, filepath.Join(b.real, b.name, name), path)}
 }
 
 // release makes what is in the box durable and moves its directory name out of it. It

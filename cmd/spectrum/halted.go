@@ -41,6 +41,11 @@ func haltedIn(state *statedir.Dir, root string, err error) error {
 	if len(halts) == 0 {
 		return err
 	}
+	return haltedBy(state, root, err, halts)
+}
+
+// haltedBy is an error with the records of attempts.
+func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.HaltError) *haltedError {
 	e := &haltedError{root: commit.RootPath(root), err: err}
 	for _, halt := range halts {
 		e.attempts = append(e.attempts, haltedAttempt{HaltError: halt})

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/user"
 	"slices"
-	"strconv"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -16,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"golang.org/x/sys/unix"
@@ -38,11 +38,16 @@ func hintsOf(err error) []string {
 	var foreign *commit.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
+	var untrusted *preview.UntrustedError
+	var unfinished *commit.UnfinishedError
+	var linked *pathsafe.LinkError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
 	case errors.As(err, &mounted) && errors.As(err, &owned):
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
+	case statusOf(err) == statusMachine && errors.As(err, &unfinished):
+		return slices.Concat(machineHints(err), []string{"then run this again: it goes on where this had to stop, and nothing is halted"})
 	case statusOf(err) == statusMachine:
 		return slices.Concat(machineHints(err), lackHints(err))
 	case errors.As(err, &unfit):
@@ -51,6 +56,8 @@ func hintsOf(err error) []string {
 		return known(coded.hint)
 	case errors.As(err, &foreign):
 		return []string{foreignHint(foreign)}
+	case errors.As(err, &linked):
+		return []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(linked.Real))}
 	case errors.As(err, &halted):
 		return halted.hints()
 	case errors.As(err, &halt):
@@ -77,11 +84,17 @@ func hintsOf(err error) []string {
 			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 		}
 	case errors.Is(err, verify.ErrHoles):
-		return []string{"seal files without such holes; the limit is this program's and no verdict of a law"}
+		return []string{"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law"}
+	case errors.Is(err, standing.ErrHoles):
+		return []string{"fill or shorten that file, or move it away, then retry; the limit is this program's"}
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
 	case errors.Is(err, preview.ErrQuarantined):
-		return []string{"if you trust this validator, \"spectrum trust add VALIDATOR_ID\"; \"spectrum trust list\" says whom you trust"}
+		id := "VALIDATOR_ID"
+		if errors.As(err, &untrusted) {
+			id = untrusted.ValidatorID
+		}
+		return []string{fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" says whom you trust", id)}
 	case errors.As(err, &held):
 		return heldHints(held.Source)
 	case errors.As(err, &strange):
@@ -147,11 +160,7 @@ func notOwnHint(path string, uid int) string {
 	if uid <= 0 {
 		return fmt.Sprintf("only root can unmount it: sudo %s", unmount)
 	}
-	who := userText(uid)
-	if known, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		who += fmt.Sprintf(" (%q)", known.Username)
-	}
-	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", who, unmount, unmount)
+	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", machine.UserText(uid), unmount, unmount)
 }
 
 // attemptHints name the attempt whose rollback has just failed.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,6 +26,66 @@ func TestHolesArePolicy(t *testing.T) {
 	} {
 		stdout, stderr, status := spectrum(t, append(args, "--json")...)
 		if status != statusPolicy || !strings.Contains(stdout, `"code":"CANDIDATE_TOO_SPARSE"`) || strings.Contains(stdout, "OUTPUT") {
+			t.Errorf("%q: %d %s%s", args, status, stdout, stderr)
+		}
+	}
+}
+
+// TestHolesAreNotSealed: seal takes what verify takes, and hashes nothing else; the error
+// names the file, its size and what to do.
+func TestHolesAreNotSealed(t *testing.T) {
+	project := bundletest.New(t)
+	run := project.Run("first", map[string]string{"out/fits": "small"}) // a project with runs
+	key, sealed := filepath.Join(t.TempDir(), "key.pem"), filepath.Join(filepath.Dir(run.Dir), "second")
+	if _, stderr, status := spectrum(t, "keygen", "--out", key); status != 0 {
+		t.Fatal(stderr)
+	}
+	seal := func(want int) (stdout, stderr string) {
+		t.Helper()
+		stdout, stderr, status := spectrum(t, "seal", "--json", "--key", key, "--run-dir", sealed, filepath.Join(project.Root, "out"))
+		if status != want {
+			t.Fatalf("%d %s%s", status, stdout, stderr)
+		}
+		return stdout, stderr
+	}
+	for name, sizes := range map[string][]int64{"one": {15 << 40}, "two": {verify.MaxHoles / 2, verify.MaxHoles * 3 / 4}} {
+		for i, size := range sizes {
+			file := filepath.Join(project.Root, "out/huge"+strconv.Itoa(i))
+			check(t, os.WriteFile(file, nil, 0o644))
+			check(t, os.Truncate(file, size))
+		}
+		stdout, stderr := seal(statusPolicy)
+		last := len(sizes) - 1
+		if !strings.Contains(stdout, `"code":"CANDIDATE_TOO_SPARSE"`) || !strings.Contains(stderr, fmt.Sprintf(`"out/huge%d" of %d bytes`, last, sizes[last])) || !strings.Contains(stderr, "hint: ") {
+			t.Errorf("%s: %s%s", name, stdout, stderr)
+		}
+		if _, err := os.Lstat(sealed); !os.IsNotExist(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	check(t, os.Remove(filepath.Join(project.Root, "out/huge1")))
+	check(t, os.Truncate(filepath.Join(project.Root, "out/huge0"), 1<<26))
+	seal(0)
+}
+
+// TestHolesInARoot: what compares the files of a restore root hashes none of which too much
+// is holes.
+func TestHolesInARoot(t *testing.T) {
+	project := bundletest.New(t)
+	run := project.Run("run", map[string]string{"huge": "small"})
+	root, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	id, stderr, status := spectrum(t, "--state-dir", state, "preview", "-q", "--restore-root", root, run.Dir)
+	if status != 0 {
+		t.Fatalf("%d %s", status, stderr)
+	}
+	_, stderr, status = spectrum(t, "--state-dir", state, "commit", "--preview", strings.TrimSpace(id), "--approve", "Approved: commit the restore preview exactly as proposed.")
+	if status != 0 {
+		t.Fatalf("%d %s", status, stderr)
+	}
+	check(t, os.Truncate(filepath.Join(root, "huge"), 15<<40))
+	for _, args := range [][]string{{"diff", run.Dir, root}, {"savepoint", "verify", "--restore-root", root, "latest"}} {
+		stdout, stderr, status := spectrum(t, append(args, "--state-dir", state, "--json")...)
+		if status != statusPolicy || !strings.Contains(stdout, `"code":"FILE_TOO_SPARSE"`) || !strings.Contains(stderr, `"huge"`) || !strings.Contains(stderr, fmt.Sprintf("of %d bytes", int64(15<<40))) {
 			t.Errorf("%q: %d %s%s", args, status, stdout, stderr)
 		}
 	}

@@ -34,7 +34,7 @@ func runKeygen(app *app, opts keygenOptions) error {
 	if err != nil {
 		return err
 	}
-	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
+	dir, err := pathsafe.OpenOwn(filepath.Dir(path))
 	if err == nil {
 		defer dir.Close()
 		err = key.SaveIn(dir, filepath.Base(path))

@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
@@ -87,9 +88,9 @@ func spoiled(path string, err error) error {
 	return unreadable(fmt.Errorf("%q: %w", path, err), "it was good when it was verified, just before; \"spectrum verify RUN_DIR...\" says what is there now")
 }
 
-// unreadable is what could not be read, unless it is this machine that failed.
+// unreadable is what could not be read, unless it is this machine that failed, or a limit.
 func unreadable(err error, hint string) error {
-	if verify.IsMachineFault(err) {
+	if verify.IsMachineFault(err) || errors.Is(err, standing.ErrHoles) {
 		return err
 	}
 	return refusedHint(err, hint)

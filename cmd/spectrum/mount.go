@@ -64,7 +64,7 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 		return err
 	}
 	defer source.close()
-	if err := app.checkMountpoint(source.places(), mountpoint); err != nil {
+	if mountpoint, err = app.checkMountpoint(source.places(), mountpoint); err != nil {
 		return err
 	}
 	if err := waiting.openLog(app); err != nil {
@@ -98,7 +98,7 @@ func (a *app) mountSource(source viewSource, mountpoint string, opts mountOption
 		shown = "spectrum"
 	}
 	view, err := source.mount(mountpoint, fusefs.Options{
-		Source: shown, Exec: opts.exec, AllowOther: opts.allowOther, Log: a.logger(),
+		Source: shown, Exec: opts.exec, AllowOther: opts.allowOther, Log: a.logger(), NoLinks: true,
 	})
 	var bad *fusefs.MountpointError
 	if errors.As(err, &bad) {

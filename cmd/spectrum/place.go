@@ -10,18 +10,26 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// checkMountpoint refuses a directory that cannot carry the view, or where it
-// would stand in the way of what it shows.
-func (a *app) checkMountpoint(places []place, mountpoint string) error {
-	if err := fusefs.CheckMountpoint(mountpoint); err != nil {
-		return mountpointError(err)
+// checkMountpoint refuses a directory that cannot carry the view, or to which another user's
+// link leads, or where the view would stand in the way of what it shows. It returns the real
+// path of the directory.
+func (a *app) checkMountpoint(places []place, mountpoint string) (string, error) {
+	if err := fusefs.CheckMountpoint(mountpoint); err != nil { // asks no server that may be there
+		return "", mountpointError(err)
+	}
+	way, err := pathsafe.WayFrom(mountpoint)
+	if err == nil {
+		err = way.CheckLinks()
+	}
+	if err != nil {
+		return "", refusedHint(fmt.Errorf("mount point %q: %w", mountpoint, err), "make an empty directory and mount on that")
 	}
 	state, err := a.statePath()
 	if err != nil {
-		return err
+		return "", err
 	}
 	places = append(places, place{"the state directory", state})
-	return refusedHint(overlap("mountpoint", mountpoint, places), "mount on an empty directory somewhere else")
+	return way.Real, refusedHint(overlapReal("mountpoint", mountpoint, way.Real, places), "mount on an empty directory somewhere else")
 }
 
 func mountpointError(err error) error {

@@ -51,6 +51,11 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict that a preview has shown, as `C-001=acknowledged`, =rejected or =resolved; may be repeated")
 }
 
+// imperatives are the verdicts as the words of a statement.
+var imperatives = map[string]string{
+	"acknowledge": string(statement.Acknowledged), "reject": string(statement.Rejected), "resolve": string(statement.Resolved),
+}
+
 // asked is what the operator asks of the preview.
 func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
 	asked := preview.Asked{Agent: o.agent, Decisions: map[string]statement.Verdict{}}
@@ -67,6 +72,9 @@ func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
 		id, verdict, ok := strings.Cut(text, "=")
 		if _, double := asked.Decisions[id]; !ok || double {
 			return preview.Asked{}, usage(cmd, "--decide %q is not one decision on one conflict", text)
+		}
+		if said, ok := imperatives[verdict]; ok { // as a statement says it
+			verdict = said
 		}
 		if !slices.Contains(statement.Verdicts(), statement.Verdict(verdict)) {
 			return preview.Asked{}, usage(cmd, "--decide %q: a conflict is acknowledged, rejected or resolved", text)
@@ -256,7 +264,7 @@ func (o *previewOptions) openPageDir() (*pathsafe.Dir, error) {
 	if err := overlap("web page", o.html, []place{{"the restore root", o.restoreRoot}}); err != nil {
 		return nil, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
 	}
-	dir, err := pathsafe.OpenRoot(filepath.Dir(o.html))
+	dir, err := pathsafe.OpenOwn(filepath.Dir(o.html))
 	if err != nil {
 		return nil, pageRefused(err)
 	}
@@ -442,8 +450,13 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 	return q, err
 }
 
-// loadRecord reads a preview that was kept.
+// loadRecord reads a preview that was kept, by its id or the beginning of it.
 func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
+	if found, err := state.FindPreview(id, shortest); err == nil {
+		id = found
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, refusedHint(err, "name more digits of the id")
+	}
 	raw, err := state.LoadPreview(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired)

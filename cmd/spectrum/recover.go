@@ -69,10 +69,9 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 	}
 	defer state.Close()
 	ended, err := app.recoverAs(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
-	var halted *haltedError
-	if errors.As(err, &halted) && opts.acknowledge {
+	if halts := commit.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
 		var released []staging.Outcome
-		released, err = app.acknowledge(ctx, state, root, opts, halted)
+		released, err = app.acknowledge(ctx, state, root, opts, haltedBy(state, root, err, halts))
 		ended = append(ended, released...)
 	}
 	if err != nil {

@@ -92,7 +92,8 @@ func (a *app) withSavepoints(do func(*savepointShelf) error) error {
 func savepointError(err error) error {
 	var damage *savepoint.DamageError
 	var halt *staging.HaltError
-	if !errors.As(err, &damage) || errors.As(err, &halt) || cannotRead(damage) {
+	var unfinished *commit.UnfinishedError
+	if !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
 		return err
 	}
 	return &codedError{
@@ -134,6 +135,12 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 		all, err := s.store.List(root)
 		if err != nil {
 			return err
+		}
+		if len(all) == 0 && root != "" {
+			if err := notKnown(root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
+				return err
+			}
+			s.say("no savepoints of %q; every commit there makes one", root)
 		}
 		lines, records := make([]string, 0, len(all)), make([]any, 0, len(all))
 		for _, sp := range all {

@@ -415,11 +415,11 @@ func TestHostKey(t *testing.T) {
 // TestSavepointJSON is one canonical value each.
 func TestSavepointJSON(t *testing.T) {
 	p := newStepPlace(t)
-	for _, args := range [][]string{{"list"}, {"list", p.root}, {"list", "/none"}, {"show", p.first}, {"verify", p.first}, {"verify", "latest"}, {"verify", "00000000"}} {
+	for _, args := range [][]string{{"list"}, {"list", p.root}, {"list", "/usr"}, {"list", "/none"}, {"show", p.first}, {"verify", p.first}, {"verify", "latest"}, {"verify", "00000000"}} {
 		cmd := command(t, slices.Concat([]string{"savepoint", "--json"}, args)...)
 		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+p.home)
 		out, err := cmd.Output()
-		if slices.Contains(args, "00000000") != (err != nil) {
+		if (slices.Contains(args, "00000000") || slices.Contains(args, "/none")) != (err != nil) {
 			t.Errorf("%v: %v", args, err)
 		}
 		if value, err := canonjson.Parse(out); err != nil || string(visible.AppendJSON(nil, value.Append(nil))) != string(out) {

@@ -134,6 +134,9 @@ func sealError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
+	if errors.Is(err, bundle.ErrHoles) { // operator policy
+		return fmt.Errorf("nothing was sealed: %w", err)
+	}
 	hint := "mend what is named, or leave it out, and seal again"
 	var size *bundle.SizeError
 	if errors.As(err, &size) {

@@ -92,7 +92,8 @@ func snapshotError(err error) error {
 	var damage *snapshot.DamageError
 	var coded *codedError
 	var halt *staging.HaltError
-	if errors.As(err, &coded) || errors.As(err, &halt) {
+	var unfinished *commit.UnfinishedError
+	if errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) {
 		return err
 	}
 	if isRefused(err) {
@@ -163,10 +164,18 @@ func (s *snapshotShelf) noneOf(root string) error {
 		s.say("no snapshots; \"spectrum snapshot take RESTORE_ROOT\" takes one, and so does every commit")
 		return nil
 	}
-	if way, err := pathsafe.WayTo(root); err == nil && way.Missing {
-		return refusedHint(fmt.Errorf("%q does not exist, and no snapshot of it is known", root), "\"spectrum snapshot list\" lists all snapshots with their roots")
+	if err := notKnown(root, "snapshot", "\"spectrum snapshot list\" lists all snapshots with their roots"); err != nil {
+		return err
 	}
 	s.say("no snapshots of %q; \"spectrum snapshot take %s\" takes one", root, shellQuote(root))
+	return nil
+}
+
+// notKnown returns an error for a root that is not there, and of which nothing is kept.
+func notKnown(root, what, hint string) error {
+	if way, err := pathsafe.WayTo(root); err == nil && way.Missing {
+		return refusedHint(fmt.Errorf("%q does not exist, and no %s of it is known", root, what), hint)
+	}
 	return nil
 }
 

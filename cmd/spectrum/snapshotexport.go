@@ -122,7 +122,7 @@ func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, 
 	}
 	sealed, err := s.sealExport(ctx, found, b.path(tree), outputs)
 	if err != nil {
-		return bundle.Sealed{}, "", sealError(err)
+		return bundle.Sealed{}, "", sealError(b.told(err, tree, dir))
 	}
 	err = b.release(tree, filepath.Base(dir))
 	if errors.Is(err, fs.ErrExist) {

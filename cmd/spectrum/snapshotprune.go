@@ -53,6 +53,13 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err != nil {
 			return err
 		}
+		all, err := s.store.List(opts.policy.Root)
+		if err == nil && len(all) == 0 {
+			err = s.noneOf(opts.policy.Root)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	log, err := openLog(s.state)
 	if err != nil {

@@ -69,6 +69,9 @@ func (a *app) editTrust(e trustEdit, id, note string) error {
 	if err != nil {
 		return err
 	}
+	if policy, err := loadTrust(state); e.use == "add" && err == nil && policy.Of(id) == trust.Revoked {
+		return refusedHint(fmt.Errorf("validator %s is revoked, which no pin overrides", id), "\"spectrum trust list\" names the file that revokes it")
+	}
 	if err := e.edit(place, id, note); err != nil {
 		return refusedHint(err, "a validator_id is 64 hex digits, as \"spectrum keygen\" prints it; \"spectrum trust list\" says who is pinned or revoked")
 	}
@@ -106,9 +109,7 @@ func (a *app) listTrust() error {
 		records = append(records, map[string]any{"note": jsonText(r.Note), "path": jsonText(r.Path), "standing": string(standing), "validator_id": r.ID})
 	}
 	for _, r := range policy.Pinned() {
-		if policy.Of(r.ID) == trust.Pinned {
-			add(r, trust.Pinned)
-		}
+		add(r, policy.Of(r.ID)) // a pin that a revocation overrides is shown too: it counts again without that
 	}
 	for _, r := range policy.Revoked() {
 		add(r, trust.Revoked)

@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spf13/cobra"
@@ -19,7 +22,7 @@ func newUmount(app *app) *cobra.Command {
 			case errors.Is(err, fusefs.ErrNotOwn):
 				return err // a fault of the machine, see hintsOf
 			case errors.As(err, &busy):
-				return refusedHint(err, "end what holds it, then run umount again")
+				return heldByOthers(busy)
 			case errors.Is(err, fusefs.ErrUnavailable):
 				return err
 			case err != nil:
@@ -29,4 +32,19 @@ func newUmount(app *app) *cobra.Command {
 			return app.result("", map[string]any{"mountpoint": jsonText(args[0]), "ok": true})
 		},
 	}
+}
+
+// heldByOthers is a view that others than this command hold. The working directory of a
+// command is that of the shell that has started it.
+func heldByOthers(busy *fusefs.BusyError) error {
+	own := func(h fusefs.Holder) bool { return h.PID == os.Getpid() }
+	if !slices.ContainsFunc(busy.Holders, own) {
+		return refusedHint(busy, "end what holds it, then run umount again")
+	}
+	others := &fusefs.BusyError{Path: busy.Path, Holders: slices.DeleteFunc(slices.Clone(busy.Holders), own)}
+	hint := fmt.Sprintf("your shell is in it: leave it with \"cd /\", then run \"spectrum umount %s\"", shellQuote(busy.Path))
+	if len(others.Holders) == 0 {
+		return refusedHint(fmt.Errorf("unmount %q: the working directory is in the view", busy.Path), hint)
+	}
+	return refusedHint(others, hint)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -226,5 +227,23 @@ func TestSourceGoesAway(t *testing.T) {
 		} else if !errors.Is(err, syscall.EIO) {
 			t.Errorf("%s: %q, %v; want EIO", name, got, err)
 		}
+	}
+}
+
+// TestUmountFromWithin: a view that only the shell of the command stands in names no holder
+// that is the command itself, and says how to leave.
+func TestUmountFromWithin(t *testing.T) {
+	project := bundletest.New(t)
+	project.Run("run", map[string]string{"a": "a"})
+	v := mountAll(t, project)
+	for _, script := range []string{"cd %s && spectrum umount .; exit $?", "cd %s && exec spectrum umount ."} {
+		said, err := exec.Command("sh", "-c", fmt.Sprintf(script, v.dir)).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != statusRejected || strings.Contains(string(said), `"spectrum" (cwd`) || !strings.Contains(string(said), `hint: your shell is in it: leave it with "cd /", then run "spectrum umount `+v.dir+`"`) {
+			t.Errorf("%v: %s", err, said)
+		}
+	}
+	if _, stderr, status := spectrum(t, "umount", v.dir); status != 0 {
+		t.Errorf("%d %s", status, stderr)
 	}
 }

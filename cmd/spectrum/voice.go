@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -147,7 +148,7 @@ func statusOf(err error) int {
 		return statusUnavailable
 	case isApproval(err), errors.As(err, &foreign):
 		return statusApproval
-	case errors.Is(err, verify.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
+	case errors.Is(err, verify.ErrHoles), errors.Is(err, standing.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
 		return statusPolicy
 	case errors.As(err, &failure):
 		return statusOfFailure(failure)
@@ -289,6 +290,9 @@ func jsonCode(err error, status int) code {
 	}
 	if errors.Is(err, verify.ErrHoles) {
 		return codeHoles
+	}
+	if errors.Is(err, standing.ErrHoles) {
+		return codeSparse
 	}
 	switch status {
 	case statusRejected:

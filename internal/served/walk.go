@@ -15,14 +15,20 @@ const maxLinks = 40
 // another user serves ([ErrForeign]), since the lookup would be a request to his server. The
 // directory itself may be the root of such a file system, which is not asked. A path may be
 // as long as one that the kernel walks at once.
-func OpenDir(path string) (int, error) {
+func OpenDir(path string) (int, error) { return openDir(path, maxLinks) }
+
+// OpenReal is OpenDir for a path without symbolic links: one that has come into the way is
+// not followed, and the error is ELOOP.
+func OpenReal(path string) (int, error) { return openDir(path, 0) }
+
+func openDir(path string, links int) (int, error) {
 	if path == "" {
 		return -1, unix.ENOENT
 	}
 	if len(path) >= unix.PathMax {
 		return -1, unix.ENAMETOOLONG
 	}
-	w := walk{fd: -1, todo: strings.Split(path, "/")}
+	w := walk{fd: -1, todo: strings.Split(path, "/"), links: links}
 	start := "."
 	if strings.HasPrefix(path, "/") {
 		start = "/"
@@ -42,7 +48,7 @@ func OpenDir(path string) (int, error) {
 type walk struct {
 	fd    int
 	todo  []string
-	links int
+	links int // that may follow
 	check Checker
 }
 
@@ -81,7 +87,7 @@ func (w *walk) step() error {
 	if linkErr != nil {
 		return err
 	}
-	if w.links++; w.links > maxLinks {
+	if w.links--; w.links < 0 {
 		return unix.ELOOP
 	}
 	w.todo = append(strings.Split(target, "/"), w.todo...)

@@ -69,6 +69,36 @@ func (d *Dir) LoadPreview(id string) ([]byte, error) {
 	return readRecord(dir, id)
 }
 
+// FindPreview returns the identity of the one preview that begins with these hex digits,
+// of which there must be at least so many; fs.ErrNotExist when there is none.
+func (d *Dir) FindPreview(prefix string, digits int) (string, error) {
+	if len(prefix) < digits || len(prefix) > 64 || strings.Trim(prefix, "0123456789abcdef") != "" {
+		return "", fmt.Errorf("%q is not the beginning of a preview id: %w", prefix, fs.ErrNotExist)
+	}
+	dir, err := d.open(previews)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, record); ok && isDigest(id) && strings.HasPrefix(id, prefix) {
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("no preview begins with %q: %w", prefix, fs.ErrNotExist)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%d previews begin with %q", len(found), prefix)
+}
+
 func readRecord(dir *pathsafe.Dir, id string) ([]byte, error) {
 	f, _, err := dir.Open(id + record)
 	if err != nil {

@@ -361,24 +361,26 @@ func (d *Dir) Halt(attempt string) error {
 }
 
 // Halted reports whether the rollback of an attempt has failed. Where that cannot be
-// looked up, for want of a descriptor or of a permission, it counts as failed: only a
-// mark that is not there says that it has not.
-func (d *Dir) Halted(attempt string) bool {
+// looked up, for want of a descriptor or of a permission, it counts as failed, with the
+// reason: only a mark that is not there says that it has not.
+func (d *Dir) Halted(attempt string) (bool, error) {
 	if _, err := uuid.Parse(attempt); err != nil {
-		return false // none that Halt would take
+		return false, nil //nolint:nilerr // none that Halt would take
 	}
 	dir, err := d.root.OpenDir(halts)
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
+	if err == nil {
+		defer dir.Close()
+		_, err = dir.Lstat(attempt)
 	}
-	defer dir.Close()
-	_, err = dir.Lstat(attempt)
-	return !errors.Is(err, fs.ErrNotExist)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, err
 }
 
 // Release forgets it.
 func (d *Dir) Release(attempt string) error {
-	if !d.Halted(attempt) {
+	if halted, _ := d.Halted(attempt); !halted {
 		return nil
 	}
 	dir, err := d.halts(attempt)

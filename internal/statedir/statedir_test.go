@@ -405,21 +405,26 @@ func TestHalts(t *testing.T) {
 	const attempt = "11111111-2222-4333-8444-555555555555"
 	must(t, d.Release(attempt)) // of what was never halted
 	for range 2 {
-		if d.Halted(attempt) {
+		if isHalted(d, attempt) {
 			t.Error("halted before")
 		}
 		must(t, d.Halt(attempt))
 		must(t, d.Halt(attempt))
-		if !d.Halted(attempt) {
+		if !isHalted(d, attempt) {
 			t.Error("not halted")
 		}
 		must(t, d.Release(attempt))
 	}
 	for _, name := range []string{"", ".", "../x", "a/b"} {
-		if d.Halt(name) == nil || d.Halted(name) {
+		if d.Halt(name) == nil || isHalted(d, name) {
 			t.Errorf("%q was taken", name)
 		}
 	}
+}
+
+func isHalted(d *statedir.Dir, attempt string) bool {
+	halted, _ := d.Halted(attempt)
+	return halted
 }
 
 // TestHaltedUnknown: what cannot be looked at counts as halted.
@@ -428,12 +433,15 @@ func TestHaltedUnknown(t *testing.T) {
 	must(t, os.Chmod(path, 0o700))
 	d := open(t, path)
 	const attempt = "11111111-2222-4333-8444-555555555555"
-	if d.Halted(attempt) {
+	if isHalted(d, attempt) {
 		t.Error("an attempt is halted of which nothing is known")
 	}
 	must(t, os.WriteFile(filepath.Join(path, "halts"), nil, 0o600))
-	if !d.Halted(attempt) {
+	if !isHalted(d, attempt) {
 		t.Error("what could not be looked at was read as not halted")
+	}
+	if _, err := d.Halted(attempt); err == nil {
+		t.Error("it is not said why")
 	}
 	if err := d.Release(attempt); err == nil {
 		t.Error("it was released")
@@ -634,5 +642,30 @@ func TestSnapshots(t *testing.T) {
 	}
 	if info, err := os.Lstat(path + "/snapshots"); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestFindPreview: one preview is found by the beginning of its id, and no other name is.
+func TestFindPreview(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o700))
+	d := open(t, path)
+	one, two := strings.Repeat("ab", 32), strings.Repeat("ab", 31)+"cd"
+	for _, id := range []string{one, two, strings.Repeat("0", 64)} {
+		must(t, d.SavePreview(id, nil))
+	}
+	must(t, d.Use(one)) // a mark beside its record
+	for prefix, want := range map[string]string{one: one, two[:63]: two, "00000000": strings.Repeat("0", 64)} {
+		if got, err := d.FindPreview(prefix, 8); got != want || err != nil {
+			t.Errorf("%q: %q, %v", prefix, got, err)
+		}
+	}
+	for _, prefix := range []string{"", "0000000", "00000000.", "../00000", "ABABABAB", "ffffffff", one + "a"} {
+		if got, err := d.FindPreview(prefix, 8); got != "" || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %q, %v", prefix, got, err)
+		}
+	}
+	if got, err := d.FindPreview("abababab", 8); got != "" || err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("two of them: %q, %v", got, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -86,4 +87,23 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 	if got := haltsIn(err); len(got) != 1 || got[0] != firstLeft {
 		t.Errorf("left: %q", got)
 	}
+}
+
+// unreadable are halts that cannot be looked up.
+type unreadable struct{ halts }
+
+func (unreadable) Halted(string) (bool, error) { return true, unix.EIO }
+
+// TestFaultHaltsNothing: an attempt that only a fault of the machine keeps from its end halts
+// nothing, and is not logged as a halt.
+func TestFaultHaltsNothing(t *testing.T) {
+	s, l := newScene(t, "single"), newLedger(t)
+	s.leave(firstLeft, secondLeft)
+	in, _, err := commit.Enter(context.Background(), s.root, commit.Entry{Key: restoretest.JournalKey, Log: l.open(), Halts: unreadable{}})
+	in.Leave()
+	var unfinished *commit.UnfinishedError
+	if got := haltsIn(err); len(got) != 0 || !errors.As(err, &unfinished) || !errors.Is(err, unix.EIO) || len(commit.UnfinishedOf(err)) != 2 {
+		t.Errorf("%q of %v", got, err)
+	}
+	l.check()
 }

@@ -91,7 +91,8 @@ type Authority interface {
 // has failed: a root that is full or read-only cannot take a mark of that.
 type Halts interface {
 	Halt(attempt string) error
-	Halted(attempt string) bool
+	// Halted counts as true where it cannot be looked up, which the error is about.
+	Halted(attempt string) (bool, error)
 	Release(attempt string) error
 }
 
@@ -120,8 +121,8 @@ func (e *ForeignError) Error() string {
 // Enter takes the lock of a restore root and ends what an earlier commit left
 // there when it was killed or could not be rolled back; it returns what that
 // was. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
-// work, a [*ForeignError], or where a person must act a [*staging.HaltError], which
-// [HaltsOf] finds.
+// work, a [*ForeignError], an [*UnfinishedError], or where a person must act a
+// [*staging.HaltError], which [HaltsOf] finds.
 // The caller leaves the root.
 func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	in, ended, err := entered(ctx, path, e)
@@ -129,22 +130,6 @@ func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome,
 		e.close()
 	}
 	return in, ended, err
-}
-
-// HaltsOf are the attempts that an error of [Enter] says cannot be ended without a
-// person; each once, in the order of their names.
-func HaltsOf(err error) (halts []*staging.HaltError) {
-	switch e := err.(type) { //nolint:errorlint // errors.As finds the first, and all are wanted
-	case *staging.HaltError:
-		return []*staging.HaltError{e}
-	case interface{ Unwrap() error }:
-		return HaltsOf(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			halts = append(halts, HaltsOf(err)...)
-		}
-	}
-	return halts
 }
 
 // close closes what is kept of a root.
@@ -304,10 +289,18 @@ func (at *entering) stays(path string) error {
 // recover ends what an earlier commit left, and remembers how.
 func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcome, error) {
 	r.session.Log = r.history
+	unknown := map[string]error{} // attempts of which it is not known whether they are halted
 	if r.entry.Halts != nil {
-		r.session.Halted = r.entry.Halts.Halted
+		r.session.Halted = func(attempt string) bool {
+			halted, err := r.entry.Halts.Halted(attempt)
+			if err != nil {
+				unknown[attempt] = err
+			}
+			return halted
+		}
 	}
 	ended, err := r.session.Recover(ctx, mode)
+	err = r.unhalted(err, unknown)
 	for _, o := range ended {
 		err = errors.Join(err, r.history.ended(o))
 		if r.entry.Halts != nil {

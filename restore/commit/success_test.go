@@ -233,9 +233,9 @@ func TestHaltOutsideOfTheRoot(t *testing.T) {
 // halts remembers in memory.
 type halts map[string]bool
 
-func (h halts) Halt(id string) error    { h[id] = true; return nil }
-func (h halts) Halted(id string) bool   { return h[id] }
-func (h halts) Release(id string) error { delete(h, id); return nil }
+func (h halts) Halt(id string) error           { h[id] = true; return nil }
+func (h halts) Halted(id string) (bool, error) { return h[id], nil }
+func (h halts) Release(id string) error        { delete(h, id); return nil }
 
 // TestChainManifest: steps C.6 and C.8. It stands in the root from before the
 // first copy until the end, and records the intended order.

@@ -16,6 +16,21 @@ var (
 	ErrQuarantined = errors.New("the candidate is quarantined: its validator is not pinned, and others are")
 )
 
+// An UntrustedError is a candidate that a validator has signed whom the operator does not
+// trust: [ErrRevoked] or [ErrQuarantined].
+type UntrustedError struct {
+	ValidatorID string
+	run         string
+	err         error
+}
+
+func (e *UntrustedError) Error() string {
+	return fmt.Sprintf("%s is signed by validator %s: %v", e.run, e.ValidatorID, e.err)
+}
+
+// Unwrap returns what stands against it.
+func (e *UntrustedError) Unwrap() error { return e.err }
+
 // checkTrust wants every validator of a candidate to be pinned, or nobody to be.
 // One that is revoked comes first, wherever it is in the chain.
 func checkTrust(p *restore.Plan, policy trust.Policy) error {
@@ -25,7 +40,7 @@ func checkTrust(p *restore.Plan, policy trust.Policy) error {
 	}{{trust.Revoked, ErrRevoked}, {trust.Unpinned, ErrQuarantined}} {
 		for run := range p.Runs() {
 			if id := run.Bundle().ValidatorID(); policy.Of(id) == refused.standing {
-				return fmt.Errorf("%s is signed by validator %s: %w", RunText(run.Bundle()), id, refused.err)
+				return &UntrustedError{id, RunText(run.Bundle()), refused.err}
 			}
 		}
 	}

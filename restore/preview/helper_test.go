@@ -169,7 +169,7 @@ func wantUnused(t testing.TB, d *statedir.Dir, id string) {
 // ownerShown is how the report shows who owns something.
 func ownerShown(uid uint32) string {
 	if known, err := user.LookupId(fmt.Sprint(uid)); err == nil {
-		return fmt.Sprintf("%s (%d) |", known.Username, uid)
+		return fmt.Sprintf("user %s (%d) |", known.Username, uid)
 	}
 	return fmt.Sprintf("user %d |", uid)
 }

@@ -2,10 +2,9 @@ package preview
 
 import (
 	"fmt"
-	"os/user"
-	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify"
 )
@@ -41,7 +40,7 @@ func (p *Preview) sourceFields() []field {
 		field{"Project root", p.request.Origin.ProjectRoot, named},
 		field{"Restore root", b.Root.Path, named},
 		field{"Restore root, real path", b.Root.Real, named},
-		field{"Restore root, owner", ownerText(b.Root.Owner), prose},
+		field{"Restore root, owner", machine.UserText(int(b.Root.Owner)), prose},
 		field{"Active savepoint there", noneIf(b.CurrentID), ident},
 		field{"Files", fmt.Sprintf("%d of %d proposed", b.Totals.Proposed, b.Totals.Files), prose},
 		field{"Bytes", fmt.Sprintf("%d of %d proposed", b.Totals.Restore, b.Totals.Bytes), prose})
@@ -67,14 +66,6 @@ func RunText(b *verify.Bundle) string {
 // that was signed, which is UTF-8.
 func IsRenamed(b *verify.Bundle) bool {
 	return strings.ToValidUTF8(b.RunID(), "\uFFFD") != b.TaskID()
-}
-
-// ownerText is a user for people: by his name, where this machine knows it.
-func ownerText(uid uint32) string {
-	if known, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
-		return fmt.Sprintf("%s (%d)", known.Username, uid)
-	}
-	return fmt.Sprintf("user %d", uid)
 }
 
 // maxTaskID is how many bytes of a task_id are shown; the JSON has all.

@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -101,7 +103,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 
 // damage makes a DamageError, unless the fault is this machine's.
 func damage(runDir string, err error) error {
-	if verify.IsMachineFault(err) {
+	if machine.IsFault(err) || errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("savepoint %q: %w", runDir, err)
 	}
 	return &DamageError{runDir, err}

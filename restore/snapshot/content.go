@@ -17,7 +17,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
@@ -90,7 +90,7 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 	})
 }
 
-// survey refuses files of which more than [verify.MaxHoles] bytes are holes, before any is
+// survey refuses files of which more than [bundle.MaxHoles] bytes are holes, before any is
 // read. What a file system stores in less room than it has bytes looks like holes, so where
 // that is too much the files are asked for their holes.
 func (t *take) survey(ctx context.Context, files iter.Seq[*Entry]) error {
@@ -131,10 +131,10 @@ func (t *take) survey(ctx context.Context, files iter.Seq[*Entry]) error {
 }
 
 // tooMany bytes of holes are refused.
-const tooMany = verify.MaxHoles + 1
+const tooMany = bundle.MaxHoles + 1
 
 func tooSparse() error {
-	return refuse("more than %d bytes of the files to be kept are holes, which take no room and all the time of hashing", int64(verify.MaxHoles))
+	return refuse("more than %d bytes of the files to be kept are holes, which take no room and all the time of hashing", int64(bundle.MaxHoles))
 }
 
 // A reader is a worker of contents. Its objects go into a directory of its own,
@@ -233,7 +233,7 @@ func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
 		if e.Sparse, holes, err = r.seam.holes(f, e.Size); err != nil {
 			return err
 		}
-		if holes > verify.MaxHoles { // it has grown since the survey
+		if holes > bundle.MaxHoles { // it has grown since the survey
 			return tooSparse()
 		}
 	}

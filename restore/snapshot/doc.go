@@ -37,7 +37,7 @@
 //     that a writer through a mapping is found. What went away is left out. An
 //     object that is there already is read before it is relied on, and replaced
 //     where it is damaged. Holes are hashed as the zeros that they are; where those
-//     of all files that are read are more than [verify.MaxHoles], there is no
+//     of all files that are read are more than [bundle.MaxHoles], there is no
 //     snapshot: to leave a file out would have a restore remove it.
 //  4. Make the new objects durable, with one syncfs when there are many. Move
 //     them to their places. Make those durable.

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
@@ -272,7 +272,7 @@ func (s *seam) holes(f *os.File, size int64) (sparse bool, bytes int64, err erro
 			return err
 		}
 		if sparse = hole < size; sparse {
-			bytes = verify.Holes(f, size, verify.MaxHoles)
+			bytes = bundle.Holes(f, size)
 		}
 		_, err = f.Seek(0, io.SeekStart)
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,10 +33,14 @@ func (f File) Absent() bool {
 	return errors.Is(f.Refused, fs.ErrNotExist) || errors.Is(f.Refused, unix.ENOTDIR)
 }
 
+// ErrHoles means that more than [bundle.MaxHoles] bytes of the files are holes, which take no
+// room and all the time of hashing.
+var ErrHoles = errors.New("more of the files are holes than is hashed")
+
 // Read reads what stands at some paths beneath a root, and gives it in their
 // order. done is called with the number of bytes that were read more, by one
 // goroutine at a time; it may be nil. The error tells of the first file that could
-// not be read, or of ctx.
+// not be read, of the one with which there are too many holes ([ErrHoles]), or of ctx.
 func Read(ctx context.Context, root *pathsafe.Dir, paths []pathsafe.Path, done func(bytes int64)) ([]File, error) {
 	files := make([]File, len(paths))
 	r := reader{root: root, done: done}
@@ -56,6 +61,8 @@ type reader struct {
 	root *pathsafe.Dir
 	mu   sync.Mutex
 	done func(int64)
+
+	holes int64 // bytes, in the files so far
 }
 
 func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path) (File, error) {
@@ -67,11 +74,26 @@ func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path)
 		return File{}, err
 	}
 	defer f.Close()
+	if st.Size > st.Allocated {
+		if err := r.addHoles(f, st.Size); err != nil {
+			return File{}, err
+		}
+	}
 	table, err := h.Sum(ctx, counted{f, r}, st.Size+1)
 	if err != nil {
 		return File{}, err
 	}
 	return File{Size: table.Size(), Digest: table.Digest()}, nil
+}
+
+func (r *reader) addHoles(f *os.File, size int64) error {
+	found := min(bundle.Holes(f, size), bundle.MaxHoles+1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holes += found; r.holes > bundle.MaxHoles {
+		return fmt.Errorf("%w: with this one of %d bytes it is more than %d bytes", ErrHoles, size, int64(bundle.MaxHoles))
+	}
+	return nil
 }
 
 // Open opens the regular file at a path beneath a root as [Read] does.

@@ -49,7 +49,8 @@ func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 }
 
 // TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
-// next one must do all that is left.
+// next one must do all that is left; and the root is called halted only if the next command
+// does not end it by itself.
 func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, 5, rotating(1)) }
 
 // TestErrorsGoForward fails the calls of a recovery from COMMITTED with errors of the
@@ -121,6 +122,15 @@ func (tr *trials) failRecover(t *testing.T, s *harness.Site, m moment, n int, f 
 		word = "succeeded"
 		_, err := s.Check(allowed...)
 		errs = append(errs, err)
+	}
+	switch {
+	case r.Status == 3:
+		tr.Add("halted")
+		if f.Errno != syscall.ELOOP { // which says of a record that it is not what was put there
+			errs = append(errs, s.Halted(t))
+		}
+	case strings.Contains(r.Stderr, "could not be ended") && (r.Status != 74 || !strings.Contains(r.Stderr, "run this again")):
+		errs = append(errs, errors.New("it does not say to run it again"))
 	}
 	again := s.Recover(t, nil)
 	if again.Status != 0 {

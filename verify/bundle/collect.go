@@ -17,6 +17,7 @@ import (
 type output struct {
 	path   pathsafe.Path
 	size   int64
+	holes  int64 // of size, bytes that take no room
 	digest [sha256.Size]byte
 }
 
@@ -91,7 +92,7 @@ func newOutput(name string, st pathsafe.Stat) (output, error) {
 		return output{}, fmt.Errorf("output %q: this name is reserved for a restore", name)
 	}
 	o, err := namedOutput(path)
-	o.size = st.Size // as far as is known before it is read
+	o.size, o.holes = st.Size, max(0, st.Size-st.Allocated) // as far as is known before it is read
 	return o, err
 }
 

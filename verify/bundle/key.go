@@ -122,7 +122,7 @@ func parseKey(data []byte) (Key, error) {
 // not at all, and an existing one is never replaced: that error is
 // [fs.ErrExist].
 func (k Key) Save(path string) error {
-	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
+	dir, err := pathsafe.OpenOwn(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("key file %q: %w", path, err)
 	}

@@ -33,7 +33,7 @@ func findRunDir(path string) (runDir, error) {
 
 // checkFree accepts a name that is not there, or an empty directory.
 func (r runDir) checkFree() error {
-	parent, err := pathsafe.OpenRoot(filepath.Dir(r.path))
+	parent, err := pathsafe.OpenOwn(filepath.Dir(r.path))
 	if err != nil {
 		return orFree(err) // it will be made
 	}
@@ -94,7 +94,7 @@ func makeDirs(path string) (*makings, error) {
 	m := &makings{}
 	var missing []string
 	for {
-		dir, err := pathsafe.OpenRoot(path)
+		dir, err := pathsafe.OpenOwn(path)
 		if err == nil {
 			m.dirs = append(m.dirs, dir)
 			break

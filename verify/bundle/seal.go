@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
@@ -61,6 +62,9 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 		return Sealed{}, err
 	}
 	if err := checkRoom(outputs); err != nil {
+		return Sealed{}, err
+	}
+	if err := checkHoles(ctx, opts.Project, outputs); err != nil {
 		return Sealed{}, err
 	}
 	if err := hashAll(ctx, opts, outputs); err != nil {
@@ -142,6 +146,18 @@ func checkRoom(outputs []output) error {
 		size += int64(len(entry) + len(hash) + 2*sha256.Size)
 	}
 	return checkSize(OutputHashes, size)
+}
+
+// checkHoles refuses outputs of holes, of which hashing would take hours too.
+func checkHoles(ctx context.Context, project *pathsafe.Dir, outputs []output) error {
+	return CheckHoles(ctx, func(yield func(Suspect) bool) {
+		for _, o := range outputs {
+			open := func() (*os.File, pathsafe.Stat, error) { return project.OpenRegular(o.path, pathsafe.NoLinks) }
+			if o.holes > 0 && !yield(Suspect{o.path, o.holes, open}) {
+				return
+			}
+		}
+	})
 }
 
 func checkSize(name string, size int64) error {

@@ -1,0 +1,110 @@
+package commit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// An UnfinishedError is an attempt that could not be ended for a fault of the machine. Nothing
+// halts the root: the next one to enter it goes on where this one had to stop.
+type UnfinishedError struct {
+	Of *staging.HaltError // what stands in the root, and why; not wrapped, since it halts nothing
+}
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("an unfinished %s in %q could not be ended: %v", strings.ReplaceAll(e.Of.Kind, "_", " "), e.Of.Staging, e.Of.Err)
+}
+
+// Unwrap returns the fault.
+func (e *UnfinishedError) Unwrap() error { return e.Of.Err }
+
+// UnfinishedOf are the attempts that an error of [Enter] says are not ended, those of
+// [HaltsOf] too; each once, in the order of their names.
+func UnfinishedOf(err error) (all []*staging.HaltError) {
+	return attemptsOf(err, true)
+}
+
+// HaltsOf are the attempts that an error of [Enter] says cannot be ended without a
+// person; each once, in the order of their names.
+func HaltsOf(err error) (halts []*staging.HaltError) {
+	return attemptsOf(err, false)
+}
+
+func attemptsOf(err error, unfinished bool) (all []*staging.HaltError) {
+	switch e := err.(type) { //nolint:errorlint // errors.As finds the first, and all are wanted
+	case *staging.HaltError:
+		return []*staging.HaltError{e}
+	case *UnfinishedError:
+		if unfinished {
+			return []*staging.HaltError{e.Of}
+		}
+		return attemptsOf(e.Of.Err, unfinished)
+	case interface{ Unwrap() error }:
+		return attemptsOf(e.Unwrap(), unfinished)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = append(all, attemptsOf(err, unfinished)...)
+		}
+	}
+	return all
+}
+
+// haltedMark is the name of the mark that staging leaves beside the journal of an attempt
+// whose rollback has failed.
+const haltedMark = ".spectrum06_halted"
+
+// unhalted returns the error of a recovery, in which an attempt that a fault of the machine
+// kept from its end, and that no mark halts, is an [*UnfinishedError]; so is one of which it
+// is unknown, for the error here, whether there is a mark.
+func (r *Root) unhalted(err error, unknown map[string]error) error {
+	var all []error
+	for _, halt := range HaltsOf(err) {
+		if why := unknown[halt.Attempt]; why != nil && errors.Is(halt.Err, staging.ErrHalted) {
+			halt.Err = why
+		}
+		if isRefused(halt.Err) && !r.isHalted(halt) {
+			all = append(all, &UnfinishedError{halt})
+		} else {
+			all = append(all, halt)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return err
+	case 1:
+		return all[0]
+	}
+	return errors.Join(all...)
+}
+
+// isRefused reports whether the system has refused a call, so that the same may succeed the
+// next time. What is wrong with a journal, or stands in the way, is no such error.
+func isRefused(err error) bool {
+	var errno syscall.Errno
+	return machine.IsFault(err) || errors.As(err, &errno) && machine.IsOrdinary(err)
+}
+
+// isHalted reports whether the next one to enter the root will find it halted. A mark that
+// cannot be looked up is none, for all that is known.
+func (r *Root) isHalted(halt *staging.HaltError) bool {
+	if errors.Is(halt.Err, staging.ErrHalted) {
+		return true
+	}
+	if r.entry.Halts != nil {
+		if halted, err := r.entry.Halts.Halted(halt.Attempt); halted && err == nil {
+			return true
+		}
+	}
+	stage, err := r.dir.OpenDir(halt.Staging)
+	if err != nil {
+		return false
+	}
+	defer stage.Close()
+	_, err = stage.Lstat(haltedMark)
+	return err == nil
+}

@@ -1,0 +1,85 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// MaxHoles is how many bytes of the outputs of one run may be holes, which take no
+// room on the disk and all the time of hashing. It is a limit of this program and of
+// no law: a run beyond it is not sealed, and neither accepted nor rejected.
+const MaxHoles = 256 << 30
+
+// ErrHoles means that more than [MaxHoles] bytes of the outputs of a run are holes.
+var ErrHoles = errors.New("more of its outputs are holes than is hashed")
+
+// Suspect is a file that takes less room than it has bytes.
+type Suspect struct {
+	Path  pathsafe.Path
+	Holes int64 // bytes without room
+	Open  func() (*os.File, pathsafe.Stat, error)
+}
+
+// CheckHoles returns an [ErrHoles] where more than [MaxHoles] bytes of the files are holes.
+// What a file system stores in less room than it has bytes looks like holes, so where that is
+// too much the files are asked for their holes. What cannot be opened counts nothing: hashing
+// finds out why.
+func CheckHoles(ctx context.Context, files iter.Seq[Suspect]) error {
+	const tooMany = MaxHoles + 1 // sums of more could overflow
+	var suspected, found int64
+	for file := range files {
+		suspected = min(suspected+min(file.Holes, tooMany), tooMany)
+	}
+	if suspected < tooMany {
+		return nil
+	}
+	for file := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		f, st, err := file.Open()
+		if err != nil {
+			continue
+		}
+		found += min(Holes(f, st.Size), tooMany)
+		_ = f.Close()
+		if found >= tooMany {
+			return fmt.Errorf("%w: with output %q of %d bytes it is more than %d bytes", ErrHoles, file.Path, st.Size, int64(MaxHoles))
+		}
+	}
+	return nil
+}
+
+// Holes returns how many bytes of a file of this size are holes, counted until they are more
+// than [MaxHoles]; 0 where its file system does not tell. It moves the offset of f.
+func Holes(f *os.File, size int64) int64 {
+	var found int64
+	for at := int64(0); at < size && found <= MaxHoles; {
+		hole, err := Seek(f, at, unix.SEEK_HOLE)
+		if err != nil || hole >= size {
+			break
+		}
+		data, err := Seek(f, hole, unix.SEEK_DATA)
+		if err != nil || data > size {
+			data = size // nothing but a hole follows
+		}
+		found, at = found+data-hole, data
+	}
+	return found
+}
+
+// Seek is lseek(2), again where a signal has interrupted it.
+func Seek(f *os.File, at int64, whence int) (int64, error) {
+	for {
+		to, err := unix.Seek(int(f.Fd()), at, whence)
+		if !errors.Is(err, unix.EINTR) {
+			return to, err
+		}
+	}
+}
