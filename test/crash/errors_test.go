@@ -30,18 +30,18 @@ var others = []string{"REFUSED", "MACHINE_FAULT", "APPROVAL_STALE", "SAVEPOINT_I
 
 func TestErrorsSmall(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, 29, sysfault.Mutating, rotating(sample.Of(1, 2, 1)))
+	failEverywhere(t, tr, sample.Every(t, 29), sysfault.Mutating, rotating(sample.Of(1, 2, 1)))
 }
 
 func TestErrorsChain(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...)
-	failEverywhere(t, tr, 61, sysfault.Mutating, rotating(1))
+	failEverywhere(t, tr, sample.Every(t, 61), sysfault.Mutating, rotating(1))
 }
 
-// TestErrorsReading fails the calls that only look.
+// TestErrorsReading fails calls that only look; of these a sweep tries one of three.
 func TestErrorsReading(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, 47, func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
+	failEverywhere(t, tr, sample.Thin(t, 47, 3), func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they
@@ -52,7 +52,7 @@ func TestErrorsLooking(t *testing.T) {
 	}
 	for name, runs := range map[string][]harness.Files{"single": {harness.Small()}, "chain": harness.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
-			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), 41, looking, func(int) []harness.Fault {
+			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), sample.Thin(t, 41, 3), looking, func(int) []harness.Fault {
 				return []harness.Fault{{Errno: syscall.EIO}, {Errno: syscall.EACCES}}
 			})
 		})
@@ -62,9 +62,9 @@ func TestErrorsLooking(t *testing.T) {
 func TestLongErrors(t *testing.T) {
 	sample.Need(t, sample.Long)
 	all := func(int) []harness.Fault { return harness.AllFaults() }
-	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Small()), 1, harness.Anything, all)
-	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 1, sysfault.Mutating, all)
-	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...), 1, sysfault.Mutating, all)
+	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Small()), sample.All, harness.Anything, all)
+	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.All, sysfault.Mutating, all)
+	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...), sample.All, sysfault.Mutating, all)
 }
 
 // rotating chooses so many kinds of faults for each call, others for the next.
@@ -72,11 +72,11 @@ func rotating(kinds int) func(n int) []harness.Fault {
 	return func(n int) []harness.Fault { return harness.FaultsAt(n, kinds) }
 }
 
-// failEverywhere fails the calls that match, in a sample one of each stride, with each
-// of the faults that choose names.
-func failEverywhere(t *testing.T, tr *trials, stride int, match func(sysfault.Call) bool, choose func(n int) []harness.Fault) {
+// failEverywhere fails the calls of a stride that match, each with the faults that choose
+// names.
+func failEverywhere(t *testing.T, tr *trials, stride sample.Stride, match func(sysfault.Call) bool, choose func(n int) []harness.Fault) {
 	t.Helper()
-	harness.Sweep(t, sample.Every(t, stride), func(t *testing.T, n int) bool {
+	harness.Sweep(t, stride, func(t *testing.T, n int) bool {
 		for _, f := range choose(n) {
 			s := tr.site(t, n, int(f.Errno), f.Onward)
 			var hits []sysfault.Call

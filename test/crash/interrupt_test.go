@@ -87,7 +87,7 @@ func TestInterruptTruth(t *testing.T) {
 		{"rollback", "", rollback},
 	}) {
 		t.Run(c.name, func(t *testing.T) {
-			every := sample.Of(239, 41, 5)
+			every := sample.Of(239, 83, 5)
 			n := 1 + sample.Rand(t).IntN(every)
 			for fired := true; fired; n += every {
 				tr := newTrials(t, harness.MemoryDir(t), harness.Small())
@@ -165,7 +165,7 @@ func TestInterruptReaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := tree(t, tr.Dir)
 			about := func(c sysfault.Call) bool { return harness.Inside(c.Path, tr.Dir) || harness.Inside(c.Path, tr.State) }
-			stride := sample.Every(t, 53)
+			stride := sample.Thin(t, 53, 3)
 			for i := 0; ; i++ { // one at a time: they make the same
 				n := stride.At(i)
 				r := tr.Run(t, harness.Interrupt(n, about), args...)

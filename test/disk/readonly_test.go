@@ -17,7 +17,7 @@ import (
 func TestReadOnlyMidway(t *testing.T) {
 	p, v := harness.New(t, harness.Small()), harness.MountedVolume(t, harness.Ext4)
 	var sum harness.Tally
-	stride := sample.Every(t, 29)
+	stride := sample.Thin(t, 29, 4)
 	for n := stride.First; ; n += stride.Every {
 		site := p.Site(t, filepath.Join(v.Path, fmt.Sprint("root", n)))
 		took := 0

@@ -73,13 +73,13 @@ func (k *cutter) try(t *testing.T, plan *sysfault.Plan) (calls int, killed bool)
 	return r.Fault.Calls, r.Killed()
 }
 
-// sweep kills the commit before each of its calls, in a sample before about so many, and
-// once not at all.
+// sweep kills the commit before its calls, in a sample about so many, in a sweep one of three,
+// and once not at all.
 func (k *cutter) sweep(t *testing.T, count int) {
 	t.Helper()
 	calls, _ := k.try(t, &sysfault.Plan{Match: harness.OnDisk})
 	kills, tried := 0, 0
-	stride := sample.Every(t, calls/count)
+	stride := sample.Thin(t, calls/count, 3)
 	for i := 0; stride.At(i) <= calls; i++ {
 		tried++
 		if _, killed := k.try(t, harness.Killing(stride.At(i), harness.OnDisk)); killed {
@@ -94,7 +94,7 @@ func (k *cutter) sweep(t *testing.T, count int) {
 	t.Logf("%d calls, %d kills", calls, kills)
 }
 
-// TestShutdown takes the power before each call of each kind of commit.
+// TestShutdown takes the power before the calls of each kind of commit.
 func TestShutdown(t *testing.T) {
 	type shutdown struct {
 		cut

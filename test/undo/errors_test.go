@@ -17,22 +17,12 @@ import (
 // kinds is how many kinds of faults are tried at each call.
 func kinds() int { return sample.Of(1, 1, 3) }
 
-// everySecond is sample.Every, and in a sweep every second case, from the first or the
-// second by the seed: calls that only look are most of all, and change nothing.
-func everySecond(t *testing.T, stride int) sample.Stride {
-	t.Helper()
-	if sample.Now() == sample.Sweep {
-		return sample.Stride{First: 1 + sample.Rand(t).IntN(2), Every: 2}
-	}
-	return sample.Every(t, stride)
-}
-
 // TestErrors fails the calls of each way back, more often those that change anything
-// than those that only look.
+// than those that only look, which are most of all.
 func TestErrors(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name+", changing", func(t *testing.T) { failEverywhere(t, way(), sample.Every(t, 97), (*world).changing) })
-		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), everySecond(t, 233), (*world).looking) })
+		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 3), (*world).looking) })
 	}
 }
 
