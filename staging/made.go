@@ -18,24 +18,28 @@ import (
 // A span is the part of a plan that moves with one swap.
 type span struct{ files, dirs [2]int }
 
-// spans are those of all swaps: neighbours in the order of the plan.
-func (a *attempt) spans() []span {
-	all := make([]span, len(a.swaps))
+// span is that of a swap: neighbours in the order of the plan.
+func (u *undo) span(i int) span {
+	if u.spans != nil {
+		return u.spans[i]
+	}
+	all := make([]span, len(u.swaps))
 	grow := func(part *[2]int, i int) {
 		if part[1] == 0 {
 			part[0] = i
 		}
 		part[1] = i + 1
 	}
-	for i := range a.plan.dirs {
-		if top := a.plan.dirs[i].top; top != none {
-			grow(&all[top].dirs, i)
+	for k := range u.plan.dirs {
+		if top := u.plan.dirs[k].top; top != none {
+			grow(&all[top].dirs, k)
 		}
 	}
-	for i := range a.plan.files {
-		grow(&all[a.plan.files[i].top].files, i)
+	for k := range u.plan.files {
+		grow(&all[u.plan.files[k].top].files, k)
 	}
-	return all
+	u.spans = all
+	return all[i]
 }
 
 // discardMade removes all that a commit has made: what never left staging, and what moveBack
@@ -75,18 +79,17 @@ func (u *undo) discardTaken() {
 	}
 	names, err := u.olds.names()
 	u.note(oldsName, gone(err))
-	spans := u.spans()
 	for _, name := range names {
 		i, err := strconv.Atoi(name)
 		if err != nil || i < 0 || i >= len(u.swaps) || strconv.Itoa(i) != name {
 			continue // it is foreign, and found when the directory is to go
 		}
 		s := &u.swaps[i]
-		if s.since == phasePrepared {
-			u.prune(u.olds, spans[i], func(top int) bool { return top == i }, s.path.String(), name)
-		} else {
-			u.note(s.path.String(), gone(u.removeOwn(u.olds, name, &s.mark, s.check)))
+		if u.phase < s.since { // nothing was at its name yet
+			u.note(oldsName+"/"+name, errForeign)
+			continue
 		}
+		u.discardAt(i, u.olds, name)
 		if _, err := u.olds.stat(name); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -99,14 +102,14 @@ func (u *undo) discardTaken() {
 	}
 }
 
-// discardAt removes what a swap has put at its name in a directory, there.
-func (u *undo) discardAt(i int, in dir) {
+// discardAt removes what a swap has made from a name in a directory, as far as it is ours.
+func (u *undo) discardAt(i int, in dir, name string) {
 	s := &u.swaps[i]
 	if s.since == phasePrepared {
-		u.prune(in, u.spans()[i], func(top int) bool { return top == i }, s.path.String(), s.path.Base())
+		u.prune(in, u.span(i), func(top int) bool { return top == i }, s.path.String(), name)
 		return
 	}
-	u.note(s.path.String(), gone(u.removeOwn(in, s.path.Base(), &s.mark, s.check)))
+	u.note(s.path.String(), gone(u.removeMoved(in, name, &s.mark, s.check)))
 }
 
 // prune removes files of the plan, and then directories, deepest first, beneath base, where
@@ -133,15 +136,10 @@ func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to st
 		}
 		f, m := &u.spec.Files[i], &u.plan.files[i].mark
 		each(f.Path, func(in dir, name string) error {
-			switch {
-			case private:
-				return u.removeOwn(in, name, m, nil)
-			case !m.known:
-				return errForeign
-			case !u.revived:
+			if private {
 				return u.removeOwn(in, name, m, nil)
 			}
-			return u.removeOwn(in, name, m, f.Check)
+			return u.removeMoved(in, name, m, f.Check)
 		})
 	}
 	for i := part.dirs[1] - 1; i >= part.dirs[0]; i-- {
@@ -151,10 +149,21 @@ func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to st
 	}
 }
 
-// removeOwn removes a file that is ours, by its identity and, where time has passed, by its
-// content: somebody may have written into it since, and then it is not ours alone. An
-// identity that is not known will do only where the name is proof enough: then making it went
-// wrong half-way.
+// removeMoved removes a file that others could reach, if it is ours. If time has passed
+// somebody may have written into it, and then it is not ours alone.
+func (u *undo) removeMoved(in dir, name string, m *mark, check check) error {
+	switch {
+	case !m.known:
+		return errForeign
+	case !u.revived:
+		check = nil
+	}
+	return u.removeOwn(in, name, m, check)
+}
+
+// removeOwn removes a file that is ours by its identity and, unless check is nil, by its
+// content. An identity that is not known will do only where the name is proof enough: then
+// making it went wrong half-way.
 func (u *undo) removeOwn(in dir, name string, m *mark, check check) error {
 	st, err := in.stat(name)
 	if err != nil {

@@ -27,6 +27,7 @@ var (
 type undo struct {
 	*attempt
 	notes
+	spans []span // of all swaps of a commit, once one was asked for
 }
 
 // maxTold is how many errors an undo tells in full.
@@ -292,7 +293,7 @@ func (u *undo) retrieve(i int, in dir, name string) error {
 			return err
 		}
 	}
-	u.discardAt(i, in) // staging is gone, or full: what was seen has to do
+	u.discardAt(i, in, base) // staging is gone, or full: what was seen has to do
 	return nil
 }
 
