@@ -252,7 +252,7 @@ func TestForeignFileInStaging(t *testing.T) {
 			}
 			stages, err := filepath.Glob(filepath.Join(sc.root, stagePrefix+"*-*"))
 			must(t, err)
-			foreign = filepath.Join(stages[0], replaced)
+			foreign = filepath.Join(stages[0], newsName, replaced)
 			must(t, os.Remove(foreign))
 			want = writeForeign(t, foreign)
 			return errWrong

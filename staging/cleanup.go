@@ -1,85 +1,275 @@
 package staging
 
 import (
-	"maps"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
 	"slices"
-	"strings"
+	"strconv"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// cleanUp is step 8: what is left below staging are the directories that exist
-// beneath the root anyway. They go, then the chain manifest, then the journal
-// with the staging directory.
-func (a *attempt) cleanUp() error {
-	u := newUndo(a)
-	defer u.close()
-	u.returnAsides()
-	u.dirs(func(d *plannedDir) bool { return d.top == none })
-	u.hold()
-	u.manifest()
-	if u.err() == nil && a.manifestMark.known {
-		u.note(a.manifestName(), a.root.sync())
+// lastTouch gives the base what it gets once more: the removal of staging has
+// changed its time. What fails here changes nothing that counts.
+func (a *attempt) lastTouch(which func(d *staying) meta) {
+	if d := a.baseDir(); d != nil {
+		_ = a.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.sync()) })
 	}
-	if u.err() == nil {
-		u.journal()
+}
+
+// cleanUp removes what is left when all is done: what went, the chain manifest, the
+// directories in staging, the journal and the staging directory.
+func (a *attempt) cleanUp() error {
+	switch {
+	case len(a.swaps) == 0 && a.plan == nil: // there is no INTENT any more: all of it went before
+	case a.isCommit():
+		if err := a.cleanCommit(); err != nil {
+			return err
+		}
+	case len(a.swaps) > 0:
+		if err := a.burnOld(); err != nil {
+			return err
+		}
+	}
+	if err := a.removeAll(); err != nil {
+		return err
+	}
+	a.lastTouch(func(d *staying) meta { return d.get })
+	return nil
+}
+
+// cleanCommit removes what is left of a commit below staging, which are the directories that
+// exist beneath the root anyway, and the chain manifest.
+func (a *attempt) cleanCommit() error {
+	u := &undo{attempt: a}
+	u.note(a.stageName, a.openParts())
+	if u.news.h != nil {
+		u.prune(u.news, span{dirs: [2]int{0, len(a.plan.dirs)}}, func(top int) bool { return top == none }, "", "")
+	}
+	if len(a.swaps) > 0 && a.swaps[0].since == phaseIntent {
+		u.note(a.swaps[0].path.String(), u.back(0))
+		u.discardTaken()
+		if u.err() == nil {
+			u.note("", a.root.sync())
+		}
 	}
 	return u.err()
 }
 
-// journal removes the records and, empty as it is then, the staging directory.
-// That this is durable no one has to know: what comes back after a crash says
-// what it said before, and is removed again.
-func (u *undo) journal() {
-	left := u.onlyJournal()
+func (a *attempt) burnOld() error {
+	if err := a.allParts(); err != nil {
+		return err
+	}
+	for i := range a.swaps {
+		if err := gone(a.removeOld(i)); err != nil {
+			return fmt.Errorf("%q: %w", a.swaps[i].path.String(), err)
+		}
+	}
+	return a.burn(a.trash)
+}
+
+// removeOld removes what went, if that is what stands there. A directory that
+// was empty is only ever removed empty.
+func (a *attempt) removeOld(i int) error {
+	s, name := &a.swaps[i], strconv.Itoa(i)
+	if !s.goes {
+		return nil
+	}
+	st, err := a.olds.stat(name)
+	if err != nil {
+		return err
+	}
+	if !s.old.is(st) {
+		return errForeign
+	}
+	if s.empty {
+		return a.olds.rmdir(name)
+	}
+	return a.olds.shift(name, a.trash, name)
+}
+
+// removeAll removes the staging directory with its journal. By now there is
+// nothing else in it; what there is all the same is foreign, and stays.
+func (a *attempt) removeAll() error {
+	for name := range a.parts() {
+		if err := gone(a.stage.rmdir(name)); err != nil {
+			return fmt.Errorf("%q: %w: %w", name, errForeign, err)
+		}
+	}
+	names, err := a.stage.names()
+	if gone(err) != nil {
+		return err
+	}
+	for _, name := range names {
+		if !ofJournal(name) {
+			return fmt.Errorf("%q: %w", name, errForeign)
+		}
+	}
+	if err := a.removeRecords(names); err != nil {
+		return err
+	}
+	if err := a.removeStage(); err != nil {
+		return err
+	}
+	_ = a.root.sync()
+	return nil
+}
+
+// removeRecords removes the journal: the record that says how it ended is the
+// last one. Whatever a crash brings back, no record is left without the one that it
+// depends on: without COMMITTED the others lead back, without INTENT what was beside them
+// cannot be told from what is foreign.
+func (a *attempt) removeRecords(names []string) error {
 	last := intentName
-	if u.phase == phaseCommitted {
+	if a.phase == phaseCommitted {
 		last = committedName
 	}
-	u.records(left, func(name string) bool { return name == haltedName || name == preparedName })
-	if u.phase == phaseCommitted && u.err() == nil { // else PREPARED could outlive COMMITTED, and lead back
-		u.note(preparedName, gone(u.stage.sync()))
+	unsafe := true // the directories that were beside them
+	for i, turn := range []func(name string) bool{
+		func(name string) bool { return name != last && name != intentName },
+		func(name string) bool { return name != last },
+		func(name string) bool { return name == last },
+	} {
+		if i > 0 && unsafe {
+			if err := a.stage.sync(); gone(err) != nil {
+				return err
+			}
+			unsafe = false
+		}
+		for _, name := range names {
+			if !turn(name) {
+				continue
+			}
+			if err := gone(a.stage.unlink(name)); err != nil {
+				return err
+			}
+			unsafe = true
+		}
+		names = slices.DeleteFunc(names, turn)
 	}
-	u.records(left, func(name string) bool { return name != last })
-	u.records(left, func(name string) bool { return name == last })
-	if u.err() == nil {
-		u.stageDir()
+	return nil
+}
+
+func (a *attempt) removeStage() error {
+	if !a.stageMark.tried {
+		return nil
 	}
-	if u.err() == nil {
-		_ = u.root.sync()
+	return gone(removeDir(a.root, a.stageName, &a.stageMark, true))
+}
+
+// maxDepth is how deep a removal goes with a handle for each directory. What is
+// deeper it moves up first.
+const maxDepth = 64
+
+const risenPrefix = "risen-"
+
+// burn removes everything beneath d, which is in staging. It follows no link and
+// enters no other mount. A name is only ever that of something in the handle of
+// its directory, so it may be any.
+func (a *attempt) burn(d dir) error {
+	b := &burner{top: d}
+	for {
+		names, err := d.names()
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		if err := b.all(d, names, 1); err != nil {
+			return err
+		}
 	}
 }
 
-// onlyJournal returns what is left in staging, which has to be of the journal.
-func (u *undo) onlyJournal() map[string]bool {
-	names, err := u.stage.names()
-	u.note(u.stageName(), gone(err))
-	left := map[string]bool{}
+type burner struct {
+	top   dir
+	risen int
+}
+
+func (b *burner) all(in dir, names []string, depth int) error {
 	for _, name := range names {
-		left[name] = true
-		if !ofJournal(name) {
-			u.note(u.stageName()+"/"+name, errForeign)
+		if err := gone(b.one(in, name, depth)); err != nil {
+			return err
 		}
 	}
-	return left
+	return nil
 }
 
-func ofJournal(name string) bool {
-	return name == haltedName || slices.Contains(journalNames, strings.TrimSuffix(name, newSuffix))
+func (b *burner) one(in dir, name string, depth int) error {
+	st, err := in.stat(name)
+	if err != nil {
+		return err
+	}
+	if !st.Mode.IsDir() {
+		return in.unlink(name)
+	}
+	if st.Perm&0o700 != 0o700 {
+		if err := in.chmodDir(name, 0o700); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	if depth >= maxDepth {
+		return b.rise(in, name)
+	}
+	sub, err := in.enter(name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	names, err := sub.names()
+	if err == nil {
+		err = b.all(sub, names, depth+1)
+	}
+	if err != nil {
+		return err
+	}
+	return in.rmdir(name)
 }
 
-// records removes those of the records left that are wanted, as long as all
-// goes well: the last of them says how the attempt ended.
-func (u *undo) records(left map[string]bool, wanted func(name string) bool) {
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		if u.err() == nil && wanted(name) {
-			u.note(name, gone(u.stage.unlink(name)))
-			delete(left, name)
+// rise moves a directory up to the top, where it is found later.
+func (b *burner) rise(in dir, name string) error {
+	for {
+		b.risen++
+		err := in.shift(name, b.top, risenPrefix+strconv.Itoa(b.risen))
+		if !errors.Is(err, fs.ErrExist) {
+			return err
 		}
 	}
 }
 
-// stageDir removes the staging directory. What is left in it is foreign.
-func (u *undo) stageDir() {
-	if u.stageMark.tried {
-		u.note(u.stageName(), gone(removeDir(u.root, u.stageName(), &u.stageMark, true)))
+// fingerprint is one of everything that stands at a name: of each thing its
+// name, its identity and, but for directories, its size and time.
+func fingerprint(in dir, name string) (string, error) {
+	st, err := in.stat(name)
+	if err != nil {
+		return "", err
 	}
+	h := sha256.New()
+	addPrint(h, "", st)
+	if st.Mode.IsDir() {
+		sub, err := in.enter(name)
+		if err != nil {
+			return "", err
+		}
+		defer sub.close()
+		err = sub.walk(func(rel string, st pathsafe.Stat) error {
+			addPrint(h, rel, st)
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func addPrint(h hash.Hash, rel string, st pathsafe.Stat) {
+	b := beingOf(st)
+	line := fmt.Appendf(nil, "%s\x00%d %d %d", rel, b.Ino, b.Born, b.Type)
+	if !st.Mode.IsDir() {
+		line = fmt.Appendf(line, " %d %d.%d", st.Size, st.ModTime.Unix(), st.ModTime.Nanosecond())
+	}
+	h.Write(append(line, 0))
 }

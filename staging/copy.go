@@ -25,7 +25,7 @@ func (a *attempt) stageFiles(ctx context.Context) *Error {
 	a.progress(PhaseStage, 0)
 	batches := a.batches()
 	return parallel(a.spec.Workers, len(batches), func() worker {
-		return &copier{attempt: a, ctx: ctx, at: cache{base: a.stage}, batches: batches}
+		return &copier{attempt: a, ctx: ctx, at: cache{base: a.news}, batches: batches}
 	})
 }
 

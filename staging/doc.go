@@ -3,6 +3,11 @@
 // transaction on a directory and knows nothing of what the files are. An
 // [Exchange] is its other transaction: it replaces names that are there.
 //
+// Both are a list of swaps: names beneath the directory, each with what stands there now and
+// what shall stand there. Of a commit nothing stands there. They have one journal, one undo,
+// one clean-up and one recovery; where these treat them differently, the kind of the attempt
+// in the journal decides.
+//
 // # The order of a commit
 //
 // [Session.Run] goes through these steps under the lock that [Lock] took (flock
@@ -12,9 +17,10 @@
 //  1. Look at every target, files before artifacts, each in order; nothing may
 //     stand there. Nothing has been written so far.
 //  2. Make the staging directory .spectrum06_staging_<uuid>, mode 0700, in the
-//     root, and in it the journal's record INTENT: all paths to come. Sync the
-//     root. Only then put the chain manifest, if there is one, beside it, and
-//     sync again. Make the directories of all files below staging, each file at
+//     root, and in it the journal's record INTENT: all swaps, and all paths to come.
+//     Sync the root. Make the directories new and old in it. Only then put the chain
+//     manifest, if there is one, beside it, and
+//     sync again. Make the directories of all files below new, each file at
 //     its own path, and one for the artifacts. One that stands beneath the root
 //     already gets the group, the set-group-id bit and the default access list of
 //     the real one, so that all that is made below has from the beginning what it
@@ -39,7 +45,8 @@
 //     that they left and those that they entered. Whoever sees an artifact sees
 //     a commit that no crash takes back.
 //  8. Remove what is left of staging and the chain manifest. Sync the root.
-//     Remove the journal, PREPARED first and durably, and the staging directory.
+//     Remove the journal, PREPARED first, then INTENT, durably, then COMMITTED, and the
+//     staging directory.
 //     From the end of step 7 on the commit has succeeded, whatever becomes of this.
 //
 // # The journal
@@ -47,19 +54,23 @@
 // Each record is a file of its own that is never changed: written beside its
 // name, synced, renamed, the directory synced. So none can be seen torn. A
 // record is JSON and ends with an HMAC-SHA-256 of it under the key of the
-// session. The journal needs no mark of its own for a halt: while one of its
+// session. A journal of another version is not read. The journal needs no mark of its own
+// for a halt: while one of its
 // records is there the root is not clean.
 //
 // # Rollback
 //
-// Any failure of steps 2 to 7 rolls back: artifacts, files, directories deepest
-// first, chain manifest; a sync of every directory concerned; a look at every
+// Any failure of steps 2 to 7 rolls back: artifacts, files and new subtrees, chain manifest;
+// a sync of every directory concerned; a look at every
 // target; and only then the journal and the staging directory. After COMMITTED
 // it first renames that record to ROLLING_BACK, which needs no space. What goes
-// is exactly what this attempt made. A file is compared with its recorded
-// identity, moved aside into staging where nobody else works, compared again,
-// and only then unlinked; what proves to be somebody else's is put back.
-// Directories are only ever removed empty. What existed before stays, empty
+// is exactly what this attempt made. What stands at a swapped name is compared with its
+// recorded identity and moved aside into the directory old of staging, where nobody else
+// works, a subtree whole. There it is compared again, each file by itself, and unlinked;
+// directories are only ever removed empty. What proves to be somebody else's, or holds
+// something of somebody else, is put back at its name. Where it cannot be moved aside (the
+// staging directory is gone, the disk is full) it is compared and removed where it is.
+// What existed before stays, empty
 // directories too (SPECTRUM-06 section 8.5, decisions D11, D14, D15).
 //
 // The rollback has failed, and [Error].Rollback says why, when something cannot
@@ -88,7 +99,10 @@
 //
 // A journal that this key has not made, that lies in a directory of another
 // user or one open to others, or that was written for another root, is not
-// believed: [HaltError].
+// believed: [HaltError]. When a person acknowledges what cannot be undone or believed, the
+// journal is void, and the staging directory, if it holds anything else, gets the
+// name spectrum-kept-<uuid>, which [Outcome].Left tells. That of another user, or one open to
+// others, stays where it is.
 //
 // # Exchange
 //
@@ -138,9 +152,7 @@
 //
 // [Session.Recover] undoes up to PREPARED and goes forward from COMMITTED. It knows
 // things by inode, birth time and type; not by size and time, which a power cut may set
-// back. When a person acknowledges
-// what cannot be undone, nothing of it is removed: the staging directory gets the
-// name spectrum-kept-<uuid>, which [Outcome].Left tells.
+// back. When a person acknowledges what cannot be undone, nothing of what went is removed.
 //
 // # What it trusts
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -85,11 +86,10 @@ func (l *Session) Exchange(ctx context.Context, e Exchange) error {
 		}
 		e.Attempt = id.String()
 	}
-	t := &trade{
-		e: e, s: l.s, log: l.Log, key: l.key, id: e.Attempt, kind: e.Kind, base: l.root, stageName: exchangePrefix + e.Attempt,
-		dirs: make([]staying, len(e.Dirs)),
+	a := &attempt{
+		s: l.s, log: l.Log, key: l.key, id: e.Attempt, kind: e.Kind, root: l.root,
+		stageName: exchangePrefix + e.Attempt, leftover: e.Leftover, e: e, dirs: make([]staying, len(e.Dirs)),
 	}
-	defer t.close()
 	covered, above := coveredOf(e.Swaps), map[pathsafe.Path]bool{}
 	for _, s := range e.Swaps {
 		for up, ok := s.Path.Parent(); ok && !above[up]; up, ok = up.Parent() {
@@ -97,22 +97,26 @@ func (l *Session) Exchange(ctx context.Context, e Exchange) error {
 		}
 	}
 	for i, s := range e.Swaps {
-		t.swaps = append(t.swaps, swapping{path: s.Path, live: s.Old, comes: s.New, goes: s.Old != nil, empty: s.Empty, covered: covered[i], covers: above[s.Path]})
+		a.swaps = append(a.swaps, swapping{
+			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, comes: s.New, goes: s.Old != nil,
+			empty: s.Empty, covered: covered[i], covers: above[s.Path],
+		})
 	}
-	if err := t.look(); err != nil {
+	if err := a.look(); err != nil {
 		return err
 	}
-	if l.Log != nil {
-		if err := l.Log.Began(t.id, t.kind); err != nil {
-			return fail(StepBegin, "", err)
-		}
-	}
-	if err := t.run(ctx); err != nil {
-		err.Rollback, err.Attempt, err.Staging = t.undo(), t.id, t.stageName
-		return err
-	}
-	t.finish()
-	return nil
+	return a.drive(
+		ctx,
+		a.open,
+		a.makeNew,
+		a.prepare,
+		a.openDirs,
+		a.swapAll, // the first move
+		a.setDirs,
+		a.check,
+		a.settle,
+		a.commit,
+	)
 }
 
 var kindForm = regexp.MustCompile(`^[a-z_]{1,32}$`)

@@ -132,7 +132,7 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 				text, err := os.ReadFile(path)
 				must(f.t, err)
 				record, _, _ := strings.Cut(string(text), "\n")
-				code := authenticate([]byte("another key of 16"), labelOf(name), []byte(record))
+				code := authenticate([]byte("another key of 16"), name, []byte(record))
 				must(f.t, os.WriteFile(path, fmt.Appendf(nil, "%s\n%x\n", record, code), 0o600))
 			}
 		},
@@ -140,7 +140,7 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 		"another user":   func(f *fair) { must(f.t, os.Chown(f.journal(), 12345, -1)) },
 		"without INTENT": func(f *fair) { must(f.t, os.Remove(filepath.Join(f.journal(), intentName))) },
 		"of a commit": func(f *fair) {
-			sealed, err := seal(testKey, intentName, map[string]any{"version": 1})
+			sealed, err := seal(testKey, intentName, intentRecord{Version: journalVersion, Attempt: strings.TrimPrefix(filepath.Base(f.journal()), exchangePrefix), Kind: KindCommit})
 			must(f.t, err)
 			must(f.t, os.WriteFile(filepath.Join(f.journal(), intentName), sealed, 0o600))
 		},

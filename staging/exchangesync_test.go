@@ -88,10 +88,7 @@ var spareSyncs = map[string]string{
 	"sync STAGE after create .spectrum06_intent.new":              noRecord,
 	"sync STAGE after create .spectrum06_prepared.new":            noRecord,
 	"sync STAGE after stage STAGE":                                noRecord,
-	"sync STAGE after unlink .spectrum06_committed.new":           noRecord,
 	"sync STAGE after unlink .spectrum06_intent.new":              noRecord,
-	"sync STAGE after unlink .spectrum06_prepared.new":            noRecord,
-	"sync STAGE after unlink .spectrum06_rolling_back":            "by itself it leads to nothing that is not done",
 	"sync BASE after create .spectrum06_halted":                   "an undo may fail before the name of the staging directory was durable",
 	"sync STAGE after rename empty":                               afterSyncFS,
 	"sync STAGE after rename N":                                   afterSyncFS,
@@ -344,6 +341,9 @@ func faultsOf(all []effect, ended bool) []string {
 	r.wantData(&effect{call: "the end"}, false)
 	return r.faults
 }
+
+// partNames are the directories in the staging directory of an exchange.
+var partNames = []string{newsName, oldsName, trashName}
 
 // before judges a change that is about to be made.
 func (r *risk) before(e *effect, c nameChange) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -47,42 +48,91 @@ const (
 	phaseRollingBack
 )
 
-// intentRecord names everything that the attempt is going to make.
+// intentRecord names everything that the attempt is going to make or replace, and what
+// stands there.
 type intentRecord struct {
-	Version   int           `json:"version"`
-	Attempt   string        `json:"attempt"`
-	Root      thing         `json:"root"`
-	Stage     thing         `json:"stage"`
-	Manifest  *thing        `json:"manifest,omitempty"`
-	Dirs      []intendedDir `json:"dirs"`
-	Files     []string      `json:"files"`
-	Artifacts []string      `json:"artifacts"`
+	Version int           `json:"version"`
+	Attempt string        `json:"attempt"`
+	Kind    string        `json:"kind"`
+	Root    being         `json:"root"`
+	Stage   being         `json:"stage"`
+	Swaps   []swapRecord  `json:"swaps"`
+	Dirs    []dirRecord   `json:"dirs,omitempty"` // that stay
+	Made    []entryRecord `json:"made,omitempty"` // of a commit: directories, each after its parent, then files
 }
 
-// intendedDir is a directory below staging. One that is not new exists beneath
-// the root already, so that it never leaves staging.
-type intendedDir struct {
-	Path string `json:"path"`
-	New  bool   `json:"new"`
+type swapRecord struct {
+	Path   []byte `json:"path"` // it need not be UTF-8
+	Since  phase  `json:"since"`
+	Parent being  `json:"parent,omitzero"`
+	Old    *being `json:"old,omitempty"`
+	Mode   uint32 `json:"mode,omitempty"` // of Old
+	New    bool   `json:"new"`
+	Empty  bool   `json:"empty,omitempty"`
+	Made   *thing `json:"made,omitempty"` // what comes, where that is known already
 }
 
-// preparedRecord has the identity of every directory and file of the intent, in
-// its order.
+// entryRecord is a file or a directory that is made in staging, and the swap that it is a
+// part of; none for a directory that exists beneath the root already, so that it never
+// leaves staging.
+type entryRecord struct {
+	Path []byte `json:"path"`
+	Dir  bool   `json:"dir,omitempty"`
+	Swap int    `json:"swap"`
+}
+
+// dirRecord is a directory that stays.
+type dirRecord struct {
+	Path []byte     `json:"path"`
+	Self being      `json:"self"`
+	Get  metaRecord `json:"get"`
+	Have metaRecord `json:"have"`
+}
+
+// metaRecord has the time as seconds since 1970, and nanoseconds of them.
+type metaRecord struct {
+	Mode   uint32        `json:"mode"`
+	UID    uint32        `json:"uid"`
+	GID    uint32        `json:"gid"`
+	Xattrs []xattrRecord `json:"xattrs,omitempty"`
+	Sec    int64         `json:"sec"`
+	Nsec   int64         `json:"nsec"`
+}
+
+// xattrRecord is an extended attribute, whose name and value are any bytes.
+type xattrRecord struct {
+	Name  []byte `json:"name"`
+	Value []byte `json:"value"`
+}
+
+// preparedRecord has the identity of what was made: of everything that the intent of a
+// commit lists, in its order; of an exchange that of each swap with something new.
 type preparedRecord struct {
-	Version int     `json:"version"`
-	Attempt string  `json:"attempt"`
-	Dirs    []thing `json:"dirs"`
-	Files   []thing `json:"files"`
+	Version int          `json:"version"`
+	Attempt string       `json:"attempt"`
+	Made    []thing      `json:"made,omitempty"`
+	New     []newsRecord `json:"new,omitempty"`
 }
 
-// committedRecord has the identity of every artifact of the intent.
+type newsRecord struct {
+	Swap  int    `json:"swap"`
+	Self  being  `json:"self"`
+	Print string `json:"print"`
+}
+
+// committedRecord has the identity of every artifact. It is the last record to go, so it
+// tells by itself what it is of.
 type committedRecord struct {
-	Version   int     `json:"version"`
-	Attempt   string  `json:"attempt"`
-	Artifacts []thing `json:"artifacts"`
+	Version   int        `json:"version"`
+	Attempt   string     `json:"attempt"`
+	Kind      string     `json:"kind"`
+	Base      *dirRecord `json:"base,omitempty"` // the root, if it is one of the directories that get something
+	Artifacts []thing    `json:"artifacts,omitempty"`
 }
 
-const journalVersion = 1
+// journalVersion is that of all records. Version 1 had other records for a commit than for
+// an exchange.
+const journalVersion = 2
 
 // A thing is the identity of a file or directory as it outlives a reboot. Its
 // device and mount are those of the root, whatever they are called by then.
@@ -139,6 +189,12 @@ func unseal(key []byte, name string, sealed []byte, record any) error {
 	}
 	if len(key) > 0 && !hmac.Equal(code, authenticate(key, name, text)) {
 		return errForged
+	}
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &head); err == nil && head.Version != journalVersion {
+		return fmt.Errorf("its journal has version %d, this program knows %d", head.Version, journalVersion)
 	}
 	if err := json.Unmarshal(text, record, json.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("%w: %q: %w", errForged, name, err)
@@ -200,69 +256,154 @@ func (a *attempt) enterIntent() error {
 	if err != nil {
 		return err
 	}
-	var self mark
-	self.see(root, anySize)
+	stage, err := a.stage.statSelf()
+	if err != nil {
+		return err
+	}
 	r := intentRecord{
-		Version: journalVersion, Attempt: a.id, Root: thingOf(&self), Stage: thingOf(&a.stageMark),
-		Dirs: make([]intendedDir, 0, len(a.plan.dirs)), Files: make([]string, 0, len(a.spec.Files)),
+		Version: journalVersion, Attempt: a.id, Kind: a.kind, Root: beingOf(root), Stage: beingOf(stage),
+		Swaps: make([]swapRecord, 0, len(a.swaps)),
 	}
-	if a.spec.Manifest != nil {
-		t := thingOf(&a.manifestMark).with(sha256.Sum256(a.spec.Manifest))
-		r.Manifest = &t
+	for i := range a.swaps {
+		s := &a.swaps[i]
+		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty}
+		if s.goes {
+			swap.Old, swap.Mode = &s.old, s.mode
+		}
+		if s.since == phaseIntent {
+			t := thingOf(&s.mark).with(sha256.Sum256(a.spec.Manifest))
+			swap.Made = &t
+		}
+		r.Swaps = append(r.Swaps, swap)
 	}
-	for i := range a.plan.dirs {
-		d := &a.plan.dirs[i]
-		r.Dirs = append(r.Dirs, intendedDir{d.path.String(), d.top != none})
+	for _, d := range a.dirs {
+		r.Dirs = append(r.Dirs, d.record())
 	}
-	for i := range a.spec.Files {
-		r.Files = append(r.Files, a.spec.Files[i].Path.String())
-	}
-	for _, art := range a.spec.Artifacts {
-		r.Artifacts = append(r.Artifacts, art.Path.String())
+	if a.isCommit() {
+		for _, d := range a.plan.dirs {
+			r.Made = append(r.Made, entryRecord{[]byte(d.path.String()), true, d.top})
+		}
+		for i := range a.spec.Files {
+			r.Made = append(r.Made, entryRecord{[]byte(a.spec.Files[i].Path.String()), false, a.plan.files[i].top})
+		}
 	}
 	return a.enter(phaseIntent, intentName, r)
 }
 
-// enterPrepared comes when all copies are durable, and before the first move.
+// enterPrepared comes when all that was made is durable, and before the first move.
 func (a *attempt) enterPrepared() error {
-	r := preparedRecord{Version: journalVersion, Attempt: a.id, Files: make([]thing, 0, len(a.spec.Files))}
-	for i := range a.plan.dirs {
-		r.Dirs = append(r.Dirs, thingOf(&a.plan.dirs[i].mark))
+	r := preparedRecord{Version: journalVersion, Attempt: a.id}
+	if a.isCommit() {
+		a.knowTops()
+		for i := range a.plan.dirs {
+			r.Made = append(r.Made, thingOf(&a.plan.dirs[i].mark))
+		}
+		for i := range a.spec.Files {
+			r.Made = append(r.Made, thingOf(&a.plan.files[i].mark).with(a.spec.Files[i].SHA256))
+		}
+		return a.enter(phasePrepared, preparedName, r)
 	}
-	for i := range a.spec.Files {
-		r.Files = append(r.Files, thingOf(&a.plan.files[i].mark).with(a.spec.Files[i].SHA256))
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.comes {
+			r.New = append(r.New, newsRecord{i, s.fresh, s.print})
+		}
 	}
 	return a.enter(phasePrepared, preparedName, r)
 }
 
+// knowTops gives each top of a commit the identity of what was made for it.
+func (a *attempt) knowTops() {
+	know := func(top int, path pathsafe.Path, m *mark, t fs.FileMode) {
+		if top != none && a.swaps[top].path == path && m.known {
+			a.swaps[top].fresh = m.being(t)
+		}
+	}
+	for i := range a.plan.dirs {
+		know(a.plan.dirs[i].top, a.plan.dirs[i].path, &a.plan.dirs[i].mark, fs.ModeDir)
+	}
+	for i := range a.plan.files {
+		know(a.plan.files[i].top, a.spec.Files[i].Path, &a.plan.files[i].mark, 0)
+	}
+}
+
 // enterCommitted comes when all targets are checked and durable, and all
-// artifacts are durable in staging.
+// artifacts are durable in staging. From here on it goes forward.
 func (a *attempt) enterCommitted() error {
-	r := committedRecord{Version: journalVersion, Attempt: a.id}
+	r := committedRecord{Version: journalVersion, Attempt: a.id, Kind: a.kind}
+	if d := a.baseDir(); d != nil {
+		base := d.record()
+		r.Base = &base
+	}
 	for i, art := range a.spec.Artifacts {
-		r.Artifacts = append(r.Artifacts, thingOf(&a.artifacts[i].mark).with(sha256.Sum256(art.Data)))
+		r.Artifacts = append(r.Artifacts, thingOf(&a.swaps[a.firstArtifact()+i].mark).with(sha256.Sum256(art.Data)))
 	}
 	return a.enter(phaseCommitted, committedName, r)
 }
 
-// enterRollingBack comes before a committed attempt is undone. It needs no
+// enterRollingBack comes before anything is undone of what may be committed. It needs no
 // space on the disk. A staging directory that is gone has no record that could
 // lead forward.
 func (a *attempt) enterRollingBack() error {
 	if a.phase != phaseCommitted {
 		return nil
 	}
-	err := a.stage.rename(committedName, a.stage, rollingBackName)
-	if err := gone(err); err != nil {
+	if err := gone(a.stage.rename(committedName, a.stage, rollingBackName)); err != nil {
 		return err
 	}
 	a.phase = phaseRollingBack
 	return a.stage.sync()
 }
 
+// baseDir is what the root gets, if it gets something.
+func (a *attempt) baseDir() *staying {
+	for i := range a.dirs {
+		if a.dirs[i].path == (pathsafe.Path{}) {
+			return &a.dirs[i]
+		}
+	}
+	return nil
+}
+
+func (d *staying) record() dirRecord {
+	return dirRecord{[]byte(d.path.String()), d.self, d.get.record(), d.have.record()}
+}
+
+func (m meta) record() metaRecord {
+	r := metaRecord{Mode: m.mode, UID: m.uid, GID: m.gid, Sec: m.time.Unix(), Nsec: int64(m.time.Nanosecond())}
+	for _, x := range m.xattrs {
+		r.Xattrs = append(r.Xattrs, xattrRecord{[]byte(x.Name), []byte(x.Value)})
+	}
+	return r
+}
+
+func (r *dirRecord) staying() (staying, error) {
+	d := staying{self: r.Self, get: r.Get.meta(), have: r.Have.meta(), touched: true}
+	if len(r.Path) == 0 {
+		return d, nil
+	}
+	var err error
+	d.path, err = pathsafe.Found(string(r.Path))
+	return d, err
+}
+
+func (r metaRecord) meta() meta {
+	m := meta{mode: r.Mode & 0o7777, uid: r.UID, gid: r.GID, time: time.Unix(r.Sec, r.Nsec)}
+	for _, x := range r.Xattrs {
+		m.xattrs = append(m.xattrs, pathsafe.Xattr{Name: string(x.Name), Value: string(x.Value)})
+	}
+	return m
+}
+
 // read reads a record; found is false where there is none of this name.
 func (d dir) read(key []byte, name string, record any) (found bool, err error) {
-	return d.readAs(key, name, name, record)
+	sealed, err := d.content(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, unseal(key, name, sealed, record)
 }
 
 // content reads a whole file.

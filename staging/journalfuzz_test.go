@@ -2,6 +2,7 @@ package staging
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"maps"
@@ -59,7 +60,8 @@ type ruin struct {
 	made  picture // what the commit made, as it was left
 	stage string  // its staging directory, by name
 
-	authentic map[string]bool // records that the key's owner wrote: name and content
+	authentic map[string]bool   // records that the key's owner wrote: name and content
+	intents   map[string]string // what each INTENT names
 }
 
 func newRuin(t *testing.T, text []byte) *ruin {
@@ -159,9 +161,18 @@ var (
 	journalTokens = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^"{}\[\],:]+|[{}\[\],:]`)
 	journalWords  = []string{
 		`"foreign/file"`, `"foreign"`, `"foreign/dir"`, `"b"`, `"b/keep"`, `"a"`, `"../a"`, `"/etc/passwd"`, `""`, `"new/d/e"`, `"new"`, `"inlink"`, `"foreign/link"`,
-		`0`, `1`, `-1`, `13`, `18446744073709551616`, `true`, `false`, `null`, `{}`, `[]`, `"x"`, `,`, `:`, `"ino"`, `"theirs"`, `"inlink/keep"`, `"s"`, `"` + haltedName + `"`,
+		`0`, `1`, `-1`, `13`, `18446744073709551616`, `true`, `false`, `null`, `{}`, `[]`, `"x"`, `,`, `:`, `"ino"`, `"theirs"`, `"inlink/keep"`, `"s"`, `"` + haltedName + `"`, `2`, `3`, `"swap"`, `"since"`,
 	}
 )
+
+// Paths are in base64 there.
+func init() {
+	for _, word := range journalWords {
+		if text, ok := strings.CutPrefix(word, `"`); ok {
+			journalWords = append(journalWords, `"`+base64.StdEncoding.EncodeToString([]byte(strings.TrimSuffix(text, `"`)))+`"`)
+		}
+	}
+}
 
 // rewriteRecord changes what a record says, and has it authenticated: as if the
 // key's owner had meant that.
@@ -175,7 +186,7 @@ func (r *ruin) rewriteRecord() {
 	list := journalTokens.FindAllString(string(text), -1)
 	for range 1 + r.below(3) {
 		if i := (r.next()<<8 + r.next()) % max(1, len(list)); len(list) > 0 {
-			list[i] = r.pick(append(journalWords, list[r.next()%len(list)]))
+			list[i] = r.pick(append(slices.Clip(journalWords), list[r.next()%len(list)]))
 		}
 	}
 	text = []byte(strings.Join(list, ""))
@@ -233,8 +244,8 @@ func (r *ruin) writeIntoTarget() {
 // plantStranger puts a file where there is none.
 func (r *ruin) plantStranger() {
 	name := r.pick([]string{
-		"z", "b/theirs", "new/theirs", "new/d/theirs", "foreign/dir/theirs", r.stage + "/theirs", r.stage + "/new/theirs", r.stage + "/" + asideFile + "0",
-		r.stage + "/" + asideFile + "3", r.stage + "/" + asideArtifact + "1", r.stage + "/" + holdName + "/9", r.stage + "/" + manifestStaged, ".spectrum06_chain_x.json",
+		"z", "b/theirs", "new/theirs", "new/d/theirs", "foreign/dir/theirs", r.stage + "/theirs", r.stage + "/new/theirs", r.stage + "/new/new/theirs", r.stage + "/old/0",
+		r.stage + "/old/3", r.stage + "/old/theirs", r.stage + "/trash/0", r.stage + "/" + holdName + "/9", r.stage + "/" + manifestStaged, ".spectrum06_chain_x.json",
 	})
 	if _, err := os.Lstat(r.at(name)); err != nil {
 		_ = os.WriteFile(r.at(name), []byte("foreign "+name), 0o604)
@@ -313,6 +324,7 @@ func (r *ruin) recoverOnce(mode Mode) {
 	r.t.Helper()
 	now := take(r.t, r.root)
 	forged := r.forged()
+	r.readIntents()
 	_, err := r.recover(mode)
 	after := take(r.t, r.root)
 	var halt *HaltError
@@ -328,13 +340,14 @@ func (r *ruin) recoverOnce(mode Mode) {
 		if after[path] == what || r.isOurs(path, what) {
 			continue
 		}
-		if strings.HasPrefix(filepath.Base(path), asideFile[:len(asideFile)-1]) && slices.Contains(slices.Collect(maps.Values(after)), what) {
-			continue // what was put aside may be put back
+		stage, _, _ := strings.Cut(path, "/")
+		if _, kind := attemptOf(stage); kind != "" && slices.Contains(slices.Collect(maps.Values(after)), what) {
+			continue // what was taken from its name may be put back, and all of staging may be kept
 		}
 		r.t.Errorf("mode %d, %v: %q was foreign\n\t%s\n\t%s", mode, err, path, what, after[path])
 	}
 	for path := range after {
-		if _, ok := now[path]; !ok && !slices.Contains(targets, path) && !strings.HasPrefix(path, stagePrefix) {
+		if _, ok := now[path]; !ok && !slices.Contains(targets, path) && !strings.HasPrefix(path, stagePrefix) && !strings.HasPrefix(path, keptPrefix) {
 			r.t.Errorf("mode %d, %v: %q is new", mode, err, path)
 		}
 	}
@@ -363,7 +376,7 @@ func (r *ruin) isOurs(path, what string) bool {
 		return true
 	}
 	stage, inside, _ := strings.Cut(path, "/")
-	if _, ok := attemptOf(stage); !ok {
+	if _, kind := attemptOf(stage); kind == "" {
 		return false
 	}
 	base := filepath.Base(path)
@@ -376,10 +389,29 @@ func (r *ruin) isOurs(path, what string) bool {
 	if _, ok := r.made[path]; ok {
 		return true
 	}
-	for _, name := range []string{intentName, intentName + voidSuffix} {
-		if raw, err := os.ReadFile(r.at(stage + "/" + name)); err == nil && bytes.Contains(raw, []byte(base)) {
-			return true
+	return strings.Contains(r.intents[stage], "/"+base+"/")
+}
+
+// readIntents remembers all components of the paths that the INTENT of each staging
+// directory names.
+func (r *ruin) readIntents() {
+	r.intents = map[string]string{}
+	for _, stage := range must1(filepath.Glob(r.at(stagePrefix + "*"))) {
+		for _, name := range []string{intentName, intentName + voidSuffix} {
+			raw, _ := os.ReadFile(filepath.Join(stage, name))
+			for _, path := range journalPaths.FindAllSubmatch(raw, -1) {
+				text, _ := base64.StdEncoding.DecodeString(string(path[1]))
+				r.intents[filepath.Base(stage)] += "/" + string(text) + "/"
+			}
 		}
 	}
-	return false
 }
+
+func must1[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var journalPaths = regexp.MustCompile(`"path":"([^"]*)"`)

@@ -162,8 +162,8 @@ func TestLogOfARelease(t *testing.T) {
 	}
 	must(t, release(w))
 	w.check(t, "released", "released")
-	if _, err := os.Stat(filepath.Join(stage, intentName+voidSuffix)); err != nil {
-		t.Error(err)
+	if left := take(t, s.root); diff(left, before, true) != "" || len(left) != len(before)-2 {
+		t.Errorf("left: %v", left)
 	}
 }
 

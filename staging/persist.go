@@ -21,26 +21,34 @@ func (a *attempt) fewEntries() bool { return len(a.plan.files)+len(a.plan.dirs) 
 func (a *attempt) persist(ctx context.Context) *Error {
 	a.progress(PhaseSync, 0)
 	if err := ctx.Err(); err != nil {
-		return fail(StepStage, a.stageName(), err)
+		return fail(StepStage, a.stageName, err)
 	}
 	if err := a.syncStaged(); err != nil {
-		return fail(StepStage, a.stageName(), err)
+		return fail(StepStage, a.stageName, err)
 	}
-	return fail(StepStage, a.stageName(), a.enterPrepared())
+	return fail(StepStage, a.stageName, a.enterPrepared())
 }
 
 func (a *attempt) syncStaged() error {
 	if !a.fewEntries() {
 		return a.root.syncFS()
 	}
-	dirs := []pathsafe.Path{{}}
-	if hold, err := pathsafe.Parse(holdName); err == nil {
-		dirs = append(dirs, hold)
-	}
+	dirs := make([]pathsafe.Path, 0, len(a.plan.dirs))
 	for i := range a.plan.dirs {
 		dirs = append(dirs, a.plan.dirs[i].path)
 	}
-	return syncDirs(dirs, a.stage)
+	for _, d := range []dir{a.olds, a.hold} {
+		if d.h == nil {
+			continue
+		}
+		if err := d.sync(); err != nil {
+			return err
+		}
+	}
+	if err := syncDirs(dirs, a.news); err != nil {
+		return err
+	}
+	return a.stage.sync()
 }
 
 // syncDirs makes the names in the directories durable, beneath one base after the

@@ -3,6 +3,7 @@ package staging
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -13,12 +14,12 @@ import (
 // A plan says how the files of a spec get to their places. A file is staged at
 // its own path below the staging directory, so its parents are made there,
 // also those that exist beneath the root already. What is moved is a top: a
-// whole new subtree, or a single file whose parent exists.
+// whole new subtree, or a single file whose parent exists; each is a swap.
 type plan struct {
 	dirs  []plannedDir // each after its parent
 	files []plannedFile
-	tops  []top // in path order
-	order []int // the indexes of the files by rank, then path
+	swaps []swapping // the tops, in path order, after what was there before
+	order []int      // the indexes of the files by rank, then path
 }
 
 // none stands for the index of a thing that is not there.
@@ -26,7 +27,7 @@ const none = -1
 
 type plannedDir struct {
 	path pathsafe.Path
-	top  int // the top it moves with; none if it exists beneath the root
+	top  int // the swap it moves with; none if it exists beneath the root
 	mark mark
 }
 
@@ -34,13 +35,6 @@ type plannedFile struct {
 	dir  int // none if it is a top-level name
 	top  int
 	mark mark
-}
-
-type top struct {
-	path  pathsafe.Path
-	dir   int // the directory it is, or none
-	file  int // the file it is, or none
-	tried bool
 }
 
 // A mark is the trace of something this attempt makes. It is tried before the
@@ -59,6 +53,11 @@ type mark struct {
 // anySize is the size of directories and of files not yet whole.
 const anySize = -1
 
+// being is what was marked, of a type, as the journal of a swap has it.
+func (m *mark) being(t fs.FileMode) being {
+	return beingOf(pathsafe.Stat{ID: m.id, BirthTime: m.born, Mode: t})
+}
+
 func (m *mark) see(st pathsafe.Stat, size int64) {
 	m.known, m.id, m.born, m.size = true, st.ID, st.BirthTime, size
 }
@@ -71,12 +70,12 @@ func (m *mark) is(st pathsafe.Stat) bool {
 
 // makePlan surveys the targets of spec and plans the way there. The first
 // target, in path order and files before artifacts, that is taken or cannot
-// be reached is the error.
-func makePlan(root dir, spec *Spec) (*plan, *Error) {
+// be reached is the error. The swaps of the plan begin with first.
+func makePlan(root dir, spec *Spec, first []swapping) (*plan, *Error) {
 	if err := checkNew(root, spec.New); err != nil {
 		return nil, err
 	}
-	p := &plan{files: make([]plannedFile, len(spec.Files)), order: byRank(spec.Files)}
+	p := &plan{files: make([]plannedFile, len(spec.Files)), swaps: first, order: byRank(spec.Files)}
 	var open []int // the directories on the way to the last file
 	for i := range spec.Files {
 		path := spec.Files[i].Path
@@ -151,17 +150,16 @@ func (p *plan) addTop(root dir, i int, path pathsafe.Path, open []int) *Error {
 	if site.Exists {
 		return fail(StepConflict, path.String(), errTaken)
 	}
-	n := len(p.tops)
+	n := len(p.swaps)
 	p.files[i].top = n
-	if site.Missing >= len(open) {
-		p.tops = append(p.tops, top{path: path, dir: none, file: i})
-		return nil
+	top := path
+	if site.Missing < len(open) {
+		top = p.dirs[open[site.Missing]].path
+		for _, d := range open[site.Missing:] {
+			p.dirs[d].top = n
+		}
 	}
-	d := open[site.Missing]
-	p.tops = append(p.tops, top{path: p.dirs[d].path, dir: d, file: none})
-	for _, d := range open[site.Missing:] {
-		p.dirs[d].top = n
-	}
+	p.swaps = append(p.swaps, swapping{path: top, since: phasePrepared, comes: true})
 	return nil
 }
 
@@ -215,10 +213,10 @@ func (p *plan) checkPlaces(root dir) *Error {
 		parent pathsafe.ID
 		name   string
 	}
-	taken := make(map[place]bool, len(p.tops))
+	taken := make(map[place]bool, len(p.swaps))
 	var at pathsafe.Path
 	st, err := root.statBelow(at)
-	for _, t := range p.tops {
+	for _, t := range p.swaps {
 		if up := parent(t.path); err == nil && up != at {
 			at = up
 			st, err = root.statBelow(at)

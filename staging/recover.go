@@ -100,15 +100,18 @@ func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
 	var outcomes []Outcome
 	var halts []error
 	for _, name := range names {
-		var err error
-		if id, ok := exchangeOf(name); ok {
-			t := &trade{s: l.s, log: l.Log, key: l.key, id: id, kind: kindExchange, base: l.root, stageName: name}
-			outcomes, err = l.recoverTrade(t, mode, outcomes)
-		} else if id, ok := attemptOf(name); ok {
-			outcomes, err = l.recoverCommit(ctx, id, mode, outcomes)
+		id, kind := attemptOf(name)
+		if kind == "" {
+			continue
 		}
-		if err != nil {
-			halts = append(halts, err)
+		a := &attempt{s: l.s, log: l.Log, key: l.key, id: id, kind: kind, root: l.root, stageName: name, revived: true}
+		outcome := Outcome{Attempt: id}
+		err := l.end(ctx, a, &outcome, mode)
+		a.close()
+		if outcome.Kind = a.kind; err != nil {
+			halts = append(halts, &HaltError{id, a.kind, name, err})
+		} else if outcome.Result != 0 {
+			outcomes = append(outcomes, outcome)
 		}
 	}
 	if len(halts) == 1 {
@@ -117,22 +120,15 @@ func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
 	return outcomes, errors.Join(halts...)
 }
 
-// recoverCommit ends a commit and adds what became of it.
-func (l *Session) recoverCommit(ctx context.Context, id string, mode Mode, outcomes []Outcome) ([]Outcome, error) {
-	outcome := Outcome{Attempt: id, Kind: KindCommit}
-	if err := l.end(ctx, &outcome, mode); err != nil {
-		return outcomes, &HaltError{id, KindCommit, stagePrefix + id, err}
+// attemptOf reads the name of a staging directory; the kind is "" where it is none.
+func attemptOf(name string) (id, kind string) {
+	if id, ok := strings.CutPrefix(name, stagePrefix); ok && isUUID(id) {
+		return id, KindCommit
 	}
-	if outcome.Result != 0 {
-		outcomes = append(outcomes, outcome)
+	if id, ok := strings.CutPrefix(name, exchangePrefix); ok && isUUID(id) {
+		return id, kindExchange
 	}
-	return outcomes, nil
-}
-
-// attemptOf reads the name of a staging directory.
-func attemptOf(name string) (id string, ok bool) {
-	id, ok = strings.CutPrefix(name, stagePrefix)
-	return id, ok && isUUID(id)
+	return "", ""
 }
 
 func isUUID(id string) bool {
@@ -141,9 +137,7 @@ func isUUID(id string) bool {
 }
 
 // end ends one attempt. The outcome has no result if this is none.
-func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
-	a := &attempt{s: l.s, log: l.Log, root: l.root, key: l.key, id: o.Attempt, revived: true, plan: &plan{}}
-	defer a.close()
+func (l *Session) end(ctx context.Context, a *attempt, o *Outcome, mode Mode) error {
 	f, err := a.find()
 	if err != nil || !f.isOne {
 		return err
@@ -151,29 +145,23 @@ func (l *Session) end(ctx context.Context, o *Outcome, mode Mode) error {
 	if l.Refuse != nil {
 		return l.Refuse
 	}
+	if f.mine {
+		a.peek()
+	}
 	if l.Halted != nil {
-		f.halted = f.halted || l.Halted(o.Attempt)
+		f.halted = f.halted || l.Halted(a.id)
 	}
 	if f.halted && mode == Automatic {
 		return ErrHalted
 	}
-	release := a.release
-	if err = a.reviveFor(&f, mode); err != nil {
-		release = func() error { return a.stage.setAside(f.names) }
-	} else {
-		o.Result, err = a.endRevived(ctx, f.ended)
-		o.Cause = a.cause
+	if err = a.reviveFor(&f, mode); err == nil {
+		o.Result, err = a.endRevived(ctx)
+		o.Left, o.Cause = a.left, a.cause
 	}
 	if err == nil || mode != Acknowledged {
 		return err
 	}
-	o.Result, o.Left = Released, err
-	if l.Log != nil {
-		if err := l.Log.Released(o.Attempt, o.Kind, o.Left); err != nil {
-			return err
-		}
-	}
-	return release()
+	return a.release(&f, o, err)
 }
 
 // found is what stands under the name of a staging directory.
@@ -181,9 +169,8 @@ type found struct {
 	isOne   bool // it is one, as far as can be seen
 	halted  bool
 	intent  bool
-	strange bool   // there is more in it than the journal
-	ended   Result // how, if nothing but the last records are left
-	mine    bool   // nobody but this user can have made what is in it
+	strange bool // there is more in it than the journal
+	mine    bool // nobody but this user can have made what is in it
 	uid     uint32
 	names   []string
 }
@@ -192,11 +179,11 @@ type found struct {
 // stays, if this user did not make it or if it holds what no attempt puts there
 // before INTENT.
 func (a *attempt) find() (f found, err error) {
-	st, err := a.root.stat(a.stageName())
+	st, err := a.root.stat(a.stageName)
 	if err != nil || !st.Mode.IsDir() {
 		return f, gone(err)
 	}
-	if a.stage, err = a.root.openName(a.stageName()); err != nil {
+	if a.stage, err = a.root.enter(a.stageName); err != nil {
 		return f, err
 	}
 	if st, err = a.stage.statSelf(); err != nil {
@@ -215,10 +202,7 @@ func (a *attempt) find() (f found, err error) {
 // sort tells what the names say.
 func (f *found) sort() {
 	has := func(name string) bool { return slices.Contains(f.names, name) }
-	f.intent, f.halted, f.ended = has(intentName), has(haltedName), Cleared
-	if has(committedName) {
-		f.ended = Completed
-	}
+	f.intent, f.halted = has(intentName), has(haltedName)
 	strange := func(name string) bool { return !ofJournal(name) && name != manifestStaged }
 	f.strange = slices.ContainsFunc(f.names, strange)
 	f.isOne = f.halted || slices.ContainsFunc(journalNames, has) || f.mine && !f.strange
@@ -233,38 +217,10 @@ func (a *attempt) reviveFor(f *found, mode Mode) error {
 	case mode == Acknowledged:
 		key = nil
 	}
-	if f.intent {
-		return a.revive(key)
-	}
-	if f.strange {
+	if f.strange && !f.intent {
 		return errors.New("its journal has lost INTENT")
 	}
-	a.manifestMark.tried = true // nothing had begun, or all had ended
-	return a.believe(key)
-}
-
-// believe wants the records that are there without INTENT to be of this attempt.
-func (a *attempt) believe(key []byte) error {
-	var prepared preparedRecord
-	var committed committedRecord
-	for _, r := range []struct {
-		name    string
-		record  any
-		attempt *string
-	}{
-		{preparedName, &prepared, &prepared.Attempt},
-		{committedName, &committed, &committed.Attempt},
-		{rollingBackName, &committed, &committed.Attempt},
-	} {
-		found, err := a.stage.read(key, r.name, r.record)
-		if err != nil {
-			return err
-		}
-		if found && *r.attempt != a.id {
-			return errUnfit
-		}
-	}
-	return nil
+	return a.revive(key)
 }
 
 // isMismatch reports whether an error of [attempt.forward] says that what stands in the
@@ -284,116 +240,134 @@ func isMismatch(err error) bool {
 }
 
 // endRevived rolls back or goes forward, as the journal says.
-func (a *attempt) endRevived(ctx context.Context, ended Result) (Result, error) {
-	if a.phase >= phaseCommitted { // what it builds on must not be lost again
-		if err := a.stage.sync(); err != nil {
-			return 0, err
-		}
-	}
-	if a.phase == phaseNone {
-		return ended, a.clear(ended)
-	}
-	if a.phase != phaseCommitted {
-		return RolledBack, a.rollback()
-	}
-	placed, err := a.placedAll()
-	if err != nil {
+func (a *attempt) endRevived(ctx context.Context) (Result, error) {
+	if err := a.stage.sync(); err != nil { // what it builds on must not be lost again
 		return 0, err
 	}
-	if !placed {
-		err := a.forward(ctx)
+	switch a.phase {
+	case phaseNone:
+		return Cleared, a.undo()
+	case phaseCommitted:
+	default:
+		return RolledBack, a.undo()
+	}
+	if a.isCommit() {
+		placed, err := a.placedAll()
+		if err != nil {
+			return 0, err
+		}
+		if !placed {
+			err = a.forward(ctx)
+		}
 		if isMismatch(err) {
 			a.cause = err
-			if back := a.rollback(); back != nil {
+			if back := a.undo(); back != nil {
 				return 0, both(back, err)
 			}
 			return RolledBack, nil
+		}
+		if err == nil {
+			err = a.syncArtifacts()
 		}
 		if err != nil { // of the machine: it says nothing of the restore, which may have been seen already
 			return 0, err
 		}
 	}
-	if err := a.syncArtifacts(); err != nil {
-		return 0, err
-	}
 	if err := a.completed(); err != nil {
 		return 0, err
 	}
-	return Completed, a.cleanUp()
+	return Completed, a.cleanUpOrKeep()
 }
 
-// clear removes what is left of an attempt that had ended, or had not begun.
-func (a *attempt) clear(ended Result) error {
-	if ended == Completed {
-		if err := a.completed(); err != nil {
+// keptPrefix begins the name of what a released exchange has left: it is to be
+// seen.
+const keptPrefix = "spectrum-kept-"
+
+// release makes a journal void whose exchange could not be undone altogether, or
+// cannot be believed. What went is somebody's data, so nothing of what staging
+// holds is removed: it gets a name that can be seen.
+func (a *attempt) release(f *found, o *Outcome, why error) error {
+	id := a.id
+	o.Result, o.Left = Released, why
+	if a.holdsAny(f) {
+		o.Left = kept(why, keptPrefix+id)
+	}
+	if !f.mine { // its maker may still want it
+		o.Left = why
+	}
+	if a.log != nil {
+		if err := a.log.Released(id, a.kind, o.Left); err != nil {
 			return err
 		}
 	}
-	return a.rollback()
+	if !f.mine {
+		return a.stage.setAside(f.names)
+	}
+	return a.keep(id)
 }
 
-// placedAll tells whether every artifact has left staging. It then stood at its
-// name, and what became of it since is not ours to judge.
-func (a *attempt) placedAll() (bool, error) {
-	hold, err := a.stage.openName(holdName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+// cleanUpOrKeep is cleanUp for what may hold something that nobody can remove, like an
+// immutable file: all is done, and that is no reason to halt a root. It gets a name
+// that can be seen.
+func (a *attempt) cleanUpOrKeep() error {
+	err := a.cleanUp()
+	if a.isCommit() || !errors.Is(err, unix.EPERM) {
+		return err
 	}
-	if err != nil {
-		return false, err
-	}
-	defer hold.close()
-	for i := range a.artifacts {
-		_, err := hold.stat(strconv.Itoa(i))
-		if err == nil {
-			return false, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-	}
-	return true, nil
+	a.left = kept(err, keptPrefix+a.id)
+	return a.keep(a.id)
 }
 
-// forward is what is left of steps 6 and 7.
-func (a *attempt) forward(ctx context.Context) error {
-	a.plan.order = byRank(a.spec.Files)
-	for i := range a.spec.Files {
-		if a.spec.Files[i].Check == nil {
-			return errUnfit
-		}
-	}
-	if err := a.verify(ctx); err != nil {
+// keep gives the staging directory a name under which it is one no more.
+func (a *attempt) keep(id string) error {
+	if err := a.root.rename(a.stageName, a.root, keptPrefix+id); err != nil {
 		return err
 	}
-	if err := a.place(); err != nil {
+	a.stageName = keptPrefix + id
+	if err := a.root.sync(); err != nil {
 		return err
 	}
-	return nil
+	return a.emptyJournal()
 }
 
-// release makes a journal void whose attempt could not be undone altogether:
-// what is left of it stays.
-func (a *attempt) release() error {
-	left, err := a.stage.names()
-	if err != nil {
-		return err
+// holdsAny tells whether staging holds anything but the journal; if it cannot be
+// seen it may.
+func (a *attempt) holdsAny(f *found) bool {
+	own := []string{newsName, oldsName, trashName, holdName}
+	if slices.ContainsFunc(f.names, func(name string) bool { return !ofJournal(name) && !slices.Contains(own, name) }) {
+		return true
 	}
-	for _, name := range left { // to the first that stays: some records without the others tell of less than was done
-		if !ofJournal(name) {
+	if err := a.openParts(); err != nil {
+		return true
+	}
+	for _, d := range a.parts() {
+		if d.h == nil {
 			continue
 		}
-		if err := gone(a.stage.unlink(name)); err != nil {
-			return err
+		if names, err := d.names(); err != nil || len(names) > 0 {
+			return true
 		}
 	}
-	if err := a.stage.sync(); err != nil {
+	return false
+}
+
+// emptyJournal removes what nobody needs of a staging directory that is one no
+// more: the records and what is empty.
+func (a *attempt) emptyJournal() error {
+	names, err := a.stage.names()
+	if err != nil {
 		return err
 	}
-	u := newUndo(a)
-	defer u.close()
-	u.stageDir() // where it is empty
-	return nil
+	for _, name := range names {
+		if ofJournal(name) {
+			err = errors.Join(err, gone(a.stage.unlink(name)))
+		}
+	}
+	for name := range a.parts() {
+		_ = a.stage.rmdir(name)
+	}
+	_ = a.root.rmdir(a.stageName)
+	return err
 }
 
 // voidSuffix marks the records of a journal that was set aside.
@@ -417,4 +391,8 @@ func (d dir) setAside(names []string) error {
 		}
 	}
 	return nil
+}
+
+func ofJournal(name string) bool {
+	return name == haltedName || slices.Contains(journalNames, strings.TrimSuffix(name, newSuffix))
 }

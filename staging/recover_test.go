@@ -116,7 +116,7 @@ func TestRecoverFindsForeign(t *testing.T) {
 		}, "RESTORE_MANIFEST.json"},
 		"aside": {allStaged, func(sc *scene) error {
 			plant(sc.t, sc.root, "theirs")
-			return os.Rename(sc.at("theirs"), sc.stage()+"/"+asideFile+"0")
+			return os.Rename(sc.at("theirs"), sc.stage()+"/"+oldsName+"/0")
 		}, "a.txt"},
 		"a file in staging": {allMoved, func(sc *scene) error { return os.WriteFile(sc.stage()+"/x", nil, 0o600) }, ""},
 	} {
@@ -351,5 +351,25 @@ func TestOutcomeWords(t *testing.T) {
 	e := &HaltError{"id", KindCommit, stagePrefix + "id", fs.ErrExist}
 	if !errors.Is(e, fs.ErrExist) || !strings.Contains(e.Error(), stagePrefix+"id") {
 		t.Error(e)
+	}
+}
+
+// TestJournalOfAnotherVersion: what another version of the program has left is named as such,
+// whatever its records look like, and nothing of it is touched.
+func TestJournalOfAnotherVersion(t *testing.T) {
+	for _, version := range []int{0, 1, journalVersion + 1} {
+		for _, name := range []string{intentName, preparedName} {
+			sc, _ := abandoned(t, allMoved)
+			sealed, err := seal(testKey, name, map[string]any{"version": version, "files": []string{"a.txt"}, "more": nil})
+			must(t, err)
+			must(t, os.WriteFile(sc.stage()+"/"+name, sealed, 0o600))
+			as := take(t, sc.root)
+			var halt *HaltError
+			_, err = sc.recover(Person)
+			if want := fmt.Sprintf("has version %d, this program knows %d", version, journalVersion); !errors.As(err, &halt) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v", err)
+			}
+			sameTree(t, as, sc.root)
+		}
 	}
 }

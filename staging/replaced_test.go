@@ -113,12 +113,12 @@ func TestReplacedControl(t *testing.T) {
 		return f()
 	}}
 	d := dir{openRoot(t, root), s}
-	var m mark
 	st, err := d.stat("ours")
 	must(t, err)
-	m.see(st, st.Size)
-	u := &undo{attempt: &attempt{s: s}} // no staging directory
-	must(t, u.removeFile(d, "ours", victim{mark: &m}))
+	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, comes: true, fresh: beingOf(st)}
+	made.mark.see(st, st.Size)
+	u := &undo{attempt: &attempt{s: s, root: d, kind: KindCommit, swaps: []swapping{made}}} // no staging directory
+	must(t, errors.Join(u.back(0), u.err()))
 	if _, err := os.Lstat(filepath.Join(root, "ours")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the attack does not bite: %v", err)
 	}

@@ -5,158 +5,21 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// revive makes an attempt again from the records in its staging directory, as
-// far as they go. An empty key takes every record for good.
-func (a *attempt) revive(key []byte) error {
-	var intent intentRecord
-	if _, err := a.stage.read(key, intentName, &intent); err != nil {
-		return err
-	}
-	root, err := a.root.statSelf()
-	if err != nil {
-		return err
-	}
-	if err := a.fits(&intent, root); err != nil {
-		return err
-	}
-	a.plan, err = planOf(&intent)
-	if err != nil {
-		return err
-	}
-	if a.spec.Files, err = filesOf(intent.Files); err != nil {
-		return err
-	}
-	if a.artifacts, err = preparedOf(intent.Artifacts); err != nil {
-		return err
-	}
-	if m := intent.Manifest; m != nil {
-		a.manifestMark, a.manifestCheck = m.markIn(root.ID), m.check()
-		a.manifestMark.tried = true
-	}
-	a.phase = phaseIntent
-	if err := a.revivePrepared(key, root.ID); err != nil {
-		return err
-	}
-	return a.reviveCommitted(key, root.ID)
-}
+var (
+	errUnfit = machine.Disturbed("the records of its journal do not fit together")
+	// errChanged: the content of a thing is not what was recorded.
+	errChanged = machine.Disturbed("somebody has changed its content")
+)
 
-// fits refuses a journal that was written for another place.
-func (a *attempt) fits(r *intentRecord, root pathsafe.Stat) error {
-	self := r.Root.markIn(root.ID)
-	stage := r.Stage.markIn(root.ID)
-	if r.Version != journalVersion {
-		return fmt.Errorf("its journal has version %d, this program knows %d", r.Version, journalVersion)
-	}
-	if r.Attempt != a.id || !self.is(root) || stage.id.Ino != a.stageMark.id.Ino || !stage.born.Equal(a.stageMark.born) {
-		return errors.New("its journal was written for another directory")
-	}
-	return nil
-}
-
-func (a *attempt) revivePrepared(key []byte, root pathsafe.ID) error {
-	var r preparedRecord
-	found, err := a.stage.read(key, preparedName, &r)
-	if err != nil || !found {
-		return err
-	}
-	if r.Attempt != a.id || len(r.Dirs) != len(a.plan.dirs) || len(r.Files) != len(a.plan.files) {
-		return errUnfit
-	}
-	for i, t := range r.Dirs {
-		a.plan.dirs[i].mark = t.markIn(root)
-	}
-	for i, t := range r.Files {
-		a.plan.files[i].mark = t.markIn(root)
-		a.spec.Files[i].Size, a.spec.Files[i].Check = t.Size, t.check()
-	}
-	a.phase = phasePrepared
-	return nil
-}
-
-func (a *attempt) reviveCommitted(key []byte, root pathsafe.ID) error {
-	for p, name := range map[phase]string{phaseCommitted: committedName, phaseRollingBack: rollingBackName} {
-		var r committedRecord
-		found, err := a.stage.read(key, name, &r)
-		if err != nil {
-			return err
-		}
-		if !found {
-			continue
-		}
-		if r.Attempt != a.id || len(r.Artifacts) != len(a.artifacts) || a.phase > phasePrepared {
-			return errUnfit
-		}
-		for i, t := range r.Artifacts {
-			a.artifacts[i].mark, a.artifacts[i].check = t.markIn(root), t.check()
-		}
-		a.phase = p
-	}
-	return nil
-}
-
-var errUnfit = machine.Disturbed("the records of its journal do not fit together")
-
-// planOf makes the plan of the directories and files of an intent.
-func planOf(r *intentRecord) (*plan, error) {
-	p := &plan{files: make([]plannedFile, len(r.Files))}
-	isNew := map[pathsafe.Path]bool{}
-	add := func(text string, made bool) error {
-		path, err := pathsafe.Parse(text)
-		if err == nil && made && !isNew[parent(path)] {
-			p.tops = append(p.tops, top{path: path, dir: none, file: none, tried: true})
-		}
-		return err
-	}
-	for _, d := range r.Dirs {
-		if err := add(d.Path, d.New); err != nil {
-			return nil, err
-		}
-		path, _ := pathsafe.Parse(d.Path)
-		isNew[path] = d.New
-		planned := plannedDir{path: path, top: none}
-		if d.New {
-			planned.top = 0
-		}
-		p.dirs = append(p.dirs, planned)
-	}
-	for _, text := range r.Files {
-		if err := add(text, true); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
-}
-
-func filesOf(paths []string) ([]File, error) {
-	files := make([]File, len(paths))
-	for i, text := range paths {
-		path, err := pathsafe.Parse(text)
-		if err != nil {
-			return nil, err
-		}
-		files[i].Path = path
-	}
-	return files, nil
-}
-
-func preparedOf(paths []string) ([]prepared, error) {
-	all := make([]prepared, len(paths))
-	for i, text := range paths {
-		path, err := pathsafe.Parse(text)
-		if err != nil {
-			return nil, err
-		}
-		all[i].path = path
-	}
-	return all, nil
-}
+// A check reads content and returns nil if it is what it should be.
+type check func(ctx context.Context, f io.ReaderAt) error
 
 // check is how the content of a thing is recognised.
 func (t thing) check() check {
@@ -172,5 +35,221 @@ func (t thing) check() check {
 	}
 }
 
-// errChanged: the content of a thing is not what was recorded.
-var errChanged = machine.Disturbed("somebody has changed its content")
+// revive makes an attempt again from the records in its staging directory, as
+// far as they go. An empty key takes every record for good.
+func (a *attempt) revive(key []byte) error {
+	var r intentRecord
+	intent, err := a.stage.read(key, intentName, &r)
+	if err != nil {
+		return err
+	}
+	if intent {
+		if err := a.reviveIntent(&r); err != nil {
+			return err
+		}
+	}
+	if err := a.revivePrepared(key, intent); err != nil {
+		return err
+	}
+	return a.reviveCommitted(key, intent)
+}
+
+func (a *attempt) reviveIntent(r *intentRecord) error {
+	root, err := a.root.statSelf()
+	if err != nil {
+		return err
+	}
+	stage, err := a.stage.statSelf()
+	if err != nil {
+		return err
+	}
+	if !a.takeName(r.Attempt, r.Kind) {
+		return errUnfit
+	}
+	if !r.Root.is(root) || !r.Stage.is(stage) {
+		return errors.New("its journal was written for another directory")
+	}
+	a.mount = root.ID
+	if err := a.reviveSwaps(r.Swaps); err != nil {
+		return err
+	}
+	for i := range r.Dirs {
+		d, err := r.Dirs[i].staying()
+		if err != nil {
+			return err
+		}
+		a.dirs = append(a.dirs, d)
+	}
+	if err := a.reviveMade(r.Made); err != nil {
+		return err
+	}
+	a.phase = phaseIntent
+	return nil
+}
+
+func (a *attempt) reviveSwaps(records []swapRecord) error {
+	var swaps []Swap
+	for i := range records {
+		r := &records[i]
+		path, err := pathsafe.Found(string(r.Path))
+		if err != nil {
+			return err
+		}
+		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty}
+		if r.Old != nil {
+			s.goes, s.old, s.mode = true, *r.Old, r.Mode&0o7777
+		}
+		switch {
+		case a.isCommit() && (s.goes || !s.comes), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
+			return errUnfit
+		case s.since == phaseIntent:
+			s.name, s.mark, s.check = manifestStaged, r.Made.markIn(a.mount), r.Made.check()
+			s.fresh = s.mark.being(0)
+		case s.since == phaseCommitted:
+			s.name = strconv.Itoa(len(a.spec.Artifacts))
+			a.spec.Artifacts = append(a.spec.Artifacts, Artifact{Path: path})
+		case s.since != phasePrepared, len(a.spec.Artifacts) > 0: // artifacts are the last ones
+			return errUnfit
+		}
+		a.swaps, swaps = append(a.swaps, s), append(swaps, Swap{Path: path})
+	}
+	if a.isCommit() {
+		return nil
+	}
+	for i, covered := range coveredOf(swaps) {
+		a.swaps[i].covered = covered
+	}
+	return nil
+}
+
+// reviveMade makes the plan of the directories and files of an intent.
+func (a *attempt) reviveMade(records []entryRecord) error {
+	a.plan = &plan{}
+	for i := range records {
+		r := &records[i]
+		path, err := pathsafe.Found(string(r.Path))
+		if err != nil {
+			return err
+		}
+		switch {
+		case r.Swap == none && r.Dir:
+		case r.Swap < 0 || r.Swap >= len(a.swaps) || a.swaps[r.Swap].since != phasePrepared:
+			return errUnfit
+		case path != a.swaps[r.Swap].path && !below(path, a.swaps[r.Swap].path):
+			return errUnfit
+		}
+		if r.Dir && len(a.plan.files) == 0 {
+			a.plan.dirs = append(a.plan.dirs, plannedDir{path: path, top: r.Swap})
+			continue
+		}
+		if r.Dir || !a.isCommit() {
+			return errUnfit
+		}
+		a.plan.files = append(a.plan.files, plannedFile{dir: none, top: r.Swap})
+		a.spec.Files = append(a.spec.Files, File{Path: path})
+	}
+	return nil
+}
+
+// takeName takes what a record says of the attempt, if that can be.
+func (a *attempt) takeName(id, kind string) bool {
+	if a.id != id || a.isCommit() != (kind == KindCommit) || kind != KindCommit && !validKind(kind) {
+		return false
+	}
+	a.kind = kind
+	return true
+}
+
+// revivePrepared: without INTENT, which goes after it, there can be none but in
+// a crash that has brought it back; it says nothing then.
+func (a *attempt) revivePrepared(key []byte, intent bool) error {
+	var r preparedRecord
+	found, err := a.stage.read(key, preparedName, &r)
+	if err != nil || !found {
+		return err
+	}
+	if r.Attempt != a.id {
+		return errUnfit
+	}
+	if !intent {
+		return nil
+	}
+	dirs := len(a.plan.dirs)
+	if len(r.Made) != dirs+len(a.plan.files) {
+		return errUnfit
+	}
+	for i := range r.Made {
+		if i < dirs {
+			a.plan.dirs[i].mark = r.Made[i].markIn(a.mount)
+			continue
+		}
+		a.plan.files[i-dirs].mark = r.Made[i].markIn(a.mount)
+		a.spec.Files[i-dirs].Size, a.spec.Files[i-dirs].Check = r.Made[i].Size, r.Made[i].check()
+	}
+	a.knowTops()
+	comes := 0
+	for i := range a.swaps {
+		if !a.swaps[i].comes || a.isCommit() {
+			continue
+		}
+		if comes == len(r.New) || r.New[comes].Swap != i || r.New[comes].Self == (being{}) {
+			return errUnfit
+		}
+		a.swaps[i].fresh, a.swaps[i].print = r.New[comes].Self, r.New[comes].Print
+		comes++
+	}
+	if comes != len(r.New) {
+		return errUnfit
+	}
+	a.phase = phasePrepared
+	return nil
+}
+
+func (a *attempt) reviveCommitted(key []byte, intent bool) error {
+	seen := false
+	for i, name := range []string{committedName, rollingBackName} {
+		var r committedRecord
+		found, err := a.stage.read(key, name, &r)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		if seen || !a.takeName(r.Attempt, r.Kind) || intent && len(r.Artifacts) != len(a.spec.Artifacts) {
+			return errUnfit
+		}
+		seen = true
+		for k := range a.spec.Artifacts {
+			s := &a.swaps[a.firstArtifact()+k]
+			s.mark, s.check = r.Artifacts[k].markIn(a.mount), r.Artifacts[k].check()
+			s.fresh = s.mark.being(0)
+		}
+		if r.Base != nil && !intent {
+			base, err := r.Base.staying()
+			if err != nil || base.path != (pathsafe.Path{}) {
+				return errUnfit
+			}
+			a.dirs = append(a.dirs, base)
+		}
+		p := []phase{phaseCommitted, phaseRollingBack}[i]
+		if p == phaseRollingBack && a.phase == phaseIntent {
+			continue // what is rolled back loses PREPARED only when all of it was done, and then INTENT says enough
+		}
+		a.phase = p
+	}
+	return nil
+}
+
+// peek finds out which attempt it is that cannot be ended, as far as its records
+// can be read at all. Nothing is built on it.
+func (a *attempt) peek() {
+	var intent intentRecord
+	var committed committedRecord
+	if found, err := a.stage.read(nil, intentName, &intent); found && err == nil {
+		a.takeName(intent.Attempt, intent.Kind)
+	}
+	if found, err := a.stage.read(nil, committedName, &committed); found && err == nil {
+		a.takeName(committed.Attempt, committed.Kind)
+	}
+}

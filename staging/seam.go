@@ -159,6 +159,15 @@ func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err err
 	return f, st, err
 }
 
+// openFile opens the regular file name of d, through no link.
+func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
+	err = d.s.do("open", name, func() error {
+		f, st, err = d.h.Open(name)
+		return err
+	})
+	return f, st, err
+}
+
 func (d dir) rename(name string, to dir, newName string) error {
 	return d.s.do("rename", name, func() error { return d.h.RenameNoReplace(name, to.h, newName) })
 }

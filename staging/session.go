@@ -113,30 +113,6 @@ func (l *Session) Is(root *pathsafe.Dir) (bool, error) {
 // Close gives up the lock.
 func (l *Session) Close() { l.root.close() }
 
-// Run puts the files and artifacts of spec in place: all of it, durable, and
-// then it returns nil; or nothing of it, and then the error is an [*Error]. A
-// cancelled ctx stops it before the first move; afterwards it finishes.
-//
-// The root has to be clean: call [Session.Recover] first.
-func (l *Session) Run(ctx context.Context, spec Spec) error {
-	a, err := l.begin(spec)
-	if err != nil {
-		return err
-	}
-	defer a.close()
-	if l.Log != nil {
-		if err := l.Log.Began(a.id, KindCommit); err != nil {
-			return fail(StepBegin, "", err)
-		}
-	}
-	if err := a.commit(ctx); err != nil {
-		err.Rollback, err.Attempt, err.Staging = a.rollback(), a.id, a.stageName()
-		return err
-	}
-	a.finish()
-	return nil
-}
-
 // Run locks root, ends what an earlier attempt left there, and runs spec.
 func Run(ctx context.Context, root *pathsafe.Dir, key []byte, spec Spec) error {
 	return run(ctx, root, spec, &runner{key, &seam{}})

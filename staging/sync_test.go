@@ -35,6 +35,7 @@ func syncTrace(t *testing.T, sc *scene, fails bool) string {
 		line := op + " " + path
 		if strings.HasPrefix(op, "sync") || op == "rename" || op == "unlink" && ofJournal(path) {
 			line = numbers.ReplaceAllString(uuids.ReplaceAllString(strings.ReplaceAll(line, sc.root, "ROOT"), "UUID"), "N")
+			line = strings.ReplaceAll(line, "ROOT/"+stagePrefix+"UUID", "STAGE")
 			if len(got) == 0 || got[len(got)-1] != line {
 				got = append(got, line)
 			}
@@ -74,7 +75,7 @@ func TestSyncOfMoves(t *testing.T) {
 				for _, dir := range dirs {
 					want = append(want, "sync "+dir)
 				}
-				want = append(want, "sync "+[]string{"STAGE", "ROOT"}[where])
+				want = append(want, "sync "+[]string{"STAGE/new", "ROOT"}[where])
 			}
 		}
 		if got := sc.syncsOfMoves(len(files) + 1); !slices.Equal(got, want) {
@@ -93,7 +94,7 @@ func (s *scene) syncsOfMoves(moves int) (got []string) {
 			moves--
 		case moves == 0 && strings.HasPrefix(op, "sync"):
 			line := strings.ReplaceAll(op+" "+path, s.root, "ROOT")
-			got = append(got, strings.ReplaceAll(uuids.ReplaceAllString(line, "UUID"), stagePrefix+"UUID", "STAGE"))
+			got = append(got, strings.ReplaceAll(uuids.ReplaceAllString(line, "UUID"), "ROOT/"+stagePrefix+"UUID", "STAGE"))
 		case op == "open":
 			moves = -1
 		}
@@ -110,7 +111,7 @@ var (
 var everySync = map[string]string{
 	"single": `sync .spectrum06_intent.new
 rename .spectrum06_intent.new
-sync .spectrum06_staging_UUID
+sync STAGE
 sync ROOT
 sync a.txt
 sync x
@@ -120,16 +121,18 @@ sync f2
 sync g
 sync via
 sync zero
+sync STAGE/old
+sync STAGE/.spectrum06_artifacts
 sync existing/empty
 sync fresh/deep
-sync .spectrum06_artifacts
 sync existing
 sync fresh
 sync inlink
-sync .spectrum06_staging_UUID
+sync STAGE/new
+sync STAGE
 sync .spectrum06_prepared.new
 rename .spectrum06_prepared.new
-sync .spectrum06_staging_UUID
+sync STAGE
 rename a.txt
 rename x
 rename new
@@ -139,131 +142,135 @@ rename zero
 sync existing/empty
 sync existing
 sync inlink
-sync .spectrum06_staging_UUID
+sync STAGE/new
 sync existing/empty
 sync existing
 sync inlink
 sync ROOT
 sync N
-sync .spectrum06_artifacts
+sync STAGE/.spectrum06_artifacts
 sync .spectrum06_committed.new
 rename .spectrum06_committed.new
-sync .spectrum06_staging_UUID
+sync STAGE
 rename N
-sync .spectrum06_artifacts
+sync STAGE/.spectrum06_artifacts
 sync ROOT
 unlink .spectrum06_prepared
-sync .spectrum06_staging_UUID
+sync STAGE
 unlink .spectrum06_intent
+sync STAGE
 unlink .spectrum06_committed
 sync ROOT`,
 	"single rollback": `rename .spectrum06_committed
-sync .spectrum06_staging_UUID
+sync STAGE
 rename RESTORE_MANIFEST.json
-rename a.txt
-rename x
-rename new
-rename f1
-rename f2
-rename g
-rename via
 rename zero
+rename via
+rename fresh
+rename new
+rename x
+rename a.txt
 sync existing/empty
 sync existing
 sync inlink
 sync ROOT
 unlink .spectrum06_prepared
 unlink .spectrum06_rolling_back
+sync STAGE
 unlink .spectrum06_intent
 sync ROOT`,
 	"chain": `sync .spectrum06_manifest
 sync .spectrum06_intent.new
 rename .spectrum06_intent.new
-sync .spectrum06_staging_UUID
+sync STAGE
 sync ROOT
 rename .spectrum06_manifest
-sync .spectrum06_staging_UUID
+sync STAGE
 sync ROOT
 sync c
 sync a
 sync b
 sync a
+sync STAGE/old
+sync STAGE/.spectrum06_artifacts
 sync run1/out
-sync .spectrum06_artifacts
 sync run1
 sync run2
-sync .spectrum06_staging_UUID
+sync STAGE/new
+sync STAGE
 sync .spectrum06_prepared.new
 rename .spectrum06_prepared.new
-sync .spectrum06_staging_UUID
+sync STAGE
 rename run1
 rename run2
-sync .spectrum06_staging_UUID
+sync STAGE/new
 sync ROOT
 sync N
-sync .spectrum06_artifacts
+sync STAGE/.spectrum06_artifacts
 sync .spectrum06_committed.new
 rename .spectrum06_committed.new
-sync .spectrum06_staging_UUID
+sync STAGE
 rename N
-sync .spectrum06_artifacts
+sync STAGE/.spectrum06_artifacts
 sync run1
 sync run2
 sync ROOT
 rename .spectrum06_chain_UUID.json
 sync ROOT
 unlink .spectrum06_prepared
-sync .spectrum06_staging_UUID
+sync STAGE
 unlink .spectrum06_intent
+sync STAGE
 unlink .spectrum06_committed
 sync ROOT`,
 	"chain rollback": `rename .spectrum06_committed
-sync .spectrum06_staging_UUID
+sync STAGE
 rename RESTORE_MANIFEST.json
 rename RESTORE_REPORT.json
 rename RESTORE_MANIFEST.json
-rename c
-rename a
-rename b
-rename a
+rename run2
+rename run1
 rename .spectrum06_chain_UUID.json
 sync ROOT
 unlink .spectrum06_prepared
 unlink .spectrum06_rolling_back
+sync STAGE
 unlink .spectrum06_intent
 sync ROOT`,
 	"many": `sync .spectrum06_intent.new
 rename .spectrum06_intent.new
-sync .spectrum06_staging_UUID
+sync STAGE
 sync ROOT
 sync file system ROOT
 sync .spectrum06_prepared.new
 rename .spectrum06_prepared.new
-sync .spectrum06_staging_UUID
+sync STAGE
 rename N
-sync .spectrum06_staging_UUID
+sync STAGE/new
 sync ROOT
 sync file system ROOT
 sync .spectrum06_committed.new
 rename .spectrum06_committed.new
-sync .spectrum06_staging_UUID
+sync STAGE
 rename N
-sync .spectrum06_artifacts
+sync STAGE/.spectrum06_artifacts
 sync file system ROOT
 sync ROOT
 unlink .spectrum06_prepared
-sync .spectrum06_staging_UUID
+sync STAGE
 unlink .spectrum06_intent
+sync STAGE
 unlink .spectrum06_committed
 sync ROOT`,
 	"many rollback": `rename .spectrum06_committed
-sync .spectrum06_staging_UUID
+sync STAGE
 rename REPORT.json
-rename f
+rename N
 sync file system ROOT
 sync ROOT
 unlink .spectrum06_prepared
 unlink .spectrum06_rolling_back
+sync STAGE
 unlink .spectrum06_intent
 sync ROOT`,
 }

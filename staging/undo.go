@@ -1,11 +1,11 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,28 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errForeign is why something stays that bears a name of ours (decision D14).
-var errForeign = machine.Disturbed("is not of this commit, so it stays")
+var (
+	errNoWayBack = machine.Disturbed("something else stands there now, so what stood there cannot come back")
+	errLost      = machine.Disturbed("what stood there is not in staging any more")
+	errTouched   = machine.Disturbed("somebody has changed what was put there, so it stays")
+	errCrowded   = machine.Disturbed("two things wait in staging for one name")
+)
 
-// An undo removes what an attempt made. It goes on after an error and keeps
-// the first ones.
+// An undo brings back what stood there. What to do it sees from what stands
+// where, so that it does not matter how far the attempt or an earlier undo got. It
+// goes on after an error and keeps the first ones.
 type undo struct {
 	*attempt
-	inRoot, inStage cache
 	notes
+	spans []span // of all swaps of a commit, once one was asked for
 }
 
 // maxTold is how many errors an undo tells in full.
 const maxTold = 8
-
-func newUndo(a *attempt) *undo {
-	return &undo{attempt: a, inRoot: cache{base: a.root}, inStage: cache{base: a.stage}}
-}
-
-func (u *undo) close() {
-	u.inRoot.close()
-	u.inStage.close()
-}
 
 // notes keep the first of many errors.
 type notes struct {
@@ -72,61 +68,347 @@ func (n *notes) err() error {
 	return err
 }
 
-// A victim is a file of ours that goes from a place where others may work.
-type victim struct {
-	mark  *mark
-	check check  // of its content; nil where no time has passed
-	aside string // its name in staging meanwhile
-}
-
-// A check reads content and returns nil if it is what it should be.
-type check func(ctx context.Context, f io.ReaderAt) error
-
-// The victims of an attempt. The content of those of a killed one is checked:
-// somebody may have written into them since, and then they are not ours alone.
-
-func (u *undo) victimFile(i int) victim {
-	v := victim{mark: &u.plan.files[i].mark, aside: asideFile + strconv.Itoa(i)}
-	if u.revived {
-		v.check = u.spec.Files[i].Check
+// undo says by nil that every name means again what it meant when it was swapped, and that
+// nothing of the attempt is left (SPECTRUM-06 section 8.5.1). A name that an exchange had not
+// swapped yet is not its business, whatever others did with it; of a commit no target may
+// exist. The order is that of section 8.5.2: what looks like success first, what says that
+// something is unfinished last. The journal goes when all else is gone for good; while it is
+// there the root is not clean.
+func (a *attempt) undo() error {
+	u := &undo{attempt: a}
+	switch err := a.enterRollingBack(); {
+	case err != nil:
+		u.note(rollingBackName, err)
+	case a.stage.h == nil: // nothing else was made
+		u.note(a.stageName, a.removeStage())
+		u.targets()
+	default:
+		u.everything()
 	}
-	return v
+	if u.err() != nil {
+		a.halt()
+	}
+	return u.err()
 }
 
-func (u *undo) victimArtifact(i int) victim {
-	p := &u.attempt.artifacts[i]
-	return victim{&p.mark, p.check, asideArtifact + strconv.Itoa(i)}
+func (u *undo) everything() {
+	u.note(u.stageName, u.openParts())
+	if u.phase >= phasePrepared && u.err() == nil {
+		// A commit can do without them: on a full disk they cannot be made again.
+		if err := u.allParts(); !u.isCommit() {
+			u.note(u.stageName, err)
+		}
+	}
+	if u.isCommit() {
+		u.moveBack()
+		u.discardMade()
+		u.syncNames()
+		u.targets()
+	} else {
+		if u.phase >= phasePrepared && u.err() == nil {
+			u.openDirsAgain()
+			u.moveBack()
+			u.restoreDirs()
+		}
+		if u.err() == nil {
+			u.discardNew()
+		}
+	}
+	if u.err() == nil {
+		u.note(u.stageName, u.removeAll())
+	}
+	if u.err() == nil {
+		u.lastTouch(func(d *staying) meta { return d.have })
+	}
 }
 
-func (u *undo) victimManifest() victim {
-	return victim{&u.manifestMark, u.manifestCheck, asideOfManifest}
+// moveBack undoes all swaps that may have been made, the last one first.
+func (u *undo) moveBack() {
+	for i := range slices.Backward(u.swaps) {
+		if u.phase >= u.swaps[i].since {
+			u.note(u.swaps[i].path.String(), u.back(i))
+		}
+	}
 }
 
-// removeFile removes a file of ours from a directory where others may work at
-// the same time. Between a look and an unlink the name could come to mean
-// another file; so the file is first moved aside, where nobody else comes, and
-// looked at again. What proves to be foreign is put back.
-func (u *undo) removeFile(in dir, name string, v victim) error {
-	if err := u.proven(in, name, v); err != nil {
+// openDirsAgain lets their owner into the directories that stay, from the top.
+func (u *undo) openDirsAgain() {
+	for _, d := range slices.Backward(u.dirs) {
+		u.noteDir(&d, func(in dir) error { return in.giveMode(d.openMode()) })
+	}
+}
+
+// restoreDirs gives back what directories had, and makes what moved back durable.
+func (u *undo) restoreDirs() {
+	for i := range u.swaps {
+		s := &u.swaps[i]
+		u.note(s.path.String(), u.keepMode(s))
+		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
+	}
+	u.note("", u.syncMoves(u.olds, u.news))
+	for _, d := range u.dirs {
+		u.noteDir(&d, func(in dir) error { return u.give(in, d.have) })
+	}
+	u.note("", u.syncMany())
+}
+
+// noteDir does something with a directory that stays. One that nothing was done to may be
+// another one by now.
+func (u *undo) noteDir(d *staying, do func(in dir) error) {
+	err := u.touch(d, do)
+	if !d.touched && isOthers(err) {
+		err = nil
+	}
+	u.note(d.path.String(), gone(err))
+}
+
+// isOthers reports whether an error says that a directory is not there, or another one is.
+func isOthers(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced)
+}
+
+// keepMode gives a directory that has come back the mode that it had: who was killed
+// while it was moved may have left it another one.
+func (u *undo) keepMode(s *swapping) error {
+	if !s.goes || !fs.FileMode(s.old.Type).IsDir() || s.mode&0o200 != 0 {
+		return nil
+	}
+	in, err := u.parentDir(s)
+	if err != nil {
+		return nil // then nothing has come back
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !s.old.is(st) || st.Perm != s.mode|0o200 {
+		return gone(err)
+	}
+	return in.chmodDir(s.path.Base(), s.mode)
+}
+
+// back undoes one swap.
+func (u *undo) back(i int) error {
+	s, name := &u.swaps[i], strconv.Itoa(i)
+	slot, was, err := u.displaced(s, name)
+	if err != nil {
 		return err
 	}
-	if u.stage.h == nil || in.rename(name, u.stage, v.aside) != nil {
-		return in.unlink(name) // staging is gone: what was seen has to do
+	in, err := u.parentDir(s)
+	if err != nil {
+		return u.homeless(s, name, slot, err)
 	}
-	back, err := u.removeAside(v)
-	if back {
-		return both(err, u.stage.rename(v.aside, in, name))
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if gone(err) != nil {
+		return err
 	}
-	return err
+	is := err == nil && s.fresh.is(st)
+	if is && !u.isCommit() { // what others have put there since would leave its name with it
+		if err := s.untouched(in, s.path.Base()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case slot.h == nil && !is:
+		return nil // it was not swapped yet, or is back already
+	case slot.h == nil && s.goes:
+		return errLost
+	case slot.h == nil:
+		return u.retrieve(i, in, name)
+	case err != nil:
+		return slot.shift(name, in, s.path.Base())
+	case is:
+		return u.replace(i, in, slot, name)
+	case beingOf(was) == beingOf(st) && !st.Mode.IsDir():
+		return slot.unlink(name) // a crash has left it with both names
+	}
+	return errNoWayBack
 }
 
-// removeAside removes what was moved aside if it is the victim. Else it has to
-// go back.
-func (u *undo) removeAside(v victim) (back bool, err error) {
-	if err := u.proven(u.stage, v.aside, v); err != nil {
-		return true, err
+// homeless: the directory of a swap's name is not there, or is another one. That
+// does not matter where nothing has to come back and nothing has stayed there; what
+// somebody took away with its directory a commit does not miss.
+func (u *undo) homeless(s *swapping, name string, slot dir, err error) error {
+	if slot.h != nil || !isOthers(err) {
+		return err
 	}
-	return false, u.stage.unlink(v.aside)
+	if !s.comes || u.isCommit() {
+		return nil
+	}
+	if _, _, missing := u.ours(s, name); missing != nil {
+		return err
+	}
+	return nil
+}
+
+// displaced finds what had to make way for a swap; slot is closed if there is
+// nothing. It is the old thing, or what had taken its place, or that of the new one.
+func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat, err error) {
+	parts := []dir{u.olds, u.news}
+	if u.isCommit() { // which has what comes at other names
+		parts = parts[:1]
+	}
+	for _, in := range parts {
+		if in.h == nil {
+			continue
+		}
+		st, err := in.stat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && s.fresh.is(st) {
+			continue
+		}
+		if err != nil {
+			return dir{}, st, err
+		}
+		if slot.h == nil {
+			slot, was = in, st
+			continue
+		}
+		if beingOf(st) != beingOf(was) || st.Mode.IsDir() {
+			return dir{}, st, errCrowded
+		}
+		if err := in.unlink(name); err != nil { // a crash has left it with both names
+			return dir{}, st, err
+		}
+	}
+	return slot, was, nil
+}
+
+// retrieve takes a new thing back whose name was free before. Between a look and a removal
+// the name could come to mean another thing; so it is first moved to where nobody else comes,
+// and looked at again.
+func (u *undo) retrieve(i int, in dir, name string) error {
+	s, to := &u.swaps[i], u.news
+	base := s.path.Base()
+	if u.isCommit() {
+		to = u.olds
+	}
+	if to.h != nil {
+		if st, err := to.stat(name); err == nil && s.fresh.is(st) && !st.Mode.IsDir() {
+			return in.unlink(base) // a crash has left it with both names
+		}
+		err := in.shift(base, to, name)
+		if err == nil {
+			return u.provenNew(s, to, name, func() error { return to.shift(name, in, base) })
+		}
+		if !u.isCommit() {
+			return err
+		}
+	}
+	u.discardAt(i, in, base) // staging is gone, or full: what was seen has to do
+	return nil
+}
+
+// ours finds the new thing in staging: fs.ErrNotExist if it is not there.
+func (u *undo) ours(s *swapping, name string) (in dir, st pathsafe.Stat, err error) {
+	for _, in := range []dir{u.news, u.olds, u.trash} {
+		if in.h == nil {
+			continue
+		}
+		st, err := in.stat(name)
+		if gone(err) != nil || err == nil && s.fresh.is(st) {
+			return in, st, err
+		}
+	}
+	return dir{}, st, fs.ErrNotExist
+}
+
+// replace puts a displaced thing in the place of the new one.
+func (u *undo) replace(i int, in, slot dir, name string) error {
+	s := &u.swaps[i]
+	base := s.path.Base()
+	err := slot.exchange(name, in, base)
+	if err == nil {
+		return u.provenNew(s, slot, name, func() error { return slot.exchange(name, in, base) })
+	}
+	if slot == u.news || !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := u.retrieve(i, in, name); err != nil {
+		return err
+	}
+	return slot.shift(name, in, base)
+}
+
+// provenNew wants what was taken from a name to be the new thing: else somebody
+// has put something in its place between the look and the move, and it goes back.
+func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) error {
+	st, err := in.stat(name)
+	if err != nil {
+		return err
+	}
+	if s.fresh.is(st) {
+		return nil
+	}
+	if u.isCommit() {
+		return both(errForeign, back())
+	}
+	return both(errNoWayBack, back())
+}
+
+// discardNew removes what an exchange has made. After PREPARED others could reach it: what
+// is not any more as it was made stays.
+func (u *undo) discardNew() {
+	if u.phase < phasePrepared {
+		if u.news.h != nil {
+			u.note(newsName, u.burn(u.news))
+		}
+		return
+	}
+	for i := range u.swaps {
+		if s := &u.swaps[i]; s.comes {
+			u.note(s.path.String(), u.discard(s, strconv.Itoa(i)))
+		}
+	}
+	if u.err() == nil { // what is half removed must not be looked at again
+		u.note(trashName, errors.Join(u.news.sync(), u.olds.sync(), u.trash.sync()))
+	}
+	if u.err() == nil {
+		u.note(trashName, u.burn(u.trash))
+	}
+}
+
+// discard moves a new thing to the trash. If it is not in staging it went before,
+// or others took it; if it is there twice a crash has left it with both names.
+func (u *undo) discard(s *swapping, name string) error {
+	st, err := u.trash.stat(name)
+	if gone(err) != nil {
+		return err
+	}
+	done := err == nil && s.fresh.is(st)
+	for _, in := range []dir{u.news, u.olds} {
+		st, err := in.stat(name)
+		if gone(err) != nil {
+			return err
+		}
+		if err != nil || !s.fresh.is(st) {
+			continue
+		}
+		if done && !st.Mode.IsDir() {
+			err = in.unlink(name)
+		} else {
+			err = u.discardFrom(in, s, name)
+		}
+		if err != nil {
+			return err
+		}
+		done = true
+	}
+	return nil
+}
+
+func (u *undo) discardFrom(in dir, s *swapping, name string) error {
+	if err := s.untouched(in, name); err != nil {
+		return err
+	}
+	return in.shift(name, u.trash, name)
+}
+
+// untouched wants the new thing to be at a name as it was made.
+func (s *swapping) untouched(in dir, name string) error {
+	now, err := fingerprint(in, name)
+	if err == nil && now != s.print {
+		err = errTouched
+	}
+	return err
 }
 
 // both is errors.Join on one line.
@@ -137,144 +419,72 @@ func both(err, other error) error {
 	return fmt.Errorf("%w; %w", err, other)
 }
 
-// proven tells whether a name is that of the victim, by its identity and, where
-// time has passed, by its content.
-func (u *undo) proven(in dir, name string, v victim) error {
-	st, err := in.stat(name)
-	if err != nil {
-		return err
-	}
-	if !v.mark.is(st) {
-		return errForeign
-	}
-	if v.check == nil {
-		return nil
-	}
-	p, err := pathsafe.Parse(name)
-	if err != nil {
-		return err
-	}
-	f, st, err := in.openRegular(p)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil // its own bits forbid reading: the identity has to do
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if !v.mark.is(st) {
-		return errForeign
-	}
-	err = u.s.do("check", name, func() error { return v.check(context.Background(), f) })
-	if errors.Is(err, errChanged) {
-		return fmt.Errorf("%w: %w", errForeign, err)
-	}
-	return err
-}
-
-// returnAsides ends what a killed rollback began: what it had moved aside goes,
-// or goes back.
-func (u *undo) returnAsides() {
-	if !u.revived {
+// targets looks at every target of a commit once more. One that is there now is somebody
+// else's; it stays, and the state before is not reached (decision D15).
+func (u *undo) targets() {
+	if u.revived && u.phase < phasePrepared {
 		return
 	}
-	names, err := u.stage.names()
-	u.note(u.stageName(), err)
-	for _, name := range names {
-		if path, v, ok := u.asideOf(name); ok {
-			u.note(path.String(), u.returnAside(path, v))
+	missing := ""
+	for i := range u.spec.Files {
+		path := u.spec.Files[i].Path
+		if missing != "" && strings.HasPrefix(path.String(), missing) {
+			continue // below a directory that is not there
+		}
+		missing = ""
+		site, err := u.root.survey(path)
+		u.noteTarget(path.String(), site.Exists, err)
+		if up := parents(path); err == nil && site.Missing < len(up) {
+			missing = up[site.Missing].String() + "/"
 		}
 	}
+	for i := range u.spec.Artifacts {
+		path := u.spec.Artifacts[i].Path
+		site, err := u.root.survey(path)
+		u.noteTarget(path.String(), site.Exists, err)
+	}
 }
 
-func (u *undo) returnAside(path pathsafe.Path, v victim) error {
-	back, err := u.removeAside(v)
-	if !back {
-		return err
+func (u *undo) noteTarget(path string, exists bool, err error) {
+	if err == nil && exists {
+		err = errTaken
 	}
-	in, openErr := u.inRoot.open(parent(path))
-	if openErr != nil {
-		return both(err, openErr)
-	}
-	return both(err, u.stage.rename(v.aside, in, path.Base()))
+	u.note(path, err)
 }
 
-// asideOf tells what a name in staging was moved aside for.
-func (u *undo) asideOf(name string) (path pathsafe.Path, v victim, ok bool) {
-	if name == asideOfManifest && u.manifestMark.known {
-		path, err := pathsafe.Parse(u.manifestName())
-		return path, u.victimManifest(), err == nil
-	}
-	if i, ok := index(name, asideFile, len(u.plan.files)); ok {
-		return u.spec.Files[i].Path, u.victimFile(i), true
-	}
-	if i, ok := index(name, asideArtifact, len(u.attempt.artifacts)); ok {
-		return u.attempt.artifacts[i].path, u.victimArtifact(i), true
-	}
-	return path, v, false
-}
-
-// index reads a name that is a prefix and an index below n.
-func index(name, prefix string, n int) (int, bool) {
-	rest, ok := strings.CutPrefix(name, prefix)
-	i, err := strconv.Atoi(rest)
-	return i, ok && err == nil && i >= 0 && i < n
-}
-
-// removeStaged removes a file below staging, where only we work. Its identity
-// may be unknown: then making it went wrong half-way.
-func (u *undo) removeStaged(in dir, name string, m *mark) error {
-	st, err := in.stat(name)
-	if err != nil {
-		return err
-	}
-	if m.known && !m.is(st) {
-		return errForeign
-	}
-	return in.unlink(name)
-}
-
-// removeDir removes a directory of ours, if it is empty. An unknown identity
-// will do only where the name is proof enough (private).
-func removeDir(in dir, name string, m *mark, private bool) error {
-	st, err := in.stat(name)
-	if err != nil {
-		return err
-	}
-	if !m.is(st) && (m.known || !private) {
-		return errForeign
-	}
-	err = in.rmdir(name)
-	if errors.Is(err, unix.ENOTEMPTY) {
-		return fmt.Errorf("it holds something that is not of this commit: %w", err)
-	}
-	return err
-}
-
-// hold removes the directory for artifacts below staging with what is left of
-// them.
-func (u *undo) hold() {
-	hold, err := u.stage.openName(holdName)
-	if err != nil {
-		u.note(holdName, gone(err))
+// halt marks the root as one where a person must act. The journal that is
+// left says so too, but a journal alone may also come from a kill, and then the
+// next session tries to end what it says. It is all that can be done: it has no
+// error.
+func (a *attempt) halt() {
+	if a.stage.h == nil {
 		return
 	}
-	defer hold.close()
-	for i := range u.attempt.artifacts {
-		name := strconv.Itoa(i)
-		u.note(name, gone(u.removeStaged(hold, name, &u.attempt.artifacts[i].mark)))
+	f, err := a.stage.create(haltedName, ownFile)
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed the staging directory
+		f, err = a.haltAnew()
 	}
-	u.note(holdName, gone(removeDir(u.stage, holdName, &u.holdMark, true)))
+	if err == nil {
+		_ = a.s.closeFile(f)
+		_ = a.stage.sync()
+		_ = a.root.sync()
+	}
 }
 
-// manifest removes the chain manifest, in staging or beside it.
-func (u *undo) manifest() {
-	m := &u.manifestMark
-	if !m.tried {
-		return
+func (a *attempt) haltAnew() (*os.File, error) {
+	if err := a.root.mkdirOwn(a.stageName); err != nil {
+		return nil, err
 	}
-	u.note(manifestStaged, gone(u.removeStaged(u.stage, manifestStaged, m)))
-	if m.known {
-		u.note(u.manifestName(), gone(u.removeFile(u.root, u.manifestName(), u.victimManifest())))
+	stage, err := a.root.enter(a.stageName)
+	if err != nil {
+		return nil, err
 	}
+	a.stage.close()
+	a.stage = stage
+	return stage.create(haltedName, ownFile)
+}
+
+// kept says where things are that could not be put back.
+func kept(err error, name string) error {
+	return fmt.Errorf("%w; what is left of it is kept in %q", err, name)
 }

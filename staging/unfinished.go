@@ -13,9 +13,7 @@ func Unfinished(root *pathsafe.Dir) ([]string, error) {
 	}
 	var found []string
 	for _, n := range all {
-		_, commits := attemptOf(n)
-		_, exchanges := exchangeOf(n)
-		if commits || exchanges {
+		if _, kind := attemptOf(n); kind != "" {
 			found = append(found, n)
 		}
 	}

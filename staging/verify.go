@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-
-	"github.com/spectrumfs/spectrum/internal/machine"
 )
 
 // verify is step 6: every target, and then every new directory, is looked up afresh
@@ -85,5 +83,3 @@ func (v *verifier) dir(d *plannedDir) *Error {
 	}
 	return fail(StepVerify, name, err)
 }
-
-var errReplaced = machine.Disturbed("is not what this commit put there")

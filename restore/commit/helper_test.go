@@ -124,7 +124,7 @@ func (s *scene) staging() string {
 }
 
 // staged is where a target of the last run stands before it is moved.
-func (s *scene) staged(path string) string { return filepath.Join(s.staging(), s.target(path)) }
+func (s *scene) staged(path string) string { return filepath.Join(s.staging(), "new", s.target(path)) }
 
 // approve runs everything up to the approval of the preview.
 func (s *scene) approve() *preview.Approved {

@@ -163,8 +163,8 @@ func TestCommitTwice(t *testing.T) {
 	}
 }
 
-// TestForeignInStaging: it does not undo a restore that is complete. It stays,
-// and the root is the operator's again when somebody has looked.
+// TestForeignInStaging: it does not undo a restore that is complete. It stays, under a
+// name that can be seen when somebody has looked, and the root is the operator's again.
 func TestForeignInStaging(t *testing.T) {
 	s := newScene(t, "single")
 	before, foreign := entriesIn(t, s.root), ""
@@ -186,6 +186,7 @@ func TestForeignInStaging(t *testing.T) {
 	in, ended, err := enter(s, staging.Acknowledged)
 	must(t, err)
 	in.Leave()
+	foreign = strings.Replace(foreign, ".spectrum06_staging_", "spectrum-kept-", 1)
 	if len(ended) != 1 || ended[0].Result != staging.Released || ended[0].Left == nil || harness.ReadFile(t, foreign) != "rival" {
 		t.Errorf("%v", ended)
 	}

@@ -161,14 +161,18 @@ func (d *discipline) beforePublish(e effect) {
 	}
 }
 
-// beforeForget: what a record describes is durable before the record goes, and
-// the one that leads back is gone for good before the one that leads forward.
+// beforeForget: what a record describes is durable before the record goes; what stood beside
+// the records is gone for good before INTENT, without which it would be foreign; and what leads
+// back is gone for good before the one that leads forward.
 func (d *discipline) beforeForget(e effect) {
 	d.wantSafe("the journal forgets "+filepath.Base(e.path), func(path string) bool {
 		return d.outside(path) || d.kept(path) // the end of a commit is in the audit log
 	})
-	if d.record(e.path) == committedName {
-		d.wantSafe("nothing leads forward any longer", func(path string) bool { return d.record(path) == preparedName })
+	switch d.record(e.path) {
+	case intentName:
+		d.wantSafe("what stands beside the records is foreign", func(path string) bool { return d.staged(path) && filepath.Dir(path) == d.stage && d.record(path) == "" })
+	case committedName:
+		d.wantSafe("nothing leads forward any longer", func(path string) bool { return d.record(path) == preparedName || d.record(path) == intentName })
 	}
 }
 

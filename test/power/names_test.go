@@ -20,9 +20,9 @@ func TestBothNames(t *testing.T) {
 		state harness.State
 	}{
 		{"files", "top0", map[string]string{
-			"top0": "top0", "out/f0-01": "out/f0-01", "out/deep/f0-03": "out/deep/f0-03",
+			"top0": "new/top0", "out/f0-01": "new/out/f0-01", "out/deep/f0-03": "new/out/deep/f0-03",
 		}, harness.Before},
-		{"one file", "top0", map[string]string{"out/deep/f0-03": "out/deep/f0-03"}, harness.Before},
+		{"one file", "top0", map[string]string{"out/deep/f0-03": "new/out/deep/f0-03"}, harness.Before},
 		{"artifacts", reportName, map[string]string{
 			manifestName: artifactsName + "/0", reportName: artifactsName + "/1",
 		}, harness.After},

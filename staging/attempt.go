@@ -1,0 +1,306 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// An attempt is a commit or an exchange under way, or what is known of one that was
+// killed. Either is a list of swaps: of a commit nothing is replaced.
+type attempt struct {
+	s         *seam
+	log       Log // the session's; may be nil
+	key       []byte
+	id, kind  string
+	root      dir         // the session's
+	mount     pathsafe.ID // of the root
+	stageName string
+	phase     phase
+	revived   bool // made from a journal
+	leftover  func(name string, err error)
+
+	stage, news, olds, trash dir // the staging directory, and those in it
+	hold                     dir // in it, for artifacts
+	stageMark                mark
+	swaps                    []swapping
+	dirs                     []staying // of an exchange, deepest first
+	e                        Exchange
+	spec                     Spec  // of a commit
+	plan                     *plan // of a commit
+	left                     error // what could not be removed, when all is done
+	cause                    error // why it goes back though it was committed
+}
+
+// swapping is a swap and what is known of it.
+type swapping struct {
+	path       pathsafe.Path
+	since      phase  // from which one on it may have been made
+	name       string // in staging; of a top of a commit it is unused
+	goes       bool
+	comes      bool
+	empty      bool
+	covered    bool           // it is beneath the path of another swap
+	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
+	parent     being          // the directory of its name; the zero being is not compared
+	old, fresh being          // what goes and what comes
+	mode       uint32         // of what goes
+	live       *pathsafe.Stat // what goes, as the caller saw it; nil of a revived one
+	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
+	print      string         // what stands beneath fresh
+	mark       mark           // of a commit: what comes, if it is a file of its own
+	check      check          // its content; nil where no time has passed
+}
+
+// staying is a directory that stays.
+type staying struct {
+	path      pathsafe.Path
+	self      being
+	get, have meta
+	touched   bool // something may have been done to it
+}
+
+// meta is what a directory gets, or has.
+type meta struct {
+	mode     uint32
+	uid, gid uint32
+	xattrs   []pathsafe.Xattr
+	time     time.Time
+}
+
+// A being is the identity of whatever stands at a name, as it outlives a reboot.
+type being struct {
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born"` // nanoseconds since 1970, 0 where the file system does not know
+	Type uint32 `json:"type"` // the bits of fs.ModeType
+}
+
+func beingOf(st pathsafe.Stat) being {
+	b := being{Ino: st.ID.Ino, Type: uint32(st.Mode.Type())}
+	if !st.BirthTime.IsZero() {
+		b.Born = st.BirthTime.UnixNano()
+	}
+	return b
+}
+
+// is is never true of the zero being.
+func (b being) is(st pathsafe.Stat) bool { return b != (being{}) && b == beingOf(st) }
+
+// Names below the root. No target begins with their common prefix (decision D10).
+const (
+	stagePrefix    = ".spectrum06_staging_"  // of a commit
+	exchangePrefix = ".spectrum06_exchange_" // of an exchange
+	manifestPrefix = ".spectrum06_chain_"
+)
+
+// Names in the staging directory, beside the records.
+const (
+	newsName       = "new"                   // what comes: of a commit at its own path, else by the number of its swap
+	oldsName       = "old"                   // what was taken from its name, by the number of its swap
+	trashName      = "trash"                 // what is proven to be without worth
+	holdName       = ".spectrum06_artifacts" // artifacts, numbered
+	manifestStaged = ".spectrum06_manifest"  // the chain manifest until it is moved beside staging
+)
+
+var (
+	errOther    = machine.Disturbed("what stands there is not what was to be replaced")
+	errMissing  = machine.Disturbed("nothing stands there")
+	errNotEmpty = machine.Disturbed("the directory is not empty")
+	errReplaced = machine.Disturbed("is not what this commit put there")
+	// errForeign is why something stays that bears a name of ours (decision D14).
+	errForeign = machine.Disturbed("is not of this commit, so it stays")
+)
+
+func (a *attempt) isCommit() bool { return a.kind == KindCommit }
+
+// close gives up all handles.
+func (a *attempt) close() {
+	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold} {
+		d.close()
+		*d = dir{}
+	}
+}
+
+// drive goes through the steps of an attempt, each with its own sync point at its end.
+func (a *attempt) drive(ctx context.Context, steps ...func(context.Context) *Error) error {
+	defer a.close()
+	if a.log != nil {
+		if err := a.log.Began(a.id, a.kind); err != nil {
+			return fail(StepBegin, "", err)
+		}
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			err.Rollback, err.Attempt, err.Staging = a.undo(), a.id, a.stageName
+			return err
+		}
+	}
+	// It is complete and stays so, whatever becomes of this: what is left over the next
+	// session removes.
+	err := a.completed()
+	if err == nil {
+		err = a.cleanUp()
+	}
+	if err != nil && a.leftover != nil {
+		a.leftover(a.stageName, err)
+	}
+	return nil
+}
+
+// completed tells the log.
+func (a *attempt) completed() error {
+	if a.log == nil {
+		return nil
+	}
+	return a.log.Completed(a.id, a.kind)
+}
+
+func (a *attempt) progress(phase string, bytes int64) {
+	if a.spec.Progress != nil {
+		a.spec.Progress(phase, bytes)
+	}
+}
+
+// open makes the staging directory and in it the journal's INTENT, durably; then the
+// directories for what comes and goes.
+func (a *attempt) open(context.Context) *Error {
+	if err := a.makeStage(); err != nil {
+		return fail(StepStage, a.stageName, err)
+	}
+	if err := a.root.sync(); err != nil {
+		return fail(StepStage, a.stageName, err)
+	}
+	return fail(StepStage, a.stageName, a.allParts())
+}
+
+func (a *attempt) makeStage() error {
+	if err := makeDir(a.root, a.stageName, ownDir, &a.stageMark); err != nil {
+		return err
+	}
+	stage, err := a.root.enter(a.stageName)
+	if err != nil {
+		return err
+	}
+	if err := checkStage(stage, &a.stageMark); err != nil {
+		stage.close()
+		return err
+	}
+	a.stage = stage
+	if err := a.writeManifest(); err != nil {
+		return err
+	}
+	return a.enterIntent()
+}
+
+// checkStage wants the directory that was opened to be the one that was made: empty,
+// this user's, and closed to others, which a file system that keeps no modes cannot do.
+// Another one that was put in its place stays.
+func checkStage(stage dir, m *mark) error {
+	st, err := stage.statSelf()
+	if err != nil {
+		return err
+	}
+	names, err := stage.names()
+	switch {
+	case err != nil:
+		return err
+	case !m.is(st) || len(names) > 0 || int(st.UID) != os.Geteuid():
+		m.tried = false
+		return ErrStagingReplaced
+	case !st.Private():
+		return fmt.Errorf("%w (mode %04o)", errOpenToOthers, st.Perm)
+	}
+	return nil
+}
+
+// ownDir is the mode of a directory that only this user enters.
+const ownDir = 0o700
+
+// ownFile is the mode of a file that only this user reads.
+const ownFile = 0o600
+
+// makeDir makes a directory and marks it. Its owner may do everything in it, whatever
+// the umask or a default access list takes; what they take of the other bits stays away.
+func makeDir(in dir, name string, perm uint32, m *mark) error {
+	err := in.mkdir(name, perm|ownDir)
+	m.tried = !errors.Is(err, fs.ErrExist)
+	if err != nil {
+		return err
+	}
+	st, err := in.unbarred(name)
+	if err == nil {
+		m.see(st, anySize)
+	}
+	return err
+}
+
+// openParts opens the directories in staging, as far as they are there.
+func (a *attempt) openParts() error {
+	for name, part := range a.parts() {
+		if part.h != nil {
+			continue
+		}
+		d, err := a.stage.enter(name)
+		if gone(err) != nil {
+			return err
+		}
+		if err == nil {
+			*part = d
+		}
+	}
+	return nil
+}
+
+// parts are the directories in staging, and their names.
+func (a *attempt) parts() iter.Seq2[string, *dir] {
+	last, name := &a.trash, trashName
+	if a.isCommit() {
+		last, name = &a.hold, holdName
+	}
+	return func(yield func(string, *dir) bool) {
+		_ = yield(newsName, &a.news) && yield(oldsName, &a.olds) && yield(name, last)
+	}
+}
+
+// allParts makes those that are missing: all at first, and later one that others removed, or
+// that an end removed which was killed then. A directory for artifacts is made elsewhere: its
+// absence has a meaning.
+func (a *attempt) allParts() error {
+	if err := a.openParts(); err != nil {
+		return err
+	}
+	for name, part := range a.parts() {
+		if part.h != nil || name == holdName {
+			continue
+		}
+		if err := a.stage.mkdirOwn(name); err != nil {
+			return err
+		}
+	}
+	return a.openParts()
+}
+
+// parentDir opens the directory of a swap's name. Of an exchange it has to be the one
+// that was looked at.
+func (a *attempt) parentDir(s *swapping) (dir, error) {
+	in, err := a.root.open(parent(s.path))
+	if err != nil || s.parent == (being{}) {
+		return in, err
+	}
+	st, err := in.statSelf()
+	if err == nil && !s.parent.is(st) {
+		err = fmt.Errorf("the directory that it is in: %w", errReplaced)
+	}
+	if err != nil {
+		in.close()
+		return dir{}, err
+	}
+	return in, nil
+}
