@@ -22,13 +22,14 @@ func newFour(t *testing.T) *world {
 	})
 }
 
-// validForms: the three forms of the protocol, word for word.
+// validForms: the three forms of the protocol, word for word, with the white space around
+// them that pasting adds.
 func validForms(t *testing.T, _ *stage) {
 	forms := ofLaw("10 valid forms")
 	for n, want := range []string{"a b d", "a b c d", "a b c d id"} {
 		w := newFour(t)
 		b := w.preview(t, "--agent", "builder", "--scope", "project_state", "--scope", "same_agent_identity_layer")
-		if r := w.commit(t, b.ID, forms[n]); r.Status != 0 {
+		if r := w.commit(t, b.ID, []string{"", " ", "\n\t"}[n]+forms[n]+[]string{"\n", "", "  "}[n]); r.Status != 0 {
 			t.Errorf("%v", r)
 		}
 		var got []string
@@ -48,7 +49,7 @@ func invalidForms(t *testing.T, _ *stage) {
 	w := newFour(t)
 	b := w.preview(t)
 	for _, text := range append(ofLaw("10 invalid forms"),
-		strings.ToLower(exactly), " "+exactly, exactly+" ", exactly+"\n", strings.TrimSuffix(exactly, "."), strings.ReplaceAll(exactly, " ", "\u00a0"),
+		strings.ToLower(exactly), "x "+exactly, exactly+" x", strings.TrimSuffix(exactly, "."), strings.ReplaceAll(exactly, " ", "\u00a0"),
 		"Approved.", "Approved: everything.", "Approved: restore item R-1 only.", "Approved: restore items R-001, R-002 only.",
 		"Approved: restore items R-002 to R-001 only.", exactly+" Do not restore item R-001.", "yes", "no", ".",
 	) {

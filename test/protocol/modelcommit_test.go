@@ -23,7 +23,7 @@ type said struct {
 func (m *model) say(p *previewModel) said {
 	switch n := m.r.IntN(12); {
 	case n == 0:
-		vague := []string{"Looks good.", "Sure.", "approved", "Approved: restore everything.", exactly + " ", "Approved: restore item R-1 only."}
+		vague := []string{"Looks good.", "Sure.", "approved", "Approved: restore everything.", strings.ToLower(exactly), "Approved: restore item R-1 only."}
 		return said{text: vague[m.r.IntN(len(vague))], vague: true}
 	case n == 1:
 		return said{text: "Approved: restore item R-099 only.", unfit: true}
