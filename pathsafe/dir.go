@@ -44,7 +44,7 @@ func openRoot(path string, name func(path string) (int, error)) (*Dir, error) {
 // is known that nobody else serves it. It takes over the descriptor.
 func enterNamed(named int) (int, walker, error) {
 	defer closeFd(named)
-	if err := new(served.Checker).Check(named); err != nil {
+	if err := served.Check(named); err != nil {
 		return -1, nil, err
 	}
 	fd, err := retryFd(func() (int, error) { return unix.Openat(named, ".", openDirectory|unix.O_CLOEXEC, 0) })

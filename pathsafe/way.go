@@ -179,7 +179,6 @@ type tracing struct {
 	st       Stat
 	todo     []string
 	followed int
-	check    served.Checker
 	people   people
 	way      Way // Real is that of the directory reached
 }
@@ -207,7 +206,7 @@ func (t *tracing) restart() error {
 // look describes what a descriptor names, unless another user serves it, and closes the
 // descriptor on an error.
 func (t *tracing) look(fd int) (st Stat, err error) {
-	if err = t.check.Check(fd); err == nil {
+	if err = served.Check(fd); err == nil {
 		st, err = statFd(fd)
 	}
 	if err != nil {

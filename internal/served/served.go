@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 )
 
 // ErrForeign means that another user serves the file system. His server may answer
@@ -46,15 +48,15 @@ func IsOwn(m *mountinfo.Info) bool { return By(m) == os.Geteuid() }
 // IsForeign reports whether neither this user nor root serves the mount.
 func IsForeign(m *mountinfo.Info) bool { return IsFUSE(m) && !IsOwn(m) && By(m) != 0 }
 
-// A Checker checks descriptors one after the other, and looks a mount up once for those in a
-// row that are in it. The zero Checker is ready.
-type Checker struct{ known int } // the mount that no other user serves; 0 is none
-
 // Check returns [ErrForeign] when another user serves the file system of what a descriptor
 // names. O_PATH is enough.
-func (c *Checker) Check(fd int) error {
+func Check(fd int) error {
+	unique := uniqueID(fd)
+	if _, ok := passed.Load(unique); ok {
+		return nil
+	}
 	id, err := MountID(fd)
-	if err != nil || id == c.known {
+	if err != nil {
 		return err
 	}
 	m, err := Numbered(id)
@@ -64,8 +66,43 @@ func (c *Checker) Check(fd int) error {
 	if IsForeign(m) {
 		return ErrForeign
 	}
-	c.known = id
+	if unique != 0 {
+		passed.Store(unique, true)
+	}
 	return nil
+}
+
+// passed has the unique numbers of mounts that Check has found good: a mount keeps its server.
+var passed sync.Map
+
+// hasUnique reports whether the kernel numbers mounts uniquely (Linux 6.8). It is found out at
+// a directory that another user cannot serve.
+var hasUnique = sync.OnceValue(func() bool {
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	return askUnique(root) != 0
+})
+
+// uniqueID returns a number of the mount of a descriptor that no other mount ever has until
+// the next boot; 0 where the kernel has none. The descriptor holds its mount meanwhile.
+func uniqueID(fd int) uint64 {
+	if !hasUnique() {
+		return 0
+	}
+	return askUnique(fd)
+}
+
+// askUnique asks the kernel for nothing that a server would be asked for.
+func askUnique(fd int) uint64 {
+	var st unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE, &st)
+	if err != nil || st.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
+		return 0
+	}
+	return st.Mnt_id
 }
 
 // MountID returns the number of the mount that a descriptor is in.

@@ -49,7 +49,6 @@ type walk struct {
 	fd    int
 	todo  []string
 	links int // that may follow
-	check Checker
 }
 
 func (w *walk) close() {
@@ -76,7 +75,7 @@ func (w *walk) step() error {
 	if name == "" || name == "." {
 		return nil
 	}
-	if err := w.check.Check(w.fd); err != nil {
+	if err := Check(w.fd); err != nil {
 		return err
 	}
 	err := w.enter(w.fd, name)
