@@ -82,7 +82,7 @@ var hasUnique = sync.OnceValue(func() bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(root)
+	defer func() { _ = unix.Close(root) }()
 	return askUnique(root) != 0
 })
 
