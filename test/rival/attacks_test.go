@@ -62,7 +62,8 @@ func swapFound(name, with string, find func(*attempt) string) attack {
 // kernel made only when the subtree had moved to its place: nobody could tell it
 // from an attack on a target. One that was made before the move stays.
 func (a *attempt) follow(theirs string) {
-	stage, name, ok := strings.Cut(strings.TrimPrefix(a.found, a.Root+"/"), "/")
+	stage, name, _ := strings.Cut(strings.TrimPrefix(a.found, a.Root+"/"), "/")
+	name, ok := strings.CutPrefix(name, "new/") // where what comes is staged at its own path
 	if !ok || !isStaging(stage) {
 		return
 	}

@@ -64,11 +64,11 @@ func (a *attempt) attackRecover(t *testing.T, attack attack, n, later int, sum *
 	}
 	switch {
 	case r.Status == 0 && (attack.takes || attack.ours):
-		a.wantKnown(t)
+		a.wantKnown(t, attack)
 	case r.Status == 0:
 		a.wantEither(t, attack)
 	case r.Status == 1 || r.Status == 3 || r.Status == 74:
-		a.endAgain(t)
+		a.endAgain(t, attack)
 	default:
 		t.Errorf("exit status %d", r.Status)
 	}
@@ -78,7 +78,7 @@ func (a *attempt) attackRecover(t *testing.T, attack attack, n, later int, sum *
 }
 
 // endAgain lets a second recover end what the first one could not.
-func (a *attempt) endAgain(t *testing.T) {
+func (a *attempt) endAgain(t *testing.T, attack attack) {
 	t.Helper()
 	r := a.Recover(t, nil)
 	if r.Status == 3 {
@@ -87,5 +87,5 @@ func (a *attempt) endAgain(t *testing.T) {
 	if r.Status != 0 {
 		t.Errorf("a second recover: %v", r)
 	}
-	a.wantKnown(t)
+	a.wantKnown(t, attack)
 }
