@@ -41,8 +41,9 @@ Commits that were made later in the same root build on it. They are named, and g
 with it when --with-later says so.
 
 With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, and
-then takes all of that back to the last snapshot: the newest that was taken of it,
-or that from before the last commit.
+then takes all of that back to the newest snapshot of all of it that "spectrum snapshot
+take" or a timer has taken, and that verifies. It prints which one that is. A damaged
+one is named and passed over. Said twice, it goes back to the same one.
 
 What was previewed or approved for the root before is void, and views that show
 what was rolled back are detached.`,
@@ -61,7 +62,7 @@ what was rolled back are detached.`,
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its last snapshot, whatever state it is in")
+	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its newest whole snapshot that verifies, whatever state it is in")
 	cmd.Flags().BoolVar(&opts.later, "with-later", false, "undo the commits that were made after it, too")
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
@@ -150,7 +151,12 @@ func rollbackError(err error) error {
 		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, rollback.ErrNoSnapshot), errors.Is(err, rollback.ErrNoWayBack):
+	case errors.Is(err, rollback.ErrNoWayBack):
+		return &codedError{
+			code: codeNoSnapshot, details: map[string]any{}, err: err,
+			hint: "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs",
+		}
+	case errors.Is(err, rollback.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
 	case errors.Is(err, rollback.ErrUnkept):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged}
@@ -180,6 +186,8 @@ type rollbackReport struct {
 	files   int
 	changed []string
 	left    []rollback.Left
+	target  *snapshot.Snapshot // that was restored; nil for none
+	passed  []rollback.Passed  // damaged snapshots that were passed over to find it
 }
 
 // rolledBack says what was done.
@@ -198,10 +206,21 @@ func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
 	a.say("as it was before: \"spectrum snapshot restore %s%s\"", foreignOption(in.Path()), r.done.Snapshot.ID()[:shortest])
+	passed := []any{}
+	for _, p := range r.passed {
+		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
+	}
 	return a.result("OK "+r.done.Action, map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
-		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "views": jsonTexts(a.detached),
+		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passed,
 	})
+}
+
+func (r *rollbackReport) targetID() string {
+	if r.target == nil {
+		return ""
+	}
+	return r.target.ID()
 }
 
 func jsonTexts(all []string) []string {
@@ -212,8 +231,8 @@ func jsonTexts(all []string) []string {
 	return texts
 }
 
-// rollBackRoot ends what is unfinished in a root and takes it back to its last
-// snapshot.
+// rollBackRoot ends what is unfinished in a root and takes it back to its newest whole
+// snapshot that verifies.
 func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path string) error {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -229,9 +248,48 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer in.Leave()
-	last, err := rollback.Last(in)
+	bar := a.newBar("checking the snapshots")
+	to, err := rollback.Emergency(ctx, in)
+	bar.done()
+	a.tellPassed(to.Passed)
 	if err != nil {
 		return rollbackError(err)
 	}
-	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{last, audit.Emergency, "emergency: asked for"}))
+	a.say("going back to snapshot %s", targetText(to.Snapshot))
+	reason := "emergency: snapshot " + to.Snapshot.ID() + " was asked for"
+	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{to.Snapshot, audit.Emergency, reason, to.Passed}))
+}
+
+// targetText says which snapshot it is, when and why it was taken, and what it covers.
+func targetText(s *snapshot.Snapshot) string {
+	h, unkept := s.Header(), 0
+	for e := range s.Entries() {
+		if !e.Type.Kept() {
+			unkept++
+		}
+	}
+	why := string(h.Kind)
+	if h.Reason != "" {
+		why += fmt.Sprintf(", %q", h.Reason)
+	}
+	text := fmt.Sprintf("%s of %s (%s): all of %q, %s, %s", h.ID[:shortest], h.Time.Format(time.RFC3339), why, h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
+	if unkept > 0 {
+		text += fmt.Sprintf("; %s by name only, which stay as they are now", numberOf(unkept, "socket, device or mount"))
+	}
+	return oneLine(text)
+}
+
+// tellPassed names the damaged snapshots that are passed over.
+func (a *app) tellPassed(passed []rollback.Passed) {
+	for _, p := range passed {
+		if p.Header.ID == "" {
+			a.tell("spectrum: passed over: %s", oneLine(p.Damage[0].Error()))
+			continue
+		}
+		more := ""
+		if n := len(p.Damage); n > 1 {
+			more = fmt.Sprintf(", and %d more", n-1)
+		}
+		a.tell("spectrum: passed over: snapshot %s of %s is damaged: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(p.Damage[0].Error()), more)
+	}
 }

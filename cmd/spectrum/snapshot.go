@@ -219,16 +219,24 @@ func (s *snapshotShelf) verify(ctx context.Context, id string) error {
 }
 
 func (s *snapshotShelf) damaged(found *snapshot.Snapshot, damages []*snapshot.DamageError) error {
-	objects := []any{}
 	for _, d := range damages {
 		for _, name := range d.Names {
 			s.tell("damaged: %s: %s", shellQuote(name), oneLine(d.Err.Error()))
 		}
-		objects = append(objects, map[string]any{"needed_by": jsonTexts(d.Names), "path": d.Path, "why": jsonText(d.Err.Error())})
 	}
 	return &codedError{
-		code: codeSnapshotDamaged, details: map[string]any{"id": found.ID(), "damaged": objects},
+		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
 		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
 		hint: "take a new snapshot: what is still in the root is kept again; \"spectrum snapshot list\" lists the others",
 	}
+}
+
+// damagesOf are the damages of a snapshot, for a program; the ID is "" where that cannot be
+// read.
+func damagesOf(id string, damages []*snapshot.DamageError) map[string]any {
+	objects := []any{}
+	for _, d := range damages {
+		objects = append(objects, map[string]any{"needed_by": jsonTexts(d.Names), "path": jsonText(d.Path), "why": jsonText(d.Err.Error())})
+	}
+	return map[string]any{"id": orNull(id), "damaged": objects}
 }

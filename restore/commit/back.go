@@ -114,14 +114,9 @@ const (
 	saidTarget   = "target"
 )
 
-// TargetOf is the id of the snapshot to which the action after a snapshot went back
-// in an emergency, with the savepoint that was active then; "" where it did not.
-func TargetOf(h snapshot.Header) (target, savepoint string) {
-	if h.Said[saidType] != string(audit.Emergency) {
-		return "", ""
-	}
-	return h.Said[saidTarget], h.Said[saidAfter]
-}
+// TargetOf is the id of the snapshot to which the action after a snapshot goes back; "" for
+// none.
+func TargetOf(h snapshot.Header) string { return h.Said[saidTarget] }
 
 // Brings are the ids of the commits that the action after a snapshot brings back.
 func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBrings]) }

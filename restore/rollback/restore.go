@@ -2,7 +2,6 @@ package rollback
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -99,48 +98,4 @@ func onlyOf(h snapshot.Header, gone []savepoint.Savepoint) error {
 		return &LaterError{h.Action, later}
 	}
 	return nil
-}
-
-// ErrNoWayBack says that a root has no snapshot to go back to.
-var ErrNoWayBack = errors.New("there is no snapshot of it to go back to")
-
-// Last is the snapshot that an emergency rollback goes back to: the newest of those
-// that somebody has taken and of those before a commit that still stands. Another
-// emergency rollback, with nothing in between, goes back to the same one.
-func Last(in *commit.Root) (*snapshot.Snapshot, error) {
-	chain, err := in.Savepoints().List(in.Path())
-	if err != nil {
-		return nil, err
-	}
-	all, err := in.Snapshots().List(in.Path())
-	if err != nil {
-		return nil, err
-	}
-	if again, err := lastAgain(in, chain, all); err != nil || again != nil {
-		return again, err
-	}
-	standing := attemptsOf(chain)
-	for _, h := range slices.Backward(all) {
-		if h.Kind != snapshot.PreAction || slices.Contains(standing, h.Action) {
-			return in.Snapshots().Find(h.ID)
-		}
-	}
-	return nil, fmt.Errorf("%q: %w", in.Path(), ErrNoWayBack)
-}
-
-// lastAgain is the snapshot that the last action in a root went back to, if that was
-// an emergency rollback; nil if not.
-func lastAgain(in *commit.Root, chain []savepoint.Savepoint, all []snapshot.Header) (*snapshot.Snapshot, error) {
-	if len(all) == 0 {
-		return nil, nil
-	}
-	target, active := commit.TargetOf(all[len(all)-1])
-	tip := ""
-	if len(chain) > 0 {
-		tip = chain[len(chain)-1].ID()
-	}
-	if target == "" || active != tip {
-		return nil, nil
-	}
-	return in.Snapshots().Find(target)
 }
