@@ -181,11 +181,14 @@ func (h *history) revoke(commits []string) error {
 
 // before is the snapshot that was taken before an action.
 func (h *history) before(attempt string) (snapshot.Header, error) {
+	if h.way != nil && h.way.done.Action == attempt {
+		return h.way.done.Snapshot.Header(), nil
+	}
 	if h.snapshots == nil {
 		return snapshot.Header{}, errors.New("there is no store of snapshots")
 	}
 	for _, root := range []string{h.root, ""} { // the root may have moved since
-		all, err := h.snapshots.List(root)
+		all, _, err := h.snapshots.Survey(root)
 		if err != nil {
 			return snapshot.Header{}, err
 		}

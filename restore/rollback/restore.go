@@ -34,20 +34,16 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
 	}
 	active := t.Header().Said[commit.SavepointNow]
-	gone, err := in.Savepoints().Behind(in.Path(), active)
+	way, err := in.Savepoints().WayTo(in.Path(), active)
 	if err != nil {
 		return nil, err
 	}
-	back, err := in.Savepoints().Ahead(in.Path(), active)
-	if err != nil {
-		return nil, err
-	}
-	if err := onlyOf(t.Header(), gone); err != nil {
+	if err := onlyOf(t.Header(), way.Attempts()); err != nil {
 		return nil, err
 	}
 	d := &difference{root: in.Dir(), target: t}
 	done, err := in.GoBack(ctx, commit.Back{
-		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: attemptsOf(gone), Brings: attemptsOf(back), Savepoint: active,
+		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: way.Attempts(), Brings: attemptsOf(way.Ahead), Savepoint: active,
 		Scope: t.Scope(),
 		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
 			d.before = before
@@ -71,7 +67,7 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 	if err != nil {
 		return nil, err
 	}
-	return &Restored{done, gone, d.left}, nil
+	return &Restored{done, way.Behind, d.left}, nil
 }
 
 func pathsOf(swaps []staging.Swap) []pathsafe.Path {
@@ -88,12 +84,12 @@ var ErrElsewhere = machine.Disturbed("it is another directory")
 // onlyOf refuses the snapshot of a part of a root when commits were made since that
 // are not of the action that it comes before: their files would stay, and nobody could
 // undo them any more.
-func onlyOf(h snapshot.Header, gone []savepoint.Savepoint) error {
+func onlyOf(h snapshot.Header, gone []string) error {
 	if h.Whole {
 		return nil
 	}
 	own := append(commit.Brings(h), h.Action)
-	later := slices.DeleteFunc(attemptsOf(gone), func(id string) bool { return slices.Contains(own, id) })
+	later := slices.DeleteFunc(slices.Clone(gone), func(id string) bool { return slices.Contains(own, id) })
 	if len(later) > 0 {
 		return &LaterError{h.Action, later}
 	}
