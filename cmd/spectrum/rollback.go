@@ -80,7 +80,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	defer state.Close()
 	sp, err := findCommit(state, id)
 	if err != nil {
-		return err
+		return app.otherWay(state, err)
 	}
 	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
 	if err != nil {
@@ -94,7 +94,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := rollback.Undo(ctx, in, sp.Attempt(), opts.later)
 	bar.done()
 	if err != nil {
-		return haltedIn(state, in.Path(), rollbackError(err))
+		return haltedIn(state, in.Path(), rollbackError(app.otherWay(state, err)))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -115,14 +115,19 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		return savepoint.Savepoint{}, err
 	}
 	defer store.Close()
-	all, err := store.List("")
+	all, err := store.Survey("")
 	if err != nil {
 		return savepoint.Savepoint{}, savepointError(err)
 	}
 	var found []savepoint.Savepoint
-	for _, sp := range all {
+	for _, sp := range all.Standing {
 		if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
 			found = append(found, sp)
+		}
+	}
+	for _, d := range all.Damaged {
+		if len(found) == 0 && len(id) >= shortest && !d.Retired && strings.HasPrefix(d.Attempt, id) {
+			return savepoint.Savepoint{}, &rollback.UnreadError{Commit: d.Attempt, Err: d}
 		}
 	}
 	switch len(found) {
@@ -139,14 +144,37 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
 }
 
+// otherWay is the error of a rollback with the other way back where the savepoint of a commit
+// cannot be read: the snapshot from before it.
+func (a *app) otherWay(state *statedir.Dir, err error) error {
+	var unread *rollback.UnreadError
+	if !errors.As(err, &unread) {
+		return err
+	}
+	hint := "\"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"
+	if store, failed := a.openSnapshots(state); failed == nil {
+		defer store.Close()
+		all, _, _ := store.Survey("") // what cannot be read is no way back
+		for _, h := range all {
+			if h.Action == unread.Commit && h.Kind == snapshot.PreAction {
+				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", h.ID[:shortest], hint)
+			}
+		}
+	}
+	return &codedError{code: codeInvalid, details: map[string]any{"run_dir": jsonText(unread.Err.RunDir)}, err: err, hint: hint}
+}
+
 // rollbackError gives a rollback that did not happen its code, or says that the
 // root is halted.
 func rollbackError(err error) error {
 	var later *rollback.LaterError
 	var changed *snapshot.ChangedError
 	var failed *staging.Error
+	var coded *codedError
 	isFailed := errors.As(err, &failed)
 	switch {
+	case errors.As(err, &coded):
+		return err
 	case isFailed && failed.Rollback != nil:
 		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
 	case errors.As(err, &later):
@@ -157,7 +185,7 @@ func rollbackError(err error) error {
 			hint: "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs",
 		}
 	case errors.Is(err, rollback.ErrNoSnapshot):
-		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
+		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
 	case errors.Is(err, rollback.ErrUnkept):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged}
 	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
@@ -200,6 +228,7 @@ func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
 	for _, path := range r.changed {
 		a.tell("spectrum: %s was changed since; it is kept as it was", shellQuote(path))
 	}
+	a.tellBeside(in, r.kind != audit.Emergency)
 	left := []any{}
 	for _, l := range r.left {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))

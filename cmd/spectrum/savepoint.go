@@ -132,10 +132,17 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 				return err
 			}
 		}
-		all, err := s.store.List(root)
+		found, err := s.store.Survey(root)
 		if err != nil {
 			return err
 		}
+		damaged := []any{}
+		for _, d := range found.Damaged {
+			s.tell("spectrum: not listed: %s", oneLine(d.Error()))
+			damaged = append(damaged, map[string]any{"attempt": orNull(d.Attempt), "run_dir": jsonText(d.RunDir), "why": jsonText(d.Err.Error())})
+		}
+		all := found.Standing
+		slices.SortStableFunc(all, func(a, b savepoint.Savepoint) int { return strings.Compare(a.Root(), b.Root()) })
 		if len(all) == 0 && root != "" {
 			if err := notKnown(root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
 				return err
@@ -152,7 +159,7 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 				"sequence": sp.Sequence(), "validator_id": sp.ValidatorID(),
 			})
 		}
-		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "savepoints": records})
+		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "damaged": damaged, "ok": true, "savepoints": records})
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,15 +24,7 @@ kept once, whatever snapshots it is in, and what has not changed since the last
 snapshot of a root is not read again. Before every commit, rollback and restore of
 a snapshot one is taken of what that can change; nothing skips it.`,
 	}
-	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app),
-		&cobra.Command{
-			Use:   "verify ID",
-			Short: "read everything that a snapshot needs, and check it",
-			Args:  exactly(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return app.withSnapshots(func(s *snapshotShelf) error { return s.verify(cmd.Context(), args[0]) })
-			},
-		})
+	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app), newSnapshotVerify(app))
 	return cmd
 }
 
@@ -107,8 +98,17 @@ func snapshotError(err error) error {
 	}
 	return &codedError{
 		code: codeSnapshotDamaged, details: map[string]any{}, err: err,
-		hint: "look into who may write the state directory, and take a new snapshot; \"spectrum snapshot list\" lists the others",
+		hint: damageHint(damage),
 	}
+}
+
+// damageHint is the way out of damage in the store.
+func damageHint(d *snapshot.DamageError) string {
+	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" passes over what is damaged"
+	if len(d.Names) > 0 {
+		return "\"spectrum snapshot verify --repair ID\" brings it again if it still stands in the restore root; " + others
+	}
+	return "look into who may write the state directory; " + others
 }
 
 // isRefused says whether it is the root that no snapshot can be taken of, or that
@@ -139,11 +139,14 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 				return err
 			}
 		}
-		all, err := s.store.List(root)
+		all, damaged, err := s.store.Survey(root)
 		if err != nil {
 			return err
 		}
-		if len(all) == 0 {
+		for _, d := range damaged {
+			s.tell("spectrum: not listed: %s", oneLine(d.Error()))
+		}
+		if len(all)+len(damaged) == 0 {
 			if err := s.noneOf(root); err != nil {
 				return err
 			}
@@ -153,7 +156,7 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 			lines = append(lines, snapshotText(h))
 			records = append(records, snapshotFields(h))
 		}
-		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
+		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "damaged": damagesOf("", damaged)["damaged"], "ok": true, "snapshots": records})
 	}
 }
 
@@ -196,38 +199,6 @@ func snapshotFields(h snapshot.Header) map[string]any {
 		"action": orNull(h.Action), "bytes": h.Bytes, "files": h.Files, "id": h.ID, "kind": string(h.Kind), "names": h.Names,
 		"reason": orNull(jsonText(h.Reason)), "restore_root": jsonText(h.Root), "savepoint": orNull(h.Said[commit.SavepointNow]),
 		"time": h.Time.Format(time.RFC3339Nano), "whole": h.Whole,
-	}
-}
-
-func (s *snapshotShelf) verify(ctx context.Context, id string) error {
-	found, err := s.find(id)
-	if err != nil {
-		return err
-	}
-	bar := s.newBar("checking")
-	damages, err := s.store.Verify(ctx, found)
-	bar.done()
-	if err != nil {
-		return err
-	}
-	if len(damages) > 0 {
-		return s.damaged(found, damages)
-	}
-	return s.result(fmt.Sprintf("OK %s %s", found.ID(), numberOf(found.Header().Files, "file")), map[string]any{
-		"bytes": found.Header().Bytes, "code": "OK", "details": map[string]any{}, "files": found.Header().Files, "id": found.ID(), "ok": true,
-	})
-}
-
-func (s *snapshotShelf) damaged(found *snapshot.Snapshot, damages []*snapshot.DamageError) error {
-	for _, d := range damages {
-		for _, name := range d.Names {
-			s.tell("damaged: %s: %s", shellQuote(name), oneLine(d.Err.Error()))
-		}
-	}
-	return &codedError{
-		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
-		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
-		hint: "take a new snapshot: what is still in the root is kept again; \"spectrum snapshot list\" lists the others",
 	}
 }
 

@@ -129,7 +129,7 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 
 // beforeCommit is the snapshot that was taken before a commit.
 func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snapshot, error) {
-	all, _, err := store.Survey(sp.Root())
+	all, damaged, err := store.Survey(sp.Root())
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +137,9 @@ func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snap
 		if h.Action == sp.Attempt() && h.Kind == snapshot.PreAction {
 			return store.Find(h.ID)
 		}
+	}
+	if len(damaged) > 0 {
+		return nil, fmt.Errorf("%w that can be read: %w", ErrNoSnapshot, damaged[0])
 	}
 	return nil, ErrNoSnapshot
 }
