@@ -143,8 +143,10 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range damaged {
-			s.tell("spectrum: not listed: %s", oneLine(d.Error()))
+		for i, d := range damaged {
+			if i > 0 { // the first is the error
+				s.tell("spectrum: %s", oneLine(d.Error()))
+			}
 		}
 		if len(all)+len(damaged) == 0 {
 			if err := s.noneOf(root); err != nil {
@@ -156,7 +158,18 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 			lines = append(lines, snapshotText(h))
 			records = append(records, snapshotFields(h))
 		}
-		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "damaged": damagesOf("", damaged)["damaged"], "ok": true, "snapshots": records})
+		if len(damaged) == 0 {
+			return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
+		}
+		if !s.json && len(lines) > 0 {
+			if err := s.text(strings.Join(lines, "\n")); err != nil {
+				return err
+			}
+		}
+		return &codedError{
+			code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": records}, err: damaged[0],
+			hint: "find out who may write the state directory, and move away what is named; those that are listed are ways back",
+		}
 	}
 }
 
