@@ -43,9 +43,9 @@ func (d *doctor) examineState(ctx context.Context) error {
 		return nil
 	}
 	var base string
-	answered := d.examine(ctx, section{title: "the state directory"}, func(context.Context) []diagnosis {
+	answered := d.examine(ctx, section{title: "the state directory"}, func(ctx context.Context) []diagnosis {
 		var checks []diagnosis
-		base, checks = stateChecks(path)
+		base, checks = stateChecks(ctx, path)
 		return checks
 	})
 	if !answered || base == "" { // who has not answered may write base later
@@ -56,7 +56,7 @@ func (d *doctor) examineState(ctx context.Context) error {
 
 // stateChecks gives what is found too: the directory whose file system matters, ""
 // where there is none.
-func stateChecks(path string) (base string, checks []diagnosis) {
+func stateChecks(ctx context.Context, path string) (base string, checks []diagnosis) {
 	base, err := statedir.Nearest(path)
 	if err != nil {
 		return "", []diagnosis{stateRefused(path, err), clockCheck(time.Now(), latest{})}
@@ -79,6 +79,7 @@ func stateChecks(path string) (base string, checks []diagnosis) {
 	}
 	log, logged := logCheck(state)
 	checks = append(checks, log)
+	checks = append(checks, keptChecks(ctx, state)...)
 	checks = append(checks, haltChecks(state, logged)...)
 	return base, append(checks, clockCheck(time.Now(), logged.last))
 }

@@ -18,7 +18,7 @@ import (
 func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, []staging.Outcome, error) {
 	var err error
 	if e.Key, err = state.JournalKey(); err != nil {
-		return nil, nil, fmt.Errorf("journal key: %w", err)
+		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint)
 	}
 	if e.Savepoints, err = openSavepoints(state); err != nil {
 		return nil, nil, err
@@ -77,6 +77,9 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 	r.app.foreign = views.Foreign
 	return views.Err
 }
+
+// journalKeyHint is for a journal key that cannot be used.
+const journalKeyHint = "move it away: the next command makes a new one. What a killed command has left in a restore root cannot be told from a forgery then, and halts it until \"spectrum recover --acknowledge\""
 
 // enterNamed enters the restore root that a command was given.
 func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, error) {

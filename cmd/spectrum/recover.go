@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -38,7 +39,11 @@ statement that names it, like
     I have looked at /srv/restore; what is left of 1a2b3c4d stays.
 
 Elsewhere that comes with --statement. Then the root is released: what is left
-stays, and is nobody's. The statement is in the audit log before.`,
+stays, and is nobody's. The statement is in the audit log before.
+
+At last it looks for damage among what is kept of the root: snapshots, savepoints and
+the audit log. It names each with the way out. Of contents it reads at most 256 MiB;
+"spectrum snapshot verify" reads all.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.statement != "" && !opts.acknowledge {
@@ -78,7 +83,13 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		app.tellEnded(ended)
 		return err
 	}
-	return app.recovered(root, ended)
+	flaws, err := app.flawsOf(ctx, state, commit.RootPath(root))
+	if err != nil {
+		app.tellEnded(ended)
+		return err
+	}
+	app.tellFlaws(flaws)
+	return app.recovered(root, ended, flaws)
 }
 
 // recoverAs enters the root, which ends what was left there, and leaves it.
@@ -91,8 +102,8 @@ func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, e
 	return ended, err
 }
 
-// recovered prints what became of what was found.
-func (a *app) recovered(root string, ended []staging.Outcome) error {
+// recovered prints what became of what was found, and what is damaged.
+func (a *app) recovered(root string, ended []staging.Outcome, flaws []flaw) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
 	for _, o := range ended {
@@ -108,11 +119,16 @@ func (a *app) recovered(root string, ended []staging.Outcome) error {
 		attempts = append(attempts, attempt)
 		lines = append(lines, o.Result.String()+" "+o.Attempt)
 	}
-	if len(ended) == 0 {
+	damaged := []any{}
+	for _, f := range flaws {
+		damaged = append(damaged, f.fields())
+		lines = append(lines, oneLine(fmt.Sprintf("damaged %q", f.path)))
+	}
+	if len(lines) == 0 {
 		lines = append(lines, "clean")
 	}
 	return a.result(strings.Join(lines, "\n"), map[string]any{
-		"attempts": attempts, "code": "OK", "ok": true, "other_views": foreignViews(a.foreign), "restore_root": jsonText(root),
+		"attempts": attempts, "code": "OK", "damaged": damaged, "ok": true, "other_views": foreignViews(a.foreign), "restore_root": jsonText(root),
 	})
 }
 

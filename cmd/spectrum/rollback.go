@@ -41,8 +41,9 @@ Commits that were made later in the same root build on it. They are named, and g
 with it when --with-later says so.
 
 With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, and
-then takes all of that back to the last snapshot: the newest that was taken of it,
-or that from before the last commit.
+then takes all of that back to the newest snapshot of all of it that "spectrum snapshot
+take" or a timer has taken, and that verifies. It prints which one that is. A damaged
+one is named and passed over. Said twice, it goes back to the same one.
 
 What was previewed or approved for the root before is void, and views that show
 what was rolled back are detached.`,
@@ -61,7 +62,7 @@ what was rolled back are detached.`,
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its last snapshot, whatever state it is in")
+	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its newest whole snapshot that verifies, whatever state it is in")
 	cmd.Flags().BoolVar(&opts.later, "with-later", false, "undo the commits that were made after it, too")
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
@@ -79,7 +80,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	defer state.Close()
 	sp, err := findCommit(state, id)
 	if err != nil {
-		return err
+		return app.otherWay(state, err)
 	}
 	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
 	if err != nil {
@@ -93,7 +94,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := rollback.Undo(ctx, in, sp.Attempt(), opts.later)
 	bar.done()
 	if err != nil {
-		return haltedIn(state, in.Path(), rollbackError(err))
+		return haltedIn(state, in.Path(), rollbackError(app.otherWay(state, err)))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -114,14 +115,19 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		return savepoint.Savepoint{}, err
 	}
 	defer store.Close()
-	all, err := store.List("")
+	all, err := store.Survey("")
 	if err != nil {
 		return savepoint.Savepoint{}, savepointError(err)
 	}
 	var found []savepoint.Savepoint
-	for _, sp := range all {
+	for _, sp := range all.Standing {
 		if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
 			found = append(found, sp)
+		}
+	}
+	for _, d := range all.Damaged {
+		if len(found) == 0 && len(id) >= shortest && !d.Retired && strings.HasPrefix(d.Attempt, id) {
+			return savepoint.Savepoint{}, &rollback.UnreadError{Commit: d.Attempt, Err: d}
 		}
 	}
 	switch len(found) {
@@ -138,20 +144,48 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
 }
 
+// otherWay is the error of a rollback with the other way back where the savepoint of a commit
+// cannot be read: the snapshot from before it.
+func (a *app) otherWay(state *statedir.Dir, err error) error {
+	var unread *rollback.UnreadError
+	if !errors.As(err, &unread) {
+		return err
+	}
+	hint := "\"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"
+	if store, failed := a.openSnapshots(state); failed == nil {
+		defer store.Close()
+		all, _, _ := store.Survey("") // what cannot be read is no way back
+		for _, h := range all {
+			if h.Action == unread.Commit && h.Kind == snapshot.PreAction {
+				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", h.ID[:shortest], hint)
+			}
+		}
+	}
+	return &codedError{code: codeInvalid, details: map[string]any{"run_dir": jsonText(unread.Err.RunDir)}, err: err, hint: hint}
+}
+
 // rollbackError gives a rollback that did not happen its code, or says that the
 // root is halted.
 func rollbackError(err error) error {
 	var later *rollback.LaterError
 	var changed *snapshot.ChangedError
 	var failed *staging.Error
+	var coded *codedError
 	isFailed := errors.As(err, &failed)
 	switch {
+	case errors.As(err, &coded):
+		return err
 	case isFailed && failed.Rollback != nil:
 		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, rollback.ErrNoSnapshot), errors.Is(err, rollback.ErrNoWayBack):
-		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
+	case errors.Is(err, rollback.ErrNoWayBack):
+		return &codedError{
+			code: codeNoSnapshot, details: map[string]any{}, err: err,
+			hint: "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs",
+		}
+	case errors.Is(err, rollback.ErrNoSnapshot):
+		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
 	case errors.Is(err, rollback.ErrUnkept):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged}
 	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
@@ -180,6 +214,8 @@ type rollbackReport struct {
 	files   int
 	changed []string
 	left    []rollback.Left
+	target  *snapshot.Snapshot // that was restored; nil for none
+	passed  []rollback.Passed  // damaged snapshots that were passed over to find it
 }
 
 // rolledBack says what was done.
@@ -192,16 +228,28 @@ func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
 	for _, path := range r.changed {
 		a.tell("spectrum: %s was changed since; it is kept as it was", shellQuote(path))
 	}
+	a.tellBeside(in, r.kind != audit.Emergency)
 	left := []any{}
 	for _, l := range r.left {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
 	a.say("as it was before: \"spectrum snapshot restore %s%s\"", foreignOption(in.Path()), r.done.Snapshot.ID()[:shortest])
+	passed := []any{}
+	for _, p := range r.passed {
+		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
+	}
 	return a.result("OK "+r.done.Action, map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
-		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "views": jsonTexts(a.detached),
+		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passed,
 	})
+}
+
+func (r *rollbackReport) targetID() string {
+	if r.target == nil {
+		return ""
+	}
+	return r.target.ID()
 }
 
 func jsonTexts(all []string) []string {
@@ -212,8 +260,8 @@ func jsonTexts(all []string) []string {
 	return texts
 }
 
-// rollBackRoot ends what is unfinished in a root and takes it back to its last
-// snapshot.
+// rollBackRoot ends what is unfinished in a root and takes it back to its newest whole
+// snapshot that verifies.
 func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path string) error {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -229,9 +277,48 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer in.Leave()
-	last, err := rollback.Last(in)
+	bar := a.newBar("checking the snapshots")
+	to, err := rollback.Emergency(ctx, in)
+	bar.done()
+	a.tellPassed(to.Passed)
 	if err != nil {
 		return rollbackError(err)
 	}
-	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{last, audit.Emergency, "emergency: asked for"}))
+	a.say("going back to snapshot %s", targetText(to.Snapshot))
+	reason := "emergency: snapshot " + to.Snapshot.ID() + " was asked for"
+	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{to.Snapshot, audit.Emergency, reason, to.Passed}))
+}
+
+// targetText says which snapshot it is, when and why it was taken, and what it covers.
+func targetText(s *snapshot.Snapshot) string {
+	h, unkept := s.Header(), 0
+	for e := range s.Entries() {
+		if !e.Type.Kept() {
+			unkept++
+		}
+	}
+	why := string(h.Kind)
+	if h.Reason != "" {
+		why += fmt.Sprintf(", %q", h.Reason)
+	}
+	text := fmt.Sprintf("%s of %s (%s): all of %q, %s, %s", h.ID[:shortest], h.Time.Format(time.RFC3339), why, h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
+	if unkept > 0 {
+		text += fmt.Sprintf("; %s by name only, which stay as they are now", numberOf(unkept, "socket, device or mount"))
+	}
+	return oneLine(text)
+}
+
+// tellPassed names the damaged snapshots that are passed over.
+func (a *app) tellPassed(passed []rollback.Passed) {
+	for _, p := range passed {
+		if p.Header.ID == "" {
+			a.tell("spectrum: passed over: %s", oneLine(p.Damage[0].Error()))
+			continue
+		}
+		more := ""
+		if n := len(p.Damage); n > 1 {
+			more = fmt.Sprintf(", and %d more", n-1)
+		}
+		a.tell("spectrum: passed over: snapshot %s of %s is damaged: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(p.Damage[0].Error()), more)
+	}
 }

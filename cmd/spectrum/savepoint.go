@@ -93,7 +93,8 @@ func savepointError(err error) error {
 	var damage *savepoint.DamageError
 	var halt *staging.HaltError
 	var unfinished *commit.UnfinishedError
-	if !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
+	var coded *codedError
+	if errors.As(err, &coded) || !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
 		return err
 	}
 	return &codedError{
@@ -132,10 +133,19 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 				return err
 			}
 		}
-		all, err := s.store.List(root)
+		found, err := s.store.Survey(root)
 		if err != nil {
 			return err
 		}
+		damaged := []any{}
+		for i, d := range found.Damaged {
+			if i > 0 { // the first is the error
+				s.tell("spectrum: %s", oneLine(d.Error()))
+			}
+			damaged = append(damaged, map[string]any{"attempt": orNull(d.Attempt), "run_dir": jsonText(d.RunDir), "why": jsonText(d.Err.Error())})
+		}
+		all := found.Standing
+		slices.SortStableFunc(all, func(a, b savepoint.Savepoint) int { return strings.Compare(a.Root(), b.Root()) })
 		if len(all) == 0 && root != "" {
 			if err := notKnown(root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
 				return err
@@ -152,7 +162,19 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 				"sequence": sp.Sequence(), "validator_id": sp.ValidatorID(),
 			})
 		}
-		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "savepoints": records})
+		if len(found.Damaged) == 0 {
+			return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "savepoints": records})
+		}
+		if !s.json && len(lines) > 0 {
+			if err := s.text(strings.Join(lines, "\n")); err != nil {
+				return err
+			}
+		}
+		first := found.Damaged[0]
+		return &codedError{
+			code: codeInvalid, details: map[string]any{"damaged": damaged, "run_dir": jsonText(first.RunDir), "savepoints": records}, err: first,
+			hint: "look into who may write the state directory, and keep the savepoints as they are; the others are listed, and can be undone",
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,15 +24,7 @@ kept once, whatever snapshots it is in, and what has not changed since the last
 snapshot of a root is not read again. Before every commit, rollback and restore of
 a snapshot one is taken of what that can change; nothing skips it.`,
 	}
-	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app),
-		&cobra.Command{
-			Use:   "verify ID",
-			Short: "read everything that a snapshot needs, and check it",
-			Args:  exactly(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return app.withSnapshots(func(s *snapshotShelf) error { return s.verify(cmd.Context(), args[0]) })
-			},
-		})
+	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app), newSnapshotVerify(app))
 	return cmd
 }
 
@@ -107,8 +98,17 @@ func snapshotError(err error) error {
 	}
 	return &codedError{
 		code: codeSnapshotDamaged, details: map[string]any{}, err: err,
-		hint: "look into who may write the state directory, and take a new snapshot; \"spectrum snapshot list\" lists the others",
+		hint: damageHint(damage),
 	}
+}
+
+// damageHint is the way out of damage in the store.
+func damageHint(d *snapshot.DamageError) string {
+	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" passes over what is damaged"
+	if len(d.Names) > 0 {
+		return "\"spectrum snapshot verify --repair ID\" brings it again if it still stands in the restore root; " + others
+	}
+	return "look into who may write the state directory; " + others
 }
 
 // isRefused says whether it is the root that no snapshot can be taken of, or that
@@ -139,11 +139,16 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 				return err
 			}
 		}
-		all, err := s.store.List(root)
+		all, damaged, err := s.store.Survey(root)
 		if err != nil {
 			return err
 		}
-		if len(all) == 0 {
+		for i, d := range damaged {
+			if i > 0 { // the first is the error
+				s.tell("spectrum: %s", oneLine(d.Error()))
+			}
+		}
+		if len(all)+len(damaged) == 0 {
 			if err := s.noneOf(root); err != nil {
 				return err
 			}
@@ -153,7 +158,18 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 			lines = append(lines, snapshotText(h))
 			records = append(records, snapshotFields(h))
 		}
-		return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
+		if len(damaged) == 0 {
+			return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
+		}
+		if !s.json && len(lines) > 0 {
+			if err := s.text(strings.Join(lines, "\n")); err != nil {
+				return err
+			}
+		}
+		return &codedError{
+			code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": records}, err: damaged[0],
+			hint: "find out who may write the state directory, and move away what is named; those that are listed are ways back",
+		}
 	}
 }
 
@@ -199,36 +215,12 @@ func snapshotFields(h snapshot.Header) map[string]any {
 	}
 }
 
-func (s *snapshotShelf) verify(ctx context.Context, id string) error {
-	found, err := s.find(id)
-	if err != nil {
-		return err
-	}
-	bar := s.newBar("checking")
-	damages, err := s.store.Verify(ctx, found)
-	bar.done()
-	if err != nil {
-		return err
-	}
-	if len(damages) > 0 {
-		return s.damaged(found, damages)
-	}
-	return s.result(fmt.Sprintf("OK %s %s", found.ID(), numberOf(found.Header().Files, "file")), map[string]any{
-		"bytes": found.Header().Bytes, "code": "OK", "details": map[string]any{}, "files": found.Header().Files, "id": found.ID(), "ok": true,
-	})
-}
-
-func (s *snapshotShelf) damaged(found *snapshot.Snapshot, damages []*snapshot.DamageError) error {
+// damagesOf are the damages of a snapshot, for a program; the ID is "" where that cannot be
+// read.
+func damagesOf(id string, damages []*snapshot.DamageError) map[string]any {
 	objects := []any{}
 	for _, d := range damages {
-		for _, name := range d.Names {
-			s.tell("damaged: %s: %s", shellQuote(name), oneLine(d.Err.Error()))
-		}
-		objects = append(objects, map[string]any{"needed_by": jsonTexts(d.Names), "path": d.Path, "why": jsonText(d.Err.Error())})
+		objects = append(objects, map[string]any{"needed_by": jsonTexts(d.Names), "path": jsonText(d.Path), "why": jsonText(d.Err.Error())})
 	}
-	return &codedError{
-		code: codeSnapshotDamaged, details: map[string]any{"id": found.ID(), "damaged": objects},
-		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
-		hint: "take a new snapshot: what is still in the root is kept again; \"spectrum snapshot list\" lists the others",
-	}
+	return map[string]any{"id": orNull(id), "damaged": objects}
 }

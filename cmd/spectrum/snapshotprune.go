@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,8 +9,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -25,9 +29,12 @@ func newSnapshotPrune(app *app) *cobra.Command {
 		Use:   "prune [--keep-last N] [--keep-within DURATION] [--dry-run] [RESTORE_ROOT]",
 		Short: "remove old snapshots, and what no other needs",
 		Long: `prune keeps, of each restore root, the newest snapshots as --keep-last says, and
-those that are younger than --keep-within. It always keeps the newest of a root, and
-one that something refers to: that from before a commit that can be undone, or from
-before an action that has not ended. It can be killed at any moment: what another
+those that are younger than --keep-within. Snapshots of a whole root that a person or a
+timer has taken, those that were taken before an action, and those of a part of a root
+are counted apart. It always keeps the newest of a root; the one that "spectrum rollback
+--emergency" goes back to, which it reads for that; and one that something refers to:
+that from before a commit that can be undone, or what an action needs that has not ended.
+Of a halted root it removes nothing. It can be killed at any moment: what another
 snapshot needs stays.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +48,7 @@ snapshot needs stays.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&opts.policy.KeepLast, "keep-last", 0, "how many of the newest to keep")
+	flags.IntVar(&opts.policy.KeepLast, "keep-last", 0, "how many of the newest of each kind to keep")
 	flags.DurationVar(&opts.policy.KeepWithin, "keep-within", 0, "keep what is younger, like 720h")
 	flags.BoolVar(&opts.policy.DryRun, "dry-run", false, "say what would go, and remove nothing")
 	foreignFlag(cmd, &opts.foreign)
@@ -76,7 +83,7 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		if err != nil {
 			return "it cannot be told what refers to it"
 		}
-		return found[h.Action]
+		return found.of(h)
 	})
 	if _, unknown := uses(); err == nil {
 		err = unknown
@@ -87,10 +94,47 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 	return s.pruned(pruned, opts.policy.DryRun)
 }
 
+// uses are the reasons for which snapshots must stay.
+type uses struct {
+	actions map[string]string // of those before an action
+	ids     map[string]string
+	roots   map[string]string
+	all     string // "" where only some must
+}
+
+// of returns why a snapshot must stay; "" where nothing refers to it.
+func (u *uses) of(h snapshot.Header) string {
+	why, looked := u.roots[h.Root]
+	if !looked {
+		why = unfinishedIn(h.Root)
+		u.roots[h.Root] = why
+	}
+	return cmp.Or(u.all, why, u.actions[h.Action], u.ids[h.ID])
+}
+
+// unfinishedIn says what an attempt has left in a root, whatever the records know of it; ""
+// for nothing, also where there is no root any more.
+func unfinishedIn(root string) string {
+	dir, err := pathsafe.OpenRoot(root)
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	left, err := staging.Unfinished(dir)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("it cannot be told whether its restore root is halted: %v", err)
+	case len(left) > 0:
+		return fmt.Sprintf("%q is unfinished in its restore root", left[0])
+	}
+	return ""
+}
+
 // uses are the actions whose snapshots must stay, and why: the commits that can be
-// undone, or could be once a snapshot brings them back, and what has not ended.
-func (s *snapshotShelf) uses() (map[string]string, error) {
-	found := map[string]string{}
+// undone, or could be once a snapshot brings them back, and what has not ended, with the
+// snapshot that it goes back to. Of a halted root all must.
+func (s *snapshotShelf) uses() (*uses, error) {
+	found := &uses{actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}}
 	store, err := openSavepoints(s.state)
 	if err != nil {
 		return nil, err
@@ -101,28 +145,55 @@ func (s *snapshotShelf) uses() (map[string]string, error) {
 		return nil, savepointError(err)
 	}
 	for _, sp := range standing {
-		found[sp.Attempt()] = "commit " + sp.Attempt() + " can be undone"
+		found.actions[sp.Attempt()] = "commit " + sp.Attempt() + " can be undone"
 	}
 	retired, err := store.Retired("")
 	if err != nil {
 		return nil, savepointError(err)
 	}
 	for _, sp := range retired { // these snapshots are small: they hold names that were not there
-		found[sp.Attempt()] = "commit " + sp.Attempt() + " was undone, and can come back"
+		found.actions[sp.Attempt()] = "commit " + sp.Attempt() + " was undone, and can come back"
 	}
 	log, err := openLog(s.state)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	head, err := log.Read(func(audit.Entry) error { return nil })
+	said := logged{roots: map[string]string{}}
+	head, err := log.Read(func(e audit.Entry) error {
+		said.see(&e)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	for id := range head.Open {
-		found[id] = "action " + id + " has not ended"
+		found.actions[id] = "action " + id + " has not ended"
 	}
-	return found, nil
+	return found, s.addHalts(found, &said)
+}
+
+// addHalts adds the halted roots, by the marks of the state directory and by the log, and
+// what unfinished actions go back to.
+func (s *snapshotShelf) addHalts(found *uses, said *logged) error {
+	marked, err := s.state.Halts()
+	if err != nil {
+		return err
+	}
+	for _, attempt := range append(marked, said.halts...) {
+		if root := said.roots[attempt]; root != "" {
+			found.roots[root] = "its restore root is halted: attempt " + attempt + " could not be ended"
+		} else {
+			found.all = "attempt " + attempt + " is halted, and the audit log does not know in which restore root"
+		}
+	}
+	all, err := s.store.List("")
+	for _, h := range all {
+		if why := found.actions[h.Action]; strings.HasPrefix(why, "action ") && h.Action != "" {
+			found.ids[commit.TargetOf(h)] = why
+		}
+	}
+	return err
 }
 
 // pruned says what went, and why the others stayed.

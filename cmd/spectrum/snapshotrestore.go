@@ -47,7 +47,7 @@ func (s *snapshotShelf) restore(ctx context.Context, id string, entry commit.Ent
 		return err
 	}
 	defer in.Leave()
-	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{target, audit.Session, "snapshot " + target.ID() + " was asked for"}))
+	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{target: target, kind: audit.Session, reason: "snapshot " + target.ID() + " was asked for"}))
 }
 
 // restoring is the restore of a snapshot, and why.
@@ -55,6 +55,7 @@ type restoring struct {
 	target *snapshot.Snapshot
 	kind   audit.Rollback
 	reason string
+	passed []rollback.Passed // damaged snapshots that it is restored instead of
 }
 
 func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring) error {
@@ -68,5 +69,5 @@ func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring)
 	if err != nil {
 		return rollbackError(err)
 	}
-	return a.rolledBack(in, rollbackReport{kind: r.kind, done: done.Done, commits: done.Commits, left: done.Left})
+	return a.rolledBack(in, rollbackReport{kind: r.kind, done: done.Done, commits: done.Commits, left: done.Left, target: r.target, passed: r.passed})
 }

@@ -114,14 +114,9 @@ const (
 	saidTarget   = "target"
 )
 
-// TargetOf is the id of the snapshot to which the action after a snapshot went back
-// in an emergency, with the savepoint that was active then; "" where it did not.
-func TargetOf(h snapshot.Header) (target, savepoint string) {
-	if h.Said[saidType] != string(audit.Emergency) {
-		return "", ""
-	}
-	return h.Said[saidTarget], h.Said[saidAfter]
-}
+// TargetOf is the id of the snapshot to which the action after a snapshot goes back; "" for
+// none.
+func TargetOf(h snapshot.Header) string { return h.Said[saidTarget] }
 
 // Brings are the ids of the commits that the action after a snapshot brings back.
 func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBrings]) }
@@ -186,11 +181,14 @@ func (h *history) revoke(commits []string) error {
 
 // before is the snapshot that was taken before an action.
 func (h *history) before(attempt string) (snapshot.Header, error) {
+	if h.way != nil && h.way.done.Action == attempt {
+		return h.way.done.Snapshot.Header(), nil
+	}
 	if h.snapshots == nil {
 		return snapshot.Header{}, errors.New("there is no store of snapshots")
 	}
 	for _, root := range []string{h.root, ""} { // the root may have moved since
-		all, err := h.snapshots.List(root)
+		all, _, err := h.snapshots.Survey(root)
 		if err != nil {
 			return snapshot.Header{}, err
 		}

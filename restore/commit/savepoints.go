@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -61,21 +62,31 @@ func SavepointOf(sp savepoint.Savepoint) audit.Savepoint {
 	return audit.Savepoint{ID: sp.ID(), Attempt: sp.Attempt(), Root: sp.Root(), Mark: sp.Said(LogMark)}
 }
 
-// active is the id of the active savepoint; "" for none.
+// active is the id of the active savepoint: the newest of the chain that can be read; "" for
+// none.
 func (s savepoints) active(root string) (string, error) {
 	if s.store == nil {
 		return "", nil
 	}
-	tip, _, err := s.store.Tip(root)
-	return tip.ID(), err
+	all, err := s.store.Survey(root)
+	if err != nil || len(all.Standing) == 0 {
+		return "", err
+	}
+	return all.Standing[len(all.Standing)-1].ID(), nil
 }
 
-// activate takes the chain back, or forward again, to a savepoint.
+// activate takes the chain back, or forward again, to a savepoint. One that is lost, or a
+// chain that is damaged, does not keep a root from being what it is already.
 func (s savepoints) activate(root, id string) error {
 	if s.store == nil {
 		return nil
 	}
-	return s.store.Activate(root, id)
+	err := s.store.Activate(root, id)
+	var damaged *savepoint.DamageError
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &damaged) {
+		return nil
+	}
+	return err
 }
 
 // bundlesOf are the bundle roots of commits, whether they stand or were undone.
@@ -83,16 +94,12 @@ func (s savepoints) bundlesOf(root string, commits []string) ([]string, error) {
 	if s.store == nil || len(commits) == 0 {
 		return nil, nil
 	}
-	standing, err := s.store.List(root)
-	if err != nil {
-		return nil, err
-	}
-	retired, err := s.store.Retired(root)
+	all, err := s.store.Survey(root)
 	if err != nil {
 		return nil, err
 	}
 	var roots []string
-	for _, sp := range append(standing, retired...) {
+	for _, sp := range append(all.Standing, all.Retired...) {
 		if slices.Contains(commits, sp.Attempt()) {
 			roots = append(roots, sp.Texts(BundleRoots)...)
 		}

@@ -536,11 +536,18 @@ func (m *model) prune(rt *rapid.T) {
 		rt.Fatal(err)
 	}
 	var left []*kept
-	for i, k := range m.snaps {
-		if i >= len(m.snaps)-keep || inUse[k.action] != "" {
+	ranks := map[[2]bool]int{}
+	for i, k := range slices.Backward(m.snaps) {
+		kind := [2]bool{k.whole, k.action != ""}
+		if !k.whole {
+			kind = [2]bool{}
+		}
+		ranks[kind]++
+		if i == len(m.snaps)-1 || ranks[kind] <= keep || inUse[k.action] != "" {
 			left = append(left, k)
 		}
 	}
+	slices.Reverse(left)
 	m.snaps = left
 }
 

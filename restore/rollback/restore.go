@@ -2,7 +2,6 @@ package rollback
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -35,20 +34,16 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
 	}
 	active := t.Header().Said[commit.SavepointNow]
-	gone, err := in.Savepoints().Behind(in.Path(), active)
+	way, err := in.Savepoints().WayTo(in.Path(), active)
 	if err != nil {
 		return nil, err
 	}
-	back, err := in.Savepoints().Ahead(in.Path(), active)
-	if err != nil {
-		return nil, err
-	}
-	if err := onlyOf(t.Header(), gone); err != nil {
+	if err := onlyOf(t.Header(), way.Attempts()); err != nil {
 		return nil, err
 	}
 	d := &difference{root: in.Dir(), target: t}
 	done, err := in.GoBack(ctx, commit.Back{
-		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: attemptsOf(gone), Brings: attemptsOf(back), Savepoint: active,
+		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: way.Attempts(), Brings: attemptsOf(way.Ahead), Savepoint: active,
 		Scope: t.Scope(),
 		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
 			d.before = before
@@ -72,7 +67,7 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 	if err != nil {
 		return nil, err
 	}
-	return &Restored{done, gone, d.left}, nil
+	return &Restored{done, way.Behind, d.left}, nil
 }
 
 func pathsOf(swaps []staging.Swap) []pathsafe.Path {
@@ -89,58 +84,14 @@ var ErrElsewhere = machine.Disturbed("it is another directory")
 // onlyOf refuses the snapshot of a part of a root when commits were made since that
 // are not of the action that it comes before: their files would stay, and nobody could
 // undo them any more.
-func onlyOf(h snapshot.Header, gone []savepoint.Savepoint) error {
+func onlyOf(h snapshot.Header, gone []string) error {
 	if h.Whole {
 		return nil
 	}
 	own := append(commit.Brings(h), h.Action)
-	later := slices.DeleteFunc(attemptsOf(gone), func(id string) bool { return slices.Contains(own, id) })
+	later := slices.DeleteFunc(slices.Clone(gone), func(id string) bool { return slices.Contains(own, id) })
 	if len(later) > 0 {
 		return &LaterError{h.Action, later}
 	}
 	return nil
-}
-
-// ErrNoWayBack says that a root has no snapshot to go back to.
-var ErrNoWayBack = errors.New("there is no snapshot of it to go back to")
-
-// Last is the snapshot that an emergency rollback goes back to: the newest of those
-// that somebody has taken and of those before a commit that still stands. Another
-// emergency rollback, with nothing in between, goes back to the same one.
-func Last(in *commit.Root) (*snapshot.Snapshot, error) {
-	chain, err := in.Savepoints().List(in.Path())
-	if err != nil {
-		return nil, err
-	}
-	all, err := in.Snapshots().List(in.Path())
-	if err != nil {
-		return nil, err
-	}
-	if again, err := lastAgain(in, chain, all); err != nil || again != nil {
-		return again, err
-	}
-	standing := attemptsOf(chain)
-	for _, h := range slices.Backward(all) {
-		if h.Kind != snapshot.PreAction || slices.Contains(standing, h.Action) {
-			return in.Snapshots().Find(h.ID)
-		}
-	}
-	return nil, fmt.Errorf("%q: %w", in.Path(), ErrNoWayBack)
-}
-
-// lastAgain is the snapshot that the last action in a root went back to, if that was
-// an emergency rollback; nil if not.
-func lastAgain(in *commit.Root, chain []savepoint.Savepoint, all []snapshot.Header) (*snapshot.Snapshot, error) {
-	if len(all) == 0 {
-		return nil, nil
-	}
-	target, active := commit.TargetOf(all[len(all)-1])
-	tip := ""
-	if len(chain) > 0 {
-		tip = chain[len(chain)-1].ID()
-	}
-	if target == "" || active != tip {
-		return nil, nil
-	}
-	return in.Snapshots().Find(target)
 }

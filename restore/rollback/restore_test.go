@@ -1,12 +1,15 @@
 package rollback_test
 
 import (
+	"context"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"golang.org/x/sys/unix"
@@ -202,36 +205,42 @@ func TestRestorePartLinks(t *testing.T) {
 	}
 }
 
-// TestLast: an emergency goes back to what somebody has taken, or to before the last
-// commit that stands, whichever is newer; and to nothing where there is neither.
-func TestLast(t *testing.T) {
+// TestEmergency: an emergency rollback goes back to the newest snapshot of all of the root
+// that a person or a timer has taken and that verifies, never to one before an action, and
+// twice to the same one. What is damaged is passed over, and named.
+func TestEmergency(t *testing.T) {
 	w := newWorld(t)
-	last := func() string {
+	goal := func(want *snapshot.Snapshot, passed int) {
+		t.Helper()
 		in := w.enter()
 		defer in.leave()
-		s, err := rollback.Last(in.Root)
-		if err != nil {
-			if !errors.Is(err, rollback.ErrNoWayBack) {
-				t.Error(err)
-			}
-			return ""
+		to, err := rollback.Emergency(context.Background(), in.Root)
+		if len(to.Passed) != passed || (want == nil) != errors.Is(err, rollback.ErrNoWayBack) || want != nil && (err != nil || to.Snapshot.ID() != want.ID()) {
+			t.Errorf("%+v, %v, want %v and %d damaged", to, err, want, passed)
 		}
-		return s.Header().Action + s.Header().Reason
 	}
-	if got := last(); got != "" {
-		t.Errorf("there is %q", got)
-	}
-	id := w.mustCommit(map[string]string{"f": ""})
-	if got := last(); got != id {
-		t.Errorf("%q, want that before %q", got, id)
-	}
+	goal(nil, 0)
+	w.write("f", "good")
+	first := w.take()
+	goal(first, 0)
+	id := w.mustCommit(map[string]string{"new/g": "g"})
+	goal(first, 0)
+	w.write("f", "better")
+	second := w.take()
 	_, err := w.undo(id, false)
 	must(t, err)
-	if got := last(); got != "" {
-		t.Errorf("after the rollback: %q", got)
-	}
-	taken := w.take()
-	if got := last(); got != taken.Header().Action {
-		t.Errorf("%q", got)
-	}
+	_, err = w.restore(first)
+	must(t, err)
+	goal(second, 0)
+
+	f, err := pathsafe.Parse("f")
+	must(t, err)
+	lost, err := second.At(f)
+	must(t, err)
+	must(t, os.Remove(filepath.Join(w.base, "state", "snapshots", "objects", hex.EncodeToString(lost.Digest[:1]), hex.EncodeToString(lost.Digest[:]))))
+	goal(first, 1)
+	manifests, err := filepath.Glob(filepath.Join(w.base, "state", "snapshots", "roots", "*", "*"+first.ID()))
+	must(t, err)
+	must(t, os.Truncate(manifests[0], 0))
+	goal(nil, 2)
 }

@@ -65,21 +65,40 @@ func Undo(ctx context.Context, in *commit.Root, attempt string, later bool) (*Un
 // chosen are the commits to undo, the newest first, and the savepoint that is
 // active then.
 func chosen(in *commit.Root, attempt string, later bool) (gone []savepoint.Savepoint, after string, err error) {
-	chain, err := in.Savepoints().List(in.Path())
+	all, err := in.Savepoints().Survey(in.Path())
 	if err != nil {
 		return nil, "", err
 	}
-	at := slices.IndexFunc(chain, func(sp savepoint.Savepoint) bool { return sp.Attempt() == attempt })
+	at := slices.IndexFunc(all.Standing, func(sp savepoint.Savepoint) bool { return sp.Attempt() == attempt })
 	if at < 0 {
 		return nil, "", fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), fs.ErrNotExist)
 	}
-	gone = slices.Clone(chain[at:])
+	for _, d := range all.Damaged { // a later one builds on it, and what it created is not known
+		if !d.Retired && d.Sequence > all.Standing[at].Sequence() {
+			return nil, "", &UnreadError{d.Attempt, d}
+		}
+	}
+	gone = slices.Clone(all.Standing[at:])
 	slices.Reverse(gone)
 	if len(gone) > 1 && !later {
 		return nil, "", &LaterError{attempt, attemptsOf(gone[:len(gone)-1])}
 	}
-	return gone, chain[at].Parent(), nil
+	return gone, all.Standing[at].Parent(), nil
 }
+
+// An UnreadError is a commit that cannot be undone, since what it has created cannot be
+// read: that of the savepoint, which is damaged. The snapshots are ways back all the same.
+type UnreadError struct {
+	Commit string
+	Err    *savepoint.DamageError
+}
+
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("what commit %s created is not known: %v", e.Commit, e.Err)
+}
+
+// Unwrap returns the damage.
+func (e *UnreadError) Unwrap() error { return e.Err }
 
 func attemptsOf(all []savepoint.Savepoint) []string {
 	ids := make([]string, len(all))
@@ -110,7 +129,7 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 
 // beforeCommit is the snapshot that was taken before a commit.
 func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snapshot, error) {
-	all, err := store.List(sp.Root())
+	all, damaged, err := store.Survey(sp.Root())
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +137,9 @@ func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snap
 		if h.Action == sp.Attempt() && h.Kind == snapshot.PreAction {
 			return store.Find(h.ID)
 		}
+	}
+	if len(damaged) > 0 {
+		return nil, fmt.Errorf("%w that can be read: %w", ErrNoSnapshot, damaged[0])
 	}
 	return nil, ErrNoSnapshot
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -263,7 +264,7 @@ func TestUndoWithoutSnapshot(t *testing.T) {
 	id := w.mustCommit(map[string]string{"new/a": "a"})
 	w.take()
 	store := w.snapshots()
-	_, err := store.Prune(context.Background(), snapshot.Policy{KeepLast: 1}, nil)
+	_, err := store.Prune(context.Background(), snapshot.Policy{KeepWithin: 1, Now: time.Now().Add(time.Hour)}, nil)
 	must(t, errors.Join(err, store.Close()))
 	was := read(t, w.root)
 	if got, err := w.undo(id, false); !errors.Is(err, rollback.ErrNoSnapshot) || !strings.Contains(fmt.Sprint(err), id) || got != nil {

@@ -63,15 +63,10 @@ func TestActivateAgain(t *testing.T) {
 	}
 	place := filepath.Dir(filepath.Dir(s.list(root)[0].RunDir()))
 	all := []string{e, d, b, c} // as a way from e to c moves them
-	behind, err := s.Behind(root, c)
+	way, err := s.WayTo(root, c)
 	must(t, err)
-	if got := idsOf(behind); !slices.Equal(got, []string{e, d}) {
-		t.Errorf("behind %v: %v", c, got)
-	}
-	ahead, err := s.Ahead(root, c)
-	must(t, err)
-	if got := idsOf(ahead); !slices.Equal(got, []string{b, c}) {
-		t.Errorf("ahead of %v: %v", a, got)
+	if behind, ahead := idsOf(way.Behind), idsOf(way.Ahead); !slices.Equal(behind, []string{e, d}) || !slices.Equal(ahead, []string{b, c}) {
+		t.Errorf("from %v to %v: %v, %v", e, c, behind, ahead)
 	}
 	for kill := range len(all) + 1 {
 		s.activate(root, e)

@@ -93,6 +93,10 @@ func (sp Savepoint) ValidatorID() string {
 type DamageError struct {
 	RunDir string // of the savepoint, or whatever else stands in its place
 	Err    error
+
+	Attempt  string // as the name of the directory has it; "" where that is not of a savepoint
+	Sequence int    // in the same way
+	Retired  bool   // it does not stand in the chain
 }
 
 // Error names the savepoint.
@@ -106,7 +110,7 @@ func damage(runDir string, err error) error {
 	if machine.IsFault(err) || errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("savepoint %q: %w", runDir, err)
 	}
-	return &DamageError{runDir, err}
+	return &DamageError{RunDir: runDir, Err: err}
 }
 
 // load reads and verifies one savepoint.

@@ -62,13 +62,10 @@ func (c *chain) slots() ([]slot, error) {
 	return slots, nil
 }
 
-// pending are the prepared ones in their order.
+// pending are the prepared ones in their order. What has no name of one is none.
 func (c *chain) pending() ([]slot, error) {
-	names, err := c.prepared.Names()
-	if err != nil {
-		return nil, err
-	}
-	return c.parseAll(prepared, slices.DeleteFunc(names, isRemains))
+	slots, _, err := c.slotsIn(prepared)
+	return slots, err
 }
 
 func (c *chain) parseAll(where string, names []string) ([]slot, error) {
@@ -80,10 +77,12 @@ func (c *chain) parseAll(where string, names []string) ([]slot, error) {
 		}
 		slots = append(slots, s)
 	}
-	slices.SortFunc(slots, func(a, b slot) int {
-		return cmp.Or(cmp.Compare(a.sequence, b.sequence), strings.Compare(a.attempt, b.attempt))
-	})
+	slices.SortFunc(slots, compareSlots)
 	return slots, nil
+}
+
+func compareSlots(a, b slot) int {
+	return cmp.Or(cmp.Compare(a.sequence, b.sequence), strings.Compare(a.attempt, b.attempt))
 }
 
 // findSlot finds that of an attempt.
@@ -137,4 +136,57 @@ func (c *chain) loadAll(where string, slots []slot) ([]Savepoint, error) {
 		all = append(all, sp)
 	}
 	return all, nil
+}
+
+// found is what stands in a slot.
+type found struct {
+	slot
+	where  string
+	sp     Savepoint
+	damage *DamageError // of what cannot be read as a savepoint; sp is zero then
+}
+
+// slotsIn are the slots of one of the directories in their order, and what has no name of
+// one.
+func (c *chain) slotsIn(where string) (slots []slot, strange []*DamageError, err error) {
+	if c.dirOf(where) == nil {
+		return nil, nil, nil
+	}
+	names, err := c.dirOf(where).Names()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		s, err := parseSlot(name)
+		if err != nil {
+			strange = append(strange, &DamageError{RunDir: filepath.Join(c.path, where, name), Err: err, Retired: where == retired})
+			continue
+		}
+		slots = append(slots, s)
+	}
+	slices.SortFunc(slots, compareSlots)
+	return slots, strange, nil
+}
+
+// survey returns what stands in the chain, and then what was retired from it, in the order
+// of their slots; and what has no name of a slot.
+func (c *chain) survey() (all []found, strange []*DamageError, err error) {
+	for _, where := range []string{published, retired} {
+		slots, some, err := c.slotsIn(where)
+		if err != nil {
+			return nil, nil, err
+		}
+		strange = append(strange, some...)
+		for _, s := range slots {
+			f := found{slot: s, where: where}
+			if f.sp, err = c.load(where, s); err != nil && !errors.As(err, &f.damage) {
+				return nil, nil, err
+			}
+			if f.damage != nil {
+				f.damage.Attempt, f.damage.Sequence, f.damage.Retired = s.attempt, s.sequence, where == retired
+			}
+			all = append(all, f)
+		}
+	}
+	return all, strange, nil
 }

@@ -60,6 +60,67 @@ func (s *Store) List(root string) ([]Savepoint, error) {
 	return s.ofRoots(root, (*chain).list)
 }
 
+// Survey is what can be read of the savepoints of a root, or of all, and what cannot.
+type Survey struct {
+	Standing []Savepoint // of the chains, the oldest first
+	Retired  []Savepoint // see [Store.Retired]
+	Damaged  []*DamageError
+}
+
+// Survey is List and Retired where damage beside a savepoint is no reason to be without it.
+// Those of all roots, when root is "", are in the order of the roots' directories.
+func (s *Store) Survey(root string) (Survey, error) {
+	if root != "" {
+		key, _, err := keyOf(root)
+		if err != nil {
+			return Survey{}, err
+		}
+		return s.surveyKeys(key)
+	}
+	keys, err := s.dir.Names()
+	if err != nil {
+		return Survey{}, fmt.Errorf("savepoints in %q: %w", s.path, err)
+	}
+	slices.Sort(keys)
+	return s.surveyKeys(keys...)
+}
+
+func (s *Store) surveyKeys(keys ...string) (Survey, error) {
+	var all Survey
+	for _, key := range keys {
+		found, damaged, err := s.foundIn(key)
+		if err != nil {
+			return Survey{}, err
+		}
+		all.Damaged = append(all.Damaged, damaged...)
+		for _, f := range found {
+			switch {
+			case f.damage != nil:
+				all.Damaged = append(all.Damaged, f.damage)
+			case f.where == retired:
+				all.Retired = append(all.Retired, f.sp)
+			default:
+				all.Standing = append(all.Standing, f.sp)
+			}
+		}
+	}
+	return all, nil
+}
+
+// foundIn returns what stands in the place of a root, and what is no savepoint there.
+func (s *Store) foundIn(key string) ([]found, []*DamageError, error) {
+	var damaged *DamageError
+	c, err := s.enterNamed(key)
+	if errors.As(err, &damaged) {
+		return nil, []*DamageError{damaged}, nil
+	}
+	if err != nil || c == nil {
+		return nil, nil, err
+	}
+	defer c.close()
+	return c.survey()
+}
+
 // ofRoots is what one root's directory has, or those of all roots when root is "".
 func (s *Store) ofRoots(root string, list func(*chain) ([]Savepoint, error)) ([]Savepoint, error) {
 	if root == "" {
@@ -90,11 +151,16 @@ func (s *Store) ofAll(list func(*chain) ([]Savepoint, error)) ([]Savepoint, erro
 	return all, nil
 }
 
-func (s *Store) ofKey(key string, list func(*chain) ([]Savepoint, error)) ([]Savepoint, error) {
+// enterNamed is enterKey for a name that stands in the store.
+func (s *Store) enterNamed(key string) (*chain, error) {
 	if len(key) != 2*sha256.Size || strings.Trim(key, "0123456789abcdef") != "" {
 		return nil, damage(filepath.Join(s.path, key), errors.New("not the place of a restore root"))
 	}
-	c, err := s.enterKey(key)
+	return s.enterKey(key)
+}
+
+func (s *Store) ofKey(key string, list func(*chain) ([]Savepoint, error)) ([]Savepoint, error) {
+	c, err := s.enterNamed(key)
 	if err != nil || c == nil {
 		return nil, err
 	}

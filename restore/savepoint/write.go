@@ -140,7 +140,7 @@ func (s *Store) publish(root, attempt string) (string, error) {
 
 // publish publishes what this chain has for an attempt; "" when that is nothing.
 func (c *chain) publish(attempt string) (string, error) {
-	done, err := c.slots()
+	done, _, err := c.slotsIn(published)
 	if err != nil {
 		return "", err
 	}
@@ -223,11 +223,20 @@ func (c *chain) append(at slot) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tip, _, err := c.tip()
+	done, _, err := c.slotsIn(published)
 	if err != nil {
 		return "", err
 	}
-	if sp.Parent() != tip.id || sp.Sequence() != tip.Sequence()+1 {
+	var tip Savepoint
+	var last slot
+	var damaged *DamageError // then it is known by its name alone
+	if len(done) > 0 {
+		last = done[len(done)-1]
+		if tip, err = c.load(published, last); err != nil && !errors.As(err, &damaged) {
+			return "", err
+		}
+	}
+	if damaged == nil && sp.Parent() != tip.id || sp.Sequence() != last.sequence+1 {
 		return "", ErrStale
 	}
 	if err := c.prepared.RenameNoReplace(at.name(), c.published, at.name()); err != nil {

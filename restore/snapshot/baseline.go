@@ -21,7 +21,7 @@ func (t *take) baseline() *baseline {
 		return nil
 	}
 	defer p.close()
-	headers, err := p.headers()
+	headers, _, err := p.survey()
 	if err != nil || len(headers) == 0 {
 		return nil
 	}

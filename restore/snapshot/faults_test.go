@@ -118,7 +118,8 @@ func TestFaultsOfPrune(t *testing.T) {
 		l.reopen()
 		all := l.sound()
 		same(t, look(t, l.root), look(t, l.write(all[len(all)-1], "")))
-		if err == nil && len(all) != 1 {
+		unread := !f.kill && len(all) == 2 // the newest could not be read, so the one before it is that of an emergency
+		if err == nil && len(all) != 1 && !unread {
 			t.Fatalf("call %d: %d snapshots are left", f.n, len(all))
 		}
 		_, err = l.store.Prune(context.Background(), Policy{KeepLast: 1}, nil)

@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Policy says which snapshots stay. Of each root the newest one stays anyway.
+// Policy says which snapshots stay. Of each root the newest one stays anyway, and so does
+// the one that an emergency rollback would go back to.
 type Policy struct {
-	Root       string        // "" for all roots
-	KeepLast   int           // so many of the newest; 0 for no such rule
+	Root string // "" for all roots
+	// KeepLast is how many of the newest stay of each of three groups: those of the whole
+	// root that a person or a timer has taken, those of it before an action, and those of a
+	// part. 0 for no such rule.
+	KeepLast   int
 	KeepWithin time.Duration // those that are not older than this; 0 for no such rule
 	Now        time.Time     // zero: the time of this machine
 	DryRun     bool          // only tell what would be done
@@ -65,7 +70,11 @@ func (s *Store) prune(ctx context.Context, policy Policy, inUse func(Header) str
 	}
 	defer lock.close()
 	p := &pruning{Store: s, policy: policy, inUse: inUse, needed: map[Digest]bool{}}
-	if err := s.eachPlace(func(at place) error { return p.decide(ctx, at) }); err != nil {
+	damaged, err := s.eachPlace(func(at place) error { return p.decide(ctx, at) })
+	if err == nil && len(damaged) > 0 {
+		err = damaged[0]
+	}
+	if err != nil {
 		return Pruned{}, err
 	}
 	if !policy.DryRun {
@@ -89,8 +98,15 @@ type pruning struct {
 // decide reads all manifests of a root, also those that go, and notes what the
 // others need.
 func (p *pruning) decide(ctx context.Context, at place) error {
-	headers, err := at.headers()
+	headers, damaged, err := at.survey()
+	if err == nil && len(damaged) > 0 {
+		err = damaged[0]
+	}
 	if err != nil {
+		return err
+	}
+	reasons := p.reasons(headers)
+	if err := p.keepTarget(ctx, at, headers, reasons); err != nil {
 		return err
 	}
 	for i, h := range headers {
@@ -102,13 +118,12 @@ func (p *pruning) decide(ctx context.Context, at place) error {
 			return err
 		}
 		concerned := p.policy.Root == "" || p.policy.Root == h.Root
-		why := p.why(h, len(headers)-i)
 		switch {
-		case concerned && why == "":
+		case concerned && reasons[i] == "":
 			p.done.Gone = append(p.done.Gone, h)
 			continue
 		case concerned:
-			p.done.Kept = append(p.done.Kept, Kept{h, why})
+			p.done.Kept = append(p.done.Kept, Kept{h, reasons[i]})
 		}
 		for i := range snap.entries {
 			if e := &snap.entries[i]; e.Type == File {
@@ -119,19 +134,61 @@ func (p *pruning) decide(ctx context.Context, at place) error {
 	return nil
 }
 
-// why a snapshot stays; rank 1 is the newest one of its root.
-func (p *pruning) why(h Header, rank int) string {
-	switch {
-	case rank == 1:
-		return "the newest of its root"
-	case rank <= p.policy.KeepLast:
-		return fmt.Sprintf("one of the %d newest", p.policy.KeepLast)
-	case p.policy.KeepWithin > 0 && !h.Time.Before(p.policy.Now.Add(-p.policy.KeepWithin)):
-		return fmt.Sprintf("not older than %s", p.policy.KeepWithin)
-	case p.inUse != nil:
-		return p.inUse(h)
+// reasons returns why each snapshot of a root stays; "" for one that goes.
+func (p *pruning) reasons(headers []Header) []string {
+	ranks, reasons := map[[2]bool]int{}, make([]string, len(headers))
+	for i, h := range slices.Backward(headers) {
+		group := [2]bool{h.Whole, h.ForEmergency()}
+		ranks[group]++
+		switch {
+		case i == len(headers)-1:
+			reasons[i] = "the newest of its root"
+		case ranks[group] == 1 && p.policy.KeepLast > 0:
+			reasons[i] = "the newest of its kind"
+		case ranks[group] <= p.policy.KeepLast:
+			reasons[i] = fmt.Sprintf("one of the %d newest of its kind", p.policy.KeepLast)
+		case p.policy.KeepWithin > 0 && !h.Time.Before(p.policy.Now.Add(-p.policy.KeepWithin)):
+			reasons[i] = fmt.Sprintf("not older than %s", p.policy.KeepWithin)
+		case p.inUse != nil:
+			reasons[i] = p.inUse(h)
+		}
 	}
-	return ""
+	return reasons
+}
+
+// keepTarget finds a reason for the snapshot that an emergency rollback of the root would go
+// back to: the newest that is whole and verifies. Where none of its kind goes, nothing has
+// to be verified.
+func (p *pruning) keepTarget(ctx context.Context, at place, headers []Header, reasons []string) error {
+	first := slices.IndexFunc(headers, func(h Header) bool { return h.ForEmergency() })
+	if first < 0 || p.policy.Root != "" && p.policy.Root != headers[0].Root {
+		return nil
+	}
+	goes := false
+	for i := first; i < len(headers); i++ {
+		goes = goes || headers[i].ForEmergency() && reasons[i] == ""
+	}
+	for i := len(headers) - 1; goes && i >= first; i-- {
+		if !headers[i].ForEmergency() {
+			continue
+		}
+		snap, err := at.load(headers[i].fileName())
+		if err != nil {
+			return err
+		}
+		damaged, err := p.damages(ctx, snap)
+		if err != nil {
+			return err
+		}
+		if len(damaged) > 0 {
+			continue
+		}
+		if reasons[i] == "" {
+			reasons[i] = "the newest of the whole root that verifies: an emergency rollback goes back to it"
+		}
+		return nil
+	}
+	return nil
 }
 
 // removeManifests makes the snapshots go, and that durable, so that none is

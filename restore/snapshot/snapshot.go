@@ -45,6 +45,11 @@ type Header struct {
 	Synced time.Time
 }
 
+// ForEmergency reports whether an emergency rollback may go back to the snapshot: it is of
+// the whole root, and was taken by a person or a timer. What is kept before an action is a
+// state that an operator wanted to leave.
+func (h *Header) ForEmergency() bool { return h.Whole && h.Kind != PreAction }
+
 // Snapshot is one that was read from a store, and hashes to its ID; or one that was just
 // taken.
 type Snapshot struct {

@@ -180,6 +180,9 @@ func (p place) path(name string) string { return filepath.Join(rootsName, p.key,
 
 // enter opens the place of a root; ok is false when it has no snapshot.
 func (s *Store) enter(key string) (p place, ok bool, err error) {
+	if !isID(key) {
+		return place{}, false, damage(filepath.Join(rootsName, key), nil, errors.New("not the place of a root"))
+	}
 	d, err := s.roots.open(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return place{}, false, nil
@@ -190,38 +193,40 @@ func (s *Store) enter(key string) (p place, ok bool, err error) {
 	return place{d, key}, true, nil
 }
 
-// eachPlace visits the places of all roots, in the order of their names.
-func (s *Store) eachPlace(visit func(place) error) error {
+// eachPlace visits the places of all roots, in the order of their names. What is not one
+// is damage.
+func (s *Store) eachPlace(visit func(place) error) (damaged []*DamageError, err error) {
 	keys, err := s.roots.names()
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if !isID(key) {
-			return damage(filepath.Join(rootsName, key), nil, errors.New("not the place of a root"))
-		}
-		p, ok, err := s.enter(key)
-		if err != nil {
-			return err
-		}
-		if ok {
-			err = visit(p)
-			p.close()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// headers are those of the manifests in a place, oldest first.
-func (p place) headers() ([]Header, error) {
-	names, err := p.names()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Header, 0, len(names))
+	for _, key := range keys {
+		p, ok, err := s.enter(key)
+		d, fault := asDamage(err)
+		switch {
+		case fault != nil:
+			return nil, fault
+		case d != nil:
+			damaged = append(damaged, d)
+		case ok:
+			err = visit(p)
+			p.close()
+		}
+		if d == nil && err != nil {
+			return nil, err
+		}
+	}
+	return damaged, nil
+}
+
+// survey returns the headers of the manifests in a place, oldest first, and what cannot be
+// read as one.
+func (p place) survey() (all []Header, damaged []*DamageError, err error) {
+	names, err := p.names()
+	if err != nil {
+		return nil, nil, err
+	}
+	all = make([]Header, 0, len(names))
 	for _, name := range names {
 		h, err := readHeader(p.dir, name)
 		if err == nil && keyOf(h.Root) != p.key {
@@ -230,12 +235,17 @@ func (p place) headers() ([]Header, error) {
 		if errors.Is(err, fs.ErrNotExist) { // pruned meanwhile
 			continue
 		}
-		if err != nil {
-			return nil, damage(p.path(name), nil, err)
+		if err == nil {
+			all = append(all, h)
+			continue
 		}
-		all = append(all, h)
+		d, err := asDamage(damage(p.path(name), nil, err))
+		if err != nil {
+			return nil, nil, err
+		}
+		damaged = append(damaged, d)
 	}
-	return all, nil
+	return all, damaged, nil
 }
 
 // load reads the snapshot whose manifest has this name.
@@ -254,50 +264,60 @@ func (p place) load(name string) (*Snapshot, error) {
 // is "", oldest first. It reads nothing else; that a manifest hashes to its ID
 // is for Find to see. One that cannot be read is a [*DamageError].
 func (s *Store) List(root string) ([]Header, error) {
-	var all []Header
-	read := func(p place) error {
-		some, err := p.headers()
-		all = append(all, some...)
-		return err
+	all, damaged, err := s.Survey(root)
+	if err == nil && len(damaged) > 0 {
+		err = damaged[0]
 	}
-	if root == "" {
-		if err := s.eachPlace(read); err != nil {
-			return nil, err
-		}
-		slices.SortStableFunc(all, func(a, b Header) int { return strings.Compare(a.fileName(), b.fileName()) })
-		return all, nil
-	}
-	p, ok, err := s.enter(keyOf(filepath.Clean(root)))
-	if err != nil || !ok {
-		return nil, err
-	}
-	defer p.close()
-	if err := read(p); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
+// Survey is List where damage beside a snapshot is no reason to be without it: what
+// cannot be read is returned beside the others.
+func (s *Store) Survey(root string) (all []Header, damaged []*DamageError, err error) {
+	read := func(p place) error {
+		some, strange, err := p.survey()
+		all, damaged = append(all, some...), append(damaged, strange...)
+		return err
+	}
+	if root == "" {
+		strange, err := s.eachPlace(read)
+		if err != nil {
+			return nil, nil, err
+		}
+		slices.SortStableFunc(all, func(a, b Header) int { return strings.Compare(a.fileName(), b.fileName()) })
+		return all, append(damaged, strange...), nil
+	}
+	p, ok, err := s.enter(keyOf(filepath.Clean(root)))
+	if err != nil || !ok {
+		return nil, nil, err
+	}
+	defer p.close()
+	if err := read(p); err != nil {
+		return nil, nil, err
+	}
+	return all, damaged, nil
+}
+
 // Find reads a snapshot by its ID, or by eight or more of its first digits. The
 // error is fs.ErrNotExist when there is none, ErrAmbiguous when there are
-// several, and a [*DamageError] when it is damaged.
+// several, and a [*DamageError] when it is damaged. Damage beside it is ignored.
 func (s *Store) Find(id string) (*Snapshot, error) {
 	const shortest = 8
 	if len(id) < shortest || !isHex(id) {
 		return nil, fmt.Errorf("%.100q is not the id of a snapshot, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
 	}
 	var found *Snapshot
-	err := s.eachPlace(func(p place) error {
+	_, err := s.eachPlace(func(p place) error {
 		names, err := p.names()
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
 			_, full, err := parseName(name)
-			if err != nil {
-				return damage(p.path(name), nil, err)
-			}
-			if !strings.HasPrefix(full, id) {
+			if err != nil || !strings.HasPrefix(full, id) {
 				continue
 			}
 			if found != nil {

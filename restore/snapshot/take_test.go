@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -346,6 +347,106 @@ func TestPrune(t *testing.T) {
 	must(t, err)
 	if len(done.Gone) != 2 || len(l.sound()) != 1 {
 		t.Errorf("%+v", done)
+	}
+}
+
+// takeAs takes a snapshot of this kind.
+func (l *lab) takeAs(kind Kind, scope ...string) *Snapshot {
+	l.t.Helper()
+	req := l.request(scope...)
+	req.Kind = kind
+	snap, err := l.store.Take(context.Background(), req)
+	must(l.t, err)
+	return snap
+}
+
+// TestPruneKeepsTheWayBack: the snapshots of a person or a timer, those before an action
+// and those of a part are counted apart, and the newest whole one that verifies stays,
+// whatever is newer and whatever the policy says.
+func TestPruneKeepsTheWayBack(t *testing.T) {
+	ctx, later := context.Background(), time.Now().Add(time.Hour)
+	for _, policy := range []Policy{{KeepLast: 1}, {KeepWithin: time.Minute, Now: later}} {
+		l := newLab(t)
+		writeFile(t, l.path("f"), "oldest")
+		l.takeAs(Manual)
+		writeFile(t, l.path("f"), "good")
+		good := l.takeAs(Scheduled)
+		writeFile(t, l.path("f"), "bad")
+		newest := l.takeAs(Manual)
+		for range 3 {
+			l.takeAs(PreAction)
+			l.takeAs(PreAction, "f")
+		}
+		done, err := l.store.Prune(ctx, policy, nil)
+		must(t, err)
+		kept := func(done Pruned) (ids []string) {
+			for _, k := range done.Kept {
+				ids = append(ids, k.Header.ID)
+			}
+			return ids
+		}
+		if ids := kept(done); !slices.Contains(ids, newest.ID()) || slices.Contains(ids, good.ID()) {
+			t.Errorf("%+v keeps %+v", policy, done.Kept)
+		}
+		if want := map[bool]int{true: 3, false: 2}[policy.KeepLast > 0]; len(done.Kept) != want {
+			t.Errorf("%+v keeps %+v, want one of each kind", policy, done.Kept)
+		}
+
+		l = newLab(t)
+		writeFile(t, l.path("f"), "good")
+		good = l.takeAs(Scheduled)
+		writeFile(t, l.path("f"), "bad")
+		newest = l.takeAs(Manual)
+		l.takeAs(PreAction, "f")
+		lost, err := newest.At(parse(t, "f"))
+		must(t, err)
+		must(t, os.Remove(l.storePath(lost.Digest.path())))
+		done, err = l.store.Prune(ctx, policy, nil)
+		must(t, err)
+		if ids := kept(done); !slices.Contains(ids, good.ID()) {
+			t.Errorf("%+v, the newest damaged: keeps %+v", policy, done.Kept)
+		}
+		damaged, err := l.store.Verify(ctx, good)
+		if err != nil || len(damaged) > 0 {
+			t.Errorf("%v, %v", damaged, err)
+		}
+	}
+}
+
+// TestDamageBeside: what is no snapshot, or a damaged one, hides none of the others.
+func TestDamageBeside(t *testing.T) {
+	l := newLab(t)
+	writeFile(t, l.path("f"), "one")
+	first := l.take()
+	path := l.manifest()
+	writeFile(t, l.path("f"), "two")
+	second := l.take()
+	in := filepath.Dir(path)
+	for what, do := range map[string]func(){
+		"empty manifest":   func() { replace(t, path, nil) },
+		"stray manifest":   func() { writeFile(t, filepath.Join(in, "stray"), "") },
+		"stray directory":  func() { mkdir(t, filepath.Join(in, "dir")) },
+		"stray place":      func() { mkdir(t, l.storePath(rootsName, "stray")) },
+		"file for a place": func() { writeFile(t, l.storePath(rootsName, strings.Repeat("0", 64)), "") },
+	} {
+		do()
+		if _, err := l.store.Find(second.ID()[:8]); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		all, damaged, err := l.store.Survey("")
+		if err != nil || len(damaged) == 0 || !slices.ContainsFunc(all, func(h Header) bool { return h.ID == second.ID() }) {
+			t.Errorf("%s: %v, %v, %v", what, all, damaged, err)
+		}
+		if _, err := l.store.List(""); err == nil {
+			t.Errorf("%s: no error where all are wanted", what)
+		}
+	}
+	if _, err := l.store.Find(first.ID()); err == nil {
+		t.Error("a damaged one is found")
+	}
+	all, damaged, err := l.store.Survey(l.root)
+	if err != nil || len(all) != 1 || len(damaged) != 3 {
+		t.Errorf("%v, %v, %v", all, damaged, err)
 	}
 }
 

@@ -31,6 +31,11 @@ func (s *Store) verify(ctx context.Context, snap *Snapshot) ([]*DamageError, err
 		return nil, err
 	}
 	defer lock.close()
+	return s.damages(ctx, snap)
+}
+
+// damages is Verify for a caller that holds the lock.
+func (s *Store) damages(ctx context.Context, snap *Snapshot) ([]*DamageError, error) {
 	damaged, err := asDamage(s.verifyManifest(snap))
 	if err != nil {
 		return nil, err

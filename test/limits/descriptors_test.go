@@ -30,6 +30,8 @@ func TestTooFewDescriptors(t *testing.T) {
 		"preview": func(s *harness.Site) []string { return []string{"preview", "--restore-root", s.Root, p.Runs[0].Dir} },
 		"commit":  func(s *harness.Site) []string { return harness.CommitArgs(s.Preview(t)) },
 		"rollback": func(s *harness.Site) []string {
+			harness.Must(t, os.RemoveAll(filepath.Join(s.Root, harness.ForeignStaging))) // of a root with such a name no snapshot is taken
+			s.Project.Must(t, "snapshot", "take", s.Root)
 			s.Commit(t, nil)
 			return []string{"rollback", "--emergency", s.Root}
 		},

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spf13/cobra"
+)
+
+func newSnapshotVerify(app *app) *cobra.Command {
+	var repair bool
+	cmd := &cobra.Command{
+		Use:   "verify [--repair] ID",
+		Short: "read everything that a snapshot needs, and check it",
+		Long: `verify reads the manifest of a snapshot and every content that it needs, and compares
+each with its SHA-256.
+
+With --repair a content that is missing or damaged is brought again from the restore
+root, where it still stands there: at a name that the snapshot has for it, or else
+anywhere in the root. Only what has the same SHA-256 is taken. The restore root is not
+changed.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.withSnapshots(func(s *snapshotShelf) error { return s.verify(cmd.Context(), args[0], repair) })
+		},
+	}
+	cmd.Flags().BoolVar(&repair, "repair", false, "bring damaged contents again from the restore root")
+	return cmd
+}
+
+func (s *snapshotShelf) verify(ctx context.Context, id string, repair bool) error {
+	found, err := s.find(id)
+	if err != nil {
+		return err
+	}
+	var repaired, damages []*snapshot.DamageError
+	bar := s.newBar("checking")
+	if repair {
+		repaired, damages, err = s.repair(ctx, found)
+	} else {
+		damages, err = s.store.Verify(ctx, found)
+	}
+	bar.done()
+	if err != nil {
+		return err
+	}
+	for _, d := range repaired {
+		for _, name := range d.Names {
+			s.say("repaired: %s", shellQuote(name))
+		}
+	}
+	if len(damages) > 0 {
+		return s.damaged(found, damages, repair)
+	}
+	return s.result(fmt.Sprintf("OK %s %s", found.ID(), numberOf(found.Header().Files, "file")), map[string]any{
+		"bytes": found.Header().Bytes, "code": "OK", "details": map[string]any{}, "files": found.Header().Files, "id": found.ID(), "ok": true,
+		"repaired": damagesOf("", repaired)["damaged"],
+	})
+}
+
+// repair repairs from the restore root of a snapshot.
+func (s *snapshotShelf) repair(ctx context.Context, found *snapshot.Snapshot) (repaired, left []*snapshot.DamageError, err error) {
+	root, err := pathsafe.OpenRoot(found.Header().Root)
+	if err != nil {
+		return nil, nil, refusedHint(fmt.Errorf("restore root: %w", err), "contents are brought again only from the restore root that the snapshot is of: put it in its place")
+	}
+	defer root.Close()
+	return s.store.Repair(ctx, found, root)
+}
+
+func (s *snapshotShelf) damaged(found *snapshot.Snapshot, damages []*snapshot.DamageError, tried bool) error {
+	for _, d := range damages {
+		for _, name := range d.Names {
+			s.tell("damaged: %s: %s", shellQuote(name), oneLine(d.Err.Error()))
+		}
+	}
+	hint := fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings again what still stands in %q; \"spectrum snapshot list\" lists other snapshots", found.ID()[:shortest], found.Header().Root)
+	if tried {
+		hint = fmt.Sprintf("what is named stands nowhere in %q with the same content: only a copy from elsewhere, put into the restore root, can be brought again; \"spectrum snapshot list\" lists other snapshots", found.Header().Root)
+	}
+	return &codedError{
+		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
+		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
+		hint: hint,
+	}
+}

@@ -1,0 +1,124 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// object is the path of the object of a file of a snapshot.
+func (l *lab) object(snap *Snapshot, path string) string {
+	l.t.Helper()
+	e, err := snap.At(parse(l.t, path))
+	must(l.t, err)
+	return l.storePath(e.Digest.path())
+}
+
+// anew writes an object anew, which nobody may write.
+func anew(path, content string) error {
+	return errors.Join(os.Remove(path), os.WriteFile(path, []byte(content), objectPerm))
+}
+
+// TestRepair: what still stands in the root, at its name or at another, is brought again,
+// whatever has become of the object; nothing else is believed, and what is nowhere stays
+// named.
+func TestRepair(t *testing.T) {
+	ctx := context.Background()
+	damages := map[string]func(path string) error{
+		"missing":     os.Remove,
+		"empty":       func(path string) error { return anew(path, "") },
+		"cut":         func(path string) error { return anew(path, "sm") },
+		"changed":     func(path string) error { return anew(path, "wrong") },
+		"a directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+		"no shard":    func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+	}
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			mkdir(t, l.path("d"))
+			for _, path := range []string{"same", "d/moved", "gone", "changed", "small"} {
+				writeFile(t, l.path(path), strings.Repeat(path+" ", 100_000))
+			}
+			writeFile(t, l.path("small"), "small")
+			snap := l.take()
+			was := look(t, l.root)
+			for _, path := range []string{"same", "d/moved", "small"} {
+				must(t, damage(l.object(snap, path)))
+			}
+			must(t, os.Rename(l.path("d/moved"), l.path("elsewhere")))
+			repaired, left, err := l.store.Repair(ctx, snap, l.handle)
+			if err != nil || len(repaired) != 3 || len(left) > 0 {
+				t.Fatalf("%v, %v, %v", repaired, left, err)
+			}
+			same(t, was, look(t, l.write(snap, "")))
+			l.sound()
+			l.emptyIncoming()
+
+			for _, path := range []string{"gone", "changed"} {
+				must(t, damage(l.object(snap, path)))
+			}
+			must(t, os.Remove(l.path("gone")))
+			writeFile(t, l.path("changed"), strings.Repeat("CHANGED ", 100_000)) // of the same size
+			if repaired, left, err = l.store.Repair(ctx, snap, l.handle); err != nil || len(repaired) > 0 || len(left) != 2 {
+				t.Errorf("%v, %v, %v", repaired, left, err)
+			}
+			l.emptyIncoming()
+		})
+	}
+}
+
+// TestFaultsOfRepair: wherever it fails or is killed, no object that was sound is lost, and
+// the next one ends it.
+func TestFaultsOfRepair(t *testing.T) {
+	l := newLab(t)
+	l.populate()
+	writeFile(t, l.path("lost"), "lost")
+	writeFile(t, l.path("cut"), "cut")
+	l.reopen()
+	snap := l.take()
+	eachFault(t, func(t *testing.T, f *fault) {
+		must(t, os.Remove(l.object(snap, "lost")))
+		must(t, anew(l.object(snap, "cut"), "c"))
+		l.store.seam.hook = f.hook
+		_, _, err := l.store.Repair(context.Background(), snap, l.handle)
+		l.reopen()
+		if err == nil && f.calls < f.n {
+			l.sound()
+		}
+		if _, left, err := l.store.Repair(context.Background(), snap, l.handle); err != nil || len(left) > 0 {
+			t.Fatalf("call %d: %v, %v", f.n, left, err)
+		}
+		l.sound()
+		l.emptyIncoming()
+	})
+}
+
+// TestInspect: every kind of damage is found, in contents as far as they are read.
+func TestInspect(t *testing.T) {
+	ctx := context.Background()
+	l := newLab(t)
+	writeFile(t, l.path("f"), "first")
+	first := l.take()
+	manifest := l.manifest()
+	writeFile(t, l.path("f"), "other")
+	second := l.take()
+	count := func(want int, unread, budget int64) {
+		t.Helper()
+		found, not, err := l.store.Inspect(ctx, l.root, budget)
+		if err != nil || len(found) != want || not != unread {
+			t.Errorf("%v, %d bytes not read, %v; want %d and %d", found, not, err, want, unread)
+		}
+	}
+	count(0, 0, 1<<20)
+	count(0, 10, 0)
+	must(t, anew(l.object(first, "f"), "FIRST"))
+	count(1, 0, 1<<20)
+	must(t, os.Remove(l.object(second, "f")))
+	count(2, 0, 1<<20)
+	count(1, 5, 0)
+	must(t, anew(manifest, "{"))
+	count(2, 0, 1<<20)
+}
