@@ -173,10 +173,10 @@ func rollbackError(err error) error {
 	var coded *codedError
 	isFailed := errors.As(err, &failed)
 	switch {
-	case errors.As(err, &coded):
-		return err
 	case isFailed && failed.Rollback != nil:
 		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
+	case errors.As(err, &coded):
+		return err
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
 	case errors.Is(err, rollback.ErrNoWayBack):
