@@ -23,14 +23,14 @@ func (f *flaw) fields() map[string]any {
 	return map[string]any{"path": jsonText(f.path), "remedy": jsonText(f.remedy), "why": jsonText(f.what)}
 }
 
-// glance is how many bytes of contents recover and the doctor read at most, the newest
-// first: they are to be quick. "spectrum snapshot verify" reads all.
+// glance is how many bytes of contents, and of manifests, recover and the doctor read at
+// most, the newest first: they are to be quick. "spectrum snapshot verify" reads all.
 const glance = 256 << 20
 
 // snapshotFlaws looks for damage among the snapshots of a root, or of all when root is "", and
 // returns how many bytes it did not read too.
 func snapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Store, root string) (flaws []flaw, unread int64, err error) {
-	found, unread, err := store.Inspect(ctx, root, glance)
+	found, unread, err := store.Inspect(ctx, root, snapshot.Budget{Manifests: glance, Contents: glance})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -206,7 +206,7 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []diagnosis {
 		}
 		found := "all that they need is there"
 		if unread > 0 {
-			found = fmt.Sprintf("all that they need is there; %s of contents were not read: \"spectrum snapshot verify ID\" reads them", bytesText(unread))
+			found = fmt.Sprintf("all that was read is whole; %s of them were not read: \"spectrum snapshot verify ID\" reads all of one", bytesText(unread))
 		}
 		return flaws, found, err
 	})

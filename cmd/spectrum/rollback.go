@@ -41,9 +41,9 @@ Commits that were made later in the same root build on it. They are named, and g
 with it when --with-later says so.
 
 With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, and
-then takes all of that back to the newest snapshot of all of it that "spectrum snapshot
-take" or a timer has taken, and that verifies. It prints which one that is. A damaged
-one is named and passed over. Said twice, it goes back to the same one.
+then takes all of that back to the newest snapshot of all of it that a person or a timer
+has taken, and that verifies. It prints which one that is. A damaged one is named and
+passed over. Run twice, it goes back to the same one.
 
 What was previewed or approved for the root before is void, and views that show
 what was rolled back are detached.`,
@@ -173,10 +173,10 @@ func rollbackError(err error) error {
 	var coded *codedError
 	isFailed := errors.As(err, &failed)
 	switch {
-	case errors.As(err, &coded):
-		return err
 	case isFailed && failed.Rollback != nil:
 		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
+	case errors.As(err, &coded):
+		return err
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
 	case errors.Is(err, rollback.ErrNoWayBack):

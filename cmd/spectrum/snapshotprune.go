@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"time"
@@ -31,9 +33,9 @@ func newSnapshotPrune(app *app) *cobra.Command {
 		Long: `prune keeps, of each restore root, the newest snapshots as --keep-last says, and
 those that are younger than --keep-within. Snapshots of a whole root that a person or a
 timer has taken, those that were taken before an action, and those of a part of a root
-are counted apart. It always keeps the newest of a root; the one that "spectrum rollback
---emergency" goes back to, which it reads for that; and one that something refers to:
-that from before a commit that can be undone, or what an action needs that has not ended.
+are counted apart. It always keeps the newest of a root; the one that an emergency
+rollback goes back to, which it reads for that; and one that something refers to: that
+from before a commit that can be undone, or what an action needs that has not ended.
 Of a halted root it removes nothing. It can be killed at any moment: what another
 snapshot needs stays.`,
 		Args: atMost(1),
@@ -115,13 +117,15 @@ func (u *uses) of(h snapshot.Header) string {
 // unfinishedIn says what an attempt has left in a root, whatever the records know of it; ""
 // for nothing, also where there is no root any more.
 func unfinishedIn(root string) string {
+	var left []string
 	dir, err := pathsafe.OpenRoot(root)
-	if err != nil {
-		return ""
+	if err == nil {
+		defer dir.Close()
+		left, err = staging.Unfinished(dir)
 	}
-	defer dir.Close()
-	left, err := staging.Unfinished(dir)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
 	case err != nil:
 		return fmt.Sprintf("it cannot be told whether its restore root is halted: %v", err)
 	case len(left) > 0:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -157,69 +156,4 @@ func isMachine(err error) error {
 		return err
 	}
 	return nil
-}
-
-// Finding is damage in a store, and the newest snapshot that needs what is damaged.
-type Finding struct {
-	Header Header // the zero one where it is a manifest that cannot be read
-	Damage *DamageError
-}
-
-// Inspect looks for damage in what is kept of a root, or of all roots when root is "": it
-// reads every manifest, and looks at every object. The contents of objects it reads, the
-// newest snapshots first, until that are as many bytes as budget; it returns how many it did
-// not read.
-func (s *Store) Inspect(ctx context.Context, root string, budget int64) (found []Finding, unread int64, err error) {
-	lock, err := s.share(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer lock.close()
-	all, damaged, err := s.Survey(root)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, d := range damaged {
-		found = append(found, Finding{Damage: d})
-	}
-	seen, buf := map[Digest]bool{}, make([]byte, chunk)
-	shelf := shelf{objects: s.objects}
-	defer shelf.close()
-	for _, h := range slices.Backward(all) {
-		snap, err := s.Find(h.ID)
-		if errors.Is(err, fs.ErrNotExist) { // it was pruned meanwhile
-			continue
-		}
-		d, err := asDamage(err)
-		if err != nil {
-			return nil, 0, err
-		}
-		if d != nil {
-			found = append(found, Finding{h, d})
-			continue
-		}
-		for _, e := range neededBy(snap) {
-			if seen[e.Digest] {
-				continue
-			}
-			seen[e.Digest] = true
-			there, err := shelf.has(e.Digest, e.Size)
-			if err != nil && isMachine(err) != nil {
-				return nil, 0, err
-			}
-			if there && e.Size > budget {
-				unread += e.Size
-				continue
-			}
-			budget -= e.Size
-			d, err := asDamage(s.verifyObject(ctx, &shelf, snap, e, buf))
-			if err != nil {
-				return nil, 0, err
-			}
-			if d != nil {
-				found = append(found, Finding{h, d})
-			}
-		}
-	}
-	return found, unread, nil
 }

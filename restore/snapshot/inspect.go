@@ -1,0 +1,120 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+)
+
+// Finding is damage in a store, and the newest snapshot that needs what is damaged.
+type Finding struct {
+	Header Header // the zero one where it is a manifest that cannot be read
+	Damage *DamageError
+}
+
+// Budget is how many bytes [Store.Inspect] reads at most of manifests, and of the contents of
+// objects.
+type Budget struct{ Manifests, Contents int64 }
+
+// An inspection is one call of Inspect.
+type inspection struct {
+	*Store
+	left   Budget
+	shelf  shelf
+	seen   map[Digest]bool
+	buf    []byte
+	found  []Finding
+	unread int64
+}
+
+// Inspect looks for damage in what is kept of a root, or of all roots when root is "": it
+// reads manifests, looks at every object that one of them needs, and reads the contents of
+// objects, the newest snapshots first and as far as the budget allows. It returns how many
+// bytes of either it did not read. Of every manifest it reads the header.
+func (s *Store) Inspect(ctx context.Context, root string, budget Budget) (found []Finding, unread int64, err error) {
+	lock, err := s.share(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer lock.close()
+	all, damaged, err := s.Survey(root)
+	if err != nil {
+		return nil, 0, err
+	}
+	in := &inspection{Store: s, left: budget, shelf: shelf{objects: s.objects}, seen: map[Digest]bool{}, buf: make([]byte, chunk)}
+	defer in.shelf.close()
+	for _, d := range damaged {
+		in.found = append(in.found, Finding{Damage: d})
+	}
+	for _, h := range slices.Backward(all) {
+		if err := in.snapshot(ctx, h); err != nil {
+			return nil, 0, err
+		}
+	}
+	return in.found, in.unread, nil
+}
+
+// snapshot looks at one snapshot. One that was pruned meanwhile is passed over.
+func (in *inspection) snapshot(ctx context.Context, h Header) error {
+	p, ok, err := in.enter(keyOf(h.Root))
+	if err != nil || !ok {
+		return err
+	}
+	defer p.close()
+	st, err := p.stat(h.fileName())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if st.Size > in.left.Manifests {
+		in.unread += st.Size
+		return nil
+	}
+	in.left.Manifests -= st.Size
+	snap, err := p.load(h.fileName())
+	d, err := asDamage(err)
+	if err != nil {
+		return err
+	}
+	if d != nil {
+		in.found = append(in.found, Finding{h, d})
+		return nil
+	}
+	for _, e := range neededBy(snap) {
+		if err := in.object(ctx, snap, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object looks at one object. What is not there for what it is, is read in any case, which
+// says why.
+func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) error {
+	if in.seen[e.Digest] {
+		return nil
+	}
+	in.seen[e.Digest] = true
+	there, err := in.shelf.has(e.Digest, e.Size)
+	if err != nil && isMachine(err) != nil {
+		return err
+	}
+	if there && e.Size > in.left.Contents {
+		in.unread += e.Size
+		return nil
+	}
+	if there {
+		in.left.Contents -= e.Size
+	}
+	d, err := asDamage(in.verifyObject(ctx, &in.shelf, snap, e, in.buf))
+	if err != nil {
+		return err
+	}
+	if d != nil {
+		in.found = append(in.found, Finding{snap.header, d})
+	}
+	return nil
+}
