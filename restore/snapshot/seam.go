@@ -23,8 +23,8 @@ type seam struct {
 
 // Watch hears how far long work on a store has got. Both may be nil.
 type Watch struct {
-	// Begin is told what begins ("keeping", "writing", "checking", or "syncing", which
-	// has no bytes), of how many files and bytes.
+	// Begin is told what begins ("keeping", "reading", "writing", "checking", or "syncing",
+	// which has no bytes), of how many files and bytes.
 	Begin func(work string, files int, bytes int64)
 	// Read is told how many bytes more were read, by several goroutines at once.
 	Read func(bytes int64)
