@@ -24,7 +24,7 @@ type Back struct {
 	Savepoint string          // id of the one that is active afterwards; "" for none
 	Scope     []pathsafe.Path // what it may change; nil is the whole root
 	// Plan returns what happens. It is given the snapshot of what may change, which
-	// was taken just now; nothing is written yet.
+	// was taken just now; nothing is written yet. It may be called more than once.
 	Plan func(before *snapshot.Snapshot) (staging.Exchange, error)
 }
 
@@ -47,6 +47,9 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	h := r.history
 	if h.snapshots == nil {
 		return Done{}, errors.New("there is no store of snapshots")
+	}
+	if r.entry.DryRun {
+		return Done{}, errors.New("the restore root was entered for a dry run")
 	}
 	if h.authority != nil { // whatever becomes of it, what was allowed before is void
 		if err := h.authority.Attempt(h.root); err != nil {

@@ -26,11 +26,24 @@ type Restored struct {
 	Done    commit.Done
 	Commits []savepoint.Savepoint // that were undone with it, the newest first
 	Left    []Left                // directories that came since, in the order of their paths
+	Changes []Change              // in the order of their paths
 }
 
 // Restore makes everything that a snapshot is of as it was, in a root that was
 // entered. The savepoint that was active then is active again.
 func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How) (*Restored, error) {
+	return restored(ctx, in, t, how, in.GoBack)
+}
+
+// ForeseeRestore returns what Restore would do, and writes nothing.
+func ForeseeRestore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How) (*Restored, error) {
+	return restored(ctx, in, t, how, in.Foresee)
+}
+
+// goBack is [commit.Root.GoBack], or [commit.Root.Foresee] in place of it.
+type goBack func(context.Context, commit.Back) (commit.Done, error)
+
+func restored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How, do goBack) (*Restored, error) {
 	if root := t.Header().Root; root != in.Path() {
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
 	}
@@ -46,16 +59,21 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 	if err := onlyOf(t.Header(), gone); err != nil {
 		return nil, err
 	}
-	d := &difference{root: in.Dir(), target: t}
-	done, err := in.GoBack(ctx, commit.Back{
+	result := &Restored{Commits: gone}
+	result.Done, err = do(ctx, commit.Back{
 		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: attemptsOf(gone), Brings: attemptsOf(back), Savepoint: active,
 		Scope: t.Scope(),
 		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
-			d.before = before
+			d := &difference{root: in.Dir(), target: t, before: before}
 			if err := d.plan(); err != nil {
 				return staging.Exchange{}, err
 			}
 			if err := room(in, d); err != nil {
+				return staging.Exchange{}, err
+			}
+			var err error
+			result.Left = d.left
+			if result.Changes, err = changesOf(d.swaps, d.dirs, before, t); err != nil {
 				return staging.Exchange{}, err
 			}
 			return staging.Exchange{
@@ -72,7 +90,7 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 	if err != nil {
 		return nil, err
 	}
-	return &Restored{done, gone, d.left}, nil
+	return result, nil
 }
 
 func pathsOf(swaps []staging.Swap) []pathsafe.Path {
