@@ -27,11 +27,19 @@ type Restored struct {
 	Commits []savepoint.Savepoint // that were undone with it, the newest first
 	Left    []Left                // directories that came since, in the order of their paths
 	Changes []Change              // in the order of their paths
+	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 }
 
 // Restore makes everything that a snapshot is of as it was, in a root that was
 // entered. The savepoint that was active then is active again.
 func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How) (*Restored, error) {
+	tight, err := mayNotFit(in, t)
+	if err == nil && tight { // so that it is known before anything is written
+		_, err = ForeseeRestore(ctx, in, t, how)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return restored(ctx, in, t, how, in.GoBack)
 }
 
@@ -68,12 +76,12 @@ func restored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how Ho
 			if err := d.plan(); err != nil {
 				return staging.Exchange{}, err
 			}
-			if err := room(in, d); err != nil {
-				return staging.Exchange{}, err
-			}
 			var err error
 			result.Left = d.left
 			if result.Changes, err = changesOf(d.swaps, d.dirs, before, t); err != nil {
+				return staging.Exchange{}, err
+			}
+			if result.Spaces, err = roomFor(in, before, t, result.Changes); err != nil {
 				return staging.Exchange{}, err
 			}
 			return staging.Exchange{

@@ -40,6 +40,7 @@ type Undone struct {
 	Changed []string              // paths of those whose content was not the commit's any more
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
+	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 
 	after string // id of the savepoint that is active then
 }
@@ -54,6 +55,13 @@ type What struct {
 // Undo undoes a finished commit of a root that was entered, and with Later those
 // that were made after it, newest first and all in one step.
 func Undo(ctx context.Context, in *commit.Root, what What) (*Undone, error) {
+	tight, err := mayNotFit(in, nil)
+	if err == nil && tight { // so that it is known before anything is written
+		_, err = ForeseeUndo(ctx, in, what)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return undone(ctx, in, what, in.GoBack)
 }
 
@@ -164,6 +172,9 @@ func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone, reason 
 			}
 			var err error
 			if u.Changes, err = changesOf(e.Swaps, e.Dirs, before, nil); err != nil {
+				return e, err
+			}
+			if u.Spaces, err = roomFor(in, before, nil, u.Changes); err != nil {
 				return e, err
 			}
 			u.Changed = nil

@@ -64,6 +64,9 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 	if err := t.survey(ctx, only(entries, unread)); err != nil {
 		return err
 	}
+	if err := t.room(ctx, entries); err != nil {
+		return err
+	}
 	work := "keeping"
 	if t.looks {
 		work = "reading"
@@ -296,8 +299,17 @@ func (r *reader) small(name string, e *Entry) error {
 
 // large copies and hashes in one go.
 func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
-	if r.looks {
-		return r.copy(ctx, nil, f, e)
+	if r.looks || r.tight {
+		if err := r.copy(ctx, nil, f, e); err != nil || r.looks {
+			return err
+		}
+		there, err := r.objects.known(e.Digest, e.Size, r.base().needs(e.Digest))
+		if err != nil || there {
+			return err
+		}
+		if err := r.seam.rewind(f); err != nil {
+			return err
+		}
 	}
 	if err := r.enterOwn(); err != nil {
 		return err

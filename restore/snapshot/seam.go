@@ -241,6 +241,14 @@ func (s *seam) write(f *os.File, data []byte) error {
 	})
 }
 
+// rewind goes back to the beginning of f.
+func (s *seam) rewind(f *os.File) error {
+	return s.do("seek", f.Name(), func() error {
+		_, err := f.Seek(0, io.SeekStart)
+		return err
+	})
+}
+
 // skip leaves a hole of n bytes.
 func (s *seam) skip(f *os.File, n int) error {
 	return s.do("seek", f.Name(), func() error {

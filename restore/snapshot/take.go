@@ -41,6 +41,7 @@ type take struct {
 	base  func() *baseline
 
 	looks   bool      // nothing is kept, see Look
+	tight   bool      // there may be no room for what is known already
 	tracked bool      // content may be taken over, see calm
 	synced  time.Time // when the sync began that ended before content is read
 	noting  sync.Mutex
