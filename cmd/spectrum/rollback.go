@@ -22,6 +22,8 @@ import (
 type rollbackOptions struct {
 	emergency bool
 	later     bool
+	dryRun    bool
+	reason    string
 	foreign   []string
 	wait      time.Duration
 }
@@ -39,6 +41,9 @@ will do.
 
 Commits that were made later in the same root build on it. They are named, and go
 with it when --with-later says so.
+
+With --dry-run nothing is written: what would be removed is listed with its size, what
+would stay and why, what was edited since the commit, and how much room it needs.
 
 With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, and
 then takes all of that back to the last snapshot: the newest that was taken of it,
@@ -58,11 +63,16 @@ what was rolled back are detached.`,
 			if opts.emergency && opts.later {
 				return usage(cmd, "--with-later goes with a commit, and --emergency with a restore root")
 			}
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}
 	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its last snapshot, whatever state it is in")
 	cmd.Flags().BoolVar(&opts.later, "with-later", false, "undo the commits that were made after it, too")
+	dryRunFlag(cmd, &opts.dryRun)
+	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
 	return cmd
@@ -81,7 +91,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if err != nil {
 		return err
 	}
-	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
+	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
@@ -90,13 +100,18 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), rollback.ErrElsewhere))
 	}
 	bar := app.newBar("looking at the restore root")
-	done, err := rollback.Undo(ctx, in, sp.Attempt(), opts.later)
+	undo := rollback.Undo
+	if opts.dryRun {
+		undo = rollback.ForeseeUndo
+	}
+	done, err := undo(ctx, in, rollback.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
 		return haltedIn(state, in.Path(), rollbackError(err))
 	}
 	return app.rolledBack(in, rollbackReport{
-		kind: audit.Session, done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
+		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
+		changes: done.Changes, spaces: done.Spaces,
 	})
 }
 
@@ -175,29 +190,36 @@ func laterCommits(err error, later *rollback.LaterError, from string) error {
 // rollbackReport is what a rollback has done.
 type rollbackReport struct {
 	kind    audit.Rollback
+	what    string // "rollback" or "restore"
 	done    commit.Done
 	commits []savepoint.Savepoint
 	files   int
 	changed []string
 	left    []rollback.Left
+	changes []rollback.Change
+	spaces  []rollback.Space // of a dry run
 }
 
-// rolledBack says what was done.
+// rolledBack says what was done, or would be.
 func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
+	if r.done.Action == "" {
+		return a.foreseen(in, r)
+	}
+	before := r.done.Snapshot.ID()[:shortest]
 	attempts := []string{}
 	for _, sp := range r.commits {
 		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		attempts = append(attempts, sp.Attempt())
 	}
 	for _, path := range r.changed {
-		a.tell("spectrum: %s was changed since; it is kept as it was", shellQuote(path))
+		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
 	}
 	left := []any{}
 	for _, l := range r.left {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
-	a.say("as it was before: \"spectrum snapshot restore %s%s\"", foreignOption(in.Path()), r.done.Snapshot.ID()[:shortest])
+	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Path()), before)
 	return a.result("OK "+r.done.Action, map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
 		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "views": jsonTexts(a.detached),
@@ -224,7 +246,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer state.Close()
-	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
+	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
@@ -233,5 +255,5 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	if err != nil {
 		return rollbackError(err)
 	}
-	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{last, audit.Emergency, "emergency: asked for"}))
+	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{target: last, kind: audit.Emergency, reason: reasonOr(opts.reason, "emergency: asked for"), dryRun: opts.dryRun}))
 }
