@@ -34,8 +34,8 @@ func (a *app) foreseen(in *commit.Root, r rollbackReport) error {
 	before, spaces := r.done.Snapshot.Header(), []any{}
 	lines = append(lines, fmt.Sprintf("a snapshot would be taken first: %s, %s", numberOf(before.Files, "file"), bytesText(before.Bytes)))
 	for _, s := range r.spaces {
-		lines = append(lines, fmt.Sprintf("%s: at least %s needed, %s free", spaceText(s), bytesText(int64(s.Need.Bytes)), bytesText(int64(s.Free.Bytes))))   //nolint:gosec // no file system has so many
-		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))}) //nolint:gosec // the same
+		lines = append(lines, fmt.Sprintf("%s: at least %s needed, %s free", spaceText(s), bytesText(int64(s.Need.Bytes)), bytesText(int64(s.Free.Bytes)))) //nolint:gosec // no file system has so many
+		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})        //nolint:gosec // the same
 	}
 	lines = append(lines, fmt.Sprintf("OK dry run: %d removed, %d created, %d replaced, metadata of %d; nothing was changed",
 		counts[rollback.Removed], counts[rollback.Created], counts[rollback.Replaced], counts[rollback.Adjusted]))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/rollback"
@@ -13,6 +14,7 @@ import (
 )
 
 type snapshotRestoreOptions struct {
+	to      string
 	dryRun  bool
 	reason  string
 	foreign []string
@@ -22,8 +24,8 @@ type snapshotRestoreOptions struct {
 func newSnapshotRestore(app *app) *cobra.Command {
 	var opts snapshotRestoreOptions
 	cmd := &cobra.Command{
-		Use:   "restore ID",
-		Short: "make a restore root as it was in a snapshot, all of it or nothing",
+		Use:   "restore [--to DIR] ID [PATH...]",
+		Short: "make a restore root, or some files of it, as in a snapshot, all of it or nothing",
 		Long: `restore makes everything that the snapshot is of as it was: what came since goes,
 what went comes back. The root is compared with the snapshot, and only the names that
 differ are swapped: all of them or none. What comes is made and checked first. What is
@@ -33,19 +35,38 @@ Others may go on working in the root, but for the names that are swapped. Socket
 devices and mounts stay where they are; a directory that came since and holds one
 stays, and is named.
 
-The commits that were made since are undone with it. What was previewed or
+With PATHs only these files and directories are restored, with all that is in them,
+and the directories to them where these are missing. A PATH is one beneath the
+restore root; an absolute one is taken too. What commits have made stays theirs: none
+is undone. A file that had other names beside it comes back as a file of its own.
+
+With --to what the snapshot holds, or the PATHs of it, is written to DIR, which must not
+exist: the restore root is not touched, nor looked at, and it may be halted or gone.
+"spectrum snapshot export" does the same for a whole root, and adds a signed bundle, to
+mount or restore it elsewhere.
+
+The commits that were made since are undone with the restore of a snapshot. What was previewed or
 approved for the root before is void, and views that show it are detached.
 
 With --dry-run nothing is written: what would be removed, created and replaced is
 listed with its size, what would stay and why, and how much room it needs.`,
-		Args: exactly(1),
+		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
 			}
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.restore(cmd.Context(), args[0], opts) })
+			if opts.to != "" && (opts.dryRun || opts.reason != "") {
+				return usage(cmd, "--to changes nothing in a restore root: --dry-run and --reason do not go with it")
+			}
+			return app.withSnapshots(func(s *snapshotShelf) error {
+				if opts.to != "" {
+					return s.writeTo(cmd.Context(), args, opts.to)
+				}
+				return s.restore(cmd.Context(), args, opts)
+			})
 		},
 	}
+	cmd.Flags().StringVar(&opts.to, "to", "", "write it to this new `directory`, and change no restore root")
 	dryRunFlag(cmd, &opts.dryRun)
 	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
@@ -53,8 +74,12 @@ listed with its size, what would stay and why, and how much room it needs.`,
 	return cmd
 }
 
-func (s *snapshotShelf) restore(ctx context.Context, id string, opts snapshotRestoreOptions) error {
-	target, err := s.find(id)
+func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
+	target, err := s.find(args[0])
+	if err != nil {
+		return err
+	}
+	only, err := pathsIn(target, args[1:])
 	if err != nil {
 		return err
 	}
@@ -68,7 +93,7 @@ func (s *snapshotShelf) restore(ctx context.Context, id string, opts snapshotRes
 		reason = "snapshot " + target.ID() + ": " + opts.reason
 	}
 	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{
-		target: target, kind: audit.Session, reason: reason, dryRun: opts.dryRun,
+		target: target, kind: audit.Session, reason: reason, only: only, dryRun: opts.dryRun,
 	}))
 }
 
@@ -77,6 +102,7 @@ type restoring struct {
 	target *snapshot.Snapshot
 	kind   audit.Rollback
 	reason string
+	only   []pathsafe.Path // nil is all of it
 	dryRun bool
 }
 
@@ -86,14 +112,14 @@ func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring)
 	if r.dryRun {
 		restore = rollback.ForeseeRestore
 	}
-	done, err := restore(ctx, in, r.target, rollback.How{Type: r.kind, Reason: r.reason})
+	done, err := restore(ctx, in, r.target, rollback.How{Type: r.kind, Reason: r.reason, Only: r.only})
 	bar.done()
 	var later *rollback.LaterError
 	if errors.As(err, &later) {
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(err)
+		return rollbackError(notInSnapshot(err))
 	}
 	what := "restore"
 	if r.kind == audit.Emergency {

@@ -174,7 +174,7 @@ var wrongUses = [][]string{
 	{"rollback", "--emergency", "--with-later", "/r"},
 	{"recover", "--statement", "x", "/r"},
 	{"snapshot", "prune"}, {"snapshot", "diff"},
-	{"rollback", "--reason", " ", "x"}, {"snapshot", "take", "--reason", "\xff", "/r"}, {"snapshot", "watch", "--every", "0s", "/r"},
+	{"rollback", "--reason", " ", "x"}, {"snapshot", "restore", "--to", "d", "--dry-run", "x"}, {"snapshot", "take", "--reason", "\xff", "/r"}, {"snapshot", "watch", "--every", "0s", "/r"},
 	{"quarantine", "release", "12345678"},
 	{"help", "comit"},
 }

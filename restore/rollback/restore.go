@@ -19,6 +19,9 @@ import (
 type How struct {
 	Type   audit.Rollback // Session or Emergency
 	Reason string
+	// Only are the names that are restored, with all that is in them; nil is everything that
+	// the snapshot is of. No commit is undone then, and no savepoint becomes active.
+	Only []pathsafe.Path
 }
 
 // Restored says what the restore of a snapshot has done.
@@ -55,6 +58,9 @@ func restored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how Ho
 	if root := t.Header().Root; root != in.Path() {
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
 	}
+	if how.Only != nil {
+		return someRestored(ctx, in, t, how, do)
+	}
 	active := t.Header().Said[commit.SavepointNow]
 	gone, err := in.Savepoints().Behind(in.Path(), active)
 	if err != nil {
@@ -67,35 +73,58 @@ func restored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how Ho
 	if err := onlyOf(t.Header(), gone); err != nil {
 		return nil, err
 	}
-	result := &Restored{Commits: gone}
-	result.Done, err = do(ctx, commit.Back{
+	result, err := swapped(ctx, in, t, commit.Back{
 		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: attemptsOf(gone), Brings: attemptsOf(back), Savepoint: active,
-		Scope: t.Scope(),
-		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
-			d := &difference{root: in.Dir(), target: t, before: before}
-			if err := d.plan(); err != nil {
-				return staging.Exchange{}, err
-			}
-			var err error
-			result.Left = d.left
-			if result.Changes, err = changesOf(d.swaps, d.dirs, before, t); err != nil {
-				return staging.Exchange{}, err
-			}
-			if result.Spaces, err = roomFor(in, before, t, result.Changes); err != nil {
-				return staging.Exchange{}, err
-			}
-			return staging.Exchange{
-				Kind: "snapshot_restore", Swaps: d.swaps, Dirs: d.dirs,
-				Stage: func(ctx context.Context, dir *pathsafe.Dir) error {
-					return in.Snapshots().WriteParts(ctx, t, d.parts, dir)
-				},
-				Settled: func(ctx context.Context, old *pathsafe.Dir) error {
-					return in.Snapshots().Unchanged(ctx, before, pathsOf(d.swaps), old)
-				},
-			}, nil
-		},
-	})
+	}, do)
 	if err != nil {
+		return nil, err
+	}
+	result.Commits = gone
+	return result, nil
+}
+
+// someRestored restores some names of a snapshot. What commits have made stays theirs.
+func someRestored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How, do goBack) (*Restored, error) {
+	some, err := narrowed(in.Dir(), t, how.Only)
+	if err != nil {
+		return nil, err
+	}
+	tip, _, err := in.Savepoints().Tip(in.Path())
+	if err != nil {
+		return nil, err
+	}
+	return swapped(ctx, in, some, commit.Back{Type: how.Type, Reason: how.Reason, Target: t.ID(), Savepoint: tip.ID()}, do)
+}
+
+// swapped has what differs from a snapshot swapped.
+func swapped(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, b commit.Back, do goBack) (*Restored, error) {
+	result := &Restored{}
+	b.Scope = t.Scope()
+	b.Plan = func(before *snapshot.Snapshot) (staging.Exchange, error) {
+		d := &difference{root: in.Dir(), target: t, before: before}
+		if err := d.plan(); err != nil {
+			return staging.Exchange{}, err
+		}
+		var err error
+		result.Left = d.left
+		if result.Changes, err = changesOf(d.swaps, d.dirs, before, t); err != nil {
+			return staging.Exchange{}, err
+		}
+		if result.Spaces, err = roomFor(in, before, t, result.Changes); err != nil {
+			return staging.Exchange{}, err
+		}
+		return staging.Exchange{
+			Kind: "snapshot_restore", Swaps: d.swaps, Dirs: d.dirs,
+			Stage: func(ctx context.Context, dir *pathsafe.Dir) error {
+				return in.Snapshots().WriteParts(ctx, t, d.parts, dir)
+			},
+			Settled: func(ctx context.Context, old *pathsafe.Dir) error {
+				return in.Snapshots().Unchanged(ctx, before, pathsOf(d.swaps), old)
+			},
+		}, nil
+	}
+	var err error
+	if result.Done, err = do(ctx, b); err != nil {
 		return nil, err
 	}
 	return result, nil
