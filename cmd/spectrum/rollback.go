@@ -159,8 +159,11 @@ func rollbackError(err error) error {
 	var later *rollback.LaterError
 	var changed *snapshot.ChangedError
 	var failed *staging.Error
+	var unfinished *commit.UnfinishedError
 	isFailed := errors.As(err, &failed)
 	switch {
+	case errors.As(err, &unfinished):
+		return err
 	case isFailed && failed.Rollback != nil:
 		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
 	case errors.As(err, &later):

@@ -38,8 +38,9 @@ type Done struct {
 // of what can change is taken and logged first; all of it happens or nothing; what
 // was previewed before is void. When it is done the chain of savepoints is that of
 // the earlier state. The error is a [*staging.Error], whose Rollback is nil if the
-// root is as it was; or a [*staging.HaltError] when all of it is done, and that could
-// not be recorded: then there is a Done too.
+// root is as it was, and halts the root if not; or an [*UnfinishedError], which halts
+// nothing: it could not be taken back for now, or all of it is done, and that could not be
+// recorded. In the last case there is a Done too.
 func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	if r == nil || r.session == nil {
 		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
@@ -72,6 +73,9 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	defer func() { h.way = nil }()
 	if err := r.session.Exchange(ctx, exchange); err != nil {
 		r.halt(err)
+		if stands := r.unmarked(err, exchange.Kind); stands != nil {
+			return Done{}, stands
+		}
 		return Done{}, h.failed(err, err)
 	}
 	return way.done, way.end(exchange.Kind, r.entry.Leftover)
@@ -91,14 +95,15 @@ type way struct {
 // left of it.
 func (w *way) leftover(name string, err error) { w.left, w.why = name, err }
 
-// end says how a way that is complete has ended. If its records are not, the root is
-// halted until the next one to enter it has written them.
+// end says how a way that is complete has ended. If its records are not, nothing halts the
+// root: the next one to enter it writes them.
 func (w *way) end(kind string, tell func(name string, err error)) error {
 	if w.why == nil {
 		return nil
 	}
 	if !w.recorded {
-		return &staging.HaltError{Attempt: w.done.Action, Kind: kind, Staging: w.left, Err: fmt.Errorf("it is done, and its records could not be written: %w", w.why)}
+		why := fmt.Errorf("it is done, and its records could not be written: %w", w.why)
+		return &UnfinishedError{&staging.HaltError{Attempt: w.done.Action, Kind: kind, Staging: w.left, Err: why}}
 	}
 	if tell != nil {
 		tell(w.left, w.why)
