@@ -156,6 +156,20 @@ func (h *history) beganBack(attempt string) error {
 	})
 }
 
+// Refused logs that a rollback could not begin, and why, and returns why. An error of one
+// that had begun is logged already.
+func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error {
+	var e *staging.Error
+	var unfinished *UnfinishedError
+	begun := errors.As(why, &e) && e.Attempt != "" || errors.As(why, &unfinished)
+	if why == nil || begun || r == nil || r.history == nil || r.entry.DryRun {
+		return why
+	}
+	return errors.Join(why, r.history.append(audit.Event{
+		Kind: audit.RollbackRefused, Action: uuid.NewString(), Rollback: kind, Actions: affected, Reason: why.Error(),
+	}))
+}
+
 // completedBack is the end of a way back, also of one that was found complete: what
 // it is the snapshot says that was taken before it.
 func (h *history) completedBack(attempt string) error {

@@ -39,11 +39,17 @@ func (w *world) lookIn() (*commit.Root, func(), error) {
 
 // prints are what stands beneath the root and the state directory: identities, contents and
 // the times of change, so that every write shows.
-func (w *world) prints() (all []string) {
+func (w *world) prints() []string { return w.printsBut("") }
+
+// printsBut are the prints without a name.
+func (w *world) printsBut(name string) (all []string) {
 	w.t.Helper()
 	for _, top := range []string{w.root, filepath.Join(w.base, "state")} {
 		must(w.t, filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 			must(w.t, err)
+			if e.Name() == name {
+				return nil
+			}
 			var st unix.Stat_t
 			must(w.t, unix.Lstat(path, &st))
 			content := ""

@@ -41,9 +41,10 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 		_, err = ForeseeRestore(ctx, in, t, how)
 	}
 	if err != nil {
-		return nil, err
+		return nil, in.Refused(how.Type, nil, err)
 	}
-	return restored(ctx, in, t, how, in.GoBack)
+	done, err := restored(ctx, in, t, how, in.GoBack)
+	return done, in.Refused(how.Type, nil, err)
 }
 
 // ForeseeRestore returns what Restore would do, and writes nothing.

@@ -60,9 +60,10 @@ func Undo(ctx context.Context, in *commit.Root, what What) (*Undone, error) {
 		_, err = ForeseeUndo(ctx, in, what)
 	}
 	if err != nil {
-		return nil, err
+		return nil, in.Refused(audit.Session, []string{what.Commit}, err)
 	}
-	return undone(ctx, in, what, in.GoBack)
+	done, err := undone(ctx, in, what, in.GoBack)
+	return done, in.Refused(audit.Session, []string{what.Commit}, err)
 }
 
 // ForeseeUndo returns what Undo would do, and writes nothing.
