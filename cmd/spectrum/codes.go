@@ -73,4 +73,6 @@ const (
 const (
 	codeUnfit   code = "MACHINE_UNFIT"
 	codeDiffers code = "ROOT_DIFFERS"
+	// of "snapshot diff"
+	codeSnapshotDiffers code = "SNAPSHOT_DIFFERS"
 )

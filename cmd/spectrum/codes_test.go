@@ -87,6 +87,8 @@ func examples() map[code][]error {
 		codeUnfit:   {(&unfitError{failed: []diagnosis{{id: forging, remedy: "mend it"}}, all: 2}).coded()},
 		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, nil)},
 
+		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
+
 		codeLater:      {laterCommits(outside, &rollback.LaterError{}, "0dbd4d3d")},
 		codeNoSnapshot: {rollbackError(rollback.ErrNoSnapshot), rollbackError(rollback.ErrNoWayBack)},
 		codeNotUndone:  {rollbackError(rollback.ErrElsewhere), rollbackError(rollback.ErrMoved), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},

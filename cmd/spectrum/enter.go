@@ -27,7 +27,9 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		_ = e.Savepoints.Close()
 		return nil, nil, err
 	}
-	if e.Log, err = openLog(state); err != nil {
+	if e.DryRun {
+		e.Log = nil // it would be made where it is missing
+	} else if e.Log, err = openLog(state); err != nil {
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err
 	}
@@ -85,8 +87,11 @@ const journalKeyHint = "move it away: the next command makes a new one. What a k
 func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, error) {
 	in, ended, err := a.enter(ctx, state, root, e)
 	a.tellEnded(ended)
-	if errors.Is(err, commit.ErrNoRoot) {
+	switch {
+	case errors.Is(err, commit.ErrNoRoot):
 		err = refusedHint(err, noRootHint)
+	case errors.Is(err, commit.ErrUnended):
+		err = refusedHint(err, fmt.Sprintf("\"spectrum recover %s%s\" ends it, and so does the command without --dry-run", foreignOption(root), shellQuote(root)))
 	}
 	return in, err
 }

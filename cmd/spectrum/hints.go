@@ -47,7 +47,7 @@ func hintsOf(err error) []string {
 	case errors.As(err, &mounted) && errors.As(err, &owned):
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
 	case statusOf(err) == statusMachine && errors.As(err, &unfinished):
-		return slices.Concat(machineHints(err), []string{"then run this again: it goes on where this had to stop, and nothing is halted"})
+		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" goes on where this had to stop, and so does the next command there; nothing is halted"})
 	case statusOf(err) == statusMachine:
 		return slices.Concat(machineHints(err), lackHints(err))
 	case errors.As(err, &unfit):

@@ -55,6 +55,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.runsView.openRuns: pathsafe.OpenRoot":         "given: the runs directory, from then on a handle",
 	"cmd/spectrum.savepointShelf.compare: pathsafe.OpenRoot":    "record: the root of a savepoint; only drift is reported",
 	"cmd/spectrum.sealSample: os.CopyFS":                        "through the handle of a box",
+	"cmd/spectrum.snapshotShelf.lookAt: pathsafe.OpenRoot":      "given, or record: the restore root; only what differs is reported",
 	"cmd/spectrum.stateMissing: pathsafe.OpenRoot":              "doctor: a look, from which nothing follows",
 	"cmd/spectrum.tamperedCopy: os.CopyFS":                      "through the handle of a box",
 	"cmd/spectrum.tamperedCopy: os.DirFS":                       "through the handle of a box",

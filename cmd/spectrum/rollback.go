@@ -22,6 +22,8 @@ import (
 type rollbackOptions struct {
 	emergency bool
 	later     bool
+	dryRun    bool
+	reason    string
 	foreign   []string
 	wait      time.Duration
 }
@@ -39,6 +41,9 @@ will do.
 
 Commits that were made later in the same root build on it. They are named, and go
 with it when --with-later says so.
+
+With --dry-run nothing is written: what would be removed is listed with its size, what
+would stay and why, what was edited since the commit, and how much room it needs.
 
 With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, and
 then takes all of that back to the newest snapshot of all of it that a person or a timer
@@ -59,11 +64,16 @@ what was rolled back are detached.`,
 			if opts.emergency && opts.later {
 				return usage(cmd, "--with-later goes with a commit, and --emergency with a restore root")
 			}
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}
 	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its newest whole snapshot that verifies, whatever state it is in")
 	cmd.Flags().BoolVar(&opts.later, "with-later", false, "undo the commits that were made after it, too")
+	dryRunFlag(cmd, &opts.dryRun)
+	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
 	return cmd
@@ -82,7 +92,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if err != nil {
 		return app.otherWay(state, err)
 	}
-	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
+	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
@@ -91,13 +101,18 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), rollback.ErrElsewhere))
 	}
 	bar := app.newBar("looking at the restore root")
-	done, err := rollback.Undo(ctx, in, sp.Attempt(), opts.later)
+	undo := rollback.Undo
+	if opts.dryRun {
+		undo = rollback.ForeseeUndo
+	}
+	done, err := undo(ctx, in, rollback.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
 		return haltedIn(state, in.Path(), rollbackError(app.otherWay(state, err)))
 	}
 	return app.rolledBack(in, rollbackReport{
-		kind: audit.Session, done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
+		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
+		changes: done.Changes, spaces: done.Spaces,
 	})
 }
 
@@ -171,8 +186,11 @@ func rollbackError(err error) error {
 	var changed *snapshot.ChangedError
 	var failed *staging.Error
 	var coded *codedError
+	var unfinished *commit.UnfinishedError
 	isFailed := errors.As(err, &failed)
 	switch {
+	case errors.As(err, &unfinished):
+		return err
 	case isFailed && failed.Rollback != nil:
 		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
 	case errors.As(err, &coded):
@@ -209,6 +227,7 @@ func laterCommits(err error, later *rollback.LaterError, from string) error {
 // rollbackReport is what a rollback has done.
 type rollbackReport struct {
 	kind    audit.Rollback
+	what    string // "rollback" or "restore"
 	done    commit.Done
 	commits []savepoint.Savepoint
 	files   int
@@ -216,17 +235,23 @@ type rollbackReport struct {
 	left    []rollback.Left
 	target  *snapshot.Snapshot // that was restored; nil for none
 	passed  []rollback.Passed  // damaged snapshots that were passed over to find it
+	changes []rollback.Change
+	spaces  []rollback.Space // of a dry run
 }
 
-// rolledBack says what was done.
+// rolledBack says what was done, or would be.
 func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
+	if r.done.Action == "" {
+		return a.foreseen(in, r)
+	}
+	before := r.done.Snapshot.ID()[:shortest]
 	attempts := []string{}
 	for _, sp := range r.commits {
 		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		attempts = append(attempts, sp.Attempt())
 	}
 	for _, path := range r.changed {
-		a.tell("spectrum: %s was changed since; it is kept as it was", shellQuote(path))
+		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
 	}
 	a.tellBeside(in, r.kind != audit.Emergency)
 	left := []any{}
@@ -234,7 +259,7 @@ func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
-	a.say("as it was before: \"spectrum snapshot restore %s%s\"", foreignOption(in.Path()), r.done.Snapshot.ID()[:shortest])
+	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Path()), before)
 	passed := []any{}
 	for _, p := range r.passed {
 		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
@@ -272,7 +297,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer state.Close()
-	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
+	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
@@ -285,8 +310,10 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return rollbackError(err)
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
-	reason := "emergency: snapshot " + to.Snapshot.ID() + " was asked for"
-	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{to.Snapshot, audit.Emergency, reason, to.Passed}))
+	reason := "emergency: snapshot " + to.Snapshot.ID() + ": " + reasonOr(opts.reason, "asked for")
+	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{
+		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, dryRun: opts.dryRun,
+	}))
 }
 
 // targetText says which snapshot it is, when and why it was taken, and what it covers.

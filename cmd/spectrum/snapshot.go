@@ -24,7 +24,7 @@ kept once, whatever snapshots it is in, and what has not changed since the last
 snapshot of a root is not read again. Before every commit, rollback and restore of
 a snapshot one is taken of what that can change; nothing skips it.`,
 	}
-	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app), newSnapshotVerify(app))
+	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotDiff(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app), newSnapshotVerify(app))
 	return cmd
 }
 

@@ -24,6 +24,9 @@ func newSnapshotExport(app *app) *cobra.Command {
 a run directory CONTRACTS/_runs/snapshot-... in it that this host's key has signed.
 It can be verified, mounted, previewed and committed anywhere like any bundle.
 
+To get the files back without a bundle, or some of them only, there is "spectrum
+snapshot restore --to DIR".
+
 A bundle holds files. Symbolic links and the rest are in DIR too, but not in the
 bundle; nor are the result artifacts of an earlier restore, which a new one makes
 anew. What is left out is counted.
@@ -97,41 +100,53 @@ func runOf(found *snapshot.Snapshot) string { return "snapshot-" + found.ID()[:s
 
 // exportTo makes the tree of a snapshot, and its bundle, in a box, and moves it to the
 // target when it is complete. It returns the run directory.
-func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, target string, outputs []bundle.Known) (_ bundle.Sealed, _ string, err error) {
-	path, err := filepath.Abs(target)
+func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, target string, outputs []bundle.Known) (bundle.Sealed, string, error) {
+	var sealed bundle.Sealed
+	dir, err := s.intoBox(found, target, func(b *box, tree, dir string) (err error) {
+		if err := s.store.Write(ctx, found, pathsafe.Path{}, b.dir, tree); err != nil {
+			return err
+		}
+		if sealed, err = s.sealExport(ctx, found, b.path(tree), outputs); err != nil {
+			return sealError(b.told(err, tree, dir))
+		}
+		return nil
+	})
 	if err != nil {
 		return bundle.Sealed{}, "", err
 	}
+	return sealed, filepath.Join(dir, exportRuns, runOf(found)), nil
+}
+
+// intoBox has a tree made in a box, and moves it to the target when it is complete. It
+// returns the path of that.
+func (s *snapshotShelf) intoBox(found *snapshot.Snapshot, target string, work func(b *box, tree, dir string) error) (_ string, err error) {
+	path, err := filepath.Abs(target)
+	if err != nil {
+		return "", err
+	}
 	b, err := newBox(filepath.Dir(path))
 	if err != nil {
-		return bundle.Sealed{}, "", refusedHint(err, "name a directory in one that is there")
+		return "", refusedHint(err, "name a directory in one that is there")
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	dir := filepath.Join(b.real, filepath.Base(path))
 	if err := s.exportDir(b, found, dir); err != nil {
-		return bundle.Sealed{}, "", err
+		return "", err
 	}
 	if err := b.make(); err != nil {
-		return bundle.Sealed{}, "", refusedHint(err, "name a directory in one where you may write")
+		return "", refusedHint(err, "name a directory in one where you may write")
 	}
 	bar := s.newBar("writing")
 	defer bar.done()
 	const tree = "0"
-	if err := s.store.Write(ctx, found, pathsafe.Path{}, b.dir, tree); err != nil {
-		return bundle.Sealed{}, "", err
-	}
-	sealed, err := s.sealExport(ctx, found, b.path(tree), outputs)
-	if err != nil {
-		return bundle.Sealed{}, "", sealError(b.told(err, tree, dir))
+	if err := work(b, tree, dir); err != nil {
+		return "", err
 	}
 	err = b.release(tree, filepath.Base(dir))
 	if errors.Is(err, fs.ErrExist) {
 		err = exportExists(dir)
 	}
-	if err != nil {
-		return bundle.Sealed{}, "", err
-	}
-	return sealed, filepath.Join(dir, exportRuns, runOf(found)), nil
+	return dir, err
 }
 
 // exportDir checks the directory that is to be made: it must not be there, nor in a place

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/rollback"
@@ -11,11 +13,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
+type snapshotRestoreOptions struct {
+	to      string
+	dryRun  bool
+	reason  string
+	foreign []string
+	wait    time.Duration
+}
+
 func newSnapshotRestore(app *app) *cobra.Command {
-	var entry commit.Entry
+	var opts snapshotRestoreOptions
 	cmd := &cobra.Command{
-		Use:   "restore ID",
-		Short: "make a restore root as it was in a snapshot, all of it or nothing",
+		Use:   "restore [--to DIR] ID [PATH...]",
+		Short: "make a restore root, or some files of it, as in a snapshot, all of it or nothing",
 		Long: `restore makes everything that the snapshot is of as it was: what came since goes,
 what went comes back. The root is compared with the snapshot, and only the names that
 differ are swapped: all of them or none. What comes is made and checked first. What is
@@ -25,29 +35,66 @@ Others may go on working in the root, but for the names that are swapped. Socket
 devices and mounts stay where they are; a directory that came since and holds one
 stays, and is named.
 
-The commits that were made since are undone with it. What was previewed or
-approved for the root before is void, and views that show it are detached.`,
-		Args: exactly(1),
+With PATHs only these files and directories are restored, with all that is in them,
+and the directories to them where these are missing. A PATH is one beneath the
+restore root; an absolute one is taken too. What commits have made stays theirs: none
+is undone. A file that had other names beside it comes back as a file of its own.
+
+With --to what the snapshot holds, or the PATHs of it, is written to DIR, which must not
+exist: the restore root is not touched, nor looked at, and it may be halted or gone.
+"spectrum snapshot export" does the same for a whole root, and adds a signed bundle, to
+mount or restore it elsewhere.
+
+The commits that were made since are undone with the restore of a snapshot. What was previewed or
+approved for the root before is void, and views that show it are detached.
+
+With --dry-run nothing is written: what would be removed, created and replaced is
+listed with its size, what would stay and why, and how much room it needs.`,
+		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.restore(cmd.Context(), args[0], entry) })
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
+			if opts.to != "" && (opts.dryRun || opts.reason != "") {
+				return usage(cmd, "--to changes nothing in a restore root: --dry-run and --reason do not go with it")
+			}
+			return app.withSnapshots(func(s *snapshotShelf) error {
+				if opts.to != "" {
+					return s.writeTo(cmd.Context(), args, opts.to)
+				}
+				return s.restore(cmd.Context(), args, opts)
+			})
 		},
 	}
-	foreignFlag(cmd, &entry.Foreign)
-	lockFlag(cmd, &entry.Wait)
+	cmd.Flags().StringVar(&opts.to, "to", "", "write it to this new `directory`, and change no restore root")
+	dryRunFlag(cmd, &opts.dryRun)
+	reasonFlag(cmd, &opts.reason)
+	foreignFlag(cmd, &opts.foreign)
+	lockFlag(cmd, &opts.wait)
 	return cmd
 }
 
-func (s *snapshotShelf) restore(ctx context.Context, id string, entry commit.Entry) error {
-	target, err := s.find(id)
+func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
+	target, err := s.find(args[0])
 	if err != nil {
 		return err
 	}
-	in, err := s.enterNamed(ctx, s.state, target.Header().Root, entry)
+	only, err := pathsIn(target, args[1:])
+	if err != nil {
+		return err
+	}
+	in, err := s.enterNamed(ctx, s.state, target.Header().Root, commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
 	defer in.Leave()
-	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{target: target, kind: audit.Session, reason: "snapshot " + target.ID() + " was asked for"}))
+	reason := "snapshot " + target.ID() + " was asked for"
+	if opts.reason != "" {
+		reason = "snapshot " + target.ID() + ": " + opts.reason
+	}
+	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{
+		target: target, kind: audit.Session, reason: reason, only: only, dryRun: opts.dryRun,
+	}))
 }
 
 // restoring is the restore of a snapshot, and why.
@@ -56,18 +103,31 @@ type restoring struct {
 	kind   audit.Rollback
 	reason string
 	passed []rollback.Passed // damaged snapshots that it is restored instead of
+	only   []pathsafe.Path   // nil is all of it
+	dryRun bool
 }
 
 func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring) error {
 	bar := a.newBar("looking at the restore root")
-	done, err := rollback.Restore(ctx, in, r.target, rollback.How{Type: r.kind, Reason: r.reason})
+	restore := rollback.Restore
+	if r.dryRun {
+		restore = rollback.ForeseeRestore
+	}
+	done, err := restore(ctx, in, r.target, rollback.How{Type: r.kind, Reason: r.reason, Only: r.only})
 	bar.done()
 	var later *rollback.LaterError
 	if errors.As(err, &later) {
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(err)
+		return rollbackError(notInSnapshot(err))
 	}
-	return a.rolledBack(in, rollbackReport{kind: r.kind, done: done.Done, commits: done.Commits, left: done.Left, target: r.target, passed: r.passed})
+	what := "restore"
+	if r.kind == audit.Emergency {
+		what = "rollback"
+	}
+	return a.rolledBack(in, rollbackReport{
+		kind: r.kind, what: what, done: done.Done, commits: done.Commits, left: done.Left, changes: done.Changes, spaces: done.Spaces,
+		target: r.target, passed: r.passed,
+	})
 }

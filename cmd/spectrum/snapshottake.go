@@ -30,10 +30,13 @@ than 256 GiB of the files to be read are holes, nothing is kept, and the file at
 it is too much is named: hashing their zeros would take hours.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
 			return snapshotError(app.takeSnapshot(cmd.Context(), args[0], opts))
 		},
 	}
-	cmd.Flags().StringVar(&opts.reason, "reason", "", "why, in `words`")
+	reasonFlag(cmd, &opts.reason)
 	cmd.Flags().BoolVar(&opts.scheduled, "scheduled", false, "say that nobody asked for it: a timer did")
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)

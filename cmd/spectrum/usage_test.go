@@ -173,7 +173,8 @@ var wrongUses = [][]string{
 	{"commit"}, {"commit", "--preview", "i", "x"}, {"commit", "--preview", "i", "--agent", "a"}, {"commit", "--approve", "yes", "x"}, {"commit", "--from-mount", "m", "x"},
 	{"rollback", "--emergency", "--with-later", "/r"},
 	{"recover", "--statement", "x", "/r"},
-	{"snapshot", "prune"}, {"snapshot", "watch", "--every", "0s", "/r"},
+	{"snapshot", "prune"}, {"snapshot", "diff"},
+	{"rollback", "--reason", " ", "x"}, {"snapshot", "restore", "--to", "d", "--dry-run", "x"}, {"snapshot", "take", "--reason", "\xff", "/r"}, {"snapshot", "watch", "--every", "0s", "/r"},
 	{"quarantine", "release", "12345678"},
 	{"help", "comit"},
 }

@@ -138,11 +138,24 @@ func (r *Room) Check(n Need) error {
 	return full
 }
 
-func (r *Room) short(v *Volume, n Need) *FullError {
-	free := v.Bytes.Free
-	if r.all {
-		free = max(free, v.Unreserved)
+// Free returns what is free, as Check counts it. Inodes are 0 where they are not counted.
+func (r *Room) Free() (Need, error) {
+	v, err := Describe(r.dir)
+	if err != nil {
+		return Need{}, err
 	}
+	return Need{r.free(&v), v.Inodes.Free}, nil
+}
+
+func (r *Room) free(v *Volume) uint64 {
+	if r.all {
+		return max(v.Bytes.Free, v.Unreserved)
+	}
+	return v.Bytes.Free
+}
+
+func (r *Room) short(v *Volume, n Need) *FullError {
+	free := r.free(v)
 	counted := v.Bytes.Total > 0 && (free > 0 || r.kind != unix.BTRFS_SUPER_MAGIC) // a Btrfs says 0 when only metadata is short
 	switch {
 	case counted && n.Bytes > free:

@@ -37,6 +37,10 @@ const (
 	// RollbackBegin means that a rollback that somebody asked for is about to write. It
 	// opens its action, which ends with RolledBack.
 	RollbackBegin Kind = "rollback_begin"
+	// RollbackRefused means that a rollback that somebody asked for could not begin, for the
+	// reason that it has: nothing was written in the root. It neither begins nor ends an
+	// action.
+	RollbackRefused Kind = "rollback_refused"
 	// SnapshotTaken means that a snapshot of a root is durable. This kind and the one
 	// below are events of their own; they neither begin nor end an action.
 	SnapshotTaken Kind = "snapshot"
@@ -53,7 +57,7 @@ const (
 )
 
 var kinds = []Kind{
-	CommitBegin, CommitEnd, RollbackBegin, RolledBack, Halted, Released, SnapshotTaken, SnapshotPruned,
+	CommitBegin, CommitEnd, RollbackBegin, RollbackRefused, RolledBack, Halted, Released, SnapshotTaken, SnapshotPruned,
 	Quarantined, QuarantineCleared, QuarantineReleased,
 }
 
@@ -88,7 +92,7 @@ type Event struct {
 	Root      string   // absolute path of the restore root
 	Candidate string   // source id, 64 lower-case hex digits; "" but for the kinds that are of a candidate
 	Preview   string   // id of the preview that was approved; "" for none
-	Rollback  Rollback // of RolledBack and RollbackBegin
+	Rollback  Rollback // of RolledBack, RollbackBegin and RollbackRefused
 	Snapshot  string   // id, 64 lower-case hex digits where the kind is of a snapshot; "" for none
 	Actions   []string // ids of other actions that it is about, each a UUID, none twice; not of a candidate
 	Reason    string   // in words; "" for none
@@ -218,9 +222,9 @@ func (e *Event) check() error {
 func (e *Event) checkRollback() error {
 	known := slices.Contains(rollbacks, e.Rollback)
 	switch {
-	case e.Kind == RolledBack && known, e.Kind == RollbackBegin && known && e.Rollback != Micro:
+	case e.Kind == RolledBack && known, (e.Kind == RollbackBegin || e.Kind == RollbackRefused) && known && e.Rollback != Micro:
 		return nil
-	case e.Kind != RolledBack && e.Kind != RollbackBegin && e.Rollback == "":
+	case e.Kind != RolledBack && e.Kind != RollbackBegin && e.Kind != RollbackRefused && e.Rollback == "":
 		return nil
 	}
 	return fmt.Errorf("a %s with the rollback %q", e.Kind, e.Rollback)

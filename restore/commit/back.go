@@ -24,7 +24,7 @@ type Back struct {
 	Savepoint string          // id of the one that is active afterwards; "" for none
 	Scope     []pathsafe.Path // what it may change; nil is the whole root
 	// Plan returns what happens. It is given the snapshot of what may change, which
-	// was taken just now; nothing is written yet.
+	// was taken just now; nothing is written yet. It may be called more than once.
 	Plan func(before *snapshot.Snapshot) (staging.Exchange, error)
 }
 
@@ -38,8 +38,9 @@ type Done struct {
 // of what can change is taken and logged first; all of it happens or nothing; what
 // was previewed before is void. When it is done the chain of savepoints is that of
 // the earlier state. The error is a [*staging.Error], whose Rollback is nil if the
-// root is as it was; or a [*staging.HaltError] when all of it is done, and that could
-// not be recorded: then there is a Done too.
+// root is as it was, and halts the root if not; or an [*UnfinishedError], which halts
+// nothing: it could not be taken back for now, or all of it is done, and that could not be
+// recorded. In the last case there is a Done too.
 func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	if r == nil || r.session == nil {
 		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
@@ -47,6 +48,9 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	h := r.history
 	if h.snapshots == nil {
 		return Done{}, errors.New("there is no store of snapshots")
+	}
+	if r.entry.DryRun {
+		return Done{}, errors.New("the restore root was entered for a dry run")
 	}
 	if h.authority != nil { // whatever becomes of it, what was allowed before is void
 		if err := h.authority.Attempt(h.root); err != nil {
@@ -69,6 +73,9 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	defer func() { h.way = nil }()
 	if err := r.session.Exchange(ctx, exchange); err != nil {
 		r.halt(err)
+		if stands := r.unmarked(err, exchange.Kind); stands != nil {
+			return Done{}, stands
+		}
 		return Done{}, h.failed(err, err)
 	}
 	return way.done, way.end(exchange.Kind, r.entry.Leftover)
@@ -88,14 +95,15 @@ type way struct {
 // left of it.
 func (w *way) leftover(name string, err error) { w.left, w.why = name, err }
 
-// end says how a way that is complete has ended. If its records are not, the root is
-// halted until the next one to enter it has written them.
+// end says how a way that is complete has ended. If its records are not, nothing halts the
+// root: the next one to enter it writes them.
 func (w *way) end(kind string, tell func(name string, err error)) error {
 	if w.why == nil {
 		return nil
 	}
 	if !w.recorded {
-		return &staging.HaltError{Attempt: w.done.Action, Kind: kind, Staging: w.left, Err: fmt.Errorf("it is done, and its records could not be written: %w", w.why)}
+		why := fmt.Errorf("it is done, and its records could not be written: %w", w.why)
+		return &UnfinishedError{&staging.HaltError{Attempt: w.done.Action, Kind: kind, Staging: w.left, Err: why}}
 	}
 	if tell != nil {
 		tell(w.left, w.why)
@@ -141,6 +149,20 @@ func (h *history) beganBack(attempt string) error {
 	return h.append(audit.Event{
 		Kind: audit.RollbackBegin, Action: attempt, Rollback: w.Type, Snapshot: w.done.Snapshot.ID(), Reason: w.Reason, Actions: w.Affected,
 	})
+}
+
+// Refused logs that a rollback could not begin, and why, and returns why. An error of one
+// that had begun is logged already.
+func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error {
+	var e *staging.Error
+	var unfinished *UnfinishedError
+	begun := errors.As(why, &e) && e.Attempt != "" || errors.As(why, &unfinished)
+	if why == nil || begun || r == nil || r.history == nil || r.entry.DryRun {
+		return why
+	}
+	return errors.Join(why, r.history.append(audit.Event{
+		Kind: audit.RollbackRefused, Action: uuid.NewString(), Rollback: kind, Actions: affected, Reason: why.Error(),
+	}))
 }
 
 // completedBack is the end of a way back, also of one that was found complete: what

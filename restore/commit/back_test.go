@@ -142,9 +142,9 @@ func TestBackIsEnded(t *testing.T) {
 	must(t, commit.Run(context.Background(), in, a, commit.Watch{}))
 	_, err = in.GoBack(context.Background(), b.back(settledBy(f.Close)))
 	in.Leave()
-	var halt *staging.HaltError
-	if !errors.As(err, &halt) || halt.Attempt == "" || halt.Kind != "rollback" || halt.Staging == "" {
-		t.Errorf("that it is not recorded is said as %v", err)
+	var unfinished *commit.UnfinishedError
+	if !errors.As(err, &unfinished) || unfinished.Of.Attempt == "" || unfinished.Of.Kind != "rollback" || unfinished.Of.Staging == "" || len(commit.HaltsOf(err)) > 0 {
+		t.Errorf("that it is not recorded is said as %v, and nothing halts the root", err)
 	}
 	b.l.check("commit_begin", "commit_end", "rollback_begin session")
 	b.enter().Leave()

@@ -64,6 +64,9 @@ type Entry struct {
 	// Previewed: a preview names such users as conflicts, so the root is entered; but
 	// nothing is ended there that an attempt has left.
 	Previewed bool
+	// DryRun: nothing is written, so nothing is ended that an attempt has left, which is
+	// an error, and nothing is recorded. Only [Root.Foresee] can be called then.
+	DryRun bool
 	// Acknowledge returns what a person has said of an attempt that [staging.Acknowledged]
 	// is about to release, which is logged before; on an error it is not released, nor
 	// is any when this is nil.
@@ -233,7 +236,12 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
 		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
-	ended, err := in.recover(ctx, e.Mode)
+	var ended []staging.Outcome
+	if e.DryRun {
+		err = in.look(ctx)
+	} else {
+		ended, err = in.recover(ctx, e.Mode)
+	}
 	if errors.As(err, &foreign) {
 		return nil, ended, foreign
 	}

@@ -89,6 +89,22 @@ func isRefused(err error) bool {
 	return machine.IsFault(err) || errors.As(err, &errno) && machine.IsOrdinary(err)
 }
 
+// unmarked is an attempt that failed and could not be rolled back, and that nothing halts the
+// root for: neither the root nor the state directory has taken a mark of it. It is nil of any
+// other error.
+func (r *Root) unmarked(err error, kind string) error {
+	var e *staging.Error
+	if !errors.As(err, &e) || e.Rollback == nil {
+		return nil
+	}
+	stands := &staging.HaltError{Attempt: e.Attempt, Kind: kind, Staging: e.Staging}
+	if r.isHalted(stands) {
+		return nil
+	}
+	stands.Err = err
+	return &UnfinishedError{stands}
+}
+
 // isHalted reports whether the next one to enter the root will find it halted. A mark that
 // cannot be looked up is none, for all that is known.
 func (r *Root) isHalted(halt *staging.HaltError) bool {

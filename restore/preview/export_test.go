@@ -15,3 +15,6 @@ func LineOf(t testing.TB, r *Record) []byte {
 	}
 	return line
 }
+
+// Undoing is what is said of how a commit can be undone.
+var Undoing = undoing

@@ -86,6 +86,7 @@ type page struct {
 	ApprovalMore,
 	RunsMore int
 	Plan    string
+	Undoing []string
 	Refusal bool // to approve everything leads to a refusal
 }
 
@@ -127,6 +128,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,
 		Plan:     p.decided.planText(),
+		Undoing:  undoing,
 		Refusal:  !b.Approval.isWhole() && p.restore.Blocked() != nil,
 		RunsMore: max(0, len(b.Candidate.Runs)-maxRows),
 	}

@@ -110,6 +110,11 @@ func (p *Preview) writePlan(out *reporter) {
 	if !b.Approval.isWhole() && p.restore.Blocked() != nil {
 		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")
 	}
+	out.line("### How This Can Be Undone\n")
+	for _, sentence := range undoing {
+		out.line("- %s", sentence)
+	}
+	out.line("")
 	out.line("Nothing has been written. No restoration will occur until the operator explicitly approves the commit scope.\n")
 	out.line("preview_id %s", p.id)
 }

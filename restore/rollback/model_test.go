@@ -385,12 +385,19 @@ func (m *model) undo(rt *rapid.T) {
 	i := rapid.IntRange(0, len(m.chain)-1).Draw(rt, "commit")
 	later := rapid.IntRange(0, 3).Draw(rt, "later") > 0
 	before, chain := m.now.clone(), m.chain
+	what := rollback.What{Commit: chain[i], Later: later, Reason: "asked for"}
+	seen, unseen := foreseen(rt, m.w, func(in *commit.Root) (*rollback.Undone, error) {
+		return rollback.ForeseeUndo(context.Background(), in, what)
+	})
 	m.mayDie(rt)
 	in := m.w.enter()
-	done, err := rollback.Undo(context.Background(), in.Root, chain[i], later)
+	done, err := rollback.Undo(context.Background(), in.Root, what)
 	in.leave()
 	died := m.died()
 	m.count("undo", err, died)
+	if !died {
+		wantForeseen(rt, seen, done, unseen, err)
+	}
 	var isLater *rollback.LaterError
 	if !later && i < len(chain)-1 {
 		if !errors.As(err, &isLater) && !died {
@@ -412,6 +419,9 @@ func (m *model) undo(rt *rapid.T) {
 	m.chain = chain[:i:i]
 	if err == nil && (done.Done.Snapshot.ID() != came[0].id || len(done.Commits) != len(chain)-i) {
 		rt.Fatalf("%+v", done)
+	}
+	if err == nil {
+		wantChanges(rt, before, m.now, done.Changes)
 	}
 }
 
@@ -468,6 +478,14 @@ func (m *model) restore(rt *rapid.T) {
 	before, chain := m.now.clone(), m.chain
 	wanted, possible := k.wanted(m.now)
 	possible = possible && !m.hasLater(k)
+	how := rollback.How{Type: audit.Session, Reason: "asked for"}
+	seen, unseen := foreseen(rt, m.w, func(in *commit.Root) (*rollback.Restored, error) {
+		target, err := in.Snapshots().Find(k.id)
+		if err != nil {
+			return nil, err
+		}
+		return rollback.ForeseeRestore(context.Background(), in, target, how)
+	})
 	m.mayDie(rt)
 	in := m.w.enter()
 	target, err := in.Snapshots().Find(k.id)
@@ -476,11 +494,14 @@ func (m *model) restore(rt *rapid.T) {
 	}
 	var done *rollback.Restored
 	if err == nil {
-		done, err = rollback.Restore(context.Background(), in.Root, target, rollback.How{Type: audit.Session, Reason: "asked for"})
+		done, err = rollback.Restore(context.Background(), in.Root, target, how)
 	}
 	in.leave()
 	died := m.died()
 	m.count(fmt.Sprintf("restore, whole %v", k.whole), err, died)
+	if !died {
+		wantForeseen(rt, seen, done, unseen, err)
+	}
 	came := m.learn(rt, before, chain)
 	for _, c := range came {
 		c.brings = slices.DeleteFunc(slices.Clone(k.chain), func(id string) bool { return slices.Contains(chain, id) })
@@ -495,6 +516,9 @@ func (m *model) restore(rt *rapid.T) {
 	}
 	if err == nil && k.whole && (!came[0].whole || len(done.Left) > 0) {
 		rt.Fatalf("%+v, %+v", done, came)
+	}
+	if err == nil {
+		wantChanges(rt, before, wanted, done.Changes)
 	}
 	m.now = wanted
 	if died && slices.Equal(m.w.chain(), chain) {

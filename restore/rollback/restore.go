@@ -18,6 +18,9 @@ import (
 type How struct {
 	Type   audit.Rollback // Session or Emergency
 	Reason string
+	// Only are the names that are restored, with all that is in them; nil is everything that
+	// the snapshot is of. No commit is undone then, and no savepoint becomes active.
+	Only []pathsafe.Path
 }
 
 // Restored says what the restore of a snapshot has done.
@@ -25,13 +28,38 @@ type Restored struct {
 	Done    commit.Done
 	Commits []savepoint.Savepoint // that were undone with it, the newest first
 	Left    []Left                // directories that came since, in the order of their paths
+	Changes []Change              // in the order of their paths
+	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 }
 
 // Restore makes everything that a snapshot is of as it was, in a root that was
 // entered. The savepoint that was active then is active again.
 func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How) (*Restored, error) {
+	tight, err := mayNotFit(in, t)
+	if err == nil && tight { // so that it is known before anything is written
+		_, err = ForeseeRestore(ctx, in, t, how)
+	}
+	if err != nil {
+		return nil, in.Refused(how.Type, nil, err)
+	}
+	done, err := restored(ctx, in, t, how, in.GoBack)
+	return done, in.Refused(how.Type, nil, err)
+}
+
+// ForeseeRestore returns what Restore would do, and writes nothing.
+func ForeseeRestore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How) (*Restored, error) {
+	return restored(ctx, in, t, how, in.Foresee)
+}
+
+// goBack is [commit.Root.GoBack], or [commit.Root.Foresee] in place of it.
+type goBack func(context.Context, commit.Back) (commit.Done, error)
+
+func restored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How, do goBack) (*Restored, error) {
 	if root := t.Header().Root; root != in.Path() {
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
+	}
+	if how.Only != nil {
+		return someRestored(ctx, in, t, how, do)
 	}
 	active := t.Header().Said[commit.SavepointNow]
 	way, err := in.Savepoints().WayTo(in.Path(), active)
@@ -41,33 +69,61 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 	if err := onlyOf(t.Header(), way.Attempts()); err != nil {
 		return nil, err
 	}
-	d := &difference{root: in.Dir(), target: t}
-	done, err := in.GoBack(ctx, commit.Back{
+	result, err := swapped(ctx, in, t, commit.Back{
 		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: way.Attempts(), Brings: attemptsOf(way.Ahead), Savepoint: active,
-		Scope: t.Scope(),
-		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
-			d.before = before
-			if err := d.plan(); err != nil {
-				return staging.Exchange{}, err
-			}
-			if err := room(in, d); err != nil {
-				return staging.Exchange{}, err
-			}
-			return staging.Exchange{
-				Kind: "snapshot_restore", Swaps: d.swaps, Dirs: d.dirs,
-				Stage: func(ctx context.Context, dir *pathsafe.Dir) error {
-					return in.Snapshots().WriteParts(ctx, t, d.parts, dir)
-				},
-				Settled: func(ctx context.Context, old *pathsafe.Dir) error {
-					return in.Snapshots().Unchanged(ctx, before, pathsOf(d.swaps), old)
-				},
-			}, nil
-		},
-	})
+	}, do)
 	if err != nil {
 		return nil, err
 	}
-	return &Restored{done, way.Behind, d.left}, nil
+	result.Commits = way.Behind
+	return result, nil
+}
+
+// someRestored restores some names of a snapshot. What commits have made stays theirs.
+func someRestored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How, do goBack) (*Restored, error) {
+	some, err := narrowed(in.Dir(), t, how.Only)
+	if err != nil {
+		return nil, err
+	}
+	tip, _, err := in.Savepoints().Tip(in.Path())
+	if err != nil {
+		return nil, err
+	}
+	return swapped(ctx, in, some, commit.Back{Type: how.Type, Reason: how.Reason, Target: t.ID(), Savepoint: tip.ID()}, do)
+}
+
+// swapped has what differs from a snapshot swapped.
+func swapped(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, b commit.Back, do goBack) (*Restored, error) {
+	result := &Restored{}
+	b.Scope = t.Scope()
+	b.Plan = func(before *snapshot.Snapshot) (staging.Exchange, error) {
+		d := &difference{root: in.Dir(), target: t, before: before}
+		if err := d.plan(); err != nil {
+			return staging.Exchange{}, err
+		}
+		var err error
+		result.Left = d.left
+		if result.Changes, err = changesOf(d.swaps, d.dirs, before, t); err != nil {
+			return staging.Exchange{}, err
+		}
+		if result.Spaces, err = roomFor(in, before, t, result.Changes); err != nil {
+			return staging.Exchange{}, err
+		}
+		return staging.Exchange{
+			Kind: "snapshot_restore", Swaps: d.swaps, Dirs: d.dirs,
+			Stage: func(ctx context.Context, dir *pathsafe.Dir) error {
+				return in.Snapshots().WriteParts(ctx, t, d.parts, dir)
+			},
+			Settled: func(ctx context.Context, old *pathsafe.Dir) error {
+				return in.Snapshots().Unchanged(ctx, before, pathsOf(d.swaps), old)
+			},
+		}, nil
+	}
+	var err error
+	if result.Done, err = do(ctx, b); err != nil {
+		return nil, err
+	}
+	return result, nil
 }
 
 func pathsOf(swaps []staging.Swap) []pathsafe.Path {

@@ -39,14 +39,40 @@ type Undone struct {
 	Files   int                   // of them that were there, and went
 	Changed []string              // paths of those whose content was not the commit's any more
 	Left    []Left                // in the order of their paths
+	Changes []Change              // in the order of their paths
+	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 
 	after string // id of the savepoint that is active then
 }
 
-// Undo undoes a finished commit of a root that was entered, and with later those
+// What says what is undone, and why.
+type What struct {
+	Commit string // its id
+	Later  bool   // the commits that were made after it, too
+	Reason string
+}
+
+// Undo undoes a finished commit of a root that was entered, and with Later those
 // that were made after it, newest first and all in one step.
-func Undo(ctx context.Context, in *commit.Root, attempt string, later bool) (*Undone, error) {
-	gone, after, err := chosen(in, attempt, later)
+func Undo(ctx context.Context, in *commit.Root, what What) (*Undone, error) {
+	tight, err := mayNotFit(in, nil)
+	if err == nil && tight { // so that it is known before anything is written
+		_, err = ForeseeUndo(ctx, in, what)
+	}
+	if err != nil {
+		return nil, in.Refused(audit.Session, []string{what.Commit}, err)
+	}
+	done, err := undone(ctx, in, what, in.GoBack)
+	return done, in.Refused(audit.Session, []string{what.Commit}, err)
+}
+
+// ForeseeUndo returns what Undo would do, and writes nothing.
+func ForeseeUndo(ctx context.Context, in *commit.Root, what What) (*Undone, error) {
+	return undone(ctx, in, what, in.Foresee)
+}
+
+func undone(ctx context.Context, in *commit.Root, what What, do goBack) (*Undone, error) {
+	gone, after, err := chosen(in, what.Commit, what.Later)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +85,7 @@ func Undo(ctx context.Context, in *commit.Root, attempt string, later bool) (*Un
 	if err := p.survey(); err != nil {
 		return nil, err
 	}
-	return p.carryOut(ctx, in, &Undone{Commits: gone, after: after})
+	return p.carryOut(ctx, in, &Undone{Commits: gone, after: after}, what.Reason, do)
 }
 
 // chosen are the commits to undo, the newest first, and the savepoint that is
@@ -145,7 +171,7 @@ func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snap
 }
 
 // carryOut carries a plan out. What went must be what the snapshot before it has.
-func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone) (*Undone, error) {
+func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone, reason string, do goBack) (*Undone, error) {
 	paths := pathsOf(p.swaps)
 	scope := paths
 	if len(paths) == 0 { // there is nothing left of it
@@ -154,8 +180,8 @@ func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone) (*Undon
 			return nil, err
 		}
 	}
-	done, err := in.GoBack(ctx, commit.Back{
-		Type: audit.Session, Reason: "asked for", Affected: attemptsOf(u.Commits), Savepoint: u.after, Scope: scope,
+	done, err := do(ctx, commit.Back{
+		Type: audit.Session, Reason: reason, Affected: attemptsOf(u.Commits), Savepoint: u.after, Scope: scope,
 		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
 			e := staging.Exchange{Kind: "rollback", Swaps: p.swaps, Settled: func(ctx context.Context, old *pathsafe.Dir) error {
 				return in.Snapshots().Unchanged(ctx, before, paths, old)
@@ -167,6 +193,14 @@ func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone) (*Undon
 				}
 				e.Dirs = same.dirs
 			}
+			var err error
+			if u.Changes, err = changesOf(e.Swaps, e.Dirs, before, nil); err != nil {
+				return e, err
+			}
+			if u.Spaces, err = roomFor(in, before, nil, u.Changes); err != nil {
+				return e, err
+			}
+			u.Changed = nil
 			return e, p.check(before, u)
 		},
 	})

@@ -24,7 +24,7 @@ func (w *world) undo(id string, later bool) (*rollback.Undone, error) {
 	w.t.Helper()
 	in := w.enter()
 	defer in.leave()
-	return rollback.Undo(context.Background(), in.Root, id, later)
+	return rollback.Undo(context.Background(), in.Root, rollback.What{Commit: id, Later: later, Reason: "asked for"})
 }
 
 func (w *world) restore(s *snapshot.Snapshot) (*rollback.Restored, error) {
@@ -283,7 +283,7 @@ func TestUndoMeetsRemoval(t *testing.T) {
 			in := w.enter()
 			call.do = func() { w.remove("f"); w.remove("new") }
 			in.whenStaging(call.call)
-			got, err := rollback.Undo(context.Background(), in.Root, id, false)
+			got, err := rollback.Undo(context.Background(), in.Root, rollback.What{Commit: id, Reason: "asked for"})
 			in.leave()
 			if err != nil || got == nil || !call.done {
 				t.Errorf("%+v, %v", got, err)
@@ -348,7 +348,7 @@ func TestUndoMeetsSomebody(t *testing.T) {
 			} else {
 				in.whenStaging((&wedge{op: c.op, path: c.path, do: do}).call)
 			}
-			got, err := rollback.Undo(context.Background(), in.Root, id, false)
+			got, err := rollback.Undo(context.Background(), in.Root, rollback.What{Commit: id, Reason: "asked for"})
 			in.leave()
 			if err == nil || got != nil || c.want != nil && !errors.Is(err, c.want) || meant == nil {
 				t.Errorf("%+v, %v", got, err)

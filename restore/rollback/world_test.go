@@ -189,7 +189,7 @@ func (w *world) tryToEnter(mode staging.Mode) (*inside, error) {
 	in, _, err := commit.Enter(context.Background(), w.root, commit.Entry{
 		Key: key, Halts: own, Log: audit.New(f), Savepoints: w.savepoints(), Snapshots: w.snapshots(),
 		Host:      func() (commit.Host, error) { return commit.Host{Key: w.key, BuildID: "git:x"}, nil },
-		Authority: own, Mode: mode,
+		Authority: own, Mode: mode, State: state.Root(),
 	})
 	if err != nil {
 		_ = state.Close()

@@ -40,7 +40,7 @@ func tracksMappings(root dir) (tracks bool, err error) {
 // nothing is read the sync of the baseline counts.
 func (t *take) calm(ctx context.Context, entries []Entry) error {
 	t.synced = time.Time{}
-	if !t.tracked {
+	if !t.tracked || t.looks {
 		return nil
 	}
 	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.unread }) {

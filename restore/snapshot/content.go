@@ -64,8 +64,15 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 	if err := t.survey(ctx, only(entries, unread)); err != nil {
 		return err
 	}
-	t.seam.watch.begin("keeping", only(entries, unread))
-	work := batches(entries, unread)
+	if err := t.room(ctx, entries); err != nil {
+		return err
+	}
+	work := "keeping"
+	if t.looks {
+		work = "reading"
+	}
+	t.seam.watch.begin(work, only(entries, unread))
+	parts := batches(entries, unread)
 	var mu sync.Mutex
 	var readers []*reader
 	defer func() {
@@ -80,8 +87,8 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 		readers = append(readers, r)
 		return r
 	}
-	return inorder.Each(ctx, 0, len(work), start, func(r *reader, i int) error {
-		for _, e := range work[i] {
+	return inorder.Each(ctx, 0, len(parts), start, func(r *reader, i int) error {
+		for _, e := range parts[i] {
 			if err := r.file(ctx, e); err != nil {
 				return fmt.Errorf("%q: %w", e.Path, err)
 			}
@@ -254,6 +261,9 @@ func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
 // bring makes the object of e, as name in the reader's own directory, unless
 // there is one.
 func (r *reader) bring(e *Entry, write func(name string) error) error {
+	if r.looks {
+		return nil
+	}
 	there, err := r.objects.known(e.Digest, e.Size, r.base().needs(e.Digest))
 	if err != nil || there {
 		return err
@@ -289,6 +299,18 @@ func (r *reader) small(name string, e *Entry) error {
 
 // large copies and hashes in one go.
 func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
+	if r.looks || r.tight {
+		if err := r.copy(ctx, nil, f, e); err != nil || r.looks {
+			return err
+		}
+		there, err := r.objects.known(e.Digest, e.Size, r.base().needs(e.Digest))
+		if err != nil || there {
+			return err
+		}
+		if err := r.seam.rewind(f); err != nil {
+			return err
+		}
+	}
 	if err := r.enterOwn(); err != nil {
 		return err
 	}
@@ -335,7 +357,7 @@ type copier struct {
 func (c *copier) copy(ctx context.Context, dst, src *os.File, sum hash.Hash, e *Entry) (int64, error) {
 	w := filler{s: c.s, f: dst, sparse: e.Sparse}
 	from := src
-	if c.clone(dst, src, e.Size) {
+	if dst != nil && c.clone(dst, src, e.Size) {
 		from, w = dst, filler{}
 	}
 	total := int64(0)

@@ -23,8 +23,8 @@ type seam struct {
 
 // Watch hears how far long work on a store has got. Both may be nil.
 type Watch struct {
-	// Begin is told what begins ("keeping", "writing", "checking", or "syncing", which
-	// has no bytes), of how many files and bytes.
+	// Begin is told what begins ("keeping", "reading", "writing", "checking", or "syncing",
+	// which has no bytes), of how many files and bytes.
 	Begin func(work string, files int, bytes int64)
 	// Read is told how many bytes more were read, by several goroutines at once.
 	Read func(bytes int64)
@@ -238,6 +238,14 @@ func (s *seam) write(f *os.File, data []byte) error {
 	return s.do("write", f.Name(), func() error {
 		_, err := f.Write(data)
 		return pathsafe.NoSpace(f, len(data), err)
+	})
+}
+
+// rewind goes back to the beginning of f.
+func (s *seam) rewind(f *os.File) error {
+	return s.do("seek", f.Name(), func() error {
+		_, err := f.Seek(0, io.SeekStart)
+		return err
 	})
 }
 

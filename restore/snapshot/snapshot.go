@@ -86,7 +86,7 @@ func (s *Snapshot) Scope() []pathsafe.Path {
 		if !s.entries[i].Asked {
 			continue
 		}
-		if p, err := pathsafe.Parse(s.entries[i].Path); err == nil {
+		if p, err := pathsafe.Found(s.entries[i].Path); err == nil {
 			all = append(all, p)
 		}
 	}

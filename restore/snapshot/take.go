@@ -40,6 +40,8 @@ type take struct {
 	mount pathsafe.ID
 	base  func() *baseline
 
+	looks   bool      // nothing is kept, see Look
+	tight   bool      // there may be no room for what is known already
 	tracked bool      // content may be taken over, see calm
 	synced  time.Time // when the sync began that ended before content is read
 	noting  sync.Mutex
@@ -65,15 +67,21 @@ func (s *Store) Take(ctx context.Context, req Request) (*Snapshot, error) {
 	return snap, nil
 }
 
-func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) {
+// header is that of a snapshot that is requested now, without what is in it.
+func (req *Request) header() (Header, error) {
 	h := Header{
 		Root: req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason,
 		Said: maps.Clone(req.Said), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
 	}
 	if req.Scope != nil && len(req.Scope) == 0 {
-		return nil, errors.New("a scope without a name")
+		return Header{}, errors.New("a scope without a name")
 	}
-	if err := h.check(); err != nil {
+	return h, h.check()
+}
+
+func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) {
+	h, err := req.header()
+	if err != nil {
 		return nil, err
 	}
 	lock, err := s.enterTake(ctx)
@@ -165,7 +173,8 @@ func stayed(entries []Entry) []Entry {
 // gone afterwards. Nothing stands for it that was not read now.
 func (t *take) strict() bool { return t.req.Kind != Manual && t.req.Kind != Scheduled }
 
-func (t *take) begin() error {
+// compareWith notes which mount the root is on, and loads what it is compared with.
+func (t *take) compareWith() error {
 	st, err := t.root.statSelf()
 	if err != nil {
 		return err
@@ -178,11 +187,19 @@ func (t *take) begin() error {
 	if t.req.Scope == nil {
 		t.loading.Go(func() { t.base() }) // while the root is looked at
 	}
+	return nil
+}
+
+func (t *take) begin() error {
+	if err := t.compareWith(); err != nil {
+		return err
+	}
 	name := uuid.NewString()
 	if err := t.Store.incoming.mkdir(name); err != nil {
 		return err
 	}
 	t.name = name
+	var err error
 	if t.incoming, err = t.Store.incoming.open(name); err != nil {
 		return err
 	}
@@ -217,12 +234,17 @@ func (t *take) look(ctx context.Context) ([]Entry, error) {
 
 func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 	s := scanner{mount: t.mount, all: t.req.Scope == nil, own: t.isOwn, fill: t.fill, attributes: true, gone: func(path string) { t.note(&t.leftOut, path) }}
-	if top.Path == "" {
+	if top.Path != "" {
+		return s.scan(ctx, d, top)
+	}
+	if !t.looks || t.strict() {
 		if err := t.clean(d); err != nil {
 			return nil, err
 		}
+		return s.scan(ctx, d, top)
 	}
-	return s.scan(ctx, d, top)
+	entries, err := s.scan(ctx, d, top)
+	return slices.DeleteFunc(entries, func(e Entry) bool { return strings.HasPrefix(e.Path, reserved) }), err
 }
 
 // reserved is how the names begin that a transaction leaves in a root when it
@@ -284,10 +306,7 @@ func (t *take) reuse(ctx context.Context, entries []Entry) error {
 		return nil
 	}
 	same := t.base().unchanged(entries)
-	there, err := t.objects.among(len(same))
-	if t.strict() {
-		there, err = t.objects.read(ctx, same)
-	}
+	there, err := t.known(ctx, same)
 	if err != nil {
 		return err
 	}
@@ -303,6 +322,18 @@ func (t *take) reuse(ctx context.Context, entries []Entry) error {
 		s.now.unread = false
 	}
 	return nil
+}
+
+// known returns what tells whether the content of a file that is still the same needs no
+// reading.
+func (t *take) known(ctx context.Context, same []twin) (func(*Entry) (bool, error), error) {
+	switch {
+	case t.looks:
+		return func(*Entry) (bool, error) { return true, nil }, nil
+	case t.strict():
+		return t.objects.read(ctx, same)
+	}
+	return t.objects.among(len(same))
 }
 
 // link says which files are the same inode, in the order of their paths.
@@ -366,10 +397,14 @@ func (t *take) publish(h Header, entries []Entry) (*Snapshot, error) {
 	if err := p.sync(); err != nil {
 		return nil, err
 	}
+	return t.snapshot(h, entries), nil
+}
+
+func (t *take) snapshot(h Header, entries []Entry) *Snapshot {
 	return &Snapshot{
 		header: h, entries: entries,
 		restless: slices.Sorted(maps.Keys(t.restless)), leftOut: slices.Sorted(maps.Keys(t.leftOut)),
-	}, nil
+	}
 }
 
 // lookAtScope returns the entries of the names that were asked for, and of what

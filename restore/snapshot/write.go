@@ -45,6 +45,11 @@ func (s *Store) write(ctx context.Context, snap *Snapshot, parts []Part, to dir)
 	if err != nil {
 		return err
 	}
+	return s.writeEntries(ctx, snap, entries, to)
+}
+
+// writeEntries makes entries of a snapshot under the paths that they have now.
+func (s *Store) writeEntries(ctx context.Context, snap *Snapshot, entries []Entry, to dir) error {
 	lock, err := s.share(ctx)
 	if err != nil {
 		return err

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+)
+
+// foreseen prints what a rollback or a restore would do.
+func (a *app) foreseen(in *commit.Root, r rollbackReport) error {
+	lines, commits, left := []string{}, []string{}, []any{}
+	for _, sp := range r.commits {
+		lines = append(lines, fmt.Sprintf("undo commit %s, savepoint %s", sp.Attempt(), sp.ID()))
+		commits = append(commits, sp.Attempt())
+	}
+	counts, changes := map[rollback.ChangeKind]int{}, []any{}
+	for _, c := range r.changes {
+		counts[c.Kind]++
+		lines = append(lines, oneLine(changeText(c)))
+		changes = append(changes, map[string]any{
+			"change": string(c.Kind), "new": contentFields(c.New), "old": contentFields(c.Old), "path": jsonText(c.Path),
+		})
+	}
+	for _, path := range r.changed {
+		lines = append(lines, fmt.Sprintf("edited since the commit: %s; your version would be removed and saved in a snapshot", shellQuote(path)))
+	}
+	for _, l := range r.left {
+		lines = append(lines, fmt.Sprintf("%s stays: %s", shellQuote(l.Path), oneLine(l.Why)))
+		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
+	}
+	before, spaces := r.done.Snapshot.Header(), []any{}
+	lines = append(lines, fmt.Sprintf("a snapshot would be taken first: %s, %s", numberOf(before.Files, "file"), bytesText(before.Bytes)))
+	for _, s := range r.spaces {
+		lines = append(lines, fmt.Sprintf("%s: at least %s needed, %s free", spaceText(s), bytesText(int64(s.Need.Bytes)), bytesText(int64(s.Free.Bytes)))) //nolint:gosec // no file system has so many
+		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})        //nolint:gosec // the same
+	}
+	lines = append(lines, fmt.Sprintf("OK dry run: %d removed, %d created, %d replaced, metadata of %d; nothing was changed",
+		counts[rollback.Removed], counts[rollback.Created], counts[rollback.Replaced], counts[rollback.Adjusted]))
+	return a.result(strings.Join(lines, "\n"), map[string]any{
+		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true,
+		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
+		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
+	})
+}
+
+// changeText is a change on one line.
+func changeText(c rollback.Change) string {
+	path := shellQuote(c.Path)
+	if c.Path == "" {
+		path = "."
+	}
+	switch c.Kind {
+	case rollback.Removed:
+		return "remove " + path + ": " + contentText(c.Old)
+	case rollback.Created:
+		return "create " + path + ": " + contentText(c.New)
+	case rollback.Replaced:
+		return fmt.Sprintf("replace %s: %s, by %s", path, contentText(c.Old), contentText(c.New))
+	}
+	return "set mode, owner and attributes of " + path
+}
+
+// contentText is what stands at a name, and how much is in it.
+func contentText(c rollback.Content) string {
+	switch c.Type {
+	case snapshot.File:
+		return "file, " + bytesText(c.Bytes)
+	case snapshot.Dir:
+		return fmt.Sprintf("directory with %s, %s", numberOf(c.Files, "file"), bytesText(c.Bytes))
+	}
+	return string(c.Type)
+}
+
+// contentFields are what a program needs of it; nil of nothing.
+func contentFields(c rollback.Content) any {
+	if c.Names == 0 {
+		return nil
+	}
+	return map[string]any{"bytes": c.Bytes, "files": c.Files, "names": c.Names, "type": string(c.Type)}
+}
+
+func spaceOf(s rollback.Space) (of []string) {
+	if s.Root {
+		of = append(of, "restore root")
+	}
+	if s.State {
+		of = append(of, "state directory")
+	}
+	return of
+}
+
+func spaceText(s rollback.Space) string {
+	return "file system of the " + strings.Join(spaceOf(s), " and the ")
+}

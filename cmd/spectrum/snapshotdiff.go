@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spf13/cobra"
+)
+
+func newSnapshotDiff(app *app) *cobra.Command {
+	var foreign []string
+	cmd := &cobra.Command{
+		Use:   "diff ID [OTHER_ID | RESTORE_ROOT]",
+		Short: "list what differs between two snapshots, or a snapshot and a root as it is now",
+		Long: `diff lists each name that is in one of both only, or is not the same in both: what
+was added, removed and changed from the snapshot ID to the other one. Without
+another one, ID is compared with its restore root as it is now. Contents, types,
+modes, owners, times, extended attributes, targets of links, and which names are of
+one file are compared; not the times of directories, which change with what is in them.
+
+Of a snapshot of some names, such as those that are taken before a commit, only these
+names are compared. Nothing is written, and no lock is taken: a root that is halted,
+or in which others work, can be compared too. What an unfinished commit or rollback
+keeps in the root is left out.
+
+The exit status is 1 if anything differs. A RESTORE_ROOT whose name looks like an ID
+is given as ./NAME.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return usage(cmd, "give the ID of a snapshot, and at most one other ID or a restore root")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.withSnapshots(func(s *snapshotShelf) error { return s.diff(cmd.Context(), args, foreign) })
+		},
+	}
+	foreignFlag(cmd, &foreign)
+	return cmd
+}
+
+// likeID is what an argument looks like that is the ID of a snapshot, or the beginning of
+// one.
+var likeID = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
+
+func (s *snapshotShelf) diff(ctx context.Context, args, foreign []string) error {
+	older, err := s.find(args[0])
+	if err != nil {
+		return err
+	}
+	var newer *snapshot.Snapshot
+	switch {
+	case len(args) == 1:
+		newer, err = s.lookAt(ctx, older.Header().Root, older.Scope())
+	case likeID.MatchString(args[1]):
+		newer, err = s.find(args[1])
+	default:
+		var root string
+		if root, err = namedRoot(args[1], foreign); err == nil {
+			newer, err = s.lookAt(ctx, root, older.Scope())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	all, apart, err := snapshot.Compare(older, newer)
+	if err != nil {
+		return err
+	}
+	return s.differences(older, newer, all, apart)
+}
+
+// lookAt looks at a restore root as it is now.
+func (s *snapshotShelf) lookAt(ctx context.Context, path string, scope []pathsafe.Path) (*snapshot.Snapshot, error) {
+	root, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, refusedHint(err, noRootHint)
+	}
+	defer root.Close()
+	bar := s.newBar("looking at the restore root")
+	defer bar.done()
+	return s.store.Look(ctx, snapshot.Request{Root: path, Dir: root, Kind: snapshot.Manual, Scope: scope})
+}
+
+// differences prints what differs.
+func (s *snapshotShelf) differences(older, newer *snapshot.Snapshot, all []snapshot.Difference, apart []string) error {
+	for _, path := range apart {
+		s.tell("spectrum: not compared, one of both does not cover it: %s", shellQuote(path))
+	}
+	lines, records := []string{}, []any{}
+	counts := map[string]int{"added": 0, "changed": 0, "removed": 0}
+	for _, d := range all {
+		change := changeOf(d.Old, d.New)
+		counts[change]++
+		lines = append(lines, differenceText(change, &d))
+		records = append(records, map[string]any{
+			"change": change, "new": thingFields(d.New), "old": thingFields(d.Old), "path": jsonText(d.Path), "what": jsonTexts(d.What),
+		})
+	}
+	with := newer.ID()
+	if with == "" {
+		with = newer.Header().Root
+	}
+	fields := map[string]any{
+		"counts": counts, "differences": records, "id": older.ID(), "not_compared": jsonTexts(apart), "with": jsonText(with),
+	}
+	if len(all) == 0 {
+		return s.result("OK "+older.ID(), map[string]any{"code": "OK", "details": fields, "ok": true})
+	}
+	if !s.json {
+		last := fmt.Sprintf("DIFFERS %s: %d added, %d removed, %d changed", older.ID(), counts["added"], counts["removed"], counts["changed"])
+		if err := s.text(strings.Join(append(lines, last), "\n")); err != nil {
+			return err
+		}
+	}
+	return snapshotDiffers(older.ID(), with, len(all), fields)
+}
+
+func snapshotDiffers(older, with string, differing int, details map[string]any) error {
+	hint := fmt.Sprintf("\"spectrum snapshot restore %s\" makes its restore root as it was then", older[:shortest])
+	return &codedError{
+		code: codeSnapshotDiffers, details: details, hint: hint,
+		err: fmt.Errorf("snapshot %s and %q differ in %s", older[:shortest], with, numberOf(differing, "name")),
+	}
+}
+
+func changeOf(old, now snapshot.Entry) string {
+	switch snapshot.Absent {
+	case old.Type:
+		return "added"
+	case now.Type:
+		return "removed"
+	}
+	return "changed"
+}
+
+// differenceText is a difference on one line.
+func differenceText(change string, d *snapshot.Difference) string {
+	line := change + " " + shellQuote(d.Path)
+	switch {
+	case change == "added":
+		line += ": " + thingText(d.New)
+	case change == "removed":
+		line += ": " + thingText(d.Old)
+	case len(d.What) == 0:
+		line += fmt.Sprintf(": %s, was %s", thingText(d.New), thingText(d.Old))
+	case d.New.Type == snapshot.File && d.Old.Size != d.New.Size:
+		line += fmt.Sprintf(": %s (%s, was %s)", strings.Join(d.What, ", "), bytesText(d.New.Size), bytesText(d.Old.Size))
+	default:
+		line += ": " + strings.Join(d.What, ", ")
+	}
+	return oneLine(line)
+}
+
+// thingText is what stood at a name, in words.
+func thingText(e snapshot.Entry) string {
+	switch e.Type {
+	case snapshot.File:
+		return "file, " + bytesText(e.Size)
+	case snapshot.Dir:
+		return "directory"
+	case snapshot.Link:
+		return "link to " + shellQuote(e.Target)
+	case snapshot.Special:
+		return "socket or device"
+	}
+	return string(e.Type)
+}
+
+// thingFields are what a program needs of it; nil of nothing.
+func thingFields(e snapshot.Entry) any {
+	if e.Type == snapshot.Absent {
+		return nil
+	}
+	fields := map[string]any{"gid": int64(e.GID), "mode": fmt.Sprintf("%04o", e.Mode), "type": string(e.Type), "uid": int64(e.UID)}
+	switch e.Type {
+	case snapshot.File:
+		fields["bytes"], fields["sha256"] = e.Size, fmt.Sprintf("%x", e.Digest)
+	case snapshot.Link:
+		fields["target"] = jsonText(e.Target)
+	}
+	return fields
+}

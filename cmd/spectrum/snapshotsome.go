@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+)
+
+// pathsIn are arguments as paths beneath the restore root of a snapshot; nil for none.
+func pathsIn(found *snapshot.Snapshot, args []string) ([]pathsafe.Path, error) {
+	var paths []pathsafe.Path
+	for _, arg := range args {
+		name := path.Clean(arg)
+		if filepath.IsAbs(arg) {
+			root := strings.TrimSuffix(found.Header().Root, "/") + "/"
+			if name = filepath.Clean(arg); !strings.HasPrefix(name, root) {
+				return nil, refusedHint(fmt.Errorf("%q is not in the restore root %q of the snapshot", arg, found.Header().Root), pathHint)
+			}
+			name = strings.TrimPrefix(name, root)
+		}
+		p, err := pathsafe.Found(name)
+		if err != nil {
+			return nil, refusedHint(fmt.Errorf("path %q: %w", arg, err), pathHint)
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+const pathHint = "name a path beneath the restore root, such as plan/week.md"
+
+// notInSnapshot gives an error about a path that the snapshot does not have a hint.
+func notInSnapshot(err error) error {
+	if errors.Is(err, rollback.ErrNothingThere) || errors.Is(err, snapshot.ErrNotCovered) {
+		return refusedHint(err, "\"spectrum snapshot diff ID\" lists what differs from the root; \"spectrum snapshot list\" lists other snapshots")
+	}
+	return err
+}
+
+// writeTo writes a snapshot, or some paths of it, to a directory that must not exist.
+func (s *snapshotShelf) writeTo(ctx context.Context, args []string, target string) error {
+	found, err := s.find(args[0])
+	if err != nil {
+		return err
+	}
+	paths, err := pathsIn(found, args[1:])
+	if err != nil {
+		return err
+	}
+	if len(paths) > 0 {
+		chosen, err := rollback.Chosen(found, paths)
+		if err != nil {
+			return notInSnapshot(err)
+		}
+		found = found.Only(chosen)
+	}
+	dir, err := s.intoBox(found, target, func(b *box, tree, dir string) error {
+		return b.told(s.store.WriteHeld(ctx, found, b.dir, tree), tree, dir)
+	})
+	if err != nil {
+		return err
+	}
+	h := found.Header()
+	s.say("wrote %s, %s, of snapshot %s; the restore root was not touched", numberOf(h.Files, "file"), bytesText(h.Bytes), h.ID[:shortest])
+	return s.result(dir, map[string]any{
+		"bytes": h.Bytes, "code": "OK", "files": h.Files, "ok": true, "snapshot": h.ID, "to": jsonText(dir),
+	})
+}

@@ -1,0 +1,93 @@
+package rollback
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// A Change is what an undo or a restore does at a name, with all that is in it.
+type Change struct {
+	Path     string
+	Kind     ChangeKind
+	Old, New Content // the zero Content where there is nothing
+}
+
+// ChangeKind says what is done.
+type ChangeKind string
+
+// The kinds of changes. Of a directory that stays and gets another mode, owner or other
+// attributes, what is in it has changes of its own.
+const (
+	Removed  ChangeKind = "remove"
+	Created  ChangeKind = "create"
+	Replaced ChangeKind = "replace"
+	Adjusted ChangeKind = "metadata"
+)
+
+// Content is what stands at a name: what it is, and how much is in it. A file of several
+// names counts once in Bytes.
+type Content struct {
+	Type  snapshot.Type
+	Names int // with its own
+	Files int // regular ones
+	Bytes int64
+}
+
+// changesOf returns what an exchange does, in the order of the paths. Target is what is
+// restored; nil where nothing is.
+func changesOf(swaps []staging.Swap, dirs []staging.DirMeta, before, target *snapshot.Snapshot) ([]Change, error) {
+	all := map[string]Change{}
+	for _, swap := range swaps {
+		c := Change{Path: swap.Path.String(), Kind: Created}
+		if swap.Old != nil {
+			c.Kind = Removed
+			was, err := before.At(swap.Path) // which follows the links of then
+			if err != nil {
+				return nil, err
+			}
+			c.Old = contentOf(before.Tree(was.Path))
+		}
+		if swap.New {
+			if c.Kind == Removed {
+				c.Kind = Replaced
+			}
+			c.New = contentOf(target.Tree(swap.Path.String()))
+		}
+		all[c.Path] = c
+	}
+	for _, dir := range dirs {
+		path := dir.Path.String()
+		is := before.Tree(path)[0]
+		if is.Mode != dir.Mode || is.UID != dir.UID || is.GID != dir.GID || !slices.Equal(is.Xattrs(), dir.Xattrs) {
+			one := Content{Type: snapshot.Dir, Names: 1}
+			all[path] = Change{Path: path, Kind: Adjusted, Old: one, New: one}
+		}
+	}
+	sorted := make([]Change, 0, len(all))
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		sorted = append(sorted, all[path])
+	}
+	return sorted, nil
+}
+
+func contentOf(entries []snapshot.Entry) (c Content) {
+	counted := map[string]bool{} // files of several names
+	for i, e := range entries {
+		if i == 0 {
+			c.Type = e.Type
+		}
+		c.Names++
+		if e.Type != snapshot.File {
+			continue
+		}
+		c.Files++
+		if !counted[e.First()] {
+			c.Bytes += e.Size
+		}
+		counted[e.First()] = true
+	}
+	return c
+}

@@ -1,0 +1,61 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// A Chosen is a path of a snapshot, without links on its way, and the name from which on it
+// is asked for: itself, or a directory on the way to it that is not there any more.
+type Chosen struct{ Path, From pathsafe.Path }
+
+// Only returns a snapshot of nothing but these paths, with all that is in them, and the
+// directories on the way to them: it covers what the chosen ones are asked for from. It has
+// the ID of the one that it is made of, and is in no store.
+func (s *Snapshot) Only(chosen []Chosen) *Snapshot {
+	h := s.Header()
+	h.Whole, h.Names, h.Files, h.Bytes = false, 0, 0, 0
+	only := &Snapshot{header: h}
+	first := map[string]string{} // of the names of one file
+	for _, e := range s.entries {
+		if !slices.ContainsFunc(chosen, func(c Chosen) bool { return e.isOf(c.Path.String()) }) {
+			continue
+		}
+		e.Asked = slices.ContainsFunc(chosen, func(c Chosen) bool { return c.From.String() == e.Path })
+		if of := e.First(); e.Type != Dir {
+			if e.Hard = first[of]; e.Hard == "" {
+				first[of] = e.Path
+			}
+		}
+		only.entries = append(only.entries, e)
+	}
+	total(&only.header, only.entries)
+	return only
+}
+
+// isOf reports whether an entry is one at a path, in it, or on the way to it.
+func (e *Entry) isOf(path string) bool {
+	return e.Path == path || beneath(e.Path, path) || e.Type == Dir && beneath(path, e.Path)
+}
+
+// WriteHeld makes everything that the snapshot has as name in to, as Write does: of a
+// snapshot of some names these, and the directories on the way to them.
+func (s *Store) WriteHeld(ctx context.Context, snap *Snapshot, to *pathsafe.Dir, name string) error {
+	var entries []Entry
+	for _, e := range snap.entries {
+		if !e.Type.Kept() || e.Type == Absent {
+			continue
+		}
+		if e.Path = join(name, e.Path); e.Hard != "" {
+			e.Hard = join(name, e.Hard)
+		}
+		entries = append(entries, e)
+	}
+	if err := s.writeEntries(ctx, snap, entries, dir{to, s.seam}); err != nil {
+		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
+	}
+	return nil
+}
