@@ -22,6 +22,20 @@
 // since and holds such a thing stays with it, and is named; what would have to displace
 // one is refused before anything is written.
 //
+// # An emergency
+//
+// [Emergency] finds the snapshot to go back to: the newest of all of the root that a person
+// or a timer has taken, and that verifies. What was taken before an action never counts, so
+// a second emergency goes back to the same one. [Restore] does the rest.
+//
+// # Damage
+//
+// A way back needs its snapshot, and the undoing of a commit its savepoint and those of later
+// ones. Whatever else is damaged or foreign in the stores is passed over. Where a savepoint
+// that is needed cannot be read there is an [*UnreadError], and nothing is changed: the
+// snapshot from before the commit is a way back without it. The chain of savepoints follows
+// the root as far as it can be read ([savepoint.Store.Activate]).
+//
 // # What it trusts
 //
 // The stores of snapshots and savepoints, each of which checks what it reads, and

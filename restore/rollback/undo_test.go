@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
@@ -254,6 +255,53 @@ func TestUndoMixed(t *testing.T) {
 	must(t, err)
 	if now := w.paths(); now != "new new/mine" || len(got.Left) != 1 || got.Left[0].Path != "new" {
 		t.Errorf("%q, %+v", now, got.Left)
+	}
+}
+
+// TestUndoBesideDamage: a commit can be undone whatever has become of the savepoints before
+// it, and of what is no savepoint. Where the savepoint of a later one cannot be read, nothing
+// is changed, and the snapshot from before that commit is a way back.
+func TestUndoBesideDamage(t *testing.T) {
+	w := newWorld(t)
+	a := w.mustCommit(map[string]string{"a": "a"})
+	b := w.commitAgain(map[string]string{"b": "b"})
+	before := read(t, w.root)
+	c := w.commitAgain(map[string]string{"c": "c"})
+	chain, err := filepath.Glob(filepath.Join(w.base, "state", "savepoints", "*", "chain", "*"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(chain[0]), "stray"), nil, 0o600))
+	must(t, os.Remove(filepath.Join(chain[2], bundle.Status)))
+	was := read(t, w.root)
+	_, err = w.undo(b, true)
+	var unread *rollback.UnreadError
+	if !errors.As(err, &unread) || unread.Commit != c || unread.Err.RunDir != chain[2] {
+		t.Errorf("%v", err)
+	}
+	w.same(was, "after the refusal")
+	store := w.snapshots()
+	all, err := store.List(w.root)
+	must(t, err)
+	for _, h := range all {
+		if h.Action == c {
+			snap, err := store.Find(h.ID)
+			must(t, err)
+			done, err := w.restore(snap)
+			if err != nil || len(done.Commits) > 0 {
+				t.Errorf("%+v, %v", done, err)
+			}
+		}
+	}
+	must(t, store.Close())
+	for _, name := range artifacts { // of the second commit, that the third one's took the place of
+		delete(before, name)
+	}
+	w.same(before, "without the third")
+	must(t, os.Remove(filepath.Join(chain[0], bundle.Status)))
+	if got, err := w.undo(b, false); err != nil || len(got.Commits) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := w.undo(a, false); err == nil {
+		t.Error("a commit whose savepoint is damaged is undone")
 	}
 }
 

@@ -33,7 +33,9 @@
 // time writes for one restore root (a commit holds the lock of its root). Readers
 // may read at any time. Not trusted: what is read back. Each savepoint is verified
 // whenever it is read, all but the files that it is over; one that does not verify
-// is a [*DamageError], and is never skipped.
+// is a [*DamageError], and is never taken for a savepoint. [Store.List] and what builds on
+// a chain fail with it; [Store.Survey] and what goes back ([Store.Activate], [Store.WayTo])
+// pass over it, so that no damage stops a way back.
 //
 // Promised: a savepoint that is changed, put in another's place, or missing in
 // front of another is found. Not promised: that a missing end is. Who may write

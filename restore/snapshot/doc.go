@@ -48,7 +48,15 @@
 //
 // All manifests are read first. Those that go are removed, and that is made
 // durable; then the objects that none of the others needs. Wherever it is
-// killed, no snapshot lacks an object.
+// killed, no snapshot lacks an object. The snapshot that an emergency rollback would go
+// back to ([Header.ForEmergency], and it verifies) never goes.
+//
+// # Damage
+//
+// [Store.List] fails where a manifest cannot be read; [Store.Survey] and [Store.Find] pass
+// over what they do not need. [Store.Inspect] looks for damage. [Store.Repair] copies a lost
+// content from the root into incoming, hashes it, and makes it durable; then it takes the
+// place of the damaged object in one step.
 //
 // # Trust
 //
