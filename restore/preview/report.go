@@ -110,7 +110,7 @@ func (p *Preview) writePlan(out *reporter) {
 	if !b.Approval.isWhole() && p.restore.Blocked() != nil {
 		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")
 	}
-	out.line("### How This Can Be Undone\n")
+	out.line("How this can be undone:\n")
 	for _, sentence := range undoing {
 		out.line("- %s", sentence)
 	}
