@@ -30,9 +30,12 @@ const (
 	preparedName    = ".spectrum06_prepared"
 	committedName   = ".spectrum06_committed"
 	rollingBackName = ".spectrum06_rolling_back"
-	haltedName      = ".spectrum06_halted" // beside them: a person must act
 	newSuffix       = ".new"
 )
+
+// HaltedName is the name of the mark beside the journal of an attempt whose rollback has
+// failed ([Outcome], [HaltError]): a person must act. The directory is [HaltError].Staging.
+const HaltedName = ".spectrum06_halted"
 
 // journalNames are the names of all records.
 var journalNames = []string{preparedName, committedName, rollingBackName, intentName}

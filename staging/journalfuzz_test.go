@@ -132,7 +132,7 @@ var vandals = []func(*ruin){
 
 // records are the names that a journal can have in its directory.
 var records = []string{
-	intentName, preparedName, committedName, rollingBackName, haltedName, intentName + newSuffix, preparedName + newSuffix, committedName + newSuffix, intentName + voidSuffix,
+	intentName, preparedName, committedName, rollingBackName, HaltedName, intentName + newSuffix, preparedName + newSuffix, committedName + newSuffix, intentName + voidSuffix,
 }
 
 func (r *ruin) flipRecord() {
@@ -161,7 +161,7 @@ var (
 	journalTokens = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^"{}\[\],:]+|[{}\[\],:]`)
 	journalWords  = []string{
 		`"foreign/file"`, `"foreign"`, `"foreign/dir"`, `"b"`, `"b/keep"`, `"a"`, `"../a"`, `"/etc/passwd"`, `""`, `"new/d/e"`, `"new"`, `"inlink"`, `"foreign/link"`,
-		`0`, `1`, `-1`, `13`, `18446744073709551616`, `true`, `false`, `null`, `{}`, `[]`, `"x"`, `,`, `:`, `"ino"`, `"theirs"`, `"inlink/keep"`, `"s"`, `"` + haltedName + `"`, `2`, `3`, `"swap"`, `"since"`,
+		`0`, `1`, `-1`, `13`, `18446744073709551616`, `true`, `false`, `null`, `{}`, `[]`, `"x"`, `,`, `:`, `"ino"`, `"theirs"`, `"inlink/keep"`, `"s"`, `"` + HaltedName + `"`, `2`, `3`, `"swap"`, `"since"`,
 	}
 )
 

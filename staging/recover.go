@@ -202,7 +202,7 @@ func (a *attempt) find() (f found, err error) {
 // sort tells what the names say.
 func (f *found) sort() {
 	has := func(name string) bool { return slices.Contains(f.names, name) }
-	f.intent, f.halted = has(intentName), has(haltedName)
+	f.intent, f.halted = has(intentName), has(HaltedName)
 	strange := func(name string) bool { return !ofJournal(name) && name != manifestStaged }
 	f.strange = slices.ContainsFunc(f.names, strange)
 	f.isOne = f.halted || slices.ContainsFunc(journalNames, has) || f.mine && !f.strange
@@ -394,5 +394,5 @@ func (d dir) setAside(names []string) error {
 }
 
 func ofJournal(name string) bool {
-	return name == haltedName || slices.Contains(journalNames, strings.TrimSuffix(name, newSuffix))
+	return name == HaltedName || slices.Contains(journalNames, strings.TrimSuffix(name, newSuffix))
 }

@@ -460,7 +460,7 @@ func (a *attempt) halt() {
 	if a.stage.h == nil {
 		return
 	}
-	f, err := a.stage.create(haltedName, ownFile)
+	f, err := a.stage.create(HaltedName, ownFile)
 	if errors.Is(err, fs.ErrNotExist) { // somebody removed the staging directory
 		f, err = a.haltAnew()
 	}
@@ -481,7 +481,7 @@ func (a *attempt) haltAnew() (*os.File, error) {
 	}
 	a.stage.close()
 	a.stage = stage
-	return stage.create(haltedName, ownFile)
+	return stage.create(HaltedName, ownFile)
 }
 
 // kept says where things are that could not be put back.

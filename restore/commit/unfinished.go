@@ -54,10 +54,6 @@ func attemptsOf(err error, unfinished bool) (all []*staging.HaltError) {
 	return all
 }
 
-// haltedMark is the name of the mark that staging leaves beside the journal of an attempt
-// whose rollback has failed.
-const haltedMark = ".spectrum06_halted"
-
 // unhalted returns the error of a recovery, in which an attempt that a fault of the machine
 // kept from its end, and that no mark halts, is an [*UnfinishedError]; so is one of which it
 // is unknown, for the error here, whether there is a mark.
@@ -121,6 +117,6 @@ func (r *Root) isHalted(halt *staging.HaltError) bool {
 		return false
 	}
 	defer stage.Close()
-	_, err = stage.Lstat(haltedMark)
+	_, err = stage.Lstat(staging.HaltedName)
 	return err == nil
 }
