@@ -333,7 +333,7 @@ func targetText(s *snapshot.Snapshot) string {
 	}
 	text := fmt.Sprintf("%s of %s (%s): all of %q, %s, %s", h.ID[:shortest], h.Time.Format(time.RFC3339), why, h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
 	if unkept > 0 {
-		text += fmt.Sprintf("; %s by name only, which stay as they are now", numberOf(unkept, "socket, device or mount"))
+		text += fmt.Sprintf("; %s of sockets, devices, mounts or subvolumes, which stay as they are now", numberOf(unkept, "name"))
 	}
 	return oneLine(text)
 }

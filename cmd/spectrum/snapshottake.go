@@ -77,7 +77,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	for e := range taken.Entries() {
 		if !e.Type.Kept() {
 			notKept = append(notKept, e.Path)
-			a.tell("spectrum: not kept, it is a socket, a device or a mount: %s", shellQuote(e.Path))
+			a.tell("spectrum: not kept, it is a socket, a device, a mount or a subvolume: %s", shellQuote(e.Path))
 		}
 	}
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)

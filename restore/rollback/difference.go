@@ -37,7 +37,7 @@ type difference struct {
 
 // ErrUnkept says that something is in the way of a restore that no snapshot can hold: what
 // it displaced could not be brought back.
-var ErrUnkept = machine.Disturbed("it is a socket, a device or a mount, which no snapshot can hold; move it away first")
+var ErrUnkept = machine.Disturbed("it is a socket, a device, a mount or a subvolume, which no snapshot can hold; move it away first")
 
 // plan compares the two snapshots. Of a whole root its own metadata come back in any case:
 // the work in it changes its time.
