@@ -89,7 +89,10 @@ func lostFlaws(state *statedir.Dir, log *audit.Log, store *snapshot.Store, root 
 	if err != nil {
 		return nil, err
 	}
-	there, damaged, err := store.Survey("")
+	if len(roots) == 0 {
+		return nil, nil
+	}
+	there, damaged, err := store.Survey(root)
 	if err != nil {
 		return nil, err
 	}
