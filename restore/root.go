@@ -48,8 +48,8 @@ func rootFailure(path string, err error) error {
 
 // exists tells a root that is not a directory from one with such a parent.
 func exists(path string) bool {
-	var st syscall.Stat_t
-	return syscall.Stat(path, &st) == nil
+	way, err := pathsafe.WayTo(path) // asks no server of another user
+	return err == nil && !way.Missing
 }
 
 // checkRunDirs applies section 6.3 to a chain: no run's directory may exist.

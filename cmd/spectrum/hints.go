@@ -38,6 +38,7 @@ func hintsOf(err error) []string {
 	var foreign *commit.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
+	var others *served.ForeignError
 	var untrusted *preview.UntrustedError
 	var unfinished *commit.UnfinishedError
 	var linked *pathsafe.LinkError
@@ -46,6 +47,8 @@ func hintsOf(err error) []string {
 		return nil
 	case errors.As(err, &mounted) && errors.As(err, &owned):
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
+	case errors.As(err, &others):
+		return []string{servedHint(others)}
 	case statusOf(err) == statusMachine && errors.As(err, &unfinished):
 		return slices.Concat(machineHints(err), []string{"then run this again: it goes on where this had to stop, and nothing is halted"})
 	case statusOf(err) == statusMachine:
@@ -128,7 +131,6 @@ var machineFaults = []struct {
 	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
 	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
 	{fusefs.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
-	{served.ErrForeign, "nothing is asked of a file system of another user: have him end it (\"findmnt -T DIR\" says what it is), or name a directory elsewhere"},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
 	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},
 	{fs.ErrExist, "another process has changed what is named; see that no other one works there, then retry"},
@@ -161,6 +163,15 @@ func notOwnHint(path string, uid int) string {
 		return fmt.Sprintf("only root can unmount it: sudo %s", unmount)
 	}
 	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", machine.UserText(uid), unmount, unmount)
+}
+
+// servedHint is the next step where another user serves what was named, or the way to it.
+func servedHint(e *served.ForeignError) string {
+	user := "that user"
+	if e.UserID >= 0 {
+		user = machine.UserText(e.UserID)
+	}
+	return fmt.Sprintf("the server of another user is asked nothing (\"findmnt -T PATH\" says what it serves): copy the files elsewhere as %s and name the copy, or run this as %s", user, user)
 }
 
 // attemptHints name the attempt whose rollback has just failed.

@@ -21,6 +21,19 @@ import (
 // anything, or block for ever, so nothing is asked of it.
 var ErrForeign = errors.New("another user serves the file system there")
 
+// A ForeignError is an [ErrForeign] that names the user who serves, as the kernel does.
+type ForeignError struct{ UserID int } // -1 when the mount table does not say
+
+func (e *ForeignError) Error() string {
+	if e.UserID < 0 {
+		return ErrForeign.Error()
+	}
+	return fmt.Sprintf("another user (user %d) serves the file system there", e.UserID)
+}
+
+// Is makes it an [ErrForeign].
+func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
+
 // IsFUSE reports whether a program of this machine serves the mount.
 func IsFUSE(m *mountinfo.Info) bool {
 	return m.FSType == "fuse" || m.FSType == "fuseblk" || strings.HasPrefix(m.FSType, "fuse.")
@@ -48,7 +61,7 @@ func IsOwn(m *mountinfo.Info) bool { return By(m) == os.Geteuid() }
 // IsForeign reports whether neither this user nor root serves the mount.
 func IsForeign(m *mountinfo.Info) bool { return IsFUSE(m) && !IsOwn(m) && By(m) != 0 }
 
-// Check returns [ErrForeign] when another user serves the file system of what a descriptor
+// Check returns a [*ForeignError] when another user serves the file system of what a descriptor
 // names. O_PATH is enough.
 func Check(fd int) error {
 	unique := uniqueID(fd)
@@ -64,7 +77,7 @@ func Check(fd int) error {
 		return err
 	}
 	if IsForeign(m) {
-		return ErrForeign
+		return &ForeignError{By(m)}
 	}
 	if unique != 0 {
 		passed.Store(unique, true)
