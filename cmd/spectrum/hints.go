@@ -42,6 +42,7 @@ func hintsOf(err error) []string {
 	var untrusted *preview.UntrustedError
 	var unfinished *commit.UnfinishedError
 	var linked *pathsafe.LinkError
+	var other *commit.OtherRootError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
@@ -59,6 +60,8 @@ func hintsOf(err error) []string {
 		return known(coded.hint)
 	case errors.As(err, &foreign):
 		return []string{foreignHint(foreign)}
+	case errors.As(err, &other):
+		return []string{fmt.Sprintf("nothing was changed; leave out --foreign-root, or name %s with it if that is what is meant", shellQuote(other.Real))}
 	case errors.As(err, &linked):
 		return []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(linked.Real))}
 	case errors.As(err, &halted):

@@ -128,6 +128,7 @@ func statusOf(err error) int {
 		held    *quarantine.HeldError
 		strange *quarantine.RecordError
 		foreign *commit.ForeignError
+		other   *commit.OtherRootError
 	)
 	switch {
 	case err == nil:
@@ -142,7 +143,7 @@ func statusOf(err error) int {
 		return statusInterrupted
 	case errors.As(err, &coded):
 		return statusRejected
-	case errors.As(err, &use):
+	case errors.As(err, &use), errors.As(err, &other):
 		return statusUsage
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return statusUnavailable
