@@ -151,7 +151,7 @@ func procPath(fd int) string {
 }
 
 // ErrNoProc is not an errno: "no such file" would be read as a missing source.
-var ErrNoProc = errors.New("no procfs is mounted at /proc")
+var ErrNoProc = served.ErrNoProc
 
 // checkProc makes sure, once, that /proc/self/fd is the kernel's.
 var checkProc = sync.OnceValue(func() error {

@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
@@ -91,7 +92,7 @@ func hintsOf(err error) []string {
 		}
 	case errors.Is(err, verify.ErrHoles):
 		return []string{"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law"}
-	case errors.Is(err, standing.ErrHoles):
+	case errors.Is(err, standing.ErrHoles), errors.Is(err, snapshot.ErrHoles):
 		return []string{"fill or shorten that file, or move it away, then retry; the limit is this program's"}
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
@@ -134,12 +135,16 @@ var machineFaults = []struct {
 	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
 	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
 	{fusefs.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
+	{pathsafe.ErrNoProc, "run as root: mount -t proc proc /proc; in a container or a chroot, have its /proc mounted"},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
 	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},
 	{fs.ErrExist, "another process has changed what is named; see that no other one works there, then retry"},
 }
 
 func machineHints(err error) []string {
+	if machine.HasNoPlace(err) {
+		return []string{"the working directory is there no more: change to another one, or name absolute paths"}
+	}
 	for _, fault := range machineFaults {
 		if errors.Is(err, fault.err) {
 			return []string{fault.hint}

@@ -6,6 +6,7 @@ package served
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,9 @@ import (
 // ErrForeign means that another user serves the file system. His server may answer
 // anything, or block for ever, so nothing is asked of it.
 var ErrForeign = errors.New("another user serves the file system there")
+
+// ErrNoProc is not an errno: "no such file" would be read as a missing source.
+var ErrNoProc = errors.New("no procfs is mounted at /proc")
 
 // A ForeignError is an [ErrForeign] that names the user who serves, as the kernel does.
 type ForeignError struct{ UserID int } // -1 when the mount table does not say
@@ -121,6 +125,9 @@ func askUnique(fd int) uint64 {
 // MountID returns the number of the mount that a descriptor is in.
 func MountID(fd int) (int, error) {
 	info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", strconv.Itoa(fd)))
+	if errors.Is(err, fs.ErrNotExist) { // the descriptor is open
+		return -1, ErrNoProc
+	}
 	if err != nil {
 		return -1, err
 	}
