@@ -166,7 +166,7 @@ func (p *place) checkEmpty() error {
 		if p.isMountpoint {
 			return fmt.Errorf("%w: %s of user %d", ErrAlreadyMounted, p.mount.FSType, served.By(p.mount))
 		}
-		return ErrForeign
+		return &served.ForeignError{UserID: served.By(p.mount)}
 	}
 	if p.isMountpoint {
 		if p.isDead() {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
@@ -91,6 +93,47 @@ func (d *Dir) walk(rel string, flags int, links Links) (int, error) {
 	return d.w.open(root, rel, flags, links)
 }
 
+// OpenFile opens for reading the regular file that an absolute path, or one from the working
+// directory, names now, and describes it. Links on the way are followed, one at the end is
+// ErrSymlink, and it may be on a mount of its own. What is not a regular file is never opened:
+// ErrNotRegular. No server of another user is asked ([served.ErrForeign]).
+func OpenFile(name string) (*os.File, Stat, error) {
+	dir, base := filepath.Split(name)
+	above, err := retryFd(func() (int, error) { return served.OpenDir(dir + ".") })
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	defer closeFd(above)
+	if err := served.Check(above); err != nil {
+		return nil, Stat{}, err
+	}
+	fd, err := retryFd(func() (int, error) {
+		return unix.Openat(above, base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	defer closeFd(fd)
+	if err := served.Check(fd); err != nil {
+		return nil, Stat{}, err
+	}
+	st, err := statFd(fd)
+	if err == nil && st.Mode&fs.ModeSymlink != 0 {
+		err = ErrSymlink
+	}
+	if err == nil && !st.Mode.IsRegular() {
+		err = ErrNotRegular
+	}
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	reading, err := reopen(fd)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return os.NewFile(uintptr(reading), name), st, nil
+}
+
 // reopen opens for reading the very inode that fd holds.
 func reopen(fd int) (int, error) {
 	if err := checkProc(); err != nil {
@@ -108,7 +151,7 @@ func procPath(fd int) string {
 }
 
 // ErrNoProc is not an errno: "no such file" would be read as a missing source.
-var ErrNoProc = errors.New("no procfs is mounted at /proc")
+var ErrNoProc = served.ErrNoProc
 
 // checkProc makes sure, once, that /proc/self/fd is the kernel's.
 var checkProc = sync.OnceValue(func() error {

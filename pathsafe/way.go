@@ -74,6 +74,9 @@ func WayTo(path string) (Way, error) {
 	if !filepath.IsAbs(path) {
 		return Way{}, fmt.Errorf("way to %q: it is not an absolute path", path)
 	}
+	if len(path) > MaxPath {
+		return Way{}, fmt.Errorf("way to %q: %w", path, ErrTooLong)
+	}
 	t := tracing{todo: strings.Split(path, "/")}
 	defer t.close()
 	err := t.restart()

@@ -35,7 +35,7 @@ func rootFailure(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOTDIR) && exists(path):
 		return Fail(TargetNotDirectory, path, errors.New("the restore root is not a directory"))
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM), errors.Is(err, pathsafe.ErrNoProc):
 		return Internal(Preflight, err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOTCONN), errors.Is(err, syscall.EIO):
 		return Fail(TargetNotWritable, path, err)
@@ -48,8 +48,8 @@ func rootFailure(path string, err error) error {
 
 // exists tells a root that is not a directory from one with such a parent.
 func exists(path string) bool {
-	var st syscall.Stat_t
-	return syscall.Stat(path, &st) == nil
+	way, err := pathsafe.WayTo(path) // asks no server of another user
+	return err == nil && !way.Missing
 }
 
 // checkRunDirs applies section 6.3 to a chain: no run's directory may exist.

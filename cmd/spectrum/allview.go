@@ -60,6 +60,9 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	v.status.runs, v.status.moved, v.status.shown = v.states, v.hasMoved, v.accepted
 	if v.projectRoot == "" {
 		if v.projectRoot, err = projectRootOf([]string{filepath.Join(dir, "run")}); err != nil {
+			if err := notServed("runs directory", dir); err != nil {
+				return nil, err
+			}
 			return nil, usage(cmd, "%q is not a CONTRACTS/_runs directory, so --project-root must be given", dir)
 		}
 	}

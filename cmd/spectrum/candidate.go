@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -60,7 +59,10 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 // not exist is named as that: no flag makes it a run directory.
 func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 	for _, dir := range dirs {
-		if _, missing := os.Lstat(dir); errors.Is(missing, fs.ErrNotExist) {
+		if err := notServed("run directory", dir); err != nil {
+			return err
+		}
+		if way, err := pathsafe.WayTo(dir); err == nil && way.Missing {
 			return &usageError{
 				command: cmd.CommandPath(), err: fmt.Errorf("run directory %q does not exist", dir),
 				next: "name an existing run directory, such as CONTRACTS/_runs/NAME of a project; create one with \"spectrum seal\", or a sample with \"spectrum demo\"",
@@ -76,6 +78,14 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 		}
 	}
 	return usage(cmd, "%w", err)
+}
+
+// notServed is an error for a path that leads into a file system of another user.
+func notServed(what, path string) error {
+	if _, err := pathsafe.WayFrom(path); errors.Is(err, served.ErrForeign) {
+		return refusedHint(fmt.Errorf("%s %q: %w", what, path, err), "")
+	}
+	return nil
 }
 
 // isRunsDir reports whether a path is that of the directory that holds the runs of a project.
@@ -124,6 +134,10 @@ func (c *candidate) open() error {
 	}
 	c.project = project
 	for _, dir := range c.origin.RunDirs {
+		if err := notServed("run directory", dir); err != nil { // no verdict of a law
+			c.close()
+			return err
+		}
 		run, err := verify.OpenRun(project, dir)
 		if err != nil {
 			c.close()

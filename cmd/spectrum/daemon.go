@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,6 +49,9 @@ func startDaemon(ctx context.Context, namespace string) error {
 // with: a lock of the caller's, or the end of a pipe, would be held by the view.
 func keepDescriptors() error {
 	open, err := os.ReadDir("/proc/self/fd")
+	if errors.Is(err, fs.ErrNotExist) {
+		return pathsafe.ErrNoProc
+	}
 	if err != nil {
 		return err
 	}

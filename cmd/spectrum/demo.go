@@ -53,7 +53,7 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // nothing is made on the way to it
+	if _, err := pathsafe.WayTo(dir); err != nil { // nothing is made on the way to it
 		return refusedHint(err, "name a directory where you may write")
 	}
 	above, err := openMaking(filepath.Dir(dir))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
@@ -76,7 +77,10 @@ func (d *directory) look(ctx context.Context) []diagnosis {
 func (d *directory) cannotOpen(err error) diagnosis {
 	c := fine("directory", d.path, "%v", err)
 	remedy := d.elsewhere
+	var others *served.ForeignError
 	switch {
+	case errors.As(err, &others):
+		remedy = servedHint(others)
 	case errors.Is(err, fs.ErrNotExist):
 		remedy = "mkdir -p " + shellQuote(d.path)
 	case errors.Is(err, fs.ErrPermission):

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -106,7 +107,10 @@ func stateRefused(path string, err error) diagnosis {
 	c := fine("state-dir", path, "%v", err)
 	remedy := "name another state directory with --state-dir DIR"
 	var open *statedir.ModeError
+	var others *served.ForeignError
 	switch {
+	case errors.As(err, &others):
+		remedy += "; " + servedHint(others)
 	case errors.As(err, &open):
 		remedy = "chmod 700 " + shellQuote(path)
 	case errors.Is(err, statedir.ErrForeign):

@@ -29,7 +29,10 @@ func namedRoot(path string, foreign []string) (string, error) {
 	if err != nil || way.Missing {
 		return abs, nil //nolint:nilerr // what leads nowhere has no other name
 	}
-	if len(way.Loose) > 0 && !slices.Contains(foreign, way.Real) {
+	if len(way.Loose) == 0 {
+		return way.Real, commit.OtherRoot(way.Real, foreign)
+	}
+	if !slices.Contains(foreign, way.Real) {
 		return "", &commit.ForeignError{Path: abs, Real: way.Real, Owner: way.End.UID, Loose: way.Loose}
 	}
 	return way.Real, nil

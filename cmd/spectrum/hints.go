@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
@@ -38,14 +39,18 @@ func hintsOf(err error) []string {
 	var foreign *commit.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
+	var others *served.ForeignError
 	var untrusted *preview.UntrustedError
 	var unfinished *commit.UnfinishedError
 	var linked *pathsafe.LinkError
+	var other *commit.OtherRootError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
 	case errors.As(err, &mounted) && errors.As(err, &owned):
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
+	case errors.As(err, &others):
+		return []string{servedHint(others)}
 	case statusOf(err) == statusMachine && errors.As(err, &unfinished):
 		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" goes on where this had to stop, and so does the next command there; nothing is halted"})
 	case statusOf(err) == statusMachine:
@@ -56,6 +61,8 @@ func hintsOf(err error) []string {
 		return known(coded.hint)
 	case errors.As(err, &foreign):
 		return []string{foreignHint(foreign)}
+	case errors.As(err, &other):
+		return []string{fmt.Sprintf("nothing was changed; leave out --foreign-root, or name %s with it if that is what is meant", shellQuote(other.Real))}
 	case errors.As(err, &linked):
 		return []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(linked.Real))}
 	case errors.As(err, &halted):
@@ -85,7 +92,7 @@ func hintsOf(err error) []string {
 		}
 	case errors.Is(err, verify.ErrHoles):
 		return []string{"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law"}
-	case errors.Is(err, standing.ErrHoles):
+	case errors.Is(err, standing.ErrHoles), errors.Is(err, snapshot.ErrHoles):
 		return []string{"fill or shorten that file, or move it away, then retry; the limit is this program's"}
 	case errors.Is(err, preview.ErrRevoked):
 		return []string{"find out who signed it and why; \"spectrum trust list\" says where he is revoked"}
@@ -128,13 +135,16 @@ var machineFaults = []struct {
 	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
 	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
 	{fusefs.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
-	{served.ErrForeign, "nothing is asked of a file system of another user: have him end it (\"findmnt -T DIR\" says what it is), or name a directory elsewhere"},
+	{pathsafe.ErrNoProc, "run as root: mount -t proc proc /proc; in a container or a chroot, have its /proc mounted"},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
 	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},
 	{fs.ErrExist, "another process has changed what is named; see that no other one works there, then retry"},
 }
 
 func machineHints(err error) []string {
+	if machine.HasNoPlace(err) {
+		return []string{"the working directory is there no more: change to another one, or name absolute paths"}
+	}
 	for _, fault := range machineFaults {
 		if errors.Is(err, fault.err) {
 			return []string{fault.hint}
@@ -161,6 +171,15 @@ func notOwnHint(path string, uid int) string {
 		return fmt.Sprintf("only root can unmount it: sudo %s", unmount)
 	}
 	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", machine.UserText(uid), unmount, unmount)
+}
+
+// servedHint is the next step where another user serves what was named, or the way to it.
+func servedHint(e *served.ForeignError) string {
+	user := "that user"
+	if e.UserID >= 0 {
+		user = machine.UserText(e.UserID)
+	}
+	return fmt.Sprintf("the server of another user is asked nothing (\"findmnt -T PATH\" says what it serves): copy the files elsewhere as %s and name the copy, or run this as %s", user, user)
 }
 
 // attemptHints name the attempt whose rollback has just failed.

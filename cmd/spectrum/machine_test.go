@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -75,6 +77,55 @@ func TestOrdinaryIsNoBug(t *testing.T) {
 		}
 		if got := statusOf(fmt.Errorf("wrapped: %w", err)); got != statusInternal {
 			t.Errorf("%v: exit status %d", err, got)
+		}
+	}
+}
+
+// TestWithoutProc: where no procfs is mounted every command ends with a fault of the machine
+// that says so, and what to do.
+func TestWithoutProc(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can unmount /proc")
+	}
+	demo := filepath.Join(t.TempDir(), "demo")
+	if _, stderr, status := spectrum(t, "demo", demo); status != 0 {
+		t.Fatal(stderr)
+	}
+	run, root, view := filepath.Join(demo, "project/CONTRACTS/_runs/run-001"), filepath.Join(demo, "restore"), filepath.Join(demo, "view")
+	for _, args := range [][]string{
+		{"verify", run}, {"ls", run}, {"cat", run, "report/summary.md"}, {"diff", run, root}, {"preview", "--restore-root", root, run}, {"commit", "--restore-root", root, run},
+		{"keygen"}, {"keygen", "--out", filepath.Join(demo, "new.pem")}, {"demo", demo + "2"}, {"seal", "--key", filepath.Join(demo, "key.pem"), "--run-dir", run + "2", filepath.Join(demo, "project/report")},
+		{"snapshot", "take", root}, {"snapshot", "list"}, {"snapshot", "list", root}, {"recover", root}, {"rollback", "--emergency", root}, {"rollback", "12345678"},
+		{"savepoint", "list"}, {"audit", "show"}, {"trust", "list"}, {"quarantine", "list"}, {"mount", "--daemon", run, view}, {"mount", run, view}, {"umount", view},
+	} {
+		inner := command(t, args...)
+		cmd := exec.CommandContext(t.Context(), "unshare", append([]string{"-m", "sh", "-c", `p=$1 && shift && umount -l /proc && exec "$p" "$@"`, "sh", inner.Path}, args...)...)
+		cmd.Env = inner.Env
+		_, stderr, status := runCommand(t, cmd)
+		if status != statusMachine || !strings.Contains(stderr, "no procfs is mounted at /proc") || !strings.Contains(stderr, "mount -t proc") {
+			t.Errorf("%q: %d %s", args, status, stderr)
+		}
+	}
+}
+
+// TestWithoutWorkingDirectory: a relative path in a directory that was removed, or one over the
+// limit, is a fault of the machine.
+func TestWithoutWorkingDirectory(t *testing.T) {
+	for _, args := range [][]string{
+		{"verify", "r"}, {"keygen", "--out", "k"}, {"--state-dir", "s", "keygen"}, {"demo", "d"}, {"ls", "r"}, {"mount", "r", "m"}, {"snapshot", "list", "r"}, {"recover", "r"},
+	} {
+		dir := t.TempDir()
+		inner := command(t, args...)
+		cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `p=$1 && shift && rmdir "$PWD" && exec "$p" "$@"`, "sh", inner.Path}, args...)...)
+		cmd.Env, cmd.Dir = inner.Env, dir
+		_, stderr, status := runCommand(t, cmd)
+		if status != statusMachine || !strings.Contains(stderr, "the working directory is there no more") {
+			t.Errorf("%q: %d %s", args, status, stderr)
+		}
+	}
+	for _, path := range []string{strings.Repeat("x", 300), strings.Repeat("xxxxxxx/", 700) + "k"} {
+		if _, stderr, status := spectrum(t, "keygen", "--out", filepath.Join(t.TempDir(), path)); status != statusMachine || !strings.Contains(stderr, "use a shorter path") {
+			t.Errorf("a path of %d bytes: %d %.200s", len(path), status, stderr)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
 
 // run is the whole program but for its exit.
 func run(program string, args []string) int {
+	_ = os.Unsetenv("PWD") // os.Getwd would ask whatever serves the path that it names
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end

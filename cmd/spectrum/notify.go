@@ -3,7 +3,11 @@ package main
 import (
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // notifyVariable tells a service where its manager listens, as systemd does for
@@ -28,6 +32,11 @@ func takeManager() manager {
 func (m manager) notify(lines string) error {
 	if m == "" {
 		return nil
+	}
+	if strings.HasPrefix(string(m), "/") { // not in the abstract space of names
+		if _, err := pathsafe.ResolveDir(filepath.Dir(string(m))); err != nil { // asks no server of another user
+			return err
+		}
 	}
 	conn, err := net.DialTimeout("unixgram", string(m), notifyPatience)
 	if err != nil {

@@ -22,7 +22,7 @@ var resolvers = map[string][]string{
 	"io/ioutil":                 {"ReadDir", "ReadFile", "TempDir", "TempFile", "WriteFile"},
 	"syscall":                   systemCalls,
 	"golang.org/x/sys/unix":     systemCalls,
-	module + "pathsafe":         {"OpenRoot", "OpenOwn"},
+	module + "pathsafe":         {"OpenRoot", "OpenOwn", "OpenFile"},
 	module + "verify":           {"OpenRun"},
 	module + "restore/snapshot": {"Open"}, module + "restore/savepoint": {"Open"}, module + "restore/quarantine": {"Open"},
 }
@@ -38,7 +38,6 @@ var systemCalls = []string{
 // environment or of a caller of the library, when it is resolved for the first time.
 var pathUses = map[string]string{
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":    "record: only whether a staging directory stands there; what does not is reported",
-	"cmd/spectrum.unknownProject: os.Lstat":                     "the words of an error",
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":            "given: the argument of doctor",
 	"cmd/spectrum.enterNamespace: unix.Open":                    "given: the option -N of mount(8)",
@@ -47,7 +46,6 @@ var pathUses = map[string]string{
 	"cmd/spectrum.newBox: pathsafe.OpenOwn":                     "given: the directory of an export or a demo, from then on a handle",
 	"cmd/spectrum.openProject: pathsafe.OpenRoot":               "given: the project root, from then on a handle",
 	"cmd/spectrum.previewOptions.openPageDir: pathsafe.OpenOwn": "given: the directory of the page, from then on a handle",
-	"cmd/spectrum.runDemo: os.Lstat":                            "given: whether it can be there at all",
 	"cmd/spectrum.openMaking: pathsafe.OpenOwn":                 "given: the nearest directory above a demo, from then on handles",
 	"cmd/spectrum.runsIn: pathsafe.OpenRoot":                    "the words of a hint",
 	"cmd/spectrum.runDiff: pathsafe.OpenRoot":                   "given: the restore root, from then on a handle",
@@ -91,16 +89,10 @@ var pathUses = map[string]string{
 	"internal/dropin.open: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory, whose owner and mode are checked by the handle",
 	"internal/machine.hasNoJournal: os.ReadFile":                "/sys",
 	"internal/machine.hasNoJournal: os.Readlink":                "/sys",
-	"internal/statedir.Nearest: os.Stat":                        "doctor: a look, from which nothing follows",
-	"internal/statedir.WasRolledBack: os.Lstat":                 "given: whether there is a state directory at all",
 	"internal/statedir.makeAll: os.Mkdir":                       "given: what is missing of the state directory, which is then opened once",
-	"internal/statedir.makeAll: os.Stat":                        "given: what is missing of the state directory, which is then opened once",
 	"internal/statedir.makeAll: pathsafe.OpenRoot":              "given: what is missing of the state directory, which is then opened once",
-	"internal/statedir.open: os.Lstat":                          "given: whether it is to be made, in a place where others cannot move it away",
-	"internal/statedir.openThere: os.Lstat":                     "given: a link is rejected; owner and mode are checked by the handle",
 	"internal/statedir.openThere: pathsafe.OpenRoot":            "given: the state directory, from then on a handle",
 	"internal/statedir.openToAppend: unix.Openat":               "one name beneath a handle",
-	"restore.exists: syscall.Stat":                              "which code a root gets that could not be opened",
 	"restore.openRoot: pathsafe.OpenRoot":                       "given: the restore root; it has to be the one that was entered, by its identity",
 	"restore/commit.enteredOnce: pathsafe.OpenRoot":             "given: the restore root, from then on a handle",
 	"restore/commit.entering.stays: pathsafe.OpenRoot":          "whether the path still leads to the handle, by its identity",
@@ -114,7 +106,7 @@ var pathUses = map[string]string{
 	"verify.location.open: pathsafe.OpenRoot":                   "given: the run directory; the second time it has to be the same, by its identity",
 	"verify/bundle.Key.Save: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"verify/bundle.makeDirs: pathsafe.OpenOwn":                  "given: the nearest directory above a run directory, from then on handles",
-	"verify/bundle.readKeyFile: os.OpenFile":                    "given: the key; what it is is looked at by the descriptor",
+	"verify/bundle.readKeyFile: pathsafe.OpenFile":              "given: the key; what it is is looked at by the descriptor",
 	"verify/bundle.runDir.checkFree: pathsafe.OpenOwn":          "given: a look before work begins; that the name is free is decided by the rename",
 }
 

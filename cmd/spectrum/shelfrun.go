@@ -257,7 +257,7 @@ func rejection(err error) ([]byte, bool) {
 			fields["details"] = map[string]any{"path": jsonText(failure.Path)}
 		}
 	case errors.Is(err, verify.ErrHoles):
-		fields["code"] = string(codeHoles)
+		fields["code"], fields["details"] = string(codeHoles), detailsOf(err)
 	case errors.Is(err, fusefs.ErrBadTree):
 		fields["code"] = "REFUSED"
 	default:

@@ -84,7 +84,7 @@ func snapshotError(err error) error {
 	var coded *codedError
 	var halt *staging.HaltError
 	var unfinished *commit.UnfinishedError
-	if errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) {
+	if errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) || errors.Is(err, snapshot.ErrHoles) {
 		return err
 	}
 	if isRefused(err) {

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
@@ -108,7 +110,18 @@ same, also after a restart.`,
 			if every <= 0 {
 				return usage(cmd, "--every must be more than nothing, like 30m")
 			}
-			return app.watch(cmd.Context(), roots, every, foreign)
+			own := map[string][]string{} // what was named, by the root that it is
+			for _, root := range roots {
+				if way, err := pathsafe.WayFrom(root); err == nil && slices.Contains(foreign, way.Real) {
+					own[root] = []string{way.Real}
+				}
+			}
+			for _, named := range foreign {
+				if !slices.ContainsFunc(roots, func(root string) bool { return slices.Contains(own[root], named) }) {
+					return usage(cmd, "--foreign-root %q is the real path of none of the restore roots %q", named, roots)
+				}
+			}
+			return app.watch(cmd.Context(), roots, every, own)
 		},
 	}
 	cmd.Flags().DurationVar(&every, "every", 30*time.Minute, "how often, like 30m")
@@ -117,12 +130,12 @@ same, also after a restart.`,
 }
 
 // watch goes on until it is interrupted, which is how it is to end.
-func (a *app) watch(ctx context.Context, roots []string, every time.Duration, foreign []string) error {
+func (a *app) watch(ctx context.Context, roots []string, every time.Duration, foreign map[string][]string) error {
 	clock := time.NewTicker(every)
 	defer clock.Stop()
 	for {
 		for _, root := range roots {
-			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2, foreign: foreign}))
+			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2, foreign: foreign[root]}))
 			if err != nil && ctx.Err() == nil {
 				a.tell("spectrum: %q: %s", root, oneLine(wordsOf(err)))
 			}

@@ -15,9 +15,11 @@ import (
 	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"golang.org/x/sys/unix"
 )
@@ -128,6 +130,7 @@ func statusOf(err error) int {
 		held    *quarantine.HeldError
 		strange *quarantine.RecordError
 		foreign *commit.ForeignError
+		other   *commit.OtherRootError
 	)
 	switch {
 	case err == nil:
@@ -142,7 +145,7 @@ func statusOf(err error) int {
 		return statusInterrupted
 	case errors.As(err, &coded):
 		return statusRejected
-	case errors.As(err, &use):
+	case errors.As(err, &use), errors.As(err, &other):
 		return statusUsage
 	case errors.Is(err, fusefs.ErrUnavailable):
 		return statusUnavailable
@@ -152,6 +155,8 @@ func statusOf(err error) int {
 		return statusPolicy
 	case errors.As(err, &failure):
 		return statusOfFailure(failure)
+	case errors.Is(err, snapshot.ErrHoles):
+		return statusPolicy
 	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
 		return statusRejected
 	case errors.As(err, &refusal) && !machine.IsFault(err):
@@ -249,7 +254,10 @@ func detailsOf(err error) map[string]any {
 	var unfit *unfitError
 	var end *interruptedError
 	var foreign *commit.ForeignError
+	var holes *bundle.HolesError
 	switch {
+	case errors.As(err, &holes):
+		return map[string]any{"limit": int64(bundle.MaxHoles), "path": jsonText(holes.Path), "size": holes.Size}
 	case errors.As(err, &end) && len(end.done) > 0:
 		return map[string]any{"done": jsonTexts(end.done)}
 	case errors.As(err, &unfit):
@@ -291,7 +299,7 @@ func jsonCode(err error, status int) code {
 	if errors.Is(err, verify.ErrHoles) {
 		return codeHoles
 	}
-	if errors.Is(err, standing.ErrHoles) {
+	if errors.Is(err, standing.ErrHoles) || errors.Is(err, snapshot.ErrHoles) {
 		return codeSparse
 	}
 	switch status {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"slices"
 	"syscall"
@@ -25,7 +26,13 @@ var wrongCalls = []syscall.Errno{unix.EBADF, unix.EFAULT, unix.EINVAL, unix.ENOT
 
 // IsFault reports whether an error is a fault of the machine: no space, an I/O error, a
 // limit, a file system that cannot do it.
-func IsFault(err error) bool { return isAny(err, faults) }
+func IsFault(err error) bool { return isAny(err, faults) || HasNoPlace(err) }
+
+// HasNoPlace reports whether an error is that the working directory was removed.
+func HasNoPlace(err error) bool {
+	var call *os.SyscallError
+	return errors.As(err, &call) && call.Syscall == "getwd"
+}
 
 func isAny(err error, all []error) bool {
 	return slices.ContainsFunc(all, func(one error) bool { return errors.Is(err, one) })

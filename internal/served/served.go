@@ -6,6 +6,7 @@ package served
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,22 @@ import (
 // ErrForeign means that another user serves the file system. His server may answer
 // anything, or block for ever, so nothing is asked of it.
 var ErrForeign = errors.New("another user serves the file system there")
+
+// ErrNoProc is not an errno: "no such file" would be read as a missing source.
+var ErrNoProc = errors.New("no procfs is mounted at /proc")
+
+// A ForeignError is an [ErrForeign] that names the user who serves, as the kernel does.
+type ForeignError struct{ UserID int } // -1 when the mount table does not say
+
+func (e *ForeignError) Error() string {
+	if e.UserID < 0 {
+		return ErrForeign.Error()
+	}
+	return fmt.Sprintf("another user (user %d) serves the file system there", e.UserID)
+}
+
+// Is makes it an [ErrForeign].
+func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
 
 // IsFUSE reports whether a program of this machine serves the mount.
 func IsFUSE(m *mountinfo.Info) bool {
@@ -48,7 +65,7 @@ func IsOwn(m *mountinfo.Info) bool { return By(m) == os.Geteuid() }
 // IsForeign reports whether neither this user nor root serves the mount.
 func IsForeign(m *mountinfo.Info) bool { return IsFUSE(m) && !IsOwn(m) && By(m) != 0 }
 
-// Check returns [ErrForeign] when another user serves the file system of what a descriptor
+// Check returns a [*ForeignError] when another user serves the file system of what a descriptor
 // names. O_PATH is enough.
 func Check(fd int) error {
 	unique := uniqueID(fd)
@@ -64,7 +81,7 @@ func Check(fd int) error {
 		return err
 	}
 	if IsForeign(m) {
-		return ErrForeign
+		return &ForeignError{By(m)}
 	}
 	if unique != 0 {
 		passed.Store(unique, true)
@@ -108,6 +125,9 @@ func askUnique(fd int) uint64 {
 // MountID returns the number of the mount that a descriptor is in.
 func MountID(fd int) (int, error) {
 	info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", strconv.Itoa(fd)))
+	if errors.Is(err, fs.ErrNotExist) { // the descriptor is open
+		return -1, ErrNoProc
+	}
 	if err != nil {
 		return -1, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -98,10 +97,10 @@ func isThere(dir *pathsafe.Dir, name string) (bool, error) {
 // WasRolledBack is [Dir.WasRolledBack] of the state directory at a path, which is
 // not made: where there is none, nothing was rolled back.
 func WasRolledBack(path, root string, bundleRoots []string) (bool, error) {
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	d, err := Find(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	d, err := Open(path)
 	if err != nil {
 		return false, err
 	}

@@ -107,24 +107,42 @@ func open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // nothing is made in a place of others
-		if loose, err := Parents(path); err == nil && len(loose) > 0 {
-			return nil, &ParentsError{loose}
-		}
-	}
-	if err := makeAll(path); err != nil {
+	way, err := wayTo(path)
+	if err != nil {
 		return nil, err
+	}
+	if way.Missing {
+		if len(way.Loose) > 0 { // nothing is made in a place of others
+			return nil, &ParentsError{way.Loose}
+		}
+		if err := makeAll(path); err != nil {
+			return nil, err
+		}
 	}
 	return openThere(path)
 }
 
+// wayTo finds the way to an absolute path that is not itself a link, and asks no server of
+// another user.
+func wayTo(path string) (pathsafe.Way, error) {
+	way, err := pathsafe.WayTo(path)
+	if err != nil {
+		return pathsafe.Way{}, err
+	}
+	above, err := pathsafe.WayTo(filepath.Dir(path))
+	if err == nil && way.Real != filepath.Join(above.Real, filepath.Base(path)) {
+		err = ErrLink
+	}
+	return way, err
+}
+
 // makeAll makes a directory and those above it that are missing, each of them durably.
 func makeAll(path string) error {
-	info, err := os.Stat(path)
+	way, err := pathsafe.WayTo(path)
 	switch {
-	case err == nil && !info.IsDir():
+	case err == nil && !way.Missing && !way.End.Mode.IsDir():
 		return &os.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
-	case err == nil || !errors.Is(err, fs.ErrNotExist):
+	case err != nil || !way.Missing:
 		return err
 	}
 	above := filepath.Dir(path)
@@ -146,38 +164,28 @@ func makeAll(path string) error {
 
 // openThere opens the directory that stands at an absolute path.
 func openThere(path string) (*Dir, error) {
-	info, err := os.Lstat(path)
+	way, err := wayTo(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, ErrLink
+	if way.Missing {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ENOENT}
 	}
 	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
 	err = checkPrivate(root)
+	if err == nil && len(way.Loose) > 0 { // another user can rename something on the way
+		err = &ParentsError{way.Loose}
+	}
 	if err == nil {
-		err = checkParents(path, root)
+		err = way.LeadsTo(root)
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return &Dir{path, root}, nil
-}
-
-// checkParents requires that no other user can rename anything on the way to the directory
-// that was opened.
-func checkParents(path string, root *pathsafe.Dir) error {
-	way, err := pathsafe.WayTo(path)
-	switch {
-	case err != nil:
-		return err
-	case len(way.Loose) > 0:
-		return &ParentsError{way.Loose}
-	}
-	return way.LeadsTo(root)
 }
 
 func checkPrivate(root *pathsafe.Dir) error {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // Find opens the state directory where it is, and makes nothing: fs.ErrNotExist
@@ -80,12 +82,9 @@ func Nearest(path string) (string, error) {
 		return "", err
 	}
 	for ; ; path = filepath.Dir(path) {
-		_, err := os.Stat(path)
-		if !errors.Is(err, fs.ErrNotExist) {
+		way, err := pathsafe.WayTo(path)
+		if err != nil || !way.Missing { // "/" is always there
 			return path, err
-		}
-		if path == filepath.Dir(path) {
-			return "", err
 		}
 	}
 }

@@ -124,6 +124,7 @@ func TestEnterForeign(t *testing.T) {
 		{mode: 0o777, previewed: true, isEntered: true},
 		{mode: 0o777 | os.ModeSticky, isEntered: true},
 		{mode: 0o755, isEntered: true},
+		{mode: 0o755, foreign: []string{"/", s.root}, isEntered: true},
 	} {
 		must(t, os.Chmod(shared, test.mode))
 		events, before := len(l.entries()), bundletest.Census(t, s.root)

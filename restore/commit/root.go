@@ -103,6 +103,22 @@ type Halts interface {
 // that can be opened. Section 8.4.4 has the codes for it.
 var ErrNoRoot = errors.New("it cannot be opened as a restore root")
 
+// An OtherRootError is a root that is meant by name ([Entry].Foreign), and is not the one that
+// is to be entered.
+type OtherRootError struct{ Named, Real string }
+
+func (e *OtherRootError) Error() string {
+	return fmt.Sprintf("%q was named as the restore root that is meant, and this one is %q", e.Named, e.Real)
+}
+
+// OtherRoot returns an [*OtherRootError] unless none was named, or this one.
+func OtherRoot(real string, named []string) error {
+	if len(named) == 0 || slices.Contains(named, real) {
+		return nil
+	}
+	return &OtherRootError{named[0], real}
+}
+
 // A ForeignError is a root that another unprivileged user can rename, or replace a name
 // that leads to it: what is done there may be done to another directory than is meant.
 type ForeignError struct {
@@ -264,8 +280,11 @@ func (e *Entry) foreign(path, real string, dir *pathsafe.Dir) (*ForeignError, er
 	if errors.Is(err, pathsafe.ErrMoved) {
 		err = errMoved
 	}
-	if err != nil || len(way.Loose) == 0 || slices.Contains(e.Foreign, real) {
+	if err != nil || slices.Contains(e.Foreign, real) {
 		return nil, err
+	}
+	if len(way.Loose) == 0 {
+		return nil, OtherRoot(real, e.Foreign)
 	}
 	st, err := dir.Stat()
 	if err != nil {

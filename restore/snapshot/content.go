@@ -131,7 +131,7 @@ func (t *take) survey(ctx context.Context, files iter.Seq[*Entry]) error {
 			return fmt.Errorf("%q: %w", e.Path, err)
 		}
 		if found += holes; found >= tooMany {
-			return fmt.Errorf("%q: %w", e.Path, tooSparse())
+			return &bundle.HolesError{Path: e.Path, Size: st.Size, Err: ErrHoles}
 		}
 	}
 	return nil
@@ -140,9 +140,9 @@ func (t *take) survey(ctx context.Context, files iter.Seq[*Entry]) error {
 // tooMany bytes of holes are refused.
 const tooMany = bundle.MaxHoles + 1
 
-func tooSparse() error {
-	return refuse("more than %d bytes of the files to be kept are holes, which take no room and all the time of hashing", int64(bundle.MaxHoles))
-}
+// ErrHoles is an [ErrRefused]: more than [bundle.MaxHoles] bytes of the files to be kept are
+// holes, which take no room and all the time of hashing.
+var ErrHoles = refuse("more of the files to be kept are holes than is hashed")
 
 // A reader is a worker of contents. Its objects go into a directory of its own,
 // so that two of them need not wait for each other.
@@ -241,7 +241,7 @@ func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
 			return err
 		}
 		if holes > bundle.MaxHoles { // it has grown since the survey
-			return tooSparse()
+			return &bundle.HolesError{Path: e.Path, Size: e.Size, Err: ErrHoles}
 		}
 	}
 	if e.Size > int64(len(r.buf)) {

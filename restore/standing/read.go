@@ -75,7 +75,7 @@ func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path)
 	}
 	defer f.Close()
 	if st.Size > st.Allocated {
-		if err := r.addHoles(f, st.Size); err != nil {
+		if err := r.addHoles(f, p, st.Size); err != nil {
 			return File{}, err
 		}
 	}
@@ -86,12 +86,12 @@ func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path)
 	return File{Size: table.Size(), Digest: table.Digest()}, nil
 }
 
-func (r *reader) addHoles(f *os.File, size int64) error {
+func (r *reader) addHoles(f *os.File, p pathsafe.Path, size int64) error {
 	found := min(bundle.Holes(f, size), bundle.MaxHoles+1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.holes += found; r.holes > bundle.MaxHoles {
-		return fmt.Errorf("%w: with this one of %d bytes it is more than %d bytes", ErrHoles, size, int64(bundle.MaxHoles))
+		return &bundle.HolesError{Path: p.String(), Size: size, Err: ErrHoles}
 	}
 	return nil
 }

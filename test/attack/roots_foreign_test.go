@@ -213,6 +213,26 @@ func (n *neighbourhood) refused(args []string, directory, real string) {
 	}
 }
 
+// TestForeignRootOfAnother: --foreign-root names another directory than the one that a command
+// is for, which no other user can rename: that is a contradiction, and nothing is done.
+func TestForeignRootOfAnother(t *testing.T) {
+	beside(t, func(t *testing.T, n *neighbourhood) {
+		before, state := n.take(n.root), n.take(n.State)
+		commands := n.withoutPreview(n.root)
+		commands["watch"] = []string{"snapshot", "watch", n.root, n.meant}
+		for name, args := range commands {
+			r := n.spectrum(append(args, "--foreign-root", n.victim)...)
+			if r.Status != 64 || !strings.Contains(r.Stderr, n.victim) || !strings.Contains(r.Stderr, n.root) {
+				t.Errorf("%s: %v", name, r)
+			}
+		}
+		if diff := harness.Diff(before, n.take(n.root)) + harness.Diff(state, n.take(n.State)); diff != "" {
+			t.Fatal(diff)
+		}
+		n.must("snapshot", "take", n.root, "--foreign-root", n.root)
+	})
+}
+
 // TestForeignRootNeedsItsName: a restore root in a directory of another user, or behind a
 // link of his. The commands that have no preview touch it only when its real path is named,
 // and not what stands in its place later.

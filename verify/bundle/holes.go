@@ -19,6 +19,19 @@ const MaxHoles = 256 << 30
 // ErrHoles means that more than [MaxHoles] bytes of the outputs of a run are holes.
 var ErrHoles = errors.New("more of its outputs are holes than is hashed")
 
+// A HolesError names the file with which more than [MaxHoles] bytes are holes.
+type HolesError struct {
+	Path string
+	Size int64
+	Err  error // such as [ErrHoles]
+}
+
+func (e *HolesError) Error() string {
+	return fmt.Sprintf("%v: with %q of %d bytes it is more than %d bytes", e.Err, e.Path, e.Size, int64(MaxHoles))
+}
+
+func (e *HolesError) Unwrap() error { return e.Err }
+
 // Suspect is a file that takes less room than it has bytes.
 type Suspect struct {
 	Path  pathsafe.Path
@@ -50,7 +63,7 @@ func CheckHoles(ctx context.Context, files iter.Seq[Suspect]) error {
 		found += min(Holes(f, st.Size), tooMany)
 		_ = f.Close()
 		if found >= tooMany {
-			return fmt.Errorf("%w: with output %q of %d bytes it is more than %d bytes", ErrHoles, file.Path, st.Size, int64(MaxHoles))
+			return &HolesError{file.Path.String(), st.Size, ErrHoles}
 		}
 	}
 	return nil

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -72,31 +70,27 @@ func LoadKey(path string) (Key, error) {
 }
 
 func readKeyFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, errors.Unwrap(err)
+	f, st, err := pathsafe.OpenFile(path)
+	if errors.Is(err, pathsafe.ErrNotRegular) {
+		return nil, errors.New("not a regular file")
 	}
-	defer f.Close()
-	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if err := checkKeyFile(info); err != nil {
+	defer f.Close()
+	if err := checkKeyFile(st); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(f, maxKeyFile))
 }
 
-func checkKeyFile(info fs.FileInfo) error {
-	st := info.Sys().(*syscall.Stat_t)
+func checkKeyFile(st pathsafe.Stat) error {
 	switch {
-	case !info.Mode().IsRegular():
-		return errors.New("not a regular file")
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("mode %04o lets others at it; it must be 0600", info.Mode().Perm())
-	case int(st.Uid) != os.Geteuid():
+	case st.Perm&0o077 != 0:
+		return fmt.Errorf("mode %04o lets others at it; it must be 0600", st.Perm&0o777)
+	case int(st.UID) != os.Geteuid():
 		return errors.New("it belongs to another user")
-	case st.Nlink != 1:
+	case st.Links != 1:
 		return errors.New("it has more than one hard link")
 	}
 	return nil
