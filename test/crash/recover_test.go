@@ -129,7 +129,7 @@ func (tr *trials) failRecover(t *testing.T, s *harness.Site, m moment, n int, f 
 		if f.Errno != syscall.ELOOP { // which says of a record that it is not what was put there
 			errs = append(errs, s.Halted(t))
 		}
-	case strings.Contains(r.Stderr, "could not be ended") && (r.Status != 74 || !strings.Contains(r.Stderr, "run this again")):
+	case strings.Contains(r.Stderr, "could not be ended") && (r.Status != 74 || !strings.Contains(r.Stderr, "goes on where this had to stop")):
 		errs = append(errs, errors.New("it does not say to run it again"))
 	}
 	again := s.Recover(t, nil)

@@ -24,6 +24,8 @@ var redundant = map[string]string{
 	"fsync S after nothing":                                                                 maybeNamed,
 	"fsync S after link to S/previews/*.used":                                               maybeMade,
 	"fsync S after write of S/attempts/*":                                                   maybeMade,
+	"fsync S after remove of R/.spectrum06_staging_*":                                       maybeMade,
+	"fsync S after remove of S/savepoints/*/prepared/.dropped-000001-*":                     maybeMade,
 	"fsync S/audit.log after remove of S/snapshots/incoming/*":                              signedHead,
 }
 
