@@ -481,3 +481,19 @@ func TestAllUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestRenamedRunIsLogged: a view of all runs says of a run whose directory has another name
+// than the signed task, when it is first entered, which task that is.
+func TestRenamedRunIsLogged(t *testing.T) {
+	project := bundletest.New(t)
+	check(t, os.Rename(project.Run("run", map[string]string{"a": "a"}).Dir, filepath.Join(runsDir(project), "production")))
+	v := mountAll(t, project)
+	for range 2 {
+		if _, err := os.ReadFile(v.at("production/a")); err != nil {
+			t.Error(err)
+		}
+	}
+	if said, err := v.stop(os.Interrupt); err != nil || strings.Count(said, "is not signed") != 1 || !strings.Contains(said, "run=production task_id=") {
+		t.Errorf("%q, %v", said, err)
+	}
+}

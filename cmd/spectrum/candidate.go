@@ -83,7 +83,7 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 // notServed is an error for a path that leads into a file system of another user.
 func notServed(what, path string) error {
 	if _, err := pathsafe.WayFrom(path); errors.Is(err, served.ErrForeign) {
-		return refusedHint(fmt.Errorf("%s %q: %w", what, path, err), "")
+		return refusedHint(fmt.Errorf("%s %q: %w", what, path, err), "copy the files elsewhere, and name the copy")
 	}
 	return nil
 }

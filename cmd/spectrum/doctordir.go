@@ -56,6 +56,9 @@ func (d *directory) look(ctx context.Context) []diagnosis {
 		d.add(fine("file-system", d.path, "%v", err).but(isFail, "no command can work here", "look into what is wrong with the disk: \"dmesg\""))
 		return d.checks
 	}
+	if d.elsewhere == rootElsewhere { // who can move the state directory is a check of its own
+		d.add(d.parents())
+	}
 	writable := dir.Writable()
 	d.add(d.writable(writable, volume))
 	d.add(d.fileSystem(volume))
@@ -72,6 +75,20 @@ func (d *directory) look(ctx context.Context) []diagnosis {
 	}
 	d.tried(machine.Probe(ctx, dir, d.probe))
 	return d.checks
+}
+
+// parents looks at the names that lead to a restore root.
+func (d *directory) parents() diagnosis {
+	way, err := pathsafe.WayTo(d.path)
+	if err != nil {
+		return fine("root-parents", d.path, "%v", err).but(isWarn, "whether another user can rename the restore root is not known", "")
+	}
+	if len(way.Loose) == 0 {
+		return fine("root-parents", d.path, "no other user can rename %q, or what leads to it", d.path)
+	}
+	return fine("root-parents", d.path, "%s", way.Loose[0]).but(isWarn,
+		"a preview shows a conflict that has to be acknowledged; rollback, recover and snapshot need the real path",
+		fmt.Sprintf("name a restore root elsewhere; or look at that directory, and add --foreign-root %s to those commands", shellQuote(way.Real)))
 }
 
 func (d *directory) cannotOpen(err error) diagnosis {

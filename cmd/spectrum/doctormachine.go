@@ -139,7 +139,7 @@ func sharedCheck(m fusefs.Means) diagnosis {
 // viewChecks ask each view of this user, all at once, whether it still answers. Those
 // of others are not asked.
 func viewChecks(ctx context.Context) []diagnosis {
-	views, _, err := fusefs.Views()
+	views, foreign, err := fusefs.Views()
 	if err != nil {
 		return []diagnosis{fine("views", "", "%v", err).but(isWarn, "which views there are is not known", "")}
 	}
@@ -159,7 +159,11 @@ func viewChecks(ctx context.Context) []diagnosis {
 		}
 	}
 	if len(checks) == 0 {
-		checks = append(checks, fine("views", "", "%d, none of them dead", live))
+		checks = append(checks, fine("views", "", "%d of this user, none of them dead", live))
+	}
+	if n := len(foreign); n > 0 {
+		first := foreign[0]
+		checks = append(checks, fine("views", first.Mountpoint, "%d of other users, who are not asked, such as that of %s on %q", n, machine.UserText(first.UserID), first.Mountpoint))
 	}
 	return checks
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -127,5 +128,23 @@ func TestWithoutWorkingDirectory(t *testing.T) {
 		if _, stderr, status := spectrum(t, "keygen", "--out", filepath.Join(t.TempDir(), path)); status != statusMachine || !strings.Contains(stderr, "use a shorter path") {
 			t.Errorf("a path of %d bytes: %d %.200s", len(path), status, stderr)
 		}
+	}
+}
+
+// TestWatchHints: a root of which watch can take no snapshot is named with a hint, and watch
+// goes on.
+func TestWatchHints(t *testing.T) {
+	cmd := command(t, "snapshot", "watch", filepath.Join(t.TempDir(), "missing"))
+	stderr, err := cmd.StderrPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	var said []string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if said = append(said, lines.Text()); strings.HasPrefix(lines.Text(), "hint: ") || len(said) == 2 {
+			check(t, cmd.Process.Signal(os.Interrupt))
+		}
+	}
+	if err := cmd.Wait(); err != nil || len(said) != 2 || !strings.Contains(said[0], "cannot be opened as a restore root") || !strings.HasPrefix(said[1], "hint: name a directory that is there") {
+		t.Errorf("%q, %v", said, err)
 	}
 }

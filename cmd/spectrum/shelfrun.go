@@ -205,6 +205,11 @@ func (r *shelfRun) judge(done <-chan struct{}, turn *turn) (*fusefs.Tree, error)
 	reason, isVerdict := rejection(err)
 	switch {
 	case err == nil:
+		for b := range bundlesOf(plan) {
+			if preview.IsRenamed(b) {
+				r.view.log.Warn("the name of a directory is not signed", "run", r.name, "task_id", b.TaskID())
+			}
+		}
 		r.set(runAccepted, tree, plan)
 		return tree, nil
 	case !isVerdict || ctx.Err() != nil:

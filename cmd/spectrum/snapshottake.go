@@ -138,6 +138,9 @@ func (a *app) watch(ctx context.Context, roots []string, every time.Duration, fo
 			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2, foreign: foreign[root]}))
 			if err != nil && ctx.Err() == nil {
 				a.tell("spectrum: %q: %s", root, oneLine(wordsOf(err)))
+				for _, hint := range hintsOf(err) {
+					a.tell("hint: %s", oneLine(a.truly(hint)))
+				}
 			}
 		}
 		select {

@@ -160,6 +160,7 @@ func argumentsOf(cmd *cobra.Command) (least, most int) {
 // wrongUses are command lines that are wrong for what they say together. A new error
 // of usage in the source wants a line here.
 var wrongUses = [][]string{
+	{"snapshot", "watch", "--foreign-root", "/nowhere", "/r"},
 	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"},
 	{"verify", "nowhere/run"}, {"verify", "a/CONTRACTS/_runs/r", "b/CONTRACTS/_runs/s"},
 	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"},

@@ -19,7 +19,11 @@ import (
 // object is a [*DamageError]. To make it durable, and to remove what an error
 // leaves half made, is the caller's.
 func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
-	if err := s.write(ctx, snap, []Part{{p, name}}, dir{to, s.seam}); err != nil {
+	err := s.write(ctx, snap, []Part{{p, name}}, dir{to, s.seam})
+	if err != nil && p.String() == "" {
+		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
+	}
+	if err != nil {
 		return fmt.Errorf("writing %q of snapshot %s: %w", p, snap.header.ID, err)
 	}
 	return nil

@@ -86,6 +86,9 @@ func servedPaths(t *testing.T, uid int) {
 	harness.Must(t, os.Mkdir(mp, 0o755))
 	own(t, uid, empty)
 	s := serveAs(t, alice, mp, answers{Size: 100})
+	if r := runLine(t, p, []string{"--state-dir", p.State, "doctor"}, mp); !strings.Contains(r.Stdout, fmt.Sprintf("of other users, who are not asked, such as that of user %d on", alice)) {
+		t.Error(r)
+	}
 	lines, asked := named(p, site, commit, snapshot, empty), 0
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		for _, at := range []string{mp + "/z", mp} {

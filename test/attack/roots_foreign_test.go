@@ -213,6 +213,20 @@ func (n *neighbourhood) refused(args []string, directory, real string) {
 	}
 }
 
+// TestDoctorNamesWhoCanRenameARoot: doctor says which other user can rename a restore root, and
+// what follows from that.
+func TestDoctorNamesWhoCanRenameARoot(t *testing.T) {
+	beside(t, func(t *testing.T, n *neighbourhood) {
+		if r := n.spectrum("doctor", n.meant); !strings.Contains(r.Stdout, "root-parents     no other user can rename") {
+			t.Error(r)
+		}
+		n.becomeTheirs(n.theirs)
+		if r := n.spectrum("doctor", n.root); !strings.Contains(r.Stdout, "warn    root-parents     user 4241 can rename or replace") || !strings.Contains(r.Stdout, "--foreign-root "+n.root) {
+			t.Error(r)
+		}
+	})
+}
+
 // TestForeignRootOfAnother: --foreign-root names another directory than the one that a command
 // is for, which no other user can rename: that is a contradiction, and nothing is done.
 func TestForeignRootOfAnother(t *testing.T) {
