@@ -54,7 +54,7 @@ func TestSubvolume(t *testing.T) {
 				b.run(t, "snapshot", "take", b.site.Root),
 				b.run(t, "snapshot", "restore", b.snapshot),
 			}
-		}, "a mount, which no snapshot can hold"},
+		}, "a mount or a subvolume, which no snapshot can hold"},
 		{"rollback", true, "out", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{
 				b.run(t, "savepoint", "verify", b.savepoint),
