@@ -50,11 +50,11 @@ func checkHoles(ctx context.Context, project *pathsafe.Dir, declared []declarati
 				continue
 			}
 			open := func() (*os.File, pathsafe.Stat, error) { return project.OpenRegular(path, pathsafe.LinksUnder) }
-			if !yield(bundle.Suspect{Path: path, Holes: s.holes, Open: open}) {
+			if !yield(bundle.Suspect{Path: path.String(), Holes: s.holes, Count: bundle.HolesIn(open)}) {
 				return
 			}
 		}
-	})
+	}, ErrHoles)
 }
 
 // addUp adds sizes of files, of which a few reach the largest number.

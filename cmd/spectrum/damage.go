@@ -67,7 +67,8 @@ func savepointFlaws(store *savepoint.Store, root string) ([]flaw, error) {
 }
 
 // lostFlaws are the snapshots that the audit log knows of a root, or of all when root is "",
-// and that are neither there nor pruned. Damage of the log is a flaw itself.
+// and that are neither there nor pruned. The error is an [*audit.DamageError] for a log that
+// cannot tell.
 func lostFlaws(state *statedir.Dir, log *audit.Log, store *snapshot.Store, root string) ([]flaw, error) {
 	var order []string
 	roots := map[string]string{}
@@ -82,10 +83,6 @@ func lostFlaws(state *statedir.Dir, log *audit.Log, store *snapshot.Store, root 
 		}
 		return nil
 	})
-	var damage *audit.DamageError
-	if errors.As(err, &damage) {
-		return []flaw{{filepath.Join(state.Path(), "audit.log"), err.Error(), "\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it"}}, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +135,10 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 		return nil, err
 	}
 	lost, err := lostFlaws(state, log, snapshots, root)
+	var damage *audit.DamageError
+	if errors.As(err, &damage) {
+		lost, err = []flaw{{filepath.Join(state.Path(), "audit.log"), err.Error(), "\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it"}}, nil
+	}
 	return slices.Concat(all, more, lost), err
 }
 
@@ -190,11 +191,7 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []diagnosis {
 		}
 	}
 	look("snapshots", "snapshots", "a snapshot that needs it cannot be restored; those that verify are ways back all the same", func() ([]flaw, string, error) {
-		place, err := state.Snapshots()
-		if err != nil {
-			return nil, "", err
-		}
-		store, err := snapshot.In(state.Root(), place)
+		store, err := snapshotsIn(state)
 		if err != nil {
 			return nil, "", err
 		}
@@ -202,9 +199,10 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []diagnosis {
 		flaws, unread, err := snapshotFlaws(ctx, state, store, "")
 		if log, failed := openLog(state); err == nil && failed == nil {
 			defer log.Close()
-			var lost []flaw
-			if lost, err = lostFlaws(state, log, store, ""); err == nil {
-				flaws = append(flaws, slices.DeleteFunc(lost, func(f flaw) bool { return filepath.Base(f.path) == "audit.log" })...)
+			lost, failed := lostFlaws(state, log, store, "")
+			var damage *audit.DamageError
+			if !errors.As(failed, &damage) { // which is a check of its own
+				flaws, err = append(flaws, lost...), failed
 			}
 		}
 		found := "all that they need is there"

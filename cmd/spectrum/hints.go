@@ -26,21 +26,16 @@ import (
 func hintsOf(err error) []string {
 	var use *usageError
 	var refusal *refusedError
-	var reject *verify.Reject
-	var failure *restore.Failure
 	var halted *haltedError
 	var halt *staging.HaltError
 	var busy *staging.BusyError
 	var damage *audit.DamageError
 	var coded *codedError
-	var held *quarantine.HeldError
-	var strange *quarantine.RecordError
 	var unfit *unfitError
 	var foreign *commit.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
 	var others *served.ForeignError
-	var untrusted *preview.UntrustedError
 	var unfinished *commit.UnfinishedError
 	var linked *pathsafe.LinkError
 	var other *commit.OtherRootError
@@ -90,6 +85,19 @@ func hintsOf(err error) []string {
 			"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
 			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 		}
+	}
+	return candidateHints(err)
+}
+
+// candidateHints returns the next steps for an error about a candidate, or about what is to
+// be done with it.
+func candidateHints(err error) []string {
+	var reject *verify.Reject
+	var failure *restore.Failure
+	var held *quarantine.HeldError
+	var strange *quarantine.RecordError
+	var untrusted *preview.UntrustedError
+	switch {
 	case errors.Is(err, verify.ErrHoles):
 		return []string{"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law"}
 	case errors.Is(err, standing.ErrHoles), errors.Is(err, snapshot.ErrHoles):

@@ -91,7 +91,7 @@ var pathUses = map[string]string{
 	"internal/machine.hasNoJournal: os.Readlink":                "/sys",
 	"internal/statedir.makeAll: os.Mkdir":                       "given: what is missing of the state directory, which is then opened once",
 	"internal/statedir.makeAll: pathsafe.OpenRoot":              "given: what is missing of the state directory, which is then opened once",
-	"internal/statedir.openThere: pathsafe.OpenRoot":            "given: the state directory, from then on a handle",
+	"internal/statedir.openBy: pathsafe.OpenRoot":               "given: the state directory, from then on a handle",
 	"internal/statedir.openToAppend: unix.Openat":               "one name beneath a handle",
 	"restore.openRoot: pathsafe.OpenRoot":                       "given: the restore root; it has to be the one that was entered, by its identity",
 	"restore/commit.enteredOnce: pathsafe.OpenRoot":             "given: the restore root, from then on a handle",

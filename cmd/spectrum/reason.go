@@ -35,6 +35,14 @@ func reasonOr(reason, other string) string {
 	return reason
 }
 
+// restoreReason is why a snapshot is restored, for the log, which it tells the target too.
+func restoreReason(target, reason string) string {
+	if reason == "" {
+		return "snapshot " + target + " was asked for"
+	}
+	return "snapshot " + target + ": " + reason
+}
+
 func dryRunFlag(cmd *cobra.Command, dryRun *bool) {
 	cmd.Flags().BoolVar(dryRun, "dry-run", false, "list what would be done, and write nothing")
 }

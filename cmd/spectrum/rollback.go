@@ -310,10 +310,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return rollbackError(err)
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
-	reason := "emergency: snapshot " + to.Snapshot.ID() + " was asked for"
-	if opts.reason != "" {
-		reason = "emergency: snapshot " + to.Snapshot.ID() + ": " + opts.reason
-	}
+	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
 	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{
 		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, dryRun: opts.dryRun,
 	}))

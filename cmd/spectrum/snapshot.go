@@ -67,15 +67,20 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 // openSnapshots opens the snapshots of the state directory, on which long work shows
 // how far it has got.
 func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
-	place, err := state.Snapshots()
-	if err != nil {
-		return nil, err
-	}
-	store, err := snapshot.In(state.Root(), place)
+	store, err := snapshotsIn(state)
 	if err == nil {
 		a.watchStore(store)
 	}
 	return store, err
+}
+
+// snapshotsIn opens the snapshots of the state directory.
+func snapshotsIn(state *statedir.Dir) (*snapshot.Store, error) {
+	place, err := state.Snapshots()
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.In(state.Root(), place)
 }
 
 // snapshotError gives what package snapshot says its code.

@@ -88,12 +88,8 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 		return err
 	}
 	defer in.Leave()
-	reason := "snapshot " + target.ID() + " was asked for"
-	if opts.reason != "" {
-		reason = "snapshot " + target.ID() + ": " + opts.reason
-	}
 	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{
-		target: target, kind: audit.Session, reason: reason, only: only, dryRun: opts.dryRun,
+		target: target, kind: audit.Session, reason: restoreReason(target.ID(), opts.reason), only: only, dryRun: opts.dryRun,
 	}))
 }
 

@@ -147,6 +147,12 @@ func (r *Room) Free() (Need, error) {
 	return Need{r.free(&v), v.Inodes.Free}, nil
 }
 
+// MayLack reports whether less is free than would be needed at most.
+func (r *Room) MayLack(most Need) (bool, error) {
+	free, err := r.Free()
+	return most.Bytes > free.Bytes || most.Inodes > free.Inodes, err
+}
+
 func (r *Room) free(v *Volume) uint64 {
 	if r.all {
 		return max(v.Bytes.Free, v.Unreserved)

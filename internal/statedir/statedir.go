@@ -118,8 +118,9 @@ func open(path string) (*Dir, error) {
 		if err := makeAll(path); err != nil {
 			return nil, err
 		}
+		return openThere(path)
 	}
-	return openThere(path)
+	return openBy(path, way)
 }
 
 // wayTo finds the way to an absolute path that is not itself a link, and asks no server of
@@ -168,6 +169,11 @@ func openThere(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openBy(path, way)
+}
+
+// openBy opens it by the way that was found to lead there.
+func openBy(path string, way pathsafe.Way) (*Dir, error) {
 	if way.Missing {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ENOENT}
 	}

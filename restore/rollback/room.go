@@ -101,7 +101,7 @@ func mayNotFit(in *commit.Root, target *snapshot.Snapshot) (bool, error) {
 	}
 	state := in.State()
 	if state == nil {
-		return lessThan(at, comes)
+		return at.MayLack(comes)
 	}
 	store, err := machine.RoomOf(state)
 	if err != nil {
@@ -112,18 +112,13 @@ func mayNotFit(in *commit.Root, target *snapshot.Snapshot) (bool, error) {
 		return false, err
 	}
 	if same {
-		return lessThan(at, comes.Plus(kept))
+		return at.MayLack(comes.Plus(kept))
 	}
-	less, err := lessThan(at, comes)
+	less, err := at.MayLack(comes)
 	if err != nil || less {
 		return less, err
 	}
-	return lessThan(store, kept)
-}
-
-func lessThan(at *machine.Room, most Need) (bool, error) {
-	free, err := at.Free()
-	return most.Bytes > free.Bytes || most.Inodes > free.Inodes, err
+	return store.MayLack(kept)
 }
 
 // stateNeed is what the snapshot before an action adds to the store: nothing once it was

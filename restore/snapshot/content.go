@@ -98,47 +98,35 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 }
 
 // survey refuses files of which more than [bundle.MaxHoles] bytes are holes, before any is
-// read. What a file system stores in less room than it has bytes looks like holes, so where
-// that is too much the files are asked for their holes.
+// read.
 func (t *take) survey(ctx context.Context, files iter.Seq[*Entry]) error {
-	suspected := int64(0)
-	for e := range files {
-		suspected = min(suspected+e.holes, tooMany)
-	}
-	if suspected < tooMany {
-		return nil
-	}
-	at, found := descent{base: t.root}, int64(0)
+	at := descent{base: t.root}
 	defer at.close()
-	for e := range files {
-		if err := ctx.Err(); err != nil {
-			return err
+	return bundle.CheckHoles(ctx, func(yield func(bundle.Suspect) bool) {
+		for e := range files {
+			count := func() (holes, size int64, err error) { return t.holesOf(&at, e.Path) }
+			if e.holes > 0 && !yield(bundle.Suspect{Path: e.Path, Holes: e.holes, Count: count}) {
+				return
+			}
 		}
-		if e.holes == 0 {
-			continue
-		}
-		in, name := split(e.Path)
-		d, err := at.open(in)
-		if err != nil {
-			continue // reading it finds out why
-		}
-		f, st, err := d.openFile(name)
-		if err != nil {
-			continue
-		}
-		_, holes, err := t.seam.holes(f, st.Size)
-		if err := errors.Join(err, t.seam.closeFile(f)); err != nil {
-			return fmt.Errorf("%q: %w", e.Path, err)
-		}
-		if found += holes; found >= tooMany {
-			return &bundle.HolesError{Path: e.Path, Size: st.Size, Err: ErrHoles}
-		}
-	}
-	return nil
+	}, ErrHoles)
 }
 
-// tooMany bytes of holes are refused.
-const tooMany = bundle.MaxHoles + 1
+// holesOf counts the holes of the file at a path of the root: none of one that cannot be
+// opened, since reading it finds out why.
+func (t *take) holesOf(at *descent, path string) (holes, size int64, err error) {
+	in, name := split(path)
+	d, err := at.open(in)
+	if err != nil {
+		return 0, 0, nil //nolint:nilerr // see above
+	}
+	f, st, err := d.openFile(name)
+	if err != nil {
+		return 0, 0, nil //nolint:nilerr // see above
+	}
+	_, holes, err = t.seam.holes(f, st.Size)
+	return holes, st.Size, errors.Join(err, t.seam.closeFile(f))
+}
 
 // ErrHoles is an [ErrRefused]: more than [bundle.MaxHoles] bytes of the files to be kept are
 // holes, which take no room and all the time of hashing.

@@ -80,7 +80,7 @@ func makeEntry(path string, st pathsafe.Stat) Entry {
 		Dev: st.ID.Dev, Ino: st.ID.Ino, ChangeTime: st.ChangeTime, BirthTime: st.BirthTime, links: st.Links,
 	}
 	if e.Type == File {
-		e.Size, e.holes = st.Size, min(max(0, st.Size-st.Allocated), tooMany)
+		e.Size, e.holes = st.Size, max(0, st.Size-st.Allocated)
 	}
 	return e
 }

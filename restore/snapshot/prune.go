@@ -71,10 +71,7 @@ func (s *Store) prune(ctx context.Context, policy Policy, inUse func(Header) str
 	defer lock.close()
 	p := &pruning{Store: s, policy: policy, inUse: inUse, needed: map[Digest]bool{}}
 	damaged, err := s.eachPlace(func(at place) error { return p.decide(ctx, at) })
-	if err == nil && len(damaged) > 0 {
-		err = damaged[0]
-	}
-	if err != nil {
+	if err := orDamage(err, damaged); err != nil {
 		return Pruned{}, err
 	}
 	if !policy.DryRun {
@@ -99,10 +96,7 @@ type pruning struct {
 // others need.
 func (p *pruning) decide(ctx context.Context, at place) error {
 	headers, damaged, err := at.survey()
-	if err == nil && len(damaged) > 0 {
-		err = damaged[0]
-	}
-	if err != nil {
+	if err := orDamage(err, damaged); err != nil {
 		return err
 	}
 	reasons := p.reasons(headers)

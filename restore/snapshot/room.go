@@ -51,16 +51,12 @@ func (t *take) room(ctx context.Context, entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	free, err := at.Free()
-	if err != nil {
-		return err
-	}
 	most := machine.Need{Bytes: uint64(leastOf(entries))}
 	for e := range only(entries, func(e *Entry) bool { return e.unread }) {
 		most = most.Plus(at.File(e.Size))
 	}
-	if most.Bytes <= free.Bytes && most.Inodes <= free.Inodes {
-		return nil
+	if lacks, err := at.MayLack(most); err != nil || !lacks {
+		return err
 	}
 	t.tight = true
 	seen, err := t.Store.look(ctx, t.req)

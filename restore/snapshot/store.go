@@ -265,13 +265,18 @@ func (p place) load(name string) (*Snapshot, error) {
 // is for Find to see. One that cannot be read is a [*DamageError].
 func (s *Store) List(root string) ([]Header, error) {
 	all, damaged, err := s.Survey(root)
-	if err == nil && len(damaged) > 0 {
-		err = damaged[0]
-	}
-	if err != nil {
+	if err := orDamage(err, damaged); err != nil {
 		return nil, err
 	}
 	return all, nil
+}
+
+// orDamage returns the error, or else the first damage, for who does not pass over any.
+func orDamage(err error, damaged []*DamageError) error {
+	if err == nil && len(damaged) > 0 {
+		return damaged[0]
+	}
+	return err
 }
 
 // Survey is List where damage beside a snapshot is no reason to be without it: what

@@ -34,16 +34,28 @@ func (e *HolesError) Unwrap() error { return e.Err }
 
 // Suspect is a file that takes less room than it has bytes.
 type Suspect struct {
-	Path  pathsafe.Path
-	Holes int64 // bytes without room
-	Open  func() (*os.File, pathsafe.Stat, error)
+	Path  string
+	Holes int64                                 // bytes without room
+	Count func() (holes, size int64, err error) // of the file itself; see [HolesIn]
 }
 
-// CheckHoles returns an [ErrHoles] where more than [MaxHoles] bytes of the files are holes.
-// What a file system stores in less room than it has bytes looks like holes, so where that is
-// too much the files are asked for their holes. What cannot be opened counts nothing: hashing
-// finds out why.
-func CheckHoles(ctx context.Context, files iter.Seq[Suspect]) error {
+// HolesIn counts the holes of the file that open opens. What cannot be opened has none:
+// hashing finds out why.
+func HolesIn(open func() (*os.File, pathsafe.Stat, error)) func() (holes, size int64, err error) {
+	return func() (holes, size int64, err error) {
+		f, st, err := open()
+		if err != nil {
+			return 0, 0, nil //nolint:nilerr // see above
+		}
+		defer f.Close()
+		return Holes(f, st.Size), st.Size, nil
+	}
+}
+
+// CheckHoles returns a [*HolesError] of why where more than [MaxHoles] bytes of the files are
+// holes. What a file system stores in less room than it has bytes looks like holes, so where
+// that is too much the files are asked for their holes.
+func CheckHoles(ctx context.Context, files iter.Seq[Suspect], why error) error {
 	const tooMany = MaxHoles + 1 // sums of more could overflow
 	var suspected, found int64
 	for file := range files {
@@ -56,14 +68,12 @@ func CheckHoles(ctx context.Context, files iter.Seq[Suspect]) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		f, st, err := file.Open()
+		holes, size, err := file.Count()
 		if err != nil {
-			continue
+			return fmt.Errorf("%q: %w", file.Path, err)
 		}
-		found += min(Holes(f, st.Size), tooMany)
-		_ = f.Close()
-		if found >= tooMany {
-			return &HolesError{file.Path.String(), st.Size, ErrHoles}
+		if found += min(holes, tooMany); found >= tooMany {
+			return &HolesError{file.Path, size, why}
 		}
 	}
 	return nil

@@ -153,11 +153,11 @@ func checkHoles(ctx context.Context, project *pathsafe.Dir, outputs []output) er
 	return CheckHoles(ctx, func(yield func(Suspect) bool) {
 		for _, o := range outputs {
 			open := func() (*os.File, pathsafe.Stat, error) { return project.OpenRegular(o.path, pathsafe.NoLinks) }
-			if o.holes > 0 && !yield(Suspect{o.path, o.holes, open}) {
+			if o.holes > 0 && !yield(Suspect{o.path.String(), o.holes, HolesIn(open)}) {
 				return
 			}
 		}
-	})
+	}, ErrHoles)
 }
 
 func checkSize(name string, size int64) error {
