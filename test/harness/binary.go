@@ -20,8 +20,9 @@ import (
 // Statement approves a preview.
 const Statement = "Approved: commit the restore preview exactly as proposed."
 
-// Patience is how long a command may take. What takes longer hangs.
-const Patience = time.Minute
+// Patience is how long a command may take before it counts as hung. It is far longer than any
+// command needs: a command that syncs a file system waits for the data of every other test.
+const Patience = 5 * time.Minute
 
 var binary string
 
