@@ -282,13 +282,14 @@ func pageRefused(err error) error {
 	return refusedHint(fmt.Errorf("--html: %w", err), "name a file that does not exist yet, in a directory that does")
 }
 
-// writePage writes a file that appears whole or not at all, and replaces none.
+// writePage writes a file that appears whole or not at all, and replaces none. Its readers
+// are those of all that the page shows.
 func writePage(ctx context.Context, dir *pathsafe.Dir, name string, p *preview.Preview) error {
 	var page bytes.Buffer
 	if err := p.WritePage(ctx, &page); err != nil {
 		return err
 	}
-	if err := dir.WriteFile(name, page.Bytes(), 0o666); err != nil {
+	if err := dir.WriteFile(name, page.Bytes(), uint32(p.PagePerm())); err != nil {
 		return pageRefused(err)
 	}
 	return nil
