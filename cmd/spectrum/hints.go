@@ -118,6 +118,8 @@ func candidateHints(err error) []string {
 		return approvalHints(err)
 	case errors.As(err, &reject):
 		return known(rejectHints[reject.Code])
+	case errors.As(err, &failure) && failure.Code == restore.FinalizeFailed && errors.Is(err, pathsafe.ErrCrossesMount):
+		return slices.Concat(attemptHints(err), []string{crossingHint}, lackHints(err))
 	case errors.As(err, &failure):
 		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
 	}
@@ -130,6 +132,7 @@ var machineFaults = []struct {
 	err  error
 	hint string
 }{
+	{fusefs.ErrNotOwn, "the server of another user is asked nothing: name the run directory that the view shows, or run this as that user"},
 	{unix.ENOSPC, "free space (or inodes: \"df -i\") in the file system that is named, then retry"},
 	{unix.EDQUOT, "free space or raise the quota of this user in the file system that is named, then retry"},
 	{unix.EFBIG, "raise the limit of the size of files (\"ulimit -f\"), or use a file system that takes larger ones"},
