@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,11 +12,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// An attempt is a commit or an exchange under way, or what is known of one that was
-// killed. Either is a list of swaps: of a commit nothing is replaced.
+// An attempt is a change under way, or what is known of one that was killed.
 type attempt struct {
 	s         *seam
-	log       Log // the session's; may be nil
 	key       []byte
 	id, kind  string
 	root      dir         // the session's
@@ -25,16 +22,19 @@ type attempt struct {
 	stageName string
 	phase     phase
 	revived   bool // made from a journal
-	leftover  func(name string, err error)
 
 	stage, news, olds, trash dir // the staging directory, and those in it
 	hold                     dir // in it, for artifacts
 	stageMark                mark
 	swaps                    []swapping
-	dirs                     []staying // of an exchange, deepest first
-	e                        Exchange
-	spec                     Spec  // of a commit
-	plan                     *plan // of a commit
+	artifacts                int       // how many of them, the last ones
+	dirs                     []staying // deepest first
+	plan                     plan      // of the files that come
+	known                    bool      // what INTENT has is known
+	manifest                 []byte
+	dirPerm                  func(path pathsafe.Path) uint32
+	report                   func(phase string, bytes int64) // may be nil
+	workers                  int
 	left                     error // what could not be removed, when all is done
 	cause                    error // why it goes back though it was committed
 }
@@ -46,6 +46,7 @@ type swapping struct {
 	name       string // in staging; of a top of a commit it is unused
 	goes       bool
 	comes      bool
+	tree       bool // what comes is under the number of the swap in new
 	empty      bool
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
@@ -57,7 +58,12 @@ type swapping struct {
 	print      string         // what stands beneath fresh
 	mark       mark           // of a commit: what comes, if it is a file of its own
 	check      check          // its content; nil where no time has passed
+	artifact   *Artifact      // nil of a revived one
 }
+
+// numbered reports whether what goes or comes has the number of the swap as its name in
+// staging: all but files and artifacts.
+func (s *swapping) numbered() bool { return s.goes || s.tree }
 
 // staying is a directory that stays.
 type staying struct {
@@ -128,49 +134,15 @@ func (a *attempt) close() {
 	}
 }
 
-// drive goes through the steps of an attempt, each with its own sync point at its end.
-func (a *attempt) drive(ctx context.Context, steps ...func(context.Context) *Error) error {
-	defer a.close()
-	if a.log != nil {
-		if err := a.log.Began(a.id, a.kind); err != nil {
-			return fail(StepBegin, "", err)
-		}
-	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			err.Rollback, err.Attempt, err.Staging = a.undo(), a.id, a.stageName
-			return err
-		}
-	}
-	// It is complete and stays so, whatever becomes of this: what is left over the next
-	// session removes.
-	err := a.completed()
-	if err == nil {
-		err = a.cleanUp()
-	}
-	if err != nil && a.leftover != nil {
-		a.leftover(a.stageName, err)
-	}
-	return nil
-}
-
-// completed tells the log.
-func (a *attempt) completed() error {
-	if a.log == nil {
-		return nil
-	}
-	return a.log.Completed(a.id, a.kind)
-}
-
 func (a *attempt) progress(phase string, bytes int64) {
-	if a.spec.Progress != nil {
-		a.spec.Progress(phase, bytes)
+	if a.report != nil {
+		a.report(phase, bytes)
 	}
 }
 
 // open makes the staging directory and in it the journal's INTENT, durably; then the
 // directories for what comes and goes.
-func (a *attempt) open(context.Context) *Error {
+func (a *attempt) open() *Error {
 	if err := a.makeStage(); err != nil {
 		return fail(StepStage, a.stageName, err)
 	}

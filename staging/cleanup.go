@@ -25,7 +25,7 @@ func (a *attempt) lastTouch(which func(d *staying) meta) {
 // directories in staging, the journal and the staging directory.
 func (a *attempt) cleanUp() error {
 	switch {
-	case len(a.swaps) == 0 && a.plan == nil: // there is no INTENT any more: all of it went before
+	case !a.known: // there is no INTENT any more: all of it went before
 	case a.isCommit():
 		if err := a.cleanCommit(); err != nil {
 			return err

@@ -71,11 +71,11 @@ func forwardMeets(t *testing.T, from string, f fault, onward bool) {
 func (s *scene) recoverHooked(h hook) ([]Outcome, error) {
 	s.t.Helper()
 	seam := &seam{}
-	l, err := lock(s.t.Context(), s.dir, testKey, &locking{s: seam})
+	l, err := enter(s.t.Context(), s.dir, testKey, seam)
 	must(s.t, err)
 	defer l.Close()
 	seam.hook = h
-	return l.Recover(s.t.Context(), Automatic)
+	return l.recover(s.t.Context(), Automatic)
 }
 
 // TestRecoverSaysWhyItGoesBack: what is not as it was left is why a commit goes back

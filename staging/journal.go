@@ -274,7 +274,7 @@ func (a *attempt) enterIntent() error {
 			swap.Old, swap.Mode = &s.old, s.mode
 		}
 		if s.since == phaseIntent {
-			t := thingOf(&s.mark).with(sha256.Sum256(a.spec.Manifest))
+			t := thingOf(&s.mark).with(sha256.Sum256(a.manifest))
 			swap.Made = &t
 		}
 		r.Swaps = append(r.Swaps, swap)
@@ -282,13 +282,11 @@ func (a *attempt) enterIntent() error {
 	for _, d := range a.dirs {
 		r.Dirs = append(r.Dirs, d.record())
 	}
-	if a.isCommit() {
-		for _, d := range a.plan.dirs {
-			r.Made = append(r.Made, entryRecord{[]byte(d.path.String()), true, d.top})
-		}
-		for i := range a.spec.Files {
-			r.Made = append(r.Made, entryRecord{[]byte(a.spec.Files[i].Path.String()), false, a.plan.files[i].top})
-		}
+	for _, d := range a.plan.dirs {
+		r.Made = append(r.Made, entryRecord{[]byte(d.path.String()), true, d.top})
+	}
+	for i := range a.plan.files {
+		r.Made = append(r.Made, entryRecord{[]byte(a.plan.files[i].path.String()), false, a.plan.files[i].top})
 	}
 	return a.enter(phaseIntent, intentName, r)
 }
@@ -296,18 +294,15 @@ func (a *attempt) enterIntent() error {
 // enterPrepared comes when all that was made is durable, and before the first move.
 func (a *attempt) enterPrepared() error {
 	r := preparedRecord{Version: journalVersion, Attempt: a.id}
-	if a.isCommit() {
-		a.knowTops()
-		for i := range a.plan.dirs {
-			r.Made = append(r.Made, thingOf(&a.plan.dirs[i].mark))
-		}
-		for i := range a.spec.Files {
-			r.Made = append(r.Made, thingOf(&a.plan.files[i].mark).with(a.spec.Files[i].SHA256))
-		}
-		return a.enter(phasePrepared, preparedName, r)
+	a.knowTops()
+	for i := range a.plan.dirs {
+		r.Made = append(r.Made, thingOf(&a.plan.dirs[i].mark))
+	}
+	for i := range a.plan.files {
+		r.Made = append(r.Made, thingOf(&a.plan.files[i].mark).with(a.plan.files[i].SHA256))
 	}
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.comes {
+		if s := &a.swaps[i]; s.tree {
 			r.New = append(r.New, newsRecord{i, s.fresh, s.print})
 		}
 	}
@@ -325,7 +320,7 @@ func (a *attempt) knowTops() {
 		know(a.plan.dirs[i].top, a.plan.dirs[i].path, &a.plan.dirs[i].mark, fs.ModeDir)
 	}
 	for i := range a.plan.files {
-		know(a.plan.files[i].top, a.spec.Files[i].Path, &a.plan.files[i].mark, 0)
+		know(a.plan.files[i].top, a.plan.files[i].path, &a.plan.files[i].mark, 0)
 	}
 }
 
@@ -337,8 +332,9 @@ func (a *attempt) enterCommitted() error {
 		base := d.record()
 		r.Base = &base
 	}
-	for i, art := range a.spec.Artifacts {
-		r.Artifacts = append(r.Artifacts, thingOf(&a.swaps[a.firstArtifact()+i].mark).with(sha256.Sum256(art.Data)))
+	for i := a.firstArtifact(); i < len(a.swaps); i++ {
+		s := &a.swaps[i]
+		r.Artifacts = append(r.Artifacts, thingOf(&s.mark).with(sha256.Sum256(s.artifact.Data)))
 	}
 	return a.enter(phaseCommitted, committedName, r)
 }

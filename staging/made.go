@@ -45,7 +45,7 @@ func (u *undo) span(i int) span {
 // discardMade removes all that a commit has made: what never left staging, and what moveBack
 // has taken from its name. What is left of the latter gets its name back.
 func (u *undo) discardMade() {
-	if u.plan == nil { // before INTENT there is nothing else
+	if !u.known { // before INTENT there is nothing else
 		u.note(manifestStaged, gone(u.removeOwn(u.stage, manifestStaged, &mark{}, nil)))
 		return
 	}
@@ -134,12 +134,12 @@ func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to st
 		if !wanted(u.plan.files[i].top) {
 			continue
 		}
-		f, m := &u.spec.Files[i], &u.plan.files[i].mark
-		each(f.Path, func(in dir, name string) error {
+		f := &u.plan.files[i]
+		each(f.path, func(in dir, name string) error {
 			if private {
-				return u.removeOwn(in, name, m, nil)
+				return u.removeOwn(in, name, &f.mark, nil)
 			}
-			return u.removeMoved(in, name, m, f.Check)
+			return u.removeMoved(in, name, &f.mark, f.Check)
 		})
 	}
 	for i := part.dirs[1] - 1; i >= part.dirs[0]; i-- {

@@ -426,8 +426,8 @@ func (u *undo) targets() {
 		return
 	}
 	missing := ""
-	for i := range u.spec.Files {
-		path := u.spec.Files[i].Path
+	for i := range u.plan.files {
+		path := u.plan.files[i].path
 		if missing != "" && strings.HasPrefix(path.String(), missing) {
 			continue // below a directory that is not there
 		}
@@ -438,8 +438,8 @@ func (u *undo) targets() {
 			missing = up[site.Missing].String() + "/"
 		}
 	}
-	for i := range u.spec.Artifacts {
-		path := u.spec.Artifacts[i].Path
+	for i := u.firstArtifact(); i < len(u.swaps); i++ {
+		path := u.swaps[i].path
 		site, err := u.root.survey(path)
 		u.noteTarget(path.String(), site.Exists, err)
 	}

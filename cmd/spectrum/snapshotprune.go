@@ -121,7 +121,7 @@ func unfinishedIn(root string) string {
 	dir, err := pathsafe.OpenRoot(root)
 	if err == nil {
 		defer dir.Close()
-		left, err = staging.Unfinished(dir)
+		left, err = staging.Leftovers(dir)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -13,8 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// Back is a way back of a root to an earlier state: what goes and comes, and what
-// is recorded of it.
+// A Back is what is recorded of a rollback, or of the restore of a snapshot.
 type Back struct {
 	Type      audit.Rollback // Session or Emergency
 	Reason    string
@@ -23,96 +22,142 @@ type Back struct {
 	Brings    []string        // ids of the commits that stand again afterwards
 	Savepoint string          // id of the one that is active afterwards; "" for none
 	Scope     []pathsafe.Path // what it may change; nil is the whole root
-	// Plan returns what happens. It is given the snapshot of what may change, which
-	// was taken just now; nothing is written yet. It may be called more than once.
-	Plan func(before *snapshot.Snapshot) (staging.Exchange, error)
 }
 
-// Done says how a way back was recorded.
+// Done says how a rollback was recorded.
 type Done struct {
-	Action   string             // its id
+	Action   string             // its id; "" of a dry run
 	Snapshot *snapshot.Snapshot // of what was there before
 }
 
-// GoBack takes a root back (rollback contract, sections 4.2, 7 and 11): a snapshot
-// of what can change is taken and logged first; all of it happens or nothing; what
-// was previewed before is void. When it is done the chain of savepoints is that of
-// the earlier state. The error is a [*staging.Error], whose Rollback is nil if the
-// root is as it was, and halts the root if not; or an [*UnfinishedError], which halts
-// nothing: it could not be taken back for now, or all of it is done, and that could not be
-// recorded. In the last case there is a Done too.
-func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
-	if r == nil || r.session == nil {
-		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
-	}
-	h := r.history
-	if h.snapshots == nil {
-		return Done{}, errors.New("there is no store of snapshots")
+var errNoSnapshots = errors.New("there is no store of snapshots")
+
+// Before is the first step of a rollback (rollback contract, section 4.2): what was previewed
+// before is void, and a snapshot of what can change is taken.
+func (r *Root) Before(ctx context.Context, b Back) (Done, error) {
+	if err := r.canGoBack(); err != nil {
+		return Done{}, err
 	}
 	if r.entry.DryRun {
 		return Done{}, errors.New("the restore root was entered for a dry run")
 	}
+	h := r.history
 	if h.authority != nil { // whatever becomes of it, what was allowed before is void
 		if err := h.authority.Attempt(h.root); err != nil {
 			return Done{}, err
 		}
 	}
-	way := &way{Back: b}
-	way.done.Action = uuid.NewString()
-	before, err := h.snap(ctx, way.done.Action, b.Scope, way.said)
+	done := Done{Action: uuid.NewString()}
+	var err error
+	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, b.members)
 	if err != nil {
 		return Done{}, err
 	}
-	way.done.Snapshot = before
-	exchange, err := b.Plan(before)
-	if err != nil {
-		return Done{}, err
-	}
-	exchange.Attempt, exchange.Leftover = way.done.Action, way.leftover
-	h.way = way
-	defer func() { h.way = nil }()
-	if err := r.session.Exchange(ctx, exchange); err != nil {
-		r.halt(err)
-		if stands := r.unmarked(err, exchange.Kind); stands != nil {
-			return Done{}, stands
-		}
-		return Done{}, h.failed(err, err)
-	}
-	return way.done, way.end(exchange.Kind, r.entry.Leftover)
+	return done, nil
 }
 
-// way is a way back that is under way.
-type way struct {
-	Back
-	done Done
-
-	recorded bool   // all that is known of it is written
-	left     string // the name of the staging directory that is left
-	why      error
-}
-
-// leftover notes that the end of the way has failed, in its records or in what is
-// left of it.
-func (w *way) leftover(name string, err error) { w.left, w.why = name, err }
-
-// end says how a way that is complete has ended. If its records are not, nothing halts the
-// root: the next one to enter it writes them.
-func (w *way) end(kind string, tell func(name string, err error)) error {
-	if w.why == nil {
-		return nil
+// canGoBack requires that a root was entered, with a store of snapshots.
+func (r *Root) canGoBack() error {
+	if r == nil || r.lock == nil {
+		return fmt.Errorf("the restore root was not entered: %w", r.reason())
 	}
-	if !w.recorded {
-		why := fmt.Errorf("it is done, and its records could not be written: %w", w.why)
-		return &UnfinishedError{&staging.HaltError{Attempt: w.done.Action, Kind: kind, Staging: w.left, Err: why}}
-	}
-	if tell != nil {
-		tell(w.left, w.why)
+	if r.history.snapshots == nil {
+		return errNoSnapshots
 	}
 	return nil
 }
 
-// The members of what a snapshot before a way back keeps, so that whoever finds
-// the way interrupted can end it.
+// Foresee is Before for a dry run: it only looks at what may change. Nothing is written, in the
+// root or elsewhere; the snapshot has no ID, and there is no action.
+func (r *Root) Foresee(ctx context.Context, b Back) (Done, error) {
+	if err := r.canGoBack(); err != nil {
+		return Done{}, err
+	}
+	before, err := r.history.snapshots.Look(ctx, snapshot.Request{Root: r.history.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope})
+	if err != nil {
+		return Done{}, err
+	}
+	return Done{Snapshot: before}, nil
+}
+
+// GoBack takes a root back (rollback contract, sections 4.2, 7 and 11), after Before has
+// returned done: all of the change happens or nothing. Fill makes what comes. When it is done the
+// chain of savepoints is that of the earlier state. The error is a [*staging.Error], whose
+// Rollback is nil if the root is as it was, and halts the root if not; or an
+// [*UnfinishedError], which halts nothing: it could not be taken back for now, or all of it is
+// done, and that could not be recorded.
+func (r *Root) GoBack(ctx context.Context, done Done, b Back, change staging.Change, fill Fill) error {
+	change.Attempt = done.Action
+	left, err := r.goBack(ctx, done, b, change, fill)
+	if err == nil && left != nil {
+		return &UnfinishedError{left}
+	}
+	if err == nil {
+		return nil
+	}
+	r.halt(err)
+	if stands := r.unmarked(err, change.Kind); stands != nil {
+		return stands
+	}
+	return r.history.failed(err, err)
+}
+
+// Fill makes the trees of a change, see [staging.Tx.Stage].
+type Fill func(ctx context.Context, dir *pathsafe.Dir) error
+
+// goBack returns what could not be recorded of a change that is complete.
+func (r *Root) goBack(ctx context.Context, done Done, b Back, change staging.Change, fill Fill) (left *staging.HaltError, err error) {
+	h := r.history
+	tx, err := r.lock.Plan(change)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Abort(&err)
+	err = h.append(audit.Event{
+		Kind: audit.RollbackBegin, Action: done.Action, Rollback: b.Type, Snapshot: done.Snapshot.ID(), Reason: b.Reason, Actions: b.Affected,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.Begin(); err != nil {
+		return nil, err
+	}
+	if err := tx.Stage(ctx, fill); err != nil {
+		return nil, err
+	}
+	if err := tx.Move(ctx); err != nil {
+		return nil, err
+	}
+	old, _ := tx.Displaced()
+	if err := r.entry.Snapshots.Unchanged(ctx, done.Snapshot, replaced(change.Swaps), old); err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	if err := h.endBack(done.Action, done.Snapshot.Header()); err != nil {
+		why := fmt.Errorf("it is done, and its records could not be written: %w", err)
+		return &staging.HaltError{Attempt: done.Action, Kind: change.Kind, Staging: tx.Staging(), Err: why}, nil
+	}
+	if err := tx.Close(); err != nil && r.entry.Leftover != nil {
+		r.entry.Leftover(tx.Staging(), err)
+	}
+	return nil, nil
+}
+
+// replaced are the paths of all swaps up to the first of a directory that stays.
+func replaced(swaps []staging.Swap) (paths []pathsafe.Path) {
+	for _, s := range swaps {
+		if _, stays := s.New.(*staging.Metadata); stays {
+			break
+		}
+		paths = append(paths, s.Path)
+	}
+	return paths
+}
+
+// The members of what a snapshot before a rollback keeps, so that the next one to enter the
+// root can end one that was interrupted.
 const (
 	saidAfter    = "savepoint_after"
 	saidAffected = "affected"
@@ -132,23 +177,12 @@ func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBring
 // SavepointNow is the member of a snapshot that says which savepoint was active.
 const SavepointNow = "savepoint"
 
-func (w *way) said(active string) map[string]string {
+func (b *Back) members(active string) map[string]string {
 	return map[string]string{
-		SavepointNow: active, saidAfter: w.Savepoint, saidType: string(w.Type), saidReason: w.Reason,
-		saidAffected: strings.Join(w.Affected, " "), saidBrings: strings.Join(w.Brings, " "),
-		saidTarget: w.Target,
+		SavepointNow: active, saidAfter: b.Savepoint, saidType: string(b.Type), saidReason: b.Reason,
+		saidAffected: strings.Join(b.Affected, " "), saidBrings: strings.Join(b.Brings, " "),
+		saidTarget: b.Target,
 	}
-}
-
-// beganBack logs the beginning of a way back.
-func (h *history) beganBack(attempt string) error {
-	w := h.way
-	if w == nil {
-		return errors.New("internal error: no rollback in progress")
-	}
-	return h.append(audit.Event{
-		Kind: audit.RollbackBegin, Action: attempt, Rollback: w.Type, Snapshot: w.done.Snapshot.ID(), Reason: w.Reason, Actions: w.Affected,
-	})
 }
 
 // Refused logs that a rollback could not begin, and why, and returns why. An error of one
@@ -165,13 +199,9 @@ func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error 
 	}))
 }
 
-// completedBack is the end of a way back, also of one that was found complete: what
-// it is the snapshot says that was taken before it.
-func (h *history) completedBack(attempt string) error {
-	before, err := h.before(attempt)
-	if err != nil {
-		return err
-	}
+// endBack records the end of a rollback, also of one that was found complete: what it is the
+// snapshot has that was taken before it.
+func (h *history) endBack(attempt string, before snapshot.Header) error {
 	affected := strings.Fields(before.Said[saidAffected])
 	if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
 		return err
@@ -179,14 +209,10 @@ func (h *history) completedBack(attempt string) error {
 	if err := h.revoke(affected); err != nil {
 		return err
 	}
-	err = h.once(audit.Event{
+	return h.once(audit.Event{
 		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
 		Reason: before.Said[saidReason], Actions: affected,
 	})
-	if h.way != nil {
-		h.way.recorded = err == nil
-	}
-	return err
 }
 
 // revoke takes back what was allowed to look at the commits that were undone.
@@ -203,11 +229,8 @@ func (h *history) revoke(commits []string) error {
 
 // before is the snapshot that was taken before an action.
 func (h *history) before(attempt string) (snapshot.Header, error) {
-	if h.way != nil && h.way.done.Action == attempt {
-		return h.way.done.Snapshot.Header(), nil
-	}
 	if h.snapshots == nil {
-		return snapshot.Header{}, errors.New("there is no store of snapshots")
+		return snapshot.Header{}, errNoSnapshots
 	}
 	for _, root := range []string{h.root, ""} { // the root may have moved since
 		all, _, err := h.snapshots.Survey(root)

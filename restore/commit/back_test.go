@@ -81,7 +81,7 @@ func TestBackIsLogged(t *testing.T) {
 	if len(before) != 1 || before[0].Action != in.Commit() || !slices.Equal(b.scope(before[0].ID), wanted) {
 		t.Errorf("%+v, scope %q", before, b.scope(before[0].ID))
 	}
-	done, err := in.GoBack(context.Background(), b.back(nil))
+	done, err := b.goBack(in, func() error { return nil })
 	must(t, err)
 	said := map[string]string{
 		commit.SavepointNow: in.Savepoint(), "savepoint_after": "", "affected": in.Commit(), "brings": "", "target": "", "rollback": "session", "reason": "because",
@@ -98,13 +98,14 @@ func TestBackIsLogged(t *testing.T) {
 	}
 }
 
-// TestBackIsRefused: what the caller says of the snapshot, or of what went, undoes
-// it; no savepoint goes.
+// TestBackIsRefused: what the caller cannot make, or what went and is not what the snapshot
+// has, undoes it; no savepoint goes. Before it has begun nothing is logged.
 func TestBackIsRefused(t *testing.T) {
 	stop := errors.New("stop")
-	for name, change := range map[string]func(*staging.Exchange) error{
-		"plan":    func(*staging.Exchange) error { return stop },
-		"settled": settledBy(func() error { return stop }),
+	for name, do := range map[string]func(b *backRoom) error{
+		"fill":    func(*backRoom) error { return stop },
+		"written": func(b *backRoom) error { return os.WriteFile(filepath.Join(b.root, "new/a.txt"), []byte("others\n"), 0o600) },
+		"plan":    nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackRoom(t)
@@ -112,21 +113,28 @@ func TestBackIsRefused(t *testing.T) {
 			in := b.enter()
 			defer in.Leave()
 			must(t, commit.Run(context.Background(), in, a, commit.Watch{}))
+			if do == nil {
+				_, err := in.Before(context.Background(), b.back())
+				must(t, err)
+				b.f.check(b.scene, 1)
+				b.l.check("commit_begin", "commit_end")
+				return
+			}
 			before := entriesIn(t, b.root)
-			_, err := in.GoBack(context.Background(), b.back(change))
-			if !errors.Is(err, stop) {
+			_, err := b.goBack(in, func() error { return do(b) })
+			var failed *staging.Error
+			var changed *snapshot.ChangedError
+			if !errors.As(err, &failed) || failed.Rollback != nil || !errors.Is(err, stop) && !errors.As(err, &changed) {
 				t.Errorf("%v", err)
 			}
 			after := entriesIn(t, b.root)
 			for path := range before {
-				checkSame(t, path, before[path], after[path])
+				if name == "fill" || path != "new/a.txt" {
+					checkSame(t, path, before[path], after[path])
+				}
 			}
 			b.f.check(b.scene, 1)
-			if name == "plan" {
-				b.l.check("commit_begin", "commit_end")
-			} else {
-				b.l.check("commit_begin", "commit_end", "rollback_begin session", "rollback micro")
-			}
+			b.l.check("commit_begin", "commit_end", "rollback_begin session", "rollback micro")
 		})
 	}
 }
@@ -140,7 +148,7 @@ func TestBackIsEnded(t *testing.T) {
 	must(t, err)
 	in := b.enterWith(audit.New(f))
 	must(t, commit.Run(context.Background(), in, a, commit.Watch{}))
-	_, err = in.GoBack(context.Background(), b.back(settledBy(f.Close)))
+	_, err = b.goBack(in, f.Close)
 	in.Leave()
 	var unfinished *commit.UnfinishedError
 	if !errors.As(err, &unfinished) || unfinished.Of.Attempt == "" || unfinished.Of.Kind != "rollback" || unfinished.Of.Staging == "" || len(commit.HaltsOf(err)) > 0 {
@@ -152,34 +160,27 @@ func TestBackIsEnded(t *testing.T) {
 	b.l.check("commit_begin", "commit_end", "rollback_begin session", "rollback session")
 }
 
-func settledBy(do func() error) func(e *staging.Exchange) error {
-	return func(e *staging.Exchange) error {
-		e.Settled = func(context.Context, *pathsafe.Dir) error { return do() }
-		return nil
-	}
-}
-
-// back is a way back of one file.
-func (b *backRoom) back(change func(*staging.Exchange) error) commit.Back {
+// back is a rollback of one directory.
+func (b *backRoom) back() commit.Back {
 	b.t.Helper()
-	dir, err := pathsafe.OpenRoot(b.root)
-	must(b.t, err)
-	defer dir.Close()
-	path, err := pathsafe.Parse("top.txt")
-	must(b.t, err)
-	st, err := dir.Lstat("top.txt")
+	path, err := pathsafe.Parse("new")
 	must(b.t, err)
 	all := b.f.check(b.scene, 1)
-	return commit.Back{
-		Type: audit.Session, Reason: "because", Affected: []string{all[0].Attempt()}, Scope: []pathsafe.Path{path},
-		Plan: func(*snapshot.Snapshot) (staging.Exchange, error) {
-			e := staging.Exchange{Kind: "rollback", Swaps: []staging.Swap{{Path: path, Old: &st}}}
-			if change == nil {
-				return e, nil
-			}
-			return e, change(&e)
-		},
-	}
+	return commit.Back{Type: audit.Session, Reason: "because", Affected: []string{all[0].Attempt()}, Scope: []pathsafe.Path{path}}
+}
+
+// goBack replaces that directory; do is done while what comes is made.
+func (b *backRoom) goBack(in *commit.Root, do func() error) (commit.Done, error) {
+	b.t.Helper()
+	back := b.back()
+	st, err := in.Dir().Lstat("new")
+	must(b.t, err)
+	done, err := in.Before(b.t.Context(), back)
+	must(b.t, err)
+	change := staging.Change{Kind: "rollback", Swaps: []staging.Swap{{Path: back.Scope[0], Old: &st, New: staging.Tree{}}}}
+	return done, in.GoBack(b.t.Context(), done, back, change, func(_ context.Context, dir *pathsafe.Dir) error {
+		return errors.Join(do(), dir.WriteFile("0", []byte("before"), 0o600))
+	})
 }
 
 func (b *backRoom) snapshots() []snapshot.Header {

@@ -43,93 +43,130 @@ func Run(ctx context.Context, in *Root, approved *preview.Approved, watch Watch)
 	if err := in.check(r.Root()); err != nil {
 		return restore.Internal(restore.Preflight, err)
 	}
-	spec, err := specOf(r)
+	change, err := changeOf(r)
 	if err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
-	if err := room(r, &spec, in.entry.State); err != nil {
+	if err := room(r, &change, in.entry.State); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
-	spec.Progress, spec.Leftover = watch.Progress, watch.Leftover
-	in.history.preview = approved.PreviewID()
-	if in.history.draft, err = draftOf(approved); err != nil {
+	change.Progress = watch.Progress
+	rec := &commitRecord{preview: approved.PreviewID()}
+	if rec.draft, err = draftOf(approved); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
-	if in.history.scope, err = scopeOf(in.dir, &spec); err != nil {
+	if rec.scope, err = scopeOf(in.dir, &change); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
-	if err := in.session.Run(ctx, spec); err != nil {
+	if err := in.commit(ctx, change, rec, watch.Leftover); err != nil {
 		in.halt(err)
 		return in.history.failed(failureOf(err), err)
 	}
 	return nil
 }
 
-// specOf describes the plan as a transaction on the restore root.
-func specOf(r *restore.Restore) (staging.Spec, error) {
-	spec := staging.Spec{Files: make([]staging.File, 0, r.Plan().Files())}
-	rank := 0
-	for run := range r.Plan().Runs() {
-		if err := addRun(&spec, run, rank); err != nil {
-			return staging.Spec{}, err
-		}
-		rank++
+// commit carries a change out that only makes what is not there. Whatever becomes of it, its
+// beginning and its end are recorded; the savepoint is published while the journal stands.
+func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, leftover func(name string, err error)) (err error) {
+	tx, err := r.lock.Plan(change)
+	if err != nil {
+		return err
 	}
-	slices.SortFunc(spec.Files, func(a, b staging.File) int { return strings.Compare(a.Path.String(), b.Path.String()) })
-	perms := map[string]uint32{}
-	for _, d := range r.Plan().Dirs() {
-		perms[d.Path] = uint32(d.Perm)
+	defer tx.Abort(&err)
+	if err := r.history.beginCommit(tx.Attempt(), rec); err != nil {
+		return err
 	}
-	spec.DirPerm = func(path pathsafe.Path) uint32 { return perms[path.String()] }
-	var err error
-	if r.Plan().IsChain() {
-		spec.Manifest, err = chainManifest(r.Plan())
+	if err := tx.Begin(); err != nil {
+		return err
 	}
-	return spec, err
-}
-
-// addRun adds one bundle's files and artifacts. Its rank is its place in the
-// chain: the outer order of failures is that of the chain (section 8.4.2).
-func addRun(spec *staging.Spec, run *restore.Run, rank int) error {
-	if dir := run.Dir(); dir != "" {
-		path, err := pathsafe.Parse(dir)
-		if err != nil {
-			return err
-		}
-		spec.New = append(spec.New, path)
+	if err := tx.Stage(ctx, nil); err != nil {
+		return err
 	}
-	for o := range run.Bundle().Outputs() {
-		path, err := pathsafe.Parse(run.Target(o.Path().String()))
-		if err != nil {
-			return err
-		}
-		file, err := fileOf(path, o, rank)
-		if err != nil {
-			return err
-		}
-		spec.Files = append(spec.Files, file)
+	if err := tx.Move(ctx); err != nil {
+		return err
 	}
-	for _, a := range run.Artifacts() {
-		path, err := pathsafe.Parse(a.Path)
-		if err != nil {
-			return err
-		}
-		spec.Artifacts = append(spec.Artifacts, staging.Artifact{Path: path, Data: []byte(a.Data), Perm: uint32(a.Perm)})
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	left := r.history.endCommit(tx.Attempt())
+	if left == nil {
+		left = tx.Close()
+	}
+	if left != nil && leftover != nil {
+		leftover(tx.Staging(), left)
 	}
 	return nil
 }
 
+// changeOf describes the plan as a change of the restore root.
+func changeOf(r *restore.Restore) (staging.Change, error) {
+	change := staging.Change{Kind: staging.KindCommit, Swaps: make([]staging.Swap, 0, r.Plan().Files())}
+	var artifacts []staging.Swap
+	rank := 0
+	for run := range r.Plan().Runs() {
+		made, err := addRun(&change, run, rank)
+		if err != nil {
+			return staging.Change{}, err
+		}
+		artifacts = append(artifacts, made...)
+		rank++
+	}
+	slices.SortFunc(change.Swaps, func(a, b staging.Swap) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	change.Swaps = append(change.Swaps, artifacts...)
+	perms := map[string]uint32{}
+	for _, d := range r.Plan().Dirs() {
+		perms[d.Path] = uint32(d.Perm)
+	}
+	change.DirPerm = func(path pathsafe.Path) uint32 { return perms[path.String()] }
+	var err error
+	if r.Plan().IsChain() {
+		change.Manifest, err = chainManifest(r.Plan())
+	}
+	return change, err
+}
+
+// addRun adds one bundle's files, and returns its artifacts. Its rank is its place in the
+// chain: the outer order of failures is that of the chain (section 8.4.2).
+func addRun(change *staging.Change, run *restore.Run, rank int) (artifacts []staging.Swap, err error) {
+	if dir := run.Dir(); dir != "" {
+		path, err := pathsafe.Parse(dir)
+		if err != nil {
+			return nil, err
+		}
+		change.Absent = append(change.Absent, path)
+	}
+	for o := range run.Bundle().Outputs() {
+		path, err := pathsafe.Parse(run.Target(o.Path().String()))
+		if err != nil {
+			return nil, err
+		}
+		file, err := fileOf(path, o, rank)
+		if err != nil {
+			return nil, err
+		}
+		change.Swaps = append(change.Swaps, staging.Swap{Path: path, New: file})
+	}
+	for _, a := range run.Artifacts() {
+		path, err := pathsafe.Parse(a.Path)
+		if err != nil {
+			return nil, err
+		}
+		artifacts = append(artifacts, staging.Swap{Path: path, New: &staging.Artifact{Data: []byte(a.Data), Perm: uint32(a.Perm)}})
+	}
+	return artifacts, nil
+}
+
 // fileOf describes one output. That a copy has the signed size is for staging
 // to see; it is right when every block of it checks.
-func fileOf(path pathsafe.Path, o verify.Output, rank int) (staging.File, error) {
-	f := staging.File{
-		Path: path, Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(), Rank: rank,
+func fileOf(path pathsafe.Path, o verify.Output, rank int) (*staging.File, error) {
+	f := &staging.File{
+		Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(), Rank: rank,
 		Open:  func() (*os.File, error) { return o.OpenSource() },
 		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
 	}
 	text, _ := strings.CutPrefix(o.Hash(), "sha256:")
 	if n, err := hex.Decode(f.SHA256[:], []byte(text)); err != nil || n != len(f.SHA256) {
-		return f, fmt.Errorf("%q was verified with the hash %q", path, o.Hash())
+		return nil, fmt.Errorf("%q was verified with the hash %q", path, o.Hash())
 	}
 	return f, nil
 }

@@ -27,34 +27,29 @@ type history struct {
 
 	acknowledge func(attempt string, left error) (string, error)
 
-	preview   string           // of the commit under way
-	draft     *savepoint.Draft // of its savepoint
-	scope     []pathsafe.Path  // what it makes
-	way       *way             // back, that is under way
-	published string           // id of the savepoint of the last commit
-	attempt   string           // id of the last commit
+	published string // id of the savepoint of the last commit
+	attempt   string // id of the last commit
 }
 
-// Began is [staging.Log].
-func (h *history) Began(attempt, kind string) error {
-	if kind == staging.KindCommit {
-		return h.beganCommit(attempt)
-	}
-	return h.beganBack(attempt)
+// A commitRecord is what is recorded of a commit.
+type commitRecord struct {
+	preview string
+	draft   *savepoint.Draft
+	scope   []pathsafe.Path // what it makes
 }
 
-// beganCommit is the beginning of a commit: whatever becomes of it, what was allowed
+// beginCommit records the beginning of a commit: whatever becomes of it, what was allowed
 // before is void now. One that nobody could undo, or of which there could be no record,
 // does not begin.
-func (h *history) beganCommit(attempt string) error {
+func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 	if h.authority != nil {
 		if err := h.authority.Attempt(h.root); err != nil {
 			return err
 		}
 	}
-	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: h.preview}
+	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: rec.preview}
 	if h.snapshots != nil {
-		before, err := h.snap(context.Background(), attempt, h.scope, func(active string) map[string]string {
+		before, err := h.snap(context.Background(), attempt, rec.scope, func(active string) map[string]string {
 			return map[string]string{SavepointNow: active}
 		})
 		if err != nil {
@@ -62,10 +57,10 @@ func (h *history) beganCommit(attempt string) error {
 		}
 		event.Snapshot = before.ID()
 	}
-	if err := h.mark(); err != nil {
+	if err := h.mark(rec.draft); err != nil {
 		return err
 	}
-	if err := h.savepoints.prepare(h.root, h.rootID, attempt, h.draft); err != nil {
+	if err := h.savepoints.prepare(h.root, h.rootID, attempt, rec.draft); err != nil {
 		return err
 	}
 	return h.append(event)
@@ -73,12 +68,12 @@ func (h *history) beganCommit(attempt string) error {
 
 // mark has the savepoint sign where the log stands, so that nobody writes it anew behind
 // that. The commit itself is not logged yet.
-func (h *history) mark() error {
-	if h.log == nil || h.draft == nil {
+func (h *history) mark(draft *savepoint.Draft) error {
+	if h.log == nil || draft == nil {
 		return nil
 	}
 	mark, err := h.log.Mark()
-	h.draft.Said[LogMark] = mark
+	draft.Said[LogMark] = mark
 	return err
 }
 
@@ -90,11 +85,20 @@ func (h *history) append(event audit.Event) error {
 	return h.log.Append(event)
 }
 
-// Completed is [staging.Log].
-func (h *history) Completed(attempt, kind string) error {
-	if kind != staging.KindCommit {
-		return h.completedBack(attempt)
+// completed records the end of an attempt that was found complete, while its journal stands.
+func (h *history) completed(attempt, kind string) error {
+	if kind == staging.KindCommit {
+		return h.endCommit(attempt)
 	}
+	before, err := h.before(attempt)
+	if err != nil {
+		return err
+	}
+	return h.endBack(attempt, before)
+}
+
+// endCommit publishes the savepoint of a commit and records its end.
+func (h *history) endCommit(attempt string) error {
 	id, err := h.savepoints.publish(h.root, attempt)
 	if err != nil {
 		return err
@@ -111,9 +115,9 @@ func (h *history) Completed(attempt, kind string) error {
 // have room in the reason too.
 const maxStatement = 2 << 10
 
-// Released is [staging.Log]. What a person has said of the attempt is in the reason,
-// before what is left, which may be cut.
-func (h *history) Released(attempt, _ string, left error) error {
+// released records that an attempt is released, before its journal is void. What a person has
+// said of it is in the reason, before what is left, which may be cut.
+func (h *history) released(attempt string, left error) error {
 	if h.acknowledge == nil {
 		return fmt.Errorf("%w (nobody has said that it may stay)", left)
 	}

@@ -17,11 +17,11 @@ import (
 // there at the same time, and never too much: a commit that it lets through may still find
 // the disk full, one that it stops would have.
 func Room(r *restore.Restore, state *pathsafe.Dir) error {
-	spec, err := specOf(r)
+	change, err := changeOf(r)
 	if err != nil {
 		return err
 	}
-	return room(r, &spec, state)
+	return room(r, &change, state)
 }
 
 // What is written of each file beside its content, at least, in bytes: its path and its
@@ -34,7 +34,7 @@ const (
 	savepointFiles = 8
 )
 
-func room(r *restore.Restore, spec *staging.Spec, state *pathsafe.Dir) error {
+func room(r *restore.Restore, change *staging.Change, state *pathsafe.Dir) error {
 	at, err := machine.RoomOf(r.Root())
 	if err != nil {
 		return err
@@ -43,26 +43,26 @@ func room(r *restore.Restore, spec *staging.Spec, state *pathsafe.Dir) error {
 	if err != nil {
 		return err
 	}
-	var paths int64
+	var paths, hashes int64
 	need := machine.Need{}
 	dirs := map[pathsafe.Path]bool{}
-	for i := range spec.Files {
-		f := &spec.Files[i]
-		paths += int64(len(f.Path.String()))
-		if shared {
-			need = need.Plus(at.Entry())
-		} else {
-			need = need.Plus(at.File(f.Size))
-		}
-		for up, ok := f.Path.Parent(); ok && !dirs[up]; up, ok = up.Parent() {
-			dirs[up] = true
-			need = need.Plus(at.Entry())
+	for _, s := range change.Swaps {
+		switch f := s.New.(type) {
+		case *staging.Artifact:
+			need = need.Plus(at.File(int64(len(f.Data))))
+		case *staging.File:
+			paths, hashes = paths+int64(len(s.Path.String())), hashes+digits
+			if shared {
+				need = need.Plus(at.Entry())
+			} else {
+				need = need.Plus(at.File(f.Size))
+			}
+			for up, ok := s.Path.Parent(); ok && !dirs[up]; up, ok = up.Parent() {
+				dirs[up] = true
+				need = need.Plus(at.Entry())
+			}
 		}
 	}
-	for _, a := range spec.Artifacts {
-		need = need.Plus(at.File(int64(len(a.Data))))
-	}
-	hashes := int64(len(spec.Files)) * digits
 	need = need.Plus(at.Entry()).Plus(at.File(paths)).Plus(at.File(hashes)) // staging, INTENT, PREPARED
 	for range journalRecords - 2 {
 		need = need.Plus(at.Entry())

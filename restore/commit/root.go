@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 // Root is a restore root that was entered: nobody else commits or recovers
 // there until it is left.
 type Root struct {
-	session *staging.Session
+	lock    *staging.Root
 	dir     *pathsafe.Dir
 	entry   Entry
 	history *history
@@ -204,13 +205,13 @@ func enteredOnce(ctx context.Context, path string, e Entry) (*Root, []staging.Ou
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNoRoot, err)
 	}
-	session, err := staging.Lock(ctx, dir, e.Key, e.Wait)
+	lock, err := staging.Lock(ctx, dir, e.Key, e.Wait)
 	if err != nil {
 		return nil, nil, errors.Join(err, dir.Close())
 	}
-	in, ended, err := enteredWith(ctx, path, e, &entering{session, dir})
+	in, ended, err := enteredWith(ctx, path, e, &entering{lock, dir})
 	if err != nil {
-		session.Close()
+		lock.Close()
 		return nil, ended, errors.Join(err, dir.Close())
 	}
 	return in, ended, nil
@@ -218,8 +219,8 @@ func enteredOnce(ctx context.Context, path string, e Entry) (*Root, []staging.Ou
 
 // entering is a root whose lock was taken.
 type entering struct {
-	session *staging.Session
-	dir     *pathsafe.Dir
+	lock *staging.Root
+	dir  *pathsafe.Dir
 }
 
 func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root, []staging.Outcome, error) {
@@ -246,17 +247,16 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	}
 	if foreign != nil {
 		foreign.Unfinished = true
-		at.session.Refuse = foreign
 	}
-	in := &Root{session: at.session, dir: at.dir, entry: e, history: &history{
+	in := &Root{lock: at.lock, dir: at.dir, entry: e, history: &history{
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
 		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	var ended []staging.Outcome
 	if e.DryRun {
-		err = in.look(ctx)
+		err = in.look()
 	} else {
-		ended, err = in.recover(ctx, e.Mode)
+		ended, err = in.recover(ctx, e.Mode, foreign)
 	}
 	if errors.As(err, &foreign) {
 		return nil, ended, foreign
@@ -302,7 +302,7 @@ func (at *entering) stays(path string) error {
 	}
 	defer now.Close()
 	for _, d := range []*pathsafe.Dir{now, at.dir} {
-		same, err := at.session.Is(d)
+		same, err := at.lock.Is(d)
 		if err != nil {
 			return err
 		}
@@ -313,31 +313,67 @@ func (at *entering) stays(path string) error {
 	return nil
 }
 
-// recover ends what an earlier commit left, and remembers how.
-func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcome, error) {
-	r.session.Log = r.history
-	unknown := map[string]error{} // attempts of which it is not known whether they are halted
-	if r.entry.Halts != nil {
-		r.session.Halted = func(attempt string) bool {
-			halted, err := r.entry.Halts.Halted(attempt)
-			if err != nil {
-				unknown[attempt] = err
-			}
-			return halted
-		}
-	}
-	ended, err := r.session.Recover(ctx, mode)
-	err = r.unhalted(err, unknown)
-	for _, o := range ended {
-		err = errors.Join(err, r.history.ended(o))
-		if r.entry.Halts != nil {
-			err = errors.Join(err, r.entry.Halts.Release(o.Attempt))
-		}
-	}
+// recover ends what stands in the root, and records how. In a foreign root nothing is ended.
+func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignError) ([]staging.Outcome, error) {
+	unfinished, err := r.lock.Unfinished()
 	if err != nil {
+		return nil, err
+	}
+	var ended []staging.Outcome
+	var stand []error // of the attempts that cannot be ended
+	var recorded error
+	for _, u := range unfinished {
+		if foreign != nil {
+			stand = append(stand, u.Halt(foreign))
+			continue
+		}
+		end, err := r.end(ctx, u, mode)
+		u.Close()
+		if err != nil {
+			stand = append(stand, r.unhalted(u.Halt(err)))
+			continue
+		}
+		if end.Result == 0 { // it has gone meanwhile
+			continue
+		}
+		ended = append(ended, end)
+		recorded = errors.Join(recorded, r.history.ended(end))
+		if r.entry.Halts != nil {
+			recorded = errors.Join(recorded, r.entry.Halts.Release(end.Attempt))
+		}
+	}
+	err = errors.Join(stand...)
+	if len(stand) == 1 {
+		err = stand[0]
+	}
+	if err = errors.Join(err, recorded); err != nil {
 		return ended, errors.Join(err, r.history.halted(err))
 	}
 	return ended, errors.Join(r.history.endStale(), r.history.savepoints.dropAll(r.history.root, r.history.rootID))
+}
+
+// end ends one attempt. That it is complete, or released, is recorded while its journal stands.
+func (r *Root) end(ctx context.Context, u *staging.Unfinished, mode staging.Mode) (staging.Outcome, error) {
+	if r.entry.Halts != nil && mode == staging.Automatic && u.Err == nil {
+		if halted, err := r.entry.Halts.Halted(u.Attempt); halted {
+			return staging.Outcome{}, cmp.Or(err, staging.ErrHalted)
+		}
+	}
+	end, err := u.Resolve(ctx, mode)
+	if err == nil && end.Result == staging.Completed {
+		err = r.history.completed(u.Attempt, u.Kind)
+	}
+	if err == nil {
+		end, err = u.Forget()
+	}
+	if err == nil || mode != staging.Acknowledged || u.Err != nil {
+		return end, err
+	}
+	end = u.Release(err)
+	if err := r.history.released(u.Attempt, end.Left); err != nil {
+		return staging.Outcome{}, err
+	}
+	return u.Forget()
 }
 
 // Savepoint is the id of the savepoint of the commit that was carried out last
@@ -390,10 +426,10 @@ func (r *Root) halt(err error) {
 
 // Leave gives the root up. A nil Root was never entered.
 func (r *Root) Leave() {
-	if r == nil || r.session == nil {
+	if r == nil || r.lock == nil {
 		return
 	}
-	r.session.Close()
+	r.lock.Close()
 	_ = r.dir.Close()
 	r.entry.close()
 }
@@ -407,10 +443,10 @@ func (r *Root) reason() error {
 
 // check wants the root that was entered to be the one that was planned for.
 func (r *Root) check(planned *pathsafe.Dir) error {
-	if r == nil || r.session == nil {
+	if r == nil || r.lock == nil {
 		return fmt.Errorf("the restore root was not entered: %w", r.reason())
 	}
-	same, err := r.session.Is(planned)
+	same, err := r.lock.Is(planned)
 	if err == nil && !same {
 		err = machine.Disturbed("the restore root is another directory than the one that was entered")
 	}

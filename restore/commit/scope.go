@@ -10,10 +10,10 @@ import (
 
 // scopeOf are the names that a commit makes in a root: of each file the first name
 // on its way that is not there yet. What is below those comes with them.
-func scopeOf(root *pathsafe.Dir, spec *staging.Spec) ([]pathsafe.Path, error) {
+func scopeOf(root *pathsafe.Dir, change *staging.Change) ([]pathsafe.Path, error) {
 	var tops []pathsafe.Path
 	last := ""
-	for _, path := range targetsOf(spec) {
+	for _, path := range sortedPaths(change.Swaps) {
 		if last != "" && strings.HasPrefix(path.String(), last) {
 			continue
 		}
@@ -27,14 +27,10 @@ func scopeOf(root *pathsafe.Dir, spec *staging.Spec) ([]pathsafe.Path, error) {
 	return tops, nil
 }
 
-// targetsOf are all files and artifacts, in the order of their paths.
-func targetsOf(spec *staging.Spec) []pathsafe.Path {
-	var all []pathsafe.Path
-	for _, f := range spec.Files {
-		all = append(all, f.Path)
-	}
-	for _, a := range spec.Artifacts {
-		all = append(all, a.Path)
+func sortedPaths(swaps []staging.Swap) []pathsafe.Path {
+	all := make([]pathsafe.Path, len(swaps))
+	for i := range swaps {
+		all[i] = swaps[i].Path
 	}
 	slices.SortFunc(all, func(a, b pathsafe.Path) int { return strings.Compare(a.String(), b.String()) })
 	return all

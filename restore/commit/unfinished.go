@@ -54,28 +54,13 @@ func attemptsOf(err error, unfinished bool) (all []*staging.HaltError) {
 	return all
 }
 
-// unhalted returns the error of a recovery, in which an attempt that a fault of the machine
-// kept from its end, and that no mark halts, is an [*UnfinishedError]; so is one of which it
-// is unknown, for the error here, whether there is a mark.
-func (r *Root) unhalted(err error, unknown map[string]error) error {
-	var all []error
-	for _, halt := range HaltsOf(err) {
-		if why := unknown[halt.Attempt]; why != nil && errors.Is(halt.Err, staging.ErrHalted) {
-			halt.Err = why
-		}
-		if isRefused(halt.Err) && !r.isHalted(halt) {
-			all = append(all, &UnfinishedError{halt})
-		} else {
-			all = append(all, halt)
-		}
+// unhalted returns the error that an attempt cannot be ended: an [*UnfinishedError] where a
+// fault of the machine is the cause, and no mark halts the root.
+func (r *Root) unhalted(halt *staging.HaltError) error {
+	if isRefused(halt.Err) && !r.isHalted(halt) {
+		return &UnfinishedError{halt}
 	}
-	switch len(all) {
-	case 0:
-		return err
-	case 1:
-		return all[0]
-	}
-	return errors.Join(all...)
+	return halt
 }
 
 // isRefused reports whether the system has refused a call, so that the same may succeed the
@@ -104,9 +89,11 @@ func (r *Root) unmarked(err error, kind string) error {
 // isHalted reports whether the next one to enter the root will find it halted. A mark that
 // cannot be looked up is none, for all that is known.
 func (r *Root) isHalted(halt *staging.HaltError) bool {
-	if errors.Is(halt.Err, staging.ErrHalted) {
-		return true
-	}
+	return errors.Is(halt.Err, staging.ErrHalted) || r.isMarked(halt)
+}
+
+// isMarked reports whether there is a mark that halts the root.
+func (r *Root) isMarked(halt *staging.HaltError) bool {
 	if r.entry.Halts != nil {
 		if halted, err := r.entry.Halts.Halted(halt.Attempt); halted && err == nil {
 			return true

@@ -36,12 +36,21 @@ type Content struct {
 	Bytes int64
 }
 
-// changesOf returns what an exchange does, in the order of the paths. Target is what is
+// changesOf returns what swaps do, in the order of the paths. Target is what is
 // restored; nil where nothing is.
-func changesOf(swaps []staging.Swap, dirs []staging.DirMeta, before, target *snapshot.Snapshot) ([]Change, error) {
+func changesOf(swaps []staging.Swap, before, target *snapshot.Snapshot) ([]Change, error) {
 	all := map[string]Change{}
 	for _, swap := range swaps {
-		c := Change{Path: swap.Path.String(), Kind: Created}
+		path := swap.Path.String()
+		if m, stays := swap.New.(*staging.Metadata); stays {
+			is := before.Tree(path)[0]
+			if is.Mode != m.Mode || is.UID != m.UID || is.GID != m.GID || !slices.Equal(is.Xattrs(), m.Xattrs) {
+				one := Content{Type: snapshot.Dir, Names: 1}
+				all[path] = Change{Path: path, Kind: Adjusted, Old: one, New: one}
+			}
+			continue
+		}
+		c := Change{Path: path, Kind: Created}
 		if swap.Old != nil {
 			c.Kind = Removed
 			was, err := before.At(swap.Path) // which follows the links of then
@@ -50,21 +59,13 @@ func changesOf(swaps []staging.Swap, dirs []staging.DirMeta, before, target *sna
 			}
 			c.Old = contentOf(before.Tree(was.Path))
 		}
-		if swap.New {
+		if swap.New != nil {
 			if c.Kind == Removed {
 				c.Kind = Replaced
 			}
-			c.New = contentOf(target.Tree(swap.Path.String()))
+			c.New = contentOf(target.Tree(path))
 		}
-		all[c.Path] = c
-	}
-	for _, dir := range dirs {
-		path := dir.Path.String()
-		is := before.Tree(path)[0]
-		if is.Mode != dir.Mode || is.UID != dir.UID || is.GID != dir.GID || !slices.Equal(is.Xattrs(), dir.Xattrs) {
-			one := Content{Type: snapshot.Dir, Names: 1}
-			all[path] = Change{Path: path, Kind: Adjusted, Old: one, New: one}
-		}
+		all[path] = c
 	}
 	sorted := make([]Change, 0, len(all))
 	for _, path := range slices.Sorted(maps.Keys(all)) {

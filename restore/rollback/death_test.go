@@ -58,7 +58,7 @@ func (d *death) seize(in *commit.Root, log *os.File) {
 	}
 	d.log = log
 	hook := d.call
-	setHook(reflect.ValueOf(in).Elem().FieldByName("session").Elem().FieldByName("s"), hook)
+	setHook(reflect.ValueOf(in).Elem().FieldByName("lock").Elem().FieldByName("s"), hook)
 	setHook(reflect.ValueOf(in.Snapshots()).Elem().FieldByName("seam"), hook)
 }
 
@@ -70,5 +70,5 @@ func setHook(seam reflect.Value, hook func(op, path string, do func() error) err
 
 // whenStaging lets the calls of package staging go through a hook.
 func (i *inside) whenStaging(hook func(op, path string, do func() error) error) {
-	setHook(reflect.ValueOf(i.Root).Elem().FieldByName("session").Elem().FieldByName("s"), hook)
+	setHook(reflect.ValueOf(i.Root).Elem().FieldByName("lock").Elem().FieldByName("s"), hook)
 }

@@ -31,7 +31,7 @@ type difference struct {
 
 	swaps []staging.Swap
 	parts []snapshot.Part // what comes, under the number of its swap
-	dirs  []staging.DirMeta
+	stays []staging.Swap  // of the metadata of directories that stay
 	left  []Left
 }
 
@@ -58,7 +58,7 @@ func (d *difference) plan() error {
 			return err
 		}
 	}
-	if len(d.swaps)+len(d.dirs) > 0 {
+	if len(d.swaps)+len(d.stays) > 0 {
 		return nil
 	}
 	return d.gives(d.before.Tree("")[0]) // nothing happens, and is recorded all the same
@@ -217,12 +217,13 @@ func (d *difference) swap(then, now tree) error {
 	if err != nil {
 		return err
 	}
-	swap := staging.Swap{Path: p, New: len(then) > 0}
+	swap := staging.Swap{Path: p}
 	if len(now) > 0 {
 		st := now[0].Stat()
 		swap.Old = &st
 	}
-	if swap.New {
+	if len(then) > 0 {
+		swap.New = staging.Tree{}
 		d.parts = append(d.parts, snapshot.Part{Path: p, Name: strconv.Itoa(len(d.swaps))})
 	}
 	d.swaps = append(d.swaps, swap)
@@ -231,13 +232,13 @@ func (d *difference) swap(then, now tree) error {
 
 // gives plans that a directory that stays gets what it had.
 func (d *difference) gives(e snapshot.Entry) error {
-	meta := staging.DirMeta{Mode: e.Mode, UID: e.UID, GID: e.GID, Xattrs: e.Xattrs(), ModTime: e.ModTime}
+	swap := staging.Swap{New: &staging.Metadata{Mode: e.Mode, UID: e.UID, GID: e.GID, Xattrs: e.Xattrs(), ModTime: e.ModTime}}
 	if e.Path != "" {
 		var err error
-		if meta.Path, err = pathsafe.Found(e.Path); err != nil {
+		if swap.Path, err = pathsafe.Found(e.Path); err != nil {
 			return err
 		}
 	}
-	d.dirs = append(d.dirs, meta)
+	d.stays = append(d.stays, swap)
 	return nil
 }

@@ -39,10 +39,10 @@ func Restore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How
 	if err == nil && tight { // so that it is known before anything is written
 		_, err = ForeseeRestore(ctx, in, t, how)
 	}
-	if err != nil {
-		return nil, in.Refused(how.Type, nil, err)
+	var done *Restored
+	if err == nil {
+		done, err = restored(ctx, in, t, how, in.Before)
 	}
-	done, err := restored(ctx, in, t, how, in.GoBack)
 	return done, in.Refused(how.Type, nil, err)
 }
 
@@ -51,87 +51,64 @@ func ForeseeRestore(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, 
 	return restored(ctx, in, t, how, in.Foresee)
 }
 
-// goBack is [commit.Root.GoBack], or [commit.Root.Foresee] in place of it.
-type goBack func(context.Context, commit.Back) (commit.Done, error)
+// before takes the snapshot before a rollback, or only looks: [commit.Root.Before] or
+// [commit.Root.Foresee].
+type before func(context.Context, commit.Back) (commit.Done, error)
 
-func restored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How, do goBack) (*Restored, error) {
+func restored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How, look before) (*Restored, error) {
 	if root := t.Header().Root; root != in.Path() {
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
 	}
-	if how.Only != nil {
-		return someRestored(ctx, in, t, how, do)
-	}
-	active := t.Header().Said[commit.SavepointNow]
-	way, err := in.Savepoints().WayTo(in.Path(), active)
-	if err != nil {
-		return nil, err
-	}
-	if err := onlyOf(t.Header(), way.Attempts()); err != nil {
-		return nil, err
-	}
-	result, err := swapped(ctx, in, t, commit.Back{
-		Type: how.Type, Reason: how.Reason, Target: t.ID(), Affected: way.Attempts(), Brings: attemptsOf(way.Ahead), Savepoint: active,
-	}, do)
-	if err != nil {
-		return nil, err
-	}
-	result.Commits = way.Behind
-	return result, nil
-}
-
-// someRestored restores some names of a snapshot. What commits have made stays theirs.
-func someRestored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, how How, do goBack) (*Restored, error) {
-	some, err := narrowed(in.Dir(), t, how.Only)
-	if err != nil {
-		return nil, err
-	}
-	tip, _, err := in.Savepoints().Tip(in.Path())
-	if err != nil {
-		return nil, err
-	}
-	return swapped(ctx, in, some, commit.Back{Type: how.Type, Reason: how.Reason, Target: t.ID(), Savepoint: tip.ID()}, do)
-}
-
-// swapped has what differs from a snapshot swapped.
-func swapped(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, b commit.Back, do goBack) (*Restored, error) {
-	result := &Restored{}
-	b.Scope = t.Scope()
-	b.Plan = func(before *snapshot.Snapshot) (staging.Exchange, error) {
-		d := &difference{root: in.Dir(), target: t, before: before}
-		if err := d.plan(); err != nil {
-			return staging.Exchange{}, err
-		}
+	result, part := &Restored{}, t
+	b := commit.Back{Type: how.Type, Reason: how.Reason, Target: t.ID()}
+	if how.Only != nil { // what commits have made stays theirs
 		var err error
-		result.Left = d.left
-		if result.Changes, err = changesOf(d.swaps, d.dirs, before, t); err != nil {
-			return staging.Exchange{}, err
+		if part, err = narrowed(in.Dir(), t, how.Only); err != nil {
+			return nil, err
 		}
-		if result.Spaces, err = roomFor(in, before, t, result.Changes); err != nil {
-			return staging.Exchange{}, err
+		tip, _, err := in.Savepoints().Tip(in.Path())
+		if err != nil {
+			return nil, err
 		}
-		return staging.Exchange{
-			Kind: "snapshot_restore", Swaps: d.swaps, Dirs: d.dirs,
-			Stage: func(ctx context.Context, dir *pathsafe.Dir) error {
-				return in.Snapshots().WriteParts(ctx, t, d.parts, dir)
-			},
-			Settled: func(ctx context.Context, old *pathsafe.Dir) error {
-				return in.Snapshots().Unchanged(ctx, before, pathsOf(d.swaps), old)
-			},
-		}, nil
+		b.Savepoint = tip.ID()
+	} else {
+		b.Savepoint = t.Header().Said[commit.SavepointNow]
+		way, err := in.Savepoints().WayTo(in.Path(), b.Savepoint)
+		if err != nil {
+			return nil, err
+		}
+		if err := onlyOf(t.Header(), way.Attempts()); err != nil {
+			return nil, err
+		}
+		b.Affected, b.Brings, result.Commits = way.Attempts(), attemptsOf(way.Ahead), way.Behind
 	}
-	var err error
-	if result.Done, err = do(ctx, b); err != nil {
+	b.Scope = part.Scope()
+	done, err := look(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	d := &difference{root: in.Dir(), target: part, before: done.Snapshot}
+	if err := d.plan(); err != nil {
+		return nil, err
+	}
+	swaps := slices.Concat(d.swaps, d.stays)
+	result.Done, result.Left = done, d.left
+	if result.Changes, err = changesOf(swaps, done.Snapshot, part); err != nil {
+		return nil, err
+	}
+	if result.Spaces, err = roomFor(in, done.Snapshot, part, result.Changes); err != nil {
+		return nil, err
+	}
+	if done.Action == "" {
+		return result, nil
+	}
+	err = in.GoBack(ctx, done, b, staging.Change{Kind: "snapshot_restore", Swaps: swaps}, func(ctx context.Context, dir *pathsafe.Dir) error {
+		return in.Snapshots().WriteParts(ctx, part, d.parts, dir)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return result, nil
-}
-
-func pathsOf(swaps []staging.Swap) []pathsafe.Path {
-	paths := make([]pathsafe.Path, len(swaps))
-	for i, swap := range swaps {
-		paths[i] = swap.Path
-	}
-	return paths
 }
 
 // ErrElsewhere says that the path of a root leads somewhere else than it did.

@@ -41,8 +41,6 @@ type Undone struct {
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
-
-	after string // id of the savepoint that is active then
 }
 
 // What says what is undone, and why.
@@ -59,10 +57,10 @@ func Undo(ctx context.Context, in *commit.Root, what What) (*Undone, error) {
 	if err == nil && tight { // so that it is known before anything is written
 		_, err = ForeseeUndo(ctx, in, what)
 	}
-	if err != nil {
-		return nil, in.Refused(audit.Session, []string{what.Commit}, err)
+	var done *Undone
+	if err == nil {
+		done, err = undone(ctx, in, what, in.Before)
 	}
-	done, err := undone(ctx, in, what, in.GoBack)
 	return done, in.Refused(audit.Session, []string{what.Commit}, err)
 }
 
@@ -71,7 +69,7 @@ func ForeseeUndo(ctx context.Context, in *commit.Root, what What) (*Undone, erro
 	return undone(ctx, in, what, in.Foresee)
 }
 
-func undone(ctx context.Context, in *commit.Root, what What, do goBack) (*Undone, error) {
+func undone(ctx context.Context, in *commit.Root, what What, look before) (*Undone, error) {
 	gone, after, err := chosen(in, what.Commit, what.Later)
 	if err != nil {
 		return nil, err
@@ -85,7 +83,45 @@ func undone(ctx context.Context, in *commit.Root, what What, do goBack) (*Undone
 	if err := p.survey(); err != nil {
 		return nil, err
 	}
-	return p.carryOut(ctx, in, &Undone{Commits: gone, after: after}, what.Reason, do)
+	var scope []pathsafe.Path
+	for _, swap := range p.swaps {
+		scope = append(scope, swap.Path)
+	}
+	if len(scope) == 0 { // there is nothing left of it
+		if scope, err = p.someFile(); err != nil {
+			return nil, err
+		}
+	}
+	b := commit.Back{Type: audit.Session, Reason: what.Reason, Affected: attemptsOf(gone), Savepoint: after, Scope: scope}
+	done, err := look(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	swaps := p.swaps
+	if len(swaps) == 0 { // it is recorded all the same
+		same := difference{before: done.Snapshot}
+		if err := same.gives(done.Snapshot.Tree("")[0]); err != nil {
+			return nil, err
+		}
+		swaps = same.stays
+	}
+	u := &Undone{Done: done, Commits: gone, Files: p.files, Left: p.left}
+	if u.Changes, err = changesOf(swaps, done.Snapshot, nil); err != nil {
+		return nil, err
+	}
+	if u.Spaces, err = roomFor(in, done.Snapshot, nil, u.Changes); err != nil {
+		return nil, err
+	}
+	if err := p.check(done.Snapshot, u); err != nil {
+		return nil, err
+	}
+	if done.Action == "" {
+		return u, nil
+	}
+	if err := in.GoBack(ctx, done, b, staging.Change{Kind: "rollback", Swaps: swaps}, nil); err != nil {
+		return nil, err
+	}
+	return u, nil
 }
 
 // chosen are the commits to undo, the newest first, and the savepoint that is
@@ -168,47 +204,6 @@ func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snap
 		return nil, fmt.Errorf("%w that can be read: %w", ErrNoSnapshot, damaged[0])
 	}
 	return nil, ErrNoSnapshot
-}
-
-// carryOut carries a plan out. What went must be what the snapshot before it has.
-func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone, reason string, do goBack) (*Undone, error) {
-	paths := pathsOf(p.swaps)
-	scope := paths
-	if len(paths) == 0 { // there is nothing left of it
-		var err error
-		if scope, err = p.someFile(); err != nil {
-			return nil, err
-		}
-	}
-	done, err := do(ctx, commit.Back{
-		Type: audit.Session, Reason: reason, Affected: attemptsOf(u.Commits), Savepoint: u.after, Scope: scope,
-		Plan: func(before *snapshot.Snapshot) (staging.Exchange, error) {
-			e := staging.Exchange{Kind: "rollback", Swaps: p.swaps, Settled: func(ctx context.Context, old *pathsafe.Dir) error {
-				return in.Snapshots().Unchanged(ctx, before, paths, old)
-			}}
-			if len(paths) == 0 { // it is recorded all the same
-				same := difference{before: before}
-				if err := same.gives(before.Tree("")[0]); err != nil {
-					return e, err
-				}
-				e.Dirs = same.dirs
-			}
-			var err error
-			if u.Changes, err = changesOf(e.Swaps, e.Dirs, before, nil); err != nil {
-				return e, err
-			}
-			if u.Spaces, err = roomFor(in, before, nil, u.Changes); err != nil {
-				return e, err
-			}
-			u.Changed = nil
-			return e, p.check(before, u)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	u.Done, u.Files, u.Left = done, p.files, p.left
-	return u, nil
 }
 
 // someFile is the path of one file that was created.

@@ -4,9 +4,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Unfinished lists the staging directories of the attempts that are at work in a
+// Leftovers lists the staging directories of the attempts that are at work in a
 // root, or were left there: by their names alone, and without a lock.
-func Unfinished(root *pathsafe.Dir) ([]string, error) {
+func Leftovers(root *pathsafe.Dir) ([]string, error) {
 	all, err := root.Names()
 	if err != nil {
 		return nil, err

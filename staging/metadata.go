@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +13,7 @@ import (
 
 // setDirs gives the directories that stay what they get. The base has to take
 // the removal of staging first.
-func (a *attempt) setDirs(context.Context) *Error {
+func (a *attempt) setDirs() *Error {
 	for i := range a.swaps {
 		if err := a.keepTime(&a.swaps[i], a.swaps[i].made); err != nil {
 			return fail(StepFinalize, a.swaps[i].path.String(), err)

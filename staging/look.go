@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// look is the first step: it writes nothing.
-func (a *attempt) look() error {
+// look compares what stands there with what the swaps say of it.
+func (a *attempt) look(c *Change) *Error {
 	st, err := a.root.statSelf()
 	if err != nil {
 		return fail(StepBegin, "", err)
@@ -20,10 +20,13 @@ func (a *attempt) look() error {
 			return err
 		}
 	}
-	return a.lookAtDirs()
+	return a.lookAtDirs(c)
 }
 
-func (a *attempt) lookAt(s *swapping) error {
+func (a *attempt) lookAt(s *swapping) *Error {
+	if !s.numbered() { // planFiles has
+		return nil
+	}
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
 	if errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes {
@@ -71,14 +74,16 @@ func (s *swapping) isLive(st pathsafe.Stat) bool {
 	return same && (!st.Mode.IsRegular() || was.Size == st.Size && was.ModTime.Equal(st.ModTime))
 }
 
-func (a *attempt) lookAtDirs() error {
-	paths := make([]pathsafe.Path, 0, len(a.e.Dirs))
+func (a *attempt) lookAtDirs(c *Change) *Error {
+	var paths []pathsafe.Path
 	get := map[pathsafe.Path]meta{}
-	for _, d := range a.e.Dirs {
-		paths = append(paths, d.Path)
-		get[d.Path] = meta{d.Mode, d.UID, d.GID, d.Xattrs, d.ModTime}
+	for _, s := range c.Swaps {
+		if m, is := s.New.(*Metadata); is {
+			paths = append(paths, s.Path)
+			get[s.Path] = meta{m.Mode, m.UID, m.GID, m.Xattrs, m.ModTime}
+		}
 	}
-	for i, path := range deepestFirst(paths) {
+	for _, path := range deepestFirst(paths) {
 		d, err := a.lookAtDir(path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			return fail(StepConflict, path.String(), both(errMissing, err))
@@ -87,7 +92,7 @@ func (a *attempt) lookAtDirs() error {
 			return fail(StepBegin, path.String(), err)
 		}
 		d.get = get[path]
-		a.dirs[i] = d
+		a.dirs = append(a.dirs, d)
 	}
 	return nil
 }

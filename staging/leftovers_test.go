@@ -11,9 +11,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// TestUnfinished: what an attempt leaves in a root is found by its name, and nothing else
+// TestLeftovers: what an attempt leaves in a root is found by its name, and nothing else
 // is taken for one.
-func TestUnfinished(t *testing.T) {
+func TestLeftovers(t *testing.T) {
 	path := t.TempDir()
 	commit, exchange := stagePrefix+uuid.NewString(), exchangePrefix+uuid.NewString()
 	for _, name := range []string{".spectrum06_staging_x", "a", exchange + "0"} {
@@ -22,7 +22,7 @@ func TestUnfinished(t *testing.T) {
 	root := openRoot(t, path)
 	look := func(want ...string) {
 		t.Helper()
-		if got, err := Unfinished(root); err != nil || !slices.Equal(got, want) {
+		if got, err := Leftovers(root); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q, %v; not %q", got, err, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestUnfinished(t *testing.T) {
 	look(exchange, commit)
 	closed, err := pathsafe.OpenRoot(path)
 	must(t, errors.Join(err, closed.Close()))
-	if got, err := Unfinished(closed); err == nil || got != nil {
+	if got, err := Leftovers(closed); err == nil || got != nil {
 		t.Errorf("a root that cannot be asked: %q", got)
 	}
 }

@@ -1,69 +1,17 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// makeNew has what comes made, and makes it durable.
-func (a *attempt) makeNew(ctx context.Context) *Error {
-	if err := ctx.Err(); err != nil {
-		return fail(StepStage, "", err)
-	}
-	comes := 0
-	for i := range a.swaps {
-		if a.swaps[i].comes {
-			comes++
-		}
-	}
-	if comes == 0 {
-		return nil
-	}
-	if err := a.s.do("stage", a.stageName, func() error { return a.e.Stage(ctx, a.news.h) }); err != nil {
-		return fail(StepStage, "", err)
-	}
-	names, err := a.news.names()
-	if err == nil && len(names) != comes {
-		err = fmt.Errorf("%d things were made, and %d are to come", len(names), comes)
-	}
-	if err == nil {
-		err = a.root.syncFS()
-	}
-	return fail(StepStage, "", err)
-}
-
-// prepare records what has been made, and so allows the first move.
-func (a *attempt) prepare(ctx context.Context) *Error {
-	for i := range a.swaps {
-		s := &a.swaps[i]
-		if !s.comes {
-			continue
-		}
-		name := strconv.Itoa(i)
-		st, err := a.news.stat(name)
-		if err == nil {
-			s.fresh, s.made = beingOf(st), &st
-			s.print, err = fingerprint(a.news, name)
-		}
-		if err != nil {
-			return fail(StepStage, s.path.String(), err)
-		}
-	}
-	if err := a.enterPrepared(); err != nil {
-		return fail(StepStage, a.stageName, err)
-	}
-	return fail(StepStage, "", ctx.Err())
-}
-
 // openDirs lets their owner into the directories that stay, from the top.
-func (a *attempt) openDirs(context.Context) *Error {
+func (a *attempt) openDirs() *Error {
 	for i := range slices.Backward(a.dirs) {
 		d := &a.dirs[i]
 		if d.openMode() == d.have.mode {
@@ -86,11 +34,64 @@ func (d *staying) openMode() uint32 {
 	return d.have.mode | 0o300
 }
 
-// swapAll makes all swaps, durably.
-func (a *attempt) swapAll(context.Context) *Error {
+// moveTops moves each top of the plan to its place, never over anything, and
+// then makes the directories it moved into durable. The directory that it moves into
+// has to give to what is made in it what it gave when that was staged; of several tops
+// in a row it is asked once.
+func (a *attempt) moveTops() *Error {
+	if len(a.plan.files) == 0 {
+		return nil
+	}
+	from, to := cache{base: a.news}, cache{base: a.root}
+	defer from.close()
+	defer to.close()
+	var homes []pathsafe.Path
 	for i := range a.swaps {
-		if err := a.swap(i); err != nil {
-			return fail(StepFinalize, a.swaps[i].path.String(), err)
+		s := &a.swaps[i]
+		if s.since != phasePrepared || s.numbered() {
+			continue
+		}
+		up := parent(s.path)
+		source, err := from.open(up)
+		var target dir
+		if err == nil {
+			target, err = to.open(up)
+		}
+		if err == nil && up != (pathsafe.Path{}) && (len(homes) == 0 || homes[len(homes)-1] != up) {
+			err = a.bequeathsStill(up, target)
+		}
+		if err == nil {
+			homes = append(homes, up)
+			err = source.rename(s.path.Base(), target, s.path.Base())
+		}
+		if err != nil {
+			return fail(StepFinalize, s.path.String(), err)
+		}
+	}
+	// First the directories that were left, then those that were entered: the other way
+	// round btrfs may come back from a power cut with a file under both names.
+	return fail(StepFinalize, "", syncDirs(homes, a.news, a.root))
+}
+
+func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
+	now, err := in.access()
+	if err != nil {
+		return err
+	}
+	d, ok := a.plan.find(up)
+	if ok && !now.Value().Bequeaths(a.plan.dirs[d].mark.access.Value()) {
+		return fmt.Errorf("the directory that it goes to: %w", errAccess)
+	}
+	return nil
+}
+
+// swapAll makes all swaps, durably.
+func (a *attempt) swapAll() *Error {
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.numbered() {
+			if err := a.swap(s); err != nil {
+				return fail(StepFinalize, s.path.String(), err)
+			}
 		}
 	}
 	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds))
@@ -99,11 +100,8 @@ func (a *attempt) swapAll(context.Context) *Error {
 // swap makes one swap. What is taken away is looked at again where nobody else
 // comes: between the first look and now the name could have come to mean
 // something else. Whatever it is, an undo puts it back.
-func (a *attempt) swap(i int) error {
-	s, name := &a.swaps[i], strconv.Itoa(i)
-	if !s.goes && !s.comes {
-		return nil
-	}
+func (a *attempt) swap(s *swapping) error {
+	name := s.name
 	in, err := a.parentDir(s)
 	if errors.Is(err, fs.ErrNotExist) && !s.comes {
 		s.goes = false
@@ -179,10 +177,13 @@ func (a *attempt) syncMoves(left, entered dir) error {
 	var homes []pathsafe.Path
 	covered := false
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes || s.comes {
+		if s := &a.swaps[i]; s.numbered() {
 			homes = append(homes, parent(s.path))
 			covered = covered || s.covered
 		}
+	}
+	if len(homes) == 0 {
+		return nil
 	}
 	homes = deepestFirst(homes)
 	if covered || len(homes) > few { // some of them may be in staging by now
@@ -198,23 +199,24 @@ func (a *attempt) syncMoves(left, entered dir) error {
 }
 
 // check looks at every name once more, and at everything that went.
-func (a *attempt) check(context.Context) *Error {
+func (a *attempt) check() *Error {
 	for i := range a.swaps {
-		s := &a.swaps[i]
-		if err := a.checkOne(s, strconv.Itoa(i)); err != nil {
-			return fail(StepVerify, s.path.String(), err)
+		if s := &a.swaps[i]; s.numbered() {
+			if err := a.checkOne(s); err != nil {
+				return fail(StepVerify, s.path.String(), err)
+			}
 		}
 	}
 	return nil
 }
 
-func (a *attempt) checkOne(s *swapping, name string) error {
+func (a *attempt) checkOne(s *swapping) error {
 	if s.goes {
-		if err := a.provenOld(s, a.olds, name); err != nil {
+		if err := a.provenOld(s, a.olds, s.name); err != nil {
 			return err
 		}
 	}
-	if s.covered || !s.goes && !s.comes {
+	if s.covered {
 		return nil
 	}
 	in, err := a.parentDir(s)
@@ -232,18 +234,4 @@ func (a *attempt) checkOne(s *swapping, name string) error {
 		return errReplaced
 	}
 	return nil
-}
-
-// settle asks the caller.
-func (a *attempt) settle(ctx context.Context) *Error {
-	if a.e.Settled == nil {
-		return nil
-	}
-	err := a.s.do("settle", a.stageName, func() error { return a.e.Settled(ctx, a.olds.h) })
-	return fail(StepVerify, "", err)
-}
-
-// commit records that all is done: from here on it goes forward.
-func (a *attempt) commit(context.Context) *Error {
-	return fail(StepPublish, a.stageName, a.enterCommitted())
 }
