@@ -103,6 +103,7 @@ func TestSpecIsRefused(t *testing.T) {
 			s.files[1].Path = mustParse(t, "b/c/d")
 		}, "b/c"},
 		"artifact nowhere": {func(s *spec) { s.artifacts[0].Path = mustParse(t, "n/r") }, "n/r"},
+		"artifact set-id":  {func(s *spec) { s.artifacts[0].Perm = 0o4644 }, "r"},
 		"artifact no path": {func(s *spec) { s.artifacts[0].Path = pathsafe.Path{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

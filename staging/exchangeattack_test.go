@@ -266,6 +266,9 @@ func TestExchangeRefuses(t *testing.T) {
 		"directory goes":    func(e *exchange) { e.dirs[0].Path = mustParse(t, "g/h") },
 		"directory is gone": func(e *exchange) { e.dirs[0].Path = mustParse(t, "b/tree/y") },
 		"directory twice":   func(e *exchange) { e.dirs = append(e.dirs, e.dirs[0]) },
+		"an artifact":       func(e *exchange) { e.Swaps[3].New = &Artifact{} },
+		"no UUID":           func(e *exchange) { e.Attempt = "1" },
+		"what stays goes":   func(e *exchange) { e.Swaps[0].New = &Metadata{} },
 	} {
 		e := good()
 		change := e.change()

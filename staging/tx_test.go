@@ -133,3 +133,31 @@ func TestAbort(t *testing.T) {
 	}))
 	f.is(f.after(), "asked for")
 }
+
+// TestPlanRefuses: a commit has files and then artifacts, and nothing else.
+func TestPlanRefuses(t *testing.T) {
+	sc := singleScene(t, t.TempDir())
+	good := sc.spec.change()
+	n := len(good.Swaps)
+	for name, spoil := range map[string]func(c *Change){
+		"a file last":  func(c *Change) { c.Swaps[0], c.Swaps[n-1] = c.Swaps[n-1], c.Swaps[0] },
+		"a tree":       func(c *Change) { c.Swaps[0].New = Tree{} },
+		"nothing":      func(c *Change) { c.Swaps[0].New = nil },
+		"other kind":   func(c *Change) { c.Kind = "rollback" },
+		"no such kind": func(c *Change) { c.Kind = "Commit" },
+	} {
+		c := good
+		c.Swaps = slices.Clone(good.Swaps)
+		spoil(&c)
+		l, err := enter(t.Context(), sc.dir, testKey, &seam{})
+		must(t, err)
+		if tx, err := l.Plan(c); tx != nil || failure(t, err).Step != StepBegin {
+			t.Errorf("%s: %v", name, err)
+		}
+		l.Close()
+	}
+	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f.e.stage = nil
+	_ = wantStep(t, f.run(nil), StepStage, "")
+	f.is(f.before, "before")
+}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -249,7 +249,7 @@ type decided struct {
 
 // commitApproved carries out what was approved: the candidate as it is, or the
 // approved part of it, sealed as a candidate of its own.
-func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commit.Root, d decided) error {
+func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *action.Root, d decided) error {
 	r := d.restore
 	if !d.approval.Whole() {
 		part, err := a.derive(ctx, state, d)
@@ -259,7 +259,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 		defer part.close()
 		r = part.restore
 	}
-	if err := commit.Room(r, state.Root()); err != nil { // it can be retried with the same preview
+	if err := action.Room(r, state.Root()); err != nil { // it can be retried with the same preview
 		return restore.Internal(restore.Execute, err)
 	}
 	approved, err := d.approval.Accept(r, state)
@@ -294,11 +294,11 @@ var phaseWords = map[string]string{
 }
 
 // carryOut runs the commit with a progress bar for each of its phases.
-func (a *app) carryOut(ctx context.Context, in *commit.Root, approved *preview.Approved, plan *restore.Plan) error {
+func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.Approved, plan *restore.Plan) error {
 	bar := a.newBar("preparing")
 	defer bar.done()
 	now := ""
-	return commit.Run(ctx, in, approved, commit.Watch{
+	return action.Commit(ctx, in, approved, action.Watch{
 		Progress: func(phase string, bytes int64) {
 			if bytes > 0 {
 				bar.add(bytes)

@@ -11,8 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -32,13 +32,13 @@ func hintsOf(err error) []string {
 	var damage *audit.DamageError
 	var coded *codedError
 	var unfit *unfitError
-	var foreign *commit.ForeignError
+	var foreign *action.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
 	var others *served.ForeignError
-	var unfinished *commit.UnfinishedError
+	var unfinished *action.UnfinishedError
 	var linked *pathsafe.LinkError
-	var other *commit.OtherRootError
+	var other *action.OtherRootError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil

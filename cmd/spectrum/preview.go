@@ -17,7 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -402,7 +402,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	if err != nil {
 		return nil, err
 	}
-	if full := commit.Room(r, state.Root()); full != nil { // commit looks again, and fails then
+	if full := action.Room(r, state.Root()); full != nil { // commit looks again, and fails then
 		c.warning = "a commit of this would fail: " + wordsOf(full)
 	}
 	request.Warning = c.warning

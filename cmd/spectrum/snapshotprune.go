@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -194,7 +194,7 @@ func (s *snapshotShelf) addHalts(found *uses, said *logged) error {
 	all, err := s.store.List("")
 	for _, h := range all {
 		if why := found.actions[h.Action]; strings.HasPrefix(why, "action ") && h.Action != "" {
-			found.ids[commit.TargetOf(h)] = why
+			found.ids[action.TargetOf(h)] = why
 		}
 	}
 	return err
