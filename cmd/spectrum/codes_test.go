@@ -61,7 +61,7 @@ func examples() map[code][]error {
 		codeRevoked:     {preview.ErrRevoked},
 
 		codeApprovalRequired:   {fmt.Errorf("there is no preview %q: %w", forging, errApprovalRequired), a.approvalRequired("ab12", preview.Exactly), a.approvalRequired("ab12", "")},
-		codeApprovalVague:      {&vagueError{"43766f23", preview.Exactly, fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
+		codeApprovalVague:      {&action.VagueError{Source: "43766f23", Recommended: preview.Exactly, Err: fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
 		codeApprovalUnfit:      {preview.ErrUnfit},
 		codeApprovalIncomplete: {preview.ErrUndecided},
 		codeApprovalStale:      {preview.ErrStale, &againError{a.commandLine("preview", "--restore-root", "/r", forging), preview.ErrStale}, errNotShown},

@@ -199,45 +199,24 @@ func unindented(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) }), " ")
 }
 
-// vagueError is a vague statement, for which the candidate is held now.
-type vagueError struct {
-	source, recommended string
-	err                 error
-}
-
-func (e *vagueError) Error() string { return e.err.Error() }
-func (e *vagueError) Unwrap() error { return e.err }
-
-// holdVague marks the candidate of a preview that somebody approved with a vague
-// statement (protocol sections 10 and 12).
+// holdVague marks the candidate of a preview that was answered with a vague statement.
 func holdVague(ctx context.Context, state *statedir.Dir, record *preview.Record, text string, vague error) error {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return errors.Join(vague, err)
 	}
 	defer store.Close()
-	c := candidate{origin: record.Origin()}
-	detail := fmt.Sprintf("preview %s was answered with %.200q", record.ID()[:12], text)
-	held := store.Hold(ctx, c.suspect(record.Source()), quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: detail})
-	return errors.Join(&vagueError{record.Source(), record.Recommended(), vague}, held)
+	return action.HoldVague(ctx, store, record, text, vague)
 }
 
-// checkQuarantine refuses a candidate that is held (protocol section 12).
+// checkQuarantine rejects a candidate that is held.
 func checkQuarantine(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) error {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	held, err := store.Held(ctx, c.suspect(p.Source()), p.Findings())
-	if err != nil {
-		return err
-	}
-	ofRuns, err := heldRuns(ctx, store, p, c)
-	if held = append(held, ofRuns...); err == nil && len(held) > 0 {
-		err = &quarantine.HeldError{Source: p.Source(), Marks: held}
-	}
-	return err
+	return action.CheckQuarantine(ctx, store, c.origin, p)
 }
 
 // decided is an approval, with the candidate and the restore that it is about.
