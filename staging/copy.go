@@ -86,7 +86,7 @@ func (c *copier) one(i int) *Error {
 		return fail(StepStage, name, err)
 	}
 	dst, err := in.create(f.path.Base(), ownFile)
-	f.mark.tried = !errors.Is(err, fs.ErrExist)
+	f.created.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
@@ -100,8 +100,8 @@ func (c *copier) one(i int) *Error {
 // fill makes dst the copy of f: content, check, times, mode, identity, and
 // sync where files are synced one by one.
 func (c *copier) fill(dst *os.File, f *plannedFile) *Error {
-	name, m := f.path.String(), &f.mark
-	if err := c.mark(dst, m); err != nil {
+	name, m := f.path.String(), &f.created
+	if err := c.note(dst, m); err != nil {
 		return fail(StepStage, name, err)
 	}
 	if err := c.content(dst, f); err != nil {
@@ -137,8 +137,8 @@ func (c *copier) fill(dst *os.File, f *plannedFile) *Error {
 	return fail(StepStage, name, err)
 }
 
-// mark notes which file was made, before anything can go wrong with it.
-func (c *copier) mark(dst *os.File, m *mark) error {
+// note notes which file was made, before anything can go wrong with it.
+func (c *copier) note(dst *os.File, m *created) error {
 	st, err := c.s.identify(dst)
 	if err == nil {
 		m.see(st, anySize)

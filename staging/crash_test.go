@@ -34,7 +34,7 @@ func TestCrashChild(t *testing.T) {
 	must(t, err)
 	var calls atomic.Int64 // several workers check at a time
 	syncs := &scene{lazy: sampled()}
-	r := &runner{testKey, &seam{hook: func(op, path string, f func() error) error {
+	r := &runner{testKey, &sysHook{hook: func(op, path string, f func() error) error {
 		if calls.Add(1) == n {
 			must(t, unix.Kill(unix.Getpid(), unix.SIGKILL))
 		}

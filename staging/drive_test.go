@@ -167,7 +167,7 @@ func (l *session) resolve(ctx context.Context, u *Unfinished, mode Mode) (Outcom
 }
 
 // enter locks a root.
-func enter(ctx context.Context, root *pathsafe.Dir, key []byte, s *seam) (*session, error) {
+func enter(ctx context.Context, root *pathsafe.Dir, key []byte, s *sysHook) (*session, error) {
 	l, err := lock(ctx, root, key, &locking{s: s})
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func enter(ctx context.Context, root *pathsafe.Dir, key []byte, s *seam) (*sessi
 // runner is what a run needs beside its spec.
 type runner struct {
 	key []byte
-	s   *seam
+	s   *sysHook
 }
 
 // run locks root, ends what an earlier attempt left there, and carries s out.

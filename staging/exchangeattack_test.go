@@ -352,7 +352,7 @@ func TestExchangeOnOverlay(t *testing.T) {
 	if old.ID.Dev == top.ID.Dev {
 		t.Skip("this overlay has one device for all")
 	}
-	l, err := enter(t.Context(), root, testKey, &seam{})
+	l, err := enter(t.Context(), root, testKey, &sysHook{})
 	must(t, err)
 	defer l.Close()
 	must(t, l.exchange(t.Context(), exchange{

@@ -197,7 +197,7 @@ func (f *fair) after() sight {
 	return p
 }
 
-// A hook of the seam.
+// A hook of the system calls.
 type hook = func(op, path string, f func() error) error
 
 // errKilled is what a call panics with that kills the process.
@@ -234,7 +234,7 @@ func (f *fair) session(h hook, do func(l *session) error) error {
 	root, err := pathsafe.OpenRoot(f.root())
 	must(f.t, err)
 	defer root.Close()
-	l, err := enter(context.Background(), root, testKey, &seam{hook: f.lazily(h)})
+	l, err := enter(context.Background(), root, testKey, &sysHook{hook: f.lazily(h)})
 	if err != nil {
 		return err
 	}

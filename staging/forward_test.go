@@ -67,14 +67,14 @@ func forwardMeets(t *testing.T, from string, f fault, onward bool) {
 	}
 }
 
-// recoverHooked is recover with a hook on the seam once the lock is taken.
+// recoverHooked is recover with a hook once the lock is taken.
 func (s *scene) recoverHooked(h hook) ([]Outcome, error) {
 	s.t.Helper()
-	seam := &seam{}
-	l, err := enter(s.t.Context(), s.dir, testKey, seam)
+	hooked := &sysHook{}
+	l, err := enter(s.t.Context(), s.dir, testKey, hooked)
 	must(s.t, err)
 	defer l.Close()
-	seam.hook = h
+	hooked.hook = h
 	return l.recover(s.t.Context(), Automatic)
 }
 

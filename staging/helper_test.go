@@ -225,15 +225,15 @@ func (s *scene) check(name, content string, f io.ReaderAt) error {
 	return nil
 }
 
-// run runs the spec with a hook on the seam, and forgets earlier checks.
+// run runs the spec with a hook, and forgets earlier checks.
 func (s *scene) run(hook func(op, path string, f func() error) error) error {
 	clear(s.checks)
-	return run(context.Background(), s.dir, s.spec, &runner{testKey, &seam{hook: hook}})
+	return run(context.Background(), s.dir, s.spec, &runner{testKey, &sysHook{hook: hook}})
 }
 
 // commit runs the spec.
 func (s *scene) commit() error {
-	return run(context.Background(), s.dir, s.spec, &runner{testKey, &seam{}})
+	return run(context.Background(), s.dir, s.spec, &runner{testKey, &sysHook{}})
 }
 
 var testKey = []byte("the key of these tests, not secret")
@@ -241,7 +241,7 @@ var testKey = []byte("the key of these tests, not secret")
 // recover ends what a commit left, as a session of its own does.
 func (s *scene) recover(mode Mode) ([]Outcome, error) {
 	s.t.Helper()
-	l, err := enter(context.Background(), s.dir, testKey, &seam{hook: s.lazily})
+	l, err := enter(context.Background(), s.dir, testKey, &sysHook{hook: s.lazily})
 	must(s.t, err)
 	defer l.Close()
 	return l.recover(context.Background(), mode)

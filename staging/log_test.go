@@ -50,7 +50,7 @@ func (w *witness) check(t *testing.T, want ...string) {
 // session runs do in a session with a log.
 func (s *scene) session(w *witness, do func(*session) error) error {
 	s.t.Helper()
-	l, err := enter(context.Background(), s.dir, testKey, &seam{hook: s.lazily})
+	l, err := enter(context.Background(), s.dir, testKey, &sysHook{hook: s.lazily})
 	must(s.t, err)
 	defer l.Close()
 	l.log = w

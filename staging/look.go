@@ -44,7 +44,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	if err != nil {
 		return fail(StepBegin, path, err)
 	}
-	s.parent = beingOf(above)
+	s.parent = identityOf(above)
 	st, err := in.stat(s.path.Base())
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes:
@@ -63,14 +63,14 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	case !st.IsOn(a.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
 	}
-	s.old, s.mode = beingOf(st), st.Perm
+	s.old, s.mode = identityOf(st), st.Perm
 	return nil
 }
 
 // isLive tells whether st is still what the caller saw.
 func (s *swapping) isLive(st pathsafe.Stat) bool {
 	was := s.live
-	same := was.ID.Dev == st.ID.Dev && beingOf(*was) == beingOf(st)
+	same := was.ID.Dev == st.ID.Dev && identityOf(*was) == identityOf(st)
 	return same && (!st.Mode.IsRegular() || was.Size == st.Size && was.ModTime.Equal(st.ModTime))
 }
 
@@ -108,5 +108,5 @@ func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
 		return staying{}, err
 	}
 	xattrs, err := in.xattrs()
-	return staying{path: path, self: beingOf(st), have: meta{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
+	return staying{path: path, self: identityOf(st), have: meta{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }

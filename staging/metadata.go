@@ -46,7 +46,7 @@ func (a *attempt) keepTime(s *swapping, was *pathsafe.Stat) error {
 	}
 	defer in.close()
 	st, err := in.stat(s.path.Base())
-	if err != nil || !beingOf(*was).is(st) || st.ModTime.Equal(was.ModTime) {
+	if err != nil || !identityOf(*was).is(st) || st.ModTime.Equal(was.ModTime) {
 		return gone(err)
 	}
 	moved, err := in.enter(s.path.Base())

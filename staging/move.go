@@ -45,7 +45,7 @@ func (a *attempt) moveTops() *Error {
 	from, to := cache{base: a.news}, cache{base: a.root}
 	defer from.close()
 	defer to.close()
-	var homes []pathsafe.Path
+	var parentDirs []pathsafe.Path
 	for i := range a.swaps {
 		s := &a.swaps[i]
 		if s.since != phasePrepared || s.numbered() {
@@ -57,11 +57,11 @@ func (a *attempt) moveTops() *Error {
 		if err == nil {
 			target, err = to.open(up)
 		}
-		if err == nil && up != (pathsafe.Path{}) && (len(homes) == 0 || homes[len(homes)-1] != up) {
+		if err == nil && up != (pathsafe.Path{}) && (len(parentDirs) == 0 || parentDirs[len(parentDirs)-1] != up) {
 			err = a.bequeathsStill(up, target)
 		}
 		if err == nil {
-			homes = append(homes, up)
+			parentDirs = append(parentDirs, up)
 			err = source.rename(s.path.Base(), target, s.path.Base())
 		}
 		if err != nil {
@@ -70,7 +70,7 @@ func (a *attempt) moveTops() *Error {
 	}
 	// First the directories that were left, then those that were entered: the other way
 	// round btrfs may come back from a power cut with a file under both names.
-	return fail(StepFinalize, "", syncDirs(homes, a.news, a.root))
+	return fail(StepFinalize, "", syncDirs(parentDirs, a.news, a.root))
 }
 
 func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
@@ -79,7 +79,7 @@ func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
 		return err
 	}
 	d, ok := a.plan.find(up)
-	if ok && !now.Value().Bequeaths(a.plan.dirs[d].mark.access.Value()) {
+	if ok && !now.Value().Bequeaths(a.plan.dirs[d].created.access.Value()) {
 		return fmt.Errorf("the directory that it goes to: %w", errAccess)
 	}
 	return nil
@@ -174,25 +174,25 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 // syncMoves makes moves durable: first the directory in staging that things have
 // left, then those beneath the base, then the one in staging that got things.
 func (a *attempt) syncMoves(left, entered dir) error {
-	var homes []pathsafe.Path
+	var parentDirs []pathsafe.Path
 	covered := false
 	for i := range a.swaps {
 		if s := &a.swaps[i]; s.numbered() {
-			homes = append(homes, parent(s.path))
+			parentDirs = append(parentDirs, parent(s.path))
 			covered = covered || s.covered
 		}
 	}
-	if len(homes) == 0 {
+	if len(parentDirs) == 0 {
 		return nil
 	}
-	homes = deepestFirst(homes)
-	if covered || len(homes) > few { // some of them may be in staging by now
+	parentDirs = deepestFirst(parentDirs)
+	if covered || len(parentDirs) > few { // some of them may be in staging by now
 		return errors.Join(a.root.syncFS(), a.stage.sync())
 	}
 	if err := left.sync(); err != nil {
 		return err
 	}
-	if err := syncDirs(homes, a.root); err != nil {
+	if err := syncDirs(parentDirs, a.root); err != nil {
 		return err
 	}
 	return entered.sync()

@@ -30,7 +30,7 @@ func (a *attempt) persist(ctx context.Context) *Error {
 		if s := &a.swaps[i]; s.tree {
 			st, err := a.news.stat(s.name)
 			if err == nil {
-				s.fresh, s.made = beingOf(st), &st
+				s.fresh, s.made = identityOf(st), &st
 				s.print, err = fingerprint(a.news, s.name)
 			}
 			if err != nil {

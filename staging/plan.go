@@ -26,22 +26,22 @@ type plan struct {
 const none = -1
 
 type plannedDir struct {
-	path pathsafe.Path
-	top  int // the swap it moves with; none if it exists beneath the root
-	mark mark
+	path    pathsafe.Path
+	top     int // the swap it moves with; none if it exists beneath the root
+	created created
 }
 
 type plannedFile struct {
 	File
-	path pathsafe.Path
-	dir  int // none if it is a top-level name
-	top  int // the swap it moves with
-	mark mark
+	path    pathsafe.Path
+	dir     int // none if it is a top-level name
+	top     int // the swap it moves with
+	created created
 }
 
-// A mark is the trace of something this attempt makes. It is tried before the
+// A created is what is known of something that this attempt makes. It is tried before the
 // call that makes it; known when its identity was seen.
-type mark struct {
+type created struct {
 	tried bool
 	known bool
 	id    pathsafe.ID
@@ -55,18 +55,18 @@ type mark struct {
 // anySize is the size of directories and of files not yet whole.
 const anySize = -1
 
-// being is what was marked, of a type, as the journal of a swap has it.
-func (m *mark) being(t fs.FileMode) being {
-	return beingOf(pathsafe.Stat{ID: m.id, BirthTime: m.born, Mode: t})
+// identity is what was created, of a type, as the journal of a swap has it.
+func (m *created) identity(t fs.FileMode) identity {
+	return identityOf(pathsafe.Stat{ID: m.id, BirthTime: m.born, Mode: t})
 }
 
-func (m *mark) see(st pathsafe.Stat, size int64) {
+func (m *created) see(st pathsafe.Stat, size int64) {
 	m.known, m.id, m.born, m.size = true, st.ID, st.BirthTime, size
 }
 
-// is tells whether st describes what was marked. An inode number alone is not
+// is tells whether st describes what was created. An inode number alone is not
 // enough: ext4 gives it to the next file at once.
-func (m *mark) is(st pathsafe.Stat) bool {
+func (m *created) is(st pathsafe.Stat) bool {
 	return m.known && m.id == st.ID && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
 }
 

@@ -56,12 +56,12 @@ func (a *attempt) inherit(s *swapping, at *cache) error {
 
 func (a *attempt) makeArtifact(s *swapping, sync bool) error {
 	f, err := a.hold.create(s.name, s.artifact.Perm)
-	s.mark.tried = !errors.Is(err, fs.ErrExist)
+	s.created.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return err
 	}
-	err = a.fill(f, &s.mark, s.artifact.Data)
-	s.fresh = s.mark.being(0)
+	err = a.fill(f, &s.created, s.artifact.Data)
+	s.fresh = s.created.identity(0)
 	if err == nil && sync {
 		err = a.s.syncFile(f)
 	}
@@ -116,12 +116,12 @@ func (a *attempt) verifyArtifact(s *swapping) error {
 		return err
 	}
 	defer f.Close()
-	if !s.mark.is(st) {
+	if !s.created.is(st) {
 		return errReplaced
 	}
 	now, err := a.s.access(f)
 	if err == nil {
-		err = s.mark.keeps(now)
+		err = s.created.keeps(now)
 	}
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (a *attempt) verifyArtifact(s *swapping) error {
 	check := s.check
 	if check == nil {
 		data := s.artifact.Data
-		check = thing{Size: int64(len(data))}.with(sha256.Sum256(data)).check()
+		check = createdRecord{Size: int64(len(data))}.with(sha256.Sum256(data)).check()
 	}
 	return a.s.do("check", s.path.String(), func() error { return check(context.Background(), f) })
 }

@@ -261,8 +261,8 @@ func (a *attempt) find() (f found, err error) {
 	if st, err = a.stage.statSelf(); err != nil {
 		return f, err
 	}
-	a.stageMark.see(st, anySize)
-	a.stageMark.tried = true
+	a.stageCreated.see(st, anySize)
+	a.stageCreated.tried = true
 	if f.names, err = a.stage.names(); err != nil {
 		return f, err
 	}

@@ -17,7 +17,7 @@ import (
 // recoverWith is a recovery whose calls go through a hook.
 func (s *scene) recoverWith(mode Mode, hook func(op, path string, f func() error) error) ([]Outcome, error) {
 	s.t.Helper()
-	l, err := enter(context.Background(), s.dir, testKey, &seam{})
+	l, err := enter(context.Background(), s.dir, testKey, &sysHook{})
 	must(s.t, err)
 	defer l.Close()
 	l.s.hook = hook

@@ -14,15 +14,15 @@ import (
 
 var (
 	errUnfit = machine.Disturbed("the records of its journal do not fit together")
-	// errChanged: the content of a thing is not what was recorded.
+	// errChanged: the content of something is not what was recorded.
 	errChanged = machine.Disturbed("somebody has changed its content")
 )
 
 // A check reads content and returns nil if it is what it should be.
 type check func(ctx context.Context, f io.ReaderAt) error
 
-// check is how the content of a thing is recognised.
-func (t thing) check() check {
+// check is how the content of what was created is recognised.
+func (t createdRecord) check() check {
 	return func(_ context.Context, f io.ReaderAt) error {
 		h := sha256.New()
 		if _, err := io.Copy(h, io.NewSectionReader(f, 0, t.Size)); err != nil {
@@ -102,8 +102,8 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 		case a.isCommit() && (s.goes || !s.comes), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
 			return errUnfit
 		case s.since == phaseIntent:
-			s.name, s.mark, s.check = manifestStaged, r.Made.markIn(a.mount), r.Made.check()
-			s.fresh = s.mark.being(0)
+			s.name, s.created, s.check = manifestStaged, r.Made.createdIn(a.mount), r.Made.check()
+			s.fresh = s.created.identity(0)
 		case s.since == phaseCommitted:
 			s.name = strconv.Itoa(a.artifacts)
 			a.artifacts++
@@ -172,11 +172,11 @@ func (a *attempt) revivePrepared(key []byte, intent bool) error {
 	}
 	for i := range r.Made {
 		if i < dirs {
-			a.plan.dirs[i].mark = r.Made[i].markIn(a.mount)
+			a.plan.dirs[i].created = r.Made[i].createdIn(a.mount)
 			continue
 		}
 		f := &a.plan.files[i-dirs]
-		f.mark, f.Size, f.Check = r.Made[i].markIn(a.mount), r.Made[i].Size, r.Made[i].check()
+		f.created, f.Size, f.Check = r.Made[i].createdIn(a.mount), r.Made[i].Size, r.Made[i].check()
 	}
 	a.knowTops()
 	comes := 0
@@ -184,7 +184,7 @@ func (a *attempt) revivePrepared(key []byte, intent bool) error {
 		if !a.swaps[i].tree {
 			continue
 		}
-		if comes == len(r.New) || r.New[comes].Swap != i || r.New[comes].Self == (being{}) {
+		if comes == len(r.New) || r.New[comes].Swap != i || r.New[comes].Self == (identity{}) {
 			return errUnfit
 		}
 		a.swaps[i].fresh, a.swaps[i].print = r.New[comes].Self, r.New[comes].Print
@@ -214,8 +214,8 @@ func (a *attempt) reviveCommitted(key []byte, intent bool) error {
 		seen = true
 		for k := range a.artifacts {
 			s := &a.swaps[a.firstArtifact()+k]
-			s.mark, s.check = r.Artifacts[k].markIn(a.mount), r.Artifacts[k].check()
-			s.fresh = s.mark.being(0)
+			s.created, s.check = r.Artifacts[k].createdIn(a.mount), r.Artifacts[k].check()
+			s.fresh = s.created.identity(0)
 		}
 		if r.Base != nil && !intent {
 			base, err := r.Base.staying()

@@ -17,7 +17,7 @@ const MinKey = 16
 type Root struct {
 	dir dir // its own handle, which holds the lock
 	key []byte
-	s   *seam
+	s   *sysHook
 }
 
 // Lock takes the lock of a directory with a handle of its own, and waits
@@ -25,13 +25,13 @@ type Root struct {
 // authenticates the journals: only with the key that an attempt was made with
 // can it be recovered later.
 func Lock(ctx context.Context, root *pathsafe.Dir, key []byte, wait time.Duration) (*Root, error) {
-	return lock(ctx, root, key, &locking{wait: wait, s: &seam{}})
+	return lock(ctx, root, key, &locking{wait: wait, s: &sysHook{}})
 }
 
 // locking is how a lock is taken.
 type locking struct {
 	wait time.Duration
-	s    *seam
+	s    *sysHook
 }
 
 func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*Root, error) {

@@ -251,7 +251,7 @@ func cancelAt(t *testing.T, sc *scene, n, firstMove int) {
 		cancel()
 	}
 	calls := 0
-	err := run(ctx, sc.dir, sc.spec, &runner{testKey, &seam{hook: func(op, path string, f func() error) error {
+	err := run(ctx, sc.dir, sc.spec, &runner{testKey, &sysHook{hook: func(op, path string, f func() error) error {
 		if calls++; calls == n {
 			cancel()
 		}
@@ -279,7 +279,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 	refused := 0
 	sc.hook = func(string, int, io.ReaderAt) error {
 		for _, root := range []*pathsafe.Dir{sc.dir, other} {
-			err := run(context.Background(), root, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &seam{}})
+			err := run(context.Background(), root, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}})
 			e := wantStep(t, err, StepBegin, "")
 			var busy *BusyError
 			if errors.Is(err, pathsafe.ErrLocked) && e.Rollback == nil && errors.As(err, &busy) && busy.PID == os.Getpid() {
@@ -293,7 +293,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 		t.Errorf("%d commits were refused, want %d", refused, want)
 	}
 	sc.done(before)
-	must(t, run(context.Background(), other, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &seam{}}))
+	must(t, run(context.Background(), other, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}}))
 }
 
 // Two commits of the same targets at the same time: one wins.

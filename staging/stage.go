@@ -16,7 +16,7 @@ func (a *attempt) writeManifest() error {
 	if a.manifest == nil {
 		return nil
 	}
-	m := &a.swaps[0].mark
+	m := &a.swaps[0].created
 	f, err := a.stage.create(manifestStaged, ownFile)
 	m.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
@@ -24,7 +24,7 @@ func (a *attempt) writeManifest() error {
 	}
 	err = a.fill(f, m, a.manifest)
 	if err == nil {
-		a.swaps[0].fresh = m.being(0)
+		a.swaps[0].fresh = m.identity(0)
 		err = a.s.syncFile(f)
 	}
 	return errors.Join(err, a.s.closeFile(f))
@@ -75,7 +75,7 @@ func (a *attempt) makeDirs() *Error {
 		}
 		in, err := at.open(parent(d.path))
 		if err == nil {
-			err = makeDir(in, d.path.Base(), perm, &d.mark)
+			err = makeDir(in, d.path.Base(), perm, &d.created)
 		}
 		if err == nil && (d.top != none || entered[d.path]) {
 			err = a.dress(d, &at, &real)
@@ -95,21 +95,21 @@ func (a *attempt) dress(d *plannedDir, at, real *cache) error {
 		return err
 	}
 	if d.top != none {
-		d.mark.access, err = made.access()
+		d.created.access, err = made.access()
 		return err
 	}
 	target, err := real.open(d.path)
 	if err != nil {
 		return err
 	}
-	if d.mark.access, err = target.access(); err != nil {
+	if d.created.access, err = target.access(); err != nil {
 		return err
 	}
-	return made.bequeathLike(d.mark.access)
+	return made.bequeathLike(d.created.access)
 }
 
-// fill writes a file that is not one of the spec, and marks it.
-func (a *attempt) fill(f *os.File, m *mark, data []byte) error {
+// fill writes a file that is not a copy, and notes what it made.
+func (a *attempt) fill(f *os.File, m *created, data []byte) error {
 	st, err := a.s.identify(f)
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func TestSwappedParentAtEveryCall(t *testing.T) {
 
 // recoverSwapped asks until the root leads to what the commit had made.
 func recoverSwapped(t *testing.T, root string) {
-	l, err := enter(context.Background(), openRoot(t, root), testKey, &seam{})
+	l, err := enter(context.Background(), openRoot(t, root), testKey, &sysHook{})
 	must(t, err)
 	defer l.Close()
 	for range 1000 {
@@ -117,7 +117,7 @@ func swappedCommit(t *testing.T, root, source string, i int, hook func(op, path 
 		files:     []fileAt{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
 		artifacts: []artifactAt{{mustParse(t, fmt.Sprintf("parent/r%d", i)), Artifact{[]byte("r"), 0o644}}},
 		workers:   1,
-	}, &runner{testKey, &seam{hook: hook}})
+	}, &runner{testKey, &sysHook{hook: hook}})
 }
 
 // swapSource makes the source of every file of the commits.

@@ -149,7 +149,7 @@ func TestPlanRefuses(t *testing.T) {
 		c := good
 		c.Swaps = slices.Clone(good.Swaps)
 		spoil(&c)
-		l, err := enter(t.Context(), sc.dir, testKey, &seam{})
+		l, err := enter(t.Context(), sc.dir, testKey, &sysHook{})
 		must(t, err)
 		if tx, err := l.Plan(c); tx != nil || failure(t, err).Step != StepBegin {
 			t.Errorf("%s: %v", name, err)

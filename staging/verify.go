@@ -38,12 +38,12 @@ func (v *verifier) do(turn int) *Error {
 		return fail(StepVerify, name, err)
 	}
 	defer got.Close()
-	if !f.mark.is(st) {
+	if !f.created.is(st) {
 		return fail(StepVerify, name, errReplaced)
 	}
 	now, err := v.s.access(got)
 	if err == nil {
-		err = f.mark.keeps(now)
+		err = f.created.keeps(now)
 	}
 	if err != nil {
 		return fail(StepVerify, name, err)
@@ -70,7 +70,7 @@ func (v *verifier) dir(d *plannedDir) *Error {
 	}
 	defer in.close()
 	st, err := in.statSelf()
-	if err == nil && !d.mark.is(st) {
+	if err == nil && !d.created.is(st) {
 		err = errReplaced
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (v *verifier) dir(d *plannedDir) *Error {
 	}
 	now, err := in.access()
 	if err == nil {
-		err = d.mark.keeps(now)
+		err = d.created.keeps(now)
 	}
 	return fail(StepVerify, name, err)
 }

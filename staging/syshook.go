@@ -15,23 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A seam is the way of this package to the system: every call that can fail
+// A sysHook is what all system calls of this package go through: every call that can fail
 // goes through do, so that a test can make each of them fail.
-type seam struct {
+type sysHook struct {
 	hook func(op, path string, f func() error) error
 }
 
-func (s *seam) do(op, path string, f func() error) error {
+func (s *sysHook) do(op, path string, f func() error) error {
 	if s.hook == nil {
 		return f()
 	}
 	return s.hook(op, path, f)
 }
 
-// A dir is a directory handle whose calls go through the seam.
+// A dir is a directory handle whose calls go through the hook.
 type dir struct {
 	h *pathsafe.Dir
-	s *seam
+	s *sysHook
 }
 
 // close has no error: nothing is written through the handle of a directory.
@@ -297,7 +297,7 @@ func (d dir) lock() error { return d.s.do("lock", d.h.Name(), d.h.TryLock) }
 
 // Calls on files that Run makes.
 
-func (s *seam) write(f *os.File, data []byte) error {
+func (s *sysHook) write(f *os.File, data []byte) error {
 	return s.do("write", f.Name(), func() error {
 		_, err := f.Write(data)
 		return pathsafe.NoSpace(f, len(data), err)
@@ -305,14 +305,14 @@ func (s *seam) write(f *os.File, data []byte) error {
 }
 
 // clone shares the blocks of src with dst, where the file system can.
-func (s *seam) clone(dst, src *os.File) error {
+func (s *sysHook) clone(dst, src *os.File) error {
 	return s.do("clone", dst.Name(), func() error {
 		return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd()))
 	})
 }
 
 // copy appends at most n bytes of src to dst, inside the kernel where it can.
-func (s *seam) copy(dst, src *os.File, n int64) (done int64, err error) {
+func (s *sysHook) copy(dst, src *os.File, n int64) (done int64, err error) {
 	err = s.do("copy", dst.Name(), func() error {
 		done, err = io.Copy(dst, io.LimitReader(src, n))
 		return err
@@ -322,13 +322,13 @@ func (s *seam) copy(dst, src *os.File, n int64) (done int64, err error) {
 
 // startWriteBack makes the disk begin with n bytes at off. It promises nothing,
 // so it has no error: the sync that follows has it.
-func (s *seam) startWriteBack(f *os.File, off, n int64) {
+func (s *sysHook) startWriteBack(f *os.File, off, n int64) {
 	_ = s.do("start write-back", f.Name(), func() error {
 		return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
 	})
 }
 
-func (s *seam) setModTime(f *os.File, t time.Time) error {
+func (s *sysHook) setModTime(f *os.File, t time.Time) error {
 	ts, err := unix.TimeToTimespec(t)
 	if err != nil {
 		return err
@@ -344,11 +344,11 @@ func (s *seam) setModTime(f *os.File, t time.Time) error {
 	})
 }
 
-func (s *seam) chmod(f *os.File, perm uint32) error {
+func (s *sysHook) chmod(f *os.File, perm uint32) error {
 	return s.do("set mode", f.Name(), func() error { return named("set mode of", f, unix.Fchmod(int(f.Fd()), perm)) })
 }
 
-func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
+func (s *sysHook) identify(f *os.File) (st pathsafe.Stat, err error) {
 	err = s.do("stat", f.Name(), func() error {
 		st, err = pathsafe.StatFile(f)
 		return err
@@ -357,7 +357,7 @@ func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
 }
 
 // access returns who may do what with a file.
-func (s *seam) access(f *os.File) (access, error) {
+func (s *sysHook) access(f *os.File) (access, error) {
 	var got pathsafe.Access
 	err := s.do("read access", f.Name(), func() (err error) {
 		got, err = pathsafe.FileAccess(f)
@@ -366,9 +366,9 @@ func (s *seam) access(f *os.File) (access, error) {
 	return accessOf(got), err
 }
 
-func (s *seam) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
+func (s *sysHook) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
 
-func (s *seam) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }
+func (s *sysHook) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }
 
 // named says in an error which call failed, on which file.
 func named(call string, f *os.File, err error) error {
