@@ -85,7 +85,7 @@ var pathUses = map[string]string{
 	"fusefs.target: os.Readlink":                                "/proc",
 	"internal/served.walk.enter: unix.Openat":                   "one name beneath a handle",
 	"cmd/spectrum.snapshotShelf.repair: pathsafe.OpenRoot":      "the recorded path of the restore root; what is taken from it has to hash to the name of an object",
-	"restore/action.unfinishedIn: pathsafe.OpenRoot":              "the recorded path of the restore root; only names are looked at, and a snapshot more stays",
+	"restore/action.unfinishedIn: pathsafe.OpenRoot":            "the recorded path of the restore root; only names are looked at, and a snapshot more stays",
 	"internal/dropin.open: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory, whose owner and mode are checked by the handle",
 	"internal/machine.hasNoJournal: os.ReadFile":                "/sys",
 	"internal/machine.hasNoJournal: os.Readlink":                "/sys",
