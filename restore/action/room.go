@@ -1,7 +1,6 @@
 package action
 
 import (
-	"errors"
 	"os"
 	"runtime"
 
@@ -70,28 +69,16 @@ func room(r *restore.Restore, change *staging.Change, state *pathsafe.Dir) error
 	if state == nil {
 		return at.Check(need)
 	}
-	return checkBoth(at, need, state, paths+hashes)
-}
-
-// checkBoth looks at the root, and at the state directory, which gets the savepoint with
-// the list of all files.
-func checkBoth(at *machine.Room, need machine.Need, state *pathsafe.Dir, listing int64) error {
 	kept, err := machine.RoomOf(state)
 	if err != nil {
 		return err
 	}
-	record := kept.File(listing)
+	record := kept.File(paths + hashes) // the savepoint has the list of all files
 	for range savepointFiles {
 		record = record.Plus(kept.Entry())
 	}
-	same, err := at.SameAs(kept)
-	if err != nil {
-		return err
-	}
-	if same {
-		return at.Check(need.Plus(record))
-	}
-	return errors.Join(at.Check(need), kept.Check(record))
+	_, err = spacesOf(at, need, kept, record)
+	return err
 }
 
 // sharesBlocks reports whether copies of the sources may share their blocks. All of them

@@ -42,6 +42,12 @@ func roomFor(in *Root, before, target *snapshot.Snapshot, changes []Change) ([]S
 	if err != nil {
 		return nil, err
 	}
+	return spacesOf(at, need, kept, added)
+}
+
+// spacesOf requires room for what is written to two file systems, which may be one: that of the
+// root, and that of the state directory.
+func spacesOf(at *machine.Room, need Need, kept *machine.Room, added Need) ([]Space, error) {
 	same, err := at.SameAs(kept)
 	if err != nil {
 		return nil, err
