@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
 )
@@ -57,7 +57,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		return err
 	}
 	defer state.Close()
-	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
+	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Foreign: opts.foreign})
 	if err != nil {
 		return err
 	}

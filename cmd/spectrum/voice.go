@@ -12,8 +12,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -130,8 +130,8 @@ func statusOf(err error) int {
 		coded   *codedError
 		held    *quarantine.HeldError
 		strange *quarantine.RecordError
-		foreign *commit.ForeignError
-		other   *commit.OtherRootError
+		foreign *action.ForeignError
+		other   *action.OtherRootError
 	)
 	switch {
 	case err == nil:
@@ -254,7 +254,7 @@ func detailsOf(err error) map[string]any {
 	var halted *haltedError
 	var unfit *unfitError
 	var end *interruptedError
-	var foreign *commit.ForeignError
+	var foreign *action.ForeignError
 	var holes *bundle.HolesError
 	switch {
 	case errors.As(err, &holes):
@@ -283,7 +283,7 @@ func jsonCode(err error, status int) code {
 	if errors.As(err, &busy) {
 		return codeLocked
 	}
-	var foreign *commit.ForeignError
+	var foreign *action.ForeignError
 	if errors.As(err, &foreign) {
 		return codeForeign
 	}
