@@ -21,6 +21,7 @@ type attempt struct {
 	key       []byte
 	id, kind  string
 	root      dir         // the session's
+	lock      *rootLock   // the session's
 	mount     pathsafe.ID // of the root
 	stageName string
 	phase     phase
@@ -47,6 +48,7 @@ type swapping struct {
 	goes       bool
 	comes      bool
 	empty      bool
+	last       bool           // see Swap
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     being          // the directory of its name; the zero being is not compared
@@ -133,12 +135,15 @@ func (a *attempt) drive(ctx context.Context, steps ...func(context.Context) *Err
 	defer a.close()
 	if a.log != nil {
 		if err := a.log.Began(a.id, a.kind); err != nil {
+			a.lock.release() // nothing was written
 			return fail(StepBegin, "", err)
 		}
 	}
+	a.lock.wrote = true
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			err.Rollback, err.Attempt, err.Staging = a.undo(), a.id, a.stageName
+			a.lock.keep = a.lock.keep || err.Rollback != nil
 			return err
 		}
 	}
@@ -148,6 +153,7 @@ func (a *attempt) drive(ctx context.Context, steps ...func(context.Context) *Err
 	if err == nil {
 		err = a.cleanUp()
 	}
+	a.lock.keep = a.lock.keep || err != nil
 	if err != nil && a.leftover != nil {
 		a.leftover(a.stageName, err)
 	}
@@ -193,6 +199,9 @@ func (a *attempt) makeStage() error {
 		return err
 	}
 	a.stage = stage
+	// A second lock, of a directory that no other user opens: where another process has put a
+	// file in the place of the root's lock, no recovery undoes this attempt while it is at work.
+	_ = stage.lock()
 	if err := a.writeManifest(); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (l *Session) Run(ctx context.Context, spec Spec) error {
 		return fail(StepBegin, "", err)
 	}
 	a := &attempt{
-		s: l.s, log: l.Log, key: l.key, id: id.String(), kind: KindCommit, root: l.root,
+		s: l.s, log: l.Log, key: l.key, id: id.String(), kind: KindCommit, root: l.root, lock: l.lock,
 		stageName: stagePrefix + id.String(), leftover: spec.Leftover, spec: spec,
 	}
 	if spec.Manifest != nil {
@@ -37,11 +37,14 @@ func (l *Session) Run(ctx context.Context, spec Spec) error {
 		}
 		a.swaps = append(a.swaps, swapping{path: path, since: phaseIntent, name: manifestStaged, comes: true})
 	}
-	p, failure := makePlan(a.root, &a.spec, a.swaps) // step 1, which writes nothing
-	if failure != nil {
+	err = l.lookAndHold(ctx, func() (failure *Error) { // step 1
+		a.plan, failure = makePlan(a.root, &a.spec, a.swaps)
 		return failure
+	})
+	if err != nil {
+		return err
 	}
-	a.plan, a.swaps = p, p.swaps
+	a.swaps = a.plan.swaps
 	for i := range spec.Artifacts {
 		a.swaps = append(a.swaps, swapping{path: spec.Artifacts[i].Path, since: phaseCommitted, name: strconv.Itoa(i), comes: true})
 	}

@@ -10,12 +10,12 @@
 //
 // # The order of a commit
 //
-// [Session.Run] goes through these steps under the lock that [Lock] took (flock
-// on the root). Each ends with its syncs, and none begins before the one above
-// is done.
+// [Session.Run] goes through these steps. Each ends with its syncs, and none begins before
+// the one above is done.
 //
 //  1. Look at every target, files before artifacts, each in order; nothing may
-//     stand there. Nothing has been written so far.
+//     stand there. Nothing has been written so far. Take the lock (see below), which is the
+//     first write, and look again.
 //  2. Make the staging directory .spectrum06_staging_<uuid>, mode 0700, in the
 //     root, and in it the journal's record INTENT: all swaps, and all paths to come.
 //     Sync the root. Make the directories new and old in it. Only then put the chain
@@ -48,6 +48,22 @@
 //     Remove the journal, PREPARED first, then INTENT, durably, then COMMITTED, and the
 //     staging directory.
 //     From the end of step 7 on the commit has succeeded, whatever becomes of this.
+//
+// # The lock
+//
+// One attempt at a time is at work in a root, on this host: it holds the lock of the file
+// [LockName] there (flock). A reader of the root must not be able to keep others out, as with a
+// lock of the directory itself; so the file can be opened by those only who may make names in
+// the root. It is made before the journal and removed after it, so that a recovery finds it on a
+// full disk too, and stays where an attempt could not be ended. After it was locked the name is
+// looked at again: it has to be the same file, or the lock is taken anew. A file that a kill has
+// left is locked by nobody, and the next session removes it. What looks at a root only makes no
+// lock; if there is one it waits for its holder. A root in which this user cannot make names is
+// entered without: nothing can be moved there.
+//
+// Who may make names in the root can also keep others out, which is then said, or replace the
+// file. That no recovery takes the attempt that is at work for one that was left then is seen to
+// by a second lock, of the staging directory, which no other user can open.
 //
 // # The journal
 //
@@ -174,6 +190,8 @@
 // # What it does not promise
 //
 //   - Anything about another host: the lock is one of this host's kernel.
+//   - That the time of the root is the kernel's where another process changes a name in it in
+//     the same instant as the lock is made: that of before is set again then.
 //   - A file system without RENAME_NOREPLACE (some FUSE and network file
 //     systems): it is refused in step 2. A file system that does not keep the
 //     order of what was synced (ext4 without its journal) can break the rest.

@@ -59,6 +59,10 @@ type Swap struct {
 	New bool
 	// Empty: what goes is a directory that has to be empty by then.
 	Empty bool
+	// Last: what goes leaves before anything else changes, and what comes appears when all
+	// else is in place and no crash takes it back. So the one is never seen beside what comes
+	// at other names, nor the other beside what goes there.
+	Last bool
 }
 
 // DirMeta is what a directory gets.
@@ -87,7 +91,7 @@ func (l *Session) Exchange(ctx context.Context, e Exchange) error {
 		e.Attempt = id.String()
 	}
 	a := &attempt{
-		s: l.s, log: l.Log, key: l.key, id: e.Attempt, kind: e.Kind, root: l.root,
+		s: l.s, log: l.Log, key: l.key, id: e.Attempt, kind: e.Kind, root: l.root, lock: l.lock,
 		stageName: exchangePrefix + e.Attempt, leftover: e.Leftover, e: e, dirs: make([]staying, len(e.Dirs)),
 	}
 	covered, above := coveredOf(e.Swaps), map[pathsafe.Path]bool{}
@@ -99,10 +103,10 @@ func (l *Session) Exchange(ctx context.Context, e Exchange) error {
 	for i, s := range e.Swaps {
 		a.swaps = append(a.swaps, swapping{
 			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, comes: s.New, goes: s.Old != nil,
-			empty: s.Empty, covered: covered[i], covers: above[s.Path],
+			empty: s.Empty, last: s.Last, covered: covered[i], covers: above[s.Path],
 		})
 	}
-	if err := a.look(); err != nil {
+	if err := l.lookAndHold(ctx, a.look); err != nil {
 		return err
 	}
 	return a.drive(
@@ -116,6 +120,7 @@ func (l *Session) Exchange(ctx context.Context, e Exchange) error {
 		a.check,
 		a.settle,
 		a.commit,
+		a.placeLast,
 	)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // look is the first step: it writes nothing.
-func (a *attempt) look() error {
+func (a *attempt) look() *Error {
 	st, err := a.root.statSelf()
 	if err != nil {
 		return fail(StepBegin, "", err)
@@ -23,7 +23,7 @@ func (a *attempt) look() error {
 	return a.lookAtDirs()
 }
 
-func (a *attempt) lookAt(s *swapping) error {
+func (a *attempt) lookAt(s *swapping) *Error {
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
 	if errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes {
@@ -71,7 +71,7 @@ func (s *swapping) isLive(st pathsafe.Stat) bool {
 	return same && (!st.Mode.IsRegular() || was.Size == st.Size && was.ModTime.Equal(st.ModTime))
 }
 
-func (a *attempt) lookAtDirs() error {
+func (a *attempt) lookAtDirs() *Error {
 	paths := make([]pathsafe.Path, 0, len(a.e.Dirs))
 	get := map[pathsafe.Path]meta{}
 	for _, d := range a.e.Dirs {

@@ -86,14 +86,27 @@ func (d *staying) openMode() uint32 {
 	return d.have.mode | 0o300
 }
 
-// swapAll makes all swaps, durably.
+// swapAll makes all swaps, durably, but for what comes last. What leaves first has left
+// durably before anything else moves.
 func (a *attempt) swapAll(context.Context) *Error {
-	for i := range a.swaps {
-		if err := a.swap(i); err != nil {
-			return fail(StepFinalize, a.swaps[i].path.String(), err)
+	for _, last := range []bool{true, false} {
+		moved := false
+		for i := range a.swaps {
+			if a.swaps[i].last != last {
+				continue
+			}
+			moved = moved || a.swaps[i].goes
+			if err := a.swap(i); err != nil {
+				return fail(StepFinalize, a.swaps[i].path.String(), err)
+			}
+		}
+		if last && moved {
+			if err := a.syncMoves(a.news, a.olds, func(s *swapping) bool { return s.last }); err != nil {
+				return fail(StepFinalize, "", err)
+			}
 		}
 	}
-	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds))
+	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, nil))
 }
 
 // swap makes one swap. What is taken away is looked at again where nobody else
@@ -113,7 +126,7 @@ func (a *attempt) swap(i int) error {
 		return err
 	}
 	defer in.close()
-	if s.goes && s.comes {
+	if s.goes && s.comes && !s.last {
 		err := in.exchange(s.path.Base(), a.news, name)
 		if err == nil {
 			return a.takeOut(s, name)
@@ -135,10 +148,44 @@ func (a *attempt) swap(i int) error {
 			return err
 		}
 	}
-	if s.comes {
+	if s.comes && !s.last {
 		return a.news.shift(name, in, s.path.Base())
 	}
 	return nil
+}
+
+// placeLast gives what comes last its names, in order, durably. What has left staging was
+// placed before a crash; what became of it since is not looked at.
+func (a *attempt) placeLast(context.Context) *Error {
+	placed := false
+	if a.news.h == nil { // it was removed when all had left it
+		return nil
+	}
+	for i := range a.swaps {
+		s, name := &a.swaps[i], strconv.Itoa(i)
+		if !s.last || !s.comes {
+			continue
+		}
+		in, err := a.parentDir(s)
+		if err != nil {
+			return fail(StepPublish, s.path.String(), err)
+		}
+		err = a.news.shift(name, in, s.path.Base())
+		if a.revived && errors.Is(err, fs.ErrExist) { // the crash may have brought the old name back
+			if st, statErr := in.stat(s.path.Base()); statErr == nil && s.fresh.is(st) && !st.Mode.IsDir() {
+				err = a.news.unlink(name)
+			}
+		}
+		in.close()
+		if err != nil && !(a.revived && errors.Is(err, fs.ErrNotExist)) {
+			return fail(StepPublish, s.path.String(), err)
+		}
+		placed = true
+	}
+	if !placed {
+		return nil
+	}
+	return fail(StepPublish, "", a.syncMoves(a.news, a.olds, func(s *swapping) bool { return s.last }))
 }
 
 // takeOut puts what came out of an exchange where it belongs.
@@ -173,13 +220,13 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	return err
 }
 
-// syncMoves makes moves durable: first the directory in staging that things have
-// left, then those beneath the base, then the one in staging that got things.
-func (a *attempt) syncMoves(left, entered dir) error {
+// syncMoves makes moves durable, of these swaps or of all: first the directory in staging that
+// things have left, then those beneath the base, then the one in staging that got things.
+func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error {
 	var homes []pathsafe.Path
 	covered := false
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes || s.comes {
+		if s := &a.swaps[i]; (s.goes || s.comes) && (of == nil || of(s)) {
 			homes = append(homes, parent(s.path))
 			covered = covered || s.covered
 		}
@@ -224,6 +271,10 @@ func (a *attempt) checkOne(s *swapping, name string) error {
 	defer in.close()
 	st, err := in.stat(s.path.Base())
 	switch {
+	case s.last && s.comes && errors.Is(err, fs.ErrNotExist): // it is placed when all is recorded
+		return nil
+	case s.last && s.comes && err == nil:
+		return errTaken
 	case !s.comes && (err == nil || errors.Is(err, fs.ErrNotExist)): // what came since is others'
 		return nil
 	case err != nil:

@@ -72,6 +72,7 @@ type swapRecord struct {
 	Mode   uint32 `json:"mode,omitempty"` // of Old
 	New    bool   `json:"new"`
 	Empty  bool   `json:"empty,omitempty"`
+	Last   bool   `json:"last,omitempty"`
 	Made   *thing `json:"made,omitempty"` // what comes, where that is known already
 }
 
@@ -269,7 +270,7 @@ func (a *attempt) enterIntent() error {
 	}
 	for i := range a.swaps {
 		s := &a.swaps[i]
-		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty}
+		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty, Last: s.last}
 		if s.goes {
 			swap.Old, swap.Mode = &s.old, s.mode
 		}

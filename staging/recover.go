@@ -99,20 +99,37 @@ func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
 	}
 	var outcomes []Outcome
 	var halts []error
+	l.seen, l.lock.keep = map[string]bool{}, false
+	for _, name := range names {
+		if _, kind := attemptOf(name); kind != "" {
+			l.seen[name] = true
+		}
+		if strings.HasPrefix(name, lockPrefix) && l.Refuse == nil {
+			l.lock.clear(name)
+		}
+	}
 	for _, name := range names {
 		id, kind := attemptOf(name)
 		if kind == "" {
 			continue
 		}
-		a := &attempt{s: l.s, log: l.Log, key: l.key, id: id, kind: kind, root: l.root, stageName: name, revived: true}
+		a := &attempt{s: l.s, log: l.Log, key: l.key, id: id, kind: kind, root: l.root, lock: l.lock, stageName: name, revived: true}
 		outcome := Outcome{Attempt: id}
 		err := l.end(ctx, a, &outcome, mode)
-		a.close()
+		var busy *BusyError
+		if errors.As(err, &busy) || errors.Is(err, ErrOvertaken) {
+			l.lock.keep = true
+			return outcomes, err
+		}
 		if outcome.Kind = a.kind; err != nil {
+			l.lock.keep = true
 			halts = append(halts, &HaltError{id, a.kind, name, err})
 		} else if outcome.Result != 0 {
 			outcomes = append(outcomes, outcome)
 		}
+	}
+	if len(halts) == 0 && l.Refuse == nil { // the next one may begin
+		l.lock.release()
 	}
 	if len(halts) == 1 {
 		return outcomes, halts[0]
@@ -138,6 +155,7 @@ func isUUID(id string) bool {
 
 // end ends one attempt. The outcome has no result if this is none.
 func (l *Session) end(ctx context.Context, a *attempt, o *Outcome, mode Mode) error {
+	defer a.close()
 	f, err := a.find()
 	if err != nil || !f.isOne {
 		return err
@@ -153,6 +171,27 @@ func (l *Session) end(ctx context.Context, a *attempt, o *Outcome, mode Mode) er
 	}
 	if f.halted && mode == Automatic {
 		return ErrHalted
+	}
+	if l.lock.f == nil { // it was seen without the lock, and may have ended since
+		// Where the lock is missing and there is no room for it, that of the attempt has to do.
+		if err := l.Hold(ctx); err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+			return err
+		}
+		if l.lock.f != nil {
+			a.close()
+			return l.end(ctx, a, o, mode)
+		}
+	}
+	if f.mine {
+		err := l.lock.poll(ctx, a.stageName, func() error {
+			if err := a.stage.lock(); errors.Is(err, pathsafe.ErrLocked) {
+				return err
+			}
+			return nil // it is the second lock, and some file systems lock no directories
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if err = a.reviveFor(&f, mode); err == nil {
 		o.Result, err = a.endRevived(ctx)
@@ -241,6 +280,7 @@ func isMismatch(err error) bool {
 
 // endRevived rolls back or goes forward, as the journal says.
 func (a *attempt) endRevived(ctx context.Context) (Result, error) {
+	a.lock.wrote = true
 	if err := a.stage.sync(); err != nil { // what it builds on must not be lost again
 		return 0, err
 	}
@@ -273,6 +313,21 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 			return 0, err
 		}
 	}
+	if !a.isCommit() && len(a.swaps) > 0 {
+		if err := a.openParts(); err != nil {
+			return 0, err
+		}
+		if failure := a.placeLast(ctx); failure != nil {
+			if !isMismatch(failure) {
+				return 0, failure
+			}
+			a.cause = failure
+			if back := a.undo(); back != nil {
+				return 0, both(back, failure)
+			}
+			return RolledBack, nil
+		}
+	}
 	if err := a.completed(); err != nil {
 		return 0, err
 	}
@@ -300,6 +355,7 @@ func (a *attempt) release(f *found, o *Outcome, why error) error {
 			return err
 		}
 	}
+	a.lock.wrote = true
 	if !f.mine {
 		return a.stage.setAside(f.names)
 	}

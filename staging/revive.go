@@ -95,7 +95,7 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 		if err != nil {
 			return err
 		}
-		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty}
+		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty, last: r.Last}
 		if r.Old != nil {
 			s.goes, s.old, s.mode = true, *r.Old, r.Mode&0o7777
 		}

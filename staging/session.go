@@ -12,8 +12,8 @@ import (
 // MinKey is the least length of a journal key, in bytes.
 const MinKey = 16
 
-// A Session holds the lock of a root: while it is open no other commit and no
-// recovery is at work there (flock, on this host).
+// A Session is one with a root. From the moment at which it holds the lock until it is closed no
+// other commit and no recovery is at work there.
 type Session struct {
 	// Halted, unless nil, tells what the caller knows of an attempt: that its
 	// rollback has failed. The mark of that in the root may be missing, where
@@ -25,9 +25,11 @@ type Session struct {
 	// Log, unless nil, hears of attempts.
 	Log Log
 
-	root dir // its own handle, which holds the lock
+	root dir // its own handle
 	key  []byte
 	s    *seam
+	lock *rootLock
+	seen map[string]bool // names of attempts that the last recovery has seen
 }
 
 // A Log hears of attempts. What it keeps is durable when its functions return.
@@ -46,15 +48,16 @@ type Log interface {
 	Released(attempt, kind string, left error) error
 }
 
-// Lock takes the lock of root for a session with a handle of its own, and waits
-// up to wait for another one to end; the error is then a [*BusyError]. Key
-// authenticates the journals: only with the key that an attempt was made with
-// can it be recovered later.
+// Lock begins a session with a root, with a handle of its own. It writes nothing. While
+// another process holds the lock it waits, up to wait; the error is then a [*BusyError]. Where
+// there is none, nobody is at work, and the session takes the lock only when it has to write:
+// see [Session.Hold]. Key authenticates the journals: only with the key that an attempt was
+// made with can it be recovered later.
 func Lock(ctx context.Context, root *pathsafe.Dir, key []byte, wait time.Duration) (*Session, error) {
 	return lock(ctx, root, key, &locking{wait: wait, s: &seam{}})
 }
 
-// locking is how a lock is taken.
+// locking is how a session begins.
 type locking struct {
 	wait time.Duration
 	s    *seam
@@ -71,33 +74,64 @@ func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*S
 	if err != nil {
 		return nil, fail(StepBegin, "", err)
 	}
-	if err := how.take(ctx, own); err != nil {
+	l := &Session{root: own, key: key, s: how.s, lock: &rootLock{root: own, wait: how.wait}}
+	if err := l.lock.take(ctx, false); err != nil {
 		own.close()
 		return nil, fail(StepBegin, "", err)
 	}
-	return &Session{root: own, key: key, s: how.s}, nil
+	return l, nil
 }
 
-// lockPoll is how often a lock is asked for.
-const lockPoll = 20 * time.Millisecond
+// Hold takes the lock of the root, and makes it if it is not there; nothing else may be
+// written there before. [Session.Run], [Session.Exchange] and [Session.Recover] do so
+// themselves. It waits as [Lock] does. The error is [ErrOvertaken] when an attempt stands in
+// the root that [Session.Recover] has not seen.
+func (l *Session) Hold(ctx context.Context) error {
+	if l.lock.f != nil {
+		return nil
+	}
+	if err := l.lock.take(ctx, true); err != nil {
+		return err
+	}
+	err := l.Overtaken()
+	l.lock.keep = l.lock.keep || err != nil
+	return err
+}
 
-func (how *locking) take(ctx context.Context, own dir) error {
-	patience, cancel := context.WithTimeout(ctx, how.wait)
-	defer cancel()
-	for {
-		err := own.lock()
-		if !errors.Is(err, pathsafe.ErrLocked) {
-			return err
-		}
-		select {
-		case <-time.After(lockPoll):
-		case <-patience.Done():
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return busy(own, err)
+// Yield gives the lock up until it is held again.
+func (l *Session) Yield() { l.lock.release() }
+
+// Overtaken returns [ErrOvertaken] when another attempt is at work in the root, or stands
+// there, that [Session.Recover] has not seen. It writes nothing.
+func (l *Session) Overtaken() error {
+	names, err := l.root.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		_, kind := attemptOf(name)
+		if kind != "" && l.seen != nil && !l.seen[name] || name == LockName && l.lock.f == nil {
+			return fmt.Errorf("%w: %q", ErrOvertaken, name)
 		}
 	}
+	return nil
+}
+
+// lookAndHold looks at what an attempt changes, under the lock. What is in its way is found
+// before anything is written.
+func (l *Session) lookAndHold(ctx context.Context, look func() *Error) error {
+	if l.lock.f == nil {
+		if err := look(); err != nil {
+			return err
+		}
+		if err := l.Hold(ctx); err != nil {
+			return fail(StepBegin, "", err)
+		}
+	}
+	if err := look(); err != nil {
+		return err
+	}
+	return nil
 }
 
 // Is tells whether the session is one of this very directory.
@@ -110,8 +144,14 @@ func (l *Session) Is(root *pathsafe.Dir) (bool, error) {
 	return err == nil && mine.ID == theirs.ID, err
 }
 
-// Close gives up the lock.
-func (l *Session) Close() { l.root.close() }
+// Close gives up the lock. It stays in the root where an attempt has not ended.
+func (l *Session) Close() {
+	if l.Refuse != nil { // nothing is written
+		l.lock.keep = true
+	}
+	l.lock.release()
+	l.root.close()
+}
 
 // Run locks root, ends what an earlier attempt left there, and runs spec.
 func Run(ctx context.Context, root *pathsafe.Dir, key []byte, spec Spec) error {

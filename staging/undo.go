@@ -122,13 +122,39 @@ func (u *undo) everything() {
 	}
 }
 
-// moveBack undoes all swaps that may have been made, the last one first.
+// moveBack undoes all swaps that may have been made, the last one first: what came last goes
+// first, and what left first comes back last.
 func (u *undo) moveBack() {
 	for i := range slices.Backward(u.swaps) {
-		if u.phase >= u.swaps[i].since {
-			u.note(u.swaps[i].path.String(), u.back(i))
+		if s := &u.swaps[i]; s.last && s.comes && u.phase >= s.since {
+			u.note(s.path.String(), u.takeBack(i))
 		}
 	}
+	for _, last := range []bool{false, true} {
+		for i := range slices.Backward(u.swaps) {
+			if s := &u.swaps[i]; s.last == last && u.phase >= s.since {
+				u.note(s.path.String(), u.back(i))
+			}
+		}
+	}
+}
+
+// takeBack takes the new thing of a swap from its name, if it is there.
+func (u *undo) takeBack(i int) error {
+	s := &u.swaps[i]
+	in, err := u.parentDir(s)
+	if err != nil {
+		return nil // back looks at that
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !s.fresh.is(st) {
+		return gone(err)
+	}
+	if err := s.untouched(in, s.path.Base()); err != nil {
+		return err
+	}
+	return u.retrieve(i, in, strconv.Itoa(i))
 }
 
 // openDirsAgain lets their owner into the directories that stay, from the top.
@@ -145,7 +171,7 @@ func (u *undo) restoreDirs() {
 		u.note(s.path.String(), u.keepMode(s))
 		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
 	}
-	u.note("", u.syncMoves(u.olds, u.news))
+	u.note("", u.syncMoves(u.olds, u.news, nil))
 	for _, d := range u.dirs {
 		u.noteDir(&d, func(in dir) error { return u.give(in, d.have) })
 	}

@@ -215,7 +215,6 @@ func TestDoctorTried(t *testing.T) {
 		{"full", full.checks[0], isFail, []string{"0 bytes of", "df -h"}},
 		{"untried", full.checks[1], skipped, []string{"no space: mode, time"}},
 		{"tried", full.checks[2], isFine, nil},
-		{"locked", after(fmt.Errorf("lock: %w", pathsafe.ErrLocked)), skipped, []string{"a commit is at work", "again"}},
 		{"slow", after(context.DeadlineExceeded), isWarn, []string{"more than 30s"}},
 		{"full at once", after(unix.ENOSPC), skipped, []string{"no space left", "df -h"}},
 		{"two", after(errors.Join(unix.EIO, unix.ENOTEMPTY)), isFail, []string{"input/output error; directory not empty"}},

@@ -237,8 +237,6 @@ func (d *directory) tried(findings []machine.Finding, err error) {
 	}
 	switch {
 	case isFull(err):
-	case errors.Is(err, pathsafe.ErrLocked):
-		d.add(d.untried("a commit is at work here", "run it again when that has ended"))
 	case errors.Is(err, context.DeadlineExceeded):
 		slow := fine("features", d.path, "it takes more than %v to try them", doctorPatience)
 		d.add(slow.but(isWarn, "a commit waits as long at each of its syncs", "see who writes there: \"iostat\"; then run it again"))

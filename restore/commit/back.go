@@ -52,6 +52,9 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	if r.entry.DryRun {
 		return Done{}, errors.New("the restore root was entered for a dry run")
 	}
+	if err := r.Hold(ctx); err != nil { // before the snapshot: nobody else changes what it is of
+		return Done{}, err
+	}
 	if h.authority != nil { // whatever becomes of it, what was allowed before is void
 		if err := h.authority.Attempt(h.root); err != nil {
 			return Done{}, err

@@ -63,8 +63,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer in.Leave()
 	result := restore.ResultOf(commit.Run(ctx, in, approved, commit.Watch{}))
+	in.Leave()
 	text, _ := result.JSON()
 	fmt.Printf("%s\n", text)
 	entries, _ := os.ReadDir(root)

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,11 @@ import (
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"golang.org/x/sys/unix"
 )
 
-// Root is a restore root that was entered: nobody else commits or recovers
-// there until it is left.
+// Root is a restore root that was entered: nobody commits or recovers there at that moment,
+// nor from [Root.Hold] on until it is left.
 type Root struct {
 	session *staging.Session
 	dir     *pathsafe.Dir
@@ -137,9 +139,9 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("restore root %q leads to %q of user %d, and %s", e.Path, e.Real, e.Owner, e.Loose[0])
 }
 
-// Enter takes the lock of a restore root and ends what an earlier commit left
+// Enter waits for whoever is at work in a restore root, and ends what an earlier commit left
 // there when it was killed or could not be rolled back; it returns what that
-// was. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
+// was. Where nothing was left it writes nothing there. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
 // work, a [*ForeignError], an [*UnfinishedError], or where a person must act a
 // [*staging.HaltError], which [HaltsOf] finds.
 // The caller leaves the root.
@@ -264,10 +266,26 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if err == nil {
 		err = at.stays(path)
 	}
+	if err == nil {
+		in.history.entered, err = in.history.savepoints.active(real)
+	}
 	if err != nil {
 		return nil, ended, err
 	}
 	return in, ended, nil
+}
+
+// Hold takes the lock of the root, until it is left, and requires that it is as it was entered:
+// no action has begun there since. The error is a [*staging.BusyError] where another one is at
+// work, and else [staging.ErrOvertaken]. [Run] and [Root.GoBack] hold the root themselves.
+func (r *Root) Hold(ctx context.Context) error {
+	if r == nil || r.session == nil {
+		return fmt.Errorf("the restore root was not entered: %w", r.reason())
+	}
+	if err := r.session.Hold(ctx); err != nil {
+		return err
+	}
+	return r.history.begins()
 }
 
 // foreign returns what is said of a root that others can rename and that was not named; nil
@@ -327,6 +345,10 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcom
 		}
 	}
 	ended, err := r.session.Recover(ctx, mode)
+	var busy *staging.BusyError
+	if errors.As(err, &busy) {
+		return ended, err
+	}
 	err = r.unhalted(err, unknown)
 	for _, o := range ended {
 		err = errors.Join(err, r.history.ended(o))
@@ -337,7 +359,26 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcom
 	if err != nil {
 		return ended, errors.Join(err, r.history.halted(err))
 	}
-	return ended, errors.Join(r.history.endStale(), r.history.savepoints.dropAll(r.history.root, r.history.rootID))
+	return ended, r.endRecords(ctx)
+}
+
+// endRecords ends in the records what has left nothing in the root. What is at work there just
+// now has records too, so that takes the lock; where there are none it is not needed.
+func (r *Root) endRecords(ctx context.Context) error {
+	h := r.history
+	left, err := h.hasOpen()
+	if err != nil || !left {
+		return err
+	}
+	err = r.session.Hold(ctx)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return nil // the next one to enter the root has another try
+	}
+	if err != nil {
+		return err
+	}
+	defer r.session.Yield()
+	return errors.Join(h.endStale(), h.savepoints.dropAll(h.root, h.rootID))
 }
 
 // Savepoint is the id of the savepoint of the commit that was carried out last
@@ -363,8 +404,8 @@ func (r *Root) Savepoints() *savepoint.Store { return r.entry.Savepoints }
 // Snapshots is the store that it was entered with.
 func (r *Root) Snapshots() *snapshot.Store { return r.entry.Snapshots }
 
-// Snapshot takes a snapshot of all of the root, as nobody commits there, and logs
-// it.
+// Snapshot takes a snapshot of all of the root, and logs it. It takes no lock, and is void
+// when an action has begun there meanwhile.
 func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) (*snapshot.Snapshot, error) {
 	active, err := r.history.savepoints.active(r.history.root)
 	if err != nil {
@@ -372,6 +413,7 @@ func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) 
 	}
 	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
 		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active},
+		Still: func() error { return cmp.Or(r.session.Overtaken(), r.history.isSame()) },
 	})
 	if err != nil {
 		return nil, err
