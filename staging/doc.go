@@ -138,15 +138,15 @@
 //  3. Have what comes made in new. Make it durable by syncfs. Record in PREPARED
 //     its identities and a fingerprint of all that is beneath. A cancelled context
 //     stops the exchange before the first move.
-//  4. Swap in order: something for something in one step (RENAME_EXCHANGE), where
-//     the file system can; then what went to old. Look at it again there, where
+//  4. Take away what is marked as last, durably. Then swap in order: something for something
+//     in one step (RENAME_EXCHANGE), where the file system can; then what went to old. Look at it again there, where
 //     nobody else comes: it has to be what was to go, and empty if it was to be.
 //     Sync new, the directories of all names, old; where some of them have gone
 //     themselves, or there are many, by one syncfs.
 //  5. Set owners, attributes, modes and times of the directories that stay. Look at
 //     every name once more. Ask Settled.
-//  6. Write COMMITTED. From here on it goes forward, whatever becomes of this: the
-//     log hears that it is complete; what went is moved to trash and removed;
+//  6. Write COMMITTED. Put what is marked as last at its names, durably. From here on it
+//     goes forward, whatever becomes of this: the log hears that it is complete; what went is moved to trash and removed;
 //     then the journal, COMMITTED last, and the staging directory. Nothing is
 //     removed through a link or in another mount, and a directory that was to be
 //     empty is only removed empty.

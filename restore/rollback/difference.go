@@ -13,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
@@ -212,12 +213,12 @@ func unkept(now tree) *snapshot.Entry {
 
 // swap plans that what is there makes way for what was.
 func (d *difference) swap(then, now tree) error {
-	at := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])[0].Path
-	p, err := pathsafe.Found(at)
+	tops := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])
+	p, err := pathsafe.Found(tops[0].Path)
 	if err != nil {
 		return err
 	}
-	swap := staging.Swap{Path: p, New: len(then) > 0}
+	swap := staging.Swap{Path: p, New: len(then) > 0, Last: isArtifact(p, tops)}
 	if len(now) > 0 {
 		st := now[0].Stat()
 		swap.Old = &st
@@ -227,6 +228,13 @@ func (d *difference) swap(then, now tree) error {
 	}
 	d.swaps = append(d.swaps, swap)
 	return nil
+}
+
+// isArtifact reports whether files at a path are, by their name, result artifacts. Those leave
+// before anything else does, and appear last: whoever sees one sees a restore that is whole.
+func isArtifact(path pathsafe.Path, there []snapshot.Entry) bool {
+	isDir := slices.ContainsFunc(there, func(e snapshot.Entry) bool { return e.Type == snapshot.Dir })
+	return !isDir && (path.Base() == restore.ManifestName || path.Base() == restore.ReportName)
 }
 
 // gives plans that a directory that stays gets what it had.

@@ -145,7 +145,7 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 // goes is one thing that goes, with all that is in it.
 func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
-	return visited{[]staging.Swap{{Path: at, Old: &st}}, true}, err
+	return visited{[]staging.Swap{{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}}, true}, err
 }
 
 // visitMade looks into a directory that was created. It goes if all that is in it
