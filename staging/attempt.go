@@ -26,6 +26,7 @@ type attempt struct {
 	stageName string
 	phase     phase
 	revived   bool // made from a journal
+	layered   bool // the root is on an overlay, where a directory of a lower layer cannot be moved
 	leftover  func(name string, err error)
 
 	stage, news, olds, trash dir // the staging directory, and those in it
@@ -49,6 +50,7 @@ type swapping struct {
 	comes      bool
 	empty      bool
 	last       bool           // see Swap
+	remake     *meta          // of an empty directory that may have to be removed in place, and be made again
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     being          // the directory of its name; the zero being is not compared

@@ -343,8 +343,8 @@ func mixedFair(t testing.TB, above string) *fair {
 	f.swap("b/new", true)   // a directory
 	f.swap("c/full", false) // a whole tree goes
 	f.swap("e", true).Empty = true
-	f.swap("g/h", true)     // a directory for a directory
-	f.swap("to/more", true) // through a link
+	f.swap("g/h", true)                // a directory for a directory
+	f.swap("to/more", true)            // through a link
 	f.swap("REPORT", true).Last = true // of a file that is replaced
 	f.swap("a/OLD", false).Last = true // which goes
 	f.swap("b/NEW", true).Last = true  // which comes

@@ -126,6 +126,9 @@ func (a *attempt) swap(i int) error {
 		return err
 	}
 	defer in.close()
+	if s.goes && s.remake != nil {
+		return a.removeInPlace(s, in, name)
+	}
 	if s.goes && s.comes && !s.last {
 		err := in.exchange(s.path.Base(), a.news, name)
 		if err == nil {
@@ -152,6 +155,23 @@ func (a *attempt) swap(i int) error {
 		return a.news.shift(name, in, s.path.Base())
 	}
 	return nil
+}
+
+// removeInPlace removes an empty directory that is the one that was looked at: in a lower layer
+// of an overlay it cannot be moved.
+func (a *attempt) removeInPlace(s *swapping, in dir, name string) error {
+	err := a.provenOld(s, in, s.path.Base())
+	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+		s.goes = false
+		return nil
+	}
+	if err == nil {
+		err = in.rmdir(s.path.Base())
+	}
+	if err == nil && s.comes {
+		err = a.news.shift(name, in, s.path.Base())
+	}
+	return err
 }
 
 // placeLast gives what comes last its names, in order, durably. What has left staging was
@@ -199,6 +219,9 @@ func (a *attempt) takeOut(s *swapping, name string) error {
 // provenOld wants what was taken away to be what was to go.
 func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	st, err := in.stat(name)
+	if s.remake != nil && in == a.olds && errors.Is(err, fs.ErrNotExist) {
+		return nil // it was removed in place
+	}
 	if err != nil {
 		return err
 	}

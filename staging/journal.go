@@ -73,7 +73,9 @@ type swapRecord struct {
 	New    bool   `json:"new"`
 	Empty  bool   `json:"empty,omitempty"`
 	Last   bool   `json:"last,omitempty"`
-	Made   *thing `json:"made,omitempty"` // what comes, where that is known already
+	// Remake is what Old has, an empty directory that may be removed where it stands.
+	Remake *metaRecord `json:"remake,omitempty"`
+	Made   *thing      `json:"made,omitempty"` // what comes, where that is known already
 }
 
 // entryRecord is a file or a directory that is made in staging, and the swap that it is a
@@ -273,6 +275,10 @@ func (a *attempt) enterIntent() error {
 		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty, Last: s.last}
 		if s.goes {
 			swap.Old, swap.Mode = &s.old, s.mode
+			if s.remake != nil {
+				r := s.remake.record()
+				swap.Remake = &r
+			}
 		}
 		if s.since == phaseIntent {
 			t := thingOf(&s.mark).with(sha256.Sum256(a.spec.Manifest))

@@ -170,12 +170,35 @@ func (u *undo) restoreDirs() {
 		s := &u.swaps[i]
 		u.note(s.path.String(), u.keepMode(s))
 		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
+		u.note(s.path.String(), u.keepRemade(s))
 	}
 	u.note("", u.syncMoves(u.olds, u.news, nil))
 	for _, d := range u.dirs {
 		u.noteDir(&d, func(in dir) error { return u.give(in, d.have) })
 	}
 	u.note("", u.syncMany())
+}
+
+// keepRemade gives a directory that was made again what it had, when all is back in it.
+func (u *undo) keepRemade(s *swapping) error {
+	if s.remake == nil || !s.goes {
+		return nil
+	}
+	in, err := u.parentDir(s)
+	if err != nil {
+		return gone(err)
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || s.old.is(st) || !st.Mode.IsDir() {
+		return gone(err)
+	}
+	again, err := in.enter(s.path.Base())
+	if err != nil {
+		return err
+	}
+	defer again.close()
+	return errors.Join(again.give(*s.remake), again.sync())
 }
 
 // noteDir does something with a directory that stays. One that nothing was done to may be
@@ -234,6 +257,8 @@ func (u *undo) back(i int) error {
 		}
 	}
 	switch {
+	case slot.h == nil && s.goes && s.remake != nil && (is || err != nil):
+		return u.makeAgain(i, in, name, is)
 	case slot.h == nil && !is:
 		return nil // it was not swapped yet, or is back already
 	case slot.h == nil && s.goes:
@@ -248,6 +273,34 @@ func (u *undo) back(i int) error {
 		return slot.unlink(name) // a crash has left it with both names
 	}
 	return errNoWayBack
+}
+
+// makeAgain makes an empty directory again that was removed where it stood: in a lower layer of
+// an overlay it could not be moved.
+func (u *undo) makeAgain(i int, in dir, name string, taken bool) error {
+	s := &u.swaps[i]
+	if taken {
+		if err := u.retrieve(i, in, name); err != nil {
+			return err
+		}
+	}
+	if err := in.mkdirOwn(s.path.Base()); err != nil {
+		return err
+	}
+	return u.dressAgain(s, in)
+}
+
+// dressAgain gives such a directory what it had. What moves back into it changes its time: it
+// comes again at the end.
+func (u *undo) dressAgain(s *swapping, in dir) error {
+	again, err := in.enter(s.path.Base())
+	if err != nil {
+		return err
+	}
+	defer again.close()
+	m := *s.remake
+	m.mode |= ownDir
+	return again.give(m)
 }
 
 // homeless: the directory of a swap's name is not there, or is another one. That

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
 )
 
 // Back is a way back of a root to an earlier state: what goes and comes, and what
@@ -60,6 +61,9 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 			return Done{}, err
 		}
 	}
+	if err := r.copyUp(ctx, b); err != nil {
+		return Done{}, err
+	}
 	way := &way{Back: b}
 	way.done.Action = uuid.NewString()
 	before, err := h.snap(ctx, way.done.Action, b.Scope, way.said)
@@ -82,6 +86,25 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 		return Done{}, h.failed(err, err)
 	}
 	return way.done, way.end(exchange.Kind, r.entry.Leftover)
+}
+
+// copyUp has what a way back is going to change in the upper layer of an overlay, if the root
+// is on one, before a snapshot says which inodes those are.
+func (r *Root) copyUp(ctx context.Context, b Back) error {
+	kind, err := r.dir.FileSystem()
+	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC {
+		return err
+	}
+	h := r.history
+	look, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Scope: b.Scope})
+	if err != nil {
+		return err
+	}
+	exchange, err := b.Plan(look)
+	if err != nil {
+		return err
+	}
+	return r.session.CopyUp(exchange.Swaps, exchange.Dirs)
 }
 
 // way is a way back that is under way.

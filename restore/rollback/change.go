@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
@@ -39,8 +40,14 @@ type Content struct {
 // changesOf returns what an exchange does, in the order of the paths. Target is what is
 // restored; nil where nothing is.
 func changesOf(swaps []staging.Swap, dirs []staging.DirMeta, before, target *snapshot.Snapshot) ([]Change, error) {
-	all := map[string]Change{}
+	all, swapped := map[string]Change{}, map[pathsafe.Path]bool{}
 	for _, swap := range swaps {
+		swapped[swap.Path] = true
+	}
+	for _, swap := range swaps {
+		if isBeneath(swapped, swap.Path) { // of a directory that goes file by file
+			continue
+		}
 		c := Change{Path: swap.Path.String(), Kind: Created}
 		if swap.Old != nil {
 			c.Kind = Removed
@@ -71,6 +78,16 @@ func changesOf(swaps []staging.Swap, dirs []staging.DirMeta, before, target *sna
 		sorted = append(sorted, all[path])
 	}
 	return sorted, nil
+}
+
+// isBeneath reports whether one of the paths is a directory on the way to a path.
+func isBeneath(paths map[pathsafe.Path]bool, path pathsafe.Path) bool {
+	for up, ok := path.Parent(); ok; up, ok = up.Parent() {
+		if paths[up] {
+			return true
+		}
+	}
+	return false
 }
 
 func contentOf(entries []snapshot.Entry) (c Content) {

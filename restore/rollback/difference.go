@@ -30,10 +30,11 @@ type difference struct {
 	// they were: all of them are made again, as names of one file.
 	apart map[string]bool
 
-	swaps []staging.Swap
-	parts []snapshot.Part // what comes, under the number of its swap
-	dirs  []staging.DirMeta
-	left  []Left
+	layered bool // the root is on an overlay: directories go file by file
+	swaps   []staging.Swap
+	parts   []snapshot.Part // what comes, under the number of its swap
+	dirs    []staging.DirMeta
+	left    []Left
 }
 
 // ErrUnkept says that something is in the way of a restore that no snapshot can hold: what
@@ -43,6 +44,11 @@ var ErrUnkept = machine.Disturbed("it is a socket, a device, a mount or a subvol
 // plan compares the two snapshots. Of a whole root its own metadata come back in any case:
 // the work in it changes its time.
 func (d *difference) plan() error {
+	kind, err := d.root.FileSystem()
+	if err != nil {
+		return err
+	}
+	d.layered = kind == unix.OVERLAYFS_SUPER_MAGIC
 	d.findApart()
 	if d.target.Header().Whole {
 		target, before := d.target.Tree(""), d.before.Tree("")
@@ -218,10 +224,20 @@ func (d *difference) swap(then, now tree) error {
 	if err != nil {
 		return err
 	}
+	if d.layered && len(now) > 0 && now[0].Type == snapshot.Dir {
+		for _, e := range slices.Backward(now[1:]) {
+			path, err := pathsafe.Found(e.Path)
+			if err != nil {
+				return err
+			}
+			st := e.Stat()
+			d.swaps = append(d.swaps, staging.Swap{Path: path, Old: &st, Empty: e.Type == snapshot.Dir, Last: isArtifact(path, []snapshot.Entry{e})})
+		}
+	}
 	swap := staging.Swap{Path: p, New: len(then) > 0, Last: isArtifact(p, tops)}
 	if len(now) > 0 {
 		st := now[0].Stat()
-		swap.Old = &st
+		swap.Old, swap.Empty = &st, d.layered && now[0].Type == snapshot.Dir
 	}
 	if swap.New {
 		d.parts = append(d.parts, snapshot.Part{Path: p, Name: strconv.Itoa(len(d.swaps))})

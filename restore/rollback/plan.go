@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
+	"golang.org/x/sys/unix"
 )
 
 // plan says what of that which commits have created is there, and can go.
@@ -23,6 +24,8 @@ type plan struct {
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
+
+	layered bool // the root is on an overlay: directories go file by file
 }
 
 // node is a name that a commit has created, or a directory on the way to one.
@@ -96,6 +99,11 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
+	kind, err := root.FileSystem()
+	if err != nil {
+		return err
+	}
+	p.layered = kind == unix.OVERLAYFS_SUPER_MAGIC
 	return p.below(root, &p.top)
 }
 
@@ -164,7 +172,12 @@ func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited,
 	if err != nil || !all.whole {
 		return all, err
 	}
-	return p.goes(n, st)
+	itself, err := p.goes(n, st)
+	if err != nil || !p.layered {
+		return itself, err
+	}
+	itself.swaps[0].Empty = true
+	return visited{append(all.swaps, itself.swaps...), true}, nil
 }
 
 func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {

@@ -173,7 +173,11 @@ func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snap
 // carryOut carries a plan out. What went must be what the snapshot before it has.
 func (p *plan) carryOut(ctx context.Context, in *commit.Root, u *Undone, reason string, do goBack) (*Undone, error) {
 	paths := pathsOf(p.swaps)
-	scope := paths
+	swapped := map[pathsafe.Path]bool{}
+	for _, path := range paths {
+		swapped[path] = true
+	}
+	scope := slices.DeleteFunc(slices.Clone(paths), func(path pathsafe.Path) bool { return isBeneath(swapped, path) })
 	if len(paths) == 0 { // there is nothing left of it
 		var err error
 		if scope, err = p.someFile(); err != nil {
