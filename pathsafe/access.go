@@ -275,7 +275,7 @@ func (d *Dir) GrantWriters(f *os.File) error {
 		}
 		grants := writersOf(grantsOf(list, dir.Perm), dir, st)
 		err = unix.Fsetxattr(file, accessList, listOf(grants), 0)
-		if err != unix.ENOTSUP {
+		if !errors.Is(err, unix.ENOTSUP) {
 			return err
 		}
 		var perm uint32

@@ -160,6 +160,12 @@
 // modes and times of the directories that stay come back. What was made is removed if its
 // fingerprint is still that of PREPARED.
 //
+// On an overlay the first change of what is in a lower layer makes it another inode, and a
+// directory of one cannot be moved. [Session.CopyUp] has what will go copied up before anybody
+// looks at its identity; and there an empty directory is removed in place, and made again by an
+// undo with the mode, owner, attributes and time that INTENT has. So a directory with something
+// in it goes by a swap for each of its names.
+//
 // The undo has failed, and the root is halted, when something else stands at a
 // name that something has to come back to, when somebody has changed what was put
 // there, or when something cannot be moved. All that was there then is at its name

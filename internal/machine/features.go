@@ -76,7 +76,7 @@ func (b *bench) lock() error {
 		}
 		defer second.Close()
 		err = unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == unix.EWOULDBLOCK {
+		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil
 		}
 		if err == nil {
