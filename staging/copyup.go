@@ -13,30 +13,29 @@ import (
 // under the lock, so that whoever looks from here on sees what the exchange will move. What has
 // become another inode by that, and is nothing else, is noted in Old. On other file systems
 // nothing is done.
-func (l *Session) CopyUp(swaps []Swap, dirs []DirMeta) error {
-	kind, err := l.root.h.FileSystem()
+func (r *Root) CopyUp(swaps []Swap) error {
+	kind, err := r.dir.h.FileSystem()
 	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC {
 		return err
 	}
 	same := make([]*pathsafe.Stat, len(swaps)) // what each Old is now, if it is still the same
 	for i, s := range swaps {
-		if same[i], err = l.stillOld(&s); err != nil {
+		if same[i], err = r.stillOld(&s); err != nil {
 			return fail(StepBegin, s.Path.String(), err)
 		}
 	}
 	up := map[pathsafe.Path]bool{}
 	for i, s := range swaps {
-		err := l.copyUpDir(parent(s.Path), up)
+		at := parent(s.Path)
+		if s.isMetadata() {
+			at = s.Path
+		}
+		err := r.copyUpDir(at, up)
 		if err == nil && same[i] != nil {
-			err = l.copyUpName(s.Path)
+			err = r.copyUpName(s.Path)
 		}
 		if err != nil {
 			return fail(StepBegin, s.Path.String(), err)
-		}
-	}
-	for _, d := range dirs {
-		if err := l.copyUpDir(d.Path, up); err != nil {
-			return fail(StepBegin, d.Path.String(), err)
 		}
 	}
 	for i, s := range swaps {
@@ -44,7 +43,7 @@ func (l *Session) CopyUp(swaps []Swap, dirs []DirMeta) error {
 		if was == nil {
 			continue
 		}
-		is, err := l.root.statName(s.Path)
+		is, err := r.dir.statName(s.Path)
 		if gone(err) != nil {
 			return fail(StepBegin, s.Path.String(), err)
 		}
@@ -58,11 +57,11 @@ func (l *Session) CopyUp(swaps []Swap, dirs []DirMeta) error {
 
 // stillOld describes what stands at the name of a swap if that is its Old. What is wrong there
 // the exchange finds.
-func (l *Session) stillOld(s *Swap) (*pathsafe.Stat, error) {
+func (r *Root) stillOld(s *Swap) (*pathsafe.Stat, error) {
 	if s.Old == nil {
 		return nil, nil
 	}
-	st, err := l.root.statName(s.Path)
+	st, err := r.dir.statName(s.Path)
 	if err != nil || !(&swapping{live: s.Old}).isLive(st) {
 		return nil, gone(err)
 	}
@@ -83,8 +82,8 @@ func (d dir) statName(p pathsafe.Path) (pathsafe.Stat, error) {
 }
 
 // copyUpName does it with what goes.
-func (l *Session) copyUpName(p pathsafe.Path) error {
-	in, err := l.root.open(parent(p))
+func (r *Root) copyUpName(p pathsafe.Path) error {
+	in, err := r.dir.open(parent(p))
 	if err != nil {
 		return gone(err)
 	}
@@ -94,12 +93,12 @@ func (l *Session) copyUpName(p pathsafe.Path) error {
 
 // copyUpDir does it with a directory that stays, once. One that is not there the exchange
 // misses, if it has to be.
-func (l *Session) copyUpDir(path pathsafe.Path, up map[pathsafe.Path]bool) error {
+func (r *Root) copyUpDir(path pathsafe.Path, up map[pathsafe.Path]bool) error {
 	if up[path] {
 		return nil
 	}
 	up[path] = true
-	in, err := l.root.open(path)
+	in, err := r.dir.open(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}

@@ -40,7 +40,8 @@ type rootLock struct {
 	write bool     // it has to be open for writing, as on NFS; elsewhere that keeps the root from being mounted read-only
 	made  bool     // by this session
 	wrote bool     // it has written to the root since
-	keep  bool     // it outlives the session: the next one has something to end
+	quiet bool     // what was found stays
+	keep  int      // reasons for which it outlives the session, like a journal
 }
 
 // take takes the lock that is in the root, or one that it makes if create is set. It waits
@@ -192,7 +193,7 @@ func (k *rootLock) release() {
 	f, untouched := k.f, k.made && !k.wrote
 	k.f, k.made = nil, false
 	defer f.Close()
-	if k.keep && !untouched || k.isNamed(f, LockName) != nil {
+	if (k.keep > 0 || k.quiet) && !untouched || k.isNamed(f, LockName) != nil {
 		return
 	}
 	before, err := k.root.statSelf()

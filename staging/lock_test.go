@@ -74,9 +74,9 @@ func TestLockOutlivesJournal(t *testing.T) {
 			t.Fatalf("call %d was not reached", n)
 		}
 		again, _ := watched(sc.root, nil)
-		l, err := lock(t.Context(), sc.dir, testKey, &locking{s: &seam{hook: again}})
+		l, err := enter(t.Context(), sc.dir, testKey, &sysHook{hook: again})
 		must(t, err)
-		_, err = l.Recover(t.Context(), Automatic)
+		_, err = l.recover(t.Context(), Automatic)
 		must(t, err)
 		l.Close()
 		*seen++
@@ -127,9 +127,9 @@ func TestLockNeedsNoSpace(t *testing.T) {
 			}
 			return do()
 		}
-		l, err := lock(t.Context(), sc.dir, testKey, &locking{s: &seam{hook: full}})
+		l, err := enter(t.Context(), sc.dir, testKey, &sysHook{hook: full})
 		must(t, err)
-		out, err := l.Recover(t.Context(), Automatic)
+		out, err := l.recover(t.Context(), Automatic)
 		l.Close()
 		if err != nil || len(out) != 1 || out[0].Result != RolledBack {
 			t.Errorf("removed %v: %v, %v", removed, out, err)
@@ -144,12 +144,12 @@ func TestLockOfKilled(t *testing.T) {
 	root := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(root, LockName), nil, 0o600))
 	for _, stays := range []bool{true, false} {
-		l, err := Lock(t.Context(), openRoot(t, root), testKey, 0)
+		l, err := enter(t.Context(), openRoot(t, root), testKey, &sysHook{})
 		must(t, err)
 		if stays {
-			l.Refuse = errors.New("nothing is written")
+			l.Leave()
 		}
-		if _, err := Lock(t.Context(), openRoot(t, root), testKey, 0); !errors.Is(err, pathsafe.ErrLocked) {
+		if _, err := enter(t.Context(), openRoot(t, root), testKey, &sysHook{}); !errors.Is(err, pathsafe.ErrLocked) {
 			t.Errorf("two have it: %v", err)
 		}
 		l.Close()
@@ -166,15 +166,15 @@ func TestLockChangesNothing(t *testing.T) {
 	was := time.Unix(1_000_000_000, 123_456_789)
 	must(t, os.Chtimes(root, was, was))
 	before := kind(t, root)
-	l, err := Lock(t.Context(), openRoot(t, root), testKey, 0)
+	l, err := enter(t.Context(), openRoot(t, root), testKey, &sysHook{})
 	must(t, err)
-	_, err = l.Recover(t.Context(), Automatic)
+	_, err = l.recover(t.Context(), Automatic)
 	must(t, err)
 	l.Close()
 	if now := kind(t, root); now != before {
 		t.Errorf("was %s, is %s", before, now)
 	}
-	l, err = Lock(t.Context(), openRoot(t, root), testKey, 0)
+	l, err = enter(t.Context(), openRoot(t, root), testKey, &sysHook{})
 	must(t, err)
 	must(t, l.Hold(t.Context()))
 	at := func() time.Time {
@@ -195,7 +195,7 @@ func TestLockChangesNothing(t *testing.T) {
 // removed, and who has waited for the lock that was moved away waits for the new one.
 func TestLockReplaced(t *testing.T) {
 	root := t.TempDir()
-	l, err := Lock(t.Context(), openRoot(t, root), testKey, 0)
+	l, err := enter(t.Context(), openRoot(t, root), testKey, &sysHook{})
 	must(t, err)
 	must(t, l.Hold(t.Context()))
 	path := filepath.Join(root, LockName)
@@ -211,10 +211,10 @@ func TestLockReplaced(t *testing.T) {
 // taken for one of this session.
 func TestOvertaken(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
-	l, err := Lock(t.Context(), sc.dir, testKey, 0)
+	l, err := enter(t.Context(), sc.dir, testKey, &sysHook{})
 	must(t, err)
 	defer l.Close()
-	_, err = l.Recover(t.Context(), Automatic)
+	_, err = l.recover(t.Context(), Automatic)
 	must(t, err)
 	must(t, l.Overtaken())
 	other := singleScene(t, sc.root)
@@ -225,12 +225,12 @@ func TestOvertaken(t *testing.T) {
 	if err := l.Overtaken(); !errors.Is(err, ErrOvertaken) {
 		t.Errorf("%v", err)
 	}
-	if err := l.Run(t.Context(), sc.spec); !errors.Is(err, ErrOvertaken) {
+	if err := l.commit(t.Context(), sc.spec); !errors.Is(err, ErrOvertaken) {
 		t.Errorf("%v", err)
 	}
-	_, err = l.Recover(t.Context(), Automatic)
+	_, err = l.recover(t.Context(), Automatic)
 	must(t, err)
-	must(t, l.Run(t.Context(), sc.spec))
+	must(t, l.commit(t.Context(), sc.spec))
 }
 
 // TestLockWhereNothingIsWritten: a root that this user may not write to, or that is mounted
@@ -239,13 +239,13 @@ func TestLockWhereNothingIsWritten(t *testing.T) {
 	dir := mountTmpfs(t, "")
 	root := openRoot(t, dir)
 	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	l, err := Lock(t.Context(), root, testKey, 0)
+	l, err := enter(t.Context(), root, testKey, &sysHook{})
 	must(t, err)
 	must(t, l.Hold(t.Context()))
 	l.Close()
 	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, ""))
 	// While the lock is held the root can still be made read-only: it is not open for writing.
-	l, err = Lock(t.Context(), root, testKey, 0)
+	l, err = enter(t.Context(), root, testKey, &sysHook{})
 	must(t, err)
 	must(t, l.Hold(t.Context()))
 	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
@@ -267,7 +267,7 @@ func TestLockForWriting(t *testing.T) {
 		return do()
 	}
 	root := t.TempDir()
-	l, err := lock(t.Context(), openRoot(t, root), testKey, &locking{s: &seam{hook: like}})
+	l, err := lock(t.Context(), openRoot(t, root), testKey, &locking{s: &sysHook{hook: like}})
 	must(t, err)
 	must(t, l.Hold(t.Context()))
 	if flags, err := unix.FcntlInt(l.lock.f.Fd(), unix.F_GETFL, 0); err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
@@ -308,7 +308,7 @@ func TestLockAccess(t *testing.T) {
 			if inherits {
 				harness.SetList(t, dir, harness.DefaultList, "u::rwx u:12:rwx g::rwx m::rwx o::rwx")
 			}
-			l, err := Lock(t.Context(), openRoot(t, dir), testKey, 0)
+			l, err := enter(t.Context(), openRoot(t, dir), testKey, &sysHook{})
 			must(t, err)
 			must(t, l.Hold(t.Context()))
 			if got := harness.List(t, filepath.Join(dir, LockName)); got != c.want {
@@ -331,7 +331,7 @@ func TestLockOfMember(t *testing.T) {
 	must(t, os.Chmod(dir, 0o775))
 	harness.SetList(t, dir, harness.AccessList, fmt.Sprintf("u::rwx u:%d:rwx g::rwx m::rwx o::r-x", harness.Nobody))
 	harness.WithoutRights(t, func() {
-		l, err := Lock(t.Context(), openRoot(t, dir), testKey, 0)
+		l, err := enter(t.Context(), openRoot(t, dir), testKey, &sysHook{})
 		must(t, err)
 		must(t, l.Hold(t.Context()))
 		defer l.Close()

@@ -30,10 +30,10 @@ func lowerFair(t testing.TB, above string) *fair {
 	f.swap("b/tree", false).Empty = true
 	f.swap("c/f", false)
 	f.swap("c", true).Empty = true // a file for a directory
-	l, err := Lock(t.Context(), openRoot(t, f.root()), testKey, 0)
+	l, err := enter(t.Context(), openRoot(t, f.root()), testKey, &sysHook{})
 	must(t, err)
 	must(t, l.Hold(t.Context()))
-	must(t, l.CopyUp(f.e.Swaps, f.e.Dirs))
+	must(t, l.CopyUp(f.e.Swaps))
 	l.Close()
 	return f
 }

@@ -87,6 +87,8 @@ func (a *attempt) undo() error {
 	}
 	if u.err() != nil {
 		a.halt()
+	} else {
+		a.unpin()
 	}
 	return u.err()
 }
@@ -115,9 +117,10 @@ func (u *undo) everything() {
 		}
 	}
 	if u.err() == nil {
-		u.note(u.stageName, u.removeAll())
+		u.note(u.stageName, u.removeStaging())
 	}
 	if u.err() == nil {
+		u.unpin()
 		u.lastTouch(func(d *staying) meta { return d.have })
 	}
 }
@@ -126,7 +129,7 @@ func (u *undo) everything() {
 // first, and what left first comes back last.
 func (u *undo) moveBack() {
 	for i := range slices.Backward(u.swaps) {
-		if s := &u.swaps[i]; s.last && s.comes && u.phase >= s.since {
+		if s := &u.swaps[i]; s.isLast() && s.comes && u.phase >= s.since {
 			u.note(s.path.String(), u.takeBack(i))
 		}
 	}
@@ -172,7 +175,7 @@ func (u *undo) restoreDirs() {
 		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
 		u.note(s.path.String(), u.keepRemade(s))
 	}
-	u.note("", u.syncMoves(u.olds, u.news, nil))
+	u.note("", u.syncMoves(u.olds, u.news, (*swapping).numbered))
 	for _, d := range u.dirs {
 		u.noteDir(&d, func(in dir) error { return u.give(in, d.have) })
 	}
@@ -243,7 +246,7 @@ func (u *undo) back(i int) error {
 	}
 	in, err := u.parentDir(s)
 	if err != nil {
-		return u.homeless(s, name, slot, err)
+		return u.withoutParent(s, name, slot, err)
 	}
 	defer in.close()
 	st, err := in.stat(s.path.Base())
@@ -269,7 +272,7 @@ func (u *undo) back(i int) error {
 		return slot.shift(name, in, s.path.Base())
 	case is:
 		return u.replace(i, in, slot, name)
-	case beingOf(was) == beingOf(st) && !st.Mode.IsDir():
+	case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
 		return slot.unlink(name) // a crash has left it with both names
 	}
 	return errNoWayBack
@@ -303,10 +306,10 @@ func (u *undo) dressAgain(s *swapping, in dir) error {
 	return again.give(m)
 }
 
-// homeless: the directory of a swap's name is not there, or is another one. That
+// withoutParent: the directory of a swap's name is not there, or is another one. That
 // does not matter where nothing has to come back and nothing has stayed there; what
 // somebody took away with its directory a commit does not miss.
-func (u *undo) homeless(s *swapping, name string, slot dir, err error) error {
+func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) error {
 	if slot.h != nil || !isOthers(err) {
 		return err
 	}
@@ -341,7 +344,7 @@ func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat,
 			slot, was = in, st
 			continue
 		}
-		if beingOf(st) != beingOf(was) || st.Mode.IsDir() {
+		if identityOf(st) != identityOf(was) || st.Mode.IsDir() {
 			return dir{}, st, errCrowded
 		}
 		if err := in.unlink(name); err != nil { // a crash has left it with both names
@@ -428,7 +431,7 @@ func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) er
 func (u *undo) discardNew() {
 	if u.phase < phasePrepared {
 		if u.news.h != nil {
-			u.note(newsName, u.burn(u.news))
+			u.note(newsName, u.removeAll(u.news))
 		}
 		return
 	}
@@ -441,7 +444,7 @@ func (u *undo) discardNew() {
 		u.note(trashName, errors.Join(u.news.sync(), u.olds.sync(), u.trash.sync()))
 	}
 	if u.err() == nil {
-		u.note(trashName, u.burn(u.trash))
+		u.note(trashName, u.removeAll(u.trash))
 	}
 }
 
@@ -505,8 +508,8 @@ func (u *undo) targets() {
 		return
 	}
 	missing := ""
-	for i := range u.spec.Files {
-		path := u.spec.Files[i].Path
+	for i := range u.plan.files {
+		path := u.plan.files[i].path
 		if missing != "" && strings.HasPrefix(path.String(), missing) {
 			continue // below a directory that is not there
 		}
@@ -517,8 +520,8 @@ func (u *undo) targets() {
 			missing = up[site.Missing].String() + "/"
 		}
 	}
-	for i := range u.spec.Artifacts {
-		path := u.spec.Artifacts[i].Path
+	for i := u.firstArtifact(); i < len(u.swaps); i++ {
+		path := u.swaps[i].path
 		site, err := u.root.survey(path)
 		u.noteTarget(path.String(), site.Exists, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -35,7 +36,11 @@ func (s *Site) State() (State, error) {
 	if err != nil {
 		return Other, err
 	}
-	delete(tree, Lock)
+	for name := range tree {
+		if strings.HasPrefix(name, Lock) { // also one that was not locked yet
+			delete(tree, name)
+		}
+	}
 	before := Diff(s.Before, tree)
 	if before == "" {
 		return Before, nil

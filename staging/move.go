@@ -1,0 +1,314 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// openDirs lets their owner into the directories that stay, from the top.
+func (a *attempt) openDirs() *Error {
+	for i := range slices.Backward(a.dirs) {
+		d := &a.dirs[i]
+		if d.openMode() == d.have.mode {
+			continue
+		}
+		d.touched = true
+		err := a.touch(d, func(in dir) error { return in.giveMode(d.openMode()) })
+		if err != nil {
+			return fail(StepFinalize, d.path.String(), err)
+		}
+	}
+	return nil
+}
+
+// openMode is the mode that a directory has while names in it are swapped.
+func (d *staying) openMode() uint32 {
+	if int(d.have.uid) != os.Geteuid() {
+		return d.have.mode
+	}
+	return d.have.mode | 0o300
+}
+
+// moveTops moves each top of the plan to its place, never over anything, and
+// then makes the directories it moved into durable. The directory that it moves into
+// has to give to what is made in it what it gave when that was staged; of several tops
+// in a row it is asked once.
+func (a *attempt) moveTops() *Error {
+	if len(a.plan.files) == 0 {
+		return nil
+	}
+	from, to := cache{base: a.news}, cache{base: a.root}
+	defer from.close()
+	defer to.close()
+	var parentDirs []pathsafe.Path
+	for i := range a.swaps {
+		s := &a.swaps[i]
+		if s.since != phasePrepared || s.numbered() {
+			continue
+		}
+		up := parent(s.path)
+		source, err := from.open(up)
+		var target dir
+		if err == nil {
+			target, err = to.open(up)
+		}
+		if err == nil && up != (pathsafe.Path{}) && (len(parentDirs) == 0 || parentDirs[len(parentDirs)-1] != up) {
+			err = a.bequeathsStill(up, target)
+		}
+		if err == nil {
+			parentDirs = append(parentDirs, up)
+			err = source.rename(s.path.Base(), target, s.path.Base())
+		}
+		if err != nil {
+			return fail(StepFinalize, s.path.String(), err)
+		}
+	}
+	// First the directories that were left, then those that were entered: the other way
+	// round btrfs may come back from a power cut with a file under both names.
+	return fail(StepFinalize, "", syncDirs(parentDirs, a.news, a.root))
+}
+
+func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
+	now, err := in.access()
+	if err != nil {
+		return err
+	}
+	d, ok := a.plan.find(up)
+	if ok && !now.Value().Bequeaths(a.plan.dirs[d].created.access.Value()) {
+		return fmt.Errorf("the directory that it goes to: %w", errAccess)
+	}
+	return nil
+}
+
+// swapAll makes all swaps, durably, but for what comes last. What leaves first has left
+// durably before anything else moves.
+func (a *attempt) swapAll() *Error {
+	for _, last := range []bool{true, false} {
+		moved := false
+		for i := range a.swaps {
+			s := &a.swaps[i]
+			if s.last != last || !s.numbered() {
+				continue
+			}
+			moved = moved || s.goes
+			if err := a.swap(s); err != nil {
+				return fail(StepFinalize, s.path.String(), err)
+			}
+		}
+		if last && moved {
+			if err := a.syncMoves(a.news, a.olds, (*swapping).isLast); err != nil {
+				return fail(StepFinalize, "", err)
+			}
+		}
+	}
+	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).numbered))
+}
+
+// isLast reports whether what goes or comes has the number of the swap, and leaves first or
+// comes last.
+func (s *swapping) isLast() bool { return s.last && s.numbered() }
+
+// swap makes one swap. What is taken away is looked at again where nobody else
+// comes: between the first look and now the name could have come to mean
+// something else. Whatever it is, an undo puts it back.
+func (a *attempt) swap(s *swapping) error {
+	name := s.name
+	in, err := a.parentDir(s)
+	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+		s.goes = false
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if s.goes && s.remake != nil {
+		return a.removeInPlace(s, in, name)
+	}
+	if s.goes && s.comes && !s.last {
+		err := in.exchange(s.path.Base(), a.news, name)
+		if err == nil {
+			return a.takeOut(s, name)
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	if s.goes {
+		err := in.shift(s.path.Base(), a.olds, name)
+		if errors.Is(err, fs.ErrNotExist) && !s.comes {
+			s.goes = false
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.provenOld(s, a.olds, name); err != nil {
+			return err
+		}
+	}
+	if s.comes && !s.last {
+		return a.news.shift(name, in, s.path.Base())
+	}
+	return nil
+}
+
+// removeInPlace removes an empty directory that is the one that was looked at: in a lower layer
+// of an overlay it cannot be moved.
+func (a *attempt) removeInPlace(s *swapping, in dir, name string) error {
+	err := a.provenOld(s, in, s.path.Base())
+	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+		s.goes = false
+		return nil
+	}
+	if err == nil {
+		err = in.rmdir(s.path.Base())
+	}
+	if err == nil && s.comes {
+		err = a.news.shift(name, in, s.path.Base())
+	}
+	return err
+}
+
+// placeLast gives what comes last its names, in order, durably. What has left staging was
+// placed before a crash; what became of it since is not looked at.
+func (a *attempt) placeLast() *Error {
+	placed := false
+	if a.news.h == nil { // it was removed when all had left it
+		return nil
+	}
+	for i := range a.swaps {
+		s, name := &a.swaps[i], a.swaps[i].name
+		if !s.isLast() || !s.comes {
+			continue
+		}
+		in, err := a.parentDir(s)
+		if err != nil {
+			return fail(StepPublish, s.path.String(), err)
+		}
+		err = a.news.shift(name, in, s.path.Base())
+		if a.revived && errors.Is(err, fs.ErrExist) { // the crash may have brought the old name back
+			if st, statErr := in.stat(s.path.Base()); statErr == nil && s.fresh.is(st) && !st.Mode.IsDir() {
+				err = a.news.unlink(name)
+			}
+		}
+		in.close()
+		if err != nil && !(a.revived && errors.Is(err, fs.ErrNotExist)) {
+			return fail(StepPublish, s.path.String(), err)
+		}
+		placed = true
+	}
+	if !placed {
+		return nil
+	}
+	return fail(StepPublish, "", a.syncMoves(a.news, a.olds, (*swapping).isLast))
+}
+
+// takeOut puts what came out of an exchange where it belongs.
+func (a *attempt) takeOut(s *swapping, name string) error {
+	if err := a.provenOld(s, a.news, name); err != nil {
+		return err
+	}
+	return a.news.shift(name, a.olds, name)
+}
+
+// provenOld wants what was taken away to be what was to go.
+func (a *attempt) provenOld(s *swapping, in dir, name string) error {
+	st, err := in.stat(name)
+	if s.remake != nil && in == a.olds && errors.Is(err, fs.ErrNotExist) {
+		return nil // it was removed in place
+	}
+	if err != nil {
+		return err
+	}
+	if !s.isLive(st) {
+		return errOther
+	}
+	if !s.empty {
+		return nil
+	}
+	sub, err := in.enter(name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	names, err := sub.names()
+	if err == nil && len(names) > 0 {
+		err = fmt.Errorf("%w: %d things are in it, like %q", errNotEmpty, len(names), names[0])
+	}
+	return err
+}
+
+// syncMoves makes moves of these swaps durable: first the directory in staging that things have
+// left, then those beneath the base, then the one in staging that got things.
+func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error {
+	var parentDirs []pathsafe.Path
+	covered := false
+	for i := range a.swaps {
+		if s := &a.swaps[i]; of(s) {
+			parentDirs = append(parentDirs, parent(s.path))
+			covered = covered || s.covered
+		}
+	}
+	if len(parentDirs) == 0 {
+		return nil
+	}
+	parentDirs = deepestFirst(parentDirs)
+	if covered || len(parentDirs) > few { // some of them may be in staging by now
+		return errors.Join(a.root.syncFS(), a.stage.sync())
+	}
+	if err := left.sync(); err != nil {
+		return err
+	}
+	if err := syncDirs(parentDirs, a.root); err != nil {
+		return err
+	}
+	return entered.sync()
+}
+
+// check looks at every name once more, and at everything that went.
+func (a *attempt) check() *Error {
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.numbered() {
+			if err := a.checkOne(s); err != nil {
+				return fail(StepVerify, s.path.String(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *attempt) checkOne(s *swapping) error {
+	if s.goes {
+		if err := a.provenOld(s, a.olds, s.name); err != nil {
+			return err
+		}
+	}
+	if s.covered {
+		return nil
+	}
+	in, err := a.parentDir(s)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	switch {
+	case s.last && s.comes && errors.Is(err, fs.ErrNotExist): // it is placed when all is recorded
+		return nil
+	case s.last && s.comes && err == nil:
+		return errTaken
+	case !s.comes && (err == nil || errors.Is(err, fs.ErrNotExist)): // what came since is others'
+		return nil
+	case err != nil:
+		return err
+	case !s.fresh.is(st):
+		return errReplaced
+	}
+	return nil
+}

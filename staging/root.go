@@ -1,0 +1,126 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// MinKey is the least length of a journal key, in bytes.
+const MinKey = 16
+
+// A Root is a directory that is worked on. From the moment at which it holds the lock until it is
+// closed no other transaction and no recovery is at work there.
+type Root struct {
+	dir  dir // its own handle
+	key  []byte
+	s    *sysHook
+	lock *rootLock
+	seen map[string]bool // names of the attempts that Unfinished has listed last
+}
+
+// Lock begins work on a root, with a handle of its own. It writes nothing. While another process
+// holds the lock it waits, up to wait; the error is then a [*BusyError]. Where there is no lock
+// nobody is at work, and it is taken only when something is to be written: see [Root.Hold]. Key
+// authenticates the journals: only with the key that an attempt was made with can it be
+// recovered later.
+func Lock(ctx context.Context, root *pathsafe.Dir, key []byte, wait time.Duration) (*Root, error) {
+	return lock(ctx, root, key, &locking{wait: wait, s: &sysHook{}})
+}
+
+// locking is how a lock is taken.
+type locking struct {
+	wait time.Duration
+	s    *sysHook
+}
+
+func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*Root, error) {
+	if root == nil {
+		return nil, fail(StepBegin, "", errors.New("no root"))
+	}
+	if len(key) < MinKey {
+		return nil, fail(StepBegin, "", fmt.Errorf("the journal key has %d bytes; it needs %d", len(key), MinKey))
+	}
+	own, err := dir{root, how.s}.open(pathsafe.Path{})
+	if err != nil {
+		return nil, fail(StepBegin, "", err)
+	}
+	r := &Root{dir: own, key: key, s: how.s, lock: &rootLock{root: own, wait: how.wait}}
+	if err := r.lock.take(ctx, false); err != nil {
+		own.close()
+		return nil, fail(StepBegin, "", err)
+	}
+	return r, nil
+}
+
+// Hold takes the lock of the root, and makes it if it is not there; nothing else may be
+// written there before. It waits as [Lock] does. [Tx.Begin] and [Unfinished.Resolve] do not
+// wait. The error is [ErrOvertaken] when an attempt stands in the root that [Root.Unfinished]
+// has not listed.
+func (r *Root) Hold(ctx context.Context) error {
+	if r.lock.f != nil {
+		return nil
+	}
+	if err := r.lock.take(ctx, true); err != nil {
+		return err
+	}
+	err := r.Overtaken()
+	if err != nil {
+		r.lock.keep++
+	}
+	return err
+}
+
+// Wait waits for the process that holds the lock, as [Lock] does, and leaves what it finds.
+func (r *Root) Wait(ctx context.Context) error {
+	if r.lock.f != nil {
+		return nil
+	}
+	err := r.lock.take(ctx, false)
+	if f := r.lock.f; f != nil {
+		r.lock.f = nil
+		_ = f.Close()
+	}
+	return err
+}
+
+// Yield gives the lock up until it is held again.
+func (r *Root) Yield() { r.lock.release() }
+
+// Leave has what a killed process has left of a lock stay: nothing is written.
+func (r *Root) Leave() { r.lock.quiet = true }
+
+// Overtaken returns [ErrOvertaken] when another attempt is at work in the root, or stands
+// there, that [Root.Unfinished] has not listed. It writes nothing.
+func (r *Root) Overtaken() error {
+	names, err := r.dir.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		_, kind := attemptOf(name)
+		if kind != "" && r.seen != nil && !r.seen[name] || name == LockName && r.lock.f == nil {
+			return fmt.Errorf("%w: %q", ErrOvertaken, name)
+		}
+	}
+	return nil
+}
+
+// Is reports whether this is the very directory.
+func (r *Root) Is(other *pathsafe.Dir) (bool, error) {
+	mine, err := r.dir.statSelf()
+	if err != nil {
+		return false, err
+	}
+	theirs, err := other.Stat()
+	return err == nil && mine.ID == theirs.ID, err
+}
+
+// Close gives up the lock. It stays in the root where an attempt has not ended.
+func (r *Root) Close() {
+	r.lock.release()
+	r.dir.close()
+}
