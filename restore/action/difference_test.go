@@ -277,10 +277,15 @@ func (w *world) besideWriter(round int) {
 	wr := &writer{w: w, round: round, kept: map[string]string{}}
 	in := w.enter()
 	must(t, in.Hold(t.Context())) // the writer begins when the restore knows what it swaps
+	var fs unix.Statfs_t
+	must(t, unix.Statfs(w.root, &fs))
+	begun := fs.Type != unix.OVERLAYFS_SUPER_MAGIC // where staging copies up before that
 	var mu sync.Mutex
-	in.whenStaging(func(_, _ string, do func() error) error {
+	in.whenStaging(func(op, _ string, do func() error) error {
 		mu.Lock()
-		wr.work()
+		if begun = begun || op == "make directory"; begun {
+			wr.work()
+		}
 		mu.Unlock()
 		return do()
 	})
