@@ -142,6 +142,7 @@ type shownPreview struct {
 	json        []byte
 	source      string
 	held        []quarantine.Mark // in quarantine, for these reasons
+	preview     *preview.Preview
 }
 
 // showPreview plans a restore, keeps its preview, and shows it.
@@ -195,6 +196,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 	if err != nil {
 		return shownPreview{}, err
 	}
+	p = p.HeldBy(held)
 	raw, err := keepPreview(state, p)
 	if err != nil {
 		return shownPreview{}, err
@@ -210,7 +212,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 			return shownPreview{}, err
 		}
 	}
-	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held}, nil
+	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held, p}, nil
 }
 
 // judge marks a candidate with what the rules of quarantine have found, and
@@ -341,7 +343,7 @@ func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
 	if err := state.SavePreview(p.ID(), record); err != nil {
 		return nil, fmt.Errorf("keeping the preview: %w", err)
 	}
-	return p.JSON(), nil
+	return p.JSON()
 }
 
 // checkText refuses names that a preview cannot hold.

@@ -119,12 +119,12 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 		return err
 	}
 	defer r.Close()
-	var report bytes.Buffer
-	if err := p.WriteReport(&report); err != nil {
-		return err
-	}
 	shown, err := v.app.present(ctx, state, p, v.candidate, previewOptions{silent: true})
 	if err != nil {
+		return err
+	}
+	var report bytes.Buffer
+	if err := shown.preview.WriteReport(&report); err != nil {
 		return err
 	}
 	v.app.tellHeld(shown)

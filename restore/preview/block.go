@@ -32,7 +32,7 @@ type block struct {
 	Trust      string               `json:"trust"` // digest of who is pinned and who is revoked
 	Root       rootState            `json:"restore_root"`
 	Totals     totals               `json:"totals"`
-	Quarantine []quarantine.Finding `json:"quarantine"`
+	Findings   []quarantine.Finding `json:"findings"` // of the rules of quarantine
 	Checks     []check              `json:"state_protection"`
 }
 

@@ -139,7 +139,9 @@ func keepOf(t testing.TB, p *preview.Preview) []byte {
 
 func jsonOf(t testing.TB, p *preview.Preview) []byte {
 	t.Helper()
-	return p.JSON()
+	raw, err := p.JSON()
+	must(t, err)
+	return raw
 }
 
 func reportOf(t testing.TB, p *preview.Preview) string {

@@ -123,7 +123,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 	}
 	b := &p.block
 	v := &page{
-		ID: p.id, Summary: p.summary(), Quarantine: b.Quarantine, Diffs: found,
+		ID: p.id, Summary: p.summary(), Quarantine: p.held, Diffs: found,
 		Register: registerOf(b.Conflicts, found.shown()),
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,

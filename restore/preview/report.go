@@ -37,12 +37,12 @@ func (p *Preview) writeSource(out *reporter) {
 // writeQuarantine says why nothing may be committed before it is clarified
 // (protocol section 12).
 func (p *Preview) writeQuarantine(out *reporter) {
-	if len(p.block.Quarantine) == 0 {
+	if len(p.held) == 0 {
 		return
 	}
 	out.line("**QUARANTINE: this candidate must not be committed until it is clarified, and a person has released it.**\n")
 	out.line("| Rule | What was found |\n|---|---|")
-	for _, f := range p.block.Quarantine {
+	for _, f := range p.held {
 		out.row(string(f.Rule), text(f.Detail))
 	}
 	out.line("")
@@ -104,7 +104,7 @@ func (p *Preview) writePlan(out *reporter) {
 	if b.Approval.Statement != "" {
 		out.line("    %s\n", b.Approval.Statement)
 	}
-	if len(b.Quarantine) > 0 {
+	if len(p.held) > 0 {
 		out.line("Nothing is committed unless a person has released it from quarantine.\n")
 	}
 	if !b.Approval.isWhole() && p.restore.Blocked() != nil {
