@@ -26,14 +26,14 @@ type block struct {
 	Identity        identityReview `json:"identity_review"`
 	Approval        approval       `json:"approval"`
 
-	Source     source               `json:"source"`
-	Candidate  candidate            `json:"candidate"`
-	View       *View                `json:"view"`  // that was looked at, if there was one
-	Trust      string               `json:"trust"` // digest of who is pinned and who is revoked
-	Root       rootState            `json:"restore_root"`
-	Totals     totals               `json:"totals"`
-	Findings   []quarantine.Finding `json:"findings"` // of the rules of quarantine
-	Checks     []check              `json:"state_protection"`
+	Source    source               `json:"source"`
+	Candidate candidate            `json:"candidate"`
+	View      *View                `json:"view"`  // that was looked at, if there was one
+	Trust     string               `json:"trust"` // digest of who is pinned and who is revoked
+	Root      rootState            `json:"restore_root"`
+	Totals    totals               `json:"totals"`
+	Findings  []quarantine.Finding `json:"findings"` // of the rules of quarantine
+	Checks    []check              `json:"state_protection"`
 }
 
 // source is what the candidate says of itself (protocol section 8.1). What it
@@ -180,6 +180,7 @@ type approval struct {
 	Status    string   `json:"status"`         // "pending"
 	Required  []string `json:"required_items"` // ids to decide
 	Statement string   `json:"statement"`      // that approves what is recommended; "" when nothing can be
+	Plan      string   `json:"plan"`           // what that statement approves, in words
 }
 
 // rootState is the restore root as it was observed.

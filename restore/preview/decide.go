@@ -79,63 +79,6 @@ func (d *deciding) takeDecisions() error {
 	return nil
 }
 
-// recommended is the statement that approves the safest part of the proposal
-// (protocol section 8.10): all of it, or what nothing stands in the way of.
-func (d *deciding) recommended() string {
-	free := d.free()
-	whole := d.numbers(d.proposes)
-	if len(free) == 0 || d.noRoomForResult() {
-		return ""
-	}
-	text, open := statement.Exactly, d.byName()
-	if len(free) < len(whole) {
-		text, open = "Approved: restore items "+statement.FormatItems(free)+" only.", d.undecided(free)
-	}
-	if len(open) > 0 {
-		text += " Acknowledge " + statement.FormatConflicts(open) + "."
-	}
-	return text
-}
-
-// free are the proposed items that nothing speaks against: nothing stands at their
-// target, and they hold no secret.
-func (d *deciding) free() []int {
-	return d.numbers(func(i *item) bool {
-		return d.proposes(i) && i.Class == create && i.Label != privacyRestricted
-	})
-}
-
-// noRoomForResult says whether something stands where a result artifact goes,
-// which stops every restore.
-func (d *deciding) noRoomForResult() bool {
-	return slices.ContainsFunc(d.conflicts, func(c conflict) bool { return c.Type == stateConflict && len(c.items) == 0 })
-}
-
-// undecided are the numbers of the conflicts that touch any of these items and
-// that nobody has decided.
-func (d *deciding) undecided(items []int) []int {
-	var open []int
-	for n := range d.conflicts {
-		c := &d.conflicts[n]
-		if c.Decision == pending && c.touches(items) {
-			open = append(open, n+1)
-		}
-	}
-	return open
-}
-
-// byName are the numbers of the conflicts that the statement has to name, whatever it
-// approves.
-func (d *deciding) byName() []int {
-	var named []int
-	for n := range d.conflicts {
-		if d.conflicts[n].byName {
-			named = append(named, n+1)
-		}
-	}
-	return named
-}
-
 // touches says whether a conflict is about one of these items, which are sorted;
 // that is so when it is about the whole candidate. A result artifact is in the
 // way of every restore.

@@ -100,15 +100,15 @@ func (p *Preview) writeChecks(out *reporter) {
 func (p *Preview) writePlan(out *reporter) {
 	b := &p.block
 	out.line("## 10. Recommended Commit Plan\n")
-	out.line("Recommended: %s\n", p.decided.planText())
+	out.line("Recommended: %s\n", b.Approval.Plan)
 	if b.Approval.Statement != "" {
 		out.line("    %s\n", b.Approval.Statement)
 	}
 	if len(p.held) > 0 {
 		out.line("Nothing is committed unless a person has released it from quarantine.\n")
 	}
-	if !b.Approval.isWhole() && p.restore.Blocked() != nil {
-		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")
+	for _, sentence := range p.planNotes() {
+		out.line("%s\n", sentence)
 	}
 	out.line("How this can be undone:\n")
 	for _, sentence := range undoing {

@@ -122,7 +122,8 @@ func (d *deciding) stalenessText() string {
 
 // approvalOf lists what is to be decided.
 func (d *deciding) approvalOf() approval {
-	a := approval{Status: pending, Required: []string{}, Statement: d.recommended()}
+	p := d.recommendedPlan()
+	a := approval{Status: pending, Required: []string{}, Statement: p.statement, Plan: d.planText(p)}
 	for n := range d.items {
 		if d.lists[n] == proposed {
 			a.Required = append(a.Required, d.items[n].ID)

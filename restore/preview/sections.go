@@ -126,6 +126,21 @@ func (p *Preview) approvalFields() (fields []field, more int) {
 	return fields, max(0, len(open)-maxRows)
 }
 
+// planNotes are the sentences after the recommended plan.
+func (p *Preview) planNotes() []string {
+	var notes []string
+	if text := p.decided.partText(p.decided.recommendedPlan()); text != "" {
+		notes = append(notes, text)
+	}
+	if p.block.Approval.isWhole() || p.restore.Blocked() == nil {
+		return notes
+	}
+	if !p.decided.noRoomForResult() {
+		notes = append(notes, "To approve the preview exactly as proposed would be to "+p.decided.planText(p.decided.exactPlan()))
+	}
+	return append(notes, "A commit of the preview exactly as proposed will be rejected: a restore never overwrites, and targets exist.")
+}
+
 // listed is section 3, 4 or 5: what is alike in a table, and the tree of all.
 type listed struct {
 	Number, Title string

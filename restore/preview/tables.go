@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -283,33 +282,6 @@ func (d *deciding) pendingConflicts() []int {
 		}
 	}
 	return open
-}
-
-// planText is the recommended plan in a sentence (protocol section 8.10).
-func (d *deciding) planText() string {
-	free := d.free()
-	secret := d.numbers(func(i *item) bool {
-		return d.proposes(i) && i.Class == create && i.Label == privacyRestricted
-	})
-	taken := d.numbers(func(i *item) bool { return d.proposes(i) && i.Class != create })
-	var parts []string
-	add := func(what string, numbers []int, why string) {
-		if len(numbers) > 0 {
-			parts = append(parts, what+" "+shortened(numbers)+why)
-		}
-	}
-	add("restore", free, "")
-	add("leave what stands at the targets of", taken, " as it is")
-	add("leave out", secret, ", which may hold secrets, unless they are needed")
-	add("retain", d.numbers(func(i *item) bool { return d.lists[i.number-1] == reference }), " as reference only")
-	add("do not restore", d.numbers(func(i *item) bool { return d.lists[i.number-1] == unwanted }), "")
-	if d.noRoomForResult() {
-		return "restore nothing before there is room for " + restore.ManifestName + " and " + restore.ReportName + "."
-	}
-	if len(parts) == 0 {
-		return "restore nothing."
-	}
-	return strings.Join(parts, "; ") + "."
 }
 
 // count is a number of things in words.

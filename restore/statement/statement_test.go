@@ -51,9 +51,9 @@ var accepted = []struct {
 	{"Approved: restore item R-001 only.", meaning{Items: ranges{{1, 1}}}, ""},
 	{"Approved: restore items R-001 only.", meaning{Items: ranges{{1, 1}}}, "Approved: restore item R-001 only."},
 	{"Approved: restore item R-002 and R-001 only.", meaning{Items: ranges{{1, 2}}}, "Approved: restore items R-001 and R-002 only."},
-	{"Approved: restore items R-001, R-002 and R-003 only.", meaning{Items: ranges{{1, 3}}}, "Approved: restore items R-001 to R-003 only."},
+	{"Approved: restore items R-001, R-002 and R-003 only.", meaning{Items: ranges{{1, 3}}}, "Approved: restore items R-001, R-002, and R-003 only."},
 	{"Approved: restore items R-001 to R-020, R-031, and R-999 to R-1000 only.", meaning{Items: ranges{{1, 20}, {31, 31}, {999, 1000}}},
-		"Approved: restore items R-001 to R-020, R-031, R-999, and R-1000 only."},
+		"Approved: restore items R-001 to R-020, R-031, and R-999 to R-1000 only."},
 	{"Approved: restore items R-001 to R-99999999 only.", meaning{Items: ranges{{1, 99999999}}}, ""},
 	{"Approved: restore project state and decisions only.", meaning{Scopes: scopes{scope.ProjectState, scope.Decisions}}, ""},
 	{"Approved: restore project state, decisions, and next actions only.", meaning{Scopes: scopes{scope.ProjectState, scope.Decisions, scope.NextActions}}, ""},
@@ -380,4 +380,23 @@ func ExampleParse() {
 	// true false true acknowledged
 	// true
 	// the statement is not an explicit approval: the word "only" is missing after what is to be restored; this would be understood: "Approved: restore items only."
+}
+
+// TestNamesAlone: a range names none of its items by itself, and what is printed of a
+// statement names what the statement names.
+func TestNamesAlone(t *testing.T) {
+	s, err := statement.Parse("Approved: restore items R-005 to R-006, R-001, R-002, and R-003 only.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for n := 1; n <= 7; n++ {
+			if got, want := s.NamesAlone(n), n <= 3; got != want {
+				t.Errorf("%q: R-%03d is named alone: %t", s, n, got)
+			}
+		}
+		if s, err = statement.Parse(s.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
