@@ -85,12 +85,19 @@ type approvalRequired struct {
 	words           string
 }
 
-func (a *app) approvalRequired(id, recommended string) error {
+func (a *app) approvalRequired(id, recommended string) *approvalRequired {
 	words := errApprovalRequired.Error()
 	if len(a.ended) > 0 { // something was written, of what was found unfinished
 		words = "approval required: nothing of it was written"
 	}
 	return &approvalRequired{id, recommended, a.commandLine("commit", "--preview", id, "--approve", recommended), words}
+}
+
+// notApproved is the error for a preview that the operator has not approved when asked.
+func (a *app) notApproved(id, recommended string) error {
+	refused := a.approvalRequired(id, recommended)
+	refused.words = strings.Replace(refused.words, "approval required", "not approved", 1)
+	return refused
 }
 
 func (e *approvalRequired) Error() string { return e.words }

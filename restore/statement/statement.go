@@ -79,6 +79,9 @@ type Statement struct {
 // Parse reads a statement. The error is an [*Error], and so [ErrVague].
 func Parse(text string) (*Statement, error) {
 	if err := checkText(text); err != nil {
+		if inner := dropQuotes(text); inner != text && checkText(inner) == nil {
+			return nil, cmp.Or(findSlip(text), err)
+		}
 		return nil, err
 	}
 	s, err := parse(text)

@@ -400,3 +400,35 @@ func TestNamesAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestSlips: what is slightly wrong is named, with the statement that would be right; also
+// where several slips are all that is wrong.
+func TestSlips(t *testing.T) {
+	bare := strings.TrimSuffix(statement.Exactly, ".")
+	for text, reasons := range map[string][]string{
+		`"` + statement.Exactly + `"`:                               {"quotes"},
+		"'" + statement.Exactly + "' ":                              {"quotes"},
+		"\u201c" + statement.Exactly + "\u201d":                     {"quotes"},
+		"`" + bare + "`":                                            {"quotes", "full stop"},
+		strings.ToLower(bare):                                       {"full stop", "upper and lower case"},
+		" " + strings.ToUpper(bare) + " ":                           {"white space", "full stop", "upper and lower case"},
+		"approved:  commit the restore preview exactly as proposed": {"full stop", "more than one space", "upper and lower case"},
+	} {
+		_, err := statement.Parse(text)
+		var e *statement.Error
+		if !errors.As(err, &e) || e.Want != statement.Exactly {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		for _, reason := range reasons {
+			if !strings.Contains(e.Reason, reason) {
+				t.Errorf("%q: no %q in %q", text, reason, e.Reason)
+			}
+		}
+	}
+	for _, text := range []string{"'sure'", "\u201cok\u201d", "''", "\u00a0"} {
+		if _, err := statement.Parse(text); !errors.Is(err, statement.ErrVague) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
