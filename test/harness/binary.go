@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/sysfault"
@@ -34,8 +37,13 @@ func (f RunFunc) Run() int { return f() }
 
 // Main is the TestMain of a package that runs the program: m is its *testing.M. It takes
 // the binary from SPECTRUM_BIN, or builds it. The tests have mounts of their own
-// ([blocklog.Main]).
+// ([blocklog.Main]). Commands under test inherit no file that was left open by the caller of
+// the tests: limits of open files count it.
 func Main(m interface{ Run() int }) int {
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return blocklog.Main(func() int { return withBinary(m) })
 }
 
