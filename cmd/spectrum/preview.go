@@ -437,7 +437,7 @@ func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *r
 // requestOf gathers what a preview has to know beside the restore; root is the real path of
 // the restore root.
 func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request, error) {
-	q := preview.Request{Origin: c.origin, Asked: c.asked}
+	q := preview.Request{Origin: c.origin, Asked: c.asked, Now: time.Now()}
 	var err error
 	if q.Trust, err = loadTrust(state); err != nil {
 		return preview.Request{}, err

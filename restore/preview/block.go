@@ -157,7 +157,7 @@ const (
 const pending = "pending"
 
 type privacyReview struct {
-	Present  bool   `json:"restricted_context_present"`
+	Present  *bool  `json:"restricted_context_present"` // nil: none was found, and the signer has not declared scopes
 	Approval bool   `json:"operator_approval_required"`
 	Adequate bool   `json:"privacy_level_adequate"`
 	Proposed int    `json:"restricted_items_proposed"`
@@ -166,9 +166,9 @@ type privacyReview struct {
 }
 
 type identityReview struct {
-	Same      bool   `json:"same_agent_candidate"`
-	Known     bool   `json:"agents_known"` // both have said who they are
-	Present   bool   `json:"identity_layer_present"`
+	Same      *bool  `json:"same_agent_candidate"`   // nil: not both have said who they are
+	Known     bool   `json:"agents_known"`           // both have said who they are
+	Present   *bool  `json:"identity_layer_present"` // nil: none was found, and the signer has not declared scopes
 	Allowed   bool   `json:"identity_layer_restoration_allowed"`
 	Proposed  int    `json:"identity_items_proposed"`
 	Items     int    `json:"identity_items"`

@@ -106,13 +106,10 @@ func sourceOf(p *restore.Plan, all []claims) source {
 		Receiver: said(all, "receiving_agent_id"),
 		Project:  said(all, "project"),
 		Version:  said(all, "version"),
-		Date:     unknown,
+		Date:     dateText(p),
 		Status:   said(all, "artifact_status"),
 		Transfer: said(all, "transfer_mode"),
 		Privacy:  said(all, "privacy_level"),
-	}
-	if completed := completedOf(p); !completed.IsZero() {
-		s.Date = timeText(completed)
 	}
 	return s
 }

@@ -23,6 +23,8 @@ type deciding struct {
 	runTexts   []string // the same, as people read them
 	claims     []claims // by run
 	stale      bool     // the active savepoint is of a later candidate
+	unsure     bool     // there is an active savepoint, and which of both is later is not known
+	future     bool     // the candidate says that it was completed after now
 	undeclared []string // paths of secrets that the signer has declared something else
 
 	items     []item // all, in order of number
@@ -40,8 +42,7 @@ func decide(ctx context.Context, r *restore.Restore, q *Request, found observed)
 	for run := range d.plan.Runs() {
 		d.runs, d.runTexts = append(d.runs, run.Bundle().RunID()), append(d.runTexts, RunText(run.Bundle()))
 	}
-	completed := completedOf(d.plan)
-	d.stale = !completed.IsZero() && completed.Before(q.Current.Completed)
+	d.date()
 	if err := d.itemsOf(ctx); err != nil {
 		return nil, err
 	}
@@ -51,6 +52,16 @@ func decide(ctx context.Context, r *restore.Restore, q *Request, found observed)
 		return nil, err
 	}
 	return d, nil
+}
+
+// date holds the date of the candidate against that of the active savepoint. A date that is
+// unknown, unreadable or in the future says nothing.
+func (d *deciding) date() {
+	completed, undated := completedOf(d.plan)
+	now, current := d.request.Now, d.request.Current
+	d.future = !now.IsZero() && completed.After(now)
+	d.unsure = current.ID != "" && (undated > 0 || d.future || current.Completed.IsZero())
+	d.stale = !d.unsure && completed.Before(current.Completed)
 }
 
 // takeDecisions enters what the operator has decided on conflicts.

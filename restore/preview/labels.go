@@ -37,6 +37,8 @@ func (d *deciding) place(i *item) (list, label, string) {
 		return unwanted, doNotRestore, "the scope was not asked for"
 	case !asked:
 		return reference, retainReference, fmt.Sprintf("scope %s was not asked for", i.Scope)
+	case d.unsure && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
+		return reference, historicalOnly, "whether it is older than the active savepoint is not known"
 	case d.stale && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
 		return reference, historicalOnly, "the active savepoint is of a later candidate"
 	}

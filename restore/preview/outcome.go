@@ -69,10 +69,16 @@ type workingContext struct {
 // the candidate was completed that it was made of; RFC 3339, or missing.
 const CandidateCompleted = "candidate_completed_at"
 
-// Completed is when the candidate was completed that the operator looked at; the
-// zero time when it does not say.
+// Completed is when the candidate was completed that the operator looked at. For one whose
+// date is unknown or in the future it is what the active savepoint has, so that no such
+// candidate hides that a later one is stale; the zero time where nothing is known.
 func (a *Approved) Completed() time.Time {
-	return completedOf(a.approval.preview.restore.Plan())
+	d := a.approval.preview.decided
+	completed, undated := completedOf(d.plan)
+	if undated > 0 || d.future {
+		return d.request.Current.Completed
+	}
+	return completed
 }
 
 // Outcome says what the approved restore does when all of it is in place.

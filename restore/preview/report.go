@@ -66,7 +66,9 @@ func (r *reporter) questions(fields []field) {
 
 // riskOfIdentity says whether an identity layer is there that is not known to be
 // the operator's agent's.
-func riskOfIdentity(i *identityReview) string { return answer(i.Present && !i.Same) }
+func riskOfIdentity(i *identityReview) string {
+	return answer(i.Items > 0 && (i.Same == nil || !*i.Same))
+}
 
 // noneIf says "none" of a savepoint that is not there.
 func noneIf(id string) string {

@@ -25,7 +25,7 @@ func (p *Preview) sourceFields() []field {
 		{"Date", s.Date, prose},
 		{"Artifact Status", s.Status, prose},
 		{"Transfer Mode", s.Transfer, prose},
-		{"Identity Bearing", answer(b.Identity.Present), prose},
+		{"Identity Bearing", answer3(b.Identity.Present), prose},
 		{"Privacy Level", s.Privacy, prose},
 	}
 	for _, run := range firstRows(b.Candidate.Runs) {
@@ -92,13 +92,9 @@ func (p *Preview) scopeRows() []scopeRow {
 
 // fields is the first part of section 7.
 func (i *identityReview) fields() []field {
-	same := answer(i.Same)
-	if !i.Known {
-		same = unknown
-	}
 	return []field{
-		{"Same-agent restore candidate?", same, prose},
-		{"Identity-layer items present?", answer(i.Present), prose},
+		{"Same-agent restore candidate?", answer3(i.Same), prose},
+		{"Identity-layer items present?", answer(i.Items > 0), prose},
 		{"Identity-layer restoration recommended?", partly(i.Proposed, i.Items), prose},
 		{"Cross-agent identity risk?", riskOfIdentity(i), prose},
 	}
@@ -107,7 +103,7 @@ func (i *identityReview) fields() []field {
 // fields is the second part of section 7.
 func (v *privacyReview) fields() []field {
 	return []field{
-		{"Restricted context present?", answer(v.Present), prose},
+		{"Restricted context present?", answer(v.Items > 0), prose},
 		{"Privacy level adequate?", answer(v.Adequate), prose},
 		{"Restricted items proposed for restoration?", answer(v.Proposed > 0), prose},
 		{"Operator approval required?", answer(v.Approval), prose},

@@ -55,3 +55,68 @@ func TestQuarantineTold(t *testing.T) {
 		t.Errorf("the finding is not told any more: %s", raw)
 	}
 }
+
+// TestDates: a date that cannot be read is unknown and not current, one in the future is
+// flagged, and the commit of such a candidate does not hide that another one is stale.
+func TestDates(t *testing.T) {
+	questions := map[string]any{"restore_scopes": map[string]any{"q": "open_questions"}}
+	at := func(w *world, completed string) *world {
+		w.runs = nil
+		return w.forge(t, "run-"+strings.Trim(completed, "-:Z"), forgery{files: harness.Files{"a": completed, "q": "?"}, constraints: questions, completed: completed})
+	}
+	flagged := func(w *world, risk string, proposed bool) block {
+		t.Helper()
+		s := w.show(t)
+		if got := s.conflict(t, "stale_context_risk"); !strings.Contains(got.Claim+got.Risk, risk) {
+			t.Errorf("want %q: %+v", risk, got)
+		}
+		if has(s.Proposed, "q") != proposed {
+			t.Errorf("%s: an open question is proposed: %t", risk, !proposed)
+		}
+		return s.block
+	}
+	w := at(newWorld(t), "yesterday")
+	if s := w.show(t); !strings.Contains(s.report, "| Date | unknown |") {
+		t.Errorf("the date is not unknown:\n%s", s.report)
+	}
+	w = at(newWorld(t).pin(t, 1), "2026-03-01T00:00:00Z")
+	w.committed(t, exactly)
+	for _, completed := range []string{"yesterday", "2999-01-01T00:00:00Z"} {
+		w.clear(t)
+		at(w, completed)
+		b := flagged(w, "not known", false)
+		if completed != "yesterday" && !strings.Contains(b.conflict(t, "timing_conflict").Claim, "in the future") {
+			t.Errorf("%+v", b.Conflicts)
+		}
+		w.committed(t, exactly)
+		w.clear(t)
+		at(w, "2026-01-01T00:00:00Z")
+		flagged(w, "would be reverted", false)
+	}
+}
+
+// TestUnknown: what nobody has declared is unknown, and in section 13 null, and never no.
+func TestUnknown(t *testing.T) {
+	s := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}).show(t)
+	for _, member := range []string{"identity_review.same_agent_candidate", "identity_review.identity_layer_present", "privacy_review.restricted_context_present"} {
+		if got := s.at(t, member); got != nil {
+			t.Errorf("%s is %v", member, got)
+		}
+	}
+	for _, line := range []string{"| Identity Bearing | unknown |", "| Privacy Level | unknown |", "- Same-agent restore candidate? unknown"} {
+		if !strings.Contains(s.report, line) {
+			t.Errorf("no %q", line)
+		}
+	}
+	declared := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a"}, constraints: map[string]any{
+		"agent_id": "builder", "restore_scopes": map[string]any{"a": "decisions"},
+	}}).show(t, "--agent", "other")
+	for _, member := range []string{"identity_review.same_agent_candidate", "identity_review.identity_layer_present", "privacy_review.restricted_context_present"} {
+		if got := declared.at(t, member); got != false {
+			t.Errorf("%s is %v", member, got)
+		}
+	}
+	if !strings.Contains(declared.report, "| Identity Bearing | no |") {
+		t.Error("what is declared is not known")
+	}
+}
