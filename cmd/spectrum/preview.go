@@ -442,8 +442,10 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 	if q.Trust, err = loadTrust(state); err != nil {
 		return preview.Request{}, err
 	}
-	if q.Privacy, err = privacy.Load(state.Path(), trust.System); err != nil {
-		return preview.Request{}, refusedHint(err, "mend or remove what is named; as long as it is there nothing is previewed")
+	for kind, rules := range []*privacy.Rules{privacy.Secret: &q.Privacy, privacy.Automatic: &q.Automatic, privacy.Identity: &q.Followed} {
+		if *rules, err = privacy.LoadKind(privacy.Kind(kind), state.Path(), trust.System); err != nil {
+			return preview.Request{}, refusedHint(err, "fix or remove the file that is named; nothing can be previewed before")
+		}
 	}
 	if q.Attempts, err = state.Attempts(root); err != nil {
 		return preview.Request{}, err

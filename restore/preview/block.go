@@ -83,13 +83,15 @@ type item struct {
 	Label  label       `json:"label"`
 	Class  class       `json:"class"`
 	Reason string      `json:"reason"` // "" when the label says it all
+	Runs   string      `json:"runs"`   // why it may run by itself, "" for no reason to think so
 	SHA256 string      `json:"sha256"`
 	Bytes  int64       `json:"bytes"`
 	Mode   string      `json:"mode"`     // permission bits, four octal digits
 	Time   string      `json:"modified"` // RFC 3339, to the nanosecond
 
-	number int // of ID
-	run    int // place of its run in the candidate
+	follow bool // agents follow a file of this name
+	number int  // of ID
+	run    int  // place of its run in the candidate
 	output verify.Output
 }
 
@@ -162,7 +164,8 @@ type privacyReview struct {
 	Adequate bool   `json:"privacy_level_adequate"`
 	Proposed int    `json:"restricted_items_proposed"`
 	Items    int    `json:"restricted_items"`
-	Rules    string `json:"rules"` // digest of the names that usually hold secrets
+	Rules    string `json:"rules"`           // digest of the names that usually hold secrets
+	Runs     string `json:"automatic_rules"` // digest of the names that run by themselves
 }
 
 type identityReview struct {
@@ -172,6 +175,8 @@ type identityReview struct {
 	Allowed   bool   `json:"identity_layer_restoration_allowed"`
 	Proposed  int    `json:"identity_items_proposed"`
 	Items     int    `json:"identity_items"`
+	Possible  int    `json:"possible_identity_items"` // by name alone
+	Rules     string `json:"rules"`                   // digest of the names that agents follow
 	Candidate string `json:"candidate_agent"`
 	Operator  string `json:"operator_agent"`
 }

@@ -68,7 +68,7 @@ func (a *Approval) inherit(constraints map[string]any, items []*item, path func(
 			if said[member] == nil {
 				said[member] = map[string]bool{}
 			}
-			said[member][a.preview.decided.claims[i.run].text[member]] = true
+			said[member][a.preview.decided.claims[i.run].inheritable(member)] = true
 		}
 	}
 	if len(scopes) > 0 {

@@ -56,6 +56,8 @@ func (d *deciding) labelOf(i *item) label {
 		return superseded
 	case i.Class != create:
 		return inConflict
+	case i.follow:
+		return needsConfirmation
 	}
 	switch i.Scope {
 	case scope.SameAgentIdentityLayer, scope.OperatorContext, scope.SourceOfTruthHierarchy, scope.Constraints, scope.Assumptions:
@@ -103,6 +105,9 @@ func (d *deciding) reject(c *conflict) {
 }
 
 func joined(first, second string) string {
+	if first == "" {
+		return second
+	}
 	if second == "" {
 		return first
 	}

@@ -153,3 +153,16 @@ func TestExactlyAcknowledges(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkIsNoFile: a symbolic link at a target is called that, and is not the same as the
+// file that it leads to.
+func TestLinkIsNoFile(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"a": "alpha"})
+	must(t, os.WriteFile(s.at("z"), []byte("alpha"), 0o644))
+	must(t, os.Symlink("z", s.at("a")))
+	report := reportOf(t, s.preview())
+	if !strings.Contains(report, "| a symbolic link |") || strings.Contains(report, "regular file") || strings.Contains(report, "identical") {
+		t.Error(report[strings.Index(report, "## 3."):])
+	}
+}

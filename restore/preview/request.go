@@ -39,8 +39,10 @@ type Request struct {
 	Origin  Origin
 	Asked   Asked
 	Trust   trust.Policy
-	Privacy privacy.Rules
-	Current Savepoint // the active one of the restore root
+	Privacy privacy.Rules // names that hold secrets
+	// Automatic are names that run by themselves, Followed those that agents follow.
+	Automatic, Followed privacy.Rules
+	Current             Savepoint // the active one of the restore root
 	// Attempts counts the commits that ever began in the restore root: each
 	// makes all previews void that were made before it.
 	Attempts int64

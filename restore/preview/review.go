@@ -23,6 +23,8 @@ func (d *deciding) identityReview() identityReview {
 	}
 	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer }))
 	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer && d.proposes(i) }))
+	v.Possible = len(d.numbers(func(i *item) bool { return i.Scope != scope.SameAgentIdentityLayer && i.follow }))
+	v.Rules = d.request.Followed.Digest()
 	v.Present, v.Allowed = d.present(v.Items), v.Proposed > 0
 	if v.Operator == "" {
 		v.Operator = unknown
@@ -41,7 +43,7 @@ func (d *deciding) present(items int) *bool {
 }
 
 func (d *deciding) privacyReview() privacyReview {
-	v := privacyReview{Rules: d.request.Privacy.Digest()}
+	v := privacyReview{Rules: d.request.Privacy.Digest(), Runs: d.request.Automatic.Digest()}
 	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext }))
 	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext && d.proposes(i) }))
 	v.Present, v.Approval = d.present(v.Items), v.Proposed > 0

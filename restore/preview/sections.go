@@ -152,10 +152,17 @@ func (p *Preview) lists(diffs map[int]bool) []listed {
 	var all []listed
 	for n, items := range [][]item{p.block.Items, p.block.ReferenceOnly, p.block.DoNotRestore} {
 		title := [...]string{"Proposed Restorations", "Retain as Reference Only", "Do Not Restore"}[n]
-		kinds := kindsOf(items)
-		l := listed{Number: fmt.Sprint(n + 3), Title: title, Proposed: n == 0, Kinds: firstRows(kinds), KindsMore: max(0, len(kinds)-maxRows)}
+		l := listed{Number: fmt.Sprint(n + 3), Title: title, Proposed: n == 0}
+		alike := 0
+		for _, k := range kindsOf(items) {
+			if alike++; k.named || alike <= maxRows {
+				l.Kinds = append(l.Kinds, k)
+			} else {
+				l.KindsMore++
+			}
+		}
 		if len(items) > 0 {
-			l.Tree = treeOf(items, diffs, room)
+			l.Tree = treeOf(items, l.Proposed, diffs, room)
 		}
 		all = append(all, l)
 	}
@@ -167,21 +174,26 @@ type kind struct {
 	IDs, Item, Scope, Why, Risk, Label string
 
 	numbers []int
+	named   bool // it is one item that has to be named
 }
 
 // kindsOf puts items together that have scope, reason, risk and label in common,
 // in the order of the first of each.
 func kindsOf(items []item) []kind {
 	var kinds []kind
-	at := map[[4]string]int{}
+	at := map[[5]string]int{}
 	for n := range items {
 		i := &items[n]
 		k := kind{Item: name(i.Path), Scope: string(i.Scope), Why: reasonOf(i), Risk: riskOf(i), Label: string(i.Label)}
-		key := [...]string{k.Scope, k.Why, k.Risk, k.Label}
+		key := [...]string{k.Scope, k.Why, k.Risk, k.Label, ""}
+		if i.Runs != "" || i.follow { // it is named, whatever it is like
+			key[4] = i.ID
+		}
 		place, ok := at[key]
 		if !ok {
 			place = len(kinds)
 			at[key] = place
+			k.named = key[4] != ""
 			kinds = append(kinds, k)
 		}
 		kinds[place].numbers = append(kinds[place].numbers, i.number)

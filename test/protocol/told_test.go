@@ -120,3 +120,39 @@ func TestUnknown(t *testing.T) {
 		t.Error("what is declared is not known")
 	}
 }
+
+// TestStatusSpelling: a status counts however it is written: case, white space and characters
+// that cannot be seen are no difference.
+func TestStatusSpelling(t *testing.T) {
+	for _, status := range []string{"Deprecated", "DEPRECATED ", " rejected", "quaran\u200btined", "de\u00adprecated", "\ufeffRejected\u00a0"} {
+		w := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: map[string]any{"artifact_status": status}})
+		if s := w.show(t); !slices.Equal(s.rules(), []string{"artifact_status"}) {
+			t.Errorf("%q: held for %q", status, s.rules())
+		}
+	}
+}
+
+// TestCommitReportIsTrue: the report of a commit names every file that is there after it, in a
+// chain too, and says that nothing else was changed.
+func TestCommitReportIsTrue(t *testing.T) {
+	for _, runs := range []int{1, 2} {
+		w := newWorld(t)
+		for n := range runs {
+			w.forge(t, []string{"run-1", "run-2"}[n], forgery{files: harness.Files{[]string{"a/x", "b/y"}[n]: "text\n"}, completed: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[n]})
+		}
+		w.pin(t, 1)
+		before := w.tree(t)
+		r := w.Run(t, nil, "commit", "--preview", w.preview(t).ID, "--approve", exactly)
+		if r.Status != 0 || len(before) > 1 {
+			t.Fatal(r)
+		}
+		for path := range w.files(t) {
+			if !strings.Contains(r.Stderr, `"`+path+`"`) {
+				t.Errorf("%d runs: %s is not in the report:\n%s", runs, path, r.Stderr)
+			}
+		}
+		if !strings.Contains(r.Stderr, "nothing else was changed") {
+			t.Errorf("%d runs: %s", runs, r.Stderr)
+		}
+	}
+}
