@@ -161,7 +161,7 @@ func argumentsOf(cmd *cobra.Command) (least, most int) {
 // of usage in the source wants a line here.
 var wrongUses = [][]string{
 	{"snapshot", "watch", "--foreign-root", "/nowhere", "/r"},
-	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"},
+	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"}, {"verify", "--law", "memory", "--require-trusted", "x"},
 	{"verify", "nowhere/run"}, {"verify", "a/CONTRACTS/_runs/r", "b/CONTRACTS/_runs/s"},
 	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"},
 	{"seal", "x"}, {"seal", "--run-dir", "nowhere", "x"},

@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -138,6 +139,7 @@ func statusOf(err error) int {
 		strange *quarantine.RecordError
 		foreign *commit.ForeignError
 		other   *commit.OtherRootError
+		signer  *notTrustedError
 	)
 	switch {
 	case err == nil:
@@ -158,7 +160,7 @@ func statusOf(err error) int {
 		return statusUnavailable
 	case isApproval(err), errors.As(err, &foreign):
 		return statusApproval
-	case errors.Is(err, verify.ErrHoles), errors.Is(err, standing.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
+	case errors.Is(err, verify.ErrHoles), errors.Is(err, standing.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.As(err, &signer), errors.Is(err, errRevoked):
 		return statusPolicy
 	case errors.As(err, &failure):
 		return statusOfFailure(failure)
@@ -302,6 +304,13 @@ func jsonCode(err error, status int) code {
 	}
 	if errors.Is(err, preview.ErrRevoked) {
 		return codeRevoked
+	}
+	var signer *notTrustedError
+	if errors.As(err, &signer) {
+		if signer.standing == trust.Revoked {
+			return codeRevoked
+		}
+		return codeNotTrusted
 	}
 	if errors.Is(err, verify.ErrHoles) {
 		return codeHoles
