@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -53,7 +54,7 @@ func (p *prompt) readLine(ctx context.Context) (string, error) {
 		if r.err != nil {
 			_, _ = io.WriteString(p.lines, "\n")
 		}
-		if r.err == io.EOF {
+		if errors.Is(r.err, io.EOF) {
 			return "", nil
 		}
 		return strings.TrimSpace(r.line), r.err

@@ -92,7 +92,7 @@ func (a *Approval) inherit(constraints map[string]any, items []*item, path func(
 }
 
 // inherited are the members of constraints that go on with what was restored.
-var inherited = []string{"agent_id", "artifact_status", "privacy_level"}
+var inherited = []string{"agent_id", "artifact_status", "privacy_level", "project", "title"}
 
 // Claims are the constraints of the savepoint of the approved restore that say what
 // its files are, by their paths beneath the restore root.

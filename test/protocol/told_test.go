@@ -156,3 +156,22 @@ func TestCommitReportIsTrue(t *testing.T) {
 		}
 	}
 }
+
+// TestSavepointKeepsTitle: the savepoint of a commit has the title and the project of what
+// was restored.
+func TestSavepointKeepsTitle(t *testing.T) {
+	w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "title=Sprint 12", "--constraint", "project=bridge")
+	w.committed(t, exactly)
+	found := false
+	harness.Must(t, filepath.WalkDir(w.State, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "TASK_SPEC.json" {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		found = found || strings.Contains(string(raw), `"title":"Sprint 12"`) && strings.Contains(string(raw), `"project":"bridge"`)
+		return err
+	}))
+	if !found {
+		t.Error("no savepoint has title and project")
+	}
+}
