@@ -99,7 +99,10 @@ func candidateHints(err error) []string {
 	var held *quarantine.HeldError
 	var strange *quarantine.RecordError
 	var untrusted *preview.UntrustedError
+	var signer *notTrustedError
 	switch {
+	case errors.As(err, &signer):
+		return signer.hints()
 	case errors.Is(err, verify.ErrHoles):
 		return []string{"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law"}
 	case errors.Is(err, standing.ErrHoles), errors.Is(err, snapshot.ErrHoles):

@@ -96,12 +96,17 @@ func (d *difference) findApart() {
 	}
 }
 
-// inPlace wants the directories on the way to a path to be there when something is to
-// come, and to be no links.
+// inPlace requires that the directories on the way to a path are there when something is to
+// come, and are no links.
 func (d *difference) inPlace(p pathsafe.Path) error {
 	e, err := d.target.At(p)
 	if err != nil {
 		return err
+	}
+	if up, nested := p.Parent(); nested && e.Type != snapshot.Absent {
+		if _, err := standing(d.root, up); errors.Is(err, fs.ErrNotExist) {
+			return &staging.Error{Step: staging.StepConflict, Path: p.String(), Err: err}
+		}
 	}
 	_, err = standing(d.root, p)
 	nothing := errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrSymlink)
