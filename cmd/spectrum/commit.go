@@ -273,6 +273,9 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		}
 	}
 	approved, err := d.approval.Accept(r, state)
+	if err != nil && r.Blocked() == nil && approvalCode(err) == "" { // the lock was the first write of EXECUTE
+		return restore.Internal(restore.Execute, err)
+	}
 	if err != nil {
 		return err
 	}
