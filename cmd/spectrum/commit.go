@@ -268,11 +268,14 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		return restore.Internal(restore.Execute, err)
 	}
 	if r.Blocked() == nil { // what is blocked writes nothing
-		if err := holdFor(ctx, in); err != nil {
+		if err := holdFor(ctx, in, r); err != nil {
 			return err
 		}
 	}
 	approved, err := d.approval.Accept(r, state)
+	if err != nil && r.Blocked() == nil && approvalCode(err) == "" { // the lock was the first write of EXECUTE
+		return restore.Internal(restore.Execute, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -299,11 +302,12 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 
 // holdFor takes the lock of the restore root: from here on nobody else is at work there. A
 // preview that somebody else's action has overtaken counts no longer.
-func holdFor(ctx context.Context, in *action.Root) error {
-	err := in.Hold(ctx)
+func holdFor(ctx context.Context, in *action.Root, r *restore.Restore) error {
+	err := in.HoldFor(ctx, r)
 	var busy *staging.BusyError
+	var failure *restore.Failure
 	switch {
-	case err == nil || errors.As(err, &busy) || ctx.Err() != nil:
+	case err == nil || errors.As(err, &busy) || errors.As(err, &failure) || ctx.Err() != nil:
 		return err
 	case errors.Is(err, staging.ErrOvertaken):
 		return fmt.Errorf("%w: %s", preview.ErrStale, err.Error())

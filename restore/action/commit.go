@@ -41,7 +41,11 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 		return err
 	}
 	if err := in.check(r.Root()); err != nil {
-		return restore.Internal(restore.Preflight, err)
+		phase := restore.Preflight
+		if in.isHeld() {
+			phase = restore.Execute
+		}
+		return restore.Internal(phase, err)
 	}
 	change, err := changeOf(r)
 	if err != nil {

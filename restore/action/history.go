@@ -217,11 +217,9 @@ func (h *history) ended(o staging.Outcome) error {
 
 // hasOpen reports whether there are records of an action that has not ended.
 func (h *history) hasOpen() (bool, error) {
-	if h.savepoints.store != nil {
-		pending, err := h.savepoints.store.Pending(h.root)
-		if err != nil || len(pending) > 0 {
-			return err == nil, err
-		}
+	pending, err := h.savepoints.pending(h.root, h.rootID)
+	if err != nil || len(pending) > 0 {
+		return err == nil, err
 	}
 	if h.log == nil {
 		return false, nil

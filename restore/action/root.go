@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -288,6 +289,18 @@ func (r *Root) Hold(ctx context.Context) error {
 	}
 	return r.history.begins()
 }
+
+// HoldFor is Hold for a restore that was planned for this root. What is wrong with that is found
+// before anything is written.
+func (r *Root) HoldFor(ctx context.Context, planned *restore.Restore) error {
+	if err := r.check(planned.Root()); err != nil {
+		return restore.Internal(restore.Preflight, err)
+	}
+	return r.Hold(ctx)
+}
+
+// isHeld reports whether the root was held since it was entered.
+func (r *Root) isHeld() bool { return r != nil && r.history != nil && r.history.begun }
 
 // Wait waits for the action that is at work in the root, if there is one. The error is a
 // [*staging.BusyError] when it takes too long.

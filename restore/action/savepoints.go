@@ -118,14 +118,26 @@ func (s savepoints) dropAll(root, id string) error {
 	if s.store == nil {
 		return nil
 	}
+	attempts, err := s.pending(root, id)
+	for _, attempt := range attempts {
+		err = errors.Join(err, s.store.Drop(root, attempt))
+	}
+	return err
+}
+
+// pending are the attempts of this very root for which a savepoint is prepared.
+func (s savepoints) pending(root, id string) (own []string, err error) {
+	if s.store == nil {
+		return nil, nil
+	}
 	attempts, err := s.store.Pending(root)
 	for _, attempt := range attempts {
 		sp, strange := s.store.Prepared(root, attempt)
 		if strange == nil && sp.Said(rootID) == id {
-			err = errors.Join(err, s.store.Drop(root, attempt))
+			own = append(own, attempt)
 		}
 	}
-	return err
+	return own, err
 }
 
 // draftOf is the savepoint of an approved restore: its files, and what was
