@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 )
 
 // auditVerify holds the audit log against the signed savepoints. Commits may be at
@@ -72,11 +72,11 @@ func (v *auditVerify) list() error {
 		return err
 	}
 	for _, sp := range all {
-		v.savepoints = append(v.savepoints, commit.SavepointOf(sp))
+		v.savepoints = append(v.savepoints, action.SavepointOf(sp))
 	}
 	gone, err := v.store.Retired("")
 	for _, sp := range gone {
-		v.retired = append(v.retired, commit.SavepointOf(sp))
+		v.retired = append(v.retired, action.SavepointOf(sp))
 	}
 	return err
 }
