@@ -267,6 +267,11 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	if err := action.Room(r, state.Root()); err != nil { // it can be retried with the same preview
 		return restore.Internal(restore.Execute, err)
 	}
+	if r.Blocked() == nil { // what is blocked writes nothing
+		if err := holdFor(ctx, in); err != nil {
+			return err
+		}
+	}
 	approved, err := d.approval.Accept(r, state)
 	if err != nil {
 		return err
@@ -290,6 +295,20 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)
 	}
 	return nil
+}
+
+// holdFor takes the lock of the restore root: from here on nobody else is at work there. A
+// preview that somebody else's action has overtaken counts no longer.
+func holdFor(ctx context.Context, in *action.Root) error {
+	err := in.Hold(ctx)
+	var busy *staging.BusyError
+	switch {
+	case err == nil || errors.As(err, &busy) || ctx.Err() != nil:
+		return err
+	case errors.Is(err, staging.ErrOvertaken):
+		return fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
+	}
+	return restore.Internal(restore.Execute, err)
 }
 
 // phaseWords say what a phase of a commit does.

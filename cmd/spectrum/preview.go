@@ -172,6 +172,12 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	}
 	defer in.Leave()
 	r, p, err := a.makePreview(cmd.Context(), state, c)
+	for tries := 3; errors.Is(err, preview.ErrUnsettled) && tries > 0; tries-- { // a commit may be at work
+		if err := in.Wait(cmd.Context()); err != nil {
+			return shownPreview{}, err
+		}
+		r, p, err = a.makePreview(cmd.Context(), state, c)
+	}
 	if err != nil {
 		return shownPreview{}, err
 	}
