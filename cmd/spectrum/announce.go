@@ -60,7 +60,11 @@ func (a *app) announce(source viewSource, view *fusefs.View, to listeners) error
 	}
 	text, fields := source.describe()
 	where := fmt.Sprintf("%s, at %q", text, view.Path())
-	a.say("mounted %s; %s ends it", where, how)
+	signed := ""
+	if v, ok := source.(*candidateView); ok {
+		signed = ", signed by " + a.signers(bundlesOf(v.plan))
+	}
+	a.say("mounted %s%s; %s ends it", where, signed, how)
 	fields["mountpoint"], fields["ok"] = jsonText(view.Path()), true
 	if err := a.result("", fields); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -17,22 +18,34 @@ func (a *app) saySigned(bundles iter.Seq[*verify.Bundle]) {
 	if a.quiet {
 		return
 	}
+	for b := range bundles {
+		var bytes int64
+		for o := range b.Outputs() {
+			bytes += o.Size()
+		}
+		a.say("%s: %s, %s, signed by %s", preview.RunText(b), numberOf(b.Len(), "file"), bytesText(bytes), a.signers(slices.Values([]*verify.Bundle{b})))
+	}
+}
+
+// signers names who signed some runs, each once, with how he stands with the operator.
+func (a *app) signers(bundles iter.Seq[*verify.Bundle]) string {
 	path, err := a.statePath()
 	var policy trust.Policy
 	if err == nil {
 		policy, err = trust.Load(filepath.Join(path, "trust"), trust.System)
 	}
+	var signers []string
 	for b := range bundles {
 		standing := strings.Replace(string(policy.Of(b.ValidatorID())), string(trust.Revoked), "REVOKED", 1)
 		if err != nil {
 			standing = "whether it is trusted cannot be read"
 		}
-		var bytes int64
-		for o := range b.Outputs() {
-			bytes += o.Size()
+		signer := fmt.Sprintf("%s (%s)", b.ValidatorID()[:shortest], standing)
+		if !slices.Contains(signers, signer) {
+			signers = append(signers, signer)
 		}
-		a.say("%s: %s, %s, signed by %s (%s)", preview.RunText(b), numberOf(b.Len(), "file"), bytesText(bytes), b.ValidatorID()[:shortest], standing)
 	}
+	return strings.Join(signers, ", ")
 }
 
 // notTrustedError is a run whose validator the operator has not pinned, where that is

@@ -81,7 +81,6 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 	}
 	if err == nil {
 		v.app.sayRenamed(bundlesOf(v.plan))
-		v.app.saySigned(bundlesOf(v.plan))
 	}
 	return err
 }
