@@ -46,6 +46,7 @@ const (
 	codeAuditCut         code = "AUDIT_CUT"
 	codeAuditRewritten   code = "AUDIT_REWRITTEN"
 	codeSavepointMissing code = "SAVEPOINT_MISSING"
+	codeHistory          code = "HISTORY_DAMAGED"
 )
 
 // The codes of a savepoint that is not what it was.

@@ -77,6 +77,7 @@ func examples() map[code][]error {
 		codeAuditCut:         {verifier.misfit(true, misfits)},
 		codeAuditRewritten:   {verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.Rewritten, Entry: 3}}), verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.NoMark}})},
 		codeSavepointMissing: {verifier.misfit(false, misfits)},
+		codeHistory:          {historyDamaged([]flaw{{what: forging, remedy: keepState}}), historyDamaged([]flaw{{what: forging, remedy: cutRemedy}, {}})},
 
 		codeDrifted: {drifted("43766f237a93", "/srv/"+forging, []savepoint.Drift{{Path: forging, State: savepoint.Missing}}, 2)},
 		codeInvalid: {savepointError(&savepoint.DamageError{RunDir: forging, Err: outside})},

@@ -41,7 +41,12 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		key, err := a.hostKey(state)
 		return commit.Host{Key: key, BuildID: buildID()}, err
 	}
-	e.Took = func(s *snapshot.Snapshot) { a.hasDone("snapshot %s was taken", s.ID()[:shortest]) }
+	e.Took = func(s *snapshot.Snapshot) {
+		a.hasDone("snapshot %s was taken", s.ID()[:shortest])
+		if _, err := a.hostKey(state); err != nil {
+			a.tell("spectrum: the host's key cannot be used, so snapshot %s is signed by a key of its own: %s", s.ID()[:shortest], oneLine(err.Error()))
+		}
+	}
 	in, ended, err := commit.Enter(ctx, root, e)
 	a.hasEnded(ended)
 	if err != nil {

@@ -234,7 +234,7 @@ type rollbackReport struct {
 	changed []string
 	left    []rollback.Left
 	target  *snapshot.Snapshot // that was restored; nil for none
-	passed  []rollback.Passed  // damaged snapshots that were passed over to find it
+	passed  []snapshot.Passed  // damaged snapshots that were passed over to find it
 	changes []rollback.Change
 	spaces  []rollback.Space // of a dry run
 }
@@ -303,7 +303,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}
 	defer in.Leave()
 	bar := a.newBar("checking the snapshots")
-	to, err := rollback.Emergency(ctx, in)
+	to, err := rollback.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
 	a.tellPassed(to.Passed)
 	if err != nil {
@@ -336,7 +336,7 @@ func targetText(s *snapshot.Snapshot) string {
 }
 
 // tellPassed names the damaged snapshots that are passed over.
-func (a *app) tellPassed(passed []rollback.Passed) {
+func (a *app) tellPassed(passed []snapshot.Passed) {
 	for _, p := range passed {
 		if p.Header.ID == "" {
 			a.tell("spectrum: passed over: %s", oneLine(p.Damage[0].Error()))
@@ -346,6 +346,10 @@ func (a *app) tellPassed(passed []rollback.Passed) {
 		if n := len(p.Damage); n > 1 {
 			more = fmt.Sprintf(", and %d more", n-1)
 		}
-		a.tell("spectrum: passed over: snapshot %s of %s is damaged: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(p.Damage[0].Error()), more)
+		what := "is damaged"
+		if p.Foreign {
+			what = "is not of this host"
+		}
+		a.tell("spectrum: passed over: snapshot %s of %s %s: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), what, oneLine(p.Damage[0].Error()), more)
 	}
 }

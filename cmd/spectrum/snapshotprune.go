@@ -75,7 +75,7 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		return err
 	}
 	defer log.Close()
-	opts.policy.Now = time.Now()
+	opts.policy.Now, opts.policy.Host = time.Now(), s.knownHost(s.state)
 	opts.policy.Goes = func(h snapshot.Header) error {
 		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID})
 	}

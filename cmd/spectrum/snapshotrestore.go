@@ -98,7 +98,7 @@ type restoring struct {
 	target *snapshot.Snapshot
 	kind   audit.Rollback
 	reason string
-	passed []rollback.Passed // damaged snapshots that it is restored instead of
+	passed []snapshot.Passed // damaged snapshots that it is restored instead of
 	only   []pathsafe.Path   // nil is all of it
 	dryRun bool
 }

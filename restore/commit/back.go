@@ -59,6 +59,8 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 	}
 	way := &way{Back: b}
 	way.done.Action = uuid.NewString()
+	h.way = way
+	defer func() { h.way = nil }()
 	before, err := h.snap(ctx, way.done.Action, b.Scope, way.said)
 	if err != nil {
 		return Done{}, err
@@ -69,8 +71,6 @@ func (r *Root) GoBack(ctx context.Context, b Back) (Done, error) {
 		return Done{}, err
 	}
 	exchange.Attempt, exchange.Leftover = way.done.Action, way.leftover
-	h.way = way
-	defer func() { h.way = nil }()
 	if err := r.session.Exchange(ctx, exchange); err != nil {
 		r.halt(err)
 		if stands := r.unmarked(err, exchange.Kind); stands != nil {
@@ -147,7 +147,7 @@ func (h *history) beganBack(attempt string) error {
 		return errors.New("internal error: no rollback in progress")
 	}
 	return h.append(audit.Event{
-		Kind: audit.RollbackBegin, Action: attempt, Rollback: w.Type, Snapshot: w.done.Snapshot.ID(), Reason: w.Reason, Actions: w.Affected,
+		Kind: audit.RollbackBegin, Action: attempt, Rollback: w.Type, Snapshot: w.done.Snapshot.ID(), Reason: w.Reason, Actions: w.Affected, Brings: w.Brings,
 	})
 }
 
@@ -181,7 +181,7 @@ func (h *history) completedBack(attempt string) error {
 	}
 	err = h.once(audit.Event{
 		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-		Reason: before.Said[saidReason], Actions: affected,
+		Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
 	})
 	if h.way != nil {
 		h.way.recorded = err == nil
@@ -230,8 +230,14 @@ func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Pat
 	if err != nil {
 		return nil, err
 	}
+	log, err := h.logged()
+	if err != nil {
+		return nil, err
+	}
+	h.snapped = true
 	s, err := h.snapshots.Take(ctx, snapshot.Request{
 		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
+		Log: log, Key: h.savepoints.key, AnyKey: h.way != nil,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)

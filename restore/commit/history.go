@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -31,6 +32,7 @@ type history struct {
 	draft     *savepoint.Draft // of its savepoint
 	scope     []pathsafe.Path  // what it makes
 	way       *way             // back, that is under way
+	snapped   bool             // a snapshot was begun
 	published string           // id of the savepoint of the last commit
 	attempt   string           // id of the last commit
 }
@@ -77,9 +79,17 @@ func (h *history) mark() error {
 	if h.log == nil || h.draft == nil {
 		return nil
 	}
-	mark, err := h.log.Mark()
+	mark, err := h.logged()
 	h.draft.Said[LogMark] = mark
 	return err
+}
+
+// logged is where the log stands, see [audit.Log.Mark]; "" where there is none.
+func (h *history) logged() (string, error) {
+	if h.log == nil {
+		return "", nil
+	}
+	return h.log.Mark()
 }
 
 func (h *history) append(event audit.Event) error {
@@ -186,6 +196,27 @@ func (h *history) ended(o staging.Outcome) error {
 	}
 	return h.once(event)
 }
+
+// logNewest logs the newest snapshot of the root where the log does not know it: the command
+// that took it was killed before it could do so. Where the end of the log was cut, the entry
+// says that the snapshot was found so.
+func (h *history) logNewest() error {
+	if h.log == nil || h.snapshots == nil {
+		return nil
+	}
+	id, err := h.snapshots.Newest(h.root)
+	if err != nil || id == "" {
+		return err
+	}
+	has, err := h.log.HasSnapshot(id)
+	if err != nil || has {
+		return err
+	}
+	return h.append(audit.Event{Kind: audit.SnapshotTaken, Action: uuid.NewString(), Snapshot: id, Reason: FoundUnlogged})
+}
+
+// FoundUnlogged is the reason of an entry for a snapshot that was found.
+const FoundUnlogged = "it was found, and was not in the log"
 
 // endStale ends the attempts of which nothing is left in the root: they were
 // rolled back, or had not written anything yet, when they were killed. One that

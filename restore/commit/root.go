@@ -48,9 +48,10 @@ type Entry struct {
 	Snapshots *snapshot.Store
 	// State, unless nil, is the directory that all of that is kept in. It stays the
 	// caller's.
-	State     *pathsafe.Dir
-	Host      func() (Host, error) // signs savepoints; asked when a commit begins
-	Authority Authority            // may be nil
+	State *pathsafe.Dir
+	// Host signs savepoints and snapshots; it is called when one is made.
+	Host      func() (Host, error)
+	Authority Authority // may be nil
 	// Took, unless nil, hears of each snapshot that was taken before an action.
 	Took func(*snapshot.Snapshot)
 	// Leftover, unless nil, hears what is left of a way back that is complete, and
@@ -337,7 +338,7 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode) ([]staging.Outcom
 	if err != nil {
 		return ended, errors.Join(err, r.history.halted(err))
 	}
-	return ended, errors.Join(r.history.endStale(), r.history.savepoints.dropAll(r.history.root, r.history.rootID))
+	return ended, errors.Join(r.history.endStale(), r.history.logNewest(), r.history.savepoints.dropAll(r.history.root, r.history.rootID))
 }
 
 // Savepoint is the id of the savepoint of the commit that was carried out last
@@ -370,8 +371,14 @@ func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) 
 	if err != nil {
 		return nil, err
 	}
+	log, err := r.history.logged()
+	if err != nil {
+		return nil, err
+	}
+	r.history.snapped = true
 	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
 		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active},
+		Log: log, Key: r.history.savepoints.key,
 	})
 	if err != nil {
 		return nil, err
@@ -392,6 +399,9 @@ func (r *Root) halt(err error) {
 func (r *Root) Leave() {
 	if r == nil || r.session == nil {
 		return
+	}
+	if r.history.snapped { // else the next one to enter the root does it
+		_ = r.history.logNewest()
 	}
 	r.session.Close()
 	_ = r.dir.Close()

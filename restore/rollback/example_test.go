@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // Example takes a snapshot of a root, and goes back to it.
@@ -34,8 +35,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	key, err := bundle.GenerateKey()
+	if err != nil {
+		log.Fatal(err)
+	}
 	in, _, err := commit.Enter(context.Background(), filepath.Join(dir, "root"), commit.Entry{
 		Key: []byte("32 random bytes from a safe place"), Snapshots: snapshots, Savepoints: savepoints,
+		Host: func() (commit.Host, error) { return commit.Host{Key: key, BuildID: "example"}, nil },
 	})
 	if err != nil {
 		log.Fatal(err)
