@@ -81,12 +81,12 @@ func TestDaemonHoldsNothing(t *testing.T) {
 	cmd.ExtraFiles = []*os.File{lock, writer}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said // pipes that end when nobody holds them
-	cmd.WaitDelay = time.Minute
+	cmd.WaitDelay = 5 * time.Minute
 	if err := cmd.Run(); err != nil || strings.Count(said.String(), "\n") != 1 {
 		t.Fatalf("%v: %s", err, &said)
 	}
 	writer.Close()
-	if err := reader.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := reader.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(reader); err != nil {

@@ -32,7 +32,7 @@ func listen(t *testing.T, address string) serviceManager {
 // hear returns the next message.
 func (m serviceManager) hear() string {
 	m.t.Helper()
-	if err := m.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := m.conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		m.t.Fatal(err)
 	}
 	buf := make([]byte, 4096)

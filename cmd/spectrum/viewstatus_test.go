@@ -40,7 +40,7 @@ func startView(t *testing.T, args ...string) *view {
 func startViewBy(t *testing.T, cmd *exec.Cmd, dir string) *view {
 	t.Helper()
 	cmd.Cancel = func() error { return os.ErrProcessDone } // the view is ended by end
-	cmd.WaitDelay = time.Minute
+	cmd.WaitDelay = 5 * time.Minute
 	v := &view{t: t, cmd: cmd, dir: dir, said: &bytes.Buffer{}, done: make(chan error, 1)}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/sysfault"
@@ -20,8 +23,9 @@ import (
 // Statement approves a preview.
 const Statement = "Approved: commit the restore preview exactly as proposed."
 
-// Patience is how long a command may take. What takes longer hangs.
-const Patience = time.Minute
+// Patience is how long a command may take before it counts as hung. It is far longer than any
+// command needs: a command that syncs a file system waits for the data of every other test.
+const Patience = 5 * time.Minute
 
 var binary string
 
@@ -33,8 +37,13 @@ func (f RunFunc) Run() int { return f() }
 
 // Main is the TestMain of a package that runs the program: m is its *testing.M. It takes
 // the binary from SPECTRUM_BIN, or builds it. The tests have mounts of their own
-// ([blocklog.Main]).
+// ([blocklog.Main]). Commands under test inherit no file that was left open by the caller of
+// the tests: limits of open files count it.
 func Main(m interface{ Run() int }) int {
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return blocklog.Main(func() int { return withBinary(m) })
 }
 

@@ -110,7 +110,7 @@ func chainTreeRows() []entry {
 
 // longChain is a chain of many bundles, under a limit of descriptors.
 func longChain(p *place) {
-	for i := range sample.Of(100, 1000, 10_000) - 1 {
+	for i := range sample.Of(100, 300, 10_000) - 1 {
 		p.add(fmt.Sprintf("r%d", i), forge.Outputs{fmt.Sprintf("o/%d", i): fmt.Sprint(i)})
 	}
 	p.under = []string{"prlimit", "--nofile=64:64"}

@@ -80,7 +80,7 @@ func play(name string, p Plan) Plan {
 
 func run(t *testing.T, p Plan, dir string) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err := Run(ctx, p, os.Args[0], dir)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // Statement approves a preview.
 const Statement = "Approved: commit the restore preview exactly as proposed."
 
-// Patience is how long a command may take. What takes longer hangs.
-const Patience = 2 * time.Minute
+// Patience is how long a command may take before it counts as hung.
+const Patience = 5 * time.Minute
 
 // nobody is whom a case for an ordinary user is run as by root.
 const nobody = 65534
