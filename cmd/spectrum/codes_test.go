@@ -85,6 +85,8 @@ func examples() map[code][]error {
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
 
+		codeStateDamaged: {stateDamaged("/srv/"+forging, []flaw{{what: forging, remedy: keepState}}, nil)},
+
 		codeUnfit:   {(&unfitError{failed: []diagnosis{{id: forging, remedy: "mend it"}}, all: 2}).coded()},
 		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, nil)},
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -104,7 +105,11 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 // tellFlaws names what is damaged, and each way out.
 func (a *app) tellFlaws(flaws []flaw) {
 	for _, f := range flaws {
-		a.tell("spectrum: damaged: %s", oneLine(f.what))
+		at := ""
+		if !strings.Contains(f.what, filepath.Base(f.path)) {
+			at = fmt.Sprintf("%q: ", f.path)
+		}
+		a.tell("spectrum: damaged: %s%s", at, oneLine(f.what))
 		a.tell("hint: %s", oneLine(a.truly(f.remedy)))
 	}
 }

@@ -67,6 +67,7 @@ what was rolled back are detached.`,
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
 			}
+			app.dryRun = opts.dryRun
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}

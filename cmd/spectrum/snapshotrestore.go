@@ -55,6 +55,7 @@ listed with its size, what would stay and why, and how much room it needs.`,
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
 			}
+			app.dryRun = opts.dryRun
 			if opts.to != "" && (opts.dryRun || opts.reason != "") {
 				return usage(cmd, "--to changes nothing in a restore root: --dry-run and --reason do not go with it")
 			}

@@ -22,6 +22,7 @@ type Back struct {
 	Affected  []string        // ids of the commits that it undoes
 	Brings    []string        // ids of the commits that stand again afterwards
 	Savepoint string          // id of the one that is active afterwards; "" for none
+	Stays     bool            // the chain of savepoints stays as it is; Savepoint is ""
 	Scope     []pathsafe.Path // what it may change; nil is the whole root
 	// Plan returns what happens. It is given the snapshot of what may change, which
 	// was taken just now; nothing is written yet. It may be called more than once.
@@ -120,6 +121,7 @@ const (
 	saidBrings   = "brings"
 	saidReason   = "reason"
 	saidTarget   = "target"
+	saidStays    = "savepoints_stay"
 )
 
 // TargetOf is the id of the snapshot to which the action after a snapshot goes back; "" for
@@ -133,11 +135,15 @@ func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBring
 const SavepointNow = "savepoint"
 
 func (w *way) said(active string) map[string]string {
-	return map[string]string{
+	said := map[string]string{
 		SavepointNow: active, saidAfter: w.Savepoint, saidType: string(w.Type), saidReason: w.Reason,
 		saidAffected: strings.Join(w.Affected, " "), saidBrings: strings.Join(w.Brings, " "),
 		saidTarget: w.Target,
 	}
+	if w.Stays {
+		said[saidStays] = "yes"
+	}
+	return said
 }
 
 // beganBack logs the beginning of a way back.
@@ -173,8 +179,10 @@ func (h *history) completedBack(attempt string) error {
 		return err
 	}
 	affected := strings.Fields(before.Said[saidAffected])
-	if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
-		return err
+	if before.Said[saidStays] == "" {
+		if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
+			return err
+		}
 	}
 	if err := h.revoke(affected); err != nil {
 		return err

@@ -85,11 +85,7 @@ func someRestored(ctx context.Context, in *commit.Root, t *snapshot.Snapshot, ho
 	if err != nil {
 		return nil, err
 	}
-	tip, _, err := in.Savepoints().Tip(in.Path())
-	if err != nil {
-		return nil, err
-	}
-	return swapped(ctx, in, some, commit.Back{Type: how.Type, Reason: how.Reason, Target: t.ID(), Savepoint: tip.ID()}, do)
+	return swapped(ctx, in, some, commit.Back{Type: how.Type, Reason: how.Reason, Target: t.ID(), Stays: true}, do)
 }
 
 // swapped has what differs from a snapshot swapped.

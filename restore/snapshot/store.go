@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 )
@@ -256,6 +257,10 @@ func (p place) survey() (all []Header, damaged []*DamageError, err error) {
 		}
 		if err == nil {
 			all = append(all, h)
+			continue
+		}
+		if machine.IsUnreadable(err) { // as long as it is not the one that is needed
+			damaged = append(damaged, &DamageError{p.path(name), nil, err})
 			continue
 		}
 		d, err := asDamage(damage(p.path(name), nil, err))
