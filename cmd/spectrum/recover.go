@@ -143,7 +143,7 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []flaw) erro
 // stateDamaged is the verdict on what is kept of a root in which nothing is left to be ended.
 func stateDamaged(root string, flaws []flaw, details map[string]any) error {
 	return &codedError{
-		code: codeStateDamaged, details: details, hint: flaws[0].remedy,
+		code: codeStateDamaged, details: details, hint: "follow the hint of each finding; \"spectrum doctor\" names them again",
 		err: fmt.Errorf("nothing unfinished is left in %q, but what is kept of it is damaged: %s", root, numberOf(len(flaws), "finding")),
 	}
 }
