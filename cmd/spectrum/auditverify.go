@@ -147,7 +147,11 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if m.Fault != audit.NotEnded && m.Fault != audit.NotCompleted {
 		return false
 	}
-	root, err := pathsafe.OpenRoot(m.Root)
+	path, err := v.state.RootPath(m.Root)
+	if err != nil {
+		return false
+	}
+	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return false
 	}
@@ -155,7 +159,7 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if st, err := root.Lstat(stagingPrefix + m.Attempt); err != nil || !st.Mode.IsDir() {
 		return false
 	}
-	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s%s\" ends it if it was killed", m.ID, foreignOption(m.Root), shellQuote(m.Root))
+	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s%s\" ends it if it was killed", m.ID, foreignOption(path), shellQuote(path))
 	return true
 }
 

@@ -443,10 +443,14 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 	if q.Privacy, err = privacy.Load(state.Path(), trust.System); err != nil {
 		return preview.Request{}, refusedHint(err, "mend or remove what is named; as long as it is there nothing is previewed")
 	}
-	if q.Attempts, err = state.Attempts(root); err != nil {
+	name, err := state.RootName(root)
+	if err != nil {
 		return preview.Request{}, err
 	}
-	q.Current, err = activeSavepoint(state, root)
+	if q.Attempts, err = state.Attempts(name); err != nil {
+		return preview.Request{}, err
+	}
+	q.Current, err = activeSavepoint(state, name)
 	return q, err
 }
 

@@ -83,7 +83,11 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		app.tellEnded(ended)
 		return err
 	}
-	flaws, err := app.flawsOf(ctx, state, commit.RootPath(root))
+	name, err := state.RootName(commit.RootPath(root))
+	if err != nil {
+		return err
+	}
+	flaws, err := app.flawsOf(ctx, state, name)
 	if err != nil {
 		app.tellEnded(ended)
 		return err

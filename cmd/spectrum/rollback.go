@@ -93,7 +93,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if err != nil {
 		return app.otherWay(state, err)
 	}
-	in, err := app.enterNamed(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
+	in, err := app.enterKnown(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, rollback.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return haltedIn(state, in.Path(), rollbackError(app.otherWay(state, err)))
+		return haltedIn(state, in.Real(), rollbackError(app.otherWay(state, err)))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -260,7 +260,7 @@ func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
-	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Path()), before)
+	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
 	passed := []any{}
 	for _, p := range r.passed {
 		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
@@ -312,7 +312,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
-	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{
+	return haltedIn(state, in.Real(), a.restoreSnapshot(ctx, in, restoring{
 		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, dryRun: opts.dryRun,
 	}))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/commit"
@@ -59,7 +60,10 @@ snapshot needs stays.`,
 
 func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error) {
 	if opts.root != "" {
-		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err != nil {
+		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err == nil {
+			opts.policy.Root, err = s.state.RootName(opts.policy.Root)
+		}
+		if err != nil {
 			return err
 		}
 		all, err := s.store.List(opts.policy.Root)
@@ -98,6 +102,7 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 
 // uses are the reasons for which snapshots must stay.
 type uses struct {
+	state   *statedir.Dir
 	actions map[string]string // of those before an action
 	ids     map[string]string
 	roots   map[string]string
@@ -108,7 +113,7 @@ type uses struct {
 func (u *uses) of(h snapshot.Header) string {
 	why, looked := u.roots[h.Root]
 	if !looked {
-		why = unfinishedIn(h.Root)
+		why = u.unfinishedIn(h.Root)
 		u.roots[h.Root] = why
 	}
 	return cmp.Or(u.all, why, u.actions[h.Action], u.ids[h.ID])
@@ -116,12 +121,15 @@ func (u *uses) of(h snapshot.Header) string {
 
 // unfinishedIn says what an attempt has left in a root, whatever the records know of it; ""
 // for nothing, also where there is no root any more.
-func unfinishedIn(root string) string {
+func (u *uses) unfinishedIn(root string) string {
 	var left []string
-	dir, err := pathsafe.OpenRoot(root)
+	path, err := u.state.RootPath(root)
 	if err == nil {
-		defer dir.Close()
-		left, err = staging.Unfinished(dir)
+		var dir *pathsafe.Dir
+		if dir, err = pathsafe.OpenRoot(path); err == nil {
+			defer dir.Close()
+			left, err = staging.Unfinished(dir)
+		}
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -138,7 +146,7 @@ func unfinishedIn(root string) string {
 // undone, or could be once a snapshot brings them back, and what has not ended, with the
 // snapshot that it goes back to. Of a halted root all must.
 func (s *snapshotShelf) uses() (*uses, error) {
-	found := &uses{actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}}
+	found := &uses{state: s.state, actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}}
 	store, err := openSavepoints(s.state)
 	if err != nil {
 		return nil, err

@@ -84,12 +84,12 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 	if err != nil {
 		return err
 	}
-	in, err := s.enterNamed(ctx, s.state, target.Header().Root, commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
+	in, err := s.enterKnown(ctx, s.state, target.Header().Root, commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
 	defer in.Leave()
-	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{
+	return haltedIn(s.state, in.Real(), s.restoreSnapshot(ctx, in, restoring{
 		target: target, kind: audit.Session, reason: restoreReason(target.ID(), opts.reason), only: only, dryRun: opts.dryRun,
 	}))
 }

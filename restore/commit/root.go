@@ -23,6 +23,7 @@ import (
 type Root struct {
 	session *staging.Session
 	dir     *pathsafe.Dir
+	real    string // where it is
 	entry   Entry
 	history *history
 	err     error // why it was not entered
@@ -62,6 +63,9 @@ type Entry struct {
 	// Foreign are the real paths of roots that are entered although another user can rename
 	// them, or what leads to them. Other such roots are a [*ForeignError].
 	Foreign []string
+	// Known, unless nil, returns the path under which the records of the root at a real path
+	// are kept; id is its identity, see [pathsafe.Dir.Identity]. Nil is the real path.
+	Known func(real, id string) (string, error)
 	// Previewed: a preview names such users as conflicts, so the root is entered; but
 	// nothing is ended there that an attempt has left.
 	Previewed bool
@@ -249,9 +253,19 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		foreign.Unfinished = true
 		at.session.Refuse = foreign
 	}
-	in := &Root{session: at.session, dir: at.dir, entry: e, history: &history{
+	name := real
+	if e.Known != nil {
+		id, err := at.dir.Identity()
+		if err == nil {
+			name, err = e.Known(real, id)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	in := &Root{session: at.session, dir: at.dir, real: real, entry: e, history: &history{
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
-		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
+		dir: at.dir, root: name, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	var ended []staging.Outcome
 	if e.DryRun {
@@ -349,7 +363,10 @@ func (r *Root) Savepoint() string { return r.history.published }
 // entered; "" for none.
 func (r *Root) Commit() string { return r.history.attempt }
 
-// Path is the path that the root is known by: that of the directory that was opened.
+// Real is where the root is: the path of the directory that was opened.
+func (r *Root) Real() string { return r.real }
+
+// Path is the path that the root is known by, see [Entry].Known.
 func (r *Root) Path() string { return r.history.root }
 
 // Dir is the root, open until it is left.
