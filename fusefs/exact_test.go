@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
@@ -106,7 +107,7 @@ func TestUmountHelperIsLedAstray(t *testing.T) {
 	r := newRivals(t)
 	other := mountOf(t, r.other.mount)
 	mine := mountOf(t, r.mine.mount)
-	err := unmountWith(r.sys, r.mine.mount)
+	err := unmountWith(r.sys, r.mine.mount, served.OpenDir)
 	if m, tableErr := inTable(mine); tableErr != nil || (m == nil) != (err == nil) {
 		t.Errorf("the view is still there: %v; %v", m != nil, err)
 	}
@@ -261,7 +262,7 @@ func TestRevokeHidden(t *testing.T) {
 func TestUmountOfAnother(t *testing.T) {
 	dir := mountDir(t)
 	mountUnserved(t, fsType, dir, nobody)
-	err := unmountWith(system{device: "/dev/fuse", helper: "/bin/false"}, dir)
+	err := unmountWith(system{device: "/dev/fuse", helper: "/bin/false"}, dir, served.OpenDir)
 	var owned *NotOwnError
 	var at *MountpointError
 	if !errors.As(err, &owned) || owned.UserID != nobody || !errors.As(err, &at) || at.Path != dir || !errors.Is(err, ErrNotOwn) {

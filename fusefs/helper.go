@@ -9,25 +9,39 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
 
 // helperName is the setuid program that mounts for users.
 const helperName = "fusermount3"
 
-// findHelper looks where distributions put it, then in PATH: an absolute path,
-// or "".
+// findHelper looks where distributions put it, then in PATH, but for directories that another
+// user serves: an absolute path, or "".
 func findHelper() string {
 	for _, dir := range []string{"/usr/bin", "/bin", "/usr/local/bin"} {
 		if path, err := exec.LookPath(filepath.Join(dir, helperName)); err == nil {
 			return path
 		}
 	}
-	path, err := exec.LookPath(helperName)
-	if err != nil || !filepath.IsAbs(path) {
-		return ""
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		fd, err := served.OpenDir(dir)
+		if err != nil {
+			continue
+		}
+		err = served.Check(fd)
+		_ = unix.Close(fd)
+		if err != nil {
+			continue
+		}
+		if path, err := exec.LookPath(filepath.Join(dir, helperName)); err == nil {
+			return path
+		}
 	}
-	return path
+	return ""
 }
 
 // mountHelped has the helper mount. It opens the device, mounts it, and sends

@@ -41,10 +41,16 @@ func (e *BusyError) Unwrap() error { return unix.EBUSY }
 // user is not asked; his view counts as live while a process has a connection of FUSE
 // that may be its. What is not a spectrum view is left alone: [ErrNotMounted],
 // [ErrNotSpectrum]; and so is one of another user, but by root: [*NotOwnError].
-func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint) }
+func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint, served.OpenDir) }
 
-func unmountWith(sys system, mountpoint string) error {
-	p, err := openPlace(mountpoint)
+// UnmountReal is [Unmount] for a path without symbolic links: one that has come into the way
+// is not followed (ELOOP).
+func UnmountReal(mountpoint string) error {
+	return unmountWith(hostSystem(), mountpoint, served.OpenReal)
+}
+
+func unmountWith(sys system, mountpoint string, open func(path string) (int, error)) error {
+	p, err := openPlaceWith(mountpoint, open)
 	if err != nil {
 		return err
 	}

@@ -70,14 +70,17 @@ func (l Loose) String() string {
 // What is missing of the path counts as made by the effective user. In a user namespace
 // that maps neither root nor the owner of /, all unmapped owners look alike: they are
 // taken to be the owner of /.
-func WayTo(path string) (Way, error) {
+func WayTo(path string) (Way, error) { return wayTo(path, false) }
+
+func wayTo(path string, mounted bool) (Way, error) {
 	if !filepath.IsAbs(path) {
 		return Way{}, fmt.Errorf("way to %q: it is not an absolute path", path)
 	}
 	if len(path) > MaxPath {
 		return Way{}, fmt.Errorf("way to %q: %w", path, ErrTooLong)
 	}
-	t := tracing{todo: strings.Split(path, "/")}
+	t := tracing{mounted: mounted}
+	t.todo = t.split(path)
 	defer t.close()
 	err := t.restart()
 	t.people = peopleOf(t.st.UID)
@@ -107,7 +110,9 @@ func ResolveDir(path string) (string, error) {
 }
 
 // WayFrom is [WayTo] for a path that may be relative to the working directory.
-func WayFrom(path string) (Way, error) {
+func WayFrom(path string) (Way, error) { return wayFrom(path, false) }
+
+func wayFrom(path string, mounted bool) (Way, error) {
 	if !filepath.IsAbs(path) {
 		wd, err := os.Getwd()
 		if err != nil {
@@ -115,8 +120,13 @@ func WayFrom(path string) (Way, error) {
 		}
 		path = wd + "/" + path // not joined: what ".." leads to is for the kernel to say
 	}
-	return WayTo(path)
+	return wayTo(path, mounted)
 }
+
+// WayToMount is [WayFrom] for a path at the end of which a file system may be mounted whose
+// server is not to be asked, since it is dead or another user's: End is what the kernel knows
+// of it already.
+func WayToMount(path string) (Way, error) { return wayFrom(path, true) }
 
 // A LinkError is a path that leads through another user's link.
 type LinkError struct {
@@ -183,13 +193,24 @@ type tracing struct {
 	todo     []string
 	followed int
 	people   people
-	way      Way // Real is that of the directory reached
+	mounted  bool // what is at the end is not asked
+	way      Way  // Real is that of the directory reached
 }
 
 func (t *tracing) close() {
 	if t.fd > 0 {
 		closeFd(t.fd)
 	}
+}
+
+// split returns the names of a path. Where what is at the end is not to be asked, the last one
+// is no "." in it.
+func (t *tracing) split(path string) []string {
+	names := strings.Split(path, "/")
+	if t.mounted {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "." })
+	}
+	return names
 }
 
 // restart begins at / again.
@@ -209,6 +230,12 @@ func (t *tracing) restart() error {
 // look describes what a descriptor names, unless another user serves it, and closes the
 // descriptor on an error.
 func (t *tracing) look(fd int) (st Stat, err error) {
+	if t.mounted && len(t.todo) == 0 {
+		if st, err = peekFd(fd); err != nil { // a server that is not this user's to ask
+			st, err = Stat{Mode: fs.ModeDir}, nil
+		}
+		return st, err
+	}
 	if err = served.Check(fd); err == nil {
 		st, err = statFd(fd)
 	}
@@ -277,7 +304,7 @@ func (t *tracing) follow(fd int) error {
 		return err
 	}
 	target := string(buf[:n])
-	t.todo = slices.Concat(strings.Split(target, "/"), t.todo)
+	t.todo = slices.Concat(t.split(target), t.todo)
 	if strings.HasPrefix(target, "/") {
 		return t.restart()
 	}

@@ -5,7 +5,7 @@
 //
 //		runs ─ [ForView] ──────→ [Plan]                 (what a candidate would put where)
 //		runs ─ [ForRoot] ──────→ [Restore] = Plan + restore root + conflicts
-//		                             └→ package preview → package commit
+//		                             └→ package preview → package action
 //
 //	 1. PREFLIGHT, eligibility: the strict gate for every bundle, then what a
 //	    restore itself asks of PROOF.json and OUTPUT_HASHES.json (8.4.3, D2);

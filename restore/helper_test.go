@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -182,12 +182,12 @@ func (s *scene) commit() error {
 }
 
 func commitApproved(a *preview.Approved) error {
-	in, _, err := commit.Enter(context.Background(), a.Restore().Root().Name(), commit.Entry{Key: restoretest.JournalKey})
+	in, _, err := action.Enter(context.Background(), a.Restore().Root().Name(), action.Entry{Key: restoretest.JournalKey})
 	if err != nil {
 		return err
 	}
 	defer in.Leave()
-	return commit.Run(context.Background(), in, a, commit.Watch{})
+	return action.Commit(context.Background(), in, a, action.Watch{})
 }
 
 // mustRestore commits and wants exactly these files beneath the restore root,

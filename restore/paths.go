@@ -15,13 +15,13 @@ import (
 type Conflict struct {
 	Path  string // of the target, beneath the restore root
 	State string // what is there now, in words
-	mount bool   // a parent is another mount: nothing can be moved there
+	mount string // a directory on the way that is another mount: nothing can be moved there
 }
 
 // Failure is what EXECUTE fails with when it meets the conflict.
 func (c Conflict) Failure() *Failure {
-	if c.mount {
-		return Fail(FinalizeFailed, c.Path, errors.New("nothing can be moved there: a parent "+c.State))
+	if c.mount != "" {
+		return Fail(FinalizeFailed, c.Path, fmt.Errorf("nothing can be moved there: %q %w", c.mount, pathsafe.ErrCrossesMount))
 	}
 	return Fail(TargetPathExists, c.Path, errors.New("the target exists: "+c.State))
 }
@@ -63,7 +63,8 @@ func (s *survey) look(path pathsafe.Path) error {
 	site, err := s.root.Survey(path)
 	switch {
 	case errors.Is(err, pathsafe.ErrCrossesMount):
-		s.conflicts = append(s.conflicts, Conflict{path.String(), pathsafe.ErrCrossesMount.Error(), true})
+		at := s.mountOn(path)
+		s.conflicts = append(s.conflicts, Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at})
 		return nil
 	case err != nil:
 		return err
@@ -73,6 +74,21 @@ func (s *survey) look(path pathsafe.Path) error {
 	}
 	s.missing = strings.Join(path.Components()[:site.Missing+1], "/") + "/"
 	return nil
+}
+
+// mountOn returns the first directory on the way to a target that is another mount or
+// subvolume.
+func (s *survey) mountOn(path pathsafe.Path) string {
+	for at := path; ; {
+		above, ok := at.Parent()
+		if !ok {
+			return at.String()
+		}
+		if _, err := s.root.StatPath(above, pathsafe.LinksBeneath); !errors.Is(err, pathsafe.ErrCrossesMount) {
+			return at.String()
+		}
+		at = above
+	}
 }
 
 // artifacts looks for the two result artifacts, which count as targets

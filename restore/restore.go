@@ -81,7 +81,7 @@ func (r *Restore) Conflicts() []Conflict { return slices.Clone(r.conflicts) }
 // moved to. It is nil, as an error, when there are none.
 func (r *Restore) Blocked() error {
 	for _, c := range r.conflicts {
-		if !c.mount {
+		if c.mount == "" {
 			return c.Failure()
 		}
 	}

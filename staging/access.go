@@ -61,7 +61,7 @@ func parseAccess(text string) access {
 
 // keeps wants something to have the access that it was given. Of one that an older
 // journal tells of that is not known.
-func (m *mark) keeps(now access) error {
+func (m *created) keeps(now access) error {
 	if m.access != (access{}) && m.access != now {
 		return fmt.Errorf("%w: it has %q, not %q", errAccess, accessText(now), accessText(m.access))
 	}

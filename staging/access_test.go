@@ -205,9 +205,9 @@ func dressedScene(t testing.TB, base string, w wardrobe) (sc *scene, want map[st
 	must(t, os.RemoveAll(twin))
 	syscall.Umask(0)
 	sc = newScene(t, root, nil, slices.Clone(dressedFiles), dressedArtifacts)
-	sc.spec.DirPerm = func(path pathsafe.Path) uint32 { return dressedPerm(path.String()) }
-	for i := range sc.spec.Artifacts {
-		sc.spec.Artifacts[i].Perm = 0o640
+	sc.spec.dirPerm = func(path pathsafe.Path) uint32 { return dressedPerm(path.String()) }
+	for i := range sc.spec.artifacts {
+		sc.spec.artifacts[i].Perm = 0o640
 	}
 	return sc, want
 }

@@ -213,12 +213,12 @@ func flipByte(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// A mark takes nothing for granted.
+// A created takes nothing for granted.
 func TestMark(t *testing.T) {
 	seen := pathsafe.Stat{ID: pathsafe.ID{Dev: 1, Ino: 2, Mount: 3}, BirthTime: modTime, Size: 4}
-	var file, folder mark
+	var file, folder created
 	if file.is(pathsafe.Stat{}) || file.is(seen) {
-		t.Error("the zero mark knows something")
+		t.Error("the zero created knows something")
 	}
 	file.see(seen, seen.Size)
 	folder.see(seen, anySize)
@@ -242,7 +242,7 @@ func TestMark(t *testing.T) {
 
 // A file of ours in staging, whole or half made, is replaced: it stays.
 func TestForeignFileInStaging(t *testing.T) {
-	for _, replaced := range []string{"fresh/g", "zero"} { // copied before, being copied
+	for _, replaced := range []string{"fresh/g", "zero"} { // copied before, while it is copied
 		sc := singleScene(t, t.TempDir())
 		before := take(t, sc.root)
 		var foreign, want string

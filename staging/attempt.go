@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,11 +12,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// An attempt is a commit or an exchange under way, or what is known of one that was
-// killed. Either is a list of swaps: of a commit nothing is replaced.
+// An attempt is a change under way, or what is known of one that was killed.
 type attempt struct {
-	s         *seam
-	log       Log // the session's; may be nil
+	s         *sysHook
 	key       []byte
 	id, kind  string
 	root      dir         // the session's
@@ -25,16 +22,19 @@ type attempt struct {
 	stageName string
 	phase     phase
 	revived   bool // made from a journal
-	leftover  func(name string, err error)
 
 	stage, news, olds, trash dir // the staging directory, and those in it
 	hold                     dir // in it, for artifacts
-	stageMark                mark
+	stageCreated             created
 	swaps                    []swapping
-	dirs                     []staying // of an exchange, deepest first
-	e                        Exchange
-	spec                     Spec  // of a commit
-	plan                     *plan // of a commit
+	artifacts                int       // how many of them, the last ones
+	dirs                     []staying // deepest first
+	plan                     plan      // of the files that come
+	known                    bool      // what INTENT has is known
+	manifest                 []byte
+	dirPerm                  func(path pathsafe.Path) uint32
+	report                   func(phase string, bytes int64) // may be nil
+	workers                  int
 	left                     error // what could not be removed, when all is done
 	cause                    error // why it goes back though it was committed
 }
@@ -46,23 +46,29 @@ type swapping struct {
 	name       string // in staging; of a top of a commit it is unused
 	goes       bool
 	comes      bool
+	tree       bool // what comes is under the number of the swap in new
 	empty      bool
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
-	parent     being          // the directory of its name; the zero being is not compared
-	old, fresh being          // what goes and what comes
+	parent     identity       // the directory of its name; the zero identity is not compared
+	old, fresh identity       // what goes and what comes
 	mode       uint32         // of what goes
 	live       *pathsafe.Stat // what goes, as the caller saw it; nil of a revived one
 	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
 	print      string         // what stands beneath fresh
-	mark       mark           // of a commit: what comes, if it is a file of its own
+	created    created        // of a commit: what comes, if it is a file of its own
 	check      check          // its content; nil where no time has passed
+	artifact   *Artifact      // nil of a revived one
 }
+
+// numbered reports whether what goes or comes has the number of the swap as its name in
+// staging: all but files and artifacts.
+func (s *swapping) numbered() bool { return s.goes || s.tree }
 
 // staying is a directory that stays.
 type staying struct {
 	path      pathsafe.Path
-	self      being
+	self      identity
 	get, have meta
 	touched   bool // something may have been done to it
 }
@@ -75,23 +81,23 @@ type meta struct {
 	time     time.Time
 }
 
-// A being is the identity of whatever stands at a name, as it outlives a reboot.
-type being struct {
+// An identity is that of whatever stands at a name, as it outlives a reboot.
+type identity struct {
 	Ino  uint64 `json:"ino"`
 	Born int64  `json:"born"` // nanoseconds since 1970, 0 where the file system does not know
 	Type uint32 `json:"type"` // the bits of fs.ModeType
 }
 
-func beingOf(st pathsafe.Stat) being {
-	b := being{Ino: st.ID.Ino, Type: uint32(st.Mode.Type())}
+func identityOf(st pathsafe.Stat) identity {
+	b := identity{Ino: st.ID.Ino, Type: uint32(st.Mode.Type())}
 	if !st.BirthTime.IsZero() {
 		b.Born = st.BirthTime.UnixNano()
 	}
 	return b
 }
 
-// is is never true of the zero being.
-func (b being) is(st pathsafe.Stat) bool { return b != (being{}) && b == beingOf(st) }
+// is is never true of the zero identity.
+func (b identity) is(st pathsafe.Stat) bool { return b != (identity{}) && b == identityOf(st) }
 
 // Names below the root. No target begins with their common prefix (decision D10).
 const (
@@ -128,49 +134,15 @@ func (a *attempt) close() {
 	}
 }
 
-// drive goes through the steps of an attempt, each with its own sync point at its end.
-func (a *attempt) drive(ctx context.Context, steps ...func(context.Context) *Error) error {
-	defer a.close()
-	if a.log != nil {
-		if err := a.log.Began(a.id, a.kind); err != nil {
-			return fail(StepBegin, "", err)
-		}
-	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			err.Rollback, err.Attempt, err.Staging = a.undo(), a.id, a.stageName
-			return err
-		}
-	}
-	// It is complete and stays so, whatever becomes of this: what is left over the next
-	// session removes.
-	err := a.completed()
-	if err == nil {
-		err = a.cleanUp()
-	}
-	if err != nil && a.leftover != nil {
-		a.leftover(a.stageName, err)
-	}
-	return nil
-}
-
-// completed tells the log.
-func (a *attempt) completed() error {
-	if a.log == nil {
-		return nil
-	}
-	return a.log.Completed(a.id, a.kind)
-}
-
 func (a *attempt) progress(phase string, bytes int64) {
-	if a.spec.Progress != nil {
-		a.spec.Progress(phase, bytes)
+	if a.report != nil {
+		a.report(phase, bytes)
 	}
 }
 
 // open makes the staging directory and in it the journal's INTENT, durably; then the
 // directories for what comes and goes.
-func (a *attempt) open(context.Context) *Error {
+func (a *attempt) open() *Error {
 	if err := a.makeStage(); err != nil {
 		return fail(StepStage, a.stageName, err)
 	}
@@ -181,14 +153,14 @@ func (a *attempt) open(context.Context) *Error {
 }
 
 func (a *attempt) makeStage() error {
-	if err := makeDir(a.root, a.stageName, ownDir, &a.stageMark); err != nil {
+	if err := makeDir(a.root, a.stageName, ownDir, &a.stageCreated); err != nil {
 		return err
 	}
 	stage, err := a.root.enter(a.stageName)
 	if err != nil {
 		return err
 	}
-	if err := checkStage(stage, &a.stageMark); err != nil {
+	if err := checkStage(stage, &a.stageCreated); err != nil {
 		stage.close()
 		return err
 	}
@@ -202,7 +174,7 @@ func (a *attempt) makeStage() error {
 // checkStage wants the directory that was opened to be the one that was made: empty,
 // this user's, and closed to others, which a file system that keeps no modes cannot do.
 // Another one that was put in its place stays.
-func checkStage(stage dir, m *mark) error {
+func checkStage(stage dir, m *created) error {
 	st, err := stage.statSelf()
 	if err != nil {
 		return err
@@ -226,9 +198,9 @@ const ownDir = 0o700
 // ownFile is the mode of a file that only this user reads.
 const ownFile = 0o600
 
-// makeDir makes a directory and marks it. Its owner may do everything in it, whatever
+// makeDir makes a directory and notes what it made. Its owner may do everything in it, whatever
 // the umask or a default access list takes; what they take of the other bits stays away.
-func makeDir(in dir, name string, perm uint32, m *mark) error {
+func makeDir(in dir, name string, perm uint32, m *created) error {
 	err := in.mkdir(name, perm|ownDir)
 	m.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
@@ -291,7 +263,7 @@ func (a *attempt) allParts() error {
 // that was looked at.
 func (a *attempt) parentDir(s *swapping) (dir, error) {
 	in, err := a.root.open(parent(s.path))
-	if err != nil || s.parent == (being{}) {
+	if err != nil || s.parent == (identity{}) {
 		return in, err
 	}
 	st, err := in.statSelf()

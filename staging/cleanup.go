@@ -25,17 +25,17 @@ func (a *attempt) lastTouch(which func(d *staying) meta) {
 // directories in staging, the journal and the staging directory.
 func (a *attempt) cleanUp() error {
 	switch {
-	case len(a.swaps) == 0 && a.plan == nil: // there is no INTENT any more: all of it went before
+	case !a.known: // there is no INTENT any more: all of it went before
 	case a.isCommit():
 		if err := a.cleanCommit(); err != nil {
 			return err
 		}
 	case len(a.swaps) > 0:
-		if err := a.burnOld(); err != nil {
+		if err := a.removeDisplaced(); err != nil {
 			return err
 		}
 	}
-	if err := a.removeAll(); err != nil {
+	if err := a.removeStaging(); err != nil {
 		return err
 	}
 	a.lastTouch(func(d *staying) meta { return d.get })
@@ -60,21 +60,21 @@ func (a *attempt) cleanCommit() error {
 	return u.err()
 }
 
-func (a *attempt) burnOld() error {
+func (a *attempt) removeDisplaced() error {
 	if err := a.allParts(); err != nil {
 		return err
 	}
 	for i := range a.swaps {
-		if err := gone(a.removeOld(i)); err != nil {
+		if err := gone(a.removeOneDisplaced(i)); err != nil {
 			return fmt.Errorf("%q: %w", a.swaps[i].path.String(), err)
 		}
 	}
-	return a.burn(a.trash)
+	return a.removeAll(a.trash)
 }
 
-// removeOld removes what went, if that is what stands there. A directory that
+// removeOneDisplaced removes what went, if that is what stands there. A directory that
 // was empty is only ever removed empty.
-func (a *attempt) removeOld(i int) error {
+func (a *attempt) removeOneDisplaced(i int) error {
 	s, name := &a.swaps[i], strconv.Itoa(i)
 	if !s.goes {
 		return nil
@@ -92,9 +92,9 @@ func (a *attempt) removeOld(i int) error {
 	return a.olds.shift(name, a.trash, name)
 }
 
-// removeAll removes the staging directory with its journal. By now there is
+// removeStaging removes the staging directory with its journal. By now there is
 // nothing else in it; what there is all the same is foreign, and stays.
-func (a *attempt) removeAll() error {
+func (a *attempt) removeStaging() error {
 	for name := range a.parts() {
 		if err := gone(a.stage.rmdir(name)); err != nil {
 			return fmt.Errorf("%q: %w: %w", name, errForeign, err)
@@ -155,10 +155,10 @@ func (a *attempt) removeRecords(names []string) error {
 }
 
 func (a *attempt) removeStage() error {
-	if !a.stageMark.tried {
+	if !a.stageCreated.tried {
 		return nil
 	}
-	return gone(removeDir(a.root, a.stageName, &a.stageMark, true))
+	return gone(removeDir(a.root, a.stageName, &a.stageCreated, true))
 }
 
 // maxDepth is how deep a removal goes with a handle for each directory. What is
@@ -167,11 +167,11 @@ const maxDepth = 64
 
 const risenPrefix = "risen-"
 
-// burn removes everything beneath d, which is in staging. It follows no link and
+// removeAll removes everything beneath d, which is in staging. It follows no link and
 // enters no other mount. A name is only ever that of something in the handle of
 // its directory, so it may be any.
-func (a *attempt) burn(d dir) error {
-	b := &burner{top: d}
+func (a *attempt) removeAll(d dir) error {
+	b := &remover{top: d}
 	for {
 		names, err := d.names()
 		if err != nil || len(names) == 0 {
@@ -183,12 +183,12 @@ func (a *attempt) burn(d dir) error {
 	}
 }
 
-type burner struct {
+type remover struct {
 	top   dir
 	risen int
 }
 
-func (b *burner) all(in dir, names []string, depth int) error {
+func (b *remover) all(in dir, names []string, depth int) error {
 	for _, name := range names {
 		if err := gone(b.one(in, name, depth)); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (b *burner) all(in dir, names []string, depth int) error {
 	return nil
 }
 
-func (b *burner) one(in dir, name string, depth int) error {
+func (b *remover) one(in dir, name string, depth int) error {
 	st, err := in.stat(name)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (b *burner) one(in dir, name string, depth int) error {
 }
 
 // rise moves a directory up to the top, where it is found later.
-func (b *burner) rise(in dir, name string) error {
+func (b *remover) rise(in dir, name string) error {
 	for {
 		b.risen++
 		err := in.shift(name, b.top, risenPrefix+strconv.Itoa(b.risen))
@@ -266,7 +266,7 @@ func fingerprint(in dir, name string) (string, error) {
 }
 
 func addPrint(h hash.Hash, rel string, st pathsafe.Stat) {
-	b := beingOf(st)
+	b := identityOf(st)
 	line := fmt.Appendf(nil, "%s\x00%d %d %d", rel, b.Ino, b.Born, b.Type)
 	if !st.Mode.IsDir() {
 		line = fmt.Appendf(line, " %d %d.%d", st.Size, st.ModTime.Unix(), st.ModTime.Nanosecond())

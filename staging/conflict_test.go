@@ -87,23 +87,24 @@ func TestTargetsMeet(t *testing.T) {
 
 func TestSpecIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(s *Spec)
+		spoil func(s *spec)
 		path  string
 	}{
-		"no UTF-8":           {func(s *Spec) { s.Files[1].Path = mustParse(t, "b\xff") }, "b\xff"},
-		"no path":            {func(s *Spec) { s.Files[1].Path = pathsafe.Path{} }, ""},
-		"not in order":       {func(s *Spec) { s.Files[0], s.Files[1] = s.Files[1], s.Files[0] }, "a"},
-		"twice":              {func(s *Spec) { s.Files[1] = s.Files[0] }, "a"},
-		"no source":          {func(s *Spec) { s.Files[1].Open = nil }, "b/c"},
-		"no check":           {func(s *Spec) { s.Files[1].Check = nil }, "b/c"},
-		"set-id":             {func(s *Spec) { s.Files[1].Perm = 0o4755 }, "b/c"},
-		"file and directory": {func(s *Spec) { s.Files[0].Path = mustParse(t, "b") }, "b"},
-		"nested": {func(s *Spec) {
-			s.Files[0].Path = mustParse(t, "b/c")
-			s.Files[1].Path = mustParse(t, "b/c/d")
+		"no UTF-8":           {func(s *spec) { s.files[1].Path = mustParse(t, "b\xff") }, "b\xff"},
+		"no path":            {func(s *spec) { s.files[1].Path = pathsafe.Path{} }, ""},
+		"not in order":       {func(s *spec) { s.files[0], s.files[1] = s.files[1], s.files[0] }, "a"},
+		"twice":              {func(s *spec) { s.files[1] = s.files[0] }, "a"},
+		"no source":          {func(s *spec) { s.files[1].Open = nil }, "b/c"},
+		"no check":           {func(s *spec) { s.files[1].Check = nil }, "b/c"},
+		"set-id":             {func(s *spec) { s.files[1].Perm = 0o4755 }, "b/c"},
+		"file and directory": {func(s *spec) { s.files[0].Path = mustParse(t, "b") }, "b"},
+		"nested": {func(s *spec) {
+			s.files[0].Path = mustParse(t, "b/c")
+			s.files[1].Path = mustParse(t, "b/c/d")
 		}, "b/c"},
-		"artifact nowhere": {func(s *Spec) { s.Artifacts[0].Path = mustParse(t, "n/r") }, "n/r"},
-		"artifact no path": {func(s *Spec) { s.Artifacts[0].Path = pathsafe.Path{} }, ""},
+		"artifact nowhere": {func(s *spec) { s.artifacts[0].Path = mustParse(t, "n/r") }, "n/r"},
+		"artifact set-id":  {func(s *spec) { s.artifacts[0].Perm = 0o4644 }, "r"},
+		"artifact no path": {func(s *spec) { s.artifacts[0].Path = pathsafe.Path{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t, t.TempDir(), []string{"x"}, []string{"a", "b/c"}, []string{"r"})
@@ -133,7 +134,7 @@ func TestErrorText(t *testing.T) {
 func TestNewDirectories(t *testing.T) {
 	for _, foreign := range []string{"b/", "b", "b -> nowhere", "b -> x"} {
 		sc := newScene(t, t.TempDir(), []string{foreign, "x/"}, []string{"a/f", "b/c"}, nil)
-		sc.spec.New = []pathsafe.Path{mustParse(t, "a"), mustParse(t, "b")}
+		sc.spec.absent = []pathsafe.Path{mustParse(t, "a"), mustParse(t, "b")}
 		refusedUntouched(t, sc, StepConflict, "b", errTaken)
 	}
 	sc := newScene(t, t.TempDir(), []string{"b/"}, []string{"b/c"}, nil)
@@ -146,9 +147,9 @@ func TestRankDecides(t *testing.T) {
 	for step, n := range map[Step]int{StepCheck: 1, StepVerify: 2} {
 		for last, want := range map[string]string{"c/f": "c/f", "b/f": "b/f", "a/f": "a/f"} {
 			sc := newScene(t, t.TempDir(), nil, []string{"a/f", "b/f", "c/f"}, nil)
-			for i := range sc.spec.Files {
-				if sc.spec.Files[i].Path.String() != last {
-					sc.spec.Files[i].Rank = 1
+			for i := range sc.spec.files {
+				if sc.spec.files[i].Path.String() != last {
+					sc.spec.files[i].Rank = 1
 				}
 			}
 			sc.hook = func(_ string, count int, _ io.ReaderAt) error {

@@ -24,7 +24,7 @@ const writeBackMin = 128 << 10
 func (a *attempt) stageFiles(ctx context.Context) *Error {
 	a.progress(PhaseStage, 0)
 	batches := a.batches()
-	return parallel(a.spec.Workers, len(batches), func() worker {
+	return parallel(a.workers, len(batches), func() worker {
 		return &copier{attempt: a, ctx: ctx, at: cache{base: a.news}, batches: batches}
 	})
 }
@@ -41,7 +41,7 @@ const (
 func (a *attempt) batches() (all [][]int) {
 	var bytes int64
 	for turn, i := range a.plan.order {
-		f := &a.spec.Files[i]
+		f := &a.plan.files[i]
 		n := len(all) - 1
 		fits := n >= 0 && len(all[n]) < batchFiles && bytes+f.Size <= batchBytes
 		if !fits || a.plan.files[i].dir != a.plan.files[a.plan.order[turn-1]].dir {
@@ -76,21 +76,21 @@ func (c *copier) do(turn int) *Error {
 }
 
 func (c *copier) one(i int) *Error {
-	f, planned := &c.spec.Files[i], &c.plan.files[i]
-	name := f.Path.String()
+	f := &c.plan.files[i]
+	name := f.path.String()
 	if err := c.ctx.Err(); err != nil {
 		return fail(StepStage, name, err)
 	}
-	in, err := c.at.open(parent(f.Path))
+	in, err := c.at.open(parent(f.path))
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
-	dst, err := in.create(f.Path.Base(), ownFile)
-	planned.mark.tried = !errors.Is(err, fs.ErrExist)
+	dst, err := in.create(f.path.Base(), ownFile)
+	f.created.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
-	failure := c.fill(dst, f, &planned.mark)
+	failure := c.fill(dst, f)
 	if err := c.s.closeFile(dst); err != nil && failure == nil {
 		return fail(StepStage, name, err)
 	}
@@ -99,9 +99,9 @@ func (c *copier) one(i int) *Error {
 
 // fill makes dst the copy of f: content, check, times, mode, identity, and
 // sync where files are synced one by one.
-func (c *copier) fill(dst *os.File, f *File, m *mark) *Error {
-	name := f.Path.String()
-	if err := c.mark(dst, m); err != nil {
+func (c *copier) fill(dst *os.File, f *plannedFile) *Error {
+	name, m := f.path.String(), &f.created
+	if err := c.note(dst, m); err != nil {
 		return fail(StepStage, name, err)
 	}
 	if err := c.content(dst, f); err != nil {
@@ -137,8 +137,8 @@ func (c *copier) fill(dst *os.File, f *File, m *mark) *Error {
 	return fail(StepStage, name, err)
 }
 
-// mark notes which file was made, before anything can go wrong with it.
-func (c *copier) mark(dst *os.File, m *mark) error {
+// note notes which file was made, before anything can go wrong with it.
+func (c *copier) note(dst *os.File, m *created) error {
 	st, err := c.s.identify(dst)
 	if err == nil {
 		m.see(st, anySize)
@@ -146,9 +146,9 @@ func (c *copier) mark(dst *os.File, m *mark) error {
 	return err
 }
 
-func (c *copier) content(dst *os.File, f *File) error {
+func (c *copier) content(dst *os.File, f *plannedFile) error {
 	var src *os.File
-	err := c.s.do("open source", f.Path.String(), func() (err error) {
+	err := c.s.do("open source", f.path.String(), func() (err error) {
 		src, err = f.Open()
 		return err
 	})

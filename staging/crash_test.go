@@ -34,7 +34,7 @@ func TestCrashChild(t *testing.T) {
 	must(t, err)
 	var calls atomic.Int64 // several workers check at a time
 	syncs := &scene{lazy: sampled()}
-	r := &runner{testKey, &seam{hook: func(op, path string, f func() error) error {
+	r := &runner{testKey, &sysHook{hook: func(op, path string, f func() error) error {
 		if calls.Add(1) == n {
 			must(t, unix.Kill(unix.Getpid(), unix.SIGKILL))
 		}
@@ -51,12 +51,12 @@ func childDoes(sc *scene, r *runner) error {
 	if os.Getenv(childTask) == "commit" {
 		return run(context.Background(), sc.dir, sc.spec, r)
 	}
-	l, err := lock(context.Background(), sc.dir, r.key, &locking{s: r.s})
+	l, err := enter(context.Background(), sc.dir, r.key, r.s)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	_, err = l.Recover(context.Background(), Automatic)
+	_, err = l.recover(context.Background(), Automatic)
 	return err
 }
 
@@ -101,7 +101,7 @@ func (c *crasher) crashAt(make func(t testing.TB, root string) *scene, base stri
 	k.lazy = sampled()
 	k.before = take(c.t, root)
 	ok = c.kill(root, "commit", n)
-	last := k.spec.Artifacts[len(k.spec.Artifacts)-1].Path.String()
+	last := k.spec.artifacts[len(k.spec.artifacts)-1].Path.String()
 	_, err := os.Lstat(filepath.Join(root, last))
 	k.artifact = err == nil
 	foreignKept(c.t, k.before, root)
@@ -207,7 +207,7 @@ func (k *crashed) settleAny() {
 	k.t.Helper()
 	_, err := k.recover(Automatic)
 	must(k.t, err)
-	last := k.spec.Artifacts[len(k.spec.Artifacts)-1].Path.String()
+	last := k.spec.artifacts[len(k.spec.artifacts)-1].Path.String()
 	if _, err := os.Lstat(filepath.Join(k.root, last)); err == nil || k.artifact {
 		k.done(k.before)
 	} else {

@@ -48,7 +48,7 @@ var errUnsettled = errors.New("unsettled")
 
 // unsettled lets the exchange fail at its end, when do has been done.
 func (f *fair) unsettled(do func()) {
-	f.e.Settled = func(context.Context, *pathsafe.Dir) error {
+	f.e.settled = func(context.Context, *pathsafe.Dir) error {
 		do()
 		return errUnsettled
 	}
@@ -182,9 +182,9 @@ func TestExchangeNoWayBack(t *testing.T) {
 
 func (f *fair) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
 	f.t.Helper()
-	err = f.session(nil, func(l *Session) error {
-		l.Log = w
-		out, err = l.Recover(context.Background(), mode)
+	err = f.session(nil, func(l *session) error {
+		l.log = w
+		out, err = l.recover(context.Background(), mode)
 		return err
 	})
 	return out, err
@@ -224,8 +224,8 @@ func TestExchangeConflicts(t *testing.T) {
 		"taken":             {func(f *fair) { plant(f.t, f.root(), "b/new") }, "b/new"},
 		"no parent":         {func(f *fair) { must(f.t, os.Rename(f.at("g"), f.at("k"))) }, "g/h"},
 		"parent is a file":  {func(f *fair) { must(f.t, os.RemoveAll(f.at("g"))); plant(f.t, f.root(), "g") }, "g/h"},
-		"no staying one":    {func(f *fair) { f.e.Dirs[0].Path = mustParse(f.t, "none") }, "none"},
-		"a file that stays": {func(f *fair) { f.e.Dirs[0].Path = mustParse(f.t, "keep") }, "keep"},
+		"no staying one":    {func(f *fair) { f.e.dirs[0].Path = mustParse(f.t, "none") }, "none"},
+		"a file that stays": {func(f *fair) { f.e.dirs[0].Path = mustParse(f.t, "keep") }, "keep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
@@ -248,31 +248,35 @@ func TestExchangeConflicts(t *testing.T) {
 }
 
 func TestExchangeRefuses(t *testing.T) {
-	good := func() Exchange {
+	good := func() exchange {
 		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
 		return f.e
 	}
-	for name, spoil := range map[string]func(e *Exchange){
-		"no kind":           func(e *Exchange) { e.Kind = "" },
-		"a commit":          func(e *Exchange) { e.Kind = KindCommit },
-		"kind in words":     func(e *Exchange) { e.Kind = "roll back" },
-		"nothing":           func(e *Exchange) { e.Swaps, e.Dirs = nil, nil },
-		"twice":             func(e *Exchange) { e.Swaps = append(e.Swaps, e.Swaps[0]) },
-		"beneath another":   func(e *Exchange) { e.Swaps = append(e.Swaps, Swap{Path: mustParse(t, "b/tree/more"), New: true}) },
-		"no stage":          func(e *Exchange) { e.Stage = nil },
-		"no path":           func(e *Exchange) { e.Swaps[0].Path = pathsafe.Path{} },
-		"no swap":           func(e *Exchange) { e.Swaps[3].New = false },
-		"empty file":        func(e *Exchange) { e.Swaps[0].Empty = true },
-		"mode":              func(e *Exchange) { e.Dirs[0].Mode = 0o10000 },
-		"directory goes":    func(e *Exchange) { e.Dirs[0].Path = mustParse(t, "g/h") },
-		"directory is gone": func(e *Exchange) { e.Dirs[0].Path = mustParse(t, "b/tree/y") },
-		"directory twice":   func(e *Exchange) { e.Dirs = append(e.Dirs, e.Dirs[0]) },
+	for name, spoil := range map[string]func(e *exchange){
+		"no kind":           func(e *exchange) { e.Kind = "" },
+		"a commit":          func(e *exchange) { e.Kind = KindCommit },
+		"kind in words":     func(e *exchange) { e.Kind = "roll back" },
+		"nothing":           func(e *exchange) { e.Swaps, e.dirs = nil, nil },
+		"twice":             func(e *exchange) { e.Swaps = append(e.Swaps, e.Swaps[0]) },
+		"beneath another":   func(e *exchange) { e.Swaps = append(e.Swaps, Swap{Path: mustParse(t, "b/tree/more"), New: Tree{}}) },
+		"no path":           func(e *exchange) { e.Swaps[0].Path = pathsafe.Path{} },
+		"no swap":           func(e *exchange) { e.Swaps[3].New = nil },
+		"empty file":        func(e *exchange) { e.Swaps[0].Empty = true },
+		"mode":              func(e *exchange) { e.dirs[0].Mode = 0o10000 },
+		"directory goes":    func(e *exchange) { e.dirs[0].Path = mustParse(t, "g/h") },
+		"directory is gone": func(e *exchange) { e.dirs[0].Path = mustParse(t, "b/tree/y") },
+		"directory twice":   func(e *exchange) { e.dirs = append(e.dirs, e.dirs[0]) },
+		"an artifact":       func(e *exchange) { e.Swaps[3].New = &Artifact{} },
+		"no UUID":           func(e *exchange) { e.Attempt = "1" },
+		"what stays goes":   func(e *exchange) { e.Swaps[0].New = &Metadata{} },
 	} {
 		e := good()
-		must(t, e.validate())
+		change := e.change()
+		must(t, change.validate())
 		spoil(&e)
 		var failed *Error
-		if err := e.validate(); !errors.As(err, &failed) || failed.Step != StepBegin {
+		change = e.change()
+		if err := change.validate(); !errors.As(err, &failed) || failed.Step != StepBegin {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -348,12 +352,12 @@ func TestExchangeOnOverlay(t *testing.T) {
 	if old.ID.Dev == top.ID.Dev {
 		t.Skip("this overlay has one device for all")
 	}
-	l, err := Lock(t.Context(), root, testKey, 0)
+	l, err := enter(t.Context(), root, testKey, &sysHook{})
 	must(t, err)
 	defer l.Close()
-	must(t, l.Exchange(t.Context(), Exchange{
-		Kind: "rollback", Swaps: []Swap{{Path: mustParse(t, "g"), Old: &old, New: true}},
-		Stage: func(_ context.Context, dir *pathsafe.Dir) error { return dir.WriteFile("0", []byte("new"), 0o600) },
+	must(t, l.exchange(t.Context(), exchange{
+		Change: Change{Kind: "rollback", Swaps: []Swap{{Path: mustParse(t, "g"), Old: &old, New: Tree{}}}},
+		stage:  func(_ context.Context, dir *pathsafe.Dir) error { return dir.WriteFile("0", []byte("new"), 0o600) },
 	}))
 	if got, err := os.ReadFile(filepath.Join(point, "g")); string(got) != "new" {
 		t.Errorf("%q, %v", got, err)

@@ -22,7 +22,7 @@ import (
 type fair struct {
 	t     testing.TB
 	above string // the parent of the root
-	e     Exchange
+	e     exchange
 	times map[string]bool // directories whose time counts, by their path beneath above
 
 	before, staged sight
@@ -99,10 +99,10 @@ func (s sight) diff(now sight) string {
 // newFair makes a root of entries, as plant does.
 func newFair(t testing.TB, above string, entries ...string) *fair {
 	t.Helper()
-	f := &fair{t: t, above: above, times: map[string]bool{}, e: Exchange{Kind: "rollback"}}
+	f := &fair{t: t, above: above, times: map[string]bool{}, e: exchange{Change: Change{Kind: "rollback"}}}
 	plant(t, above, "beside")
 	plant(t, f.root(), entries...)
-	f.e.Stage = func(_ context.Context, dir *pathsafe.Dir) error { return f.stage(dir) }
+	f.e.stage = func(_ context.Context, dir *pathsafe.Dir) error { return f.stage(dir) }
 	return f
 }
 
@@ -112,7 +112,10 @@ func (f *fair) at(path string) string { return filepath.Join(f.root(), path) }
 // swap adds a swap of what stands at a path now.
 func (f *fair) swap(path string, comes bool) *Swap {
 	f.t.Helper()
-	s := Swap{Path: mustParse(f.t, path), New: comes}
+	s := Swap{Path: mustParse(f.t, path)}
+	if comes {
+		s.New = Tree{}
+	}
 	d, err := pathsafe.OpenRoot(filepath.Dir(f.at(path)))
 	must(f.t, err)
 	defer d.Close()
@@ -127,7 +130,7 @@ func (f *fair) swap(path string, comes bool) *Swap {
 // place of the one that it has, as far as that can be.
 func (f *fair) stays(path string, mode uint32) {
 	f.t.Helper()
-	d := DirMeta{Mode: mode, ModTime: time.Unix(1_111_111_111, 222_222_222), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	d := dirMeta{Metadata: Metadata{Mode: mode, ModTime: time.Unix(1_111_111_111, 222_222_222), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
 	if os.Geteuid() == 0 {
 		d.UID, d.GID = 12, 34
 	}
@@ -139,14 +142,14 @@ func (f *fair) stays(path string, mode uint32) {
 		f.times["root/"+path] = true
 		must(f.t, os.Chtimes(f.at(path), time.Unix(7, 7), time.Unix(7, 7)))
 	}
-	f.e.Dirs = append(f.e.Dirs, d)
+	f.e.dirs = append(f.e.dirs, d)
 }
 
 // stage makes what comes: of every third swap a file, a directory or a link.
 func (f *fair) stage(dir *pathsafe.Dir) error {
 	at := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
 	for i, s := range f.e.Swaps {
-		if !s.New {
+		if s.New == nil {
 			continue
 		}
 		name := filepath.Join(at, strconv.Itoa(i))
@@ -170,7 +173,7 @@ func (f *fair) after() sight {
 	for i, s := range f.e.Swaps {
 		path := strings.Replace("root/"+s.Path.String(), "/to/", "/c/", 1) // a link of the mixed fair
 		maps.DeleteFunc(p, func(name string, _ seen) bool { return name == path || strings.HasPrefix(name, path+"/") })
-		if s.New {
+		if s.New != nil {
 			from := strconv.Itoa(i)
 			for name, what := range f.staged {
 				if rest, ok := strings.CutPrefix(name, from); ok && (rest == "" || rest[0] == '/') {
@@ -179,7 +182,7 @@ func (f *fair) after() sight {
 			}
 		}
 	}
-	for _, d := range f.e.Dirs {
+	for _, d := range f.e.dirs {
 		name := filepath.Join("root", d.Path.String())
 		what := p[name]
 		what.mode, what.uid, what.gid = what.mode&^0o7777|d.Mode, d.UID, d.GID
@@ -194,7 +197,7 @@ func (f *fair) after() sight {
 	return p
 }
 
-// A hook of the seam.
+// A hook of the system calls.
 type hook = func(op, path string, f func() error) error
 
 // errKilled is what a call panics with that kills the process.
@@ -226,12 +229,12 @@ func survived(do func()) (ok bool) {
 }
 
 // session runs do in a session of the root.
-func (f *fair) session(h hook, do func(l *Session) error) error {
+func (f *fair) session(h hook, do func(l *session) error) error {
 	f.t.Helper()
 	root, err := pathsafe.OpenRoot(f.root())
 	must(f.t, err)
 	defer root.Close()
-	l, err := lock(context.Background(), root, testKey, &locking{s: &seam{hook: f.lazily(h)}})
+	l, err := enter(context.Background(), root, testKey, &sysHook{hook: f.lazily(h)})
 	if err != nil {
 		return err
 	}
@@ -258,21 +261,21 @@ func (f *fair) run(h hook) error {
 	return f.runLogged(h, nil)
 }
 
-func (f *fair) runLogged(h hook, log Log) error {
+func (f *fair) runLogged(h hook, w *witness) error {
 	f.t.Helper()
 	if f.before == nil {
 		f.before = f.see(f.above)
 	}
-	return f.session(h, func(l *Session) error {
-		l.Log = log
-		return l.Exchange(context.Background(), f.e)
+	return f.session(h, func(l *session) error {
+		l.log = w
+		return l.exchange(context.Background(), f.e)
 	})
 }
 
 func (f *fair) recover(mode Mode, h hook) (out []Outcome, err error) {
 	f.t.Helper()
-	err = f.session(h, func(l *Session) error {
-		out, err = l.Recover(context.Background(), mode)
+	err = f.session(h, func(l *session) error {
+		out, err = l.recover(context.Background(), mode)
 		return err
 	})
 	return out, err
@@ -297,7 +300,7 @@ func (f *fair) settle(mode Mode) Result {
 	}
 	now := f.see(f.above)
 	isBefore, isAfter := f.before.diff(now), "nothing was staged"
-	if f.staged != nil || !slices.ContainsFunc(f.e.Swaps, func(s Swap) bool { return s.New }) {
+	if f.staged != nil || !slices.ContainsFunc(f.e.Swaps, func(s Swap) bool { return s.New != nil }) {
 		isAfter = f.after().diff(now)
 	}
 	result := Result(0)
@@ -328,7 +331,7 @@ func rollbackFair(t testing.TB, above string) *fair {
 	f.stays("a", 0o711)
 	f.stays("d", 0o2750)
 	f.stays("", 0o710)
-	f.e.Stage = nil
+	f.e.stage = nil
 	return f
 }
 

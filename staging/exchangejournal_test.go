@@ -292,7 +292,9 @@ func randomFair(r *rapid.T, t testing.TB, above string) *fair {
 		}
 		taken[path] = true
 		s := f.swap(path, rapid.Bool().Draw(r, "comes"))
-		s.New = s.New || s.Old == nil
+		if s.Old == nil {
+			s.New = Tree{}
+		}
 	}
 	if len(f.e.Swaps) == 0 {
 		f.swap("keep", true)

@@ -143,7 +143,7 @@ func sweepUndo(g *fairground, fault fault, last string) {
 	t := g.t
 	t.Helper()
 	run := func(f *fair, in *injector) *Error {
-		f.e.Settled = func(context.Context, *pathsafe.Dir) error { return nil }
+		f.e.settled = func(context.Context, *pathsafe.Dir) error { return nil }
 		return failure(t, f.run(breakAt(last, in)))
 	}
 	total := g.calls(func(f *fair, none *injector) {

@@ -48,7 +48,7 @@ func TestEverySyncOfExchange(t *testing.T) {
 		}
 		for _, last := range []string{"settle", "sync"} {
 			try("undone after "+last, func(f *fair, r *recorder) {
-				f.e.Settled = func(context.Context, *pathsafe.Dir) error { return nil }
+				f.e.settled = func(context.Context, *pathsafe.Dir) error { return nil }
 				if e := failure(t, f.run(r.hook(breakAt(last, &injector{})))); e.Rollback != nil {
 					t.Fatal(e)
 				}

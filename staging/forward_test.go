@@ -67,15 +67,15 @@ func forwardMeets(t *testing.T, from string, f fault, onward bool) {
 	}
 }
 
-// recoverHooked is recover with a hook on the seam once the lock is taken.
+// recoverHooked is recover with a hook once the lock is taken.
 func (s *scene) recoverHooked(h hook) ([]Outcome, error) {
 	s.t.Helper()
-	seam := &seam{}
-	l, err := lock(s.t.Context(), s.dir, testKey, &locking{s: seam})
+	hooked := &sysHook{}
+	l, err := enter(s.t.Context(), s.dir, testKey, hooked)
 	must(s.t, err)
 	defer l.Close()
-	seam.hook = h
-	return l.Recover(s.t.Context(), Automatic)
+	hooked.hook = h
+	return l.recover(s.t.Context(), Automatic)
 }
 
 // TestRecoverSaysWhyItGoesBack: what is not as it was left is why a commit goes back

@@ -140,7 +140,7 @@ type scene struct {
 	sources map[string]string // by target
 	content map[string]string // by target
 	dir     *pathsafe.Dir
-	spec    Spec
+	spec    spec
 	lazy    bool // nothing is synced
 	umask   uint32
 
@@ -171,14 +171,14 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 		s.source = t.TempDir()
 	}
 	s.dir = openRoot(t, root)
-	s.spec.Workers = 1
+	s.spec.workers = 1
 	slices.Sort(files)
 	for i, name := range files {
 		s.addFile(i, name)
 	}
 	for _, name := range artifacts {
 		s.content[name] = "artifact " + name
-		s.spec.Artifacts = append(s.spec.Artifacts, Artifact{mustParse(t, name), []byte(s.content[name]), 0o644})
+		s.spec.artifacts = append(s.spec.artifacts, artifactAt{mustParse(t, name), Artifact{[]byte(s.content[name]), 0o644}})
 	}
 	return s
 }
@@ -192,14 +192,14 @@ func (s *scene) addFile(i int, name string) {
 	if st, err := os.Lstat(source); err != nil || st.Size() != int64(len(content)) {
 		must(s.t, os.WriteFile(source, []byte(content), 0o600))
 	}
-	s.spec.Files = append(s.spec.Files, File{
-		Path: mustParse(s.t, name), Size: int64(len(content)), Perm: permOf(i), ModTime: modTime,
+	s.spec.files = append(s.spec.files, fileAt{mustParse(s.t, name), File{
+		Size: int64(len(content)), Perm: permOf(i), ModTime: modTime,
 		SHA256: sha256.Sum256([]byte(content)),
 		Open:   func() (*os.File, error) { return os.Open(source) },
 		Check: func(ctx context.Context, f io.ReaderAt) error {
 			return errors.Join(ctx.Err(), s.check(name, content, f))
 		},
-	})
+	}})
 }
 
 func permOf(i int) uint32 { return []uint32{0o644, 0o755, 0o400, 0o600, 0o777}[i%5] }
@@ -225,24 +225,26 @@ func (s *scene) check(name, content string, f io.ReaderAt) error {
 	return nil
 }
 
-// run runs the spec with a hook on the seam, and forgets earlier checks.
+// run runs the spec with a hook, and forgets earlier checks.
 func (s *scene) run(hook func(op, path string, f func() error) error) error {
 	clear(s.checks)
-	return run(context.Background(), s.dir, s.spec, &runner{testKey, &seam{hook: hook}})
+	return run(context.Background(), s.dir, s.spec, &runner{testKey, &sysHook{hook: hook}})
 }
 
 // commit runs the spec.
-func (s *scene) commit() error { return Run(context.Background(), s.dir, testKey, s.spec) }
+func (s *scene) commit() error {
+	return run(context.Background(), s.dir, s.spec, &runner{testKey, &sysHook{}})
+}
 
 var testKey = []byte("the key of these tests, not secret")
 
 // recover ends what a commit left, as a session of its own does.
 func (s *scene) recover(mode Mode) ([]Outcome, error) {
 	s.t.Helper()
-	l, err := lock(context.Background(), s.dir, testKey, &locking{s: &seam{hook: s.lazily}})
+	l, err := enter(context.Background(), s.dir, testKey, &sysHook{hook: s.lazily})
 	must(s.t, err)
 	defer l.Close()
-	return l.Recover(context.Background(), mode)
+	return l.recover(context.Background(), mode)
 }
 
 // mustRecover wants a person's recovery to end what a failed rollback left, and
@@ -264,7 +266,7 @@ func (s *scene) mustRecover() {
 func (s *scene) done(before picture) {
 	s.t.Helper()
 	foreignKept(s.t, before, s.root)
-	for i, f := range s.spec.Files {
+	for i, f := range s.spec.files {
 		full := filepath.Join(s.root, f.Path.String())
 		fi, err := os.Stat(full)
 		must(s.t, err)
@@ -274,7 +276,7 @@ func (s *scene) done(before picture) {
 			s.t.Errorf("%q: %v, %v, %.40q", f.Path, fi.Mode(), fi.ModTime(), b)
 		}
 	}
-	for _, a := range s.spec.Artifacts {
+	for _, a := range s.spec.artifacts {
 		full := filepath.Join(s.root, a.Path.String())
 		fi, err := os.Stat(full)
 		must(s.t, err)
@@ -348,7 +350,7 @@ func chainScene(t testing.TB, root string) *scene {
 	s := newScene(t, root, foreignThings,
 		[]string{"run1/out/a", "run1/out/b", "run1/c", "run2/a"},
 		[]string{"run1/RESTORE_MANIFEST.json", "run1/RESTORE_REPORT.json", "run2/RESTORE_MANIFEST.json", "run2/RESTORE_REPORT.json"})
-	s.spec.Manifest = []byte(`{"runs":["run1","run2"]}`)
+	s.spec.manifest = []byte(`{"runs":["run1","run2"]}`)
 	return s
 }
 

@@ -57,22 +57,22 @@ type intentRecord struct {
 	Version int           `json:"version"`
 	Attempt string        `json:"attempt"`
 	Kind    string        `json:"kind"`
-	Root    being         `json:"root"`
-	Stage   being         `json:"stage"`
+	Root    identity      `json:"root"`
+	Stage   identity      `json:"stage"`
 	Swaps   []swapRecord  `json:"swaps"`
 	Dirs    []dirRecord   `json:"dirs,omitempty"` // that stay
 	Made    []entryRecord `json:"made,omitempty"` // of a commit: directories, each after its parent, then files
 }
 
 type swapRecord struct {
-	Path   []byte `json:"path"` // it need not be UTF-8
-	Since  phase  `json:"since"`
-	Parent being  `json:"parent,omitzero"`
-	Old    *being `json:"old,omitempty"`
-	Mode   uint32 `json:"mode,omitempty"` // of Old
-	New    bool   `json:"new"`
-	Empty  bool   `json:"empty,omitempty"`
-	Made   *thing `json:"made,omitempty"` // what comes, where that is known already
+	Path   []byte         `json:"path"` // it need not be UTF-8
+	Since  phase          `json:"since"`
+	Parent identity       `json:"parent,omitzero"`
+	Old    *identity      `json:"old,omitempty"`
+	Mode   uint32         `json:"mode,omitempty"` // of Old
+	New    bool           `json:"new"`
+	Empty  bool           `json:"empty,omitempty"`
+	Made   *createdRecord `json:"made,omitempty"` // what comes, where that is known already
 }
 
 // entryRecord is a file or a directory that is made in staging, and the swap that it is a
@@ -87,7 +87,7 @@ type entryRecord struct {
 // dirRecord is a directory that stays.
 type dirRecord struct {
 	Path []byte     `json:"path"`
-	Self being      `json:"self"`
+	Self identity   `json:"self"`
 	Get  metaRecord `json:"get"`
 	Have metaRecord `json:"have"`
 }
@@ -111,35 +111,35 @@ type xattrRecord struct {
 // preparedRecord has the identity of what was made: of everything that the intent of a
 // commit lists, in its order; of an exchange that of each swap with something new.
 type preparedRecord struct {
-	Version int          `json:"version"`
-	Attempt string       `json:"attempt"`
-	Made    []thing      `json:"made,omitempty"`
-	New     []newsRecord `json:"new,omitempty"`
+	Version int             `json:"version"`
+	Attempt string          `json:"attempt"`
+	Made    []createdRecord `json:"made,omitempty"`
+	New     []newsRecord    `json:"new,omitempty"`
 }
 
 type newsRecord struct {
-	Swap  int    `json:"swap"`
-	Self  being  `json:"self"`
-	Print string `json:"print"`
+	Swap  int      `json:"swap"`
+	Self  identity `json:"self"`
+	Print string   `json:"print"`
 }
 
 // committedRecord has the identity of every artifact. It is the last record to go, so it
 // tells by itself what it is of.
 type committedRecord struct {
-	Version   int        `json:"version"`
-	Attempt   string     `json:"attempt"`
-	Kind      string     `json:"kind"`
-	Base      *dirRecord `json:"base,omitempty"` // the root, if it is one of the directories that get something
-	Artifacts []thing    `json:"artifacts,omitempty"`
+	Version   int             `json:"version"`
+	Attempt   string          `json:"attempt"`
+	Kind      string          `json:"kind"`
+	Base      *dirRecord      `json:"base,omitempty"` // the root, if it is one of the directories that get something
+	Artifacts []createdRecord `json:"artifacts,omitempty"`
 }
 
 // journalVersion is that of all records. Version 1 had other records for a commit than for
 // an exchange.
 const journalVersion = 2
 
-// A thing is the identity of a file or directory as it outlives a reboot. Its
+// A createdRecord is the identity of a file or directory as it outlives a reboot. Its
 // device and mount are those of the root, whatever they are called by then.
-type thing struct {
+type createdRecord struct {
 	Ino    uint64 `json:"ino"`
 	Born   int64  `json:"born"`             // nanoseconds since 1970, 0 where the file system does not know
 	Size   int64  `json:"size"`             // bytes, anySize for directories
@@ -147,22 +147,22 @@ type thing struct {
 	Access string `json:"access,omitempty"` // see accessText
 }
 
-func thingOf(m *mark) thing {
-	t := thing{Ino: m.id.Ino, Size: m.size, Access: accessText(m.access)}
+func recordOf(m *created) createdRecord {
+	t := createdRecord{Ino: m.id.Ino, Size: m.size, Access: accessText(m.access)}
 	if !m.born.IsZero() {
 		t.Born = m.born.UnixNano()
 	}
 	return t
 }
 
-func (t thing) with(digest [sha256.Size]byte) thing {
+func (t createdRecord) with(digest [sha256.Size]byte) createdRecord {
 	t.SHA256 = hex.EncodeToString(digest[:])
 	return t
 }
 
-// markIn is the mark of a thing in a root that is open now.
-func (t thing) markIn(root pathsafe.ID) mark {
-	m := mark{known: true, id: root, size: t.Size, access: parseAccess(t.Access)}
+// createdIn is what was created, in a root that is open now.
+func (t createdRecord) createdIn(root pathsafe.ID) created {
+	m := created{known: true, id: root, size: t.Size, access: parseAccess(t.Access)}
 	m.id.Ino = t.Ino
 	if t.Born != 0 {
 		m.born = time.Unix(0, t.Born)
@@ -246,7 +246,7 @@ func (d dir) appear(name string, data []byte, written func()) error {
 	return d.sync()
 }
 
-func (s *seam) writeAndSync(f *os.File, data []byte) error {
+func (s *sysHook) writeAndSync(f *os.File, data []byte) error {
 	if err := s.write(f, data); err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (a *attempt) enterIntent() error {
 		return err
 	}
 	r := intentRecord{
-		Version: journalVersion, Attempt: a.id, Kind: a.kind, Root: beingOf(root), Stage: beingOf(stage),
+		Version: journalVersion, Attempt: a.id, Kind: a.kind, Root: identityOf(root), Stage: identityOf(stage),
 		Swaps: make([]swapRecord, 0, len(a.swaps)),
 	}
 	for i := range a.swaps {
@@ -274,7 +274,7 @@ func (a *attempt) enterIntent() error {
 			swap.Old, swap.Mode = &s.old, s.mode
 		}
 		if s.since == phaseIntent {
-			t := thingOf(&s.mark).with(sha256.Sum256(a.spec.Manifest))
+			t := recordOf(&s.created).with(sha256.Sum256(a.manifest))
 			swap.Made = &t
 		}
 		r.Swaps = append(r.Swaps, swap)
@@ -282,13 +282,11 @@ func (a *attempt) enterIntent() error {
 	for _, d := range a.dirs {
 		r.Dirs = append(r.Dirs, d.record())
 	}
-	if a.isCommit() {
-		for _, d := range a.plan.dirs {
-			r.Made = append(r.Made, entryRecord{[]byte(d.path.String()), true, d.top})
-		}
-		for i := range a.spec.Files {
-			r.Made = append(r.Made, entryRecord{[]byte(a.spec.Files[i].Path.String()), false, a.plan.files[i].top})
-		}
+	for _, d := range a.plan.dirs {
+		r.Made = append(r.Made, entryRecord{[]byte(d.path.String()), true, d.top})
+	}
+	for i := range a.plan.files {
+		r.Made = append(r.Made, entryRecord{[]byte(a.plan.files[i].path.String()), false, a.plan.files[i].top})
 	}
 	return a.enter(phaseIntent, intentName, r)
 }
@@ -296,18 +294,15 @@ func (a *attempt) enterIntent() error {
 // enterPrepared comes when all that was made is durable, and before the first move.
 func (a *attempt) enterPrepared() error {
 	r := preparedRecord{Version: journalVersion, Attempt: a.id}
-	if a.isCommit() {
-		a.knowTops()
-		for i := range a.plan.dirs {
-			r.Made = append(r.Made, thingOf(&a.plan.dirs[i].mark))
-		}
-		for i := range a.spec.Files {
-			r.Made = append(r.Made, thingOf(&a.plan.files[i].mark).with(a.spec.Files[i].SHA256))
-		}
-		return a.enter(phasePrepared, preparedName, r)
+	a.knowTops()
+	for i := range a.plan.dirs {
+		r.Made = append(r.Made, recordOf(&a.plan.dirs[i].created))
+	}
+	for i := range a.plan.files {
+		r.Made = append(r.Made, recordOf(&a.plan.files[i].created).with(a.plan.files[i].SHA256))
 	}
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.comes {
+		if s := &a.swaps[i]; s.tree {
 			r.New = append(r.New, newsRecord{i, s.fresh, s.print})
 		}
 	}
@@ -316,16 +311,16 @@ func (a *attempt) enterPrepared() error {
 
 // knowTops gives each top of a commit the identity of what was made for it.
 func (a *attempt) knowTops() {
-	know := func(top int, path pathsafe.Path, m *mark, t fs.FileMode) {
+	know := func(top int, path pathsafe.Path, m *created, t fs.FileMode) {
 		if top != none && a.swaps[top].path == path && m.known {
-			a.swaps[top].fresh = m.being(t)
+			a.swaps[top].fresh = m.identity(t)
 		}
 	}
 	for i := range a.plan.dirs {
-		know(a.plan.dirs[i].top, a.plan.dirs[i].path, &a.plan.dirs[i].mark, fs.ModeDir)
+		know(a.plan.dirs[i].top, a.plan.dirs[i].path, &a.plan.dirs[i].created, fs.ModeDir)
 	}
 	for i := range a.plan.files {
-		know(a.plan.files[i].top, a.spec.Files[i].Path, &a.plan.files[i].mark, 0)
+		know(a.plan.files[i].top, a.plan.files[i].path, &a.plan.files[i].created, 0)
 	}
 }
 
@@ -337,8 +332,9 @@ func (a *attempt) enterCommitted() error {
 		base := d.record()
 		r.Base = &base
 	}
-	for i, art := range a.spec.Artifacts {
-		r.Artifacts = append(r.Artifacts, thingOf(&a.swaps[a.firstArtifact()+i].mark).with(sha256.Sum256(art.Data)))
+	for i := a.firstArtifact(); i < len(a.swaps); i++ {
+		s := &a.swaps[i]
+		r.Artifacts = append(r.Artifacts, recordOf(&s.created).with(sha256.Sum256(s.artifact.Data)))
 	}
 	return a.enter(phaseCommitted, committedName, r)
 }

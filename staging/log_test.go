@@ -48,22 +48,22 @@ func (w *witness) check(t *testing.T, want ...string) {
 }
 
 // session runs do in a session with a log.
-func (s *scene) session(w *witness, do func(*Session) error) error {
+func (s *scene) session(w *witness, do func(*session) error) error {
 	s.t.Helper()
-	l, err := lock(context.Background(), s.dir, testKey, &locking{s: &seam{hook: s.lazily}})
+	l, err := enter(context.Background(), s.dir, testKey, &sysHook{hook: s.lazily})
 	must(s.t, err)
 	defer l.Close()
-	l.Log = w
+	l.log = w
 	return do(l)
 }
 
 func (s *scene) runLogged(w *witness) error {
-	return s.session(w, func(l *Session) error { return l.Run(context.Background(), s.spec) })
+	return s.session(w, func(l *session) error { return l.commit(context.Background(), s.spec) })
 }
 
 func (s *scene) recoverLogged(w *witness) error {
-	return s.session(w, func(l *Session) error {
-		_, err := l.Recover(context.Background(), Automatic)
+	return s.session(w, func(l *session) error {
+		_, err := l.recover(context.Background(), Automatic)
 		return err
 	})
 }
@@ -116,7 +116,7 @@ func TestLogMissesTheEnd(t *testing.T) {
 	before, full := take(t, s.root), errors.New("the log is full")
 	w := &witness{completed: func(string) error { return full }}
 	var left error
-	s.spec.Leftover = func(_ string, err error) { left = err }
+	s.spec.leftover = func(_ string, err error) { left = err }
 	must(t, s.runLogged(w))
 	if !errors.Is(left, full) {
 		t.Errorf("left over: %v", left)
@@ -143,8 +143,8 @@ func TestLogOfARelease(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(stage, intentName), []byte("what nobody believes"), 0o600))
 	before, full := take(t, s.root), errors.New("the log is full")
 	release := func(w *witness) error {
-		return s.session(w, func(l *Session) error {
-			_, err := l.Recover(context.Background(), Acknowledged)
+		return s.session(w, func(l *session) error {
+			_, err := l.recover(context.Background(), Acknowledged)
 			return err
 		})
 	}

@@ -45,14 +45,14 @@ func (u *undo) span(i int) span {
 // discardMade removes all that a commit has made: what never left staging, and what moveBack
 // has taken from its name. What is left of the latter gets its name back.
 func (u *undo) discardMade() {
-	if u.plan == nil { // before INTENT there is nothing else
-		u.note(manifestStaged, gone(u.removeOwn(u.stage, manifestStaged, &mark{}, nil)))
+	if !u.known { // before INTENT there is nothing else
+		u.note(manifestStaged, gone(u.removeOwn(u.stage, manifestStaged, &created{}, nil)))
 		return
 	}
 	for i := range u.swaps {
 		s := &u.swaps[i]
 		if in := u.slotOf(s); in.h != nil {
-			u.note(s.path.String(), gone(u.removeOwn(in, s.name, &s.mark, nil)))
+			u.note(s.path.String(), gone(u.removeOwn(in, s.name, &s.created, nil)))
 		}
 	}
 	if u.news.h != nil {
@@ -109,7 +109,7 @@ func (u *undo) discardAt(i int, in dir, name string) {
 		u.prune(in, u.span(i), func(top int) bool { return top == i }, s.path.String(), name)
 		return
 	}
-	u.note(s.path.String(), gone(u.removeMoved(in, name, &s.mark, s.check)))
+	u.note(s.path.String(), gone(u.removeMoved(in, name, &s.created, s.check)))
 }
 
 // prune removes files of the plan, and then directories, deepest first, beneath base, where
@@ -134,24 +134,24 @@ func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to st
 		if !wanted(u.plan.files[i].top) {
 			continue
 		}
-		f, m := &u.spec.Files[i], &u.plan.files[i].mark
-		each(f.Path, func(in dir, name string) error {
+		f := &u.plan.files[i]
+		each(f.path, func(in dir, name string) error {
 			if private {
-				return u.removeOwn(in, name, m, nil)
+				return u.removeOwn(in, name, &f.created, nil)
 			}
-			return u.removeMoved(in, name, m, f.Check)
+			return u.removeMoved(in, name, &f.created, f.Check)
 		})
 	}
 	for i := part.dirs[1] - 1; i >= part.dirs[0]; i-- {
 		if d := &u.plan.dirs[i]; wanted(d.top) {
-			each(d.path, func(in dir, name string) error { return removeDir(in, name, &d.mark, private) })
+			each(d.path, func(in dir, name string) error { return removeDir(in, name, &d.created, private) })
 		}
 	}
 }
 
 // removeMoved removes a file that others could reach, if it is ours. If time has passed
 // somebody may have written into it, and then it is not ours alone.
-func (u *undo) removeMoved(in dir, name string, m *mark, check check) error {
+func (u *undo) removeMoved(in dir, name string, m *created, check check) error {
 	switch {
 	case !m.known:
 		return errForeign
@@ -164,7 +164,7 @@ func (u *undo) removeMoved(in dir, name string, m *mark, check check) error {
 // removeOwn removes a file that is ours by its identity and, unless check is nil, by its
 // content. An identity that is not known will do only where the name is proof enough: then
 // making it went wrong half-way.
-func (u *undo) removeOwn(in dir, name string, m *mark, check check) error {
+func (u *undo) removeOwn(in dir, name string, m *created, check check) error {
 	st, err := in.stat(name)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (u *undo) removeOwn(in dir, name string, m *mark, check check) error {
 
 // removeDir removes a directory of ours, if it is empty. An unknown identity
 // will do only where the name is proof enough (private).
-func removeDir(in dir, name string, m *mark, private bool) error {
+func removeDir(in dir, name string, m *created, private bool) error {
 	st, err := in.stat(name)
 	if err != nil {
 		return err

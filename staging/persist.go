@@ -16,7 +16,7 @@ const few = 16
 
 func (a *attempt) fewEntries() bool { return len(a.plan.files)+len(a.plan.dirs) <= few }
 
-// persist is step 4: everything below staging becomes durable, files and the
+// persist is the end of Stage: everything below staging becomes durable, files and the
 // directories that name them, and the journal says PREPARED.
 func (a *attempt) persist(ctx context.Context) *Error {
 	a.progress(PhaseSync, 0)
@@ -26,12 +26,27 @@ func (a *attempt) persist(ctx context.Context) *Error {
 	if err := a.syncStaged(); err != nil {
 		return fail(StepStage, a.stageName, err)
 	}
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.tree {
+			st, err := a.news.stat(s.name)
+			if err == nil {
+				s.fresh, s.made = identityOf(st), &st
+				s.print, err = fingerprint(a.news, s.name)
+			}
+			if err != nil {
+				return fail(StepStage, s.path.String(), err)
+			}
+		}
+	}
 	return fail(StepStage, a.stageName, a.enterPrepared())
 }
 
 func (a *attempt) syncStaged() error {
-	if !a.fewEntries() {
+	switch {
+	case a.trees() > 0 || !a.fewEntries():
 		return a.root.syncFS()
+	case !a.isCommit(): // nothing was made
+		return nil
 	}
 	dirs := make([]pathsafe.Path, 0, len(a.plan.dirs))
 	for i := range a.plan.dirs {

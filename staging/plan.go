@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,28 +19,29 @@ import (
 type plan struct {
 	dirs  []plannedDir // each after its parent
 	files []plannedFile
-	swaps []swapping // the tops, in path order, after what was there before
-	order []int      // the indexes of the files by rank, then path
+	order []int // the indexes of the files by rank, then path
 }
 
 // none stands for the index of a thing that is not there.
 const none = -1
 
 type plannedDir struct {
-	path pathsafe.Path
-	top  int // the swap it moves with; none if it exists beneath the root
-	mark mark
+	path    pathsafe.Path
+	top     int // the swap it moves with; none if it exists beneath the root
+	created created
 }
 
 type plannedFile struct {
-	dir  int // none if it is a top-level name
-	top  int
-	mark mark
+	File
+	path    pathsafe.Path
+	dir     int // none if it is a top-level name
+	top     int // the swap it moves with
+	created created
 }
 
-// A mark is the trace of something this attempt makes. It is tried before the
+// A created is what is known of something that this attempt makes. It is tried before the
 // call that makes it; known when its identity was seen.
-type mark struct {
+type created struct {
 	tried bool
 	known bool
 	id    pathsafe.ID
@@ -53,48 +55,54 @@ type mark struct {
 // anySize is the size of directories and of files not yet whole.
 const anySize = -1
 
-// being is what was marked, of a type, as the journal of a swap has it.
-func (m *mark) being(t fs.FileMode) being {
-	return beingOf(pathsafe.Stat{ID: m.id, BirthTime: m.born, Mode: t})
+// identity is what was created, of a type, as the journal of a swap has it.
+func (m *created) identity(t fs.FileMode) identity {
+	return identityOf(pathsafe.Stat{ID: m.id, BirthTime: m.born, Mode: t})
 }
 
-func (m *mark) see(st pathsafe.Stat, size int64) {
+func (m *created) see(st pathsafe.Stat, size int64) {
 	m.known, m.id, m.born, m.size = true, st.ID, st.BirthTime, size
 }
 
-// is tells whether st describes what was marked. An inode number alone is not
+// is tells whether st describes what was created. An inode number alone is not
 // enough: ext4 gives it to the next file at once.
-func (m *mark) is(st pathsafe.Stat) bool {
+func (m *created) is(st pathsafe.Stat) bool {
 	return m.known && m.id == st.ID && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
 }
 
-// makePlan surveys the targets of spec and plans the way there. The first
+// planFiles surveys the targets of the files and artifacts and plans the way there. The first
 // target, in path order and files before artifacts, that is taken or cannot
-// be reached is the error. The swaps of the plan begin with first.
-func makePlan(root dir, spec *Spec, first []swapping) (*plan, *Error) {
-	if err := checkNew(root, spec.New); err != nil {
-		return nil, err
+// be reached is the error.
+func (a *attempt) planFiles(c *Change) *Error {
+	if err := checkNew(a.root, c.Absent); err != nil {
+		return err
 	}
-	p := &plan{files: make([]plannedFile, len(spec.Files)), swaps: first, order: byRank(spec.Files)}
+	p := &a.plan
 	var open []int // the directories on the way to the last file
-	for i := range spec.Files {
-		path := spec.Files[i].Path
+	for i := range c.Swaps {
+		f, is := c.Swaps[i].New.(*File)
+		if !is {
+			continue
+		}
+		path := c.Swaps[i].Path
 		for len(open) > 0 && !below(path, p.dirs[open[len(open)-1]].path) {
 			open = open[:len(open)-1]
 		}
 		open = p.addDirs(open, path)
-		p.files[i] = plannedFile{dir: last(open), top: p.topOf(open)}
-		if p.files[i].top != none {
+		p.files = append(p.files, plannedFile{File: *f, path: path, dir: last(open), top: p.topOf(open)})
+		if p.files[len(p.files)-1].top != none {
 			continue
 		}
-		if err := p.addTop(root, i, path, open); err != nil {
-			return nil, err
+		if err := a.addTop(len(p.files)-1, open); err != nil {
+			return err
 		}
 	}
-	if err := p.checkArtifacts(root, spec); err != nil {
-		return nil, err
+	p.order = p.byRank()
+	tops := len(a.swaps)
+	if err := a.addArtifacts(c); err != nil {
+		return err
 	}
-	return p, p.checkClashes(root, spec)
+	return a.checkClashes(a.swaps[:tops])
 }
 
 // checkNew refuses a directory that is there though it must not be: what is
@@ -113,12 +121,12 @@ func checkNew(root dir, paths []pathsafe.Path) *Error {
 }
 
 // byRank orders the indexes of files, which ascend by path already.
-func byRank(files []File) []int {
-	order := make([]int, len(files))
+func (p *plan) byRank() []int {
+	order := make([]int, len(p.files))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(files[a].Rank, files[b].Rank) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.files[a].Rank, p.files[b].Rank) })
 	return order
 }
 
@@ -142,15 +150,17 @@ func (p *plan) topOf(open []int) int {
 }
 
 // addTop asks where file i would stand, and plans the move that takes it there.
-func (p *plan) addTop(root dir, i int, path pathsafe.Path, open []int) *Error {
-	site, err := root.survey(path)
+func (a *attempt) addTop(i int, open []int) *Error {
+	p := &a.plan
+	path := p.files[i].path
+	site, err := a.root.survey(path)
 	if err != nil {
 		return fail(StepBegin, path.String(), err)
 	}
 	if site.Exists {
 		return fail(StepConflict, path.String(), errTaken)
 	}
-	n := len(p.swaps)
+	n := len(a.swaps)
 	p.files[i].top = n
 	top := path
 	if site.Missing < len(open) {
@@ -159,23 +169,30 @@ func (p *plan) addTop(root dir, i int, path pathsafe.Path, open []int) *Error {
 			p.dirs[d].top = n
 		}
 	}
-	p.swaps = append(p.swaps, swapping{path: top, since: phasePrepared, comes: true})
+	a.swaps = append(a.swaps, swapping{path: top, since: phasePrepared, comes: true})
 	return nil
 }
 
-// checkArtifacts surveys the targets of the artifacts, and sees that their
+// addArtifacts surveys the targets of the artifacts, and sees that their
 // directories will be there.
-func (p *plan) checkArtifacts(root dir, spec *Spec) *Error {
-	for _, a := range spec.Artifacts {
-		site, err := root.survey(a.Path)
+func (a *attempt) addArtifacts(c *Change) *Error {
+	for i := range c.Swaps {
+		artifact, is := c.Swaps[i].New.(*Artifact)
+		if !is {
+			continue
+		}
+		path := c.Swaps[i].Path
+		site, err := a.root.survey(path)
 		switch {
 		case err != nil:
-			return fail(StepBegin, a.Path.String(), err)
+			return fail(StepBegin, path.String(), err)
 		case site.Exists:
-			return fail(StepConflict, a.Path.String(), errTaken)
-		case site.Missing < depth(a.Path)-1 && !p.makes(parent(a.Path)):
-			return fail(StepBegin, a.Path.String(), errors.New("its directory will not be there"))
+			return fail(StepConflict, path.String(), errTaken)
+		case site.Missing < depth(path)-1 && !a.plan.makes(parent(path)):
+			return fail(StepBegin, path.String(), errors.New("its directory will not be there"))
 		}
+		a.swaps = append(a.swaps, swapping{path: path, since: phaseCommitted, name: strconv.Itoa(a.artifacts), comes: true, artifact: artifact})
+		a.artifacts++
 	}
 	return nil
 }
@@ -194,29 +211,32 @@ func (p *plan) find(path pathsafe.Path) (int, bool) {
 }
 
 // checkClashes refuses a file that is also a directory of the plan.
-func (p *plan) checkClashes(root dir, spec *Spec) *Error {
-	for _, d := range p.dirs {
-		_, found := slices.BinarySearchFunc(spec.Files, d.path, func(f File, path pathsafe.Path) int {
-			return strings.Compare(f.Path.String(), path.String())
+func (a *attempt) checkClashes(tops []swapping) *Error {
+	for _, d := range a.plan.dirs {
+		_, found := slices.BinarySearchFunc(a.plan.files, d.path, func(f plannedFile, path pathsafe.Path) int {
+			return strings.Compare(f.path.String(), path.String())
 		})
 		if found {
 			return fail(StepBegin, d.path.String(), errors.New("both a file and a directory"))
 		}
 	}
-	return p.checkPlaces(root)
+	return checkPlaces(a.root, tops)
 }
 
 // checkPlaces refuses two tops that a link beneath the root brings to the same
 // place.
-func (p *plan) checkPlaces(root dir) *Error {
+func checkPlaces(root dir, tops []swapping) *Error {
 	type place struct {
 		parent pathsafe.ID
 		name   string
 	}
-	taken := make(map[place]bool, len(p.swaps))
+	taken := make(map[place]bool, len(tops))
 	var at pathsafe.Path
 	st, err := root.statBelow(at)
-	for _, t := range p.swaps {
+	for _, t := range tops {
+		if t.numbered() { // its directory is compared when it is swapped
+			continue
+		}
 		if up := parent(t.path); err == nil && up != at {
 			at = up
 			st, err = root.statBelow(at)

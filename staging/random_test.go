@@ -29,7 +29,7 @@ func TestRandomTrees(t *testing.T) {
 		}
 		sc := newScene(t, root, foreign, files, []string{"REPORT"})
 		before := take(t, root)
-		fail := failCheck(sc.spec.Files[len(files)-1].Path.String(), 2)
+		fail := failCheck(sc.spec.files[len(files)-1].Path.String(), 2)
 		sc.hook = fail
 		err := sc.commit()
 		if e := failure(t, err); e.Rollback != nil || (e.Step != StepConflict && e.Step != StepVerify) {

@@ -32,7 +32,7 @@ const (
 // Outcome says what became of an attempt that was found.
 type Outcome struct {
 	Attempt string // its identity, a UUID
-	Kind    string // KindCommit, or that of the Exchange; "exchange" where its journal cannot tell
+	Kind    string // KindCommit, or that of the [Change]; "exchange" where its journal cannot tell
 	Result  Result
 	// Left is why something of it or in its way is left: with Released, and with
 	// Completed where it is in nobody's way.
@@ -87,38 +87,138 @@ func (e *HaltError) Unwrap() error { return e.Err }
 // ErrHalted is the cause of a HaltError where an earlier rollback has failed.
 var ErrHalted = errors.New("its rollback failed, and nobody has acted since")
 
-// Recover ends what earlier attempts left in the root: it rolls each one back,
-// or completes it if its journal says COMMITTED. It may be killed at any point
-// and called again. The outcomes are those of the attempts that were ended; the
-// error is a [*HaltError] where one cannot be ended, or several joined: what
-// stands in the way of one keeps no other from its end.
-func (l *Session) Recover(ctx context.Context, mode Mode) ([]Outcome, error) {
-	names, err := l.root.names()
+// An Unfinished is an attempt that a kill, a crash or a failed rollback has left in a root.
+type Unfinished struct {
+	Attempt string // its identity, a UUID
+	Kind    string // as in Outcome
+	Staging string // the name of its staging directory in the root
+	Err     error  // why it cannot be looked at; Resolve returns it
+	root    *Root
+	a       *attempt // while it is resolved
+	found   found
+	end     Outcome
+}
+
+// Unfinished lists the attempts that stand in the root, in the order of their names. Each is
+// to be resolved before anything else is done there:
+//
+//	end, err := u.Resolve(ctx, mode)
+//	... // the caller records what became of it
+//	end, err = u.Forget()
+func (r *Root) Unfinished() ([]*Unfinished, error) {
+	names, err := r.dir.names()
 	if err != nil {
 		return nil, err
 	}
-	var outcomes []Outcome
-	var halts []error
+	var all []*Unfinished
 	for _, name := range names {
 		id, kind := attemptOf(name)
 		if kind == "" {
 			continue
 		}
-		a := &attempt{s: l.s, log: l.Log, key: l.key, id: id, kind: kind, root: l.root, stageName: name, revived: true}
-		outcome := Outcome{Attempt: id}
-		err := l.end(ctx, a, &outcome, mode)
-		a.close()
-		if outcome.Kind = a.kind; err != nil {
-			halts = append(halts, &HaltError{id, a.kind, name, err})
-		} else if outcome.Result != 0 {
-			outcomes = append(outcomes, outcome)
+		u := &Unfinished{Attempt: id, Kind: kind, Staging: name, root: r}
+		if u.Err = u.open(); u.Err == nil && u.found.mine {
+			u.a.peek()
+		}
+		u.Kind = u.a.kind
+		u.Close()
+		if u.Err != nil || u.found.isOne {
+			all = append(all, u)
 		}
 	}
-	if len(halts) == 1 {
-		return outcomes, halts[0]
-	}
-	return outcomes, errors.Join(halts...)
+	return all, nil
 }
+
+// open looks at the staging directory.
+func (u *Unfinished) open() (err error) {
+	u.a = &attempt{s: u.root.s, key: u.root.key, id: u.Attempt, kind: u.Kind, root: u.root.dir, stageName: u.Staging, revived: true}
+	u.found, err = u.a.find()
+	return err
+}
+
+// Close gives up the handles that Resolve has opened.
+func (u *Unfinished) Close() {
+	if u.a != nil {
+		u.a.close()
+	}
+}
+
+// Halt returns the error that says that the attempt cannot be ended.
+func (u *Unfinished) Halt(err error) *HaltError {
+	return &HaltError{u.Attempt, u.Kind, u.Staging, err}
+}
+
+// Resolve rolls the attempt back, or completes it if its journal says COMMITTED. It may be
+// killed at any point and called again. Of a completed one the journal stays until Forget. The
+// error says why it cannot be ended; see [Unfinished.Release].
+func (u *Unfinished) Resolve(ctx context.Context, mode Mode) (Outcome, error) {
+	u.end = Outcome{Attempt: u.Attempt, Kind: u.Kind}
+	if u.Err != nil {
+		return Outcome{}, u.Err
+	}
+	if u.Err = u.open(); u.Err != nil || !u.found.isOne {
+		return Outcome{}, u.Err
+	}
+	if u.found.halted && mode == Automatic {
+		return Outcome{}, ErrHalted
+	}
+	if err := u.a.reviveFor(&u.found, mode); err != nil {
+		return Outcome{}, err
+	}
+	u.Kind = u.a.kind
+	u.end.Kind = u.Kind
+	result, err := u.a.endRevived(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	u.end.Result, u.end.Cause = result, u.a.cause
+	return u.end, nil
+}
+
+// Displaced is what the attempt has displaced, once Resolve has completed it, until Forget. It
+// is that of [Tx.Displaced].
+func (u *Unfinished) Displaced() (*pathsafe.Dir, []Displaced) {
+	if u.end.Result != Completed {
+		return nil, nil
+	}
+	return u.a.olds.h, u.a.displacedAll()
+}
+
+// Release is Resolve for an attempt that cannot be ended, for the reason given, when a person
+// has acknowledged that: its journal is to be void, and what is left of it stays. Of one that
+// cannot be looked at there is nothing to release.
+func (u *Unfinished) Release(why error) Outcome {
+	u.end = Outcome{Attempt: u.Attempt, Kind: u.Kind, Result: Released, Left: why}
+	if u.found.mine && u.a.holdsAny(&u.found) { // else its maker may still want it
+		u.end.Left = kept(why, keptPrefix+u.Attempt)
+	}
+	return u.end
+}
+
+// Forget removes the journal of an attempt that was resolved, or makes it void if it was
+// released. It returns how the attempt has ended.
+func (u *Unfinished) Forget() (Outcome, error) {
+	var err error
+	switch u.end.Result {
+	case Completed:
+		err = u.a.cleanUpOrKeep()
+		u.end.Left = u.a.left
+	case Released:
+		if u.found.mine {
+			err = u.a.keep(u.Attempt)
+		} else {
+			err = u.a.stage.setAside(u.found.names)
+		}
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return u.end, nil
+}
+
+// kindExchange stands for the kind of an attempt whose journal cannot be read, and that is not
+// a commit.
+const kindExchange = "exchange"
 
 // attemptOf reads the name of a staging directory; the kind is "" where it is none.
 func attemptOf(name string) (id, kind string) {
@@ -134,34 +234,6 @@ func attemptOf(name string) (id, kind string) {
 func isUUID(id string) bool {
 	parsed, err := uuid.Parse(id)
 	return err == nil && parsed.String() == id
-}
-
-// end ends one attempt. The outcome has no result if this is none.
-func (l *Session) end(ctx context.Context, a *attempt, o *Outcome, mode Mode) error {
-	f, err := a.find()
-	if err != nil || !f.isOne {
-		return err
-	}
-	if l.Refuse != nil {
-		return l.Refuse
-	}
-	if f.mine {
-		a.peek()
-	}
-	if l.Halted != nil {
-		f.halted = f.halted || l.Halted(a.id)
-	}
-	if f.halted && mode == Automatic {
-		return ErrHalted
-	}
-	if err = a.reviveFor(&f, mode); err == nil {
-		o.Result, err = a.endRevived(ctx)
-		o.Left, o.Cause = a.left, a.cause
-	}
-	if err == nil || mode != Acknowledged {
-		return err
-	}
-	return a.release(&f, o, err)
 }
 
 // found is what stands under the name of a staging directory.
@@ -189,8 +261,8 @@ func (a *attempt) find() (f found, err error) {
 	if st, err = a.stage.statSelf(); err != nil {
 		return f, err
 	}
-	a.stageMark.see(st, anySize)
-	a.stageMark.tried = true
+	a.stageCreated.see(st, anySize)
+	a.stageCreated.tried = true
 	if f.names, err = a.stage.names(); err != nil {
 		return f, err
 	}
@@ -273,38 +345,12 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 			return 0, err
 		}
 	}
-	if err := a.completed(); err != nil {
-		return 0, err
-	}
-	return Completed, a.cleanUpOrKeep()
+	return Completed, a.openParts()
 }
 
 // keptPrefix begins the name of what a released exchange has left: it is to be
 // seen.
 const keptPrefix = "spectrum-kept-"
-
-// release makes a journal void whose exchange could not be undone altogether, or
-// cannot be believed. What went is somebody's data, so nothing of what staging
-// holds is removed: it gets a name that can be seen.
-func (a *attempt) release(f *found, o *Outcome, why error) error {
-	id := a.id
-	o.Result, o.Left = Released, why
-	if a.holdsAny(f) {
-		o.Left = kept(why, keptPrefix+id)
-	}
-	if !f.mine { // its maker may still want it
-		o.Left = why
-	}
-	if a.log != nil {
-		if err := a.log.Released(id, a.kind, o.Left); err != nil {
-			return err
-		}
-	}
-	if !f.mine {
-		return a.stage.setAside(f.names)
-	}
-	return a.keep(id)
-}
 
 // cleanUpOrKeep is cleanUp for what may hold something that nobody can remove, like an
 // immutable file: all is done, and that is no reason to halt a root. It gets a name

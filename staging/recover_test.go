@@ -328,7 +328,7 @@ func TestLeftover(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
 	before := take(t, sc.root)
 	told := ""
-	sc.spec.Leftover = func(name string, err error) { told = name }
+	sc.spec.leftover = func(name string, err error) { told = name }
 	sc.hook = func(path string, n int, _ io.ReaderAt) error {
 		if path == "zero" && n == 2 {
 			return os.WriteFile(sc.stage()+"/theirs", nil, 0o600)

@@ -17,11 +17,11 @@ import (
 // recoverWith is a recovery whose calls go through a hook.
 func (s *scene) recoverWith(mode Mode, hook func(op, path string, f func() error) error) ([]Outcome, error) {
 	s.t.Helper()
-	l, err := lock(context.Background(), s.dir, testKey, &locking{s: &seam{}})
+	l, err := enter(context.Background(), s.dir, testKey, &sysHook{})
 	must(s.t, err)
 	defer l.Close()
 	l.s.hook = hook
-	return l.Recover(context.Background(), mode)
+	return l.recover(context.Background(), mode)
 }
 
 // unfinishable leaves an attempt that cannot be undone altogether: somebody has

@@ -106,7 +106,7 @@ func TestReplacedControl(t *testing.T) {
 	plant(t, root, "ours")
 	theirs := filepath.Join(t.TempDir(), "theirs")
 	must(t, os.WriteFile(theirs, nil, 0o640))
-	s := &seam{hook: func(op, path string, f func() error) error {
+	s := &sysHook{hook: func(op, path string, f func() error) error {
 		if op == "unlink" {
 			must(t, os.Rename(theirs, filepath.Join(root, "ours")))
 		}
@@ -115,8 +115,8 @@ func TestReplacedControl(t *testing.T) {
 	d := dir{openRoot(t, root), s}
 	st, err := d.stat("ours")
 	must(t, err)
-	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, comes: true, fresh: beingOf(st)}
-	made.mark.see(st, st.Size)
+	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, comes: true, fresh: identityOf(st)}
+	made.created.see(st, st.Size)
 	u := &undo{attempt: &attempt{s: s, root: d, kind: KindCommit, swaps: []swapping{made}}} // no staging directory
 	must(t, errors.Join(u.back(0), u.err()))
 	if _, err := os.Lstat(filepath.Join(root, "ours")); !errors.Is(err, fs.ErrNotExist) {

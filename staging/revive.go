@@ -14,15 +14,15 @@ import (
 
 var (
 	errUnfit = machine.Disturbed("the records of its journal do not fit together")
-	// errChanged: the content of a thing is not what was recorded.
+	// errChanged: the content of something is not what was recorded.
 	errChanged = machine.Disturbed("somebody has changed its content")
 )
 
 // A check reads content and returns nil if it is what it should be.
 type check func(ctx context.Context, f io.ReaderAt) error
 
-// check is how the content of a thing is recognised.
-func (t thing) check() check {
+// check is how the content of what was created is recognised.
+func (t createdRecord) check() check {
 	return func(_ context.Context, f io.ReaderAt) error {
 		h := sha256.New()
 		if _, err := io.Copy(h, io.NewSectionReader(f, 0, t.Size)); err != nil {
@@ -83,19 +83,18 @@ func (a *attempt) reviveIntent(r *intentRecord) error {
 	if err := a.reviveMade(r.Made); err != nil {
 		return err
 	}
-	a.phase = phaseIntent
+	a.phase, a.known = phaseIntent, true
 	return nil
 }
 
 func (a *attempt) reviveSwaps(records []swapRecord) error {
-	var swaps []Swap
 	for i := range records {
 		r := &records[i]
 		path, err := pathsafe.Found(string(r.Path))
 		if err != nil {
 			return err
 		}
-		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty}
+		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty, tree: r.New && !a.isCommit()}
 		if r.Old != nil {
 			s.goes, s.old, s.mode = true, *r.Old, r.Mode&0o7777
 		}
@@ -103,28 +102,22 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 		case a.isCommit() && (s.goes || !s.comes), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
 			return errUnfit
 		case s.since == phaseIntent:
-			s.name, s.mark, s.check = manifestStaged, r.Made.markIn(a.mount), r.Made.check()
-			s.fresh = s.mark.being(0)
+			s.name, s.created, s.check = manifestStaged, r.Made.createdIn(a.mount), r.Made.check()
+			s.fresh = s.created.identity(0)
 		case s.since == phaseCommitted:
-			s.name = strconv.Itoa(len(a.spec.Artifacts))
-			a.spec.Artifacts = append(a.spec.Artifacts, Artifact{Path: path})
-		case s.since != phasePrepared, len(a.spec.Artifacts) > 0: // artifacts are the last ones
+			s.name = strconv.Itoa(a.artifacts)
+			a.artifacts++
+		case s.since != phasePrepared, a.artifacts > 0: // artifacts are the last ones
 			return errUnfit
 		}
-		a.swaps, swaps = append(a.swaps, s), append(swaps, Swap{Path: path})
+		a.swaps = append(a.swaps, s)
 	}
-	if a.isCommit() {
-		return nil
-	}
-	for i, covered := range coveredOf(swaps) {
-		a.swaps[i].covered = covered
-	}
+	a.findCovered()
 	return nil
 }
 
 // reviveMade makes the plan of the directories and files of an intent.
 func (a *attempt) reviveMade(records []entryRecord) error {
-	a.plan = &plan{}
 	for i := range records {
 		r := &records[i]
 		path, err := pathsafe.Found(string(r.Path))
@@ -145,8 +138,7 @@ func (a *attempt) reviveMade(records []entryRecord) error {
 		if r.Dir || !a.isCommit() {
 			return errUnfit
 		}
-		a.plan.files = append(a.plan.files, plannedFile{dir: none, top: r.Swap})
-		a.spec.Files = append(a.spec.Files, File{Path: path})
+		a.plan.files = append(a.plan.files, plannedFile{path: path, dir: none, top: r.Swap})
 	}
 	return nil
 }
@@ -180,19 +172,19 @@ func (a *attempt) revivePrepared(key []byte, intent bool) error {
 	}
 	for i := range r.Made {
 		if i < dirs {
-			a.plan.dirs[i].mark = r.Made[i].markIn(a.mount)
+			a.plan.dirs[i].created = r.Made[i].createdIn(a.mount)
 			continue
 		}
-		a.plan.files[i-dirs].mark = r.Made[i].markIn(a.mount)
-		a.spec.Files[i-dirs].Size, a.spec.Files[i-dirs].Check = r.Made[i].Size, r.Made[i].check()
+		f := &a.plan.files[i-dirs]
+		f.created, f.Size, f.Check = r.Made[i].createdIn(a.mount), r.Made[i].Size, r.Made[i].check()
 	}
 	a.knowTops()
 	comes := 0
 	for i := range a.swaps {
-		if !a.swaps[i].comes || a.isCommit() {
+		if !a.swaps[i].tree {
 			continue
 		}
-		if comes == len(r.New) || r.New[comes].Swap != i || r.New[comes].Self == (being{}) {
+		if comes == len(r.New) || r.New[comes].Swap != i || r.New[comes].Self == (identity{}) {
 			return errUnfit
 		}
 		a.swaps[i].fresh, a.swaps[i].print = r.New[comes].Self, r.New[comes].Print
@@ -216,14 +208,14 @@ func (a *attempt) reviveCommitted(key []byte, intent bool) error {
 		if !found {
 			continue
 		}
-		if seen || !a.takeName(r.Attempt, r.Kind) || intent && len(r.Artifacts) != len(a.spec.Artifacts) {
+		if seen || !a.takeName(r.Attempt, r.Kind) || intent && len(r.Artifacts) != a.artifacts {
 			return errUnfit
 		}
 		seen = true
-		for k := range a.spec.Artifacts {
+		for k := range a.artifacts {
 			s := &a.swaps[a.firstArtifact()+k]
-			s.mark, s.check = r.Artifacts[k].markIn(a.mount), r.Artifacts[k].check()
-			s.fresh = s.mark.being(0)
+			s.created, s.check = r.Artifacts[k].createdIn(a.mount), r.Artifacts[k].check()
+			s.fresh = s.created.identity(0)
 		}
 		if r.Base != nil && !intent {
 			base, err := r.Base.staying()

@@ -26,7 +26,7 @@ func TestCommit(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%d", c.name, name, workers), func(t *testing.T) {
 					sc := c.make(t, filepath.Join(root, fmt.Sprint(c.name, workers)))
 					before := take(t, sc.root)
-					sc.spec.Workers = workers
+					sc.spec.workers = workers
 					fds := descriptors(t)
 					must(t, sc.commit())
 					if n := descriptors(t); n != fds {
@@ -87,10 +87,10 @@ func TestLongPath(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("p", 255)+"/", 15) + strings.Repeat("q", 250)
 	sc := newScene(t, t.TempDir(), nil, []string{long, "short"}, nil)
 	must(t, sc.commit())
-	f, st, err := sc.dir.OpenRegular(sc.spec.Files[0].Path, pathsafe.NoLinks)
+	f, st, err := sc.dir.OpenRegular(sc.spec.files[0].Path, pathsafe.NoLinks)
 	must(t, err)
 	defer f.Close()
-	if st.Size != sc.spec.Files[0].Size {
+	if st.Size != sc.spec.files[0].Size {
 		t.Errorf("size %d", st.Size)
 	}
 }
@@ -115,11 +115,11 @@ func TestBigFile(t *testing.T) {
 	sc := newScene(t, t.TempDir(), nil, []string{"big"}, nil)
 	content := strings.Repeat("0123456789abcdef", (copyChunk*2+copyChunk/2)/16)
 	must(t, os.WriteFile(sc.sources["big"], []byte(content), 0o600))
-	f := &sc.spec.Files[0]
+	f := &sc.spec.files[0]
 	f.Size = int64(len(content))
 	f.Check = func(_ context.Context, f io.ReaderAt) error { return sc.check("big", content, f) }
 	var staged, verified int64
-	sc.spec.Progress = func(phase string, n int64) {
+	sc.spec.progress = func(phase string, n int64) {
 		switch phase {
 		case PhaseStage:
 			staged += n
@@ -147,9 +147,9 @@ func TestBigFile(t *testing.T) {
 func TestSourceWithoutEnd(t *testing.T) {
 	sc := newScene(t, t.TempDir(), nil, []string{"a", "endless"}, nil)
 	before := take(t, sc.root)
-	sc.spec.Files[1].Open = func() (*os.File, error) { return os.Open("/dev/zero") }
+	sc.spec.files[1].Open = func() (*os.File, error) { return os.Open("/dev/zero") }
 	sc.hook = func(path string, n int, f io.ReaderAt) error {
-		if fi, err := f.(*os.File).Stat(); err == nil && path == "endless" && fi.Size() > sc.spec.Files[1].Size+1 {
+		if fi, err := f.(*os.File).Stat(); err == nil && path == "endless" && fi.Size() > sc.spec.files[1].Size+1 {
 			t.Errorf("%d bytes were copied", fi.Size())
 		}
 		return nil
@@ -195,8 +195,8 @@ func TestSourceChanges(t *testing.T) {
 // A check that does not look at the size does not make up for a wrong size.
 func TestSizeIsChecked(t *testing.T) {
 	sc := newScene(t, t.TempDir(), nil, []string{"a", "b"}, nil)
-	sc.spec.Files[1].Size++
-	sc.spec.Files[1].Check = func(context.Context, io.ReaderAt) error { return nil }
+	sc.spec.files[1].Size++
+	sc.spec.files[1].Check = func(context.Context, io.ReaderAt) error { return nil }
 	_ = wantStep(t, sc.commit(), StepCheck, "b")
 }
 
@@ -207,7 +207,7 @@ func TestLowestFailureWins(t *testing.T) {
 		base := scratch(t)
 		for round := range sample.Of(8, 40, 40) {
 			sc := manyScene(t, filepath.Join(base, fmt.Sprint(round)))
-			sc.spec.Workers = 8
+			sc.spec.workers = 8
 			rng := rand.New(rand.NewPCG(uint64(round), uint64(n)))
 			slow := rng.IntN(8)
 			sc.hook = func(path string, count int, _ io.ReaderAt) error {
@@ -251,7 +251,7 @@ func cancelAt(t *testing.T, sc *scene, n, firstMove int) {
 		cancel()
 	}
 	calls := 0
-	err := run(ctx, sc.dir, sc.spec, &runner{testKey, &seam{hook: func(op, path string, f func() error) error {
+	err := run(ctx, sc.dir, sc.spec, &runner{testKey, &sysHook{hook: func(op, path string, f func() error) error {
 		if calls++; calls == n {
 			cancel()
 		}
@@ -279,7 +279,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 	refused := 0
 	sc.hook = func(string, int, io.ReaderAt) error {
 		for _, root := range []*pathsafe.Dir{sc.dir, other} {
-			err := Run(context.Background(), root, testKey, Spec{Artifacts: []Artifact{{mustParse(t, "second"), nil, 0o644}}})
+			err := run(context.Background(), root, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}})
 			e := wantStep(t, err, StepBegin, "")
 			var busy *BusyError
 			if errors.Is(err, pathsafe.ErrLocked) && e.Rollback == nil && errors.As(err, &busy) && busy.PID == os.Getpid() {
@@ -289,11 +289,11 @@ func TestSecondCommitIsRefused(t *testing.T) {
 		return nil
 	}
 	must(t, sc.commit())
-	if want := 4 * len(sc.spec.Files); refused != want {
+	if want := 4 * len(sc.spec.files); refused != want {
 		t.Errorf("%d commits were refused, want %d", refused, want)
 	}
 	sc.done(before)
-	must(t, Run(context.Background(), other, testKey, Spec{Artifacts: []Artifact{{mustParse(t, "second"), nil, 0o644}}}))
+	must(t, run(context.Background(), other, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}}))
 }
 
 // Two commits of the same targets at the same time: one wins.
@@ -350,7 +350,7 @@ func TestArtifactsComeLast(t *testing.T) {
 		must(t, sc.run(func(op, path string, f func() error) error {
 			err := f()
 			seen := 0
-			for i, a := range sc.spec.Artifacts {
+			for i, a := range sc.spec.artifacts {
 				b, readErr := os.ReadFile(filepath.Join(sc.root, a.Path.String()))
 				if errors.Is(readErr, fs.ErrNotExist) {
 					continue
@@ -359,7 +359,7 @@ func TestArtifactsComeLast(t *testing.T) {
 					t.Errorf("after %s %q artifact %d is there with %q", op, path, i, b)
 				}
 			}
-			if verified := sc.verified(); seen > 0 && verified != len(sc.spec.Files) {
+			if verified := sc.verified(); seen > 0 && verified != len(sc.spec.files) {
 				t.Errorf("after %s %q there are artifacts, but %d files are verified", op, path, verified)
 			}
 			return err
@@ -386,7 +386,7 @@ func TestChainManifest(t *testing.T) {
 		if len(stages) == 1 && op == "copy" {
 			moments++
 			b, err := os.ReadFile(manifests[0])
-			if err != nil || string(b) != string(sc.spec.Manifest) {
+			if err != nil || string(b) != string(sc.spec.manifest) {
 				t.Errorf("at %s %q the manifest holds %q, %v", op, path, b, err)
 			}
 			id := strings.TrimPrefix(filepath.Base(stages[0]), stagePrefix)
@@ -410,7 +410,7 @@ func TestFullDisk(t *testing.T) {
 	before := take(t, sc.root)
 	free := freeSpace(t, root)
 	must(t, os.Truncate(sc.sources["zero"], 2<<20))
-	sc.spec.Files[len(sc.spec.Files)-1].Size = 2 << 20
+	sc.spec.files[len(sc.spec.files)-1].Size = 2 << 20
 	err := sc.commit()
 	e := wantStep(t, err, StepStage, "zero")
 	if !errors.Is(err, unix.ENOSPC) || e.Rollback != nil {

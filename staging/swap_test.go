@@ -93,11 +93,11 @@ func TestSwappedParentAtEveryCall(t *testing.T) {
 
 // recoverSwapped asks until the root leads to what the commit had made.
 func recoverSwapped(t *testing.T, root string) {
-	l, err := Lock(context.Background(), openRoot(t, root), testKey, 0)
+	l, err := enter(context.Background(), openRoot(t, root), testKey, &sysHook{})
 	must(t, err)
 	defer l.Close()
 	for range 1000 {
-		if _, err = l.Recover(context.Background(), Person); err == nil {
+		if _, err = l.recover(context.Background(), Person); err == nil {
 			return
 		}
 	}
@@ -106,18 +106,18 @@ func recoverSwapped(t *testing.T, root string) {
 
 // swappedCommit puts new names below parent.
 func swappedCommit(t *testing.T, root, source string, i int, hook func(op, path string, f func() error) error) error {
-	file := func(name string) File {
-		return File{
-			Path: mustParse(t, name), Size: 1, SHA256: sha256.Sum256([]byte("x")), Perm: 0o644, ModTime: modTime,
+	file := func(name string) fileAt {
+		return fileAt{mustParse(t, name), File{
+			Size: 1, SHA256: sha256.Sum256([]byte("x")), Perm: 0o644, ModTime: modTime,
 			Open:  func() (*os.File, error) { return os.Open(source) },
 			Check: func(context.Context, io.ReaderAt) error { return nil },
-		}
+		}}
 	}
-	return run(context.Background(), openRoot(t, root), Spec{
-		Files:     []File{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
-		Artifacts: []Artifact{{mustParse(t, fmt.Sprintf("parent/r%d", i)), []byte("r"), 0o644}},
-		Workers:   1,
-	}, &runner{testKey, &seam{hook: hook}})
+	return run(context.Background(), openRoot(t, root), spec{
+		files:     []fileAt{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
+		artifacts: []artifactAt{{mustParse(t, fmt.Sprintf("parent/r%d", i)), Artifact{[]byte("r"), 0o644}}},
+		workers:   1,
+	}, &runner{testKey, &sysHook{hook: hook}})
 }
 
 // swapSource makes the source of every file of the commits.

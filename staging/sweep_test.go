@@ -293,7 +293,7 @@ func settled(t *testing.T, sc *scene, before picture, err error) {
 func TestEveryCallFailsInParallel(t *testing.T) {
 	s := &sweeper{t: t, base: scratch(t), make: manyScene}
 	sc, before := s.fresh()
-	sc.spec.Workers = 8
+	sc.spec.workers = 8
 	for _, n := range tries(t, 20, 399) {
 		in := &injector{fault: faults[0], n: n}
 		err := sc.run(in.hook)
@@ -301,7 +301,7 @@ func TestEveryCallFailsInParallel(t *testing.T) {
 			completed(t, sc)
 			sc.done(before)
 			sc, before = s.fresh()
-			sc.spec.Workers = 8
+			sc.spec.workers = 8
 			continue
 		}
 		checkSingleFault(t, sc, before, in, err)

@@ -43,7 +43,7 @@ func syncTrace(t *testing.T, sc *scene, fails bool) string {
 		if place.MatchString(op + " " + path) {
 			placed++
 		}
-		if fails && placed == len(sc.spec.Artifacts) {
+		if fails && placed == len(sc.spec.artifacts) {
 			placed, got = -1, nil
 			return unix.EIO
 		}

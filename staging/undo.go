@@ -115,7 +115,7 @@ func (u *undo) everything() {
 		}
 	}
 	if u.err() == nil {
-		u.note(u.stageName, u.removeAll())
+		u.note(u.stageName, u.removeStaging())
 	}
 	if u.err() == nil {
 		u.lastTouch(func(d *staying) meta { return d.have })
@@ -194,7 +194,7 @@ func (u *undo) back(i int) error {
 	}
 	in, err := u.parentDir(s)
 	if err != nil {
-		return u.homeless(s, name, slot, err)
+		return u.withoutParent(s, name, slot, err)
 	}
 	defer in.close()
 	st, err := in.stat(s.path.Base())
@@ -218,16 +218,16 @@ func (u *undo) back(i int) error {
 		return slot.shift(name, in, s.path.Base())
 	case is:
 		return u.replace(i, in, slot, name)
-	case beingOf(was) == beingOf(st) && !st.Mode.IsDir():
+	case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
 		return slot.unlink(name) // a crash has left it with both names
 	}
 	return errNoWayBack
 }
 
-// homeless: the directory of a swap's name is not there, or is another one. That
+// withoutParent: the directory of a swap's name is not there, or is another one. That
 // does not matter where nothing has to come back and nothing has stayed there; what
 // somebody took away with its directory a commit does not miss.
-func (u *undo) homeless(s *swapping, name string, slot dir, err error) error {
+func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) error {
 	if slot.h != nil || !isOthers(err) {
 		return err
 	}
@@ -262,7 +262,7 @@ func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat,
 			slot, was = in, st
 			continue
 		}
-		if beingOf(st) != beingOf(was) || st.Mode.IsDir() {
+		if identityOf(st) != identityOf(was) || st.Mode.IsDir() {
 			return dir{}, st, errCrowded
 		}
 		if err := in.unlink(name); err != nil { // a crash has left it with both names
@@ -349,7 +349,7 @@ func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) er
 func (u *undo) discardNew() {
 	if u.phase < phasePrepared {
 		if u.news.h != nil {
-			u.note(newsName, u.burn(u.news))
+			u.note(newsName, u.removeAll(u.news))
 		}
 		return
 	}
@@ -362,7 +362,7 @@ func (u *undo) discardNew() {
 		u.note(trashName, errors.Join(u.news.sync(), u.olds.sync(), u.trash.sync()))
 	}
 	if u.err() == nil {
-		u.note(trashName, u.burn(u.trash))
+		u.note(trashName, u.removeAll(u.trash))
 	}
 }
 
@@ -426,8 +426,8 @@ func (u *undo) targets() {
 		return
 	}
 	missing := ""
-	for i := range u.spec.Files {
-		path := u.spec.Files[i].Path
+	for i := range u.plan.files {
+		path := u.plan.files[i].path
 		if missing != "" && strings.HasPrefix(path.String(), missing) {
 			continue // below a directory that is not there
 		}
@@ -438,8 +438,8 @@ func (u *undo) targets() {
 			missing = up[site.Missing].String() + "/"
 		}
 	}
-	for i := range u.spec.Artifacts {
-		path := u.spec.Artifacts[i].Path
+	for i := u.firstArtifact(); i < len(u.swaps); i++ {
+		path := u.swaps[i].path
 		site, err := u.root.survey(path)
 		u.noteTarget(path.String(), site.Exists, err)
 	}

@@ -12,7 +12,7 @@ import (
 func (a *attempt) verify(ctx context.Context) *Error {
 	a.progress(PhaseVerify, 0)
 	v := &verifier{a, context.WithoutCancel(ctx)}
-	return parallel(a.spec.Workers, len(a.spec.Files)+len(a.plan.dirs), func() worker { return v })
+	return parallel(a.workers, len(a.plan.files)+len(a.plan.dirs), func() worker { return v })
 }
 
 // A verifier is the worker of step 6. It lives as long as one call of verify,
@@ -25,13 +25,12 @@ type verifier struct {
 func (v *verifier) close() {}
 
 func (v *verifier) do(turn int) *Error {
-	if turn >= len(v.spec.Files) {
-		return v.dir(&v.plan.dirs[turn-len(v.spec.Files)])
+	if turn >= len(v.plan.files) {
+		return v.dir(&v.plan.dirs[turn-len(v.plan.files)])
 	}
-	i := v.plan.order[turn]
-	f := &v.spec.Files[i]
-	name := f.Path.String()
-	got, st, err := v.root.openRegular(f.Path)
+	f := &v.plan.files[v.plan.order[turn]]
+	name := f.path.String()
+	got, st, err := v.root.openRegular(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fail(StepMissing, name, err)
 	}
@@ -39,12 +38,12 @@ func (v *verifier) do(turn int) *Error {
 		return fail(StepVerify, name, err)
 	}
 	defer got.Close()
-	if !v.plan.files[i].mark.is(st) {
+	if !f.created.is(st) {
 		return fail(StepVerify, name, errReplaced)
 	}
 	now, err := v.s.access(got)
 	if err == nil {
-		err = v.plan.files[i].mark.keeps(now)
+		err = f.created.keeps(now)
 	}
 	if err != nil {
 		return fail(StepVerify, name, err)
@@ -71,7 +70,7 @@ func (v *verifier) dir(d *plannedDir) *Error {
 	}
 	defer in.close()
 	st, err := in.statSelf()
-	if err == nil && !d.mark.is(st) {
+	if err == nil && !d.created.is(st) {
 		err = errReplaced
 	}
 	if err != nil {
@@ -79,7 +78,7 @@ func (v *verifier) dir(d *plannedDir) *Error {
 	}
 	now, err := in.access()
 	if err == nil {
-		err = d.mark.keeps(now)
+		err = d.created.keeps(now)
 	}
 	return fail(StepVerify, name, err)
 }

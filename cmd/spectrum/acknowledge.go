@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -87,7 +87,7 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 	if strings.TrimSpace(said) != halted.statement() {
 		return nil, &unsaidError{halted, errSaidOther}
 	}
-	return a.recoverAs(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Foreign: opts.foreign, Acknowledge: func(attempt string, left error) (string, error) {
+	return a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Foreign: opts.foreign, Acknowledge: func(attempt string, left error) (string, error) {
 		if !halted.names(attempt) {
 			return "", fmt.Errorf("%w (the statement does not name it)", left)
 		}

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
@@ -114,11 +114,11 @@ func (v *auditVerify) list() error {
 		return err
 	}
 	for _, sp := range all {
-		v.savepoints = append(v.savepoints, commit.SavepointOf(sp))
+		v.savepoints = append(v.savepoints, action.SavepointOf(sp))
 	}
 	gone, err := v.store.Retired("")
 	for _, sp := range gone {
-		v.retired = append(v.retired, commit.SavepointOf(sp))
+		v.retired = append(v.retired, action.SavepointOf(sp))
 	}
 	return err
 }

@@ -15,11 +15,10 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
-	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
@@ -56,13 +55,13 @@ func examples() map[code][]error {
 
 		codeLocked:      {&staging.BusyError{PID: 7, Command: forging}},
 		codeHalted:      {halted, halt},
-		codeForeign:     {&commit.ForeignError{Path: forging, Real: "/srv/" + forging, Loose: []pathsafe.Loose{{Path: forging, In: forging, By: "user 7"}}}},
+		codeForeign:     {&action.ForeignError{Path: forging, Real: "/srv/" + forging, Loose: []pathsafe.Loose{{Path: forging, In: forging, By: "user 7"}}}},
 		codeTampered:    {fmt.Errorf("view on %q: %w", forging, errTampered)},
 		codeQuarantined: {held, preview.ErrQuarantined, &quarantine.RecordError{Path: forging, Err: outside}},
 		codeRevoked:     {preview.ErrRevoked},
 
 		codeApprovalRequired:   {fmt.Errorf("there is no preview %q: %w", forging, errApprovalRequired), a.approvalRequired("ab12", preview.Exactly), a.approvalRequired("ab12", "")},
-		codeApprovalVague:      {&vagueError{"43766f23", preview.Exactly, fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
+		codeApprovalVague:      {&action.VagueError{Source: "43766f23", Recommended: preview.Exactly, Err: fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
 		codeApprovalUnfit:      {preview.ErrUnfit},
 		codeApprovalIncomplete: {preview.ErrUndecided},
 		codeApprovalStale:      {preview.ErrStale, &againError{a.commandLine("preview", "--restore-root", "/r", forging), preview.ErrStale}, errNotShown},
@@ -92,9 +91,9 @@ func examples() map[code][]error {
 
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
 
-		codeLater:      {laterCommits(outside, &rollback.LaterError{}, "0dbd4d3d")},
-		codeNoSnapshot: {rollbackError(rollback.ErrNoSnapshot), rollbackError(rollback.ErrNoWayBack)},
-		codeNotUndone:  {rollbackError(rollback.ErrElsewhere), rollbackError(rollback.ErrMoved), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
+		codeLater:      {laterCommits(outside, &action.LaterError{}, "0dbd4d3d")},
+		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot), rollbackError(action.ErrNoWayBack)},
+		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(action.ErrMoved), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
 	}
 }
 

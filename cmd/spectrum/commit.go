@@ -10,7 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -199,45 +199,24 @@ func unindented(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) }), " ")
 }
 
-// vagueError is a vague statement, for which the candidate is held now.
-type vagueError struct {
-	source, recommended string
-	err                 error
-}
-
-func (e *vagueError) Error() string { return e.err.Error() }
-func (e *vagueError) Unwrap() error { return e.err }
-
-// holdVague marks the candidate of a preview that somebody approved with a vague
-// statement (protocol sections 10 and 12).
+// holdVague marks the candidate of a preview that was answered with a vague statement.
 func holdVague(ctx context.Context, state *statedir.Dir, record *preview.Record, text string, vague error) error {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return errors.Join(vague, err)
 	}
 	defer store.Close()
-	c := candidate{origin: record.Origin()}
-	detail := fmt.Sprintf("preview %s was answered with %.200q", record.ID()[:12], text)
-	held := store.Hold(ctx, c.suspect(record.Source()), quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: detail})
-	return errors.Join(&vagueError{record.Source(), record.Recommended(), vague}, held)
+	return action.HoldVague(ctx, store, record, text, vague)
 }
 
-// checkQuarantine refuses a candidate that is held (protocol section 12).
+// checkQuarantine rejects a candidate that is held.
 func checkQuarantine(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) error {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	held, err := store.Held(ctx, c.suspect(p.Source()), p.Findings())
-	if err != nil {
-		return err
-	}
-	ofRuns, err := heldRuns(ctx, store, p, c)
-	if held = append(held, ofRuns...); err == nil && len(held) > 0 {
-		err = &quarantine.HeldError{Source: p.Source(), Marks: held}
-	}
-	return err
+	return action.CheckQuarantine(ctx, store, c.origin, p)
 }
 
 // decided is an approval, with the candidate and the restore that it is about.
@@ -249,7 +228,7 @@ type decided struct {
 
 // commitApproved carries out what was approved: the candidate as it is, or the
 // approved part of it, sealed as a candidate of its own.
-func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commit.Root, d decided) error {
+func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *action.Root, d decided) error {
 	r := d.restore
 	if !d.approval.Whole() {
 		part, err := a.derive(ctx, state, d)
@@ -259,7 +238,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *commi
 		defer part.close()
 		r = part.restore
 	}
-	if err := commit.Room(r, state.Root()); err != nil { // it can be retried with the same preview
+	if err := action.Room(r, state.Root()); err != nil { // it can be retried with the same preview
 		return restore.Internal(restore.Execute, err)
 	}
 	approved, err := d.approval.Accept(r, state)
@@ -294,11 +273,11 @@ var phaseWords = map[string]string{
 }
 
 // carryOut runs the commit with a progress bar for each of its phases.
-func (a *app) carryOut(ctx context.Context, in *commit.Root, approved *preview.Approved, plan *restore.Plan) error {
+func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.Approved, plan *restore.Plan) error {
 	bar := a.newBar("preparing")
 	defer bar.done()
 	now := ""
-	return commit.Run(ctx, in, approved, commit.Watch{
+	return action.Commit(ctx, in, approved, action.Watch{
 		Progress: func(phase string, bytes int64) {
 			if bytes > 0 {
 				bar.add(bytes)

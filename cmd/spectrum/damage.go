@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
@@ -116,7 +116,7 @@ func (a *app) tellFlaws(flaws []flaw) {
 
 // tellBeside names what is damaged among the records of a root that was taken back, and that
 // was passed over.
-func (a *app) tellBeside(in *commit.Root, snapshots bool) {
+func (a *app) tellBeside(in *action.Root, snapshots bool) {
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil {
 		for _, d := range found.Damaged {
 			a.tell("spectrum: passed over: %s", oneLine(d.Error()))

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // derived is the approved part of a candidate, sealed as a candidate of its own
@@ -23,8 +21,8 @@ func (d *derived) close() {
 	d.candidate.close()
 }
 
-// derive seals what is approved of each run with the host's key, under the run's
-// own id, and then treats it as any candidate: it is verified and planned whole.
+// derive seals what is approved, and then treats it as any candidate: it is verified and
+// planned whole.
 func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*derived, error) {
 	key, err := a.hostKey(state)
 	if err != nil {
@@ -35,17 +33,11 @@ func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*deri
 		return nil, err
 	}
 	origin := d.candidate.origin
-	origin.RunDirs = nil
-	for _, part := range d.approval.Parts() {
-		dir := filepath.Join(place, part.RunID)
-		_, err := bundle.SealKnown(ctx, bundle.KnownOptions{
-			RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: key, BuildID: buildID(),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("sealing what is approved of %s: %w", part.Text, err)
-		}
-		a.hasDone("what is approved of %s was sealed", part.Text)
-		origin.RunDirs = append(origin.RunDirs, dir)
+	origin.RunDirs, err = action.Derive(ctx, d.approval, action.Host{Key: key, BuildID: buildID()}, place, func(run string) {
+		a.hasDone("what is approved of %s was sealed", run)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return a.planDerived(ctx, origin)
 }

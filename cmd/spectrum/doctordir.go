@@ -203,7 +203,7 @@ func (d *directory) names(v machine.Volume) diagnosis {
 // unfinished looks for what was killed, or is at work, without the lock.
 func (d *directory) unfinished(dir *pathsafe.Dir) diagnosis {
 	c := fine("unfinished", d.path, "nothing is unfinished")
-	found, err := staging.Unfinished(dir)
+	found, err := staging.Leftovers(dir)
 	if err != nil {
 		c.found = err.Error()
 		return c.but(isFail, "no command can work here", "look into what is wrong with the disk: \"dmesg\"")

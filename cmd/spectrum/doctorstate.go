@@ -14,8 +14,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 )
 
@@ -229,7 +229,7 @@ func signedMarks(state *statedir.Dir) []audit.Savepoint {
 			return nil
 		}
 		for _, sp := range some {
-			all = append(all, commit.SavepointOf(sp))
+			all = append(all, action.SavepointOf(sp))
 		}
 	}
 	return all

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -18,7 +18,7 @@ import (
 )
 
 // enter enters a restore root with all that the state directory keeps of it.
-func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, []staging.Outcome, error) {
+func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e action.Entry) (*action.Root, []staging.Outcome, error) {
 	var err error
 	if e.Key, err = state.JournalKey(); err != nil {
 		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint)
@@ -40,9 +40,9 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 	e.Leftover = func(name string, err error) {
 		a.tell("spectrum: this is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
 	}
-	e.Host = func() (commit.Host, error) {
+	e.Host = func() (action.Host, error) {
 		key, err := a.hostKey(state)
-		return commit.Host{Key: key, BuildID: buildID()}, err
+		return action.Host{Key: key, BuildID: buildID()}, err
 	}
 	e.Took = func(s *snapshot.Snapshot) {
 		a.hasDone("snapshot %s was taken", s.ID()[:shortest])
@@ -57,7 +57,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e com
 		}
 		return name, err
 	}
-	in, ended, err := commit.Enter(ctx, root, e)
+	in, ended, err := action.Enter(ctx, root, e)
 	a.hasEnded(ended)
 	if err != nil {
 		return nil, ended, haltedIn(state, root, savepointError(err))
@@ -102,7 +102,7 @@ type authority struct {
 	state *statedir.Dir
 }
 
-// Attempt is [commit.Authority]: previews are void.
+// Attempt is [action.Authority]: previews are void.
 func (r authority) Attempt(root string) error {
 	err := r.state.Attempt(root)
 	if err == nil {
@@ -111,7 +111,7 @@ func (r authority) Attempt(root string) error {
 	return err
 }
 
-// RolledBack is [commit.Authority]: views of what was rolled back are detached. One
+// RolledBack is [action.Authority]: views of what was rolled back are detached. One
 // that could not be is told of, and stops nothing.
 func (r authority) RolledBack(root string, bundleRoots []string) error {
 	path, err := r.state.RootPath(root)
@@ -129,26 +129,26 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 const journalKeyHint = "move it away: the next command makes a new one. What a killed command has left in a restore root cannot be told from a forgery then, and halts it until \"spectrum recover --acknowledge\""
 
 // enterKnown enters the restore root that a record is of, where it is now.
-func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, e commit.Entry) (*commit.Root, error) {
+func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, e action.Entry) (*action.Root, error) {
 	path, err := state.RootPath(name)
 	if err != nil {
 		return nil, err
 	}
 	in, err := a.enterNamed(ctx, state, path, e)
-	if errors.Is(err, commit.ErrNoRoot) && errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, action.ErrNoRoot) && errors.Is(err, fs.ErrNotExist) {
 		err = refusedHint(err, fmt.Sprintf("if it was moved, \"spectrum recover NEW_PATH\" finds its history again; if it was deleted, mkdir %s, then run this again", shellQuote(path)))
 	}
 	return in, err
 }
 
 // enterNamed enters the restore root that a command was given.
-func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e commit.Entry) (*commit.Root, error) {
+func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e action.Entry) (*action.Root, error) {
 	in, ended, err := a.enter(ctx, state, root, e)
 	a.tellEnded(ended)
 	switch {
-	case errors.Is(err, commit.ErrNoRoot):
+	case errors.Is(err, action.ErrNoRoot):
 		err = refusedHint(err, noRootHint)
-	case errors.Is(err, commit.ErrUnended):
+	case errors.Is(err, action.ErrUnended):
 		err = refusedHint(err, fmt.Sprintf("\"spectrum recover %s%s\" ends it, and so does the command without --dry-run", foreignOption(root), shellQuote(root)))
 	}
 	return in, err
@@ -160,11 +160,11 @@ const noRootHint = "name a directory that is there; \"spectrum savepoint list\" 
 // enterFor enters the restore root of a command that goes on there with a preview. What is
 // wrong with a root that cannot be opened the restore says, in the order of its
 // law.
-func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*commit.Root, error) {
-	in, ended, err := a.enter(ctx, state, root, commit.Entry{Wait: wait, Previewed: true})
+func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*action.Root, error) {
+	in, ended, err := a.enter(ctx, state, root, action.Entry{Wait: wait, Previewed: true})
 	a.tellEnded(ended)
-	if errors.Is(err, commit.ErrNoRoot) {
-		return commit.NotEntered(err), nil
+	if errors.Is(err, action.ErrNoRoot) {
+		return action.NotEntered(err), nil
 	}
 	return in, err
 }

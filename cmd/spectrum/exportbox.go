@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -93,6 +94,36 @@ func (b *box) told(err error, name, path string) error {
 		return nil
 	}
 	return &boxedError{err, strings.NewReplacer(b.path(name), path, filepath.Join(b.real, b.name, name), path)}
+}
+
+// keepPrivate takes from the exported tree, and from its run directory, the bits of the
+// group and of others that perm does not have.
+func (b *box) keepPrivate(tree, run string, perm fs.FileMode) error {
+	top, err := b.dir.OpenDir(tree)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	runs := top
+	for name := range strings.SplitSeq(path.Clean(exportRuns), "/") {
+		if runs, err = runs.OpenDir(name); err != nil {
+			return err
+		}
+		defer runs.Close()
+	}
+	for _, one := range []struct {
+		in   *pathsafe.Dir
+		name string
+	}{{runs, run}, {b.dir, tree}} {
+		st, err := one.in.Lstat(one.name)
+		if err != nil {
+			return err
+		}
+		if err := one.in.ChmodDir(one.name, st.Perm&^(0o077&^uint32(perm))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // release makes what is in the box durable and moves its directory name out of it. It

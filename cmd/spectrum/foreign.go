@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spf13/cobra"
 )
 
@@ -30,16 +30,16 @@ func namedRoot(path string, foreign []string) (string, error) {
 		return abs, nil //nolint:nilerr // what leads nowhere has no other name
 	}
 	if len(way.Loose) == 0 {
-		return way.Real, commit.OtherRoot(way.Real, foreign)
+		return way.Real, action.OtherRoot(way.Real, foreign)
 	}
 	if !slices.Contains(foreign, way.Real) {
-		return "", &commit.ForeignError{Path: abs, Real: way.Real, Owner: way.End.UID, Loose: way.Loose}
+		return "", &action.ForeignError{Path: abs, Real: way.Real, Owner: way.End.UID, Loose: way.Loose}
 	}
 	return way.Real, nil
 }
 
-// foreignHint is the next step after a [*commit.ForeignError].
-func foreignHint(e *commit.ForeignError) string {
+// foreignHint is the next step after a [*action.ForeignError].
+func foreignHint(e *action.ForeignError) string {
 	if e.Unfinished {
 		return fmt.Sprintf("\"spectrum recover --foreign-root %[1]s %[1]s\" ends it, if that directory is what is meant; then run this again", shellQuote(e.Real))
 	}
@@ -57,7 +57,7 @@ func foreignOption(root string) string {
 }
 
 // foreignDetails is what a program needs of it.
-func foreignDetails(e *commit.ForeignError) map[string]any {
+func foreignDetails(e *action.ForeignError) map[string]any {
 	l := e.Loose[0]
 	return map[string]any{
 		"directory": jsonText(l.In), "item": jsonText(l.Path), "owner": l.Owner,

@@ -4,19 +4,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/restore/commit"
-	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
 // foreseen prints what a rollback or a restore would do.
-func (a *app) foreseen(in *commit.Root, r rollbackReport) error {
+func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines, commits, left := []string{}, []string{}, []any{}
 	for _, sp := range r.commits {
 		lines = append(lines, fmt.Sprintf("undo commit %s, savepoint %s", sp.Attempt(), sp.ID()))
 		commits = append(commits, sp.Attempt())
 	}
-	counts, changes := map[rollback.ChangeKind]int{}, []any{}
+	counts, changes := map[action.ChangeKind]int{}, []any{}
 	for _, c := range r.changes {
 		counts[c.Kind]++
 		lines = append(lines, oneLine(changeText(c)))
@@ -38,7 +37,7 @@ func (a *app) foreseen(in *commit.Root, r rollbackReport) error {
 		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})        //nolint:gosec // the same
 	}
 	lines = append(lines, fmt.Sprintf("OK dry run: %d removed, %d created, %d replaced, metadata of %d; nothing was changed",
-		counts[rollback.Removed], counts[rollback.Created], counts[rollback.Replaced], counts[rollback.Adjusted]))
+		counts[action.Removed], counts[action.Created], counts[action.Replaced], counts[action.Adjusted]))
 	return a.result(strings.Join(lines, "\n"), map[string]any{
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true,
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
@@ -47,24 +46,24 @@ func (a *app) foreseen(in *commit.Root, r rollbackReport) error {
 }
 
 // changeText is a change on one line.
-func changeText(c rollback.Change) string {
+func changeText(c action.Change) string {
 	path := shellQuote(c.Path)
 	if c.Path == "" {
 		path = "."
 	}
 	switch c.Kind {
-	case rollback.Removed:
+	case action.Removed:
 		return "remove " + path + ": " + contentText(c.Old)
-	case rollback.Created:
+	case action.Created:
 		return "create " + path + ": " + contentText(c.New)
-	case rollback.Replaced:
+	case action.Replaced:
 		return fmt.Sprintf("replace %s: %s, by %s", path, contentText(c.Old), contentText(c.New))
 	}
 	return "set mode, owner and attributes of " + path
 }
 
 // contentText is what stands at a name, and how much is in it.
-func contentText(c rollback.Content) string {
+func contentText(c action.Content) string {
 	switch c.Type {
 	case snapshot.File:
 		return "file, " + bytesText(c.Bytes)
@@ -75,14 +74,14 @@ func contentText(c rollback.Content) string {
 }
 
 // contentFields are what a program needs of it; nil of nothing.
-func contentFields(c rollback.Content) any {
+func contentFields(c action.Content) any {
 	if c.Names == 0 {
 		return nil
 	}
 	return map[string]any{"bytes": c.Bytes, "files": c.Files, "names": c.Names, "type": string(c.Type)}
 }
 
-func spaceOf(s rollback.Space) (of []string) {
+func spaceOf(s action.Space) (of []string) {
 	if s.Root {
 		of = append(of, "restore root")
 	}
@@ -92,6 +91,6 @@ func spaceOf(s rollback.Space) (of []string) {
 	return of
 }
 
-func spaceText(s rollback.Space) string {
+func spaceText(s action.Space) string {
 	return "file system of the " + strings.Join(spaceOf(s), " and the ")
 }

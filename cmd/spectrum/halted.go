@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -37,7 +37,7 @@ func (e *haltedError) Unwrap() error { return e.err }
 // haltedIn gives an error the records of the attempts that halt the root, if that
 // is what it says.
 func haltedIn(state *statedir.Dir, root string, err error) error {
-	halts := commit.HaltsOf(err)
+	halts := action.HaltsOf(err)
 	if len(halts) == 0 {
 		return err
 	}
@@ -46,7 +46,7 @@ func haltedIn(state *statedir.Dir, root string, err error) error {
 
 // haltedBy is an error with the records of attempts.
 func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.HaltError) *haltedError {
-	e := &haltedError{root: commit.RootPath(root), err: err}
+	e := &haltedError{root: action.RootPath(root), err: err}
 	for _, halt := range halts {
 		e.attempts = append(e.attempts, haltedAttempt{HaltError: halt})
 	}

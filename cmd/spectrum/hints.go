@@ -11,8 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -32,13 +32,13 @@ func hintsOf(err error) []string {
 	var damage *audit.DamageError
 	var coded *codedError
 	var unfit *unfitError
-	var foreign *commit.ForeignError
+	var foreign *action.ForeignError
 	var mounted *fusefs.MountpointError
 	var owned *fusefs.NotOwnError
 	var others *served.ForeignError
-	var unfinished *commit.UnfinishedError
+	var unfinished *action.UnfinishedError
 	var linked *pathsafe.LinkError
-	var other *commit.OtherRootError
+	var other *action.OtherRootError
 	switch {
 	case statusOf(err) == statusInterrupted: // who interrupts knows how to go on
 		return nil
@@ -118,6 +118,8 @@ func candidateHints(err error) []string {
 		return approvalHints(err)
 	case errors.As(err, &reject):
 		return known(rejectHints[reject.Code])
+	case errors.As(err, &failure) && failure.Code == restore.FinalizeFailed && errors.Is(err, pathsafe.ErrCrossesMount):
+		return slices.Concat(attemptHints(err), []string{crossingHint}, lackHints(err))
 	case errors.As(err, &failure):
 		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
 	}
@@ -130,6 +132,7 @@ var machineFaults = []struct {
 	err  error
 	hint string
 }{
+	{fusefs.ErrNotOwn, "the server of another user is asked nothing: name the run directory that the view shows, or run this as that user"},
 	{unix.ENOSPC, "free space (or inodes: \"df -i\") in the file system that is named, then retry"},
 	{unix.EDQUOT, "free space or raise the quota of this user in the file system that is named, then retry"},
 	{unix.EFBIG, "raise the limit of the size of files (\"ulimit -f\"), or use a file system that takes larger ones"},
@@ -209,7 +212,7 @@ func known(hint string) []string {
 func approvalHints(err error) []string {
 	again := "make a new preview with \"spectrum preview --restore-root DIR RUN_DIR...\""
 	var shown *approvalRequired
-	var vague *vagueError
+	var vague *action.VagueError
 	var unsaid *unsaidError
 	var renewed *againError
 	switch {
@@ -220,7 +223,7 @@ func approvalHints(err error) []string {
 	case errors.As(err, &shown):
 		return shown.hints()
 	case errors.As(err, &vague):
-		return vague.hints()
+		return vagueHints(vague)
 	case errors.Is(err, preview.ErrUnfit), errors.Is(err, preview.ErrUndecided):
 		return []string{"look at the preview again, and approve what it shows; it was not used up"}
 	case errors.Is(err, errApprovalRequired):
@@ -230,10 +233,10 @@ func approvalHints(err error) []string {
 	}
 }
 
-func (e *vagueError) hints() []string {
-	hints := append([]string{"the candidate is in quarantine now"}, heldHints(e.source)[1:]...)
-	if e.recommended != "" {
-		hints = append(hints, "the preview recommends: "+e.recommended)
+func vagueHints(e *action.VagueError) []string {
+	hints := append([]string{"the candidate is in quarantine now"}, heldHints(e.Source)[1:]...)
+	if e.Recommended != "" {
+		hints = append(hints, "the preview recommends: "+e.Recommended)
 	}
 	return hints
 }

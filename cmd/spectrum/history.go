@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -207,7 +207,7 @@ func (h *history) compareSavepoints() {
 func auditSavepoints(all []savepoint.Savepoint) []audit.Savepoint {
 	list := make([]audit.Savepoint, len(all))
 	for i, sp := range all {
-		list[i] = commit.SavepointOf(sp)
+		list[i] = action.SavepointOf(sp)
 	}
 	return list
 }
@@ -218,10 +218,10 @@ func (h *history) compareMarks() error {
 	ended, begun := h.log.TakenBack()
 	var bundles, undone []string
 	for _, sp := range h.all.Standing {
-		bundles = append(bundles, sp.Texts(commit.BundleRoots)...)
+		bundles = append(bundles, sp.Texts(action.BundleRoots)...)
 	}
 	for _, sp := range h.all.Retired {
-		undone = append(undone, sp.Texts(commit.BundleRoots)...)
+		undone = append(undone, sp.Texts(action.BundleRoots)...)
 	}
 	place := filepath.Join(h.state.Path(), "rolled-back")
 	for _, root := range ended {

@@ -16,6 +16,8 @@ const (
 	detailsHint = "\"spectrum verify RUN_DIR\" shows the verdict and its details"
 	// stageRivalHint is for what was put in the place of a staging directory.
 	stageRivalHint = "the directory that is named is not of the attempt, whose own is empty and may have been moved; remove both once you know who else writes there, then preview again"
+	// crossingHint is for a target on another mount or subvolume than the root.
+	crossingHint = "a restore works within one file system: unmount it, or put a directory in the place of the subvolume, or restore what goes there with a restore root that is in it; then make a new preview"
 	// rivalHint is for what somebody did to the root during a commit.
 	rivalHint = "nothing of the attempt is left; see that nobody else writes there, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\""
 )

@@ -12,7 +12,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
+	"time"
 
 	_ "github.com/spectrumfs/spectrum/internal/descriptors" // ends a program that has too few
 	"github.com/spf13/cobra"
@@ -28,6 +30,9 @@ func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
 // run is the whole program but for its exit.
 func run(program string, args []string) int {
 	_ = os.Unsetenv("PWD") // os.Getwd would ask whatever serves the path that it names
+	if zone := strings.TrimPrefix(os.Getenv("TZ"), ":"); strings.HasPrefix(zone, "/") || strings.Contains(zone, "..") {
+		time.Local = time.UTC // the log would ask whatever serves that file
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end

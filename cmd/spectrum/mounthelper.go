@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
@@ -86,7 +89,7 @@ func startIn(namespace string, child *exec.Cmd) error {
 // enterNamespace moves the thread, which must not share its directories with
 // others any more, to a mount namespace.
 func enterNamespace(path string) error {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := openNamespace(path)
 	if err != nil {
 		return err
 	}
@@ -95,4 +98,42 @@ func enterNamespace(path string) error {
 		return err
 	}
 	return unix.Setns(fd, unix.CLONE_NEWNS)
+}
+
+// errNoNamespace: a path is neither a link of procfs to a mount namespace nor such a
+// namespace itself, mounted on a file.
+var errNoNamespace = errors.New("not a mount namespace")
+
+// openNamespace opens a mount namespace. Nothing else is opened, no server of another user is
+// asked, and the only link at the end that is followed is that of procfs.
+func openNamespace(path string) (int, error) {
+	dir, err := served.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(dir) }()
+	if err := served.Check(dir); err != nil {
+		return -1, err
+	}
+	fd, err := unix.Openat(dir, filepath.Base(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := served.Check(fd); err != nil {
+		return -1, err
+	}
+	var sf unix.Statfs_t
+	if err := unix.Fstatfs(fd, &sf); err != nil {
+		return -1, err
+	}
+	target := make([]byte, 64)
+	n, linkErr := unix.Readlinkat(fd, "", target)
+	switch {
+	case sf.Type == unix.NSFS_MAGIC:
+		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	case sf.Type == unix.PROC_SUPER_MAGIC && linkErr == nil && strings.HasPrefix(string(target[:n]), "mnt:["):
+		return unix.Openat(dir, filepath.Base(path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	return -1, refusedHint(errNoNamespace, "name one, such as /proc/1/ns/mnt")
 }

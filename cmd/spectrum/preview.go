@@ -17,7 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -221,37 +221,11 @@ func (a *app) judge(ctx context.Context, state *statedir.Dir, p *preview.Preview
 		return nil, err
 	}
 	defer store.Close()
-	held, changed, err := store.Judge(ctx, c.suspect(p.Source()), p.Findings())
-	if len(changed) > 0 {
+	held, changed, err := action.Judge(ctx, store, c.origin, p)
+	if changed {
 		a.hasDone("what holds the candidate in quarantine was noted")
 	}
-	if err != nil {
-		return nil, err
-	}
-	ofRuns, err := heldRuns(ctx, store, p, c)
-	return append(held, ofRuns...), err
-}
-
-// heldRuns is what holds the runs of a chain: who answers vaguely for one of them
-// has not answered for it in a chain either.
-func heldRuns(ctx context.Context, store *quarantine.Store, p *preview.Preview, c *candidate) ([]quarantine.Mark, error) {
-	var marks []quarantine.Mark
-	for _, root := range p.BundleRoots() {
-		if root == p.Source() {
-			continue
-		}
-		held, err := store.Held(ctx, c.suspect(root), nil)
-		if err != nil {
-			return nil, err
-		}
-		marks = append(marks, held...)
-	}
-	return marks, nil
-}
-
-// suspect is a candidate as quarantine knows it.
-func (c *candidate) suspect(source string) quarantine.Candidate {
-	return quarantine.Candidate{Source: source, RunDirs: c.origin.RunDirs, RestoreRoot: c.origin.RestoreRoot}
+	return held, err
 }
 
 // openPageDir opens the directory of the web page; nil for none. A page that could not be
@@ -282,13 +256,14 @@ func pageRefused(err error) error {
 	return refusedHint(fmt.Errorf("--html: %w", err), "name a file that does not exist yet, in a directory that does")
 }
 
-// writePage writes a file that appears whole or not at all, and replaces none.
+// writePage writes a file that appears whole or not at all, and replaces none. Its readers
+// are those of all that the page shows.
 func writePage(ctx context.Context, dir *pathsafe.Dir, name string, p *preview.Preview) error {
 	var page bytes.Buffer
 	if err := p.WritePage(ctx, &page); err != nil {
 		return err
 	}
-	if err := dir.WriteFile(name, page.Bytes(), 0o666); err != nil {
+	if err := dir.WriteFile(name, page.Bytes(), uint32(p.PagePerm())); err != nil {
 		return pageRefused(err)
 	}
 	return nil
@@ -402,7 +377,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	if err != nil {
 		return nil, err
 	}
-	if full := commit.Room(r, state.Root()); full != nil { // commit looks again, and fails then
+	if full := action.Room(r, state.Root()); full != nil { // commit looks again, and fails then
 		c.warning = "a commit of this would fail: " + wordsOf(full)
 	}
 	request.Warning = c.warning
@@ -428,8 +403,7 @@ func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *r
 		return err
 	}
 	defer store.Close()
-	_, _, err = store.Judge(ctx, c.suspect(preview.SourceID(r.Plan())), found)
-	return err
+	return action.JudgeUntrusted(ctx, store, c.origin, preview.SourceID(r.Plan()), found)
 }
 
 // requestOf gathers what a preview has to know beside the restore; root is the real path of

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
@@ -73,8 +73,8 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		return err
 	}
 	defer state.Close()
-	ended, err := app.recoverAs(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
-	if halts := commit.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
+	ended, err := app.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
+	if halts := action.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
 		var released []staging.Outcome
 		released, err = app.acknowledge(ctx, state, root, opts, haltedBy(state, root, err, halts))
 		ended = append(ended, released...)
@@ -83,7 +83,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		app.tellEnded(ended)
 		return err
 	}
-	name, err := state.RootName(commit.RootPath(root))
+	name, err := state.RootName(action.RootPath(root))
 	if err != nil {
 		return err
 	}
@@ -97,9 +97,9 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 }
 
 // recoverAs enters the root, which ends what was left there, and leaves it.
-func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry commit.Entry) ([]staging.Outcome, error) {
+func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry action.Entry) ([]staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
-	if errors.Is(err, commit.ErrNoRoot) {
+	if errors.Is(err, action.ErrNoRoot) {
 		return ended, refusedHint(err, noRootHint)
 	}
 	in.Leave()

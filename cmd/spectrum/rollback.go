@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
-	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -93,20 +92,20 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if err != nil {
 		return app.otherWay(state, err)
 	}
-	in, err := app.enterKnown(ctx, state, sp.Root(), commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
+	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
 	defer in.Leave()
 	if in.Path() != sp.Root() {
-		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), rollback.ErrElsewhere))
+		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), action.ErrElsewhere))
 	}
 	bar := app.newBar("looking at the restore root")
-	undo := rollback.Undo
+	undo := action.Undo
 	if opts.dryRun {
-		undo = rollback.ForeseeUndo
+		undo = action.ForeseeUndo
 	}
-	done, err := undo(ctx, in, rollback.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
+	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
 		return haltedIn(state, in.Real(), rollbackError(app.otherWay(state, err)))
@@ -143,7 +142,7 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	}
 	for _, d := range all.Damaged {
 		if len(found) == 0 && len(id) >= shortest && !d.Retired && strings.HasPrefix(d.Attempt, id) {
-			return savepoint.Savepoint{}, &rollback.UnreadError{Commit: d.Attempt, Err: d}
+			return savepoint.Savepoint{}, &action.UnreadError{Commit: d.Attempt, Err: d}
 		}
 	}
 	switch len(found) {
@@ -163,7 +162,7 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 // otherWay is the error of a rollback with the other way back where the savepoint of a commit
 // cannot be read: the snapshot from before it.
 func (a *app) otherWay(state *statedir.Dir, err error) error {
-	var unread *rollback.UnreadError
+	var unread *action.UnreadError
 	if !errors.As(err, &unread) {
 		return err
 	}
@@ -183,11 +182,11 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 // rollbackError gives a rollback that did not happen its code, or says that the
 // root is halted.
 func rollbackError(err error) error {
-	var later *rollback.LaterError
+	var later *action.LaterError
 	var changed *snapshot.ChangedError
 	var failed *staging.Error
 	var coded *codedError
-	var unfinished *commit.UnfinishedError
+	var unfinished *action.UnfinishedError
 	isFailed := errors.As(err, &failed)
 	switch {
 	case errors.As(err, &unfinished):
@@ -198,18 +197,18 @@ func rollbackError(err error) error {
 		return err
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, rollback.ErrNoWayBack):
+	case errors.Is(err, action.ErrNoWayBack):
 		return &codedError{
 			code: codeNoSnapshot, details: map[string]any{}, err: err,
 			hint: "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs",
 		}
-	case errors.Is(err, rollback.ErrNoSnapshot):
+	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
-	case errors.Is(err, rollback.ErrUnkept):
+	case errors.Is(err, action.ErrUnkept):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged}
-	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, rollback.ErrMoved), errors.As(err, &changed):
+	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, action.ErrMoved), errors.As(err, &changed):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
-	case errors.Is(err, rollback.ErrElsewhere):
+	case errors.Is(err, action.ErrElsewhere):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; there is a link or another directory on the way to it now: find out who put it there"}
 	case errors.Is(err, fs.ErrNotExist) && !isFailed:
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
@@ -218,7 +217,7 @@ func rollbackError(err error) error {
 }
 
 // laterCommits are in the way: all of them go from this one on.
-func laterCommits(err error, later *rollback.LaterError, from string) error {
+func laterCommits(err error, later *action.LaterError, from string) error {
 	return &codedError{
 		code: codeLater, details: map[string]any{"commit": later.Commit, "later": later.Later}, err: err,
 		hint: fmt.Sprintf("\"spectrum rollback --with-later %s\" undoes all of them in one step, the newest first", from),
@@ -229,19 +228,19 @@ func laterCommits(err error, later *rollback.LaterError, from string) error {
 type rollbackReport struct {
 	kind    audit.Rollback
 	what    string // "rollback" or "restore"
-	done    commit.Done
+	done    action.Done
 	commits []savepoint.Savepoint
 	files   int
 	changed []string
-	left    []rollback.Left
+	left    []action.Left
 	target  *snapshot.Snapshot // that was restored; nil for none
 	passed  []snapshot.Passed  // damaged snapshots that were passed over to find it
-	changes []rollback.Change
-	spaces  []rollback.Space // of a dry run
+	changes []action.Change
+	spaces  []action.Space // of a dry run
 }
 
 // rolledBack says what was done, or would be.
-func (a *app) rolledBack(in *commit.Root, r rollbackReport) error {
+func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if r.done.Action == "" {
 		return a.foreseen(in, r)
 	}
@@ -298,13 +297,13 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer state.Close()
-	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
+	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
 	defer in.Leave()
 	bar := a.newBar("checking the snapshots")
-	to, err := rollback.Emergency(ctx, in, a.knownHost(state))
+	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
 	a.tellPassed(to.Passed)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -92,7 +92,7 @@ func (a *app) withSavepoints(do func(*savepointShelf) error) error {
 func savepointError(err error) error {
 	var damage *savepoint.DamageError
 	var halt *staging.HaltError
-	var unfinished *commit.UnfinishedError
+	var unfinished *action.UnfinishedError
 	var coded *codedError
 	if errors.As(err, &coded) || !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
 		return err
@@ -113,7 +113,7 @@ func cannotRead(err error) bool {
 // rootArg is a restore root that was named, by the path under which it is known.
 func rootArg(path string) (string, error) {
 	abs, err := filepath.Abs(path)
-	return commit.RootPath(abs), err
+	return action.RootPath(abs), err
 }
 
 // find finds a savepoint by its ID.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -88,7 +88,7 @@ func snapshotError(err error) error {
 	var damage *snapshot.DamageError
 	var coded *codedError
 	var halt *staging.HaltError
-	var unfinished *commit.UnfinishedError
+	var unfinished *action.UnfinishedError
 	if errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) || errors.Is(err, snapshot.ErrHoles) {
 		return err
 	}
@@ -218,7 +218,7 @@ func snapshotText(h snapshot.Header) string {
 func snapshotFields(h snapshot.Header) map[string]any {
 	return map[string]any{
 		"action": orNull(h.Action), "bytes": h.Bytes, "files": h.Files, "id": h.ID, "kind": string(h.Kind), "names": h.Names,
-		"reason": orNull(jsonText(h.Reason)), "restore_root": jsonText(h.Root), "savepoint": orNull(h.Said[commit.SavepointNow]),
+		"reason": orNull(jsonText(h.Reason)), "restore_root": jsonText(h.Root), "savepoint": orNull(h.Said[action.SavepointNow]),
 		"time": h.Time.Format(time.RFC3339Nano), "whole": h.Whole,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -23,6 +24,9 @@ func newSnapshotExport(app *app) *cobra.Command {
 		Long: `export makes DIR, which must not exist, as the restore root was in the snapshot, with
 a run directory CONTRACTS/_runs/snapshot-... in it that this host's key has signed.
 It can be verified, mounted, previewed and committed anywhere like any bundle.
+
+DIR and the run directory can be entered only by those who may read everything in the
+snapshot, and not by those whom the umask keeps out.
 
 To get the files back without a bundle, or some of them only, there is "spectrum
 snapshot restore --to DIR".
@@ -109,7 +113,7 @@ func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, 
 		if sealed, err = s.sealExport(ctx, found, b.path(tree), outputs); err != nil {
 			return sealError(b.told(err, tree, dir))
 		}
-		return nil
+		return b.told(b.keepPrivate(tree, runOf(found), strictest(found)&^umask()), tree, dir)
 	})
 	if err != nil {
 		return bundle.Sealed{}, "", err
@@ -167,6 +171,24 @@ const exportElsewhere = "name a directory that does not exist yet"
 
 func exportExists(dir string) error {
 	return refusedHint(fmt.Errorf("%q exists", dir), exportElsewhere)
+}
+
+// strictest returns what every file and directory of a snapshot grants: of the bits 0755
+// those of the group and of others only where these may read all of it. An access list
+// counts as nothing for the group.
+func strictest(found *snapshot.Snapshot) fs.FileMode {
+	perm := fs.FileMode(0o755)
+	for e := range found.Entries() {
+		need := map[snapshot.Type]uint32{snapshot.File: 4, snapshot.Dir: 5}[e.Type]
+		listed := slices.ContainsFunc(e.Xattrs(), func(x pathsafe.Xattr) bool { return x.Name == "system.posix_acl_access" })
+		if listed || e.Mode>>3&need != need {
+			perm &^= 0o050
+		}
+		if e.Mode&need != need {
+			perm &^= 0o005
+		}
+	}
+	return perm
 }
 
 // exportRuns is where the run directories of an export are.

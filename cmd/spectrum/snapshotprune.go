@@ -1,22 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -83,15 +79,15 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 	opts.policy.Goes = func(h snapshot.Header) error {
 		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID})
 	}
-	uses := sync.OnceValues(s.uses) // once nobody takes a snapshot
+	retention := sync.OnceValues(s.retention) // once nobody takes a snapshot
 	pruned, err := s.store.Prune(ctx, opts.policy, func(h snapshot.Header) string {
-		found, err := uses()
+		keep, err := retention()
 		if err != nil {
 			return "it cannot be told what refers to it"
 		}
-		return found.of(h)
+		return keep.Of(h)
 	})
-	if _, unknown := uses(); err == nil {
+	if _, unknown := retention(); err == nil {
 		err = unknown
 	}
 	if err != nil {
@@ -100,72 +96,13 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 	return s.pruned(pruned, opts.policy.DryRun)
 }
 
-// uses are the reasons for which snapshots must stay.
-type uses struct {
-	state   *statedir.Dir
-	actions map[string]string // of those before an action
-	ids     map[string]string
-	roots   map[string]string
-	all     string // "" where only some must
-}
-
-// of returns why a snapshot must stay; "" where nothing refers to it.
-func (u *uses) of(h snapshot.Header) string {
-	why, looked := u.roots[h.Root]
-	if !looked {
-		why = u.unfinishedIn(h.Root)
-		u.roots[h.Root] = why
-	}
-	return cmp.Or(u.all, why, u.actions[h.Action], u.ids[h.ID])
-}
-
-// unfinishedIn says what an attempt has left in a root, whatever the records know of it; ""
-// for nothing, also where there is no root any more.
-func (u *uses) unfinishedIn(root string) string {
-	var left []string
-	path, err := u.state.RootPath(root)
-	if err == nil {
-		var dir *pathsafe.Dir
-		if dir, err = pathsafe.OpenRoot(path); err == nil {
-			defer dir.Close()
-			left, err = staging.Unfinished(dir)
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return ""
-	case err != nil:
-		return fmt.Sprintf("it cannot be told whether its restore root is halted: %v", err)
-	case len(left) > 0:
-		return fmt.Sprintf("%q is unfinished in its restore root", left[0])
-	}
-	return ""
-}
-
-// uses are the actions whose snapshots must stay, and why: the commits that can be
-// undone, or could be once a snapshot brings them back, and what has not ended, with the
-// snapshot that it goes back to. Of a halted root all must.
-func (s *snapshotShelf) uses() (*uses, error) {
-	found := &uses{state: s.state, actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}}
+// retention returns why snapshots must stay.
+func (s *snapshotShelf) retention() (*action.Retention, error) {
 	store, err := openSavepoints(s.state)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	standing, err := store.List("")
-	if err != nil {
-		return nil, savepointError(err)
-	}
-	for _, sp := range standing {
-		found.actions[sp.Attempt()] = "commit " + sp.Attempt() + " can be undone"
-	}
-	retired, err := store.Retired("")
-	if err != nil {
-		return nil, savepointError(err)
-	}
-	for _, sp := range retired { // these snapshots are small: they hold names that were not there
-		found.actions[sp.Attempt()] = "commit " + sp.Attempt() + " was undone, and can come back"
-	}
 	log, err := openLog(s.state)
 	if err != nil {
 		return nil, err
@@ -179,33 +116,14 @@ func (s *snapshotShelf) uses() (*uses, error) {
 	if err != nil {
 		return nil, err
 	}
-	for id := range head.Open {
-		found.actions[id] = "action " + id + " has not ended"
-	}
-	return found, s.addHalts(found, &said)
-}
-
-// addHalts adds the halted roots, by the marks of the state directory and by the log, and
-// what unfinished actions go back to.
-func (s *snapshotShelf) addHalts(found *uses, said *logged) error {
 	marked, err := s.state.Halts()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, attempt := range append(marked, said.halts...) {
-		if root := said.roots[attempt]; root != "" {
-			found.roots[root] = "its restore root is halted: attempt " + attempt + " could not be ended"
-		} else {
-			found.all = "attempt " + attempt + " is halted, and the audit log does not know in which restore root"
-		}
-	}
-	all, err := s.store.List("")
-	for _, h := range all {
-		if why := found.actions[h.Action]; strings.HasPrefix(why, "action ") && h.Action != "" {
-			found.ids[commit.TargetOf(h)] = why
-		}
-	}
-	return err
+	keep, err := action.RetentionOf(store, s.store, action.Records{
+		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.halts...), Roots: said.roots, Path: s.state.RootPath,
+	})
+	return keep, savepointError(err)
 }
 
 // pruned says what went, and why the others stayed.

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
-	"github.com/spectrumfs/spectrum/restore/rollback"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
 )
@@ -84,7 +83,7 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 	if err != nil {
 		return err
 	}
-	in, err := s.enterKnown(ctx, s.state, target.Header().Root, commit.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
+	in, err := s.enterKnown(ctx, s.state, target.Header().Root, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
@@ -104,15 +103,15 @@ type restoring struct {
 	dryRun bool
 }
 
-func (a *app) restoreSnapshot(ctx context.Context, in *commit.Root, r restoring) error {
+func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring) error {
 	bar := a.newBar("looking at the restore root")
-	restore := rollback.Restore
+	restore := action.Restore
 	if r.dryRun {
-		restore = rollback.ForeseeRestore
+		restore = action.ForeseeRestore
 	}
-	done, err := restore(ctx, in, r.target, rollback.How{Type: r.kind, Reason: r.reason, Only: r.only})
+	done, err := restore(ctx, in, r.target, action.How{Type: r.kind, Reason: r.reason, Only: r.only})
 	bar.done()
-	var later *rollback.LaterError
+	var later *action.LaterError
 	if errors.As(err, &later) {
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/rollback"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
@@ -38,7 +38,7 @@ const pathHint = "name a path beneath the restore root, such as plan/week.md"
 
 // notInSnapshot gives an error about a path that the snapshot does not have a hint.
 func notInSnapshot(err error) error {
-	if errors.Is(err, rollback.ErrNothingThere) || errors.Is(err, snapshot.ErrNotCovered) {
+	if errors.Is(err, action.ErrNothingThere) || errors.Is(err, snapshot.ErrNotCovered) {
 		return refusedHint(err, "\"spectrum snapshot diff ID\" lists what differs from the root; \"spectrum snapshot list\" lists other snapshots")
 	}
 	return err
@@ -55,7 +55,7 @@ func (s *snapshotShelf) writeTo(ctx context.Context, args []string, target strin
 		return err
 	}
 	if len(paths) > 0 {
-		chosen, err := rollback.Chosen(found, paths)
+		chosen, err := action.Chosen(found, paths)
 		if err != nil {
 			return notInSnapshot(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/commit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
 )
@@ -27,7 +27,8 @@ func newSnapshotTake(app *app) *cobra.Command {
 		Long: `take keeps everything beneath RESTORE_ROOT as it is: files, directories, symbolic
 and hard links, holes, modes, owners, times and extended attributes. A file that
 changes while it is read is read again, and named if it does not come to rest. What goes
-away meanwhile is left out, and named; so are sockets, devices and mounts. Where more
+away meanwhile is left out, and named, and so is what becomes another thing (a file, a
+directory, a link) whenever it is looked at. So are sockets, devices and mounts. Where more
 than 256 GiB of the files to be read are holes, nothing is kept, and the file at which
 it is too much is named: hashing their zeros would take hours.`,
 		Args: exactly(1),
@@ -56,7 +57,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		return err
 	}
 	defer state.Close()
-	in, err := a.enterNamed(ctx, state, root, commit.Entry{Wait: opts.wait, Foreign: opts.foreign})
+	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Foreign: opts.foreign})
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	}
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
 	for _, path := range taken.LeftOut() {
-		a.tell("spectrum: left out, it went away meanwhile: %s", shellQuote(path))
+		a.tell("spectrum: left out, it went away or became another thing meanwhile: %s", shellQuote(path))
 	}
 	for _, path := range taken.Restless() {
 		a.tell("spectrum: written to while it was read, so what is kept may never have been its content: %s", shellQuote(path))

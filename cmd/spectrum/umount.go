@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spf13/cobra"
 )
 
@@ -16,7 +17,14 @@ func newUmount(app *app) *cobra.Command {
 		Short: "end a view, also one whose server has died",
 		Args:  exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			err := fusefs.Unmount(args[0])
+			way, err := pathsafe.WayToMount(args[0])
+			if err == nil {
+				err = way.CheckLinks()
+			}
+			if err != nil {
+				return refusedHint(fmt.Errorf("mount point %q: %w", args[0], err), nameView)
+			}
+			err = fusefs.UnmountReal(way.Real)
 			var busy *fusefs.BusyError
 			switch {
 			case errors.Is(err, fusefs.ErrNotOwn):
@@ -26,13 +34,15 @@ func newUmount(app *app) *cobra.Command {
 			case errors.Is(err, fusefs.ErrUnavailable):
 				return err
 			case err != nil:
-				return refusedHint(err, "name the directory that \"spectrum mount\" has mounted on; \"findmnt -t fuse.spectrum\" lists the views")
+				return refusedHint(err, nameView)
 			}
 			app.say("unmounted %q", args[0])
 			return app.result("", map[string]any{"mountpoint": jsonText(args[0]), "ok": true})
 		},
 	}
 }
+
+const nameView = "name the directory that \"spectrum mount\" has mounted on; \"findmnt -t fuse.spectrum\" lists the views"
 
 // heldByOthers is a view that others than this command hold. The working directory of a
 // command is that of the shell that has started it.

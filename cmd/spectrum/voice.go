@@ -8,11 +8,12 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/commit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -129,8 +130,8 @@ func statusOf(err error) int {
 		coded   *codedError
 		held    *quarantine.HeldError
 		strange *quarantine.RecordError
-		foreign *commit.ForeignError
-		other   *commit.OtherRootError
+		foreign *action.ForeignError
+		other   *action.OtherRootError
 	)
 	switch {
 	case err == nil:
@@ -159,9 +160,9 @@ func statusOf(err error) int {
 		return statusPolicy
 	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
 		return statusRejected
-	case errors.As(err, &refusal) && !machine.IsFault(err):
+	case errors.As(err, &refusal) && !machine.IsFault(err) && !errors.Is(err, served.ErrForeign) && !errors.Is(err, fusefs.ErrNotOwn):
 		return statusRejected
-	case machine.IsOrdinary(err), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck), errors.Is(err, fusefs.ErrHidden):
+	case machine.IsOrdinary(err), errors.Is(err, fusefs.ErrNotOwn), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck), errors.Is(err, fusefs.ErrHidden):
 		return statusMachine
 	default:
 		return statusInternal
@@ -175,7 +176,7 @@ func isTooLong(err error) bool {
 
 // statusOfFailure is the exit status of a verdict on a restore. Before anything is
 // written, a code of its own is what the law asks for, but that a root cannot be there
-// whose path is too long, and that it cannot be written for a fault of the machine, such as
+// whose path is too long, or whose file system another user serves, and that it cannot be written for a fault of the machine, such as
 // a read-only file system. Afterwards it names the step in which a restore failed, and the fault
 // may be the machine's all the same.
 func statusOfFailure(f *restore.Failure) int {
@@ -185,7 +186,7 @@ func statusOfFailure(f *restore.Failure) int {
 		return statusMachine
 	case f.Code == restore.InternalError:
 		return statusInternal
-	case written && machine.IsFault(f), f.Code == restore.TargetNotWritable && machine.IsFault(f), f.Code == restore.TargetNotExist && isTooLong(f):
+	case written && machine.IsFault(f), f.Code == restore.TargetNotWritable && machine.IsFault(f), f.Code == restore.TargetNotExist && (isTooLong(f) || errors.Is(f, served.ErrForeign)):
 		return statusMachine
 	}
 	return statusRejected
@@ -253,7 +254,7 @@ func detailsOf(err error) map[string]any {
 	var halted *haltedError
 	var unfit *unfitError
 	var end *interruptedError
-	var foreign *commit.ForeignError
+	var foreign *action.ForeignError
 	var holes *bundle.HolesError
 	switch {
 	case errors.As(err, &holes):
@@ -282,7 +283,7 @@ func jsonCode(err error, status int) code {
 	if errors.As(err, &busy) {
 		return codeLocked
 	}
-	var foreign *commit.ForeignError
+	var foreign *action.ForeignError
 	if errors.As(err, &foreign) {
 		return codeForeign
 	}

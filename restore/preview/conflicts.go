@@ -228,6 +228,10 @@ func (d *deciding) targets() []conflict {
 			Risk:       "a restore never overwrites: the commit will be refused with " + string(found.Failure().Code),
 			Resolution: "move the existing entry away, then preview again",
 		}
+		if found.Failure().Code == restore.FinalizeFailed {
+			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be refused with " + string(restore.FinalizeFailed)
+			c.Resolution = "unmount it, or put a directory in the place of the subvolume, then preview again; or leave these items out, and restore them with a restore root that is in it"
+		}
 		if !isItem {
 			c.Resolution = "it is of an earlier restore: move it away, then preview again"
 		}

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"strings"
 	"sync"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 )
 
@@ -66,6 +68,54 @@ func (p *Preview) WritePage(ctx context.Context, w io.Writer) error {
 	}
 	_, err = w.Write(made.Bytes())
 	return err
+}
+
+// PagePerm returns the permission bits of a file with the page: those who may read it may
+// read every output, and every existing file that the page compares, too. The umask is the
+// caller's to take off.
+func (p *Preview) PagePerm() fs.FileMode {
+	perm := fs.FileMode(0o644)
+	for run := range p.restore.Plan().Runs() {
+		for _, a := range run.Artifacts() {
+			perm &= a.Perm
+		}
+	}
+	root, seen := p.restore.Root(), map[pathsafe.Path]bool{}
+	bits, err := root.Granted()
+	perm &= readersOf(bits, err)
+	for n := range p.block.Items {
+		i := &p.block.Items[n]
+		at, err := pathsafe.Parse(i.Path)
+		if err != nil {
+			return 0o600
+		}
+		if i.Class != different {
+			continue
+		}
+		bits, err := root.GrantedPath(at, pathsafe.LinksBeneath)
+		if err != nil {
+			bits = 0
+		}
+		perm &= fs.FileMode(bits)
+		for dir, ok := at.Parent(); ok && !seen[dir]; dir, ok = dir.Parent() {
+			seen[dir] = true
+			bits, err := root.GrantedPath(dir, pathsafe.LinksBeneath)
+			perm &= readersOf(bits, err)
+		}
+	}
+	return perm | 0o600
+}
+
+// readersOf returns who may read the files of a directory that grants this: who may list and
+// enter it.
+func readersOf(granted uint32, err error) fs.FileMode {
+	perm := fs.FileMode(0o644)
+	for _, class := range []uint32{0o050, 0o005} {
+		if err != nil || granted&class != class {
+			perm &^= fs.FileMode(class)
+		}
+	}
+	return perm
 }
 
 // page is what the template shows. Its texts are as they are in the block; the

@@ -113,7 +113,7 @@ func (r *reader) rested(ctx context.Context, f *os.File, st pathsafe.Stat) (path
 // The names that a take tells of.
 type notes struct {
 	restless map[string]bool // files that were written to while they were read
-	leftOut  map[string]bool // what went away meanwhile
+	leftOut  map[string]bool // what went away or became another thing meanwhile
 }
 
 func (t *take) note(set *map[string]bool, path string) {

@@ -90,7 +90,7 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 	return inorder.Each(ctx, 0, len(parts), start, func(r *reader, i int) error {
 		for _, e := range parts[i] {
 			if err := r.file(ctx, e); err != nil {
-				return fmt.Errorf("%q: %w", e.Path, err)
+				return fmt.Errorf("%q: %w", e.Path, asReplaced(err))
 			}
 		}
 		return nil
@@ -203,20 +203,31 @@ func (r *reader) once(ctx context.Context, e *Entry, restful bool) error {
 // missing leaves a file out that is not there any more. Where another thing stands in its
 // place, or in that of a directory above, all is looked at again.
 func (r *reader) missing(e *Entry, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) || r.last && isReplaced(err) {
 		e.gone, e.unread = true, false
 		r.note(&r.leftOut, e.Path)
 		return nil
-	case isReplaced(err):
-		return fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	return err
+	return asReplaced(err)
 }
 
-// isReplaced reports whether an error of opening something says that it is another thing.
+// isReplaced reports whether an error of opening or reading something in the root says that
+// another thing stands there: of another type, or in the place of what was opened (ESTALE).
 func isReplaced(err error) bool {
-	return errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+	for _, why := range []error{errReplaced, pathsafe.ErrNotRegular, pathsafe.ErrSymlink, unix.ENOTDIR, unix.ELOOP, unix.ESTALE} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
+}
+
+// asReplaced makes an error that isReplaced one that all is looked at again for.
+func asReplaced(err error) error {
+	if err == nil || errors.Is(err, errReplaced) || !isReplaced(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errReplaced, err)
 }
 
 func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {

@@ -36,7 +36,8 @@
 //  3. Sync the file system of the root. Read the other files, several at a time,
 //     hashing what is copied. One that changes meanwhile is read again, a few
 //     times; one that was changed since that sync is synced by itself first, so
-//     that a writer through a mapping is found. What went away is left out. An
+//     that a writer through a mapping is found. What went away is left out, and what
+//     becomes another thing again and again; before an action that is an error. An
 //     object that is there already is read before it is relied on, and replaced
 //     where it is damaged. Holes are hashed as the zeros that they are; where those
 //     of all files that are read are more than [bundle.MaxHoles], there is no

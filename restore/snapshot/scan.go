@@ -27,6 +27,8 @@ type scanner struct {
 	// gone hears of what is not there any more when it is looked at; nil: that is an
 	// error.
 	gone func(path string)
+	// last: so is what has become another thing.
+	last bool
 
 	mu      sync.Mutex
 	wake    *sync.Cond
@@ -175,7 +177,7 @@ func (s *scanner) fail(path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure == nil || comparePaths(path, s.failure.path) < 0 {
-		s.failure = &scanError{path, err}
+		s.failure = &scanError{path, asReplaced(err)}
 	}
 }
 
@@ -189,9 +191,6 @@ func (s *scanner) run(task scanTask) {
 		d, err := task.in.open(task.name)
 		if s.isGone(task.at, err) {
 			return
-		}
-		if err != nil && isReplaced(err) {
-			err = fmt.Errorf("%w: %w", errReplaced, err)
 		}
 		if err != nil {
 			s.fail(task.at.Path, err)
@@ -282,7 +281,7 @@ func (s *scanner) names(task scanTask) {
 
 // isGone marks an entry whose name is not there any more.
 func (s *scanner) isGone(e *Entry, err error) bool {
-	if s.gone == nil || !errors.Is(err, fs.ErrNotExist) {
+	if s.gone == nil || !errors.Is(err, fs.ErrNotExist) && !(s.last && isReplaced(err)) {
 		return false
 	}
 	e.gone = true
@@ -309,7 +308,7 @@ func (s *scanner) look(d dir, name, path string, e *Entry) error {
 			return err
 		}
 	}
-	return errUnsettled
+	return fmt.Errorf("%w: %w", errReplaced, errUnsettled)
 }
 
 func (s *scanner) check(e *Entry, st pathsafe.Stat) error {

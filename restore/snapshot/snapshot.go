@@ -71,8 +71,8 @@ type Snapshot struct {
 // time. A snapshot that is read from a store does not know them.
 func (s *Snapshot) Restless() []string { return slices.Clone(s.restless) }
 
-// LeftOut returns the paths of what went away while the snapshot was taken, as [Snapshot.Restless]
-// does.
+// LeftOut returns the paths of what went away while the snapshot was taken, or became another
+// thing whenever it was looked at, as [Snapshot.Restless] does.
 func (s *Snapshot) LeftOut() []string { return slices.Clone(s.leftOut) }
 
 // Header returns what the snapshot says of itself.

@@ -51,6 +51,7 @@ type take struct {
 	tight   bool      // there may be no room for what is known already
 	tracked bool      // content may be taken over, see calm
 	synced  time.Time // when the sync began that ended before content is read
+	last    bool      // what became another thing counts as gone: all was looked at often enough
 	noting  sync.Mutex
 	notes
 
@@ -162,11 +163,12 @@ func (t *take) run(ctx context.Context, h Header, key bundle.Key) (*Snapshot, er
 var errReplaced = machine.Disturbed("another thing took its place")
 
 // settled looks at everything and keeps its content. What goes away meanwhile is left
-// out. Where a name becomes another thing in between it looks again.
+// out. Where a name becomes another thing in between it looks again, and in the end leaves
+// that out too; before an action it is an error, since something is there.
 func (t *take) settled(ctx context.Context) ([]Entry, error) {
 	var replaced error
-	for range tries {
-		t.notes = notes{}
+	for try := range tries {
+		t.notes, t.last = notes{}, try == tries-1 && !t.strict()
 		entries, err := t.look(ctx)
 		if err == nil {
 			err = t.reuse(ctx, entries)
@@ -259,7 +261,10 @@ func (t *take) look(ctx context.Context) ([]Entry, error) {
 }
 
 func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
-	s := scanner{mount: t.mount, all: t.req.Scope == nil, own: t.isOwn, fill: t.fill, attributes: true, gone: func(path string) { t.note(&t.leftOut, path) }}
+	s := scanner{
+		mount: t.mount, all: t.req.Scope == nil, own: t.isOwn, fill: t.fill, attributes: true, last: t.last,
+		gone: func(path string) { t.note(&t.leftOut, path) },
+	}
 	if top.Path != "" {
 		return s.scan(ctx, d, top)
 	}
@@ -459,7 +464,7 @@ func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
 	slices.SortFunc(scope, func(a, b pathsafe.Path) int { return comparePaths(a.String(), b.String()) })
 	for _, p := range scope {
 		if err := g.gather(ctx, p); err != nil {
-			return nil, fmt.Errorf("%q: %w", p, err)
+			return nil, fmt.Errorf("%q: %w", p, asReplaced(err))
 		}
 	}
 	all := make([]Entry, 0, len(g.found))

@@ -2,14 +2,18 @@ package snapshot
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
+	"golang.org/x/sys/unix"
 )
 
 // A counter counts calls of several goroutines.
@@ -124,6 +128,110 @@ func TestVanishingInScope(t *testing.T) {
 		l.sound()
 		if !acted {
 			return
+		}
+	}
+}
+
+// TestStorm: names that become other things at every call, again and again, end no take: what
+// is there at no time for long is left out and named, or kept as it was once.
+func TestStorm(t *testing.T) {
+	memory, rand := harness.OpenMemoryDir(t), sample.Rand(t)
+	for n := range sample.Of(24, 300, 3000) {
+		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+		t.Cleanup(l.close)
+		mkdir(t, l.path("dir"))
+		for _, file := range []string{"a", "dir/g", "z"} {
+			writeFile(t, l.path(file), file)
+		}
+		s := storm{rand: rand, at: l.path, often: []int{1, 2, 10}[n%3]}
+		l.store.seam.hook = func(_, _ string, f func() error) error {
+			s.blow(t)
+			return f()
+		}
+		snap, err := l.store.Take(t.Context(), l.request())
+		l.store.seam.hook = nil
+		if err != nil {
+			t.Errorf("storm %d: %v", n, err)
+			continue
+		}
+		must(t, l.whole(snap))
+	}
+}
+
+// A storm changes what stands at a few names.
+type storm struct {
+	mu    sync.Mutex
+	rand  *rand.Rand
+	at    func(string) string
+	often int // one call of so many
+	n     int
+}
+
+func (s *storm) blow(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rand.IntN(s.often) > 0 {
+		return
+	}
+	names := []string{"b", "dir/f", "dir/sub", "dir/sub/deep", "dir/sub/deep/i", "y"}
+	name := s.at(names[s.rand.IntN(len(names))])
+	if in, err := os.Lstat(filepath.Dir(name)); err != nil || !in.IsDir() {
+		return
+	}
+	must(t, os.RemoveAll(name))
+	switch s.n++; s.rand.IntN(6) {
+	case 0:
+		writeFile(t, name, fmt.Sprint(s.n))
+	case 1:
+		mkdir(t, name)
+	case 2:
+		must(t, os.Symlink(fmt.Sprint(s.n), name))
+	case 3:
+		must(t, unix.Mkfifo(name, 0o600))
+	case 4:
+		mkdir(t, name)
+		writeFile(t, filepath.Join(name, "deep"), fmt.Sprint(s.n))
+	case 5: // it is gone
+	}
+}
+
+// TestAnswersOfReplaced: whatever the kernel answers once for what is another thing by now
+// ends no take, at no call on what is in the root.
+func TestAnswersOfReplaced(t *testing.T) {
+	memory := harness.OpenMemoryDir(t)
+	inRoot := map[string]bool{"a": true, "link": true, "dir": true, "f": true, "fifo": true}
+	for _, errno := range []unix.Errno{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ESTALE} {
+		fired := map[string]bool{}
+		for n := 1; ; n++ {
+			l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(errno, n))))
+			t.Cleanup(l.close)
+			mkdir(t, l.path("dir"))
+			writeFile(t, l.path("a"), "a")
+			writeFile(t, l.path("dir/f"), "f")
+			must(t, os.Symlink("a", l.path("link")))
+			must(t, unix.Mkfifo(l.path("dir/fifo"), 0o600))
+			calls, failed := new(counter), ""
+			l.store.seam.hook = func(op, path string, f func() error) error {
+				if !inRoot[path] && !strings.HasPrefix(path, l.root+"/") || op == "close" || !calls.is(n) {
+					return f()
+				}
+				failed = op
+				return errno
+			}
+			_, err := l.store.Take(t.Context(), l.request())
+			l.store.seam.hook = nil
+			if failed == "" {
+				break
+			}
+			if fired[failed] = true; err != nil {
+				t.Errorf("%v at call %d, %s: %v", errno, n, failed, err)
+			}
+			l.sound()
+		}
+		for _, op := range []string{"open", "open directory", "stat", "list", "read", "read link", "read attributes"} {
+			if !fired[op] {
+				t.Errorf("%v was never the answer to %q", errno, op)
+			}
 		}
 	}
 }

@@ -96,8 +96,12 @@ func TestServedPathsAreNotAsked(t *testing.T) {
 				asked = len(all)
 			}
 			want := []string{fmt.Sprintf("another user (user %d) serves", alice), fmt.Sprintf("or run this as user %d", alice)}
-			if other, ok := otherwise[name+strings.TrimPrefix(at, mp)]; ok {
+			other, ok := otherwise[name+strings.TrimPrefix(at, mp)]
+			if ok {
 				want = []string{other}
+			}
+			if !ok && r.Status != 74 && !strings.Contains(name, "doctor") {
+				t.Errorf("%s is no fault of the machine: %v", name, r)
 			}
 			for _, words := range want {
 				if !strings.Contains(r.Stdout+r.Stderr, words) {
@@ -134,4 +138,56 @@ func runLine(t *testing.T, p *harness.Project, line []string, at string) harness
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	_ = cmd.Run()
 	return harness.Reply{Args: line, Status: cmd.ProcessState.ExitCode(), Hung: ctx.Err() != nil, Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// TestServedEnvironmentIsNotAsked: nor is the server of another user asked for what PATH and
+// TZ name, or the option -N of the helper of mount(8).
+func TestServedEnvironmentIsNotAsked(t *testing.T) {
+	needRoot(t)
+	p, _, _ := committed(t, 0)
+	dir := open(t)
+	mp, empty, helper, bare := filepath.Join(dir, "mp"), filepath.Join(dir, "empty"), filepath.Join(dir, "mount.spectrum"), filepath.Join(dir, "bare.sh")
+	for _, name := range []string{mp, empty} {
+		harness.Must(t, os.Mkdir(name, 0o755))
+	}
+	binary, err := filepath.Abs(harness.Binary())
+	harness.Must(t, err)
+	harness.Must(t, os.Symlink(binary, helper))
+	harness.Must(t, os.WriteFile(bare, []byte("mount -t tmpfs none /usr/bin && PATH=$SEARCHED exec \"$@\"\n"), 0o755))
+	s := serveAs(t, alice, mp, answers{Size: 100})
+	run, options := p.Runs[0].Dir, "state_dir="+p.State
+	try := func(name string, want int, env string, argv ...string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+		defer cancel()
+		before := len(s.asked())
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Env = []string{"HOME=" + filepath.Dir(p.State), "PATH=/usr/bin:/bin", env}
+		out, _ := cmd.CombinedOutput()
+		if all := s.asked(); cmd.ProcessState.ExitCode() != want || len(all) > before {
+			t.Errorf("%s: exit %d, requests %q: %s", name, cmd.ProcessState.ExitCode(), all[before:], out)
+		}
+	}
+	harness.Must(t, os.Symlink(mp+"/z", dir+"/link"))
+	for ns, want := range map[string]int{mp: 74, mp + "/z": 74, mp + "/z/ns": 74, dir + "/link": 1, "/etc/passwd": 1, "/proc/self/cwd": 1, "/dev/zero": 1} {
+		try("-N "+ns, want, "A=", helper, run, empty, "-N", ns, "-o", options)
+	}
+	try("PATH", 0, "SEARCHED="+mp+":"+mp+"/z", "/usr/bin/unshare", "-m", "/bin/sh", bare, binary, "--state-dir", p.State, "doctor")
+	for _, zone := range []string{mp + "/z", ":" + mp + "/z", "../../.." + mp + "/z"} {
+		before := len(s.asked())
+		try("TZ "+zone, 0, "TZ="+zone, binary, "--state-dir", p.State, "mount", "--daemon", run, empty)
+		name := p.Runs[0].Files.Names()[0]
+		source := p.Source(name)
+		old, err := os.ReadFile(source)
+		harness.Must(t, err)
+		harness.Must(t, os.WriteFile(source, []byte("tampered"), 0o644))
+		if _, err := os.ReadFile(filepath.Join(empty, name)); err == nil {
+			t.Error("the view did not find it")
+		}
+		harness.Must(t, os.WriteFile(source, old, 0o644))
+		try("TZ "+zone, 0, "TZ="+zone, binary, "umount", empty)
+		if all := s.asked(); len(all) > before {
+			t.Errorf("the view asked %q", all[before:])
+		}
+	}
 }

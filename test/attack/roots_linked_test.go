@@ -53,6 +53,18 @@ func TestLinkOfAnotherUser(t *testing.T) {
 				t.Error(r)
 			}
 		}
+		if n.operator == 0 {
+			n.must("mount", "--daemon", n.run, place+"/empty")
+		}
+		for _, view := range []string{n.theirs + "/to/empty", n.theirs + "/to/empty/", n.theirs + "/direct", sticky + "/direct", sticky + "/to/none/../empty"} {
+			r := n.spectrum("umount", view)
+			if r.Status != 1 || !strings.Contains(r.Stderr, `" is a symbolic link of user 4241`) || !strings.Contains(r.Stderr, "hint: links of other users are not followed; if "+place) {
+				t.Error(r)
+			}
+		}
+		if n.operator == 0 {
+			n.must("umount", place+"/empty")
+		}
 		if diff := harness.Diff(before, n.take(place)); diff != "" {
 			t.Fatal(diff)
 		}

@@ -29,7 +29,9 @@ const self = "/proc/self/exe"
 //
 // Root runs them in a mount namespace of their own, without the views of other
 // processes: a rollback elsewhere that looks at all views makes none of the tests' own
-// busy. What is mounted when they end, and was not before, is a failure.
+// busy. Nor does a namespace that is made elsewhere meanwhile get copies of their mounts: a
+// copy keeps the file system, the loop device and the image after the original is unmounted.
+// What is mounted when they end, and was not before, is a failure.
 func Main(run func() int) int {
 	if task, ok := os.LookupEnv(serverEnv); ok {
 		args := strings.Split(task, "\n")
@@ -117,11 +119,15 @@ func inNamespace() int {
 	return 0
 }
 
-// Need skips a test where disks cannot be served or mounted.
+// Need skips a test where disks cannot be served or mounted. The package must run its tests
+// with [Main].
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
+	}
+	if _, ok := os.LookupEnv(namespaceEnv); !ok {
+		t.Fatal("the TestMain of this package must call blocklog.Main: the volumes of its tests need a mount namespace of their own")
 	}
 	for _, dev := range []string{"/dev/fuse", "/dev/loop-control"} {
 		if _, err := os.Stat(dev); err != nil {

@@ -48,7 +48,7 @@ func TestSubvolume(t *testing.T) {
 		}, "another mount or subvolume"},
 		{"commit", false, "out", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{b.run(t, harness.CommitArgs(b.site.Preview(t))...)}
-		}, "RESTORE_FINALIZE_FAILED"},
+		}, "\"out\" is on another mount or subvolume\nhint: a restore works within one file system: unmount it, or put a directory in the place of the subvolume"},
 		{"snapshot", false, "beside", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{
 				b.run(t, "snapshot", "take", b.site.Root),

@@ -9,17 +9,24 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// InMemory is the TestMain of a package inside the module that syncs much. In the
-// sample its tests have their TMPDIR in memory, on a tmpfs of their own, where one can
-// be mounted; in a sweep they meet the disk. What they leave behind fails the run, but
-// for handles that are open until the process ends.
+// InMemory is the TestMain of a package inside the module that syncs much. Its tests have
+// mounts of their own ([blocklog.Main]). In the sample they have their TMPDIR in memory, on
+// a tmpfs of their own, where one can be mounted; in a sweep they meet the disk. What they
+// leave behind fails the run, but for handles that are open until the process ends.
 func InMemory(m *testing.M) int {
-	if sample.Now() > sample.Sample {
-		return m.Run()
-	}
+	return blocklog.Main(func() int {
+		if sample.Now() > sample.Sample {
+			return m.Run()
+		}
+		return inMemory(m)
+	})
+}
+
+func inMemory(m *testing.M) int {
 	return WithMemoryDir(func(dir string) int {
 		err := os.Setenv("TMPDIR", dir)
 		status := m.Run()

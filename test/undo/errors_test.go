@@ -22,7 +22,7 @@ func kinds() int { return sample.Of(1, 1, 3) }
 func TestErrors(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name+", changing", func(t *testing.T) { failEverywhere(t, way(), sample.Every(t, 97), (*world).changing) })
-		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 3), (*world).looking) })
+		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 5), (*world).looking) })
 	}
 }
 

@@ -1,0 +1,208 @@
+package action
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// Watch is told of a commit under way. Its functions may be nil.
+type Watch struct {
+	// Progress hears each phase's name and how many more bytes of it are done.
+	Progress func(phase string, bytes int64)
+	// Leftover hears the name of a staging directory that could not be removed
+	// though the restore is complete, and why. The next one to enter the root
+	// removes it.
+	Leftover func(name string, err error)
+}
+
+// Commit carries an approved restore out in the root that was entered for it. nil
+// means that everything, both artifacts of every bundle included, is in place
+// and durable. The error is a [*restore.Failure]; unless its code is
+// [restore.RollbackFailed] the restore root is as it was.
+func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Watch) error {
+	if !approved.Take() {
+		return restore.Internal(restore.Execute, errors.New("there is no approval, or it was carried out before"))
+	}
+	r := approved.Restore()
+	if err := r.Blocked(); err != nil {
+		return err
+	}
+	if err := in.check(r.Root()); err != nil {
+		return restore.Internal(restore.Preflight, err)
+	}
+	change, err := changeOf(r)
+	if err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
+	if err := room(r, &change, in.entry.State); err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
+	change.Progress = watch.Progress
+	rec := &commitRecord{preview: approved.PreviewID()}
+	if rec.draft, err = draftOf(approved); err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
+	if rec.scope, err = scopeOf(in.dir, &change); err != nil {
+		return restore.Internal(restore.Execute, err)
+	}
+	if err := in.commit(ctx, change, rec, watch.Leftover); err != nil {
+		in.halt(err)
+		return in.history.failed(failureOf(err), err)
+	}
+	return nil
+}
+
+// commit carries a change out that only makes what is not there. Whatever becomes of it, its
+// beginning and its end are recorded; the savepoint is published while the journal stands.
+func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, leftover func(name string, err error)) (err error) {
+	tx, err := r.lock.Plan(change)
+	if err != nil {
+		return err
+	}
+	defer tx.Abort(&err)
+	if err := r.history.beginCommit(tx.Attempt(), rec); err != nil {
+		return err
+	}
+	if err := tx.Begin(); err != nil {
+		return err
+	}
+	if err := tx.Stage(ctx, nil); err != nil {
+		return err
+	}
+	if err := tx.Move(ctx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	left := r.history.endCommit(tx.Attempt())
+	if left == nil {
+		left = tx.Close()
+	}
+	if left != nil && leftover != nil {
+		leftover(tx.Staging(), left)
+	}
+	return nil
+}
+
+// changeOf describes the plan as a change of the restore root.
+func changeOf(r *restore.Restore) (staging.Change, error) {
+	change := staging.Change{Kind: staging.KindCommit, Swaps: make([]staging.Swap, 0, r.Plan().Files())}
+	var artifacts []staging.Swap
+	rank := 0
+	for run := range r.Plan().Runs() {
+		made, err := addRun(&change, run, rank)
+		if err != nil {
+			return staging.Change{}, err
+		}
+		artifacts = append(artifacts, made...)
+		rank++
+	}
+	slices.SortFunc(change.Swaps, func(a, b staging.Swap) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	change.Swaps = append(change.Swaps, artifacts...)
+	perms := map[string]uint32{}
+	for _, d := range r.Plan().Dirs() {
+		perms[d.Path] = uint32(d.Perm)
+	}
+	change.DirPerm = func(path pathsafe.Path) uint32 { return perms[path.String()] }
+	var err error
+	if r.Plan().IsChain() {
+		change.Manifest, err = chainManifest(r.Plan())
+	}
+	return change, err
+}
+
+// addRun adds one bundle's files, and returns its artifacts. Its rank is its place in the
+// chain: the outer order of failures is that of the chain (section 8.4.2).
+func addRun(change *staging.Change, run *restore.Run, rank int) (artifacts []staging.Swap, err error) {
+	if dir := run.Dir(); dir != "" {
+		path, err := pathsafe.Parse(dir)
+		if err != nil {
+			return nil, err
+		}
+		change.Absent = append(change.Absent, path)
+	}
+	for o := range run.Bundle().Outputs() {
+		path, err := pathsafe.Parse(run.Target(o.Path().String()))
+		if err != nil {
+			return nil, err
+		}
+		file, err := fileOf(path, o, rank)
+		if err != nil {
+			return nil, err
+		}
+		change.Swaps = append(change.Swaps, staging.Swap{Path: path, New: file})
+	}
+	for _, a := range run.Artifacts() {
+		path, err := pathsafe.Parse(a.Path)
+		if err != nil {
+			return nil, err
+		}
+		artifacts = append(artifacts, staging.Swap{Path: path, New: &staging.Artifact{Data: []byte(a.Data), Perm: uint32(a.Perm)}})
+	}
+	return artifacts, nil
+}
+
+// fileOf describes one output. That a copy has the signed size is for staging
+// to see; it is right when every block of it checks.
+func fileOf(path pathsafe.Path, o verify.Output, rank int) (*staging.File, error) {
+	f := &staging.File{
+		Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(), Rank: rank,
+		Open:  func() (*os.File, error) { return o.OpenSource() },
+		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
+	}
+	text, _ := strings.CutPrefix(o.Hash(), "sha256:")
+	if n, err := hex.Decode(f.SHA256[:], []byte(text)); err != nil || n != len(f.SHA256) {
+		return nil, fmt.Errorf("%q was verified with the hash %q", path, o.Hash())
+	}
+	return f, nil
+}
+
+// chainManifest records the intended order of bundle restores (step C.6).
+func chainManifest(p *restore.Plan) ([]byte, error) {
+	var ids, roots []string
+	for run := range p.Runs() {
+		ids, roots = append(ids, run.Bundle().RunID()), append(roots, run.Bundle().Root())
+	}
+	return canonjson.Marshal(map[string]any{"bundle_roots": roots, "chain_root": p.ChainRoot(), "run_ids": ids})
+}
+
+// steps gives each step of a transaction its code and phase (section 8.3). A
+// step that is not here has no code of its own.
+var steps = map[staging.Step]restore.Code{
+	staging.StepConflict: restore.TargetPathExists,
+	staging.StepCheck:    restore.StagingHashMismatch,
+	staging.StepFinalize: restore.FinalizeFailed,
+	staging.StepMissing:  restore.OutputMissingAfterRestore,
+	staging.StepVerify:   restore.HashMismatchAfterRestore,
+	staging.StepPublish:  restore.ResultArtifactWriteFailed,
+}
+
+// failureOf gives a failed transaction its code, phase and cause.
+func failureOf(err error) error {
+	var e *staging.Error
+	if !errors.As(err, &e) {
+		return restore.Internal(restore.Execute, err)
+	}
+	failure := restore.Internal(restore.Execute, e)
+	if code, ok := steps[e.Step]; ok {
+		failure = restore.Fail(code, e.Path, e.Err)
+	}
+	if e.Rollback != nil {
+		return failure.RolledBackBadly(e.Rollback)
+	}
+	return failure
+}

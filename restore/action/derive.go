@@ -1,0 +1,28 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// Derive seals what is approved of each run of a candidate (D13), with the key of the host and
+// under the run's own id, in the directory place. It returns the run directories: a candidate of
+// its own, which is verified and planned whole. Sealed hears of each run that is done.
+func Derive(ctx context.Context, approval *preview.Approval, host Host, place string, sealed func(run string)) (runDirs []string, err error) {
+	for _, part := range approval.Parts() {
+		dir := filepath.Join(place, part.RunID)
+		_, err := bundle.SealKnown(ctx, bundle.KnownOptions{
+			RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: host.Key, BuildID: host.BuildID,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("sealing what is approved of %s: %w", part.Text, err)
+		}
+		sealed(part.Text)
+		runDirs = append(runDirs, dir)
+	}
+	return runDirs, nil
+}

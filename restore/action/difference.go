@@ -1,0 +1,244 @@
+package action
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
+)
+
+// A difference is what has to happen so that a root is what a snapshot has: the swaps of
+// those names that differ, and no others. Whatever the two snapshots do not differ in, or
+// comes after the second one, stays as it is.
+type difference struct {
+	root           *pathsafe.Dir
+	target, before *snapshot.Snapshot
+
+	// apart are the first names, in the target, of files whose names are not all there as
+	// they were: all of them are made again, as names of one file.
+	apart map[string]bool
+
+	swaps []staging.Swap
+	parts []snapshot.Part // what comes, under the number of its swap
+	stays []staging.Swap  // of the metadata of directories that stay
+	left  []Left
+}
+
+// ErrUnkept says that something is in the way of a restore that no snapshot can hold: what
+// it displaced could not be brought back.
+var ErrUnkept = machine.Disturbed("it is a socket, a device, a mount or a subvolume, which no snapshot can hold; move it away first")
+
+// plan compares the two snapshots. Of a whole root its own metadata come back in any case:
+// the work in it changes its time.
+func (d *difference) plan() error {
+	d.findApart()
+	if d.target.Header().Whole {
+		target, before := d.target.Tree(""), d.before.Tree("")
+		if _, err := d.inside(target[1:], before[1:]); err != nil {
+			return err
+		}
+		return d.gives(target[0])
+	}
+	for _, p := range d.target.Scope() {
+		if err := d.inPlace(p); err != nil {
+			return err
+		}
+		if _, err := d.name(d.target.Tree(p.String()), d.before.Tree(p.String())); err != nil {
+			return err
+		}
+	}
+	if len(d.swaps)+len(d.stays) > 0 {
+		return nil
+	}
+	return d.gives(d.before.Tree("")[0]) // nothing happens, and is recorded all the same
+}
+
+// findApart compares which names are names of one file.
+func (d *difference) findApart() {
+	linked := map[string]bool{} // all names of files of the target that have several
+	for e := range d.target.Entries() {
+		if e.Hard != "" {
+			linked[e.Hard], linked[e.Path] = true, true
+		}
+	}
+	d.apart = map[string]bool{}
+	if len(linked) == 0 {
+		return
+	}
+	now := map[string]snapshot.Entry{}
+	for e := range d.before.Entries() {
+		if linked[e.Path] {
+			now[e.Path] = e
+		}
+	}
+	for e := range d.target.Entries() {
+		if is := now[e.Path]; linked[e.Path] && (!e.Equal(is) || e.First() != is.First()) {
+			d.apart[e.First()] = true
+		}
+	}
+}
+
+// inPlace wants the directories on the way to a path to be there when something is to
+// come, and to be no links.
+func (d *difference) inPlace(p pathsafe.Path) error {
+	e, err := d.target.At(p)
+	if err != nil {
+		return err
+	}
+	_, err = standing(d.root, p)
+	nothing := errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrSymlink)
+	if errors.Is(err, fs.ErrNotExist) || nothing && e.Type == snapshot.Absent {
+		return nil
+	}
+	return err
+}
+
+// standing is what stands at a path that has no links on its way.
+func standing(root *pathsafe.Dir, path pathsafe.Path) (pathsafe.Stat, error) {
+	names := path.Components()
+	last := len(names) - 1
+	dir, err := root.Reopen()
+	for _, name := range names[:last] {
+		if err != nil {
+			return pathsafe.Stat{}, err
+		}
+		above := dir
+		dir, err = above.OpenDir(name)
+		above.Close()
+	}
+	if err != nil {
+		return pathsafe.Stat{}, err
+	}
+	defer dir.Close()
+	return dir.Lstat(names[last])
+}
+
+// A tree is an entry and, if it is one of a directory, everything in it; or nothing.
+type tree = []snapshot.Entry
+
+// inside compares what is in a directory that stays, and reports whether a name in it is
+// swapped.
+func (d *difference) inside(target, before tree) (swapped bool, err error) {
+	for len(target) > 0 || len(before) > 0 {
+		var then, now tree
+		order := cmp.Compare(len(before), len(target)) // of one that is empty
+		if len(target) > 0 && len(before) > 0 {
+			order = cmp.Compare(path.Base(target[0].Path), path.Base(before[0].Path))
+		}
+		if order <= 0 {
+			then, target = first(target)
+		}
+		if order >= 0 {
+			now, before = first(before)
+		}
+		is, err := d.name(then, now)
+		if err != nil {
+			return false, err
+		}
+		swapped = swapped || is
+	}
+	return swapped, nil
+}
+
+// first divides what is in a directory into its first name, and the rest.
+func first(in tree) (one, rest tree) {
+	dir := in[0].Path + "/"
+	n := 1 + sort.Search(len(in)-1, func(i int) bool { return !strings.HasPrefix(in[1+i].Path, dir) })
+	return in[:n], in[n:]
+}
+
+// name compares what was at a name with what is there now, and reports whether that is
+// swapped.
+func (d *difference) name(then, now tree) (swapped bool, err error) {
+	switch {
+	case len(then) > 0 && !then[0].Type.Kept():
+		return false, nil
+	case len(now) > 0 && !now[0].Type.Kept():
+		if len(then) == 0 || now[0].Type == snapshot.Mount && then[0].Type == snapshot.Dir && len(then) == 1 {
+			return false, nil
+		}
+		return false, fmt.Errorf("%q: %w", now[0].Path, ErrUnkept)
+	case len(then) == 0 && len(now) == 0:
+		return false, nil
+	case len(then) == 0:
+		return d.goes(now)
+	case len(now) == 0:
+		return true, d.swap(then, now)
+	case then[0].Type == snapshot.Dir && now[0].Type == snapshot.Dir:
+		inside, err := d.inside(then[1:], now[1:])
+		if err == nil && (inside || !then[0].Equal(now[0])) {
+			err = d.gives(then[0])
+		}
+		return false, err
+	case then[0].Equal(now[0]) && then[0].First() == now[0].First() && !d.apart[then[0].First()]:
+		return false, nil
+	}
+	if at := unkept(now); at != nil {
+		return false, fmt.Errorf("%q: %w", at.Path, ErrUnkept)
+	}
+	return true, d.swap(then, now)
+}
+
+// goes plans that what came since goes. A directory that holds what no snapshot can hold
+// stays.
+func (d *difference) goes(now tree) (swapped bool, err error) {
+	at := unkept(now)
+	if at == nil {
+		return true, d.swap(nil, now)
+	}
+	d.left = append(d.left, Left{now[0].Path, fmt.Sprintf("it holds %q, which no snapshot can hold", at.Path)})
+	_, err = d.inside(nil, now[1:])
+	return false, err
+}
+
+// unkept is the first entry of something that no snapshot can hold; nil for none.
+func unkept(now tree) *snapshot.Entry {
+	if i := slices.IndexFunc(now, func(e snapshot.Entry) bool { return !e.Type.Kept() }); i >= 0 {
+		return &now[i]
+	}
+	return nil
+}
+
+// swap plans that what is there makes way for what was.
+func (d *difference) swap(then, now tree) error {
+	at := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])[0].Path
+	p, err := pathsafe.Found(at)
+	if err != nil {
+		return err
+	}
+	swap := staging.Swap{Path: p}
+	if len(now) > 0 {
+		st := now[0].Stat()
+		swap.Old = &st
+	}
+	if len(then) > 0 {
+		swap.New = staging.Tree{}
+		d.parts = append(d.parts, snapshot.Part{Path: p, Name: strconv.Itoa(len(d.swaps))})
+	}
+	d.swaps = append(d.swaps, swap)
+	return nil
+}
+
+// gives plans that a directory that stays gets what it had.
+func (d *difference) gives(e snapshot.Entry) error {
+	swap := staging.Swap{New: &staging.Metadata{Mode: e.Mode, UID: e.UID, GID: e.GID, Xattrs: e.Xattrs(), ModTime: e.ModTime}}
+	if e.Path != "" {
+		var err error
+		if swap.Path, err = pathsafe.Found(e.Path); err != nil {
+			return err
+		}
+	}
+	d.stays = append(d.stays, swap)
+	return nil
+}

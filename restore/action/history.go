@@ -1,0 +1,241 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// history is what the audit log hears of one root: each attempt begins there
+// before anything is written, and ends there. Without a log it is silent.
+type history struct {
+	log        *audit.Log
+	savepoints savepoints
+	snapshots  *snapshot.Store
+	took       func(*snapshot.Snapshot) // may be nil
+	authority  Authority
+	dir        *pathsafe.Dir
+	root       string // its path
+	rootID     string // device and inode
+
+	acknowledge func(attempt string, left error) (string, error)
+
+	snapped   bool   // a snapshot was begun
+	published string // id of the savepoint of the last commit
+	attempt   string // id of the last commit
+}
+
+// A commitRecord is what is recorded of a commit.
+type commitRecord struct {
+	preview string
+	draft   *savepoint.Draft
+	scope   []pathsafe.Path // what it makes
+}
+
+// beginCommit records the beginning of a commit: whatever becomes of it, what was allowed
+// before is void now. One that nobody could undo, or of which there could be no record,
+// does not begin.
+func (h *history) beginCommit(attempt string, rec *commitRecord) error {
+	if h.authority != nil {
+		if err := h.authority.Attempt(h.root); err != nil {
+			return err
+		}
+	}
+	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: rec.preview}
+	if h.snapshots != nil {
+		before, err := h.snap(context.Background(), attempt, rec.scope, false, func(active string) map[string]string {
+			return map[string]string{SavepointNow: active}
+		})
+		if err != nil {
+			return err
+		}
+		event.Snapshot = before.ID()
+	}
+	if err := h.mark(rec.draft); err != nil {
+		return err
+	}
+	if err := h.savepoints.prepare(h.root, h.rootID, attempt, rec.draft); err != nil {
+		return err
+	}
+	return h.append(event)
+}
+
+// mark has the savepoint sign where the log stands, so that nobody writes it anew behind
+// that. The commit itself is not logged yet.
+func (h *history) mark(draft *savepoint.Draft) error {
+	if h.log == nil || draft == nil {
+		return nil
+	}
+	mark, err := h.logged()
+	draft.Said[LogMark] = mark
+	return err
+}
+
+// logged is where the log stands, see [audit.Log.Mark]; "" where there is none.
+func (h *history) logged() (string, error) {
+	if h.log == nil {
+		return "", nil
+	}
+	return h.log.Mark()
+}
+
+func (h *history) append(event audit.Event) error {
+	if h.log == nil {
+		return nil
+	}
+	event.Root = h.root
+	return h.log.Append(event)
+}
+
+// completed records the end of an attempt that was found complete, while its journal stands.
+func (h *history) completed(attempt, kind string) error {
+	if kind == staging.KindCommit {
+		return h.endCommit(attempt)
+	}
+	before, err := h.snapshotBefore(attempt)
+	if err != nil {
+		return err
+	}
+	return h.endBack(attempt, before)
+}
+
+// endCommit publishes the savepoint of a commit and records its end.
+func (h *history) endCommit(attempt string) error {
+	id, err := h.savepoints.publish(h.root, attempt)
+	if err != nil {
+		return err
+	}
+	h.published, h.attempt = id, attempt
+	event := audit.Event{Kind: audit.CommitEnd, Action: attempt}
+	if id != "" {
+		event.Reason = audit.SavepointReason(id)
+	}
+	return h.once(event)
+}
+
+// maxStatement bounds what is logged of a statement, in letters: what is left must
+// have room in the reason too.
+const maxStatement = 2 << 10
+
+// released records that an attempt is released, before its journal is void. What a person has
+// said of it is in the reason, before what is left, which may be cut.
+func (h *history) released(attempt string, left error) error {
+	if h.acknowledge == nil {
+		return fmt.Errorf("%w (nobody has said that it may stay)", left)
+	}
+	statement, err := h.acknowledge(attempt, left)
+	if err != nil {
+		return err
+	}
+	reason := fmt.Sprintf("%.*q; left: %v", maxStatement, statement, left)
+	return h.once(audit.Event{Kind: audit.Released, Action: attempt, Reason: reason})
+}
+
+// once logs what became of an attempt, unless that is known already.
+func (h *history) once(event audit.Event) error {
+	if h.log == nil {
+		return nil
+	}
+	event.Root = h.root
+	return h.log.Once(event)
+}
+
+// failed logs a failed attempt, and returns its failure. What cannot be logged
+// here the next one to enter the root logs: the action is still open.
+func (h *history) failed(failure error, err error) error {
+	var e *staging.Error
+	if !errors.As(err, &e) || e.Attempt == "" {
+		return failure
+	}
+	var logged error
+	if e.Rollback != nil {
+		logged = h.halt(e.Attempt, failure)
+	} else {
+		logged = errors.Join(
+			h.once(audit.Event{Kind: audit.RolledBack, Action: e.Attempt, Rollback: audit.Micro, Reason: failure.Error()}),
+			h.savepoints.drop(h.root, e.Attempt))
+	}
+	var f *restore.Failure
+	if errors.As(failure, &f) && logged != nil {
+		f.Err = errors.Join(f.Err, logged)
+	}
+	return failure
+}
+
+func (h *history) halt(attempt string, why error) error {
+	return h.once(audit.Event{Kind: audit.Halted, Action: attempt, Reason: why.Error()})
+}
+
+// halted logs that a recovery has failed, once, however often it is tried.
+func (h *history) halted(err error) error {
+	var logged error
+	for _, halt := range HaltsOf(err) {
+		if !errors.Is(halt.Err, staging.ErrHalted) {
+			logged = errors.Join(logged, h.halt(halt.Attempt, halt.Err))
+		}
+	}
+	return logged
+}
+
+// ended logs what became of an attempt that was found. That it is complete, or
+// was released, was logged before its journal went.
+func (h *history) ended(o staging.Outcome) error {
+	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: audit.Emergency, Reason: "it was found unfinished"}
+	if o.Cause != nil {
+		event.Reason = fmt.Sprintf("it was found committed, and is not as it was left: %v", o.Cause)
+	}
+	switch {
+	case h.log == nil || o.Result == staging.Completed || o.Result == staging.Released:
+		return nil
+	case o.Result == staging.Cleared: // it may have ended before, one way or the other
+		return h.log.End(event)
+	}
+	return h.once(event)
+}
+
+// logNewest logs the newest snapshot of the root where the log does not know it: the command
+// that took it was killed before it could do so. Where the end of the log was cut, the entry
+// says that the snapshot was found so.
+func (h *history) logNewest() error {
+	if h.log == nil || h.snapshots == nil {
+		return nil
+	}
+	id, err := h.snapshots.Newest(h.root)
+	if err != nil || id == "" {
+		return err
+	}
+	has, err := h.log.HasSnapshot(id)
+	if err != nil || has {
+		return err
+	}
+	return h.append(audit.Event{Kind: audit.SnapshotTaken, Action: uuid.NewString(), Snapshot: id, Reason: FoundUnlogged})
+}
+
+// FoundUnlogged is the reason of an entry for a snapshot that was found.
+const FoundUnlogged = "it was found, and was not in the log"
+
+// endStale ends the attempts of which nothing is left in the root: they were
+// rolled back, or had not written anything yet, when they were killed. One that
+// was completed or released has its end in the log before its journal goes.
+//
+// The log knows a root by its path alone. Where another directory stands there
+// now, or another state directory has ended the attempt, this end is a guess;
+// whoever finds the attempt after all logs the true one behind it.
+func (h *history) endStale() error {
+	if h.log == nil {
+		return nil
+	}
+	ids, err := h.log.Open(h.root)
+	for _, id := range ids {
+		err = errors.Join(err, h.once(audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency, Reason: "nothing of it was found"}))
+	}
+	return err
+}

@@ -1,0 +1,269 @@
+package action
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
+)
+
+// plan says what of that which commits have created is there, and can go.
+type plan struct {
+	root  *pathsafe.Dir
+	top   node
+	swaps []staging.Swap
+	files int // that go
+	left  []Left
+}
+
+// node is a name that a commit has created, or a directory on the way to one.
+type node struct {
+	path     string
+	made     bool // created, and not only on the way
+	file     *verify.Entry
+	children map[string]*node
+}
+
+// Left is a name that stays, though it was to go.
+type Left struct{ Path, Why string }
+
+func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
+
+// add adds a file that a commit has created, at the place to which the links of then
+// led (decision D17); what has become of the links since is nobody's commit. Files of
+// later commits come first. What was absent before is made by the commit.
+func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
+	was, err := before.At(e.Path)
+	if err != nil {
+		return err
+	}
+	at := &p.top
+	for name := range strings.SplitSeq(was.Path, "/") {
+		if at.children == nil {
+			at.children = map[string]*node{}
+		}
+		child := at.children[name]
+		if child == nil {
+			child = &node{path: path.Join(at.path, name)}
+			at.children[name] = child
+		}
+		if isDir := child.path != was.Path; isDir && !child.made {
+			if child.made, err = absent(before, child.path); err != nil {
+				return err
+			}
+		}
+		at = child
+	}
+	if at.file == nil { // else a later commit has created it anew
+		at.file = &e
+	}
+	return nil
+}
+
+func absent(s *snapshot.Snapshot, path string) (bool, error) {
+	at, err := pathsafe.Parse(path)
+	if err != nil {
+		return false, err
+	}
+	e, err := s.At(at)
+	return e.Type == snapshot.Absent, err
+}
+
+func (n *node) name() string { return path.Base(n.path) }
+
+// sorted are the children in the order of their names.
+func (n *node) sorted() []*node {
+	all := make([]*node, 0, len(n.children))
+	for _, name := range slices.Sorted(maps.Keys(n.children)) {
+		all = append(all, n.children[name])
+	}
+	return all
+}
+
+// survey looks at everything that was created, and plans what goes.
+func (p *plan) survey() error {
+	root, err := p.root.Reopen()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return p.below(root, &p.top)
+}
+
+// below plans what goes from a directory that stays.
+func (p *plan) below(dir *pathsafe.Dir, n *node) error {
+	for _, child := range n.sorted() {
+		got, err := p.visit(dir, child)
+		if err != nil {
+			return err
+		}
+		p.swaps = append(p.swaps, got.swaps...)
+	}
+	return nil
+}
+
+// visited is what was found at a node: what goes there, and whether that is all of
+// it.
+type visited struct {
+	swaps []staging.Swap
+	whole bool
+}
+
+func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
+	st, err := dir.Lstat(n.name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return visited{whole: true}, nil
+	case err != nil:
+		return visited{}, err
+	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
+		return p.visitFile(n, st)
+	case n.made:
+		return p.visitMade(dir, n, st)
+	}
+	return visited{}, p.visitWay(dir, n, st)
+}
+
+func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
+	if !st.Mode.IsRegular() {
+		p.left = append(p.left, Left{n.path, "it is no file any more"})
+		return visited{}, nil
+	}
+	p.files++
+	return p.goes(n, st)
+}
+
+// goes is one thing that goes, with all that is in it.
+func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
+	at, err := pathsafe.Parse(n.path)
+	return visited{[]staging.Swap{{Path: at, Old: &st}}, true}, err
+}
+
+// visitMade looks into a directory that was created. It goes if all that is in it
+// goes.
+func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited, error) {
+	if !st.Mode.IsDir() {
+		p.left = append(p.left, Left{n.path, "it is no directory any more"})
+		return visited{}, nil
+	}
+	own, err := dir.OpenDir(n.name())
+	if err != nil {
+		return visited{}, err
+	}
+	defer own.Close()
+	all, err := p.visitAll(own, n)
+	if err != nil || !all.whole {
+		return all, err
+	}
+	return p.goes(n, st)
+}
+
+func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
+	names, err := own.Names()
+	if err != nil {
+		return visited{}, err
+	}
+	all := visited{whole: true}
+	for _, name := range names {
+		child := n.children[name]
+		if child == nil || child.file == nil && !child.made {
+			p.left = append(p.left, Left{n.path, fmt.Sprintf("it holds %q, which is not of the commit", name)})
+			all.whole = false
+		}
+		if child == nil {
+			continue
+		}
+		got, err := p.visit(own, child)
+		if err != nil {
+			return visited{}, err
+		}
+		all.swaps, all.whole = append(all.swaps, got.swaps...), all.whole && got.whole
+	}
+	return all, nil
+}
+
+// visitWay goes on below a directory that was there before. Where there is none any
+// more, nothing of a commit is below it.
+func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
+	if !st.Mode.IsDir() {
+		p.left = append(p.left, Left{n.path, "it is no directory any more"})
+		return nil
+	}
+	own, err := dir.OpenDir(n.name())
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	return p.below(own, n)
+}
+
+// check holds the snapshot that was taken before a rollback against the plan: what
+// came between the two is of nobody's commit. It notes what has another content
+// than the commit gave it.
+func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
+	tops, err := p.tops(before)
+	if err != nil {
+		return err
+	}
+	var at string
+	var top *node
+	for e := range before.Entries() { // what is in a directory follows it
+		if n, is := tops[e.Path]; is {
+			at, top = e.Path, n
+		}
+		rest, in := strings.CutPrefix(e.Path, at)
+		if top == nil || !in || rest != "" && rest[0] != '/' {
+			continue
+		}
+		n := top.find(rest)
+		if n == nil {
+			return fmt.Errorf("%q %w", e.Path, ErrMoved)
+		}
+		if n.file != nil && e.Type == snapshot.File && e.Digest != n.file.Digest {
+			u.Changed = append(u.Changed, n.path)
+		}
+	}
+	return nil
+}
+
+// tops are the nodes of all that goes, by the paths at which the snapshot has it:
+// those without links on the way.
+func (p *plan) tops(before *snapshot.Snapshot) (map[string]*node, error) {
+	tops := map[string]*node{}
+	for _, swap := range p.swaps {
+		e, err := before.At(swap.Path)
+		if err != nil {
+			return nil, err
+		}
+		if e.Type != snapshot.Absent {
+			tops[e.Path] = p.top.find("/" + swap.Path.String())
+		}
+	}
+	return tops, nil
+}
+
+// ErrMoved says that the root did not stand still.
+var ErrMoved = machine.Disturbed("came while the rollback was planned")
+
+// find is the node at a path below, which begins with a slash unless it is empty;
+// nil when there is none.
+func (n *node) find(path string) *node {
+	for path != "" && n != nil {
+		name, rest, more := strings.Cut(path[1:], "/")
+		if n = n.children[name]; more {
+			path = "/" + rest
+		} else {
+			path = ""
+		}
+	}
+	return n
+}

@@ -1,0 +1,93 @@
+package action_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// TestVagueIsHeld: a vague answer for one run holds it, alone and in a chain, until a person
+// releases it.
+func TestVagueIsHeld(t *testing.T) {
+	s := newScene(t, "chain")
+	open := func(dirs ...string) (preview.Origin, *preview.Preview) {
+		t.Helper()
+		origin := preview.Origin{RunDirs: dirs, RestoreRoot: s.root, Chain: len(dirs) > 1}
+		r := restoretest.Plan(t, restore.Candidate{Chain: len(dirs) > 1, Runs: restoretest.OpenRuns(t, s.Root, dirs...)}, s.root)
+		p, err := preview.New(t.Context(), r, preview.Request{Origin: origin})
+		must(t, err)
+		return origin, p
+	}
+	place := t.TempDir()
+	must(t, os.Chmod(place, 0o700))
+	store, err := quarantine.Open(place, func(quarantine.Change) error { return nil })
+	must(t, err)
+	defer store.Close()
+	one, p := open(s.runDirs()[0])
+	chain, both := open(s.runDirs()...)
+	must(t, action.CheckQuarantine(t.Context(), store, one, p))
+	must(t, action.CheckQuarantine(t.Context(), store, chain, both))
+	raw, err := p.Keep()
+	must(t, err)
+	record, err := preview.ParseRecord(raw, p.ID())
+	must(t, err)
+	vague := errors.New("looks good")
+	err = action.HoldVague(t.Context(), store, record, "looks good", vague)
+	var said *action.VagueError
+	if !errors.As(err, &said) || !errors.Is(err, vague) || said.Source != p.Source() || said.Recommended != record.Recommended() || said.Error() != vague.Error() {
+		t.Errorf("%v", err)
+	}
+	for origin, p := range map[*preview.Origin]*preview.Preview{&one: p, &chain: both} {
+		var held *quarantine.HeldError
+		if err := action.CheckQuarantine(t.Context(), store, *origin, p); !errors.As(err, &held) || len(held.Marks) != 1 || held.Marks[0].Rule != quarantine.ApprovalVague {
+			t.Errorf("%v", err)
+		}
+		if marks, changed, err := action.Judge(t.Context(), store, *origin, p); err != nil || len(marks) != 1 || changed {
+			t.Errorf("%v, %v, %v", marks, changed, err)
+		}
+	}
+	must(t, action.JudgeUntrusted(t.Context(), store, one, p.Source(), nil))
+	_, err = store.Release(t.Context(), p.Source(), "asked")
+	must(t, err)
+	must(t, action.CheckQuarantine(t.Context(), store, chain, both))
+}
+
+// TestDerive: the approved part of a run is a run of its own, sealed by the host.
+func TestDerive(t *testing.T) {
+	s := newScene(t, "single")
+	r := restoretest.Plan(t, restore.Candidate{Runs: restoretest.OpenRuns(t, s.Root, s.runDirs()...)}, s.root)
+	p, err := preview.New(t.Context(), r, preview.Request{Origin: preview.Origin{RunDirs: s.runDirs(), RestoreRoot: s.root}})
+	must(t, err)
+	raw, err := p.Keep()
+	must(t, err)
+	record, err := preview.ParseRecord(raw, p.ID())
+	must(t, err)
+	said, err := statement.Parse("Approved: restore items R-001 only. Acknowledge C-001.")
+	must(t, err)
+	approval, err := record.Approve(p, said)
+	must(t, err)
+	key, err := bundle.GenerateKey()
+	must(t, err)
+	host := action.Host{Key: key, BuildID: "git:abc1234"}
+	place, heard := t.TempDir(), 0
+	dirs, err := action.Derive(t.Context(), approval, host, place, func(string) { heard++ })
+	if err != nil || len(dirs) != 1 || heard != 1 {
+		t.Fatalf("%q, %d heard, %v", dirs, heard, err)
+	}
+	part := restoretest.Plan(t, restore.Candidate{Runs: restoretest.OpenRuns(t, s.Root, dirs...)}, s.root)
+	if n := part.Plan().Files(); n != 1 || approval.Whole() {
+		t.Errorf("%d files", n)
+	}
+	if _, err := action.Derive(t.Context(), approval, host, filepath.Join(dirs[0], "TASK_SPEC.json"), func(string) {}); err == nil {
+		t.Error("sealed in a file")
+	}
+}

@@ -1,0 +1,195 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// recover ends what stands in the root, and records how. In a foreign root nothing is ended.
+func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignError) ([]staging.Outcome, error) {
+	unfinished, err := r.lock.Unfinished()
+	if err != nil {
+		return nil, err
+	}
+	var ended []staging.Outcome
+	var stand []error // of the attempts that cannot be ended
+	var recorded error
+	for _, u := range unfinished {
+		if foreign != nil {
+			stand = append(stand, u.Halt(foreign))
+			continue
+		}
+		end, err := r.end(ctx, u, mode)
+		u.Close()
+		if err != nil {
+			stand = append(stand, r.unhalted(u.Halt(err)))
+			continue
+		}
+		if end.Result == 0 { // it has gone meanwhile
+			continue
+		}
+		ended = append(ended, end)
+		recorded = errors.Join(recorded, r.history.ended(end))
+		if r.entry.Halts != nil {
+			recorded = errors.Join(recorded, r.entry.Halts.Release(end.Attempt))
+		}
+	}
+	err = errors.Join(stand...)
+	if len(stand) == 1 {
+		err = stand[0]
+	}
+	if err = errors.Join(err, recorded); err != nil {
+		return ended, errors.Join(err, r.history.halted(err))
+	}
+	return ended, errors.Join(r.history.endStale(), r.history.logNewest(), r.history.savepoints.dropAll(r.history.root, r.history.rootID))
+}
+
+// end ends one attempt. That it is complete, or released, is recorded while its journal stands.
+func (r *Root) end(ctx context.Context, u *staging.Unfinished, mode staging.Mode) (staging.Outcome, error) {
+	if r.entry.Halts != nil && mode == staging.Automatic && u.Err == nil {
+		if halted, err := r.entry.Halts.Halted(u.Attempt); halted {
+			return staging.Outcome{}, cmp.Or(err, staging.ErrHalted)
+		}
+	}
+	end, err := u.Resolve(ctx, mode)
+	if err == nil && end.Result == staging.Completed {
+		err = r.history.completed(u.Attempt, u.Kind)
+	}
+	if err == nil {
+		end, err = u.Forget()
+	}
+	if err == nil || mode != staging.Acknowledged || u.Err != nil {
+		return end, err
+	}
+	end = u.Release(err)
+	if err := r.history.released(u.Attempt, end.Left); err != nil {
+		return staging.Outcome{}, err
+	}
+	return u.Forget()
+}
+
+// ErrUnended says that an attempt stands in a root which is not to be written to, and so
+// cannot be ended.
+var ErrUnended = errors.New("something in it has to be ended first")
+
+// look requires that nothing stands in the root that would have to be ended. A halt is the
+// error that it is for everybody.
+func (r *Root) look() error {
+	unfinished, err := r.lock.Unfinished()
+	var stands []string
+	for _, u := range unfinished {
+		if halt := u.Halt(staging.ErrHalted); r.isMarked(halt) {
+			return halt
+		}
+		stands = append(stands, fmt.Sprintf("%q", u.Staging))
+	}
+	if len(stands) == 0 {
+		return err
+	}
+	return fmt.Errorf("%q: %w: %s", r.history.root, ErrUnended, strings.Join(stands, ", "))
+}
+
+// An UnfinishedError is an attempt that could not be ended for a fault of the machine. Nothing
+// halts the root: the next one to enter it goes on where this one had to stop.
+type UnfinishedError struct {
+	Of *staging.HaltError // what stands in the root, and why; not wrapped, since it halts nothing
+}
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("an unfinished %s in %q could not be ended: %v", strings.ReplaceAll(e.Of.Kind, "_", " "), e.Of.Staging, e.Of.Err)
+}
+
+// Unwrap returns the fault.
+func (e *UnfinishedError) Unwrap() error { return e.Of.Err }
+
+// UnfinishedOf are the attempts that an error of [Enter] says are not ended, those of
+// [HaltsOf] too; each once, in the order of their names.
+func UnfinishedOf(err error) (all []*staging.HaltError) {
+	return haltsIn(err, true)
+}
+
+// HaltsOf are the attempts that an error of [Enter] says cannot be ended without a
+// person; each once, in the order of their names.
+func HaltsOf(err error) (halts []*staging.HaltError) {
+	return haltsIn(err, false)
+}
+
+func haltsIn(err error, unfinished bool) (all []*staging.HaltError) {
+	switch e := err.(type) { //nolint:errorlint // errors.As finds the first, and all are wanted
+	case *staging.HaltError:
+		return []*staging.HaltError{e}
+	case *UnfinishedError:
+		if unfinished {
+			return []*staging.HaltError{e.Of}
+		}
+		return haltsIn(e.Of.Err, unfinished)
+	case interface{ Unwrap() error }:
+		return haltsIn(e.Unwrap(), unfinished)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = append(all, haltsIn(err, unfinished)...)
+		}
+	}
+	return all
+}
+
+// unhalted returns the error that an attempt cannot be ended: an [*UnfinishedError] where a
+// fault of the machine is the cause, and no mark halts the root.
+func (r *Root) unhalted(halt *staging.HaltError) error {
+	if isRefused(halt.Err) && !r.isHalted(halt) {
+		return &UnfinishedError{halt}
+	}
+	return halt
+}
+
+// isRefused reports whether the system has refused a call, so that the same may succeed the
+// next time. What is wrong with a journal, or stands in the way, is no such error.
+func isRefused(err error) bool {
+	var errno syscall.Errno
+	return machine.IsFault(err) || errors.As(err, &errno) && machine.IsOrdinary(err)
+}
+
+// unmarked is an attempt that failed and could not be rolled back, and that nothing halts the
+// root for: neither the root nor the state directory has taken a mark of it. It is nil of any
+// other error.
+func (r *Root) unmarked(err error, kind string) error {
+	var e *staging.Error
+	if !errors.As(err, &e) || e.Rollback == nil {
+		return nil
+	}
+	stands := &staging.HaltError{Attempt: e.Attempt, Kind: kind, Staging: e.Staging}
+	if r.isHalted(stands) {
+		return nil
+	}
+	stands.Err = err
+	return &UnfinishedError{stands}
+}
+
+// isHalted reports whether the next one to enter the root will find it halted. A mark that
+// cannot be looked up is none, for all that is known.
+func (r *Root) isHalted(halt *staging.HaltError) bool {
+	return errors.Is(halt.Err, staging.ErrHalted) || r.isMarked(halt)
+}
+
+// isMarked reports whether there is a mark that halts the root.
+func (r *Root) isMarked(halt *staging.HaltError) bool {
+	if r.entry.Halts != nil {
+		if halted, err := r.entry.Halts.Halted(halt.Attempt); halted && err == nil {
+			return true
+		}
+	}
+	stage, err := r.dir.OpenDir(halt.Staging)
+	if err != nil {
+		return false
+	}
+	defer stage.Close()
+	_, err = stage.Lstat(staging.HaltedName)
+	return err == nil
+}

@@ -1,0 +1,121 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// How says why a snapshot is restored.
+type How struct {
+	Type   audit.Rollback // Session or Emergency
+	Reason string
+	// Only are the names that are restored, with all that is in them; nil is everything that
+	// the snapshot is of. No commit is undone then, and no savepoint becomes active.
+	Only []pathsafe.Path
+}
+
+// Restored says what the restore of a snapshot has done.
+type Restored struct {
+	Done    Done
+	Commits []savepoint.Savepoint // that were undone with it, the newest first
+	Left    []Left                // directories that came since, in the order of their paths
+	Changes []Change              // in the order of their paths
+	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
+}
+
+// Restore makes everything that a snapshot is of as it was, in a root that was
+// entered. The savepoint that was active then is active again.
+func Restore(ctx context.Context, in *Root, t *snapshot.Snapshot, how How) (*Restored, error) {
+	tight, err := mayNotFit(in, t)
+	if err == nil && tight { // so that it is known before anything is written
+		_, err = ForeseeRestore(ctx, in, t, how)
+	}
+	var done *Restored
+	if err == nil {
+		done, err = restored(ctx, in, t, how, false)
+	}
+	return done, in.Refused(how.Type, nil, err)
+}
+
+// ForeseeRestore returns what Restore would do, and writes nothing.
+func ForeseeRestore(ctx context.Context, in *Root, t *snapshot.Snapshot, how How) (*Restored, error) {
+	return restored(ctx, in, t, how, true)
+}
+
+func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry bool) (*Restored, error) {
+	if root := t.Header().Root; root != in.Path() {
+		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
+	}
+	result, part := &Restored{}, t
+	b := back{Type: how.Type, Reason: how.Reason, Target: t.ID()}
+	if how.Only != nil { // what commits have made stays theirs
+		var err error
+		if part, err = narrowed(in.Dir(), t, how.Only); err != nil {
+			return nil, err
+		}
+		b.Stays = true
+	} else {
+		b.Savepoint = t.Header().Said[SavepointNow]
+		way, err := in.Savepoints().WayTo(in.Path(), b.Savepoint)
+		if err != nil {
+			return nil, err
+		}
+		if err := onlyOf(t.Header(), way.Attempts()); err != nil {
+			return nil, err
+		}
+		b.Affected, b.Brings, result.Commits = way.Attempts(), attemptsOf(way.Ahead), way.Behind
+	}
+	b.Scope = part.Scope()
+	done, err := in.before(ctx, b, dry)
+	if err != nil {
+		return nil, err
+	}
+	d := &difference{root: in.Dir(), target: part, before: done.Snapshot}
+	if err := d.plan(); err != nil {
+		return nil, err
+	}
+	swaps := slices.Concat(d.swaps, d.stays)
+	result.Done, result.Left = done, d.left
+	if result.Changes, err = changesOf(swaps, done.Snapshot, part); err != nil {
+		return nil, err
+	}
+	if result.Spaces, err = roomFor(in, done.Snapshot, part, result.Changes); err != nil {
+		return nil, err
+	}
+	if dry {
+		return result, nil
+	}
+	err = in.goBack(ctx, done, b, staging.Change{Kind: "snapshot_restore", Swaps: swaps}, func(ctx context.Context, dir *pathsafe.Dir) error {
+		return in.Snapshots().WriteParts(ctx, part, d.parts, dir)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// ErrElsewhere says that the path of a root leads somewhere else than it did.
+var ErrElsewhere = machine.Disturbed("it is another directory")
+
+// onlyOf refuses the snapshot of a part of a root when commits were made since that
+// are not of the action that it comes before: their files would stay, and nobody could
+// undo them any more.
+func onlyOf(h snapshot.Header, gone []string) error {
+	if h.Whole {
+		return nil
+	}
+	own := append(Brings(h), h.Action)
+	later := slices.DeleteFunc(slices.Clone(gone), func(id string) bool { return slices.Contains(own, id) })
+	if len(later) > 0 {
+		return &LaterError{h.Action, later}
+	}
+	return nil
+}

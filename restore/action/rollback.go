@@ -1,0 +1,265 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// A back is what is recorded of a rollback, or of the restore of a snapshot.
+type back struct {
+	Type      audit.Rollback // Session or Emergency
+	Reason    string
+	Target    string          // id of the snapshot that it restores; "" for none
+	Affected  []string        // ids of the commits that it undoes
+	Brings    []string        // ids of the commits that stand again afterwards
+	Savepoint string          // id of the one that is active afterwards; "" for none
+	Stays     bool            // the chain of savepoints stays as it is; Savepoint is ""
+	Scope     []pathsafe.Path // what it may change; nil is the whole root
+}
+
+// Done says how a rollback was recorded.
+type Done struct {
+	Action   string             // its id; "" of a dry run
+	Snapshot *snapshot.Snapshot // of what was there before
+}
+
+var errNoSnapshots = errors.New("there is no store of snapshots")
+
+// before is the first step of a rollback (rollback contract, section 4.2): what was previewed
+// before is void, and a snapshot of what can change is taken. A dry one only looks at what may
+// change: nothing is written, in the root or elsewhere; the snapshot has no ID, and there is no
+// action.
+func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
+	if r == nil || r.lock == nil {
+		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
+	}
+	h := r.history
+	if h.snapshots == nil {
+		return Done{}, errNoSnapshots
+	}
+	if dry {
+		before, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope})
+		return Done{Snapshot: before}, err
+	}
+	if r.entry.DryRun {
+		return Done{}, errors.New("the restore root was entered for a dry run")
+	}
+	if h.authority != nil { // whatever becomes of it, what was allowed before is void
+		if err := h.authority.Attempt(h.root); err != nil {
+			return Done{}, err
+		}
+	}
+	done := Done{Action: uuid.NewString()}
+	var err error
+	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, true, b.members)
+	if err != nil {
+		return Done{}, err
+	}
+	return done, nil
+}
+
+// goBack takes a root back (rollback contract, sections 4.2, 7 and 11), after before has
+// returned done: all of the change happens or nothing. Fill makes what comes. When it is done the
+// chain of savepoints is that of the earlier state. The error is a [*staging.Error], whose
+// Rollback is nil if the root is as it was, and halts the root if not; or an
+// [*UnfinishedError], which halts nothing: it could not be taken back for now, or all of it is
+// done, and that could not be recorded.
+func (r *Root) goBack(ctx context.Context, done Done, b back, change staging.Change, fill fill) error {
+	change.Attempt = done.Action
+	left, err := r.swap(ctx, done, b, change, fill)
+	if err == nil && left != nil {
+		return &UnfinishedError{left}
+	}
+	if err == nil {
+		return nil
+	}
+	r.halt(err)
+	if stands := r.unmarked(err, change.Kind); stands != nil {
+		return stands
+	}
+	return r.history.failed(err, err)
+}
+
+// fill makes the trees of a change, see [staging.Tx.Stage].
+type fill func(ctx context.Context, dir *pathsafe.Dir) error
+
+// swap returns what could not be recorded of a change that is complete.
+func (r *Root) swap(ctx context.Context, done Done, b back, change staging.Change, fill fill) (left *staging.HaltError, err error) {
+	h := r.history
+	tx, err := r.lock.Plan(change)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Abort(&err)
+	err = h.append(audit.Event{
+		Kind: audit.RollbackBegin, Action: done.Action, Rollback: b.Type, Snapshot: done.Snapshot.ID(), Reason: b.Reason, Actions: b.Affected, Brings: b.Brings,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.Begin(); err != nil {
+		return nil, err
+	}
+	if err := tx.Stage(ctx, fill); err != nil {
+		return nil, err
+	}
+	if err := tx.Move(ctx); err != nil {
+		return nil, err
+	}
+	old, _ := tx.Displaced()
+	if err := r.entry.Snapshots.Unchanged(ctx, done.Snapshot, replaced(change.Swaps), old); err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	if err := h.endBack(done.Action, done.Snapshot.Header()); err != nil {
+		why := fmt.Errorf("it is done, and its records could not be written: %w", err)
+		return &staging.HaltError{Attempt: done.Action, Kind: change.Kind, Staging: tx.Staging(), Err: why}, nil
+	}
+	if err := tx.Close(); err != nil && r.entry.Leftover != nil {
+		r.entry.Leftover(tx.Staging(), err)
+	}
+	return nil, nil
+}
+
+// replaced are the paths of all swaps up to the first of a directory that stays.
+func replaced(swaps []staging.Swap) (paths []pathsafe.Path) {
+	for _, s := range swaps {
+		if _, stays := s.New.(*staging.Metadata); stays {
+			break
+		}
+		paths = append(paths, s.Path)
+	}
+	return paths
+}
+
+// The members of what a snapshot before a rollback keeps, so that the next one to enter the
+// root can end one that was interrupted.
+const (
+	saidAfter    = "savepoint_after"
+	saidAffected = "affected"
+	saidType     = "rollback"
+	saidBrings   = "brings"
+	saidReason   = "reason"
+	saidTarget   = "target"
+	saidStays    = "savepoints_stay"
+)
+
+// TargetOf is the id of the snapshot to which the action after a snapshot goes back; "" for
+// none.
+func TargetOf(h snapshot.Header) string { return h.Said[saidTarget] }
+
+// Brings are the ids of the commits that the action after a snapshot brings back.
+func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBrings]) }
+
+// SavepointNow is the member of a snapshot that says which savepoint was active.
+const SavepointNow = "savepoint"
+
+func (b *back) members(active string) map[string]string {
+	said := map[string]string{
+		SavepointNow: active, saidAfter: b.Savepoint, saidType: string(b.Type), saidReason: b.Reason,
+		saidAffected: strings.Join(b.Affected, " "), saidBrings: strings.Join(b.Brings, " "),
+		saidTarget: b.Target,
+	}
+	if b.Stays {
+		said[saidStays] = "yes"
+	}
+	return said
+}
+
+// Refused logs that a rollback could not begin, and why, and returns why. An error of one
+// that had begun is logged already.
+func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error {
+	var e *staging.Error
+	var unfinished *UnfinishedError
+	begun := errors.As(why, &e) && e.Attempt != "" || errors.As(why, &unfinished)
+	if why == nil || begun || r == nil || r.history == nil || r.entry.DryRun {
+		return why
+	}
+	return errors.Join(why, r.history.append(audit.Event{
+		Kind: audit.RollbackRefused, Action: uuid.NewString(), Rollback: kind, Actions: affected, Reason: why.Error(),
+	}))
+}
+
+// endBack records the end of a rollback, also of one that was found complete: what it is the
+// snapshot has that was taken before it.
+func (h *history) endBack(attempt string, before snapshot.Header) error {
+	affected := strings.Fields(before.Said[saidAffected])
+	if before.Said[saidStays] == "" {
+		if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
+			return err
+		}
+	}
+	if err := h.revoke(affected); err != nil {
+		return err
+	}
+	return h.once(audit.Event{
+		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
+		Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
+	})
+}
+
+// revoke takes back what was allowed to look at the commits that were undone.
+func (h *history) revoke(commits []string) error {
+	if h.authority == nil {
+		return nil
+	}
+	roots, err := h.savepoints.bundlesOf(h.root, commits)
+	if err != nil {
+		return err
+	}
+	return h.authority.RolledBack(h.root, roots)
+}
+
+// snapshotBefore is the snapshot that was taken before an action.
+func (h *history) snapshotBefore(attempt string) (snapshot.Header, error) {
+	if h.snapshots == nil {
+		return snapshot.Header{}, errNoSnapshots
+	}
+	for _, root := range []string{h.root, ""} { // the root may have moved since
+		all, _, err := h.snapshots.Survey(root)
+		if err != nil {
+			return snapshot.Header{}, err
+		}
+		for _, s := range all {
+			if s.Action == attempt {
+				return s, nil
+			}
+		}
+	}
+	return snapshot.Header{}, fmt.Errorf("the snapshot before %s is gone", attempt)
+}
+
+// snap takes the snapshot before an action (rollback contract, section 4.2). What
+// cannot be taken back is not begun.
+func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, anyKey bool, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
+	active, err := h.savepoints.active(h.root)
+	if err != nil {
+		return nil, err
+	}
+	log, err := h.logged()
+	if err != nil {
+		return nil, err
+	}
+	h.snapped = true
+	s, err := h.snapshots.Take(ctx, snapshot.Request{
+		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
+		Log: log, Key: h.savepoints.key, AnyKey: anyKey,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)
+	}
+	if h.took != nil {
+		h.took(s)
+	}
+	return s, nil
+}

@@ -1,0 +1,192 @@
+package action
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// savepoints prepares the record of a commit before anything is written, and
+// publishes it when everything is in place: whenever the commit is killed, the
+// next one to enter the root finds which of both it must be. The zero savepoints
+// keeps none.
+type savepoints struct {
+	store *savepoint.Store
+	host  func() (Host, error)
+}
+
+// prepare ignores signals: it is short, and the attempt has begun.
+func (s savepoints) prepare(root, id, attempt string, draft *savepoint.Draft) error {
+	if s.store == nil || draft == nil {
+		return nil
+	}
+	draft.Said[rootID] = id
+	host, err := s.host()
+	if err != nil {
+		return fmt.Errorf("the key that signs savepoints: %w", err)
+	}
+	_, err = s.store.Prepare(context.Background(), root, attempt, *draft, host.Key, host.BuildID)
+	return err
+}
+
+// key is the key of the host.
+func (s savepoints) key() (bundle.Key, error) {
+	if s.host == nil {
+		return bundle.Key{}, errors.New("the restore root was entered without a host")
+	}
+	host, err := s.host()
+	return host.Key, err
+}
+
+func (s savepoints) publish(root, attempt string) (string, error) {
+	if s.store == nil {
+		return "", nil
+	}
+	id, err := s.store.Publish(root, attempt)
+	if err == nil && id == "" {
+		id, err = s.store.PublishMoved(attempt)
+	}
+	return id, err
+}
+
+func (s savepoints) drop(root, attempt string) error {
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Drop(root, attempt)
+}
+
+// SavepointOf is a savepoint as the audit log is held against it.
+func SavepointOf(sp savepoint.Savepoint) audit.Savepoint {
+	return audit.Savepoint{ID: sp.ID(), Attempt: sp.Attempt(), Root: sp.Root(), Mark: sp.Said(LogMark)}
+}
+
+// active is the id of the active savepoint: the newest of the chain that can be read; "" for
+// none.
+func (s savepoints) active(root string) (string, error) {
+	if s.store == nil {
+		return "", nil
+	}
+	all, err := s.store.Survey(root)
+	if err != nil || len(all.Standing) == 0 {
+		return "", err
+	}
+	return all.Standing[len(all.Standing)-1].ID(), nil
+}
+
+// activate takes the chain back, or forward again, to a savepoint. One that is lost, or a
+// chain that is damaged, does not keep a root from being what it is already.
+func (s savepoints) activate(root, id string) error {
+	if s.store == nil {
+		return nil
+	}
+	err := s.store.Activate(root, id)
+	var damaged *savepoint.DamageError
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &damaged) {
+		return nil
+	}
+	return err
+}
+
+// bundlesOf are the bundle roots of commits, whether they stand or were undone.
+func (s savepoints) bundlesOf(root string, commits []string) ([]string, error) {
+	if s.store == nil || len(commits) == 0 {
+		return nil, nil
+	}
+	all, err := s.store.Survey(root)
+	if err != nil {
+		return nil, err
+	}
+	var roots []string
+	for _, sp := range append(all.Standing, all.Retired...) {
+		if slices.Contains(commits, sp.Attempt()) {
+			roots = append(roots, sp.Texts(BundleRoots)...)
+		}
+	}
+	return roots, nil
+}
+
+// rootID is the member of a savepoint's constraints that tells the directory that
+// it is of from another one at the same path.
+const rootID = "restore_root_id"
+
+// dropAll drops what is still prepared for a directory in which every attempt has
+// ended. What is prepared for another one that stood at the same path stays: it may
+// come back with a commit that is complete.
+func (s savepoints) dropAll(root, id string) error {
+	if s.store == nil {
+		return nil
+	}
+	attempts, err := s.store.Pending(root)
+	for _, attempt := range attempts {
+		sp, strange := s.store.Prepared(root, attempt)
+		if strange == nil && sp.Said(rootID) == id {
+			err = errors.Join(err, s.store.Drop(root, attempt))
+		}
+	}
+	return err
+}
+
+// draftOf is the savepoint of an approved restore: its files, and what was
+// approved by whom. Its report says what has happened once it is published.
+func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
+	outputs, err := a.Targets()
+	if err != nil {
+		return nil, err
+	}
+	outcome := a.Outcome()
+	raw, err := outcome.JSON()
+	if err != nil {
+		return nil, err
+	}
+	said := a.Claims()
+	maps.Copy(said, map[string]any{
+		"approval":              outcome.Statement,
+		"parent_savepoint_id":   outcome.ParentID,
+		"preview_id":            outcome.PreviewID,
+		"restored_candidate_id": outcome.RestoredID,
+		BundleRoots:             a.BundleRoots(),
+		ResultArtifacts:         artifactsOf(a),
+		"source_savepoint_id":   outcome.SourceID,
+	})
+	if completed := a.Completed(); !completed.IsZero() && completed.Before(time.Now()) { // what is yet to come is no time of completion
+		said[preview.CandidateCompleted] = completed.UTC().Format(time.RFC3339Nano)
+	}
+	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: outcome.Markdown(), JSON: raw}}, nil
+}
+
+// BundleRoots is the member of a savepoint's constraints that has the bundle roots
+// of the candidate, and of what was derived of it.
+const BundleRoots = "bundle_roots"
+
+// LogMark is the member of a savepoint's constraints that has the last entry of the audit
+// log before the commit, see [audit.Log.Mark]. Savepoints of older versions have none.
+const LogMark = "audit_log"
+
+// ResultArtifacts is the member of a savepoint's constraints that has the hashes of
+// the result artifacts.
+const ResultArtifacts = "result_artifacts"
+
+// artifactsOf are the hashes of the result artifacts, by path beneath the restore
+// root.
+func artifactsOf(a *preview.Approved) map[string]string {
+	hashes := map[string]string{}
+	for run := range a.Restore().Plan().Runs() {
+		for _, artifact := range run.Artifacts() {
+			sum := sha256.Sum256([]byte(artifact.Data))
+			hashes[artifact.Path] = "sha256:" + hex.EncodeToString(sum[:])
+		}
+	}
+	return hashes
+}

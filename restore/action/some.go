@@ -1,0 +1,88 @@
+package action
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+)
+
+// ErrNothingThere says that a snapshot has nothing at a path that is to be restored from it:
+// its restore would only remove what is there now.
+var ErrNothingThere = errors.New("the snapshot has nothing there that could be restored")
+
+// narrowed is a snapshot of nothing but these paths. Of one whose directory is not there any
+// more, it has the first missing directory on the way to it.
+func narrowed(root *pathsafe.Dir, t *snapshot.Snapshot, paths []pathsafe.Path) (*snapshot.Snapshot, error) {
+	chosen, err := Chosen(t, paths)
+	if err != nil {
+		return nil, err
+	}
+	for i := range chosen {
+		if chosen[i].From, err = firstMissing(root, chosen[i].Path); err != nil {
+			return nil, err
+		}
+	}
+	return t.Only(chosen), nil
+}
+
+// Chosen returns where these paths lead to in a snapshot, each once, and none that is in
+// another one. What the snapshot does not have is [ErrNothingThere], or
+// [snapshot.ErrNotCovered].
+func Chosen(t *snapshot.Snapshot, paths []pathsafe.Path) ([]snapshot.Chosen, error) {
+	real := make([]string, 0, len(paths))
+	for _, p := range paths {
+		e, err := t.At(p)
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == snapshot.Absent || !e.Type.Kept() {
+			return nil, fmt.Errorf("%q: %w", p, ErrNothingThere)
+		}
+		real = append(real, e.Path)
+	}
+	slices.Sort(real)
+	real = slices.Compact(real)
+	var chosen []snapshot.Chosen
+	for _, path := range real {
+		if slices.ContainsFunc(real, func(other string) bool { return strings.HasPrefix(path, other+"/") }) {
+			continue
+		}
+		p, err := pathsafe.Found(path)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, snapshot.Chosen{Path: p, From: p})
+	}
+	return chosen, nil
+}
+
+// errNoWay says that the directory of a name is not there as a directory.
+var errNoWay = machine.Disturbed("it is on the way, and is no directory any more; move it away first")
+
+// firstMissing is the first name on the way to a path that is not there: the path itself if
+// all the others are directories.
+func firstMissing(root *pathsafe.Dir, p pathsafe.Path) (pathsafe.Path, error) {
+	names := p.Components()
+	for n := 1; n < len(names); n++ {
+		at, err := pathsafe.Found(strings.Join(names[:n], "/"))
+		if err != nil {
+			return pathsafe.Path{}, err
+		}
+		st, err := standing(root, at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return at, nil
+		case err != nil:
+			return pathsafe.Path{}, err
+		case !st.Mode.IsDir():
+			return pathsafe.Path{}, fmt.Errorf("%q: %w", at, errNoWay)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,221 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// LaterError says that commits were made after the one that is to be undone. They
+// build on it, so they have to go with it, or first.
+type LaterError struct {
+	Commit string   // the one to be undone
+	Later  []string // the ids of those after it, the newest first
+}
+
+// Error names them in the order in which they have to go.
+func (e *LaterError) Error() string {
+	return fmt.Sprintf("commits that were made after %s build on it: %s", e.Commit, strings.Join(e.Later, ", "))
+}
+
+// ErrNoSnapshot says that there is no snapshot from before a commit, so that nobody
+// knows which directories it has made.
+var ErrNoSnapshot = errors.New("there is no snapshot from before it")
+
+// Undone says what a rollback has done.
+type Undone struct {
+	Done    Done
+	Commits []savepoint.Savepoint // that were undone, the newest first
+	Files   int                   // of them that were there, and went
+	Changed []string              // paths of those whose content was not the commit's any more
+	Left    []Left                // in the order of their paths
+	Changes []Change              // in the order of their paths
+	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
+}
+
+// What says what is undone, and why.
+type What struct {
+	Commit string // its id
+	Later  bool   // the commits that were made after it, too
+	Reason string
+}
+
+// Undo undoes a finished commit of a root that was entered, and with Later those
+// that were made after it, newest first and all in one step.
+func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
+	tight, err := mayNotFit(in, nil)
+	if err == nil && tight { // so that it is known before anything is written
+		_, err = ForeseeUndo(ctx, in, what)
+	}
+	var done *Undone
+	if err == nil {
+		done, err = undone(ctx, in, what, false)
+	}
+	return done, in.Refused(audit.Session, []string{what.Commit}, err)
+}
+
+// ForeseeUndo returns what Undo would do, and writes nothing.
+func ForeseeUndo(ctx context.Context, in *Root, what What) (*Undone, error) {
+	return undone(ctx, in, what, true)
+}
+
+func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error) {
+	gone, after, err := chosen(in, what.Commit, what.Later)
+	if err != nil {
+		return nil, err
+	}
+	p := newPlan(in.Dir())
+	for _, sp := range gone {
+		if err := p.addCommit(in.Snapshots(), sp); err != nil {
+			return nil, fmt.Errorf("commit %s: %w", sp.Attempt(), err)
+		}
+	}
+	if err := p.survey(); err != nil {
+		return nil, err
+	}
+	var scope []pathsafe.Path
+	for _, swap := range p.swaps {
+		scope = append(scope, swap.Path)
+	}
+	if len(scope) == 0 { // there is nothing left of it
+		if scope, err = p.someFile(); err != nil {
+			return nil, err
+		}
+	}
+	b := back{Type: audit.Session, Reason: what.Reason, Affected: attemptsOf(gone), Savepoint: after, Scope: scope}
+	done, err := in.before(ctx, b, dry)
+	if err != nil {
+		return nil, err
+	}
+	swaps := p.swaps
+	if len(swaps) == 0 { // it is recorded all the same
+		same := difference{before: done.Snapshot}
+		if err := same.gives(done.Snapshot.Tree("")[0]); err != nil {
+			return nil, err
+		}
+		swaps = same.stays
+	}
+	u := &Undone{Done: done, Commits: gone, Files: p.files, Left: p.left}
+	if u.Changes, err = changesOf(swaps, done.Snapshot, nil); err != nil {
+		return nil, err
+	}
+	if u.Spaces, err = roomFor(in, done.Snapshot, nil, u.Changes); err != nil {
+		return nil, err
+	}
+	if err := p.check(done.Snapshot, u); err != nil {
+		return nil, err
+	}
+	if dry {
+		return u, nil
+	}
+	if err := in.goBack(ctx, done, b, staging.Change{Kind: "rollback", Swaps: swaps}, nil); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// chosen are the commits to undo, the newest first, and the savepoint that is
+// active then.
+func chosen(in *Root, attempt string, later bool) (gone []savepoint.Savepoint, after string, err error) {
+	all, err := in.Savepoints().Survey(in.Path())
+	if err != nil {
+		return nil, "", err
+	}
+	at := slices.IndexFunc(all.Standing, func(sp savepoint.Savepoint) bool { return sp.Attempt() == attempt })
+	if at < 0 {
+		for _, d := range all.Damaged {
+			if !d.Retired && d.Attempt == attempt {
+				return nil, "", &UnreadError{attempt, d}
+			}
+		}
+		return nil, "", fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), fs.ErrNotExist)
+	}
+	for _, d := range all.Damaged { // a later one builds on it, and what it created is not known
+		if !d.Retired && d.Sequence > all.Standing[at].Sequence() {
+			return nil, "", &UnreadError{d.Attempt, d}
+		}
+	}
+	gone = slices.Clone(all.Standing[at:])
+	slices.Reverse(gone)
+	if len(gone) > 1 && !later {
+		return nil, "", &LaterError{attempt, attemptsOf(gone[:len(gone)-1])}
+	}
+	return gone, all.Standing[at].Parent(), nil
+}
+
+// An UnreadError is a commit that cannot be undone, since what it has created cannot be
+// read: that of the savepoint, which is damaged. The snapshots are ways back all the same.
+type UnreadError struct {
+	Commit string
+	Err    *savepoint.DamageError
+}
+
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("what commit %s created is not known: %v", e.Commit, e.Err)
+}
+
+// Unwrap returns the damage.
+func (e *UnreadError) Unwrap() error { return e.Err }
+
+func attemptsOf(all []savepoint.Savepoint) []string {
+	ids := make([]string, len(all))
+	for i, sp := range all {
+		ids[i] = sp.Attempt()
+	}
+	return ids
+}
+
+// addCommit adds what a commit has created.
+func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
+	before, err := beforeCommit(store, sp)
+	if err != nil {
+		return err
+	}
+	created, err := sp.Hashes(ResultArtifacts)
+	if err != nil {
+		return err
+	}
+	created = slices.AppendSeq(created, sp.Listing().Entries())
+	for _, e := range created {
+		if err := p.add(e, before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beforeCommit is the snapshot that was taken before a commit.
+func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snapshot, error) {
+	all, damaged, err := store.Survey(sp.Root())
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range all {
+		if h.Action == sp.Attempt() && h.Kind == snapshot.PreAction {
+			return store.Find(h.ID)
+		}
+	}
+	if len(damaged) > 0 {
+		return nil, fmt.Errorf("%w that can be read: %w", ErrNoSnapshot, damaged[0])
+	}
+	return nil, ErrNoSnapshot
+}
+
+// someFile is the path of one file that was created.
+func (p *plan) someFile() ([]pathsafe.Path, error) {
+	n := &p.top
+	for n.file == nil && len(n.children) > 0 {
+		n = n.sorted()[0]
+	}
+	at, err := pathsafe.Parse(n.path)
+	return []pathsafe.Path{at}, err
+}

@@ -1,0 +1,433 @@
+package action_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"golang.org/x/sys/unix"
+)
+
+func (w *world) undo(id string, later bool) (*action.Undone, error) {
+	w.t.Helper()
+	in := w.enter()
+	defer in.leave()
+	return action.Undo(context.Background(), in.Root, action.What{Commit: id, Later: later, Reason: "asked for"})
+}
+
+func (w *world) restore(s *snapshot.Snapshot) (*action.Restored, error) {
+	w.t.Helper()
+	in := w.enter()
+	defer in.leave()
+	return action.Restore(context.Background(), in.Root, s, action.How{Type: audit.Session, Reason: "asked for"})
+}
+
+func (w *world) take() *snapshot.Snapshot {
+	w.t.Helper()
+	in := w.enter()
+	defer in.leave()
+	s, err := in.Snapshot(context.Background(), snapshot.Manual, "")
+	must(w.t, err)
+	return s
+}
+
+// same wants the root to be a forest.
+func (w *world) same(want forest, why string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want.print(), read(w.t, w.root).print()); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", why, diff)
+	}
+}
+
+// paths are those of everything beneath the root.
+func (w *world) paths() string {
+	w.t.Helper()
+	return strings.Join(read(w.t, w.root).sorted()[1:], " ")
+}
+
+// TestUndo undoes one commit after somebody was there. Whatever it was, the snapshot
+// that is taken then brings everything back.
+func TestUndo(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after func(w *world)
+		made          string // path of the files, each with itself as content
+		left          string // what stands there afterwards
+		files         int
+		changed, told string
+	}{
+		"plain":      {made: "f new/a new/b/c", files: 5},
+		"into there": {before: dirs("d"), made: "d/f d/new/f", left: "d", files: 4},
+		"changed":    {made: "f g", after: func(w *world) { w.write("g", "mine") }, files: 4, changed: "g"},
+		"foreign file": {made: "new/a new/b/c", left: "new new/mine", files: 4, told: `new: it holds "mine", which is not of the commit`,
+			after: func(w *world) { w.write("new/mine", "") }},
+		"foreign in the depth": {made: "new/a new/b/c", left: "new new/b new/b/mine", files: 4, told: `new/b: it holds "mine", which is not of the commit`,
+			after: func(w *world) { w.mkdir("new/b/mine") }},
+		"foreign socket":      {made: "new/a", left: "new new/s", files: 3, told: `new: it holds "s", which is not of the commit`, after: func(w *world) { w.socket("new/s") }},
+		"file is a directory": {made: "f/a", left: "f f/a f/a/mine", files: 2, told: "f/a: it is no file any more", after: become("f/a", func(w *world) { w.write("f/a/mine", "") })},
+		"file is a link":      {made: "new/a b", left: "new new/a", files: 3, told: "new/a: it is no file any more", after: become("new/a", func(w *world) { w.link("../b", "new/a") })},
+		"file is a fifo":      {made: "a", left: "a", files: 2, told: "a: it is no file any more", after: become("a", func(w *world) { w.fifo("a") })},
+		"directory is a link": {made: "new/a", left: "moved moved/a new", files: 2, told: "new: it is no directory any more", after: func(w *world) {
+			must(w.t, os.Rename(w.at("new"), w.at("moved")))
+			w.link("moved", "new")
+		}},
+		"directory is a file": {made: "new/a", left: "new", files: 2, told: "new: it is no directory any more", after: become("new", func(w *world) { w.write("new", "") })},
+		"removed already":     {made: "new/a new/b f", files: 4, after: func(w *world) { w.remove("new/a") }},
+		"directory removed":   {made: "new/a new/b f", files: 3, after: func(w *world) { w.remove("new") }},
+		"all removed":         {made: "new/a", after: func(w *world) { w.remove("new"); w.remove(artifacts[0]); w.remove(artifacts[1]) }},
+		"through a link":      {before: func(w *world) { w.mkdir("d"); w.link("d", "l") }, made: "l/new/a l/f", left: "d l", files: 4},
+		"link is gone":        {before: func(w *world) { w.mkdir("d"); w.link("d", "l") }, made: "l/new/a", left: "d", files: 3, after: func(w *world) { w.remove("l") }},
+		"link leads elsewhere": {before: func(w *world) { w.mkdir("d"); w.mkdir("e"); w.link("d", "l") }, made: "l/a", left: "d e e/a l", files: 3,
+			after: func(w *world) { w.remove("l"); w.link("e", "l"); w.write("e/a", "mine") }},
+		"two ways to one": {before: dirs("a b"), made: "a/f b/f", left: "a b", files: 3, told: "b: it is no directory any more", after: become("b", func(w *world) { w.link("a", "b") })},
+		"way is a file":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.write("d", "") })},
+		"way is a fifo":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.fifo("d") })},
+		"way leaves":      {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.link("/etc", "d") })},
+		"way is a loop":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.link("d", "d") })},
+		"way is gone":     {before: dirs("d"), made: "d/f", files: 2, after: func(w *world) { w.remove("d") }},
+		"hard links":      {made: "f new/g", files: 4, changed: "new/g", after: become("new/g", func(w *world) { must(w.t, os.Link(w.at("f"), w.at("new/g"))) })},
+		"no rights":       {made: "new/a", files: 3, after: func(w *world) { must(w.t, os.Chmod(w.at("new"), 0)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.before != nil {
+				c.before(w)
+			}
+			contents := map[string]string{}
+			for path := range strings.FieldsSeq(c.made) {
+				contents[path] = path
+			}
+			id := w.mustCommit(contents)
+			if c.after != nil {
+				c.after(w)
+			}
+			was := withoutSockets(read(t, w.root))
+			got, err := w.undo(id, false)
+			must(t, err)
+			if left := w.paths(); left != c.left {
+				t.Errorf("left %q, want %q", left, c.left)
+			}
+			told := ""
+			for _, l := range got.Left {
+				told += l.Path + ": " + l.Why
+			}
+			if got.Files != c.files || strings.Join(got.Changed, " ") != c.changed || told != c.told {
+				t.Errorf("%d files, changed %q, told %q", got.Files, got.Changed, told)
+			}
+			if chain := w.chain(); len(chain) > 0 {
+				t.Errorf("chain %q", chain)
+			}
+			_, err = w.restore(got.Done.Snapshot)
+			must(t, err)
+			if diff := cmp.Diff(was.print(), withoutSockets(read(t, w.root)).print()); diff != "" {
+				t.Errorf("the snapshot brings back (-before +now):\n%s", diff)
+			}
+			if chain := w.chain(); !slices.Equal(chain, []string{id}) {
+				t.Errorf("chain %q", chain)
+			}
+		})
+	}
+}
+
+func dirs(names string) func(*world) {
+	return func(w *world) {
+		for name := range strings.FieldsSeq(names) {
+			w.mkdir(name)
+		}
+	}
+}
+
+// become replaces what stands at a path.
+func become(path string, with func(*world)) func(*world) {
+	return func(w *world) {
+		w.remove(path)
+		with(w)
+	}
+}
+
+func withoutSockets(f forest) forest {
+	for p, th := range f {
+		if th.kind == 0 {
+			delete(f, p)
+		}
+	}
+	return f
+}
+
+// TestUndoIntoAMount: what the commit made is on another file system now, or behind
+// one; nothing is changed.
+func TestUndoIntoAMount(t *testing.T) {
+	for _, at := range []string{"new", "d", "new/f"} {
+		t.Run(at, func(t *testing.T) {
+			w := newWorld(t)
+			w.mkdir("d")
+			id := w.mustCommit(map[string]string{"new/f": "", "d/f": ""})
+			from := filepath.Join(w.base, "project-1", "new")
+			if at == "new/f" {
+				from += "/f"
+			}
+			if err := unix.Mount(from, w.at(at), "", unix.MS_BIND, ""); err != nil {
+				t.Skip(err)
+			}
+			defer func() { must(t, unix.Unmount(w.at(at), unix.MNT_DETACH)) }()
+			was := read(t, w.root)
+			if got, err := w.undo(id, false); err == nil || got != nil {
+				t.Errorf("%+v, %v", got, err)
+			}
+			w.same(was, "after the refusal")
+			if chain := w.chain(); len(chain) != 1 {
+				t.Errorf("chain %q", chain)
+			}
+		})
+	}
+}
+
+// commitAgain commits once more, where the result artifacts of the last one were.
+func (w *world) commitAgain(contents map[string]string) string {
+	w.t.Helper()
+	for _, name := range artifacts {
+		w.remove(name)
+	}
+	return w.mustCommit(contents)
+}
+
+// TestUndoMany: as many commits as there may be go back in one step, although each is named in
+// the snapshot before that.
+func TestUndoMany(t *testing.T) {
+	w := newWorld(t)
+	was := read(t, w.root)
+	first := w.mustCommit(map[string]string{"f0": ""})
+	for i := range 130 { // 37 bytes each: more than 4 KiB
+		w.commitAgain(map[string]string{fmt.Sprint("f", i+1): ""})
+	}
+	done, err := w.undo(first, true)
+	if err != nil || len(done.Commits) != 131 {
+		t.Fatalf("%v", err)
+	}
+	w.same(was, "after the rollback of 131 commits")
+}
+
+// TestUndoLater: later commits are named, the newest first, and go with it.
+func TestUndoLater(t *testing.T) {
+	w := newWorld(t)
+	w.write("mine", "")
+	was := read(t, w.root)
+	a := w.mustCommit(map[string]string{"new/a": "a", "b": "first"})
+	before := w.paths()
+	w.remove("b")
+	b := w.commitAgain(map[string]string{"new/sub/b": "b", "b/inside": "second"})
+	w.remove("b")
+	c := w.commitAgain(map[string]string{"new/c": "c", "b": "third"})
+	all := read(t, w.root)
+	_, err := w.undo(a, false)
+	var later *action.LaterError
+	if !errors.As(err, &later) || later.Commit != a || !slices.Equal(later.Later, []string{c, b}) || !strings.Contains(err.Error(), c+", "+b) {
+		t.Errorf("%v", err)
+	}
+	w.same(all, "after the refusal")
+	got, err := w.undo(a, true)
+	must(t, err)
+	w.same(was, "without all three")
+	var undone []string
+	for _, sp := range got.Commits {
+		undone = append(undone, sp.Attempt())
+	}
+	if !slices.Equal(undone, []string{c, b, a}) || len(got.Changed) > 0 || len(got.Left) > 0 {
+		t.Errorf("%q, changed %q, left %v", undone, got.Changed, got.Left)
+	}
+	if _, err := w.undo(b, true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("once more: %v", err)
+	}
+	_, err = w.restore(got.Done.Snapshot)
+	must(t, err)
+	w.same(all, "brought back")
+	got, err = w.undo(b, true)
+	must(t, err)
+	if now := w.paths(); strings.Contains(before, " b ") && now != "mine new new/a" { // what the user removed does not come back
+		t.Errorf("%q, %+v", now, got.Left)
+	}
+}
+
+// TestUndoMixed: a directory that one commit made holds what another one made in a
+// directory of the user's own, and that one stays.
+func TestUndoMixed(t *testing.T) {
+	w := newWorld(t)
+	a := w.mustCommit(map[string]string{"new/a": "a"})
+	w.mkdir("new/mine")
+	w.commitAgain(map[string]string{"new/mine/b": "b"})
+	got, err := w.undo(a, true)
+	must(t, err)
+	if now := w.paths(); now != "new new/mine" || len(got.Left) != 1 || got.Left[0].Path != "new" {
+		t.Errorf("%q, %+v", now, got.Left)
+	}
+}
+
+// TestUndoBesideDamage: a commit can be undone whatever has become of the savepoints before
+// it, and of what is no savepoint. Where the savepoint of a later one cannot be read, nothing
+// is changed, and the snapshot from before that commit is a way back.
+func TestUndoBesideDamage(t *testing.T) {
+	w := newWorld(t)
+	a := w.mustCommit(map[string]string{"a": "a"})
+	b := w.commitAgain(map[string]string{"b": "b"})
+	before := read(t, w.root)
+	c := w.commitAgain(map[string]string{"c": "c"})
+	chain, err := filepath.Glob(filepath.Join(w.base, "state", "savepoints", "*", "chain", "*"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(chain[0]), "stray"), nil, 0o600))
+	must(t, os.Remove(filepath.Join(chain[2], bundle.Status)))
+	was := read(t, w.root)
+	_, err = w.undo(b, true)
+	var unread *action.UnreadError
+	if !errors.As(err, &unread) || unread.Commit != c || unread.Err.RunDir != chain[2] {
+		t.Errorf("%v", err)
+	}
+	w.same(was, "after the refusal")
+	store := w.snapshots()
+	all, err := store.List(w.root)
+	must(t, err)
+	for _, h := range all {
+		if h.Action == c {
+			snap, err := store.Find(h.ID)
+			must(t, err)
+			done, err := w.restore(snap)
+			if err != nil || len(done.Commits) > 0 {
+				t.Errorf("%+v, %v", done, err)
+			}
+		}
+	}
+	must(t, store.Close())
+	for _, name := range artifacts { // of the second commit, that the third one's took the place of
+		delete(before, name)
+	}
+	w.same(before, "without the third")
+	must(t, os.Remove(filepath.Join(chain[0], bundle.Status)))
+	if got, err := w.undo(b, false); err != nil || len(got.Commits) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := w.undo(a, false); err == nil {
+		t.Error("a commit whose savepoint is damaged is undone")
+	}
+}
+
+// TestUndoWithoutSnapshot: nobody knows what a commit has made of whose snapshot
+// there is none. Nothing is changed.
+func TestUndoWithoutSnapshot(t *testing.T) {
+	w := newWorld(t)
+	id := w.mustCommit(map[string]string{"new/a": "a"})
+	w.take()
+	store := w.snapshots()
+	_, err := store.Prune(context.Background(), snapshot.Policy{KeepWithin: 1, Now: time.Now().Add(time.Hour)}, nil)
+	must(t, errors.Join(err, store.Close()))
+	was := read(t, w.root)
+	if got, err := w.undo(id, false); !errors.Is(err, action.ErrNoSnapshot) || !strings.Contains(fmt.Sprint(err), id) || got != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	w.same(was, "after the refusal")
+}
+
+// TestUndoMeetsRemoval: what somebody removes while a commit is undone, before it is its
+// turn, was to go anyway.
+func TestUndoMeetsRemoval(t *testing.T) {
+	for _, call := range []wedge{{op: "make directory", path: "new"}, {op: "rename", path: "RESTORE_MANIFEST.json"}, {op: "rename", path: "f"}, {op: "rename", path: "new"}} {
+		t.Run(call.op+" "+call.path, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.mustCommit(map[string]string{"f": "", "new/b/c": "c"})
+			in := w.enter()
+			call.do = func() { w.remove("f"); w.remove("new") }
+			in.whenStaging(call.call)
+			got, err := action.Undo(context.Background(), in.Root, action.What{Commit: id, Reason: "asked for"})
+			in.leave()
+			if err != nil || got == nil || !call.done {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if got := w.paths(); got != "" {
+				t.Errorf("left: %q", got)
+			}
+			if _, open := w.log(); open > 0 || len(w.chain()) != 0 {
+				t.Errorf("%d open", open)
+			}
+		})
+	}
+}
+
+// A wedge does something when a call is made: the one with this name, and then of
+// these the first that is about this path.
+type wedge struct {
+	op, path string
+	do       func()
+	done     bool
+}
+
+func (w *wedge) call(op, path string, f func() error) error {
+	if op == w.op && strings.HasSuffix(path, w.path) && !w.done {
+		w.done = true
+		w.do()
+	}
+	return f()
+}
+
+// TestUndoMeetsSomebody: what comes or changes while a commit is undone is found,
+// and everything is as it was, with that.
+func TestUndoMeetsSomebody(t *testing.T) {
+	for name, c := range map[string]struct {
+		op, path string
+		do       func(w *world)
+		want     error
+	}{
+		"after the plan":      {"", "", func(w *world) { w.write("new/mine", "") }, action.ErrMoved},
+		"deep after the plan": {"", "", func(w *world) { w.write("new/b/mine", "") }, action.ErrMoved},
+		"after the snapshot":  {"make directory", "new", func(w *world) { w.write("new/mine", "") }, nil},
+		"changed after it":    {"make directory", "new", func(w *world) { w.write("new/b/c", "mine") }, nil},
+		"mode after it":       {"make directory", "new", func(w *world) { must(w.t, os.Chmod(w.at("new/b/c"), 0o600)) }, nil},
+		"replaced after it":   {"make directory", "new", func(w *world) { w.remove("new/b/c"); w.write("new/b/c", "new/b/c") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.mustCommit(map[string]string{"f": "", "new/b/c": "c"})
+			in := w.enter()
+			var meant forest
+			do := func() {
+				c.do(w)
+				meant = read(t, w.root)
+				for p := range meant {
+					if strings.HasPrefix(p, ".spectrum06") {
+						meant.drop(p)
+					}
+				}
+			}
+			if c.op == "" {
+				w.began = do
+			} else {
+				in.whenStaging((&wedge{op: c.op, path: c.path, do: do}).call)
+			}
+			got, err := action.Undo(context.Background(), in.Root, action.What{Commit: id, Reason: "asked for"})
+			in.leave()
+			if err == nil || got != nil || c.want != nil && !errors.Is(err, c.want) || meant == nil {
+				t.Errorf("%+v, %v", got, err)
+			}
+			var failed *staging.Error
+			if errors.As(err, &failed) && failed.Rollback != nil {
+				t.Errorf("it halts: %v", err)
+			}
+			w.same(meant, "after the refusal")
+			w.enter().leave()
+			if _, open := w.log(); open > 0 || len(w.chain()) != 1 {
+				t.Errorf("%d open", open)
+			}
+			_, err = w.undo(id, false)
+			must(t, err)
+		})
+	}
+}

@@ -1,0 +1,276 @@
+package action_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"golang.org/x/sys/unix"
+)
+
+// A world is a restore root and a state directory of a test's own, and what enters
+// the one with the other.
+type world struct {
+	t     testing.TB
+	base  string
+	root  string
+	key   bundle.Key
+	runs  int
+	death *death // of the process under way; may be nil
+	began func() // runs once when an action begins, before its snapshot is taken; may be nil
+}
+
+func newWorld(t testing.TB) *world { return worldIn(t, t.TempDir()) }
+
+// worldIn makes a world in an empty directory.
+func worldIn(t testing.TB, base string) *world {
+	t.Helper()
+	key, err := bundle.GenerateKey()
+	must(t, err)
+	w := &world{t: t, base: base, root: filepath.Join(base, "root"), key: key}
+	must(t, os.Mkdir(w.root, 0o755))
+	return w
+}
+
+// output is one file of a bundle.
+type output struct {
+	content string
+	mode    os.FileMode
+	time    time.Time
+}
+
+func plain(content string) output { return output{content, 0o644, time.Unix(1700000000, 5)} }
+
+// plainly are outputs of these contents.
+func plainly(contents map[string]string) map[string]output {
+	all := map[string]output{}
+	for path, content := range contents {
+		all[path] = plain(content)
+	}
+	return all
+}
+
+func (w *world) at(path string) string { return filepath.Join(w.root, path) }
+
+func (w *world) write(path, content string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(filepath.Dir(w.at(path)), 0o755))
+	must(w.t, os.WriteFile(w.at(path), []byte(content), 0o644))
+}
+
+func (w *world) mkdir(path string) { w.t.Helper(); must(w.t, os.MkdirAll(w.at(path), 0o755)) }
+
+func (w *world) remove(path string) { w.t.Helper(); must(w.t, os.RemoveAll(w.at(path))) }
+
+func (w *world) link(target, path string) { w.t.Helper(); must(w.t, os.Symlink(target, w.at(path))) }
+
+func (w *world) fifo(path string) { w.t.Helper(); must(w.t, unix.Mkfifo(w.at(path), 0o644)) }
+
+// state opens the state directory.
+func (w *world) state() *statedir.Dir {
+	w.t.Helper()
+	state, err := statedir.Open(filepath.Join(w.base, "state"))
+	must(w.t, err)
+	return state
+}
+
+func (w *world) snapshots() *snapshot.Store {
+	w.t.Helper()
+	state := w.state()
+	defer state.Close()
+	place, err := state.Snapshots()
+	must(w.t, err)
+	store, err := snapshot.In(state.Root(), place)
+	must(w.t, err)
+	return store
+}
+
+func (w *world) savepoints() *savepoint.Store {
+	w.t.Helper()
+	state := w.state()
+	defer state.Close()
+	place, err := state.Savepoints()
+	must(w.t, err)
+	store := savepoint.In(place)
+	return store
+}
+
+// log reads what is logged, and what is open.
+func (w *world) log() (kinds []string, open int) {
+	w.t.Helper()
+	state := w.state()
+	defer state.Close()
+	f, err := state.AuditLog()
+	must(w.t, err)
+	log := audit.New(f)
+	defer log.Close()
+	head, err := log.Read(func(e audit.Entry) error {
+		kinds = append(kinds, string(e.Kind))
+		return nil
+	})
+	must(w.t, err)
+	return kinds, len(head.Open)
+}
+
+// quietHalts is the state directory of a process that may be dead: then it marks no
+// halts.
+type quietHalts struct {
+	*statedir.Dir
+	w *world
+}
+
+func (h quietHalts) Halt(attempt string) error {
+	if h.w.death.dead() {
+		return errKilled
+	}
+	return h.Dir.Halt(attempt)
+}
+
+// Attempt is [action.Authority].
+func (h quietHalts) Attempt(root string) error {
+	if did := h.w.began; did != nil {
+		h.w.began = nil
+		did()
+	}
+	return h.Dir.Attempt(root)
+}
+
+// RolledBack is [action.Authority].
+func (h quietHalts) RolledBack(root string, bundleRoots []string) error {
+	if h.w.death.dead() {
+		return errKilled
+	}
+	return h.Dir.MarkRolledBack(root, bundleRoots)
+}
+
+// inside is a root that was entered, and what has to be closed with it.
+type inside struct {
+	*action.Root
+	state *statedir.Dir
+}
+
+func (i *inside) leave() {
+	i.Leave()
+	_ = i.state.Close()
+}
+
+func (w *world) enter() *inside {
+	w.t.Helper()
+	in, err := w.tryToEnter(staging.Automatic)
+	must(w.t, err)
+	return in
+}
+
+func (w *world) tryToEnter(mode staging.Mode) (*inside, error) {
+	w.t.Helper()
+	state := w.state()
+	key, err := state.JournalKey()
+	must(w.t, err)
+	f, err := state.AuditLog()
+	must(w.t, err)
+	own := quietHalts{state, w}
+	in, _, err := action.Enter(context.Background(), w.root, action.Entry{
+		Key: key, Halts: own, Log: audit.New(f), Savepoints: w.savepoints(), Snapshots: w.snapshots(),
+		Host:      func() (action.Host, error) { return action.Host{Key: w.key, BuildID: "git:x"}, nil },
+		Authority: own, Mode: mode, State: state.Root(),
+	})
+	if err != nil {
+		_ = state.Close()
+		return nil, err
+	}
+	w.death.seize(in, f)
+	return &inside{in, state}, nil
+}
+
+// seal makes a project with a signed run of these outputs.
+func (w *world) seal(outputs map[string]output) (project, run string) {
+	w.t.Helper()
+	w.runs++
+	project = filepath.Join(w.base, "project-"+strconv.Itoa(w.runs))
+	must(w.t, os.Mkdir(project, 0o755))
+	contents := map[string]string{}
+	for path, o := range outputs {
+		contents[path] = o.content
+	}
+	r := (&bundletest.Project{T: w.t, Root: project}).Run("run-"+strconv.Itoa(w.runs), contents)
+	for path, o := range outputs {
+		name := filepath.Join(project, path)
+		must(w.t, os.Chmod(name, o.mode))
+		must(w.t, os.Chtimes(name, o.time, o.time))
+	}
+	return project, r.Dir
+}
+
+// commit seals, previews, approves and commits. Its error may be that of any of it.
+func (w *world) commit(outputs map[string]output) (attempt string, err error) {
+	w.t.Helper()
+	dir, runDir := w.seal(outputs)
+	project, err := pathsafe.OpenRoot(dir)
+	must(w.t, err)
+	defer project.Close()
+	run, err := verify.OpenRun(project, runDir)
+	must(w.t, err)
+	defer run.Close()
+	r, err := restore.ForRoot(context.Background(), restore.Candidate{Runs: []*verify.Run{run}}, w.root)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	approved, err := restoretest.Approve(r, preview.Origin{})
+	if err != nil {
+		return "", err
+	}
+	in, err := w.tryToEnter(staging.Automatic)
+	must(w.t, err)
+	defer in.leave()
+	err = action.Commit(context.Background(), in.Root, approved, action.Watch{})
+	return in.Commit(), err
+}
+
+func (w *world) mustCommit(contents map[string]string) string {
+	w.t.Helper()
+	attempt, err := w.commit(plainly(contents))
+	must(w.t, err)
+	return attempt
+}
+
+// chain are the ids of the commits that can be undone, the oldest first.
+func (w *world) chain() []string {
+	w.t.Helper()
+	store := w.savepoints()
+	defer store.Close()
+	all, err := store.List(w.root)
+	must(w.t, err)
+	ids := []string{}
+	for _, sp := range all {
+		ids = append(ids, sp.Attempt())
+	}
+	must(w.t, store.VerifyChain(w.root, ""))
+	waiting, err := store.Pending(w.root)
+	must(w.t, err)
+	if len(waiting) > 0 {
+		w.t.Errorf("prepared, and nobody commits: %q", waiting)
+	}
+	return ids
+}
+
+var errKilled = errors.New("the process was killed")
+
+func unixTime(sec int64) time.Time { return time.Unix(sec, 123) }

@@ -1,0 +1,94 @@
+package staging
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+)
+
+// Step says in which part of a commit an error arose.
+type Step int
+
+const (
+	// StepBegin means that the spec is wrong, the root is locked (pathsafe.ErrLocked)
+	// or a target cannot be surveyed (pathsafe.ErrEscape, ErrCrossesMount, ...).
+	// Nothing was written.
+	StepBegin Step = iota + 1
+	// StepConflict means that something stands where a target or one of its parents
+	// would. Nothing was written.
+	StepConflict
+	// StepStage means that a copy could not be made or made durable, or ctx was
+	// cancelled before the first move.
+	StepStage
+	// StepCheck means that a copy in staging is not what it should be.
+	StepCheck
+	// StepFinalize means that a copy could not be moved to its target.
+	StepFinalize
+	// StepMissing means that a target was not found after the move.
+	StepMissing
+	// StepVerify means that a target is not what was moved there, or cannot be read.
+	StepVerify
+	// StepPublish means that an artifact could not be put in place.
+	StepPublish
+)
+
+var stepNames = [...]string{
+	StepBegin: "begin", StepConflict: "conflict", StepStage: "stage", StepCheck: "check", StepFinalize: "finalize",
+	StepMissing: "missing", StepVerify: "verify", StepPublish: "publish",
+}
+
+// String returns the step as a word.
+func (s Step) String() string {
+	if s < StepBegin || s > StepPublish {
+		return fmt.Sprintf("step %d", int(s))
+	}
+	return stepNames[s]
+}
+
+// Error says why a commit failed, and whether everything is as it was before.
+type Error struct {
+	Step Step
+	// Path is the target concerned, or the name of what stands for all of them.
+	Path string
+	// Err is the cause; errors.Is and errors.As see through to it.
+	Err error
+	// Rollback is nil when nothing of the attempt is left and no target
+	// exists. Otherwise it says what is in the way.
+	Rollback error
+	// Attempt is the identity of the attempt, a UUID; "" before it began.
+	Attempt string
+	// Staging is the name of its staging directory, which is left when Rollback is
+	// not nil, in the root.
+	Staging string
+}
+
+// Error names the step, the path and the cause, and a failed rollback.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%v %q: %v", e.Step, e.Path, e.Err)
+	if e.Path == "" {
+		text = fmt.Sprintf("%v: %v", e.Step, e.Err)
+	}
+	if e.Rollback != nil {
+		text += fmt.Sprintf("; rollback failed: %v", e.Rollback)
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail makes an Error, or nil of a nil err.
+func fail(step Step, path string, err error) *Error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Step: step, Path: path, Err: err}
+}
+
+// ErrStagingReplaced says that another directory was put in the place of a staging
+// directory before it was opened. That one stays; the one of the attempt, which is
+// empty, is where it was moved to.
+var ErrStagingReplaced = machine.Disturbed("another directory was put in the place of the staging directory, and stays there")
+
+// errTaken is the cause of a StepConflict.
+var errTaken = machine.Disturbed("something stands there")

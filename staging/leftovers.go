@@ -1,0 +1,21 @@
+package staging
+
+import (
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Leftovers lists the staging directories of the attempts that are at work in a
+// root, or were left there: by their names alone, and without a lock.
+func Leftovers(root *pathsafe.Dir) ([]string, error) {
+	all, err := root.Names()
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, n := range all {
+		if _, kind := attemptOf(n); kind != "" {
+			found = append(found, n)
+		}
+	}
+	return found, nil
+}

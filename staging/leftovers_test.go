@@ -1,0 +1,39 @@
+package staging
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// TestLeftovers: what an attempt leaves in a root is found by its name, and nothing else
+// is taken for one.
+func TestLeftovers(t *testing.T) {
+	path := t.TempDir()
+	commit, exchange := stagePrefix+uuid.NewString(), exchangePrefix+uuid.NewString()
+	for _, name := range []string{".spectrum06_staging_x", "a", exchange + "0"} {
+		must(t, os.Mkdir(filepath.Join(path, name), 0o700))
+	}
+	root := openRoot(t, path)
+	look := func(want ...string) {
+		t.Helper()
+		if got, err := Leftovers(root); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q, %v; not %q", got, err, want)
+		}
+	}
+	look()
+	for _, name := range []string{commit, exchange} {
+		must(t, os.Mkdir(filepath.Join(path, name), 0o700))
+	}
+	look(exchange, commit)
+	closed, err := pathsafe.OpenRoot(path)
+	must(t, errors.Join(err, closed.Close()))
+	if got, err := Leftovers(closed); err == nil || got != nil {
+		t.Errorf("a root that cannot be asked: %q", got)
+	}
+}

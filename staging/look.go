@@ -1,0 +1,112 @@
+package staging
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// look compares what stands there with what the swaps say of it.
+func (a *attempt) look(c *Change) *Error {
+	st, err := a.root.statSelf()
+	if err != nil {
+		return fail(StepBegin, "", err)
+	}
+	a.mount = st.ID
+	for i := range a.swaps {
+		if err := a.lookAt(&a.swaps[i]); err != nil {
+			return err
+		}
+	}
+	return a.lookAtDirs(c)
+}
+
+func (a *attempt) lookAt(s *swapping) *Error {
+	if !s.numbered() { // planFiles has
+		return nil
+	}
+	path := s.path.String()
+	in, err := a.root.open(parent(s.path))
+	if errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes {
+		s.goes = false
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return fail(StepConflict, path, err)
+	}
+	if err != nil {
+		return fail(StepBegin, path, err)
+	}
+	defer in.close()
+	above, err := in.statSelf()
+	if err != nil {
+		return fail(StepBegin, path, err)
+	}
+	s.parent = identityOf(above)
+	st, err := in.stat(s.path.Base())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes:
+		s.goes = false
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && s.goes:
+		return fail(StepConflict, path, errMissing)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fail(StepBegin, path, err)
+	case !s.goes:
+		return fail(StepConflict, path, errTaken)
+	case !s.isLive(st):
+		return fail(StepConflict, path, errOther)
+	case !st.IsOn(a.mount):
+		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
+	}
+	s.old, s.mode = identityOf(st), st.Perm
+	return nil
+}
+
+// isLive tells whether st is still what the caller saw.
+func (s *swapping) isLive(st pathsafe.Stat) bool {
+	was := s.live
+	same := was.ID.Dev == st.ID.Dev && identityOf(*was) == identityOf(st)
+	return same && (!st.Mode.IsRegular() || was.Size == st.Size && was.ModTime.Equal(st.ModTime))
+}
+
+func (a *attempt) lookAtDirs(c *Change) *Error {
+	var paths []pathsafe.Path
+	get := map[pathsafe.Path]meta{}
+	for _, s := range c.Swaps {
+		if m, is := s.New.(*Metadata); is {
+			paths = append(paths, s.Path)
+			get[s.Path] = meta{m.Mode, m.UID, m.GID, m.Xattrs, m.ModTime}
+		}
+	}
+	for _, path := range deepestFirst(paths) {
+		d, err := a.lookAtDir(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+			return fail(StepConflict, path.String(), both(errMissing, err))
+		}
+		if err != nil {
+			return fail(StepBegin, path.String(), err)
+		}
+		d.get = get[path]
+		a.dirs = append(a.dirs, d)
+	}
+	return nil
+}
+
+func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
+	in, err := a.root.open(path)
+	if err != nil {
+		return staying{}, err
+	}
+	defer in.close()
+	st, err := in.statSelf()
+	if err != nil {
+		return staying{}, err
+	}
+	xattrs, err := in.xattrs()
+	return staying{path: path, self: identityOf(st), have: meta{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
+}

@@ -1,0 +1,163 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// setDirs gives the directories that stay what they get. The base has to take
+// the removal of staging first.
+func (a *attempt) setDirs() *Error {
+	for i := range a.swaps {
+		if err := a.keepTime(&a.swaps[i], a.swaps[i].made); err != nil {
+			return fail(StepFinalize, a.swaps[i].path.String(), err)
+		}
+	}
+	for i := range a.dirs {
+		a.dirs[i].touched = true
+		d := a.dirs[i]
+		if d.path == (pathsafe.Path{}) {
+			d.get.mode |= 0o300
+		}
+		err := a.touch(&d, func(in dir) error { return a.give(in, d.get) })
+		if err != nil {
+			return fail(StepFinalize, d.path.String(), err)
+		}
+	}
+	return fail(StepFinalize, "", a.syncMany())
+}
+
+// keepTime gives a directory that was moved to a name the time back that it had before:
+// XFS sets it when a rename gives a directory another parent. What is gone from there, or
+// may not be opened by this user, is not looked at.
+func (a *attempt) keepTime(s *swapping, was *pathsafe.Stat) error {
+	if was == nil || !was.Mode.IsDir() || s.covered || s.covers {
+		return nil
+	}
+	in, err := a.parentDir(s)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !identityOf(*was).is(st) || st.ModTime.Equal(was.ModTime) {
+		return gone(err)
+	}
+	moved, err := in.enter(s.path.Base())
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer moved.close()
+	err = moved.setTime(was.ModTime)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return errors.Join(err, moved.sync())
+}
+
+// touch does something with a directory that stays, if it is still the one.
+func (a *attempt) touch(d *staying, do func(in dir) error) error {
+	in, err := a.root.open(d.path)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	st, err := in.statSelf()
+	if err == nil && !d.self.is(st) {
+		err = errReplaced
+	}
+	if err != nil {
+		return err
+	}
+	return do(in)
+}
+
+// give sets what one of the directories that stay gets, durably unless there are many of
+// them: then syncMany comes when all have it.
+func (a *attempt) give(in dir, m meta) error {
+	if err := in.give(m); err != nil || len(a.dirs) > few {
+		return err
+	}
+	return in.sync()
+}
+
+func (a *attempt) syncMany() error {
+	if len(a.dirs) <= few {
+		return nil
+	}
+	return a.root.syncFS()
+}
+
+// give sets what a directory gets. Only its owner may set its time: to
+// anybody else who may write in it that time is what the changes beneath made of it.
+func (d dir) give(m meta) error {
+	st, err := d.statSelf()
+	if err != nil {
+		return err
+	}
+	err = d.setTime(m.time)
+	if err != nil && !(errors.Is(err, unix.EPERM) && int(st.UID) != os.Geteuid()) {
+		return err
+	}
+	if err := d.giveOwner(m); err != nil {
+		return err
+	}
+	return d.giveMode(m.mode)
+}
+
+// giveOwner sets the owner, the group and the extended attributes that the directory does
+// not have already. A new owner takes away set-id bits, and an access list sets the bits
+// of the group: the mode comes later.
+func (d dir) giveOwner(m meta) error {
+	st, err := d.statSelf()
+	if err == nil && (st.UID != m.uid || st.GID != m.gid) {
+		err = d.setOwner(m.uid, m.gid)
+	}
+	if err != nil {
+		return err
+	}
+	have, err := d.xattrs()
+	if err != nil {
+		return err
+	}
+	for _, x := range have {
+		if !slices.ContainsFunc(m.xattrs, func(is pathsafe.Xattr) bool { return is.Name == x.Name }) {
+			if err := d.removeXattr(x.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range m.xattrs {
+		if !slices.Contains(have, x) {
+			if err := d.setXattr(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// giveMode sets a mode that the directory does not have already: the kernel takes the
+// set-group-id bit away when the mode is set by who is not a member of the group.
+func (d dir) giveMode(mode uint32) error {
+	st, err := d.statSelf()
+	if err != nil || st.Perm == mode {
+		return err
+	}
+	if err := d.setMode(mode); err != nil {
+		return err
+	}
+	if st, err = d.statSelf(); err == nil && st.Perm != mode {
+		err = fmt.Errorf("mode %04o: %w", mode, pathsafe.ErrGroup)
+	}
+	return err
+}

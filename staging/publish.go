@@ -1,0 +1,184 @@
+package staging
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// firstArtifact is the index of the first swap that is an artifact, the number of swaps if
+// there is none.
+func (a *attempt) firstArtifact() int { return len(a.swaps) - a.artifacts }
+
+// makeArtifacts makes them all in the directory for artifacts, durably. It gives to what is
+// made in it what the directory gives that the artifact goes to; of several in a row that
+// is asked once.
+func (a *attempt) makeArtifacts() *Error {
+	if a.artifacts == 0 {
+		return nil
+	}
+	at := cache{base: a.root}
+	defer at.close()
+	few := a.artifacts <= few
+	for i := a.firstArtifact(); i < len(a.swaps); i++ {
+		s := &a.swaps[i]
+		err := error(nil)
+		if i == a.firstArtifact() || parent(s.path) != parent(a.swaps[i-1].path) {
+			err = a.inherit(s, &at)
+		}
+		if err == nil {
+			err = a.makeArtifact(s, few)
+		}
+		if err != nil {
+			return fail(StepPublish, s.path.String(), err)
+		}
+	}
+	if !few {
+		return fail(StepPublish, holdName, a.root.syncFS())
+	}
+	return fail(StepPublish, holdName, a.hold.sync())
+}
+
+func (a *attempt) inherit(s *swapping, at *cache) error {
+	in, err := at.open(parent(s.path))
+	if err != nil {
+		return err
+	}
+	like, err := in.access()
+	if err != nil {
+		return err
+	}
+	return a.hold.bequeathLike(like)
+}
+
+func (a *attempt) makeArtifact(s *swapping, sync bool) error {
+	f, err := a.hold.create(s.name, s.artifact.Perm)
+	s.created.tried = !errors.Is(err, fs.ErrExist)
+	if err != nil {
+		return err
+	}
+	err = a.fill(f, &s.created, s.artifact.Data)
+	s.fresh = s.created.identity(0)
+	if err == nil && sync {
+		err = a.s.syncFile(f)
+	}
+	return errors.Join(err, a.s.closeFile(f))
+}
+
+// place gives each artifact its name, in order, in one step and never over
+// anything, and looks it up afresh from the root, as step 6 does with files.
+func (a *attempt) place() *Error {
+	if a.artifacts == 0 {
+		return nil
+	}
+	at := cache{base: a.root}
+	defer at.close()
+	for i := a.firstArtifact(); i < len(a.swaps); i++ {
+		if err := a.placeOne(&at, &a.swaps[i]); err != nil {
+			return fail(StepPublish, a.swaps[i].path.String(), err)
+		}
+	}
+	if err := a.hold.sync(); err != nil { // before the directories that they entered: see moveTops
+		return fail(StepPublish, holdName, err)
+	}
+	return fail(StepPublish, "", a.syncArtifacts())
+}
+
+func (a *attempt) placeOne(at *cache, s *swapping) error {
+	to, err := at.open(parent(s.path))
+	if err != nil {
+		return err
+	}
+	err = a.hold.rename(s.name, to, s.path.Base())
+	if a.revived && errors.Is(err, fs.ErrNotExist) {
+		return nil // placed before the crash: what became of it since is not ours to judge
+	}
+	if a.revived && errors.Is(err, fs.ErrExist) {
+		switch wrong := a.verifyArtifact(s); {
+		case wrong == nil:
+			return a.hold.unlink(s.name) // placed, and the crash has brought the old name back
+		case !isMismatch(wrong):
+			return wrong
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return a.verifyArtifact(s)
+}
+
+func (a *attempt) verifyArtifact(s *swapping) error {
+	f, st, err := a.root.openRegular(s.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !s.created.is(st) {
+		return errReplaced
+	}
+	now, err := a.s.access(f)
+	if err == nil {
+		err = s.created.keeps(now)
+	}
+	if err != nil {
+		return err
+	}
+	check := s.check
+	if check == nil {
+		data := s.artifact.Data
+		check = createdRecord{Size: int64(len(data))}.with(sha256.Sum256(data)).check()
+	}
+	return a.s.do("check", s.path.String(), func() error { return check(context.Background(), f) })
+}
+
+func (a *attempt) syncArtifacts() error {
+	var dirs []pathsafe.Path
+	for i := a.firstArtifact(); i < len(a.swaps); i++ {
+		dirs = append(dirs, parent(a.swaps[i].path))
+	}
+	return syncDirs(dirs, a.root)
+}
+
+// placedAll tells whether every artifact has left staging. It then stood at its
+// name, and what became of it since is not ours to judge.
+func (a *attempt) placedAll() (bool, error) {
+	if err := a.openParts(); err != nil {
+		return false, err
+	}
+	if a.hold.h == nil {
+		return true, nil
+	}
+	for i := range a.swaps {
+		if a.swaps[i].since != phaseCommitted {
+			continue
+		}
+		_, err := a.hold.stat(a.swaps[i].name)
+		if err == nil {
+			return false, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// forward is what is left of steps 6 and 7 for a commit that was killed.
+func (a *attempt) forward(ctx context.Context) error {
+	a.plan.order = a.plan.byRank()
+	for i := range a.plan.files {
+		if a.plan.files[i].Check == nil {
+			return errUnfit
+		}
+	}
+	if err := a.verify(ctx); err != nil {
+		return err
+	}
+	if err := a.place(); err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// A Tx is one change to a root: all of it, or nothing. Its steps are called in the order in
+// which they are declared here, each once; the caller writes its own records between them.
+//
+//	tx, err := root.Plan(change) // writes nothing
+//	defer tx.Abort(&err)         // does nothing after Commit
+//	err = tx.Begin()             // INTENT
+//	err = tx.Stage(ctx, fill)    // PREPARED
+//	err = tx.Move(ctx)
+//	err = tx.Commit()            // COMMITTED
+//	err = tx.Close()
+type Tx struct {
+	a         *attempt
+	step      Step // that an error of the caller counts for
+	begun     bool // something may have been written
+	committed bool
+}
+
+// Plan compares a change with what stands in the root, and writes nothing. The error is an
+// [*Error]. Every unfinished attempt must have been resolved before.
+func (r *Root) Plan(c Change) (*Tx, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	a := &attempt{
+		s: r.s, key: r.key, id: c.Attempt, kind: c.Kind, root: r.dir, known: true,
+		manifest: c.Manifest, dirPerm: c.dirPerm, report: c.Progress, workers: c.Workers,
+	}
+	if a.id == "" {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return nil, fail(StepBegin, "", err)
+		}
+		a.id = id.String()
+	}
+	a.stageName = exchangePrefix + a.id
+	if a.isCommit() {
+		a.stageName = stagePrefix + a.id
+	}
+	if err := a.planAll(&c); err != nil {
+		return nil, err
+	}
+	return &Tx{a: a, step: StepBegin}, nil
+}
+
+// planAll makes the swaps of a change, and looks at all names.
+func (a *attempt) planAll(c *Change) *Error {
+	if c.Manifest != nil {
+		path, err := pathsafe.Parse(manifestPrefix + a.id + ".json")
+		if err != nil {
+			return fail(StepBegin, "", err)
+		}
+		a.swaps = append(a.swaps, swapping{path: path, since: phaseIntent, name: manifestStaged, comes: true})
+	}
+	for i, s := range c.Swaps {
+		_, tree := s.New.(Tree)
+		if s.Old == nil && !tree {
+			continue
+		}
+		a.swaps = append(a.swaps, swapping{
+			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, goes: s.Old != nil, comes: tree, tree: tree, empty: s.Empty,
+		})
+	}
+	a.findCovered()
+	if err := a.planFiles(c); err != nil {
+		return err
+	}
+	return a.look(c)
+}
+
+// findCovered notes which swaps are beneath the path of another one: when all is
+// done they cannot be seen any more.
+func (a *attempt) findCovered() {
+	all, above := map[pathsafe.Path]bool{}, map[pathsafe.Path]bool{}
+	for i := range a.swaps {
+		if !a.swaps[i].numbered() {
+			continue
+		}
+		all[a.swaps[i].path] = true
+		for up, ok := a.swaps[i].path.Parent(); ok && !above[up]; up, ok = up.Parent() {
+			above[up] = true
+		}
+	}
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.numbered() {
+			s.covered, s.covers = beneath(all, s.path), above[s.path] && !a.revived
+		}
+	}
+}
+
+// Attempt is the identity of the attempt, a UUID.
+func (tx *Tx) Attempt() string { return tx.a.id }
+
+// Staging is the name of the staging directory in the root.
+func (tx *Tx) Staging() string { return tx.a.stageName }
+
+// Begin writes INTENT: all names, what stands there, and what shall stand there. From here on
+// a crash leaves an [Unfinished] attempt.
+func (tx *Tx) Begin() error {
+	tx.begun, tx.step = true, StepStage
+	return tx.a.run(tx.a.open)
+}
+
+// Stage makes what comes, reads the files back and checks them, makes all durable and writes
+// PREPARED. Fill makes, in the empty directory dir, the thing of each swap with a [Tree] under
+// the number of the swap, and nothing else; it may be nil where there is none.
+func (tx *Tx) Stage(ctx context.Context, fill func(ctx context.Context, dir *pathsafe.Dir) error) error {
+	a := tx.a
+	return a.run(
+		a.openPlan,
+		func() *Error { return a.stageFiles(ctx) },
+		func() *Error { return a.makeTrees(ctx, fill) },
+		func() *Error { return a.persist(ctx) },
+	)
+}
+
+// Move gives everything its name but the artifacts, durably, looks each up afresh and checks
+// it. What was displaced waits in staging ([Tx.Displaced]). A cancelled ctx stops it before
+// the first move; then it counts no longer.
+func (tx *Tx) Move(ctx context.Context) error {
+	a := tx.a
+	if err := ctx.Err(); err != nil {
+		return fail(StepStage, a.stageName, err)
+	}
+	tx.step = StepVerify
+	a.progress(PhaseFinalize, 0)
+	return a.run(
+		a.openDirs,
+		a.moveTops,
+		a.swapAll,
+		a.setDirs,
+		func() *Error { return a.verify(ctx) },
+		a.check,
+	)
+}
+
+// A Displaced is what stood at a name and has been moved aside.
+type Displaced struct {
+	Path pathsafe.Path
+	Name string // in the directory of all that was displaced
+}
+
+// Displaced returns the directory in staging that holds what was displaced, and what is in
+// it, in the order of the swaps. Nobody else works there. The directory stays the
+// transaction's, until Close or Abort.
+func (tx *Tx) Displaced() (*pathsafe.Dir, []Displaced) { return tx.a.olds.h, tx.a.displacedAll() }
+
+func (a *attempt) displacedAll() (all []Displaced) {
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.goes {
+			all = append(all, Displaced{s.path, s.name})
+		}
+	}
+	return all
+}
+
+// Commit makes the artifacts, writes COMMITTED and gives the artifacts their names, in
+// order. When it returns nil all is in place and durable, and stays so. Where it fails
+// Abort takes the record back first; if that cannot be done, nothing else is, and the attempt
+// is left to [Unfinished.Resolve].
+func (tx *Tx) Commit() error {
+	a := tx.a
+	tx.step = StepPublish
+	a.progress(PhasePublish, 0)
+	err := a.run(
+		a.makeArtifacts,
+		func() *Error { return fail(StepPublish, a.stageName, a.enterCommitted()) },
+		a.place,
+	)
+	tx.committed = err == nil
+	return err
+}
+
+// Close removes what was displaced, the staging directory and the journal. An error takes
+// nothing back: the change is complete, and what is left the next one to resolve the
+// attempt removes.
+func (tx *Tx) Close() error {
+	if !tx.committed {
+		return errors.New("internal error: closed before it was committed")
+	}
+	return tx.a.cleanUp()
+}
+
+// Abort undoes everything unless it was committed, and gives up all handles. It is deferred,
+// with the result of the function: an error of the caller becomes an [*Error], whose Rollback
+// is nil if everything is as it was before. Without an error there is a panic, and as after a
+// kill the attempt is left to [Unfinished.Resolve].
+func (tx *Tx) Abort(err *error) {
+	defer tx.a.close()
+	if tx.committed || *err == nil {
+		return
+	}
+	var failed *Error
+	if !errors.As(*err, &failed) {
+		failed = &Error{Step: tx.step, Err: *err}
+		*err = failed
+	}
+	if tx.begun {
+		failed.Rollback, failed.Attempt, failed.Staging = tx.a.undo(), tx.a.id, tx.a.stageName
+	}
+}
+
+// run goes through steps until one fails.
+func (a *attempt) run(steps ...func() *Error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
