@@ -186,6 +186,10 @@ func (h *history) compareSavepoints() {
 			}
 		}
 	}
+	there := slices.Clone(known)
+	for _, d := range h.all.Damaged {
+		there = append(there, h.named(d.Attempt)...)
+	}
 	place := filepath.Join(h.state.Path(), "savepoints")
 	for _, found := range []struct {
 		misfits []audit.Misfit
@@ -194,6 +198,8 @@ func (h *history) compareSavepoints() {
 		{h.log.PutBack(standing), "move it to the directory \"retired\" beside it, or go back to a snapshot; " + keepState},
 		{h.log.NotUndone(retired), cutRemedy},
 		{h.before.RetiredLost(known), keepState},
+		{h.log.Excused(h.before.Unkept(there)), keepState},
+		{h.log.Unlogged(standing), cutRemedy},
 		{h.log.Unsealed(known), cutRemedy},
 	} {
 		for _, m := range found.misfits {
@@ -202,6 +208,16 @@ func (h *history) compareSavepoints() {
 			}
 		}
 	}
+}
+
+// named returns the savepoint that the log names for a commit.
+func (h *history) named(attempt string) (all []audit.Savepoint) {
+	for _, m := range h.before.Unkept(nil) {
+		if m.Attempt == attempt {
+			all = append(all, m.Savepoint)
+		}
+	}
+	return all
 }
 
 func auditSavepoints(all []savepoint.Savepoint) []audit.Savepoint {

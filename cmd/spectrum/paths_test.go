@@ -105,7 +105,7 @@ var pathUses = map[string]string{
 	"restore/snapshot.open: pathsafe.OpenRoot":                  "given: of the library; the command has a handle",
 	"restore/trust.openDir: pathsafe.OpenRoot":                  "given: a directory of /etc, or of the state directory",
 	"staging.busy: os.ReadFile":                                 "/proc",
-	"staging.sysHook.setModTime: unix.UtimesNanoAt":                "a handle, or /proc/self/fd of it",
+	"staging.sysHook.setModTime: unix.UtimesNanoAt":             "a handle, or /proc/self/fd of it",
 	"verify.location.open: pathsafe.OpenRoot":                   "given: the run directory; the second time it has to be the same, by its identity",
 	"verify/bundle.Key.Save: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"verify/bundle.makeDirs: pathsafe.OpenOwn":                  "given: the nearest directory above a run directory, from then on handles",

@@ -176,8 +176,9 @@ func (b *back) members(active string) map[string]string {
 	return said
 }
 
-// Refused logs that a rollback could not begin, and why, and returns why. An error of one
-// that had begun is logged already.
+// Refused logs that a rollback could not begin, and why, and returns why; what was previewed
+// or approved before is void (rollback contract, sections 11 and 12). An error of one that had
+// begun is logged already.
 func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error {
 	var e *staging.Error
 	var unfinished *UnfinishedError
@@ -185,7 +186,11 @@ func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error 
 	if why == nil || begun || r == nil || r.history == nil || r.entry.DryRun {
 		return why
 	}
-	return errors.Join(why, r.history.append(audit.Event{
+	var void error
+	if h := r.history; h.authority != nil && !h.snapped { // what was allowed before the request is void
+		void = h.authority.Attempt(h.root)
+	}
+	return errors.Join(why, void, r.history.append(audit.Event{
 		Kind: audit.RollbackRefused, Action: uuid.NewString(), Rollback: kind, Actions: affected, Reason: why.Error(),
 	}))
 }
