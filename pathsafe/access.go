@@ -1,11 +1,13 @@
 package pathsafe
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -195,11 +197,150 @@ func grantedBy(fd int) (uint32, error) {
 // groupOf returns what an access list grants the group of the inode, at most: 0 for a
 // list that cannot be read.
 func groupOf(list []byte) uint32 {
-	const header, entry, groupTag = 4, 8, 4
-	for ; len(list) >= header+entry; list = list[entry:] {
-		if e := list[header:]; binary.LittleEndian.Uint16(e) == groupTag {
-			return uint32(binary.LittleEndian.Uint16(e[2:]))
+	for _, g := range grantsOf(string(list), 0) {
+		if g.tag == tagGroup {
+			return uint32(g.perm)
 		}
 	}
 	return 0
+}
+
+// Tags of the entries of an access list, in the order that they have there.
+const (
+	tagOwner  = 0x01
+	tagUser   = 0x02
+	tagGroup  = 0x04
+	tagGroups = 0x08
+	tagMask   = 0x10
+	tagOther  = 0x20
+)
+
+// A grant is an entry of an access list.
+type grant struct {
+	tag  uint16
+	perm uint16
+	id   uint32 // of a named user or group; else noID
+}
+
+const noID = 1<<32 - 1
+
+// grantsOf returns the entries of a list, or those that permission bits stand for.
+func grantsOf(list string, perm uint32) (all []grant) {
+	const header, entry = 4, 8
+	for raw := []byte(list); len(raw) >= header+entry; raw = raw[entry:] {
+		e := raw[header:]
+		all = append(all, grant{binary.LittleEndian.Uint16(e), binary.LittleEndian.Uint16(e[2:]), binary.LittleEndian.Uint32(e[4:])})
+	}
+	if all == nil {
+		bits := func(shift uint) uint16 { return uint16(perm >> shift & 7) }
+		all = []grant{{tagOwner, bits(6), noID}, {tagGroup, bits(3), noID}, {tagOther, bits(0), noID}}
+	}
+	return all
+}
+
+// listOf is the inverse of grantsOf for a list.
+func listOf(all []grant) []byte {
+	raw := binary.LittleEndian.AppendUint32(nil, 2) // the version of the format
+	for _, g := range all {
+		raw = binary.LittleEndian.AppendUint16(raw, g.tag)
+		raw = binary.LittleEndian.AppendUint16(raw, g.perm)
+		raw = binary.LittleEndian.AppendUint32(raw, g.id)
+	}
+	return raw
+}
+
+// GrantWriters lets those read and write the file f who may make names in the directory, and
+// nobody else; the owner of f in any case. Where this process can, f gets the owner and the
+// group of the directory. Where the file system has no access lists, a user who may make names
+// only as a member of another group than that of f, or as the owner of the directory, is left
+// out.
+func (d *Dir) GrantWriters(f *os.File) error {
+	return d.do("set the access of a lock in", ".", func(fd int) error {
+		defer runtime.KeepAlive(f)
+		dir, err := statFd(fd)
+		if err != nil {
+			return err
+		}
+		list, err := readList(func(buf []byte) (int, error) { return unix.Fgetxattr(fd, accessList, buf) })
+		if err != nil {
+			return err
+		}
+		file := int(f.Fd())
+		if unix.Fchown(file, int(dir.UID), int(dir.GID)) != nil {
+			_ = unix.Fchown(file, -1, int(dir.GID)) // what cannot be had the list makes up for
+		}
+		st, err := statFd(file)
+		if err != nil {
+			return err
+		}
+		grants := writersOf(grantsOf(list, dir.Perm), dir, st)
+		err = unix.Fsetxattr(file, accessList, listOf(grants), 0)
+		if !errors.Is(err, unix.ENOTSUP) {
+			return err
+		}
+		var perm uint32
+		for _, g := range grants {
+			switch g.tag {
+			case tagOwner:
+				perm |= uint32(g.perm) << 6
+			case tagGroup:
+				perm |= uint32(g.perm) << 3
+			case tagOther:
+				perm |= uint32(g.perm)
+			}
+		}
+		return unix.Fchmod(file, perm)
+	})
+}
+
+// writersOf returns the entries for a file, of those for the directory that it is in.
+func writersOf(in []grant, dir, file Stat) []grant {
+	const write, enter, use = 2, 1, 6
+	bound := uint16(7)
+	for _, g := range in {
+		if g.tag == tagMask {
+			bound = g.perm
+		}
+	}
+	out := map[grant]uint16{{tag: tagOwner, id: noID}: use} // by tag and id
+	var others uint16
+	add := func(tag uint16, id, own uint32, itself uint16, perm uint16) {
+		if id == own {
+			tag, id = itself, noID
+		}
+		if key := (grant{tag: tag, id: id}); perm&(write|enter) == write|enter {
+			out[key] = use
+		} else if _, ok := out[key]; !ok {
+			out[key] = 0
+		}
+	}
+	for _, g := range in {
+		switch g.tag {
+		case tagOwner:
+			add(tagUser, dir.UID, file.UID, tagOwner, g.perm)
+		case tagUser:
+			if g.id != dir.UID {
+				add(tagUser, g.id, file.UID, tagOwner, g.perm&bound)
+			}
+		case tagGroup:
+			add(tagGroups, dir.GID, file.GID, tagGroup, g.perm&bound)
+		case tagGroups:
+			add(tagGroups, g.id, file.GID, tagGroup, g.perm&bound)
+		case tagOther:
+			add(tagOther, noID, 0, tagOther, g.perm)
+			others = out[grant{tag: tagOther, id: noID}]
+		}
+	}
+	if _, ok := out[grant{tag: tagGroup, id: noID}]; !ok { // its group is nobody's in particular
+		out[grant{tag: tagGroup, id: noID}] = others
+	}
+	var all []grant
+	for key, perm := range out {
+		all = append(all, grant{key.tag, perm, key.id})
+	}
+	if len(all) > 3 {
+		all = append(all, grant{tagMask, use, noID})
+	}
+	slices.SortFunc(all, func(a, b grant) int { return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(a.id, b.id)) })
+	return all
 }

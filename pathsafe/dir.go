@@ -185,9 +185,21 @@ func (d *Dir) Create(name string, perm uint32) (*os.File, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("create", name, err)
 	}
-	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	return d.createAs(name, unix.O_RDWR, perm)
+}
+
+// CreateToRead is Create for a file that is open for reading only.
+func (d *Dir) CreateToRead(name string, perm uint32) (*os.File, error) {
+	if err := checkName(name); err != nil {
+		return nil, d.wrap("create", name, err)
+	}
+	return d.createAs(name, unix.O_RDONLY, perm)
+}
+
+func (d *Dir) createAs(name string, access int, perm uint32) (*os.File, error) {
+	const flags = unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := d.openFd("create", name, func(fd int) (int, error) {
-		return unix.Openat(fd, name, flags, perm)
+		return unix.Openat(fd, name, flags|access, perm)
 	})
 	if err != nil {
 		return nil, err

@@ -33,6 +33,16 @@ func (d *Dir) Open(name string) (*os.File, Stat, error) {
 	return d.openRegular(name, NoLinks)
 }
 
+// OpenToWrite opens for reading and writing the regular file name, through no link. Refusals
+// are those of Open.
+func (d *Dir) OpenToWrite(name string) (*os.File, error) {
+	if err := checkName(name); err != nil {
+		return nil, d.wrap("open", name, err)
+	}
+	f, _, err := d.openAs(name, NoLinks, unix.O_RDWR)
+	return f, err
+}
+
 // StatPath describes what stands at p beneath d without opening it, whatever
 // it is. Refusals are those of OpenRegular.
 func (d *Dir) StatPath(p Path, links Links) (Stat, error) {
@@ -48,6 +58,10 @@ func (d *Dir) StatPath(p Path, links Links) (Stat, error) {
 }
 
 func (d *Dir) openRegular(rel string, links Links) (*os.File, Stat, error) {
+	return d.openAs(rel, links, unix.O_RDONLY)
+}
+
+func (d *Dir) openAs(rel string, links Links, access int) (*os.File, Stat, error) {
 	fd, st, err := d.openPath(rel, links)
 	if err != nil {
 		return nil, Stat{}, d.wrap("open", rel, err)
@@ -56,7 +70,7 @@ func (d *Dir) openRegular(rel string, links Links) (*os.File, Stat, error) {
 	if !st.Mode.IsRegular() {
 		return nil, Stat{}, d.wrap("open", rel, ErrNotRegular)
 	}
-	reading, err := reopen(fd)
+	reading, err := reopen(fd, access)
 	if err != nil {
 		return nil, Stat{}, d.wrap("open", rel, err)
 	}
@@ -127,21 +141,21 @@ func OpenFile(name string) (*os.File, Stat, error) {
 	if err != nil {
 		return nil, Stat{}, err
 	}
-	reading, err := reopen(fd)
+	reading, err := reopen(fd, unix.O_RDONLY)
 	if err != nil {
 		return nil, Stat{}, err
 	}
 	return os.NewFile(uintptr(reading), name), st, nil
 }
 
-// reopen opens for reading the very inode that fd holds.
-func reopen(fd int) (int, error) {
+// reopen opens the very inode that fd holds, for this access.
+func reopen(fd, access int) (int, error) {
 	if err := checkProc(); err != nil {
 		return -1, err
 	}
 	name := procPath(fd)
 	return retryFd(func() (int, error) {
-		return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+		return unix.Open(name, access|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	})
 }
 

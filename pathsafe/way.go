@@ -126,7 +126,12 @@ func wayFrom(path string, mounted bool) (Way, error) {
 // WayToMount is [WayFrom] for a path at the end of which a file system may be mounted whose
 // server is not to be asked, since it is dead or another user's: End is what the kernel knows
 // of it already.
-func WayToMount(path string) (Way, error) { return wayFrom(path, true) }
+func WayToMount(path string) (Way, error) {
+	if path == "" { // and not the working directory
+		return Way{}, &fs.PathError{Op: "resolve", Path: path, Err: unix.ENOENT}
+	}
+	return wayFrom(path, true)
+}
 
 // A LinkError is a path that leads through another user's link.
 type LinkError struct {

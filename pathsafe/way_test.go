@@ -3,12 +3,14 @@ package pathsafe
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -318,5 +320,31 @@ func TestMapped(t *testing.T) {
 		if p.trusts(65534) != want || !p.trusts(0) || !p.trusts(p.self) || p.trusts(4711) {
 			t.Errorf("%+v", p)
 		}
+	}
+}
+
+// TestWayToMount: the way to a dead mount is known, and what is on it not asked, also at the
+// end of a link and of a path with more slashes; another user's link is one of its links.
+func TestWayToMount(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	dead := filepath.Join(base, "dead")
+	harness.DeadMount(t, dead)
+	must(t, os.Symlink("dead/.", filepath.Join(base, "link")))
+	must(t, os.Lchown(filepath.Join(base, "link"), 4241, 4241))
+	t.Chdir(base)
+	for _, path := range []string{dead, dead + "/", dead + "/.", "dead", "./dead//", "link", "link/"} {
+		way, err := WayToMount(path)
+		if err != nil || way.Real != dead || (len(way.Links) > 0) != strings.HasPrefix(path, "link") {
+			t.Errorf("%q: %+v, %v", path, way, err)
+		}
+	}
+	for _, path := range []string{dead, "link"} {
+		if _, err := WayFrom(path); !errors.Is(err, unix.ENOTCONN) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if way, err := WayToMount(""); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%+v, %v", way, err)
 	}
 }

@@ -95,14 +95,14 @@ func TestHostileObstacles(t *testing.T) {
 		{"83d link inside", func(s *scene) {
 			s.put("file")
 			s.link("file", "top.txt")
-		}, "top.txt", "a regular file of 15 bytes"},
-		{"83e dangling link inside", func(s *scene) { s.link("none", "top.txt") }, "top.txt", inTheWay},
+		}, "top.txt", "a symbolic link"},
+		{"83e dangling link inside", func(s *scene) { s.link("none", "top.txt") }, "top.txt", "a symbolic link"},
 		{"83f FIFO", at("top.txt", harness.FIFO), "top.txt", "something that is neither file nor directory"},
-		{"83g mount point", func(s *scene) { harness.Mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", inTheWay},
+		{"83g mount point", func(s *scene) { harness.Mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", "a directory"},
 		{"83h the same file", func(s *scene) { must(s.t, os.Link(s.inProject("top.txt"), s.inRoot("top.txt"))) }, "top.txt", "a regular file of 4 bytes"},
 		{"83i RESTORE_MANIFEST.json", func(s *scene) { s.put(restore.ManifestName) }, restore.ManifestName, "a regular file of 15 bytes"},
 		{"83j RESTORE_REPORT.json a directory", at(restore.ReportName, harness.Directory), restore.ReportName, "a directory"},
-		{"83k RESTORE_REPORT.json a link out", at(restore.ReportName, harness.LinkTo("/etc/passwd")), restore.ReportName, inTheWay},
+		{"83k RESTORE_REPORT.json a link out", at(restore.ReportName, harness.LinkTo("/etc/passwd")), restore.ReportName, "a symbolic link"},
 	} {
 		t.Run(c.no, func(t *testing.T) {
 			s := newScene(t, false, oneRun)

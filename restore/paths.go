@@ -115,10 +115,12 @@ func (s *survey) artifacts(g gated) error {
 
 // describe says what stands at a target.
 func (s *survey) describe(path pathsafe.Path) string {
-	st, err := s.root.StatPath(path, pathsafe.LinksBeneath)
+	st, err := Standing(s.root, path)
 	switch {
 	case err != nil:
 		return "it, or a parent that is not a directory, is in the way"
+	case st.Mode.Type() == fs.ModeSymlink:
+		return "a symbolic link"
 	case st.Mode.IsRegular():
 		return fmt.Sprintf("a regular file of %d bytes", st.Size)
 	case st.Mode.IsDir():
@@ -126,6 +128,18 @@ func (s *survey) describe(path pathsafe.Path) string {
 	default:
 		return "something that is neither file nor directory"
 	}
+}
+
+// Standing describes what stands at a target, a symbolic link itself: links are followed on
+// the way to it only.
+func Standing(root *pathsafe.Dir, path pathsafe.Path) (pathsafe.Stat, error) {
+	names := path.Components()
+	parent, err := root.OpenParent(path, len(names)-1)
+	if err != nil {
+		return pathsafe.Stat{}, err
+	}
+	defer parent.Close()
+	return parent.Lstat(names[len(names)-1])
 }
 
 // pathFailure picks the code for a path, in the order of section 8.4.5.

@@ -33,6 +33,12 @@ made='.\" Made by the program from its help texts; do not edit.'
 
 install_all() {
     [ "${native##*/}" != "$native" ] || native=./$native # a file, and no word of PATH
+    for dir in "$there/bin" "$sbin"; do
+        if ! mkdir -p "$dir" 2>/dev/null || [ ! -w "$dir" ]; then
+            echo "install: no permission to write $dir; run sudo make install, or make install PREFIX=\$HOME/.local SBINDIR=\$HOME/.local/sbin" >&2
+            exit 1
+        fi
+    done
     install -D -m 755 "$program" "$there/bin/spectrum"
     install -d "$sbin" "$there/lib/systemd/system"
     for link in "${links[@]}"; do ln -sf "$prefix/bin/spectrum" "$sbin/$link"; done

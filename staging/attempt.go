@@ -18,10 +18,13 @@ type attempt struct {
 	key       []byte
 	id, kind  string
 	root      dir         // the session's
+	lock      *rootLock   // the session's
+	pinned    bool        // the lock stays for its sake
 	mount     pathsafe.ID // of the root
 	stageName string
 	phase     phase
 	revived   bool // made from a journal
+	layered   bool // the root is on an overlay, where a directory of a lower layer cannot be moved
 
 	stage, news, olds, trash dir // the staging directory, and those in it
 	hold                     dir // in it, for artifacts
@@ -48,6 +51,8 @@ type swapping struct {
 	comes      bool
 	tree       bool // what comes is under the number of the swap in new
 	empty      bool
+	last       bool           // see Swap
+	remake     *meta          // of an empty directory that may have to be removed in place, and be made again
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     identity       // the directory of its name; the zero identity is not compared
@@ -134,6 +139,22 @@ func (a *attempt) close() {
 	}
 }
 
+// pin has the lock of the root stay as long as the journal does.
+func (a *attempt) pin() {
+	if !a.pinned {
+		a.pinned = true
+		a.lock.keep++
+	}
+}
+
+// unpin comes when the journal has gone.
+func (a *attempt) unpin() {
+	if a.pinned {
+		a.pinned = false
+		a.lock.keep--
+	}
+}
+
 func (a *attempt) progress(phase string, bytes int64) {
 	if a.report != nil {
 		a.report(phase, bytes)
@@ -165,6 +186,9 @@ func (a *attempt) makeStage() error {
 		return err
 	}
 	a.stage = stage
+	// A second lock, of a directory that no other user opens: where another process has put a
+	// file in the place of the root's lock, no recovery undoes this attempt while it is at work.
+	_ = stage.lock()
 	if err := a.writeManifest(); err != nil {
 		return err
 	}

@@ -60,6 +60,10 @@ type Swap struct {
 	Old *pathsafe.Stat
 	// Empty: what goes is a directory that has to be empty by then.
 	Empty bool
+	// Last: what goes leaves before anything else changes, and a [Tree] appears when all
+	// else is in place and no crash takes it back. So the one is never seen beside what comes
+	// at other names, nor the other beside what goes there.
+	Last bool
 	// New is what comes: a [*File], an [*Artifact], a [Tree], or [*Metadata] of the directory
 	// that stands there and stays; nil for nothing.
 	New New

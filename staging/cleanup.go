@@ -13,10 +13,11 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// lastTouch gives the base what it gets once more: the removal of staging has
-// changed its time. What fails here changes nothing that counts.
+// lastTouch gives the base what it gets once more: the removal of staging and of the lock has
+// changed its time, and its mode may bar its owner. What fails here changes nothing that counts.
 func (a *attempt) lastTouch(which func(d *staying) meta) {
 	if d := a.baseDir(); d != nil {
+		a.lock.release()
 		_ = a.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.sync()) })
 	}
 }
@@ -38,6 +39,7 @@ func (a *attempt) cleanUp() error {
 	if err := a.removeStaging(); err != nil {
 		return err
 	}
+	a.unpin()
 	a.lastTouch(func(d *staying) meta { return d.get })
 	return nil
 }

@@ -48,7 +48,7 @@ func refusedUntouched(t *testing.T, sc *scene, step Step, path string, want erro
 	before, inode := take(t, sc.root), kind(t, sc.root)
 	err := sc.run(func(op, path string, f func() error) error {
 		switch op {
-		case "open directory", "lock", "list", "survey", "stat":
+		case "open directory", "open lock", "list", "survey", "stat":
 		default:
 			t.Errorf("%s %q was called", op, path)
 		}

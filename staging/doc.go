@@ -10,8 +10,8 @@
 //
 // # The order of durability
 //
-// All of it happens under the lock that [Lock] took (flock on the root). Each step ends with its
-// syncs, and none begins before the one above is done.
+// From step 2 on it happens under the lock, which is the first write (see below). Each step ends
+// with its syncs, and none begins before the one above is done.
 //
 //  1. [Root.Plan] looks at every name, files before artifacts, each in order. What must be
 //     there is the very inode that the caller saw, of a file with the same size and time;
@@ -33,7 +33,7 @@
 //     made, and of a tree a fingerprint of all that is beneath.
 //  4. [Tx.Move] gives the names. A cancelled context stops it before the first of them. A new
 //     subtree is moved whole, a single file where its directory exists, with
-//     RENAME_NOREPLACE. Something for something is one step (RENAME_EXCHANGE), where the file
+//     RENAME_NOREPLACE. What is marked as last leaves before anything else, durably. Something for something is one step (RENAME_EXCHANGE), where the file
 //     system can; then what was displaced goes to old, and is looked at again there, where
 //     nobody else comes: it has to be what was to go, and empty if it was to be. Every
 //     directory that something has left is synced, then every one that got something, deepest
@@ -43,7 +43,7 @@
 //     (device, inode, birth time, size), and files are checked again.
 //  5. [Tx.Commit] writes the artifacts into staging and syncs them, all of them, and writes the
 //     record COMMITTED: their identities. Then they are moved to their names in the
-//     order given, each looked up afresh and checked, and the directory
+//     order given, then the trees that are marked as last, each looked up afresh and checked, and the directory
 //     that they left and those that they entered are synced. Whoever sees an artifact sees
 //     a commit that no crash takes back. From here on it goes forward, whatever becomes of this.
 //  6. [Tx.Close] moves what was displaced to trash and removes it, and what is left of staging
@@ -54,6 +54,22 @@
 // What the caller does before step 2 comes before anything is written; what it does between
 // steps 5 and 6 has happened when the journal goes, also after a crash: then between
 // [Unfinished.Resolve] and [Unfinished.Forget].
+//
+// # The lock
+//
+// One attempt at a time is at work in a root, on this host: it holds the lock of the file
+// [LockName] there (flock). A reader of the root must not be able to keep others out, as with a
+// lock of the directory itself; so the file can be opened by those only who may make names in
+// the root. It is made before the journal and removed after it, so that a recovery finds it on a
+// full disk too, and stays where an attempt could not be ended. After it was locked the name is
+// looked at again: it has to be the same file, or the lock is taken anew. A file that a kill has
+// left is locked by nobody, and the next session removes it. What looks at a root only makes no
+// lock; if there is one it waits for its holder. A root in which this user cannot make names is
+// entered without: nothing can be moved there.
+//
+// Who may make names in the root can also keep others out, which is then said, or replace the
+// file. That no recovery takes the attempt that is at work for one that was left then is seen to
+// by a second lock, of the staging directory, which no other user can open.
 //
 // # The journal
 //
@@ -129,6 +145,12 @@
 // name spectrum-kept-<uuid>, which [Outcome].Left tells. That of another user, or one open to
 // others, stays where it is.
 //
+// On an overlay the first change of what is in a lower layer makes it another inode, and a
+// directory of one cannot be moved. [Root.CopyUp] has what will go copied up before anybody
+// looks at its identity; and there an empty directory is removed in place, and made again by an
+// undo with the mode, owner, attributes and time that INTENT has. So a directory with something
+// in it goes by a swap for each of its names.
+//
 // # What it trusts
 //
 // The kernel and the file system below it, that a sync that succeeded was one,
@@ -149,6 +171,8 @@
 // # What it does not promise
 //
 //   - Anything about another host: the lock is one of this host's kernel.
+//   - That the time of the root is the kernel's where another process changes a name in it in
+//     the same instant as the lock is made: that of before is set again then.
 //   - A file system without RENAME_NOREPLACE (some FUSE and network file
 //     systems): it is refused in Begin. A file system that does not keep the
 //     order of what was synced (ext4 without its journal) can break the rest.

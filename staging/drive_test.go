@@ -89,7 +89,7 @@ func (l *session) commit(ctx context.Context, s spec) error {
 func (l *session) exchange(ctx context.Context, e exchange) error { return l.carryOut(ctx, e, nil) }
 
 func (l *session) carryOut(ctx context.Context, e exchange, leftover func(name string, err error)) (err error) {
-	tx, err := l.Plan(e.change())
+	tx, err := l.PlanLocked(ctx, e.change())
 	if err != nil {
 		return err
 	}
@@ -135,12 +135,18 @@ func (l *session) recover(ctx context.Context, mode Mode) ([]Outcome, error) {
 	var halts []error
 	for _, u := range all {
 		end, err := l.resolve(ctx, u, mode)
-		u.Close()
+		var busy *BusyError
+		if errors.As(err, &busy) || errors.Is(err, ErrOvertaken) {
+			return outcomes, err
+		}
 		if err != nil {
 			halts = append(halts, u.Halt(err))
 		} else if end.Result != 0 {
 			outcomes = append(outcomes, end)
 		}
+	}
+	if len(halts) == 0 {
+		l.Yield()
 	}
 	if len(halts) == 1 {
 		return outcomes, halts[0]
@@ -149,6 +155,7 @@ func (l *session) recover(ctx context.Context, mode Mode) ([]Outcome, error) {
 }
 
 func (l *session) resolve(ctx context.Context, u *Unfinished, mode Mode) (Outcome, error) {
+	defer u.Close()
 	end, err := u.Resolve(ctx, mode)
 	if err == nil && end.Result == Completed {
 		err = l.hear(func(w *witness) error { return w.Completed(u.Attempt, u.Kind) })

@@ -233,7 +233,7 @@ func TestExchangeConflicts(t *testing.T) {
 			f.times["root"] = true
 			w := &witness{}
 			err := f.runLogged(func(op, path string, do func() error) error {
-				if op != "stat" && op != "open directory" && op != "lock" {
+				if op != "stat" && op != "open directory" && op != "open lock" {
 					t.Errorf("%s %q", op, path)
 				}
 				return do()

@@ -92,8 +92,6 @@ var spareSyncs = map[string]string{
 	"sync BASE after create .spectrum06_halted":                   "an undo may fail before the name of the staging directory was durable",
 	"sync STAGE after rename empty":                               afterSyncFS,
 	"sync STAGE after rename N":                                   afterSyncFS,
-	"sync STAGE/new after exchange N":                             beforeTrash,
-	"sync STAGE/old after exchange N":                             beforeTrash,
 	"sync STAGE/new after rename .spectrum06_prepared.new":        nothingMoved,
 	"sync STAGE/old after rename .spectrum06_prepared.new":        nothingMoved,
 	"sync STAGE/trash after rename .spectrum06_prepared.new":      nothingMoved,
@@ -101,7 +99,12 @@ var spareSyncs = map[string]string{
 	"sync g after rename .spectrum06_prepared.new":                nothingMoved,
 	"sync to after rename .spectrum06_prepared.new":               nothingMoved,
 	"sync file system BASE after rename .spectrum06_prepared.new": nothingMoved,
-	"sync to after exchange N":                                    linkToC,
+	"sync BASE after rename OLD":                                  leavesFirst,
+	"sync STAGE after rename OLD":                                 leavesFirst,
+	"sync STAGE/new after rename OLD":                             leavesFirst,
+	"sync STAGE/old after rename OLD":                             leavesFirst,
+	"sync a after rename OLD":                                     leavesFirst,
+	"sync b after rename OLD":                                     leavesFirst,
 	"sync to after rename N":                                      linkToC,
 }
 
@@ -110,6 +113,7 @@ const (
 	afterSyncFS  = "the syncfs before it has done it"
 	beforeTrash  = "the sync after the moves to the trash does it once more"
 	nothingMoved = "an undo that had nothing to move cannot know that of the ones before it"
+	leavesFirst  = "so that a power cut brings back nothing of it beside what comes; the undo does without"
 	linkToC      = "it is a link to c, which is synced under its own name"
 )
 
@@ -226,7 +230,7 @@ func (r *recorder) base() string { return r.f.root() }
 func (r *recorder) scan() map[nameKey]entry {
 	found, dirs := map[nameKey]entry{}, map[string]uint64{}
 	must(r.f.t, tree.Walk(r.f.above, func(name string, n *tree.Node, err error) error {
-		if err == nil {
+		if err == nil && !strings.HasPrefix(path.Base(name), LockName) { // nothing is built on it
 			dirs[name] = n.Ino
 			found[nameKey{dirs[path.Dir(name)], path.Base(name)}] = entry{name, n.Ino}
 		}

@@ -2,16 +2,18 @@ package staging
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
-// BusyError says that another process holds the lock of a root. It unwraps to
-// pathsafe.ErrLocked.
+// BusyError says that another process holds the lock of a root, which unwraps to
+// pathsafe.ErrLocked, or that what stands at its name cannot be locked.
 type BusyError struct {
 	PID     int    // 0 where it could not be found out
 	Command string // the name of that process, "" where it could not be found out
@@ -20,6 +22,9 @@ type BusyError struct {
 
 // Error names the process that holds the lock.
 func (e *BusyError) Error() string {
+	if !errors.Is(e.Err, pathsafe.ErrLocked) {
+		return fmt.Sprintf("this root cannot be locked: %v", e.Err)
+	}
 	if e.PID == 0 {
 		return fmt.Sprintf("another commit or recovery is at work in this root: %v", e.Err)
 	}
@@ -29,19 +34,19 @@ func (e *BusyError) Error() string {
 // Unwrap returns the error of the lock.
 func (e *BusyError) Unwrap() error { return e.Err }
 
-// busy finds out who holds the lock of d.
-func busy(d dir, err error) error {
+// busy finds out which process holds the lock of the root d, or that on its directory name.
+func busy(d dir, name string, err error) error {
 	e := &BusyError{Err: err}
-	st, statErr := d.h.Stat()
+	st, statErr := d.h.Lstat(name)
 	if statErr != nil {
 		return e
 	}
 	if e.PID = holder(st.ID.Dev, st.ID.Ino); e.PID == 0 {
 		return e
 	}
-	name, readErr := os.ReadFile(fmt.Sprintf("/proc/%d/comm", e.PID))
+	command, readErr := os.ReadFile(fmt.Sprintf("/proc/%d/comm", e.PID))
 	if readErr == nil {
-		e.Command = strings.TrimSpace(string(name))
+		e.Command = strings.TrimSpace(string(command))
 	}
 	return e
 }

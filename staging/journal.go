@@ -65,13 +65,16 @@ type intentRecord struct {
 }
 
 type swapRecord struct {
-	Path   []byte         `json:"path"` // it need not be UTF-8
-	Since  phase          `json:"since"`
-	Parent identity       `json:"parent,omitzero"`
-	Old    *identity      `json:"old,omitempty"`
-	Mode   uint32         `json:"mode,omitempty"` // of Old
-	New    bool           `json:"new"`
-	Empty  bool           `json:"empty,omitempty"`
+	Path   []byte    `json:"path"` // it need not be UTF-8
+	Since  phase     `json:"since"`
+	Parent identity  `json:"parent,omitzero"`
+	Old    *identity `json:"old,omitempty"`
+	Mode   uint32    `json:"mode,omitempty"` // of Old
+	New    bool      `json:"new"`
+	Empty  bool      `json:"empty,omitempty"`
+	Last   bool      `json:"last,omitempty"`
+	// Remake is what Old has, an empty directory that may be removed where it stands.
+	Remake *metaRecord    `json:"remake,omitempty"`
 	Made   *createdRecord `json:"made,omitempty"` // what comes, where that is known already
 }
 
@@ -269,9 +272,13 @@ func (a *attempt) enterIntent() error {
 	}
 	for i := range a.swaps {
 		s := &a.swaps[i]
-		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty}
+		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty, Last: s.last}
 		if s.goes {
 			swap.Old, swap.Mode = &s.old, s.mode
+			if s.remake != nil {
+				r := s.remake.record()
+				swap.Remake = &r
+			}
 		}
 		if s.since == phaseIntent {
 			t := recordOf(&s.created).with(sha256.Sum256(a.manifest))

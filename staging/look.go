@@ -15,11 +15,17 @@ func (a *attempt) look(c *Change) *Error {
 		return fail(StepBegin, "", err)
 	}
 	a.mount = st.ID
+	kind, err := a.root.h.FileSystem()
+	if err != nil {
+		return fail(StepBegin, "", err)
+	}
+	a.layered = kind == unix.OVERLAYFS_SUPER_MAGIC
 	for i := range a.swaps {
 		if err := a.lookAt(&a.swaps[i]); err != nil {
 			return err
 		}
 	}
+	a.lookAtRemade()
 	return a.lookAtDirs(c)
 }
 
@@ -64,7 +70,29 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
 	}
 	s.old, s.mode = identityOf(st), st.Perm
+	if s.empty && a.layered {
+		d, err := a.lookAtDir(s.path)
+		if err != nil {
+			return fail(StepBegin, path, err)
+		}
+		s.remake = &d.have
+	}
 	return nil
+}
+
+// lookAtRemade forgets the identity of directories that an undo may make again.
+func (a *attempt) lookAtRemade() {
+	remade := map[pathsafe.Path]bool{}
+	for i := range a.swaps {
+		if a.swaps[i].remake != nil {
+			remade[a.swaps[i].path] = true
+		}
+	}
+	for i := range a.swaps {
+		if remade[parent(a.swaps[i].path)] {
+			a.swaps[i].parent = identity{}
+		}
+	}
 }
 
 // isLive tells whether st is still what the caller saw.

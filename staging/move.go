@@ -85,17 +85,33 @@ func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
 	return nil
 }
 
-// swapAll makes all swaps, durably.
+// swapAll makes all swaps, durably, but for what comes last. What leaves first has left
+// durably before anything else moves.
 func (a *attempt) swapAll() *Error {
-	for i := range a.swaps {
-		if s := &a.swaps[i]; s.numbered() {
+	for _, last := range []bool{true, false} {
+		moved := false
+		for i := range a.swaps {
+			s := &a.swaps[i]
+			if s.last != last || !s.numbered() {
+				continue
+			}
+			moved = moved || s.goes
 			if err := a.swap(s); err != nil {
 				return fail(StepFinalize, s.path.String(), err)
 			}
 		}
+		if last && moved {
+			if err := a.syncMoves(a.news, a.olds, (*swapping).isLast); err != nil {
+				return fail(StepFinalize, "", err)
+			}
+		}
 	}
-	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds))
+	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).numbered))
 }
+
+// isLast reports whether what goes or comes has the number of the swap, and leaves first or
+// comes last.
+func (s *swapping) isLast() bool { return s.last && s.numbered() }
 
 // swap makes one swap. What is taken away is looked at again where nobody else
 // comes: between the first look and now the name could have come to mean
@@ -111,7 +127,10 @@ func (a *attempt) swap(s *swapping) error {
 		return err
 	}
 	defer in.close()
-	if s.goes && s.comes {
+	if s.goes && s.remake != nil {
+		return a.removeInPlace(s, in, name)
+	}
+	if s.goes && s.comes && !s.last {
 		err := in.exchange(s.path.Base(), a.news, name)
 		if err == nil {
 			return a.takeOut(s, name)
@@ -133,10 +152,61 @@ func (a *attempt) swap(s *swapping) error {
 			return err
 		}
 	}
-	if s.comes {
+	if s.comes && !s.last {
 		return a.news.shift(name, in, s.path.Base())
 	}
 	return nil
+}
+
+// removeInPlace removes an empty directory that is the one that was looked at: in a lower layer
+// of an overlay it cannot be moved.
+func (a *attempt) removeInPlace(s *swapping, in dir, name string) error {
+	err := a.provenOld(s, in, s.path.Base())
+	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+		s.goes = false
+		return nil
+	}
+	if err == nil {
+		err = in.rmdir(s.path.Base())
+	}
+	if err == nil && s.comes {
+		err = a.news.shift(name, in, s.path.Base())
+	}
+	return err
+}
+
+// placeLast gives what comes last its names, in order, durably. What has left staging was
+// placed before a crash; what became of it since is not looked at.
+func (a *attempt) placeLast() *Error {
+	placed := false
+	if a.news.h == nil { // it was removed when all had left it
+		return nil
+	}
+	for i := range a.swaps {
+		s, name := &a.swaps[i], a.swaps[i].name
+		if !s.isLast() || !s.comes {
+			continue
+		}
+		in, err := a.parentDir(s)
+		if err != nil {
+			return fail(StepPublish, s.path.String(), err)
+		}
+		err = a.news.shift(name, in, s.path.Base())
+		if a.revived && errors.Is(err, fs.ErrExist) { // the crash may have brought the old name back
+			if st, statErr := in.stat(s.path.Base()); statErr == nil && s.fresh.is(st) && !st.Mode.IsDir() {
+				err = a.news.unlink(name)
+			}
+		}
+		in.close()
+		if err != nil && !(a.revived && errors.Is(err, fs.ErrNotExist)) {
+			return fail(StepPublish, s.path.String(), err)
+		}
+		placed = true
+	}
+	if !placed {
+		return nil
+	}
+	return fail(StepPublish, "", a.syncMoves(a.news, a.olds, (*swapping).isLast))
 }
 
 // takeOut puts what came out of an exchange where it belongs.
@@ -150,6 +220,9 @@ func (a *attempt) takeOut(s *swapping, name string) error {
 // provenOld wants what was taken away to be what was to go.
 func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	st, err := in.stat(name)
+	if s.remake != nil && in == a.olds && errors.Is(err, fs.ErrNotExist) {
+		return nil // it was removed in place
+	}
 	if err != nil {
 		return err
 	}
@@ -171,13 +244,13 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	return err
 }
 
-// syncMoves makes moves durable: first the directory in staging that things have
+// syncMoves makes moves of these swaps durable: first the directory in staging that things have
 // left, then those beneath the base, then the one in staging that got things.
-func (a *attempt) syncMoves(left, entered dir) error {
+func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error {
 	var parentDirs []pathsafe.Path
 	covered := false
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.numbered() {
+		if s := &a.swaps[i]; of(s) {
 			parentDirs = append(parentDirs, parent(s.path))
 			covered = covered || s.covered
 		}
@@ -226,6 +299,10 @@ func (a *attempt) checkOne(s *swapping) error {
 	defer in.close()
 	st, err := in.stat(s.path.Base())
 	switch {
+	case s.last && s.comes && errors.Is(err, fs.ErrNotExist): // it is placed when all is recorded
+		return nil
+	case s.last && s.comes && err == nil:
+		return errTaken
 	case !s.comes && (err == nil || errors.Is(err, fs.ErrNotExist)): // what came since is others'
 		return nil
 	case err != nil:

@@ -111,11 +111,16 @@ func (r *Root) Unfinished() ([]*Unfinished, error) {
 		return nil, err
 	}
 	var all []*Unfinished
+	r.seen, r.lock.keep = map[string]bool{}, 0
 	for _, name := range names {
+		if strings.HasPrefix(name, lockPrefix) && !r.lock.quiet {
+			r.lock.clear(name)
+		}
 		id, kind := attemptOf(name)
 		if kind == "" {
 			continue
 		}
+		r.seen[name] = true
 		u := &Unfinished{Attempt: id, Kind: kind, Staging: name, root: r}
 		if u.Err = u.open(); u.Err == nil && u.found.mine {
 			u.a.peek()
@@ -124,6 +129,7 @@ func (r *Root) Unfinished() ([]*Unfinished, error) {
 		u.Close()
 		if u.Err != nil || u.found.isOne {
 			all = append(all, u)
+			r.lock.keep++
 		}
 	}
 	return all, nil
@@ -131,7 +137,7 @@ func (r *Root) Unfinished() ([]*Unfinished, error) {
 
 // open looks at the staging directory.
 func (u *Unfinished) open() (err error) {
-	u.a = &attempt{s: u.root.s, key: u.root.key, id: u.Attempt, kind: u.Kind, root: u.root.dir, stageName: u.Staging, revived: true}
+	u.a = &attempt{s: u.root.s, key: u.root.key, id: u.Attempt, kind: u.Kind, root: u.root.dir, lock: u.root.lock, stageName: u.Staging, revived: true, pinned: true}
 	u.found, err = u.a.find()
 	return err
 }
@@ -157,10 +163,16 @@ func (u *Unfinished) Resolve(ctx context.Context, mode Mode) (Outcome, error) {
 		return Outcome{}, u.Err
 	}
 	if u.Err = u.open(); u.Err != nil || !u.found.isOne {
-		return Outcome{}, u.Err
+		return u.hasGone()
 	}
 	if u.found.halted && mode == Automatic {
 		return Outcome{}, ErrHalted
+	}
+	if err := u.hold(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if !u.found.isOne {
+		return u.hasGone()
 	}
 	if err := u.a.reviveFor(&u.found, mode); err != nil {
 		return Outcome{}, err
@@ -173,6 +185,38 @@ func (u *Unfinished) Resolve(ctx context.Context, mode Mode) (Outcome, error) {
 	}
 	u.end.Result, u.end.Cause = result, u.a.cause
 	return u.end, nil
+}
+
+// hasGone: it could not be looked at, or was ended by another process.
+func (u *Unfinished) hasGone() (Outcome, error) {
+	if u.Err == nil {
+		u.a.unpin()
+	}
+	return Outcome{}, u.Err
+}
+
+// hold takes the lock of the root, and that of the staging directory. What was seen without the
+// lock may have ended since, and is looked at again.
+func (u *Unfinished) hold(ctx context.Context) error {
+	if u.root.lock.f == nil {
+		// Where the lock is missing and there is no room for it, that of the attempt has to do.
+		if err := u.root.Hold(ctx); err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+			return err
+		}
+		u.a.close()
+		if u.Err = u.open(); u.Err != nil || !u.found.isOne {
+			return u.Err
+		}
+	}
+	if !u.found.mine {
+		return nil
+	}
+	return u.root.lock.poll(ctx, u.Staging, func() error {
+		if err := u.a.stage.lock(); errors.Is(err, pathsafe.ErrLocked) {
+			return err
+		}
+		return nil // it is the second lock, and some file systems lock no directories
+	})
 }
 
 // Displaced is what the attempt has displaced, once Resolve has completed it, until Forget. It
@@ -204,6 +248,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 		err = u.a.cleanUpOrKeep()
 		u.end.Left = u.a.left
 	case Released:
+		u.root.lock.wrote = true
 		if u.found.mine {
 			err = u.a.keep(u.Attempt)
 		} else {
@@ -213,6 +258,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	u.a.unpin()
 	return u.end, nil
 }
 
@@ -313,6 +359,7 @@ func isMismatch(err error) bool {
 
 // endRevived rolls back or goes forward, as the journal says.
 func (a *attempt) endRevived(ctx context.Context) (Result, error) {
+	a.lock.wrote = true
 	if err := a.stage.sync(); err != nil { // what it builds on must not be lost again
 		return 0, err
 	}
@@ -345,7 +392,20 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 			return 0, err
 		}
 	}
-	return Completed, a.openParts()
+	if err := a.openParts(); err != nil || a.isCommit() {
+		return Completed, err
+	}
+	if failure := a.placeLast(); failure != nil {
+		if !isMismatch(failure) {
+			return 0, failure
+		}
+		a.cause = failure
+		if back := a.undo(); back != nil {
+			return 0, both(back, failure)
+		}
+		return RolledBack, nil
+	}
+	return Completed, nil
 }
 
 // keptPrefix begins the name of what a released exchange has left: it is to be

@@ -291,6 +291,7 @@ func TestLockWaits(t *testing.T) {
 	root := openRoot(t, t.TempDir())
 	first, err := Lock(context.Background(), root, testKey, 0)
 	must(t, err)
+	must(t, first.Hold(t.Context()))
 	var busy *BusyError
 	_, err = Lock(context.Background(), root, testKey, time.Millisecond)
 	if !errors.As(err, &busy) || !errors.Is(err, pathsafe.ErrLocked) || busy.PID != os.Getpid() || busy.Command == "" {

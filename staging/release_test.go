@@ -179,6 +179,7 @@ func TestBusy(t *testing.T) {
 	l, err := Lock(t.Context(), one, testKey, 0)
 	must(t, err)
 	defer l.Close()
+	must(t, l.Hold(t.Context()))
 	_, err = Lock(t.Context(), one, testKey, 0)
 	var busy *BusyError
 	if !errors.As(err, &busy) || !errors.Is(err, pathsafe.ErrLocked) {

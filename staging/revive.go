@@ -94,9 +94,13 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 		if err != nil {
 			return err
 		}
-		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty, tree: r.New && !a.isCommit()}
+		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty, last: r.Last, tree: r.New && !a.isCommit()}
 		if r.Old != nil {
 			s.goes, s.old, s.mode = true, *r.Old, r.Mode&0o7777
+			if r.Remake != nil {
+				m := r.Remake.meta()
+				s.remake = &m
+			}
 		}
 		switch {
 		case a.isCommit() && (s.goes || !s.comes), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):

@@ -12,18 +12,21 @@ import (
 // MinKey is the least length of a journal key, in bytes.
 const MinKey = 16
 
-// A Root is a directory whose lock is held: while it is open no other transaction and no
-// recovery is at work there (flock, on this host).
+// A Root is a directory that is worked on. From the moment at which it holds the lock until it is
+// closed no other transaction and no recovery is at work there.
 type Root struct {
-	dir dir // its own handle, which holds the lock
-	key []byte
-	s   *sysHook
+	dir  dir // its own handle
+	key  []byte
+	s    *sysHook
+	lock *rootLock
+	seen map[string]bool // names of the attempts that Unfinished has listed last
 }
 
-// Lock takes the lock of a directory with a handle of its own, and waits
-// up to wait for another one to end; the error is then a [*BusyError]. Key
-// authenticates the journals: only with the key that an attempt was made with
-// can it be recovered later.
+// Lock begins work on a root, with a handle of its own. It writes nothing. While another process
+// holds the lock it waits, up to wait; the error is then a [*BusyError]. Where there is no lock
+// nobody is at work, and it is taken only when something is to be written: see [Root.Hold]. Key
+// authenticates the journals: only with the key that an attempt was made with can it be
+// recovered later.
 func Lock(ctx context.Context, root *pathsafe.Dir, key []byte, wait time.Duration) (*Root, error) {
 	return lock(ctx, root, key, &locking{wait: wait, s: &sysHook{}})
 }
@@ -45,33 +48,65 @@ func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*R
 	if err != nil {
 		return nil, fail(StepBegin, "", err)
 	}
-	if err := how.take(ctx, own); err != nil {
+	r := &Root{dir: own, key: key, s: how.s, lock: &rootLock{root: own, wait: how.wait}}
+	if err := r.lock.take(ctx, false); err != nil {
 		own.close()
 		return nil, fail(StepBegin, "", err)
 	}
-	return &Root{dir: own, key: key, s: how.s}, nil
+	return r, nil
 }
 
-// lockPoll is how often a lock is asked for.
-const lockPoll = 20 * time.Millisecond
+// Hold takes the lock of the root, and makes it if it is not there; nothing else may be
+// written there before. It waits as [Lock] does. [Tx.Begin] and [Unfinished.Resolve] do not
+// wait. The error is [ErrOvertaken] when an attempt stands in the root that [Root.Unfinished]
+// has not listed.
+func (r *Root) Hold(ctx context.Context) error {
+	if r.lock.f != nil {
+		return nil
+	}
+	if err := r.lock.take(ctx, true); err != nil {
+		return err
+	}
+	err := r.Overtaken()
+	if err != nil {
+		r.lock.keep++
+	}
+	return err
+}
 
-func (how *locking) take(ctx context.Context, own dir) error {
-	patience, cancel := context.WithTimeout(ctx, how.wait)
-	defer cancel()
-	for {
-		err := own.lock()
-		if !errors.Is(err, pathsafe.ErrLocked) {
-			return err
-		}
-		select {
-		case <-time.After(lockPoll):
-		case <-patience.Done():
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return busy(own, err)
+// Wait waits for the process that holds the lock, as [Lock] does, and leaves what it finds.
+func (r *Root) Wait(ctx context.Context) error {
+	if r.lock.f != nil {
+		return nil
+	}
+	err := r.lock.take(ctx, false)
+	if f := r.lock.f; f != nil {
+		r.lock.f = nil
+		_ = f.Close()
+	}
+	return err
+}
+
+// Yield gives the lock up until it is held again.
+func (r *Root) Yield() { r.lock.release() }
+
+// Leave has what a killed process has left of a lock stay: nothing is written.
+func (r *Root) Leave() { r.lock.quiet = true }
+
+// Overtaken returns [ErrOvertaken] when another attempt is at work in the root, or stands
+// there, that [Root.Unfinished] has not listed. It writes nothing.
+func (r *Root) Overtaken() error {
+	names, err := r.dir.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		_, kind := attemptOf(name)
+		if kind != "" && r.seen != nil && !r.seen[name] || name == LockName && r.lock.f == nil {
+			return fmt.Errorf("%w: %q", ErrOvertaken, name)
 		}
 	}
+	return nil
 }
 
 // Is reports whether this is the very directory.
@@ -84,5 +119,8 @@ func (r *Root) Is(other *pathsafe.Dir) (bool, error) {
 	return err == nil && mine.ID == theirs.ID, err
 }
 
-// Close gives up the lock.
-func (r *Root) Close() { r.dir.close() }
+// Close gives up the lock. It stays in the root where an attempt has not ended.
+func (r *Root) Close() {
+	r.lock.release()
+	r.dir.close()
+}

@@ -337,7 +337,7 @@ func TestNoReplaceIsFoundOut(t *testing.T) {
 		}
 		return f()
 	})
-	if e := failure(t, err); e.Step != StepStage || !errors.Is(err, errors.ErrUnsupported) || e.Rollback != nil {
+	if e := failure(t, err); e.Step != StepBegin || !errors.Is(err, errors.ErrUnsupported) || e.Rollback != nil {
 		t.Error(err)
 	}
 	sameTree(t, before, sc.root)

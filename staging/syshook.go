@@ -295,6 +295,36 @@ func (d dir) syncFS() error { return d.s.do("sync file system", d.h.Name(), d.h.
 
 func (d dir) lock() error { return d.s.do("lock", d.h.Name(), d.h.TryLock) }
 
+// openLock opens the regular file name of d to lock it, for reading unless write is set.
+func (d dir) openLock(name string, write bool) (f *os.File, err error) {
+	err = d.s.do("open lock", name, func() error {
+		if write {
+			f, err = d.h.OpenToWrite(name)
+		} else {
+			f, _, err = d.h.Open(name)
+		}
+		return err
+	})
+	return f, err
+}
+
+// createLock makes the file name of d to lock it, open as openLock has it.
+func (d dir) createLock(name string, write bool) (f *os.File, err error) {
+	if write {
+		return d.create(name, ownFile)
+	}
+	err = d.s.do("create", name, func() error {
+		f, err = d.h.CreateToRead(name, ownFile)
+		return err
+	})
+	return f, err
+}
+
+// grantWriters lets those open a file who may make names in d, and nobody else.
+func (d dir) grantWriters(f *os.File) error {
+	return d.s.do("set access", f.Name(), func() error { return d.h.GrantWriters(f) })
+}
+
 // Calls on files that Run makes.
 
 func (s *sysHook) write(f *os.File, data []byte) error {
@@ -367,6 +397,18 @@ func (s *sysHook) access(f *os.File) (access, error) {
 }
 
 func (s *sysHook) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
+
+// flock locks a file, or returns pathsafe.ErrLocked at once.
+func (s *sysHook) flock(f *os.File) error {
+	return s.do("lock", f.Name(), func() error {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		runtime.KeepAlive(f)
+		if err == unix.EWOULDBLOCK {
+			return pathsafe.ErrLocked
+		}
+		return named("lock", f, err)
+	})
+}
 
 func (s *sysHook) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }
 

@@ -33,7 +33,7 @@ func (r *Root) Plan(c Change) (*Tx, error) {
 		return nil, err
 	}
 	a := &attempt{
-		s: r.s, key: r.key, id: c.Attempt, kind: c.Kind, root: r.dir, known: true,
+		s: r.s, key: r.key, id: c.Attempt, kind: c.Kind, root: r.dir, lock: r.lock, known: true,
 		manifest: c.Manifest, dirPerm: c.dirPerm, report: c.Progress, workers: c.Workers,
 	}
 	if a.id == "" {
@@ -53,6 +53,19 @@ func (r *Root) Plan(c Change) (*Tx, error) {
 	return &Tx{a: a, step: StepBegin}, nil
 }
 
+// PlanLocked is Plan under the lock of the root, which it takes when nothing is in the way.
+func (r *Root) PlanLocked(ctx context.Context, c Change) (*Tx, error) {
+	if r.lock.f == nil {
+		if _, err := r.Plan(c); err != nil {
+			return nil, err
+		}
+		if err := r.Hold(ctx); err != nil {
+			return nil, fail(StepBegin, "", err)
+		}
+	}
+	return r.Plan(c)
+}
+
 // planAll makes the swaps of a change, and looks at all names.
 func (a *attempt) planAll(c *Change) *Error {
 	if c.Manifest != nil {
@@ -68,7 +81,7 @@ func (a *attempt) planAll(c *Change) *Error {
 			continue
 		}
 		a.swaps = append(a.swaps, swapping{
-			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, goes: s.Old != nil, comes: tree, tree: tree, empty: s.Empty,
+			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, goes: s.Old != nil, comes: tree, tree: tree, empty: s.Empty, last: s.Last,
 		})
 	}
 	a.findCovered()
@@ -104,11 +117,17 @@ func (tx *Tx) Attempt() string { return tx.a.id }
 // Staging is the name of the staging directory in the root.
 func (tx *Tx) Staging() string { return tx.a.stageName }
 
-// Begin writes INTENT: all names, what stands there, and what shall stand there. From here on
+// Begin takes the lock, unless [Root.Hold] did, and writes INTENT: all names, what stands there, and what shall stand there. From here on
 // a crash leaves an [Unfinished] attempt.
 func (tx *Tx) Begin() error {
+	a := tx.a
+	if err := a.lock.take(context.Background(), true); err != nil {
+		return fail(StepBegin, "", err)
+	}
+	a.pin()
+	a.lock.wrote = true
 	tx.begun, tx.step = true, StepStage
-	return tx.a.run(tx.a.open)
+	return a.run(a.open)
 }
 
 // Stage makes what comes, reads the files back and checks them, makes all durable and writes
@@ -176,6 +195,7 @@ func (tx *Tx) Commit() error {
 		a.makeArtifacts,
 		func() *Error { return fail(StepPublish, a.stageName, a.enterCommitted()) },
 		a.place,
+		a.placeLast,
 	)
 	tx.committed = err == nil
 	return err

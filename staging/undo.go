@@ -87,6 +87,8 @@ func (a *attempt) undo() error {
 	}
 	if u.err() != nil {
 		a.halt()
+	} else {
+		a.unpin()
 	}
 	return u.err()
 }
@@ -118,17 +120,44 @@ func (u *undo) everything() {
 		u.note(u.stageName, u.removeStaging())
 	}
 	if u.err() == nil {
+		u.unpin()
 		u.lastTouch(func(d *staying) meta { return d.have })
 	}
 }
 
-// moveBack undoes all swaps that may have been made, the last one first.
+// moveBack undoes all swaps that may have been made, the last one first: what came last goes
+// first, and what left first comes back last.
 func (u *undo) moveBack() {
 	for i := range slices.Backward(u.swaps) {
-		if u.phase >= u.swaps[i].since {
-			u.note(u.swaps[i].path.String(), u.back(i))
+		if s := &u.swaps[i]; s.isLast() && s.comes && u.phase >= s.since {
+			u.note(s.path.String(), u.takeBack(i))
 		}
 	}
+	for _, last := range []bool{false, true} {
+		for i := range slices.Backward(u.swaps) {
+			if s := &u.swaps[i]; s.last == last && u.phase >= s.since {
+				u.note(s.path.String(), u.back(i))
+			}
+		}
+	}
+}
+
+// takeBack takes the new thing of a swap from its name, if it is there.
+func (u *undo) takeBack(i int) error {
+	s := &u.swaps[i]
+	in, err := u.parentDir(s)
+	if err != nil {
+		return nil // back looks at that
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !s.fresh.is(st) {
+		return gone(err)
+	}
+	if err := s.untouched(in, s.path.Base()); err != nil {
+		return err
+	}
+	return u.retrieve(i, in, strconv.Itoa(i))
 }
 
 // openDirsAgain lets their owner into the directories that stay, from the top.
@@ -144,12 +173,35 @@ func (u *undo) restoreDirs() {
 		s := &u.swaps[i]
 		u.note(s.path.String(), u.keepMode(s))
 		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
+		u.note(s.path.String(), u.keepRemade(s))
 	}
-	u.note("", u.syncMoves(u.olds, u.news))
+	u.note("", u.syncMoves(u.olds, u.news, (*swapping).numbered))
 	for _, d := range u.dirs {
 		u.noteDir(&d, func(in dir) error { return u.give(in, d.have) })
 	}
 	u.note("", u.syncMany())
+}
+
+// keepRemade gives a directory that was made again what it had, when all is back in it.
+func (u *undo) keepRemade(s *swapping) error {
+	if s.remake == nil || !s.goes {
+		return nil
+	}
+	in, err := u.parentDir(s)
+	if err != nil {
+		return gone(err)
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || s.old.is(st) || !st.Mode.IsDir() {
+		return gone(err)
+	}
+	again, err := in.enter(s.path.Base())
+	if err != nil {
+		return err
+	}
+	defer again.close()
+	return errors.Join(again.give(*s.remake), again.sync())
 }
 
 // noteDir does something with a directory that stays. One that nothing was done to may be
@@ -208,6 +260,8 @@ func (u *undo) back(i int) error {
 		}
 	}
 	switch {
+	case slot.h == nil && s.goes && s.remake != nil && (is || err != nil):
+		return u.makeAgain(i, in, name, is)
 	case slot.h == nil && !is:
 		return nil // it was not swapped yet, or is back already
 	case slot.h == nil && s.goes:
@@ -222,6 +276,34 @@ func (u *undo) back(i int) error {
 		return slot.unlink(name) // a crash has left it with both names
 	}
 	return errNoWayBack
+}
+
+// makeAgain makes an empty directory again that was removed where it stood: in a lower layer of
+// an overlay it could not be moved.
+func (u *undo) makeAgain(i int, in dir, name string, taken bool) error {
+	s := &u.swaps[i]
+	if taken {
+		if err := u.retrieve(i, in, name); err != nil {
+			return err
+		}
+	}
+	if err := in.mkdirOwn(s.path.Base()); err != nil {
+		return err
+	}
+	return u.dressAgain(s, in)
+}
+
+// dressAgain gives such a directory what it had. What moves back into it changes its time: it
+// comes again at the end.
+func (u *undo) dressAgain(s *swapping, in dir) error {
+	again, err := in.enter(s.path.Base())
+	if err != nil {
+		return err
+	}
+	defer again.close()
+	m := *s.remake
+	m.mode |= ownDir
+	return again.give(m)
 }
 
 // withoutParent: the directory of a swap's name is not there, or is another one. That

@@ -101,14 +101,11 @@ func (a *app) askStatement(ctx context.Context, halted *haltedError) (string, er
 		return "", &unsaidError{halted, errUnsaid}
 	}
 	a.tell("spectrum: to release it, type: %s", halted.statement())
-	if _, err := fmt.Fprint(a.stderr, "statement: "); err != nil {
-		return "", err
-	}
-	line, err := readLine(ctx)
+	line, err := a.newPrompt("statement: ").readLine(ctx)
 	if err != nil {
 		return "", err
 	}
-	if strings.TrimSpace(line) == "" {
+	if isRefusal(line) {
 		return "", &unsaidError{halted, errUnsaid}
 	}
 	return line, nil

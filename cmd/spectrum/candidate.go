@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +32,26 @@ type candidate struct {
 // addChain adds the flag that makes a chain of one run directory.
 func addChain(cmd *cobra.Command, chain *bool) {
 	cmd.Flags().BoolVar(chain, "chain", false, "the run directories are a chain, even if there is only one")
+}
+
+// explained adds the next step to a verdict whose cause is not in the bundle: a run directory
+// that does not exist, or an output that this user may not read.
+func (c *candidate) explained(err error) error {
+	var reject *verify.Reject
+	if !errors.As(err, &reject) {
+		return err
+	}
+	if reject.Code == verify.ArtifactMissing {
+		for _, dir := range c.origin.RunDirs {
+			if way, err2 := pathsafe.WayTo(dir); err2 == nil && way.Missing {
+				return refusedHint(err, fmt.Sprintf("run directory %s does not exist: name an existing one, or create one with \"spectrum seal\"", shellQuote(dir)))
+			}
+		}
+	}
+	if reject.Code == verify.OutputMissing && strings.Contains(reject.Error(), fs.ErrPermission.Error()) {
+		return refusedHint(err, "make that file readable for this user, or run this as its owner")
+	}
+	return err
 }
 
 // openCandidate opens the run directories and their project root.
@@ -91,6 +112,12 @@ func notServed(what, path string) error {
 // isRunsDir reports whether a path is that of the directory that holds the runs of a project.
 func isRunsDir(path string) bool {
 	return filepath.Base(path) == "_runs" && filepath.Base(filepath.Dir(path)) == "CONTRACTS"
+}
+
+// isInRuns reports whether a path is that of a run directory in a project.
+func isInRuns(path string) bool {
+	abs, err := filepath.Abs(path)
+	return err == nil && isRunsDir(filepath.Dir(abs))
 }
 
 // runsIn names some of the runs in a directory, for a hint.

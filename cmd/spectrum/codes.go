@@ -25,6 +25,7 @@ const (
 	codeTampered    code = "VIEW_TAMPERED"
 	codeQuarantined code = "CANDIDATE_QUARANTINED"
 	codeRevoked     code = "VALIDATOR_REVOKED"
+	codeNotTrusted  code = "VALIDATOR_NOT_TRUSTED"
 	codeHoles       code = "CANDIDATE_TOO_SPARSE"
 	codeSparse      code = "FILE_TOO_SPARSE"
 )

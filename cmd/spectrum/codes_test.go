@@ -22,6 +22,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -58,7 +59,8 @@ func examples() map[code][]error {
 		codeForeign:     {&action.ForeignError{Path: forging, Real: "/srv/" + forging, Loose: []pathsafe.Loose{{Path: forging, In: forging, By: "user 7"}}}},
 		codeTampered:    {fmt.Errorf("view on %q: %w", forging, errTampered)},
 		codeQuarantined: {held, preview.ErrQuarantined, &quarantine.RecordError{Path: forging, Err: outside}},
-		codeRevoked:     {preview.ErrRevoked},
+		codeRevoked:     {preview.ErrRevoked, &notTrustedError{forging, "ab12", trust.Revoked}},
+		codeNotTrusted:  {&notTrustedError{forging, "ab12", trust.Unknown}},
 
 		codeApprovalRequired:   {fmt.Errorf("there is no preview %q: %w", forging, errApprovalRequired), a.approvalRequired("ab12", preview.Exactly), a.approvalRequired("ab12", "")},
 		codeApprovalVague:      {&action.VagueError{Source: "43766f23", Recommended: preview.Exactly, Err: fmt.Errorf("%w: %q", preview.ErrVague, forging)}},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -102,30 +101,57 @@ func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitO
 	if !canAsk {
 		return a.approvalRequired(shown.id, shown.recommended)
 	}
-	if _, err := fmt.Fprint(a.stderr, "\nstatement: "); err != nil {
-		return err
-	}
-	line, err := readLine(cmd.Context())
-	if err != nil {
-		return err
-	}
-	opts.preview, opts.approve = shown.id, line
-	return nil
+	opts.preview = shown.id
+	opts.approve, err = a.readStatement(cmd.Context(), shown)
+	return err
 }
 
-// readLine reads one line from stdin, unless it is interrupted first.
-func readLine(ctx context.Context) (string, error) {
-	lines := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-		lines <- strings.TrimRight(line, "\r\n")
-	}()
-	select {
-	case line := <-lines:
-		return line, nil
-	case <-ctx.Done():
-		return "", ctx.Err()
+// statementLines is how many lines one question takes (decision D24).
+const statementLines = 3
+
+// readStatement asks for the statement on a shown preview: up to three lines are one
+// approval. To refuse is no vague approval, and a line that is no statement is explained
+// and asked for again; the last one is returned whatever it is.
+func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, error) {
+	a.tell("")
+	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C refuses.")
+	asking := a.newPrompt("statement: ")
+	for left := statementLines - 1; ; left-- {
+		line, err := asking.readLine(ctx)
+		if err != nil {
+			return "", err
+		}
+		if isRefusal(line) {
+			return "", a.notApproved(shown.id, shown.recommended)
+		}
+		_, vague := statement.Parse(unindented(line))
+		if vague == nil || left == 0 {
+			return line, nil
+		}
+		a.tell("spectrum: %s", oneLine(vague.Error()))
+		a.tell("hint: %s", oneLine(retypeHint(left, shown.recommended)))
 	}
+}
+
+// retypeHint says how to go on after a line that is no statement.
+func retypeHint(left int, recommended string) string {
+	hint := "type it again; Enter refuses"
+	if left == 1 {
+		hint += "; one more line that is not a statement puts the candidate in quarantine"
+	}
+	if recommended != "" {
+		hint += "; the preview recommends: " + recommended
+	}
+	return hint
+}
+
+// isRefusal reports whether a line declines to approve anything.
+func isRefusal(line string) bool {
+	switch strings.ToLower(strings.TrimRight(line, ".! ")) {
+	case "", "n", "no", "reject", "rejected":
+		return true
+	}
+	return false
 }
 
 // commitPreview commits a preview that was kept. When it counts no longer, the
@@ -241,6 +267,11 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	if err := action.Room(r, state.Root()); err != nil { // it can be retried with the same preview
 		return restore.Internal(restore.Execute, err)
 	}
+	if r.Blocked() == nil { // what is blocked writes nothing
+		if err := holdFor(ctx, in); err != nil {
+			return err
+		}
+	}
 	approved, err := d.approval.Accept(r, state)
 	if err != nil {
 		return err
@@ -264,6 +295,20 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)
 	}
 	return nil
+}
+
+// holdFor takes the lock of the restore root: from here on nobody else is at work there. A
+// preview that somebody else's action has overtaken counts no longer.
+func holdFor(ctx context.Context, in *action.Root) error {
+	err := in.Hold(ctx)
+	var busy *staging.BusyError
+	switch {
+	case err == nil || errors.As(err, &busy) || ctx.Err() != nil:
+		return err
+	case errors.Is(err, staging.ErrOvertaken):
+		return fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
+	}
+	return restore.Internal(restore.Execute, err)
 }
 
 // phaseWords say what a phase of a commit does.

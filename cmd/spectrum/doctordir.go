@@ -150,7 +150,7 @@ func (d *directory) fileSystem(v machine.Volume) diagnosis {
 		c.found += ", mounted volatile"
 		return c.but(isWarn, tears, d.elsewhere+": a volume of the container")
 	case v.Type == "overlay":
-		return c.but(isWarn, "what is here goes with its container; directories of lower layers may not be renamed (EXDEV without redirect_dir), so a snapshot in which such a directory is to go or to be replaced does not come back", d.elsewhere+": a volume of the container")
+		return c.but(isWarn, "what is here goes with its container; a directory that a rollback or snapshot restore takes away and has to bring back is made again, as another inode", d.elsewhere+": a volume of the container")
 	case slices.Contains(inMemory, v.Type):
 		return c.but(isWarn, "nothing here outlives a restart", d.elsewhere)
 	case slices.Contains(networked, v.Type):
@@ -237,8 +237,6 @@ func (d *directory) tried(findings []machine.Finding, err error) {
 	}
 	switch {
 	case isFull(err):
-	case errors.Is(err, pathsafe.ErrLocked):
-		d.add(d.untried("a commit is at work here", "run it again when that has ended"))
 	case errors.Is(err, context.DeadlineExceeded):
 		slow := fine("features", d.path, "it takes more than %v to try them", doctorPatience)
 		d.add(slow.but(isWarn, "a commit waits as long at each of its syncs", "see who writes there: \"iostat\"; then run it again"))

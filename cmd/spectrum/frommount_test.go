@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -199,7 +200,9 @@ func TestFoundWhileACommitWaits(t *testing.T) {
 	for code, do := range meanwhile {
 		p := propose(t)
 		before := bundletest.Snapshot(t, p.root)
-		lock, err := os.Open(p.root)
+		was, err := os.Stat(p.root)
+		check(t, err)
+		lock, err := os.Create(filepath.Join(p.root, staging.LockName))
 		check(t, err)
 		defer lock.Close()
 		check(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
@@ -215,6 +218,10 @@ func TestFoundWhileACommitWaits(t *testing.T) {
 		if err == nil || !strings.Contains(stdout.String(), `"code":"`+code+`"`) {
 			t.Errorf("%v: %s; want %s", err, &stdout, code)
 		}
+		if _, err := os.Lstat(lock.Name()); err == nil {
+			t.Error("the lock is left")
+		}
+		check(t, os.Chtimes(p.root, was.ModTime(), was.ModTime()))
 		if now := bundletest.Snapshot(t, p.root); now != before {
 			t.Errorf("the restore root changed:\n%s", bundletest.Changes(before, now))
 		}

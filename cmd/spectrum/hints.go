@@ -70,6 +70,8 @@ func hintsOf(err error) []string {
 		return []string{".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again"}
 	case errors.Is(err, errRevoked):
 		return []string{"mount again to look at it; \"rolled_back\" in its .spectrum/status.json goes on to say so"}
+	case errors.As(err, &busy) && !errors.Is(err, pathsafe.ErrLocked):
+		return []string{fmt.Sprintf("\"ls -l\" shows whose %q in the restore root is; move it away", staging.LockName)}
 	case errors.As(err, &busy):
 		return []string{"wait for it with --lock-timeout 5m"}
 	case errors.As(err, &damage):
@@ -97,7 +99,10 @@ func candidateHints(err error) []string {
 	var held *quarantine.HeldError
 	var strange *quarantine.RecordError
 	var untrusted *preview.UntrustedError
+	var signer *notTrustedError
 	switch {
+	case errors.As(err, &signer):
+		return signer.hints()
 	case errors.Is(err, verify.ErrHoles):
 		return []string{"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law"}
 	case errors.Is(err, standing.ErrHoles), errors.Is(err, snapshot.ErrHoles):

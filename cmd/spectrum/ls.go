@@ -42,6 +42,7 @@ func runLs(cmd *cobra.Command, app *app, opts lsOptions, runDirs, paths []string
 		return err
 	}
 	defer l.close()
+	app.saySigned(bundlesOf(l.plan))
 	files, err := l.choose(paths)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/test/blocklog"
 	tier "github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
@@ -129,7 +130,7 @@ func killAt() {
 		log.Fatal(err)
 	}
 	plan := sysfault.Plan{N: n, Kill: true, Match: func(c sysfault.Call) bool {
-		return c.Name == "renameat2" && !strings.Contains(c.Path, "/state/") // where the savepoint is prepared
+		return c.Name == "renameat2" && !strings.Contains(c.Path, "/state/") && !strings.Contains(c.Path, staging.LockName) // where the savepoint is prepared, and the lock
 	}}
 	result, err := sysfault.Run(context.Background(), plan, os.Args[2:]...)
 	if err != nil || result.Fired != 1 {

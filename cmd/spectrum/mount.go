@@ -59,6 +59,9 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 	if err := keepMemory(); err != nil {
 		return err
 	}
+	if len(runDirs) > 0 && !opts.all && isInRuns(mountpoint) && !isInRuns(runDirs[0]) {
+		return usage(cmd, "the mount point comes last: %q is a run directory, and %q is none", mountpoint, runDirs[0])
+	}
 	source, err := app.openViewSource(cmd, opts, runDirs)
 	if err != nil {
 		return err

@@ -142,6 +142,7 @@ type shownPreview struct {
 	json        []byte
 	source      string
 	held        []quarantine.Mark // in quarantine, for these reasons
+	preview     *preview.Preview
 }
 
 // showPreview plans a restore, keeps its preview, and shows it.
@@ -171,6 +172,12 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	}
 	defer in.Leave()
 	r, p, err := a.makePreview(cmd.Context(), state, c)
+	for tries := 3; errors.Is(err, preview.ErrUnsettled) && tries > 0; tries-- { // a commit may be at work
+		if err := in.Wait(cmd.Context()); err != nil {
+			return shownPreview{}, err
+		}
+		r, p, err = a.makePreview(cmd.Context(), state, c)
+	}
 	if err != nil {
 		return shownPreview{}, err
 	}
@@ -195,6 +202,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 	if err != nil {
 		return shownPreview{}, err
 	}
+	p = p.HeldBy(held)
 	raw, err := keepPreview(state, p)
 	if err != nil {
 		return shownPreview{}, err
@@ -210,7 +218,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Previ
 			return shownPreview{}, err
 		}
 	}
-	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held}, nil
+	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held, p}, nil
 }
 
 // judge marks a candidate with what the rules of quarantine have found, and
@@ -316,7 +324,7 @@ func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
 	if err := state.SavePreview(p.ID(), record); err != nil {
 		return nil, fmt.Errorf("keeping the preview: %w", err)
 	}
-	return p.JSON(), nil
+	return p.JSON()
 }
 
 // checkText refuses names that a preview cannot hold.
@@ -409,13 +417,15 @@ func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *r
 // requestOf gathers what a preview has to know beside the restore; root is the real path of
 // the restore root.
 func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request, error) {
-	q := preview.Request{Origin: c.origin, Asked: c.asked}
+	q := preview.Request{Origin: c.origin, Asked: c.asked, Now: time.Now()}
 	var err error
 	if q.Trust, err = loadTrust(state); err != nil {
 		return preview.Request{}, err
 	}
-	if q.Privacy, err = privacy.Load(state.Path(), trust.System); err != nil {
-		return preview.Request{}, refusedHint(err, "mend or remove what is named; as long as it is there nothing is previewed")
+	for kind, rules := range []*privacy.Rules{privacy.Secret: &q.Privacy, privacy.Automatic: &q.Automatic, privacy.Identity: &q.Followed} {
+		if *rules, err = privacy.LoadKind(privacy.Kind(kind), state.Path(), trust.System); err != nil {
+			return preview.Request{}, refusedHint(err, "fix or remove the file that is named; nothing can be previewed before")
+		}
 	}
 	name, err := state.RootName(root)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/verify"
+	"golang.org/x/term"
 )
 
 // barPatience is how long work may take without a bar: one that comes and goes at
@@ -95,10 +96,15 @@ func (b *bar) enter(phase string, files int, bytes int64) {
 }
 
 func (g *gate) newPhase(what string, bytes int64) *progressbar.ProgressBar {
+	room := roomFor(g.terminal)
+	if words := []rune(what); len(words) > room.words {
+		what = string(words[:room.words-1]) + "…"
+	}
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(g),
 		progressbar.OptionSetDescription(what),
-		progressbar.OptionSetWidth(12), // the whole line has less than 80 columns
+		progressbar.OptionSetWidth(room.bar),
+		progressbar.OptionUseIECUnits(true), // as in messages
 		progressbar.OptionThrottle(100 * time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetSpinnerChangeInterval(0), // else a goroutine draws too, and reads without the lock
@@ -107,12 +113,39 @@ func (g *gate) newPhase(what string, bytes int64) *progressbar.ProgressBar {
 	if bytes == 0 { // nothing moves, so no time and no number would be true for long
 		return progressbar.NewOptions64(unknown, append(options, progressbar.OptionSetElapsedTime(false))...)
 	}
+	if room.count {
+		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionShowTotalBytes(true))
+	}
 	return progressbar.NewOptions64(bytes, append(options,
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionShowCount(),
-		progressbar.OptionShowTotalBytes(true),
-		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionSetPredictTime(room.time),
+		progressbar.OptionSetElapsedTime(room.time),
 	)...)
+}
+
+// barRoom is how a bar fits into a line. One that is wider than the terminal would leave a
+// line behind each time that it is drawn.
+type barRoom struct {
+	words int  // characters of what is done
+	bar   int  // characters of the bar itself
+	count bool // with count and rate
+	time  bool // with the time
+}
+
+func roomFor(terminal any) barRoom {
+	columns := 80
+	if f, ok := terminal.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			columns = width
+		}
+	}
+	const count = 40 // characters of percentage, count and rate
+	switch {
+	case columns >= 80: // the whole line has less
+		return barRoom{words: 32, bar: 12, count: true, time: true}
+	case columns >= count+16:
+		return barRoom{words: columns - count - 4, bar: 4, count: true}
+	}
+	return barRoom{words: max(4, columns-16), bar: 4}
 }
 
 // finishing is the phase after the last byte: what it does has no bytes.

@@ -113,16 +113,16 @@ func TestNoProgress(t *testing.T) {
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"big": strings.Repeat("0123456789abcdef", 1<<16)})
 	for _, flag := range []string{"-q", "--no-progress", "--json"} {
-		if said, _ := onTerminalOf(t, 0, "verify", flag, run.Dir); said != "" {
+		if said, _ := onTerminalOf(t, 0, "verify", flag, run.Dir); strings.ContainsAny(said, "\x1b%|") {
 			t.Errorf("%s: %q", flag, said)
 		}
 	}
-	if said, _ := onTerminalOf(t, math.MaxInt64, "verify", run.Dir); said != "" {
+	if said, _ := onTerminalOf(t, math.MaxInt64, "verify", run.Dir); strings.ContainsAny(said, "\x1b%|") {
 		t.Errorf("short work: %q", said)
 	}
 	t.Setenv("XDG_STATE_HOME", stateHome(t))
 	var stdout, stderr bytes.Buffer
-	if status := execute(t.Context(), &app{stdout: &stdout, stderr: &stderr}, "spectrum", []string{"verify", run.Dir}); status != 0 || stderr.Len() > 0 {
+	if status := execute(t.Context(), &app{stdout: &stdout, stderr: &stderr}, "spectrum", []string{"verify", run.Dir}); status != 0 || strings.Count(stderr.String(), "\n") > 1 || strings.ContainsAny(stderr.String(), "\r\x1b%") {
 		t.Errorf("off a terminal: %d, %q", status, &stderr)
 	}
 }
@@ -194,6 +194,37 @@ func TestBarFits(t *testing.T) {
 	for _, line := range strings.Split(heard(), "\r") {
 		if n := len([]rune(strings.ReplaceAll(line, "\x1b[2K", ""))); n >= terminal.Columns {
 			t.Errorf("a bar of %d columns: %q", n, line)
+		}
+	}
+}
+
+// TestNarrowProgress: a bar leaves no line behind on a narrow terminal, and counts in the
+// units of messages.
+func TestNarrowProgress(t *testing.T) {
+	for _, columns := range []int{40, 60, 79, 120} {
+		tty := terminal.Open(t)
+		tty.Resize(t, columns)
+		heard := tty.Listen()
+		b := (&app{stderr: tty.Program}).newBar("verifying")
+		for _, phase := range []string{"checking", "moving into place", "a phase with a description of some length"} {
+			b.begin(phase, 123456, 3<<30)
+			for range 4 {
+				b.add(700 << 20)
+				time.Sleep(110 * time.Millisecond)
+			}
+		}
+		b.done()
+		said := heard()
+		if got := terminal.ScreenOf(said, columns); len(got) != 1 || got[0] != "" {
+			t.Errorf("%d columns: %q stays", columns, got)
+		}
+		for line := range strings.SplitSeq(said, "\r") {
+			if n := len([]rune(strings.NewReplacer("\x1b[2K", "", "\x1b[0K", "").Replace(line))); n >= columns {
+				t.Errorf("%d columns: %d characters: %q", columns, n, line)
+			}
+		}
+		if strings.Contains(said, " GB") || strings.Contains(said, " MB") || columns >= 60 && !strings.Contains(said, "GiB") {
+			t.Errorf("%d columns: units: %.300q", columns, said)
 		}
 	}
 }

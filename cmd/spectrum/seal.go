@@ -171,6 +171,9 @@ func (a *app) loadKey(named string) (bundle.Key, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			hint = "\"spectrum keygen\" makes a key"
 		}
+		if errors.Is(err, bundle.ErrKeyMode) {
+			hint = "run chmod 600 " + shellQuote(path)
+		}
 		return bundle.Key{}, refusedHint(err, hint)
 	}
 	return key, nil

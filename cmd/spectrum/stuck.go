@@ -18,7 +18,7 @@ var errStuck = errors.New("what is read does not answer")
 func examine[T any](ctx context.Context, c *candidate, do func() (T, error)) (T, error) {
 	value, err := unlessStuck(ctx, do)
 	c.stuck = c.stuck || errors.Is(err, errStuck)
-	return value, err
+	return value, c.explained(err)
 }
 
 // unlessStuck does what changes nothing. A call to a file system that does not

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -72,7 +73,11 @@ func (a *app) editTrust(e trustEdit, id, note string) error {
 	if policy, err := loadTrust(state); e.use == "add" && err == nil && policy.Of(id) == trust.Revoked {
 		return refusedHint(fmt.Errorf("validator %s is revoked, which no pin overrides", id), "\"spectrum trust list\" names the file that revokes it")
 	}
-	if err := e.edit(place, id, note); err != nil {
+	err = e.edit(place, id, note)
+	if errors.Is(err, trust.ErrKnown) {
+		return refusedHint(err, "no command is needed; \"spectrum trust list\" says who is pinned or revoked")
+	}
+	if err != nil {
 		return refusedHint(err, "a validator_id is 64 hex digits, as \"spectrum keygen\" prints it; \"spectrum trust list\" says who is pinned or revoked")
 	}
 	policy, err := loadTrust(state)

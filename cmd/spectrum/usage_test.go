@@ -161,13 +161,13 @@ func argumentsOf(cmd *cobra.Command) (least, most int) {
 // of usage in the source wants a line here.
 var wrongUses = [][]string{
 	{"snapshot", "watch", "--foreign-root", "/nowhere", "/r"},
-	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"},
+	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"}, {"verify", "--law", "memory", "--require-trusted", "x"},
 	{"verify", "nowhere/run"}, {"verify", "a/CONTRACTS/_runs/r", "b/CONTRACTS/_runs/s"},
 	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"},
 	{"seal", "x"}, {"seal", "--run-dir", "nowhere", "x"},
 	{"seal", "--run-dir", "r", "--constraint", "x", "y"}, {"seal", "--run-dir", "r", "--agent", "a", "--constraint", "agent_id=b", "y"},
 	{"seal", "--run-dir", "r", "--scope", "x", "y"}, {"seal", "--run-dir", "r", "--scope", "a=nothing", "y"}, {"seal", "--run-dir", "r", "--scope", "/a=decisions", "y"},
-	{"mount", "mnt"}, {"mount", "--all", "--chain", "runs", "mnt"}, {"mount", "--all", "--restore-root", "/r", "runs", "mnt"}, {"mount", "--all", "a", "b", "mnt"},
+	{"mount", "mnt"}, {"mount", "elsewhere", "p/CONTRACTS/_runs/r"}, {"mount", "--all", "--chain", "runs", "mnt"}, {"mount", "--all", "--restore-root", "/r", "runs", "mnt"}, {"mount", "--all", "a", "b", "mnt"},
 	{"mount", "--all", "elsewhere", "mnt"}, {"mount", "-o", "nonsense", "r", "mnt"}, {"mount", "-o", "remount", "r", "mnt"},
 	{"preview"}, {"preview", "--from-mount", "m", "x"}, {"preview", "--scope", "nothing", "--restore-root", "/r", "x"},
 	{"preview", "--decide", "C-001", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=maybe", "--restore-root", "/r", "x"},

@@ -13,6 +13,7 @@ type verifyOptions struct {
 	law     string
 	chain   bool
 	buildID string
+	trusted bool
 }
 
 func newVerify(app *app) *cobra.Command {
@@ -23,7 +24,11 @@ func newVerify(app *app) *cobra.Command {
 		Long: `verify decides whether run directories hold what their signatures say.
 
 Laws: strict (SPECTRUM-05, the default), resume (SPECTRUM-02) and memory
-(SPECTRUM-03). Only what strict accepts can be mounted or restored.`,
+(SPECTRUM-03). Only what strict accepts can be mounted or restored.
+
+Who signed each run, and whether you trust that validator, is said on stderr. It is
+no verdict of the law; with --require-trusted it is one of yours: exit status 5
+unless every validator is pinned.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runVerify(cmd, app, opts, runDirs)
@@ -32,6 +37,7 @@ Laws: strict (SPECTRUM-05, the default), resume (SPECTRUM-02) and memory
 	cmd.Flags().StringVar(&opts.law, "law", "strict", "`law` to verify by: strict, resume or memory")
 	addChain(cmd, &opts.chain)
 	cmd.Flags().StringVar(&opts.buildID, "validator-build-id", "", "with --law resume: the `build` that the bundle must come from")
+	cmd.Flags().BoolVar(&opts.trusted, "require-trusted", false, "reject, with exit status 5, what a validator has signed that is not pinned")
 	return cmd
 }
 
@@ -54,6 +60,12 @@ func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []strin
 	}
 	bar.done()
 	app.sayRenamed(slices.Values(accepted.bundles))
+	app.saySigned(slices.Values(accepted.bundles))
+	if opts.trusted {
+		if err := app.requireTrusted(accepted.bundles); err != nil {
+			return err
+		}
+	}
 	return app.result(accepted.text, accepted.json)
 }
 
@@ -63,6 +75,8 @@ func checkVerify(cmd *cobra.Command, opts verifyOptions, runDirs []string) error
 		return usage(cmd, "there is no law %q", opts.law)
 	case opts.buildID != "" && opts.law != "resume":
 		return usage(cmd, "--validator-build-id goes with --law resume")
+	case opts.trusted && opts.law != "strict":
+		return usage(cmd, "--require-trusted goes with --law strict: the other laws look at no signature")
 	case opts.law == "resume" && (opts.chain || len(runDirs) > 1):
 		return usage(cmd, "SPECTRUM-02 is a law for one bundle; --law memory is the one for chains")
 	case len(runDirs) == 0 && !opts.chain && opts.law != "memory":

@@ -81,6 +81,7 @@ func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err err
 	}
 	if err == nil {
 		v.app.sayRenamed(bundlesOf(v.plan))
+		v.app.saySigned(bundlesOf(v.plan))
 	}
 	return err
 }
@@ -119,12 +120,12 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 		return err
 	}
 	defer r.Close()
-	var report bytes.Buffer
-	if err := p.WriteReport(&report); err != nil {
-		return err
-	}
 	shown, err := v.app.present(ctx, state, p, v.candidate, previewOptions{silent: true})
 	if err != nil {
+		return err
+	}
+	var report bytes.Buffer
+	if err := shown.preview.WriteReport(&report); err != nil {
 		return err
 	}
 	v.app.tellHeld(shown)

@@ -18,6 +18,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -86,12 +87,19 @@ type approvalRequired struct {
 	words           string
 }
 
-func (a *app) approvalRequired(id, recommended string) error {
+func (a *app) approvalRequired(id, recommended string) *approvalRequired {
 	words := errApprovalRequired.Error()
 	if len(a.ended) > 0 { // something was written, of what was found unfinished
 		words = "approval required: nothing of it was written"
 	}
 	return &approvalRequired{id, recommended, a.commandLine("commit", "--preview", id, "--approve", recommended), words}
+}
+
+// notApproved is the error for a preview that the operator has not approved when asked.
+func (a *app) notApproved(id, recommended string) error {
+	refused := a.approvalRequired(id, recommended)
+	refused.words = strings.Replace(refused.words, "approval required", "not approved", 1)
+	return refused
 }
 
 func (e *approvalRequired) Error() string { return e.words }
@@ -132,6 +140,7 @@ func statusOf(err error) int {
 		strange *quarantine.RecordError
 		foreign *action.ForeignError
 		other   *action.OtherRootError
+		signer  *notTrustedError
 	)
 	switch {
 	case err == nil:
@@ -152,7 +161,7 @@ func statusOf(err error) int {
 		return statusUnavailable
 	case isApproval(err), errors.As(err, &foreign):
 		return statusApproval
-	case errors.Is(err, verify.ErrHoles), errors.Is(err, standing.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.Is(err, errRevoked):
+	case errors.Is(err, verify.ErrHoles), errors.Is(err, standing.ErrHoles), errors.Is(err, preview.ErrQuarantined), errors.Is(err, preview.ErrRevoked), errors.As(err, &held), errors.As(err, &strange), errors.As(err, &signer), errors.Is(err, errRevoked):
 		return statusPolicy
 	case errors.As(err, &failure):
 		return statusOfFailure(failure)
@@ -296,6 +305,13 @@ func jsonCode(err error, status int) code {
 	}
 	if errors.Is(err, preview.ErrRevoked) {
 		return codeRevoked
+	}
+	var signer *notTrustedError
+	if errors.As(err, &signer) {
+		if signer.standing == trust.Revoked {
+			return codeRevoked
+		}
+		return codeNotTrusted
 	}
 	if errors.Is(err, verify.ErrHoles) {
 		return codeHoles

@@ -17,7 +17,7 @@ type Feature string
 
 // The features, in the order in which they are tried.
 const (
-	Lock          Feature = "lock"             // flock on a directory shuts out another handle
+	Lock          Feature = "lock"             // flock on a file shuts out another handle
 	MountID       Feature = "mount-id"         // statx tells mounts apart
 	BirthTime     Feature = "birth-time"       // statx knows when a file was made
 	Mode          Feature = "mode"             // permission bits are kept as they are set
@@ -66,22 +66,24 @@ func unlike(format string, args ...any) error {
 }
 
 func (b *bench) lock() error {
-	first, err := b.dir.Reopen()
-	if err != nil {
+	return b.withFile(func(f *os.File, name string) error {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			return err
+		}
+		second, err := b.dir.OpenToWrite(name)
+		if err != nil {
+			return err
+		}
+		defer second.Close()
+		err = unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil
+		}
+		if err == nil {
+			err = unlike("two have the lock at once")
+		}
 		return err
-	}
-	defer first.Close()
-	if err := first.TryLock(); err != nil {
-		return err
-	}
-	err = b.dir.TryLock()
-	if errors.Is(err, pathsafe.ErrLocked) {
-		return nil
-	}
-	if err == nil {
-		err = unlike("two have the lock at once")
-	}
-	return err
+	})
 }
 
 func (b *bench) mountID() error {

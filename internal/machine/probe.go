@@ -26,9 +26,8 @@ type Finding struct {
 }
 
 // Probe tries all features in a directory called name, which it makes in dir and
-// removes again. It takes the lock of dir for that time: pathsafe.ErrLocked when
-// somebody is at work there. On an error, which may be that of ctx, there are no
-// findings, and what is left is named.
+// removes again: nobody else is kept from anything. On an error, which may be that of ctx,
+// there are no findings, and what is left is named.
 func Probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
 	return (&seam{}).probe(ctx, dir, name)
 }
@@ -47,19 +46,11 @@ func (s *seam) do(op string, f func() error) error {
 }
 
 func (s *seam) probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
-	own, err := dir.Reopen() // a lock ends with its handle
-	if err != nil {
+	if err := s.do("make directory", func() error { return dir.Mkdir(name, 0o700) }); err != nil {
 		return nil, err
 	}
-	defer own.Close()
-	if err := s.do("take lock", own.TryLock); errors.Is(err, pathsafe.ErrLocked) {
-		return nil, err // whoever cannot be locked at all is found below
-	}
-	if err := s.do("make directory", func() error { return own.Mkdir(name, 0o700) }); err != nil {
-		return nil, err
-	}
-	findings, err := s.probeIn(ctx, own, name)
-	if left := s.do("remove directory", func() error { return own.Rmdir(name) }); left != nil {
+	findings, err := s.probeIn(ctx, dir, name)
+	if left := s.do("remove directory", func() error { return dir.Rmdir(name) }); left != nil {
 		err = errors.Join(err, fmt.Errorf("%q is left: %w", name, left))
 	}
 	if err != nil {

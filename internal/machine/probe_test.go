@@ -139,51 +139,13 @@ func TestProbeLeaves(t *testing.T) {
 	wantNames(t, path, name)
 }
 
-// TestProbeKeepsOut: where a commit is at work nothing is made; one that begins
-// meanwhile is kept out; a name that is taken stays.
-func TestProbeKeepsOut(t *testing.T) {
+// TestProbeTaken: a name that is taken stays.
+func TestProbeTaken(t *testing.T) {
 	path := t.TempDir()
-	root := openDir(t, path)
-	other, err := root.Reopen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.TryLock(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Probe(context.Background(), root, NewName()); !errors.Is(err, pathsafe.ErrLocked) {
-		t.Error(err)
-	}
-	wantNames(t, path)
-	other.Close()
-
-	kept := false
-	s := &seam{hook: func(op string, f func() error) error {
-		other, err := root.Reopen()
-		if err != nil {
-			return err
-		}
-		defer other.Close()
-		if op == string(SyncFS) {
-			kept = errors.Is(other.TryLock(), pathsafe.ErrLocked)
-		}
-		return f()
-	}}
-	if _, err := s.probe(context.Background(), root, NewName()); err != nil || !kept {
-		t.Errorf("%v, a commit was kept out: %v", err, kept)
-	}
-	if err := root.TryLock(); err != nil {
-		t.Errorf("the lock is not given up: %v", err)
-	}
-
 	if err := os.WriteFile(filepath.Join(path, "taken"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fresh := openDir(t, path)
-	if err := root.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Probe(context.Background(), fresh, "taken"); !errors.Is(err, fs.ErrExist) {
+	if _, err := Probe(context.Background(), openDir(t, path), "taken"); !errors.Is(err, fs.ErrExist) {
 		t.Error(err)
 	}
 	wantNames(t, path, "taken")

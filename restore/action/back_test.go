@@ -17,7 +17,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
-	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
 // backRoom is a root that is entered with all stores.
@@ -55,12 +54,12 @@ func TestNoSnapshotNoCommit(t *testing.T) {
 	defer in.Leave()
 	must(t, os.Rename(filepath.Join(b.place, "roots"), filepath.Join(b.place, "roots.gone")))
 	must(t, os.RemoveAll(filepath.Join(b.place, "incoming")))
-	before := bundletest.Census(t, b.root)
+	before := b.census()
 	err := action.Commit(context.Background(), in, a, action.Watch{})
 	if got := failureOf(t, err); got.Code != restore.InternalError || !strings.Contains(err.Error(), "no snapshot could be taken before it, so it is not begun") {
 		t.Errorf("%v", err)
 	}
-	if after := bundletest.Census(t, b.root); after != before {
+	if after := b.census(); after != before {
 		t.Errorf("before %s, after %s", before, after)
 	}
 	b.l.check()

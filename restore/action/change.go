@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
@@ -39,7 +40,12 @@ type Content struct {
 // changesOf returns what swaps do, in the order of the paths. Target is what is
 // restored; nil where nothing is.
 func changesOf(swaps []staging.Swap, before, target *snapshot.Snapshot) ([]Change, error) {
-	all := map[string]Change{}
+	all, swapped := map[string]Change{}, map[pathsafe.Path]bool{}
+	for _, swap := range swaps {
+		if _, stays := swap.New.(*staging.Metadata); !stays {
+			swapped[swap.Path] = true
+		}
+	}
 	for _, swap := range swaps {
 		path := swap.Path.String()
 		if m, stays := swap.New.(*staging.Metadata); stays {
@@ -48,6 +54,9 @@ func changesOf(swaps []staging.Swap, before, target *snapshot.Snapshot) ([]Chang
 				one := Content{Type: snapshot.Dir, Names: 1}
 				all[path] = Change{Path: path, Kind: Adjusted, Old: one, New: one}
 			}
+			continue
+		}
+		if isBeneath(swapped, swap.Path) { // of a directory that goes file by file
 			continue
 		}
 		c := Change{Path: path, Kind: Created}
@@ -72,6 +81,16 @@ func changesOf(swaps []staging.Swap, before, target *snapshot.Snapshot) ([]Chang
 		sorted = append(sorted, all[path])
 	}
 	return sorted, nil
+}
+
+// isBeneath reports whether one of the paths is a directory on the way to a path.
+func isBeneath(paths map[pathsafe.Path]bool, path pathsafe.Path) bool {
+	for up, ok := path.Parent(); ok; up, ok = up.Parent() {
+		if paths[up] {
+			return true
+		}
+	}
+	return false
 }
 
 func contentOf(entries []snapshot.Entry) (c Content) {

@@ -100,7 +100,7 @@ func (f fault) sameButTime(path string, a, b entry) bool {
 	return a == b
 }
 
-var ours = regexp.MustCompile(`^\.spectrum06_(staging|chain)_[0-9a-f]{8}-`)
+var ours = regexp.MustCompile(`^\.spectrum06_((staging|chain)_[0-9a-f]{8}-|lock$)`)
 
 // dropOurs removes what a rollback that failed had to leave: there must be some.
 func dropOurs(s *scene, after map[string]entry) {

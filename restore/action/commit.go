@@ -68,12 +68,13 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 // commit carries a change out that only makes what is not there. Whatever becomes of it, its
 // beginning and its end are recorded; the savepoint is published while the journal stands.
 func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, leftover func(name string, err error)) (err error) {
-	tx, err := r.lock.Plan(change)
+	tx, err := r.lock.PlanLocked(ctx, change)
 	if err != nil {
 		return err
 	}
 	defer tx.Abort(&err)
 	if err := r.history.beginCommit(tx.Attempt(), rec); err != nil {
+		r.lock.Yield() // nothing was written
 		return err
 	}
 	if err := tx.Begin(); err != nil {

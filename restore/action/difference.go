@@ -13,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
@@ -29,10 +30,11 @@ type difference struct {
 	// they were: all of them are made again, as names of one file.
 	apart map[string]bool
 
-	swaps []staging.Swap
-	parts []snapshot.Part // what comes, under the number of its swap
-	stays []staging.Swap  // of the metadata of directories that stay
-	left  []Left
+	layered bool // the root is on an overlay: directories go file by file
+	swaps   []staging.Swap
+	parts   []snapshot.Part // what comes, under the number of its swap
+	stays   []staging.Swap  // of the metadata of directories that stay
+	left    []Left
 }
 
 // ErrUnkept says that something is in the way of a restore that no snapshot can hold: what
@@ -42,6 +44,11 @@ var ErrUnkept = machine.Disturbed("it is a socket, a device, a mount or a subvol
 // plan compares the two snapshots. Of a whole root its own metadata come back in any case:
 // the work in it changes its time.
 func (d *difference) plan() error {
+	kind, err := d.root.FileSystem()
+	if err != nil {
+		return err
+	}
+	d.layered = kind == unix.OVERLAYFS_SUPER_MAGIC
 	d.findApart()
 	if d.target.Header().Whole {
 		target, before := d.target.Tree(""), d.before.Tree("")
@@ -89,12 +96,17 @@ func (d *difference) findApart() {
 	}
 }
 
-// inPlace wants the directories on the way to a path to be there when something is to
-// come, and to be no links.
+// inPlace requires that the directories on the way to a path are there when something is to
+// come, and are no links.
 func (d *difference) inPlace(p pathsafe.Path) error {
 	e, err := d.target.At(p)
 	if err != nil {
 		return err
+	}
+	if up, nested := p.Parent(); nested && e.Type != snapshot.Absent {
+		if _, err := standing(d.root, up); errors.Is(err, fs.ErrNotExist) {
+			return &staging.Error{Step: staging.StepConflict, Path: p.String(), Err: err}
+		}
 	}
 	_, err = standing(d.root, p)
 	nothing := errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrSymlink)
@@ -212,15 +224,25 @@ func unkept(now tree) *snapshot.Entry {
 
 // swap plans that what is there makes way for what was.
 func (d *difference) swap(then, now tree) error {
-	at := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])[0].Path
-	p, err := pathsafe.Found(at)
+	tops := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])
+	p, err := pathsafe.Found(tops[0].Path)
 	if err != nil {
 		return err
 	}
-	swap := staging.Swap{Path: p}
+	if d.layered && len(now) > 0 && now[0].Type == snapshot.Dir {
+		for _, e := range slices.Backward(now[1:]) {
+			path, err := pathsafe.Found(e.Path)
+			if err != nil {
+				return err
+			}
+			st := e.Stat()
+			d.swaps = append(d.swaps, staging.Swap{Path: path, Old: &st, Empty: e.Type == snapshot.Dir, Last: isArtifact(path, []snapshot.Entry{e})})
+		}
+	}
+	swap := staging.Swap{Path: p, Last: isArtifact(p, tops)}
 	if len(now) > 0 {
 		st := now[0].Stat()
-		swap.Old = &st
+		swap.Old, swap.Empty = &st, d.layered && now[0].Type == snapshot.Dir
 	}
 	if len(then) > 0 {
 		swap.New = staging.Tree{}
@@ -228,6 +250,13 @@ func (d *difference) swap(then, now tree) error {
 	}
 	d.swaps = append(d.swaps, swap)
 	return nil
+}
+
+// isArtifact reports whether files at a path are, by their name, result artifacts. Those leave
+// before anything else does, and appear last: whoever sees one sees a restore that is whole.
+func isArtifact(path pathsafe.Path, there []snapshot.Entry) bool {
+	isDir := slices.ContainsFunc(there, func(e snapshot.Entry) bool { return e.Type == snapshot.Dir })
+	return !isDir && (path.Base() == restore.ManifestName || path.Base() == restore.ReportName)
 }
 
 // gives plans that a directory that stays gets what it had.

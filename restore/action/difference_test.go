@@ -276,6 +276,7 @@ func (w *world) besideWriter(round int) {
 	})
 	wr := &writer{w: w, round: round, kept: map[string]string{}}
 	in := w.enter()
+	must(t, in.Hold(t.Context())) // the writer begins when the restore knows what it swaps
 	var mu sync.Mutex
 	in.whenStaging(func(_, _ string, do func() error) error {
 		mu.Lock()

@@ -33,6 +33,7 @@ func TestEnterRefuses(t *testing.T) {
 	}
 	first, _, err := action.Enter(t.Context(), dir, action.Entry{Key: restoretest.JournalKey})
 	must(t, err)
+	must(t, first.Hold(t.Context()))
 	second, _, err := action.Enter(t.Context(), dir, action.Entry{Key: restoretest.JournalKey})
 	if !errors.Is(err, pathsafe.ErrLocked) || second != nil {
 		t.Errorf("a second one: %v, %v", second, err)

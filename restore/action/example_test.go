@@ -63,8 +63,8 @@ func ExampleCommit() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer in.Leave()
 	result := restore.ResultOf(action.Commit(ctx, in, approved, action.Watch{}))
+	in.Leave()
 	text, _ := result.JSON()
 	fmt.Printf("%s\n", text)
 	entries, _ := os.ReadDir(root)

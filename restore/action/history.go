@@ -29,6 +29,8 @@ type history struct {
 	acknowledge func(attempt string, left error) (string, error)
 
 	snapped   bool   // a snapshot was begun
+	entered   string // id of the savepoint that was active when the root was entered
+	begun     bool   // an action has begun since
 	published string // id of the savepoint of the last commit
 	attempt   string // id of the last commit
 }
@@ -40,10 +42,32 @@ type commitRecord struct {
 	scope   []pathsafe.Path // what it makes
 }
 
+// begins requires, for the first action in a root since it was entered, that no other one was
+// completed there in between.
+func (h *history) begins() error {
+	if h.begun {
+		return nil
+	}
+	err := h.isSame()
+	h.begun = err == nil
+	return err
+}
+
+func (h *history) isSame() error {
+	active, err := h.savepoints.active(h.root)
+	if err == nil && active != h.entered {
+		err = staging.ErrOvertaken
+	}
+	return err
+}
+
 // beginCommit records the beginning of a commit: whatever becomes of it, what was allowed
 // before is void now. One that nobody could undo, or of which there could be no record,
 // does not begin.
 func (h *history) beginCommit(attempt string, rec *commitRecord) error {
+	if err := h.begins(); err != nil {
+		return err
+	}
 	if h.authority != nil {
 		if err := h.authority.Attempt(h.root); err != nil {
 			return err
@@ -221,6 +245,21 @@ func (h *history) logNewest() error {
 
 // FoundUnlogged is the reason of an entry for a snapshot that was found.
 const FoundUnlogged = "it was found, and was not in the log"
+
+// hasOpen reports whether there are records of an action that has not ended.
+func (h *history) hasOpen() (bool, error) {
+	if h.savepoints.store != nil {
+		pending, err := h.savepoints.store.Pending(h.root)
+		if err != nil || len(pending) > 0 {
+			return err == nil, err
+		}
+	}
+	if h.log == nil {
+		return false, nil
+	}
+	ids, err := h.log.Open(h.root)
+	return len(ids) > 0, err
+}
 
 // endStale ends the attempts of which nothing is left in the root: they were
 // rolled back, or had not written anything yet, when they were killed. One that

@@ -18,7 +18,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/test/harness"
-	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
 // ledger is an audit log of a test's own.
@@ -135,7 +134,7 @@ func TestHistoryOfAFailure(t *testing.T) {
 // TestNothingWithoutLog: what cannot be logged is not begun.
 func TestNothingWithoutLog(t *testing.T) {
 	s, l := newScene(t, "single"), newLedger(t)
-	a, before := s.approve(), bundletest.Census(t, s.root)
+	a, before := s.approve(), s.census()
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
 	in, _, err := action.Enter(context.Background(), s.root, action.Entry{Key: restoretest.JournalKey, Log: audit.New(f)})
@@ -145,7 +144,7 @@ func TestNothingWithoutLog(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	in.Leave()
-	if after := bundletest.Census(t, s.root); after != before {
+	if after := s.census(); after != before {
 		t.Errorf("something was written: %s", after)
 	}
 }
@@ -266,14 +265,14 @@ func TestReleaseIsLoggedFirst(t *testing.T) {
 	stage := filepath.Join(s.root, ".spectrum06_staging_"+id)
 	must(t, os.Mkdir(stage, 0o700))
 	must(t, os.WriteFile(filepath.Join(stage, ".spectrum06_intent"), []byte("of another key"), 0o600))
-	before := bundletest.Census(t, s.root)
+	before := s.census()
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	must(t, err)
 	must(t, f.Close())
 	if _, _, err := action.Enter(context.Background(), s.root, action.Entry{Key: restoretest.JournalKey, Log: audit.New(f), Mode: staging.Acknowledged, Acknowledge: looked}); err == nil {
 		t.Error("released without a log")
 	}
-	if after := bundletest.Census(t, s.root); after != before {
+	if after := s.census(); after != before {
 		t.Errorf("before %s, after %s", before, after)
 	}
 }
@@ -284,6 +283,7 @@ func TestLogIsClosed(t *testing.T) {
 	before := harness.OpenFiles(t, os.Getpid())
 	in, err := s.enter(l, staging.Automatic)
 	must(t, err)
+	must(t, in.Hold(t.Context()))
 	if _, err := s.enter(l, staging.Automatic); err == nil {
 		t.Error("entered twice")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
+	"golang.org/x/sys/unix"
 )
 
 // plan says what of that which commits have created is there, and can go.
@@ -23,6 +24,8 @@ type plan struct {
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
+
+	layered bool // the root is on an overlay: directories go file by file
 }
 
 // node is a name that a commit has created, or a directory on the way to one.
@@ -96,6 +99,11 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
+	kind, err := root.FileSystem()
+	if err != nil {
+		return err
+	}
+	p.layered = kind == unix.OVERLAYFS_SUPER_MAGIC
 	return p.below(root, &p.top)
 }
 
@@ -145,7 +153,7 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 // goes is one thing that goes, with all that is in it.
 func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
-	return visited{[]staging.Swap{{Path: at, Old: &st}}, true}, err
+	return visited{[]staging.Swap{{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}}, true}, err
 }
 
 // visitMade looks into a directory that was created. It goes if all that is in it
@@ -164,7 +172,12 @@ func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited,
 	if err != nil || !all.whole {
 		return all, err
 	}
-	return p.goes(n, st)
+	itself, err := p.goes(n, st)
+	if err != nil || !p.layered {
+		return itself, err
+	}
+	itself.swaps[0].Empty = true
+	return visited{append(all.swaps, itself.swaps...), true}, nil
 }
 
 func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
 )
 
 // recover ends what stands in the root, and records how. In a foreign root nothing is ended.
@@ -28,6 +29,10 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 		}
 		end, err := r.end(ctx, u, mode)
 		u.Close()
+		var busy *staging.BusyError
+		if errors.As(err, &busy) || errors.Is(err, staging.ErrOvertaken) {
+			return ended, err
+		}
 		if err != nil {
 			stand = append(stand, r.unhalted(u.Halt(err)))
 			continue
@@ -48,7 +53,27 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 	if err = errors.Join(err, recorded); err != nil {
 		return ended, errors.Join(err, r.history.halted(err))
 	}
-	return ended, errors.Join(r.history.endStale(), r.history.logNewest(), r.history.savepoints.dropAll(r.history.root, r.history.rootID))
+	r.lock.Yield() // the next one may begin
+	return ended, errors.Join(r.endRecords(ctx), r.history.logNewest())
+}
+
+// endRecords ends in the records what has left nothing in the root. What is at work there just
+// now has records too, so that takes the lock; where there are none it is not needed.
+func (r *Root) endRecords(ctx context.Context) error {
+	h := r.history
+	left, err := h.hasOpen()
+	if err != nil || !left {
+		return err
+	}
+	err = r.lock.Hold(ctx)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return nil // the next one to enter the root has another try
+	}
+	if err != nil {
+		return err
+	}
+	defer r.lock.Yield()
+	return errors.Join(h.endStale(), h.savepoints.dropAll(h.root, h.rootID))
 }
 
 // end ends one attempt. That it is complete, or released, is recorded while its journal stands.

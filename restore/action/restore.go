@@ -74,6 +74,14 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		b.Affected, b.Brings, result.Commits = way.Attempts(), attemptsOf(way.Ahead), way.Behind
 	}
 	b.Scope = part.Scope()
+	err := in.copyUp(ctx, b, dry, func(look *snapshot.Snapshot) ([]staging.Swap, error) {
+		d := &difference{root: in.Dir(), target: part, before: look}
+		err := d.plan()
+		return slices.Concat(d.swaps, d.stays), err
+	})
+	if err != nil {
+		return nil, err
+	}
 	done, err := in.before(ctx, b, dry)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
 )
 
 // A back is what is recorded of a rollback, or of the restore of a snapshot.
@@ -33,6 +34,32 @@ type Done struct {
 
 var errNoSnapshots = errors.New("there is no store of snapshots")
 
+// copyUp has what a rollback is going to change in the upper layer of an overlay, if the root is
+// on one, before a snapshot says which inodes those are. What that is swaps returns, of a look
+// at what is there.
+func (r *Root) copyUp(ctx context.Context, b back, dry bool, swaps func(look *snapshot.Snapshot) ([]staging.Swap, error)) error {
+	if dry || r == nil || r.lock == nil || r.entry.DryRun || r.history.snapshots == nil {
+		return nil // before says why
+	}
+	kind, err := r.dir.FileSystem()
+	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC {
+		return err
+	}
+	if err := r.Hold(ctx); err != nil {
+		return err
+	}
+	h := r.history
+	look, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope})
+	if err != nil {
+		return err
+	}
+	all, err := swaps(look)
+	if err != nil {
+		return err
+	}
+	return r.lock.CopyUp(all)
+}
+
 // before is the first step of a rollback (rollback contract, section 4.2): what was previewed
 // before is void, and a snapshot of what can change is taken. A dry one only looks at what may
 // change: nothing is written, in the root or elsewhere; the snapshot has no ID, and there is no
@@ -51,6 +78,9 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 	}
 	if r.entry.DryRun {
 		return Done{}, errors.New("the restore root was entered for a dry run")
+	}
+	if err := r.Hold(ctx); err != nil { // before the snapshot: nobody else changes what it is of
+		return Done{}, err
 	}
 	if h.authority != nil { // whatever becomes of it, what was allowed before is void
 		if err := h.authority.Attempt(h.root); err != nil {
@@ -94,7 +124,7 @@ type fill func(ctx context.Context, dir *pathsafe.Dir) error
 // swap returns what could not be recorded of a change that is complete.
 func (r *Root) swap(ctx context.Context, done Done, b back, change staging.Change, fill fill) (left *staging.HaltError, err error) {
 	h := r.history
-	tx, err := r.lock.Plan(change)
+	tx, err := r.lock.PlanLocked(ctx, change)
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +206,8 @@ func (b *back) members(active string) map[string]string {
 	return said
 }
 
-// Refused logs that a rollback could not begin, and why, and returns why; what was previewed
-// or approved before is void (rollback contract, sections 11 and 12). An error of one that had
-// begun is logged already.
+// Refused logs that a rollback could not begin, and why, and returns why. An error of one
+// that had begun is logged already.
 func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error {
 	var e *staging.Error
 	var unfinished *UnfinishedError
@@ -186,11 +215,7 @@ func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error 
 	if why == nil || begun || r == nil || r.history == nil || r.entry.DryRun {
 		return why
 	}
-	var void error
-	if h := r.history; h.authority != nil && !h.snapped { // what was allowed before the request is void
-		void = h.authority.Attempt(h.root)
-	}
-	return errors.Join(why, void, r.history.append(audit.Event{
+	return errors.Join(why, r.history.append(audit.Event{
 		Kind: audit.RollbackRefused, Action: uuid.NewString(), Rollback: kind, Actions: affected, Reason: why.Error(),
 	}))
 }

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Root is a restore root that was entered: nobody else commits or recovers
-// there until it is left.
+// Root is a restore root that was entered: nobody commits or recovers there at that moment,
+// nor from [Root.Hold] on until it is left.
 type Root struct {
 	lock    *staging.Root
 	dir     *pathsafe.Dir
@@ -142,9 +143,9 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("restore root %q leads to %q of user %d, and %s", e.Path, e.Real, e.Owner, e.Loose[0])
 }
 
-// Enter takes the lock of a restore root and ends what an earlier commit left
+// Enter waits for whoever is at work in a restore root, and ends what an earlier commit left
 // there when it was killed or could not be rolled back; it returns what that
-// was. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
+// was. Where nothing was left it writes nothing there. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
 // work, a [*ForeignError], an [*UnfinishedError], or where a person must act a
 // [*staging.HaltError], which [HaltsOf] finds.
 // The caller leaves the root.
@@ -267,6 +268,9 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		dir: at.dir, root: name, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	var ended []staging.Outcome
+	if e.DryRun || foreign != nil {
+		in.lock.Leave()
+	}
 	if e.DryRun {
 		err = in.look()
 	} else {
@@ -278,10 +282,35 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if err == nil {
 		err = at.stays(path)
 	}
+	if err == nil {
+		in.history.entered, err = in.history.savepoints.active(real)
+	}
 	if err != nil {
 		return nil, ended, err
 	}
 	return in, ended, nil
+}
+
+// Hold takes the lock of the root, until it is left, and requires that it is as it was entered:
+// no action has begun there since. The error is a [*staging.BusyError] where another one is at
+// work, and else [staging.ErrOvertaken]. Every action holds the root itself.
+func (r *Root) Hold(ctx context.Context) error {
+	if r == nil || r.lock == nil {
+		return fmt.Errorf("the restore root was not entered: %w", r.reason())
+	}
+	if err := r.lock.Hold(ctx); err != nil {
+		return err
+	}
+	return r.history.begins()
+}
+
+// Wait waits for the action that is at work in the root, if there is one. The error is a
+// [*staging.BusyError] when it takes too long.
+func (r *Root) Wait(ctx context.Context) error {
+	if r == nil || r.lock == nil {
+		return nil
+	}
+	return r.lock.Wait(ctx)
 }
 
 // foreign returns what is said of a root that others can rename and that was not named; nil
@@ -353,8 +382,8 @@ func (r *Root) Savepoints() *savepoint.Store { return r.entry.Savepoints }
 // Snapshots is the store that it was entered with.
 func (r *Root) Snapshots() *snapshot.Store { return r.entry.Snapshots }
 
-// Snapshot takes a snapshot of all of the root, as nobody commits there, and logs
-// it.
+// Snapshot takes a snapshot of all of the root, and logs it. It takes no lock, and is void
+// when an action has begun there meanwhile.
 func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) (*snapshot.Snapshot, error) {
 	active, err := r.history.savepoints.active(r.history.root)
 	if err != nil {
@@ -368,6 +397,7 @@ func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) 
 	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
 		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active},
 		Log: log, Key: r.history.savepoints.key,
+		Still: func() error { return cmp.Or(r.lock.Overtaken(), r.history.isSame()) },
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundle"
-	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
 )
 
@@ -132,7 +131,7 @@ func TestNoSavepointOfAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f := newScene(t, "single"), newShelf(t)
-			before := bundletest.Census(t, s.root)
+			before := s.census()
 			a := s.approve()
 			in := f.enter(s)
 			defer in.Leave()
@@ -142,7 +141,7 @@ func TestNoSavepointOfAFailure(t *testing.T) {
 			if !errors.As(err, &failure) || failure.Code != restore.InternalError || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if after := bundletest.Census(t, s.root); after != before {
+			if after := s.census(); after != before {
 				t.Errorf("something was written:\n%s\n%s", before, after)
 			}
 		})

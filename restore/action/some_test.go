@@ -10,6 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
 )
 
 // some is how these names are restored.
@@ -137,6 +138,26 @@ func TestRestoreSomeRefused(t *testing.T) {
 		}
 		if diff := len(before) - len(w.prints()); diff != 0 {
 			t.Errorf("%s: %d names fewer than before", name, diff)
+		}
+	}
+}
+
+// TestRestoreIntoNoDirectory: what a snapshot of some names has does not come back where its
+// directory is gone; the dry run says the same.
+func TestRestoreIntoNoDirectory(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("a")
+	done, err := w.undo(w.mustCommit(map[string]string{"a/f": "one"}), false)
+	must(t, err)
+	w.remove("a")
+	_, unseen := foreseen(t, w, func(in *action.Root) (*action.Restored, error) {
+		return action.ForeseeRestore(t.Context(), in, done.Done.Snapshot, action.How{Type: audit.Session, Reason: "asked for"})
+	})
+	_, err = w.restore(done.Done.Snapshot)
+	for _, err := range []error{unseen, err} {
+		var failed *staging.Error
+		if !errors.As(err, &failed) || failed.Step != staging.StepConflict || failed.Path != "a/f" || failed.Attempt != "" {
+			t.Errorf("%v", err)
 		}
 	}
 }

@@ -165,13 +165,13 @@ func (f forest) land(p string) (real, missing string, err error) {
 func read(t testing.TB, dir string) forest {
 	t.Helper()
 	f := forest{}
-	seen := map[uint64]*thing{}
+	seen := map[[2]uint64]*thing{} // overlay has inodes of several devices
 	must(t, tree.Walk(dir, func(p string, n *tree.Node, err error) error {
 		must(t, err)
-		th := seen[n.Ino]
+		th := seen[[2]uint64{n.Dev, n.Ino}]
 		if th == nil {
 			th = look(t, filepath.Join(dir, p), n)
-			seen[n.Ino] = th
+			seen[[2]uint64{n.Dev, n.Ino}] = th
 		}
 		if p == "." {
 			p = ""

@@ -83,8 +83,14 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		return nil, err
 	}
 	var scope []pathsafe.Path
+	swapped := map[pathsafe.Path]bool{}
 	for _, swap := range p.swaps {
-		scope = append(scope, swap.Path)
+		swapped[swap.Path] = true
+	}
+	for _, swap := range p.swaps {
+		if !isBeneath(swapped, swap.Path) {
+			scope = append(scope, swap.Path)
+		}
 	}
 	if len(scope) == 0 { // there is nothing left of it
 		if scope, err = p.someFile(); err != nil {
@@ -92,6 +98,9 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		}
 	}
 	b := back{Type: audit.Session, Reason: what.Reason, Affected: attemptsOf(gone), Savepoint: after, Scope: scope}
+	if err := in.copyUp(ctx, b, dry, func(*snapshot.Snapshot) ([]staging.Swap, error) { return p.swaps, nil }); err != nil {
+		return nil, err
+	}
 	done, err := in.before(ctx, b, dry)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
@@ -103,9 +104,7 @@ func sameOutput(a, b item) bool {
 	return a.Path == b.Path && a.SHA256 == b.SHA256 && a.Bytes == b.Bytes && a.Mode == b.Mode && a.Time == b.Time
 }
 
-// decide enters the decisions on conflicts. Whoever approves exactly what is
-// proposed accepts what is proposed for each conflict, but for those that the
-// statement has to name.
+// decide enters the decisions on conflicts that the statement or the preview names.
 func (a *Approval) decide() error {
 	conflicts := a.preview.block.Conflicts
 	a.decisions = make([]string, len(conflicts))
@@ -125,8 +124,6 @@ func (a *Approval) decide() error {
 		case a.decisions[n] != "", conflicts[n].byName:
 		case conflicts[n].Decision != pending:
 			a.decisions[n] = conflicts[n].Decision
-		case a.statement.Whole():
-			a.decisions[n] = string(statement.Acknowledged)
 		}
 		if err := a.checkRejected(n); err != nil {
 			return err
@@ -179,7 +176,7 @@ func (a *Approval) choose() error {
 		}
 	}
 	if len(a.items) == 0 {
-		return fmt.Errorf("%w: it leaves nothing to restore", ErrUnfit)
+		return fmt.Errorf("%w: it leaves nothing to restore; what may hold secrets is restored only when the statement names each item, or restricted context", ErrUnfit)
 	}
 	return nil
 }
@@ -187,11 +184,14 @@ func (a *Approval) choose() error {
 // leftOut says why a proposed item is not what the statement names.
 func (a *Approval) leftOut(i *item) (string, bool) {
 	s := a.statement
+	restricted := i.Scope == scope.RestrictedContext
 	switch {
 	case s.Whole():
-		return "", false
+		return "it may hold secrets, and the approval does not name it", restricted
 	case s.Excludes(i.number), slices.Contains(s.NotScopes(), i.Scope):
 		return "the approval leaves it out", true
+	case restricted && s.Names(i.number) && !s.NamesAlone(i.number):
+		return "it may hold secrets, and a range does not name it", true
 	case len(s.Scopes()) > 0:
 		return "the approval does not name its scope", !slices.Contains(s.Scopes(), i.Scope)
 	}
@@ -226,12 +226,18 @@ func (a *Approval) checkNames() error {
 	return nil
 }
 
-// complete wants every conflict to be decided that touches what is approved
-// (protocol section 9, step 6).
+// complete requires every conflict to be decided that touches what is approved (protocol
+// section 9, step 6). To approve the preview exactly as proposed acknowledges what its plan
+// says, which is each of these but those that the statement has to name.
 func (a *Approval) complete() error {
 	var open []int
 	for n := range a.preview.block.Conflicts {
-		if a.decisions[n] == "" && a.preview.block.Conflicts[n].touches(a.items) {
+		c := &a.preview.block.Conflicts[n]
+		switch {
+		case a.decisions[n] != "" || !c.touches(a.items):
+		case a.statement.Whole() && !c.byName:
+			a.decisions[n] = string(statement.Acknowledged)
+		default:
 			open = append(open, n+1)
 		}
 	}

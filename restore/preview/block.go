@@ -26,14 +26,14 @@ type block struct {
 	Identity        identityReview `json:"identity_review"`
 	Approval        approval       `json:"approval"`
 
-	Source     source               `json:"source"`
-	Candidate  candidate            `json:"candidate"`
-	View       *View                `json:"view"`  // that was looked at, if there was one
-	Trust      string               `json:"trust"` // digest of who is pinned and who is revoked
-	Root       rootState            `json:"restore_root"`
-	Totals     totals               `json:"totals"`
-	Quarantine []quarantine.Finding `json:"quarantine"`
-	Checks     []check              `json:"state_protection"`
+	Source    source               `json:"source"`
+	Candidate candidate            `json:"candidate"`
+	View      *View                `json:"view"`  // that was looked at, if there was one
+	Trust     string               `json:"trust"` // digest of who is pinned and who is revoked
+	Root      rootState            `json:"restore_root"`
+	Totals    totals               `json:"totals"`
+	Findings  []quarantine.Finding `json:"findings"` // of the rules of quarantine
+	Checks    []check              `json:"state_protection"`
 }
 
 // source is what the candidate says of itself (protocol section 8.1). What it
@@ -83,13 +83,15 @@ type item struct {
 	Label  label       `json:"label"`
 	Class  class       `json:"class"`
 	Reason string      `json:"reason"` // "" when the label says it all
+	Runs   string      `json:"runs"`   // why it may run by itself, "" for no reason to think so
 	SHA256 string      `json:"sha256"`
 	Bytes  int64       `json:"bytes"`
 	Mode   string      `json:"mode"`     // permission bits, four octal digits
 	Time   string      `json:"modified"` // RFC 3339, to the nanosecond
 
-	number int // of ID
-	run    int // place of its run in the candidate
+	follow bool // agents follow a file of this name
+	number int  // of ID
+	run    int  // place of its run in the candidate
 	output verify.Output
 }
 
@@ -157,21 +159,24 @@ const (
 const pending = "pending"
 
 type privacyReview struct {
-	Present  bool   `json:"restricted_context_present"`
+	Present  *bool  `json:"restricted_context_present"` // nil: none was found, and the signer has not declared scopes
 	Approval bool   `json:"operator_approval_required"`
 	Adequate bool   `json:"privacy_level_adequate"`
 	Proposed int    `json:"restricted_items_proposed"`
 	Items    int    `json:"restricted_items"`
-	Rules    string `json:"rules"` // digest of the names that usually hold secrets
+	Rules    string `json:"rules"`           // digest of the names that usually hold secrets
+	Runs     string `json:"automatic_rules"` // digest of the names that run by themselves
 }
 
 type identityReview struct {
-	Same      bool   `json:"same_agent_candidate"`
-	Known     bool   `json:"agents_known"` // both have said who they are
-	Present   bool   `json:"identity_layer_present"`
+	Same      *bool  `json:"same_agent_candidate"`   // nil: not both have said who they are
+	Known     bool   `json:"agents_known"`           // both have said who they are
+	Present   *bool  `json:"identity_layer_present"` // nil: none was found, and the signer has not declared scopes
 	Allowed   bool   `json:"identity_layer_restoration_allowed"`
 	Proposed  int    `json:"identity_items_proposed"`
 	Items     int    `json:"identity_items"`
+	Possible  int    `json:"possible_identity_items"` // by name alone
+	Rules     string `json:"rules"`                   // digest of the names that agents follow
 	Candidate string `json:"candidate_agent"`
 	Operator  string `json:"operator_agent"`
 }
@@ -180,6 +185,7 @@ type approval struct {
 	Status    string   `json:"status"`         // "pending"
 	Required  []string `json:"required_items"` // ids to decide
 	Statement string   `json:"statement"`      // that approves what is recommended; "" when nothing can be
+	Plan      string   `json:"plan"`           // what that statement approves, in words
 }
 
 // rootState is the restore root as it was observed.

@@ -29,7 +29,7 @@ func (d *deciding) block(root rootState) block {
 		Trust:           d.request.Trust.Digest(),
 		Root:            root,
 		Totals:          totals{Files: d.plan.Files(), Bytes: d.plan.Bytes()},
-		Quarantine:      d.quarantined(),
+		Findings:        d.quarantined(),
 	}
 	if b.Conflicts == nil {
 		b.Conflicts = []conflict{}

@@ -2,8 +2,11 @@ package preview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify"
@@ -40,6 +43,26 @@ func claimsOf(b *verify.Bundle) claims {
 		c.faults, c.unread = append(c.faults, err.Error()), true
 	}
 	return c
+}
+
+// status is the artifact_status without what people do not see in it: case, white space, and
+// characters that cannot be seen.
+func (c *claims) status() string {
+	var scan visible.Scanner
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || scan.Hidden(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, c.text["artifact_status"])
+}
+
+// inheritable is what a run says in a member that goes on with its files.
+func (c *claims) inheritable(member string) string {
+	if status := c.status(); member == "artifact_status" && slices.Contains(badStatuses, status) {
+		return status
+	}
+	return c.text[member]
 }
 
 func (c *claims) tell(constraints canonjson.Object, name string) {
@@ -106,13 +129,10 @@ func sourceOf(p *restore.Plan, all []claims) source {
 		Receiver: said(all, "receiving_agent_id"),
 		Project:  said(all, "project"),
 		Version:  said(all, "version"),
-		Date:     unknown,
+		Date:     dateText(p),
 		Status:   said(all, "artifact_status"),
 		Transfer: said(all, "transfer_mode"),
 		Privacy:  said(all, "privacy_level"),
-	}
-	if completed := completedOf(p); !completed.IsZero() {
-		s.Date = timeText(completed)
 	}
 	return s
 }

@@ -172,36 +172,81 @@ func (d *deciding) identity() []conflict {
 
 func agentText(agent string) string {
 	if agent == "" {
-		return "nobody has said which"
+		return "not named"
 	}
 	return strconv.Quote(agent)
 }
 
-// staleness says that the active savepoint is of a later candidate.
+// staleness says that the active savepoint is of a later candidate, or may be, and that a
+// candidate is dated in the future.
 func (d *deciding) staleness() []conflict {
-	if !d.stale {
-		return nil
+	completed, _ := completedOf(d.plan)
+	var conflicts []conflict
+	if d.future {
+		conflicts = append(conflicts, conflict{
+			Type:       timingConflict,
+			Path:       SourceID(d.plan),
+			Current:    "it is not that late yet",
+			Claim:      "this candidate was completed at " + timeText(completed) + ", which is in the future",
+			Authority:  "the clock of this machine outranks what the signer says of the time",
+			Risk:       "its date does not say whether it is older than what is there",
+			Resolution: "find out which clock is wrong; have the run sealed again, or acknowledge that its date is not known",
+		})
 	}
-	return []conflict{{
+	if d.unsure {
+		conflicts = append(conflicts, conflict{
+			Type:       staleContext,
+			Path:       d.request.Current.ID,
+			Current:    "the active savepoint is of a candidate that was completed at " + knownTime(d.request.Current.Completed),
+			Claim:      "this candidate was completed at " + dateText(d.plan),
+			Authority:  "current state outranks the restore candidate",
+			Risk:       "whether this is older is not known: what was decided since may be reverted",
+			Resolution: "restore a candidate with a date, or acknowledge that this state is wanted",
+		})
+	}
+	if !d.stale {
+		return conflicts
+	}
+	return append(conflicts, conflict{
 		Type:       staleContext,
 		Path:       d.request.Current.ID,
 		Current:    "the active savepoint is of a candidate that was completed at " + timeText(d.request.Current.Completed),
-		Claim:      "this candidate was completed at " + timeText(completedOf(d.plan)),
+		Claim:      "this candidate was completed at " + timeText(completed),
 		Authority:  "current state outranks the restore candidate",
 		Risk:       "what was decided since would be reverted",
 		Resolution: "restore a later candidate, or acknowledge that an earlier state is wanted",
-	}}
+	})
 }
 
-// completedOf is when the latest run of a candidate was completed, as it signed.
-func completedOf(p *restore.Plan) time.Time {
-	var latest time.Time
+// completedOf is when the latest run of a candidate was completed, as it signed, and how
+// many of its runs have no date that can be read.
+func completedOf(p *restore.Plan) (latest time.Time, undated int) {
 	for run := range p.Runs() {
-		if t := run.Bundle().Completed(); t.After(latest) {
+		t := run.Bundle().Completed()
+		if t.IsZero() {
+			undated++
+		}
+		if t.After(latest) {
 			latest = t
 		}
 	}
-	return latest
+	return latest, undated
+}
+
+// dateText is the date of a candidate for people.
+func dateText(p *restore.Plan) string {
+	latest, undated := completedOf(p)
+	if latest.IsZero() || undated == 0 {
+		return knownTime(latest)
+	}
+	return fmt.Sprintf("%s, and %s without a date", timeText(latest), count(undated, "run"))
+}
+
+func knownTime(t time.Time) string {
+	if t.IsZero() {
+		return unknown
+	}
+	return timeText(t)
 }
 
 // targets lists what stands where proposed items would go, and the result

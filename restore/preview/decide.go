@@ -23,6 +23,8 @@ type deciding struct {
 	runTexts   []string // the same, as people read them
 	claims     []claims // by run
 	stale      bool     // the active savepoint is of a later candidate
+	unsure     bool     // there is an active savepoint, and which of both is later is not known
+	future     bool     // the candidate says that it was completed after now
 	undeclared []string // paths of secrets that the signer has declared something else
 
 	items     []item // all, in order of number
@@ -40,8 +42,7 @@ func decide(ctx context.Context, r *restore.Restore, q *Request, found observed)
 	for run := range d.plan.Runs() {
 		d.runs, d.runTexts = append(d.runs, run.Bundle().RunID()), append(d.runTexts, RunText(run.Bundle()))
 	}
-	completed := completedOf(d.plan)
-	d.stale = !completed.IsZero() && completed.Before(q.Current.Completed)
+	d.date()
 	if err := d.itemsOf(ctx); err != nil {
 		return nil, err
 	}
@@ -51,6 +52,16 @@ func decide(ctx context.Context, r *restore.Restore, q *Request, found observed)
 		return nil, err
 	}
 	return d, nil
+}
+
+// date holds the date of the candidate against that of the active savepoint. A date that is
+// unknown, unreadable or in the future says nothing.
+func (d *deciding) date() {
+	completed, undated := completedOf(d.plan)
+	now, current := d.request.Now, d.request.Current
+	d.future = !now.IsZero() && completed.After(now)
+	d.unsure = current.ID != "" && (undated > 0 || d.future || current.Completed.IsZero())
+	d.stale = !d.unsure && completed.Before(current.Completed)
 }
 
 // takeDecisions enters what the operator has decided on conflicts.
@@ -77,63 +88,6 @@ func (d *deciding) takeDecisions() error {
 		d.reject(&d.conflicts[n])
 	}
 	return nil
-}
-
-// recommended is the statement that approves the safest part of the proposal
-// (protocol section 8.10): all of it, or what nothing stands in the way of.
-func (d *deciding) recommended() string {
-	free := d.free()
-	whole := d.numbers(d.proposes)
-	if len(free) == 0 || d.noRoomForResult() {
-		return ""
-	}
-	text, open := statement.Exactly, d.byName()
-	if len(free) < len(whole) {
-		text, open = "Approved: restore items "+statement.FormatItems(free)+" only.", d.undecided(free)
-	}
-	if len(open) > 0 {
-		text += " Acknowledge " + statement.FormatConflicts(open) + "."
-	}
-	return text
-}
-
-// free are the proposed items that nothing speaks against: nothing stands at their
-// target, and they hold no secret.
-func (d *deciding) free() []int {
-	return d.numbers(func(i *item) bool {
-		return d.proposes(i) && i.Class == create && i.Label != privacyRestricted
-	})
-}
-
-// noRoomForResult says whether something stands where a result artifact goes,
-// which stops every restore.
-func (d *deciding) noRoomForResult() bool {
-	return slices.ContainsFunc(d.conflicts, func(c conflict) bool { return c.Type == stateConflict && len(c.items) == 0 })
-}
-
-// undecided are the numbers of the conflicts that touch any of these items and
-// that nobody has decided.
-func (d *deciding) undecided(items []int) []int {
-	var open []int
-	for n := range d.conflicts {
-		c := &d.conflicts[n]
-		if c.Decision == pending && c.touches(items) {
-			open = append(open, n+1)
-		}
-	}
-	return open
-}
-
-// byName are the numbers of the conflicts that the statement has to name, whatever it
-// approves.
-func (d *deciding) byName() []int {
-	var named []int
-	for n := range d.conflicts {
-		if d.conflicts[n].byName {
-			named = append(named, n+1)
-		}
-	}
-	return named
 }
 
 // touches says whether a conflict is about one of these items, which are sorted;

@@ -68,7 +68,7 @@ func (a *Approval) inherit(constraints map[string]any, items []*item, path func(
 			if said[member] == nil {
 				said[member] = map[string]bool{}
 			}
-			said[member][a.preview.decided.claims[i.run].text[member]] = true
+			said[member][a.preview.decided.claims[i.run].inheritable(member)] = true
 		}
 	}
 	if len(scopes) > 0 {
@@ -92,7 +92,7 @@ func (a *Approval) inherit(constraints map[string]any, items []*item, path func(
 }
 
 // inherited are the members of constraints that go on with what was restored.
-var inherited = []string{"agent_id", "artifact_status", "privacy_level"}
+var inherited = []string{"agent_id", "artifact_status", "privacy_level", "project", "title"}
 
 // Claims are the constraints of the savepoint of the approved restore that say what
 // its files are, by their paths beneath the restore root.

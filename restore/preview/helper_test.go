@@ -89,7 +89,7 @@ func (s *scene) request() preview.Request {
 	if origin.RestoreRoot == "" {
 		origin.RestoreRoot = s.root
 	}
-	return preview.Request{Origin: origin, Asked: s.asked, Trust: s.policy, Privacy: privacy.Builtin(), Current: s.now, Attempts: s.begun}
+	return preview.Request{Origin: origin, Asked: s.asked, Trust: s.policy, Privacy: privacy.Builtin(), Automatic: privacy.BuiltinKind(privacy.Automatic), Followed: privacy.BuiltinKind(privacy.Identity), Current: s.now, Attempts: s.begun}
 }
 
 // approve has a statement approve the record of a preview, that was made again.
@@ -139,7 +139,9 @@ func keepOf(t testing.TB, p *preview.Preview) []byte {
 
 func jsonOf(t testing.TB, p *preview.Preview) []byte {
 	t.Helper()
-	return p.JSON()
+	raw, err := p.JSON()
+	must(t, err)
+	return raw
 }
 
 func reportOf(t testing.TB, p *preview.Preview) string {

@@ -34,7 +34,13 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 	d.items = outputsOf(d.plan)
 	for n := range d.items {
 		i := &d.items[n]
-		i.Scope, i.Reason = d.scopeOf(i.run, i.output.Path().String())
+		path := i.output.Path().String()
+		i.Scope, i.Reason = d.scopeOf(i.run, path)
+		i.Runs = d.runsOf(i)
+		if found, ok := d.request.Followed.Match(path); ok {
+			i.follow = true
+			i.Reason = joined(i.Reason, fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why))
+		}
 	}
 	standing := map[string]restore.Conflict{}
 	for _, c := range d.restore.Conflicts() {
@@ -71,6 +77,18 @@ func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 	return scope.ProjectState, ""
 }
 
+// runsOf is why an output may run by itself, or "": its name, or that it is executable.
+func (d *deciding) runsOf(i *item) string {
+	why := ""
+	if found, ok := d.request.Automatic.Match(i.output.Path().String()); ok {
+		why = fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why)
+	}
+	if i.output.Perm()&0o111 != 0 {
+		why = joined("it is executable", why)
+	}
+	return why
+}
+
 // classOf holds what stands at a target against the output, by content.
 func classOf(ctx context.Context, root *pathsafe.Dir, found restore.Conflict, o verify.Output, h *blockhash.Hasher) (class, error) {
 	path, err := pathsafe.Parse(found.Path)
@@ -80,7 +98,7 @@ func classOf(ctx context.Context, root *pathsafe.Dir, found restore.Conflict, o 
 	if found.Failure().Code == restore.FinalizeFailed {
 		return blocked, nil
 	}
-	st, err := root.StatPath(path, pathsafe.LinksBeneath)
+	st, err := restore.Standing(root, path)
 	switch {
 	case err != nil:
 		return blocked, nil // a parent is not a directory

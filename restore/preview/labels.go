@@ -37,6 +37,8 @@ func (d *deciding) place(i *item) (list, label, string) {
 		return unwanted, doNotRestore, "the scope was not asked for"
 	case !asked:
 		return reference, retainReference, fmt.Sprintf("scope %s was not asked for", i.Scope)
+	case d.unsure && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
+		return reference, historicalOnly, "whether it is older than the active savepoint is not known"
 	case d.stale && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
 		return reference, historicalOnly, "the active savepoint is of a later candidate"
 	}
@@ -54,6 +56,8 @@ func (d *deciding) labelOf(i *item) label {
 		return superseded
 	case i.Class != create:
 		return inConflict
+	case i.follow:
+		return needsConfirmation
 	}
 	switch i.Scope {
 	case scope.SameAgentIdentityLayer, scope.OperatorContext, scope.SourceOfTruthHierarchy, scope.Constraints, scope.Assumptions:
@@ -101,6 +105,9 @@ func (d *deciding) reject(c *conflict) {
 }
 
 func joined(first, second string) string {
+	if first == "" {
+		return second
+	}
 	if second == "" {
 		return first
 	}

@@ -168,7 +168,7 @@ func TestClasses(t *testing.T) {
 	want := map[string]string{
 		"free": "create restore_active", "same": "identical conflict_with_current_state", "other": "conflict conflict_with_current_state",
 		"longer": "conflict conflict_with_current_state", "dir": "conflict conflict_with_current_state", "file/below": "blocked conflict_with_current_state",
-		"link": "identical conflict_with_current_state", "dangling": "blocked conflict_with_current_state",
+		"link": "conflict conflict_with_current_state", "dangling": "conflict conflict_with_current_state",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
@@ -91,6 +92,9 @@ func warnings(real string, st pathsafe.Stat) []string {
 	found := []string{}
 	if real == "/" {
 		found = append(found, "the restore root is the root of the file system")
+	}
+	if strings.Contains(real+"/", "/CONTRACTS/_runs/") {
+		found = append(found, "the restore root is, or is in, a directory of runs: what is restored there would be taken for a run, or spoil one")
 	}
 	if st.Perm&writers != 0 && st.Perm&sticky == 0 {
 		found = append(found, fmt.Sprintf("others may write in the restore root (mode %04o, no sticky bit), also while the commit is at work", st.Perm))

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
@@ -28,6 +30,7 @@ type Outcome struct {
 	Resolved        []settled       `json:"conflicts_resolved"`
 	Open            []settled       `json:"conflicts_open"`
 	Context         workingContext  `json:"updated_working_context"`
+	Added           []string        `json:"result_artifacts"` // files that the law adds
 }
 
 type approvedScope struct {
@@ -69,10 +72,16 @@ type workingContext struct {
 // the candidate was completed that it was made of; RFC 3339, or missing.
 const CandidateCompleted = "candidate_completed_at"
 
-// Completed is when the candidate was completed that the operator looked at; the
-// zero time when it does not say.
+// Completed is when the candidate was completed that the operator looked at. For one whose
+// date is unknown or in the future it is what the active savepoint has, so that no such
+// candidate hides that a later one is stale; the zero time where nothing is known.
 func (a *Approved) Completed() time.Time {
-	return completedOf(a.approval.preview.restore.Plan())
+	d := a.approval.preview.decided
+	completed, undated := completedOf(d.plan)
+	if undated > 0 || d.future {
+		return d.request.Current.Completed
+	}
+	return completed
 }
 
 // Outcome says what the approved restore does when all of it is in place.
@@ -83,6 +92,9 @@ func (a *Approved) Outcome() *Outcome {
 		SourceID: p.block.SourceID, RestoredID: SourceID(a.restore.Plan()), Statement: a.approval.statement.String(),
 		RestoreRoot: p.block.Root.Path, ParentID: p.block.CurrentID,
 		Restored: []restoredItem{}, NotRestored: []skippedItem{}, Resolved: []settled{}, Open: []settled{},
+	}
+	for run := range a.restore.Plan().Runs() {
+		o.Added = append(o.Added, run.Target(restore.ManifestName), run.Target(restore.ReportName))
 	}
 	a.approval.fillItems(o)
 	a.approval.fillScopes(o)
@@ -141,7 +153,7 @@ func (a *Approval) fillConflicts(o *Outcome) {
 // JSON is the report as canonical JSON.
 func (o *Outcome) JSON() ([]byte, error) { return canonjson.Marshal(o) }
 
-// Markdown is the report for people; long lists are cut, the JSON has them all.
+// Markdown is the report for people.
 func (o *Outcome) Markdown() []byte {
 	var b bytes.Buffer
 	out := &reporter{w: &b} // a buffer takes everything
@@ -153,22 +165,26 @@ func (o *Outcome) Markdown() []byte {
 	}
 	out.line("\n## 2. Items Restored\n")
 	out.line("| Restore ID | Item | Scope | Result |\n|---|---|---|---|")
-	for _, i := range firstRows(o.Restored) {
+	for _, i := range o.Restored {
 		out.row(i.ID, Quote(i.Path), string(i.Scope), i.Result)
 	}
-	out.more(len(o.Restored))
 	out.line("\n## 3. Items Not Restored\n")
 	if out.some(len(o.NotRestored), "| Item | Reason |\n|---|---|") {
-		for _, i := range firstRows(o.NotRestored) {
+		for _, i := range o.NotRestored {
 			out.row(i.ID+" "+Quote(i.Path), joined(string(i.Label), text(i.Reason)))
 		}
-		out.more(len(o.NotRestored))
 	}
 	out.conflicts("\n## 4. Conflicts Resolved\n", "Resolution", o.Resolved)
 	out.conflicts("\n## 5. Conflicts Still Open\n", "Current Handling", o.Open)
 	out.line("\n## 6. Updated Working Context\n")
-	out.line("%s, %s bytes are in place under %s. They come from candidate %s; nothing else was changed.",
+	out.line("%s, %s bytes are in place under %s. They come from candidate %s.",
 		count(o.Context.Files, "file"), strconv.FormatInt(o.Context.Bytes, 10), Quote(o.RestoreRoot), o.SourceID)
+	var added []string
+	for _, name := range o.Added {
+		added = append(added, Quote(name))
+	}
+	out.line("SPECTRUM-06 adds %s: %s. Beside these files and the directories that lead to them nothing else was changed.",
+		count(len(added), "file"), strings.Join(added, ", "))
 	out.line("\n## 7. New Savepoint Generated\n")
 	if o.ParentID == unknown {
 		out.line("The savepoint that holds this report. It is the first of this restore root.")
@@ -195,8 +211,7 @@ func (r *reporter) conflicts(title, column string, list []settled) {
 	if !r.some(len(list), "| Conflict ID | Type | Item | "+column+" |\n|---|---|---|---|") {
 		return
 	}
-	for _, c := range firstRows(list) {
+	for _, c := range list {
 		r.row(c.ID, string(c.Type), Quote(c.Path), text(c.Resolution))
 	}
-	r.more(len(list))
 }

@@ -135,9 +135,9 @@ type page struct {
 	Approval   []field
 	ApprovalMore,
 	RunsMore int
-	Plan    string
-	Undoing []string
-	Refusal bool // to approve everything leads to a refusal
+	Plan      string
+	PlanNotes []string
+	Undoing   []string
 }
 
 // field is one row of two columns.
@@ -173,14 +173,14 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 	}
 	b := &p.block
 	v := &page{
-		ID: p.id, Summary: p.summary(), Quarantine: b.Quarantine, Diffs: found,
+		ID: p.id, Summary: p.summary(), Quarantine: p.held, Diffs: found,
 		Register: registerOf(b.Conflicts, found.shown()),
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,
-		Plan:     p.decided.planText(),
-		Undoing:  undoing,
-		Refusal:  !b.Approval.isWhole() && p.restore.Blocked() != nil,
-		RunsMore: max(0, len(b.Candidate.Runs)-maxRows),
+		Plan:      b.Approval.Plan,
+		PlanNotes: p.planNotes(),
+		Undoing:   undoing,
+		RunsMore:  max(0, len(b.Candidate.Runs)-maxRows),
 	}
 	v.Approval, v.ApprovalMore = p.approvalFields()
 	return v, nil

@@ -44,7 +44,7 @@ func TestTree(t *testing.T) {
 		{"d-e/a d/a", "d-e/{a }d/{a }"},
 		{"r1/a/b r2/a/b", "r1/a/{b }r2/a/{b }"},
 	} {
-		if got := outline(treeOf(itemsOf(strings.Fields(c.paths)...), nil, &budget{1 << 20})); got != c.want {
+		if got := outline(treeOf(itemsOf(strings.Fields(c.paths)...), true, nil, &budget{1 << 20})); got != c.want {
 			t.Errorf("%s: %s, want %s", c.paths, got, c.want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestTreeLimits(t *testing.T) {
 		{many(10, "%04d"), 3 * 132, 0, 3, "7 more files"},
 		{many(10, "%04d/a"), 0, 0, 0, "10 more directories"},
 	} {
-		b := treeOf(itemsOf(c.paths...), nil, &budget{c.room})
+		b := treeOf(itemsOf(c.paths...), true, nil, &budget{c.room})
 		if len(b.Branches) != c.dirs || len(b.Leaves) != c.files || b.More != c.more {
 			t.Errorf("%d directories, %d files, %q; want %+v", len(b.Branches), len(b.Leaves), b.More, c)
 		}
@@ -98,7 +98,7 @@ func TestTreeIsBounded(t *testing.T) {
 		}
 		const room = 1 << 18
 		var page strings.Builder
-		tree := treeOf(itemsOf(paths...), nil, &budget{room})
+		tree := treeOf(itemsOf(paths...), true, nil, &budget{room})
 		if err := pageTemplate().ExecuteTemplate(&page, "branch", tree); err != nil {
 			t.Fatal(err)
 		}

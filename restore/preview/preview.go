@@ -28,6 +28,7 @@ type Preview struct {
 	canonical []byte
 	id        string
 	witness   witness
+	held      []quarantine.Finding // what holds the candidate in quarantine
 }
 
 // New makes the preview of a restore, unless the operator's trust forbids that:
@@ -62,6 +63,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 		return nil, err
 	}
 	p.id = identity(p.canonical)
+	p.held = p.block.Findings
 	return p, nil
 }
 
@@ -103,17 +105,38 @@ func (p *Preview) BundleRoots() []string {
 // Findings are what the rules of protocol section 12 have against the candidate,
 // in their order.
 func (p *Preview) Findings() []quarantine.Finding {
-	return slices.Clone(p.block.Quarantine)
+	return slices.Clone(p.block.Findings)
+}
+
+// HeldBy returns the preview as it is shown while these marks of the quarantine store
+// hold its candidate: a release covers findings, and a vague approval is a mark that is
+// no finding. A preview from [New] is shown as if its findings held it. The identity is
+// the same: what is approved does not depend on marks, and a commit looks at them anew.
+func (p *Preview) HeldBy(marks []quarantine.Mark) *Preview {
+	shown := *p
+	shown.held = []quarantine.Finding{}
+	for _, m := range marks {
+		if !slices.Contains(shown.held, m.Finding) {
+			shown.held = append(shown.held, m.Finding)
+		}
+	}
+	return &shown
 }
 
 // Recommended is the statement that approves the safest part of the proposal, or
 // "" when there is no such part.
 func (p *Preview) Recommended() string { return p.block.Approval.Statement }
 
-// JSON is the decision block with "preview_id" as canonical JSON: the member
-// stands where the order of names wants it. (No string in JSON can hold the text
-// that it stands before: its quotes would be escaped.)
-func (p *Preview) JSON() []byte {
-	const next = `"privacy_review":`
-	return bytes.Replace(p.canonical, []byte(next), []byte(`"preview_id":"`+p.id+`",`+next), 1)
+// JSON is the decision block as canonical JSON, with two members more, which the identity
+// does not bind: "preview_id", and "quarantine", what holds the candidate (see
+// [Preview.HeldBy]). Each is inserted where the order of names puts it. (No string in JSON
+// can hold the text before which it is inserted: its quotes would be escaped.)
+func (p *Preview) JSON() ([]byte, error) {
+	held, err := canonjson.Marshal(p.held)
+	if err != nil {
+		return nil, err
+	}
+	const afterID, afterHeld = `"privacy_review":`, `"reference_only_items":`
+	raw := bytes.Replace(p.canonical, []byte(afterID), []byte(`"preview_id":"`+p.id+`",`+afterID), 1)
+	return bytes.Replace(raw, []byte(afterHeld), []byte(`"quarantine":`+string(held)+`,`+afterHeld), 1), nil
 }

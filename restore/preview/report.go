@@ -37,12 +37,12 @@ func (p *Preview) writeSource(out *reporter) {
 // writeQuarantine says why nothing may be committed before it is clarified
 // (protocol section 12).
 func (p *Preview) writeQuarantine(out *reporter) {
-	if len(p.block.Quarantine) == 0 {
+	if len(p.held) == 0 {
 		return
 	}
 	out.line("**QUARANTINE: this candidate must not be committed until it is clarified, and a person has released it.**\n")
 	out.line("| Rule | What was found |\n|---|---|")
-	for _, f := range p.block.Quarantine {
+	for _, f := range p.held {
 		out.row(string(f.Rule), text(f.Detail))
 	}
 	out.line("")
@@ -66,7 +66,9 @@ func (r *reporter) questions(fields []field) {
 
 // riskOfIdentity says whether an identity layer is there that is not known to be
 // the operator's agent's.
-func riskOfIdentity(i *identityReview) string { return answer(i.Present && !i.Same) }
+func riskOfIdentity(i *identityReview) string {
+	return answer(i.Items > 0 && (i.Same == nil || !*i.Same))
+}
 
 // noneIf says "none" of a savepoint that is not there.
 func noneIf(id string) string {
@@ -100,15 +102,15 @@ func (p *Preview) writeChecks(out *reporter) {
 func (p *Preview) writePlan(out *reporter) {
 	b := &p.block
 	out.line("## 10. Recommended Commit Plan\n")
-	out.line("Recommended: %s\n", p.decided.planText())
+	out.line("Recommended: %s\n", b.Approval.Plan)
 	if b.Approval.Statement != "" {
 		out.line("    %s\n", b.Approval.Statement)
 	}
-	if len(b.Quarantine) > 0 {
+	if len(p.held) > 0 {
 		out.line("Nothing is committed unless a person has released it from quarantine.\n")
 	}
-	if !b.Approval.isWhole() && p.restore.Blocked() != nil {
-		out.line("To approve the preview exactly as proposed leads to a refusal: a restore never overwrites.\n")
+	for _, sentence := range p.planNotes() {
+		out.line("%s\n", sentence)
 	}
 	out.line("How this can be undone:\n")
 	for _, sentence := range undoing {

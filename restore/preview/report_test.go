@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
@@ -158,10 +159,10 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestLongReport: a report has a row for each item while there are few, and
-// groups them by directory when there are many; the JSON has all of them.
+// TestLongReport: however many items there are, each has a row with its name, and no row
+// overlaps another; the JSON has all of them too.
 func TestLongReport(t *testing.T) {
-	for _, c := range []struct{ n, dirs, rows int }{{1, 1, 1}, {40, 3, 40}, {41, 1, 1}, {1001, 7, 7}, {1001, 500, 40}} {
+	for _, c := range []struct{ n, dirs int }{{1, 1}, {41, 1}, {1001, 7}, {1001, 500}} {
 		s := bareScene(t)
 		outputs := map[string]string{}
 		for i := range c.n {
@@ -171,17 +172,120 @@ func TestLongReport(t *testing.T) {
 		p := s.preview()
 		_, report, _ := strings.Cut(reportOf(t, p), "## 3.")
 		report, _, _ = strings.Cut(report, "## 4.")
-		if got := strings.Count(report, "\n| R-"); got != c.rows {
+		if got := strings.Count(report, "\n| R-"); got != c.n {
 			t.Errorf("%d outputs in %d directories: %d rows\n%s", c.n, c.dirs, got, report)
 		}
-		all := fmt.Sprintf("\n%d items in all; `--json` lists each of them.\n", c.n)
-		if strings.Contains(report, all) != (c.n > 40) {
-			t.Errorf("%d outputs:\n%s", c.n, report)
+		for name := range outputs {
+			if !strings.Contains(report, preview.Quote(name)) {
+				t.Errorf("%s is not named", name)
+			}
 		}
 		last := fmt.Sprintf(`"restore_id":"R-%03d"`, c.n)
 		if json := string(jsonOf(t, p)); strings.Count(json, `"restore_id"`) != c.n || !strings.Contains(json, last) {
 			t.Errorf("%d outputs: %s is missing", c.n, last)
 		}
+	}
+}
+
+// TestIdenticalIsOneLine: what is there already is one line, among the items and among the
+// conflicts; what runs by itself, or is different, is named all the same.
+func TestIdenticalIsOneLine(t *testing.T) {
+	s := bareScene(t)
+	outputs := map[string]string{}
+	for n := range 60 {
+		name := fmt.Sprintf("f%02d", n)
+		outputs[name] = "same"
+		if n%2 == 0 {
+			must(t, os.WriteFile(s.at(name), []byte("same"), 0o644))
+		}
+	}
+	outputs["Makefile"], outputs["g"] = "same", "new"
+	must(t, os.WriteFile(s.at("Makefile"), []byte("same"), 0o644))
+	must(t, os.WriteFile(s.at("g"), []byte("old"), 0o644))
+	s.add("run-1", outputs)
+	report := reportOf(t, s.preview())
+	for _, want := range []string{"| 30 identical files | 120 |", "| state_conflict | 30 identical files | regular files, the same byte for byte |"} {
+		if strings.Count(report, want) != 1 {
+			t.Errorf("no %q in\n%s", want, report)
+		}
+	}
+	_, items, _ := strings.Cut(report, "## 3.")
+	items, rest, _ := strings.Cut(items, "## 4.")
+	seen := map[string]bool{}
+	for _, row := range strings.Split(items, "\n| R-")[1:] {
+		ids, _, _ := strings.Cut("R-"+row, " |")
+		said, err := statement.Parse("Approved: restore items " + ids + " only.")
+		must(t, err)
+		for _, r := range said.Items() {
+			for n := r.From; n <= r.To; n++ {
+				if id := fmt.Sprint(n); seen[id] {
+					t.Errorf("item %d is in two rows", n)
+				} else {
+					seen[id] = true
+				}
+			}
+		}
+	}
+	if len(seen) != len(outputs) {
+		t.Errorf("%d items in the rows, want %d", len(seen), len(outputs))
+	}
+	for _, name := range []string{"Makefile", "g"} {
+		if !strings.Contains(items, preview.Quote(name)) || !strings.Contains(rest, preview.Quote(name)) {
+			t.Errorf("%s is not named", name)
+		}
+	}
+}
+
+// TestRunsByItself: what runs by itself, and what agents follow, is named with why, in the
+// report and on the page, however many other files there are; it is no low risk.
+func TestRunsByItself(t *testing.T) {
+	s := bareScene(t)
+	outputs := map[string]string{"tool": "#!/bin/sh\n"}
+	automatic := []string{".git/hooks/pre-commit", ".github/workflows/ci.yml", "Makefile", "package.json", "home/.bashrc", "x.service", ".vscode/tasks.json", "tool"}
+	followed := []string{"CLAUDE.md", "sub/AGENTS.md", "system_prompt.txt", ".cursorrules"}
+	for _, name := range append(automatic, followed...) {
+		outputs[name] = "x"
+	}
+	for n := range 300 {
+		outputs[fmt.Sprintf("plain/%03d", n)] = "x"
+	}
+	s.add("run-1", outputs)
+	must(t, os.Chmod(filepath.Join(s.Root, "tool"), 0o755))
+	p := s.preview()
+	report, page := reportOf(t, p), pageOf(t, p)
+	rows := map[string]string{}
+	for line := range strings.Lines(report) {
+		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| R-") && len(cells) > 5 {
+			rows[cells[1]] = line
+		}
+	}
+	kinds := page[strings.Index(page, `<h2 id="s3">`):strings.Index(page, `<div class="tree">`)]
+	for _, name := range automatic {
+		if row := rows[preview.Quote(name)]; !strings.Contains(row, "it may run by itself") || strings.Contains(row, "low:") || !strings.Contains(kinds, "<bdi>"+name+"</bdi>") {
+			t.Errorf("%s: %s", name, row)
+		}
+	}
+	for _, name := range followed {
+		if row := rows[preview.Quote(name)]; !strings.Contains(row, "agents follow it") || !strings.Contains(row, "requires_operator_confirmation") || !strings.Contains(kinds, "<bdi>"+name+"</bdi>") {
+			t.Errorf("%s: %s", name, row)
+		}
+	}
+	if row := rows[preview.Quote("plain/000")]; !strings.Contains(row, "low: nothing is there") {
+		t.Errorf("a plain file: %s", row)
+	}
+	if len(p.Findings()) > 0 || !strings.Contains(report, "| Identity Bearing | unknown |") {
+		t.Errorf("names alone are findings: %+v", p.Findings())
+	}
+}
+
+// TestPageSaysNotRestored: the page does not say "create" of what is not restored.
+func TestPageSaysNotRestored(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{".env": "x"})
+	page := pageOf(t, s.preview())
+	part := page[strings.Index(page, `<h2 id="s5">`):strings.Index(page, `<h2 id="s1">`)]
+	if strings.Contains(part, "create") || !strings.Contains(part, "not restored") {
+		t.Errorf("Do Not Restore:\n%s", part)
 	}
 }
 

@@ -39,11 +39,16 @@ type Request struct {
 	Origin  Origin
 	Asked   Asked
 	Trust   trust.Policy
-	Privacy privacy.Rules
-	Current Savepoint // the active one of the restore root
+	Privacy privacy.Rules // names that hold secrets
+	// Automatic are names that run by themselves, Followed those that agents follow.
+	Automatic, Followed privacy.Rules
+	Current             Savepoint // the active one of the restore root
 	// Attempts counts the commits that ever began in the restore root: each
 	// makes all previews void that were made before it.
 	Attempts int64
+	// Now is when the preview is made: a candidate that says it was completed later is
+	// flagged. The zero time flags none.
+	Now time.Time
 	// Warning is of the day, such as that a disk is full; "" for none. The report and the page
 	// have it, and not the decision block: the same question on the same state keeps its
 	// identity.
@@ -53,7 +58,7 @@ type Request struct {
 // Savepoint is what a preview has to know of one. The zero Savepoint is none.
 type Savepoint struct {
 	ID        string
-	Completed time.Time // of the candidate that it was made of
+	Completed time.Time // of the candidate that it was made of; the zero time where that is not known
 }
 
 // scopes are the scopes that are asked for.

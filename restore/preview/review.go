@@ -12,25 +12,41 @@ import (
 // identityReview is protocol section 6 in numbers.
 func (d *deciding) identityReview() identityReview {
 	v := identityReview{Operator: d.request.Asked.Agent, Candidate: said(d.claims, "agent_id")}
-	v.Same, v.Known = len(d.runs) > 0, v.Operator != ""
+	same := len(d.runs) > 0
+	v.Known = v.Operator != ""
 	for n := range d.runs {
-		v.Same = v.Same && d.sameAgent(n)
+		same = same && d.sameAgent(n)
 		v.Known = v.Known && d.claims[n].text["agent_id"] != ""
+	}
+	if v.Known {
+		v.Same = &same
 	}
 	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer }))
 	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer && d.proposes(i) }))
-	v.Present, v.Allowed = v.Items > 0, v.Proposed > 0
+	v.Possible = len(d.numbers(func(i *item) bool { return i.Scope != scope.SameAgentIdentityLayer && i.follow }))
+	v.Rules = d.request.Followed.Digest()
+	v.Present, v.Allowed = d.present(v.Items), v.Proposed > 0
 	if v.Operator == "" {
 		v.Operator = unknown
 	}
 	return v
 }
 
+// present reports whether there are items of a kind. That there are none is known only where
+// every signer has declared scopes: nil is not known.
+func (d *deciding) present(items int) *bool {
+	found := items > 0
+	if !found && slices.ContainsFunc(d.claims, func(c claims) bool { return !c.scopes.Declared() }) {
+		return nil
+	}
+	return &found
+}
+
 func (d *deciding) privacyReview() privacyReview {
-	v := privacyReview{Rules: d.request.Privacy.Digest()}
+	v := privacyReview{Rules: d.request.Privacy.Digest(), Runs: d.request.Automatic.Digest()}
 	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext }))
 	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext && d.proposes(i) }))
-	v.Present, v.Approval = v.Items > 0, v.Proposed > 0
+	v.Present, v.Approval = d.present(v.Items), v.Proposed > 0
 	v.Adequate = true
 	for n := range d.items {
 		if i := &d.items[n]; i.Scope == scope.RestrictedContext {
@@ -38,6 +54,14 @@ func (d *deciding) privacyReview() privacyReview {
 		}
 	}
 	return v
+}
+
+// answer3 is an answer where the law allows "unknown".
+func answer3(known *bool) string {
+	if known == nil {
+		return unknown
+	}
+	return answer(*known)
 }
 
 // The answers of a check.
@@ -65,7 +89,7 @@ func (d *deciding) checks(b *block) []check {
 	identity := d.proposedUnasked(scope.SameAgentIdentityLayer)
 	unflagged := d.unflagged()
 	revived := d.numbers(func(i *item) bool {
-		return d.stale && d.proposes(i) && revives(i.Scope) && len(d.request.Asked.Scopes) == 0
+		return (d.stale || d.unsure) && d.proposes(i) && revives(i.Scope) && len(d.request.Asked.Scopes) == 0
 	})
 	unlabeled := len(d.numbers(func(i *item) bool { return d.stale && i.Class == different && i.Label == inConflict }))
 	return []check{
@@ -73,7 +97,7 @@ func (d *deciding) checks(b *block) []check {
 		{"Did I preserve current higher-authority instructions?", answer(checkTrust(d.plan, d.request.Trust) == nil), "no validator is revoked, and none is unpinned while others are pinned"},
 		{"Did I avoid restoring unapproved items?", answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), fmt.Sprintf("nothing is written without an approval; %d of %d items are proposed", len(b.Items), len(d.items))},
 		{"Did I avoid treating historical status as current status?", answer(len(revived) == 0), d.stalenessText()},
-		{"Were stale items labeled?", answer(unlabeled == 0), staleText(d.stale, unlabeled)},
+		{"Were stale items labeled?", answer(unlabeled == 0), d.staleText(unlabeled)},
 		{"Did I flag all known conflicts?", answer(unflagged == 0), fmt.Sprintf("the register has %s; targets in the way without one: %d", count(len(d.conflicts), "conflict"), unflagged)},
 		{"Did I exclude or approve restricted context?", answer(len(restricted) == 0), fmt.Sprintf("%d of %d restricted items are proposed, %d of them unasked", b.Privacy.Proposed, b.Privacy.Items, len(restricted))},
 		{"Did I avoid cross-agent identity restoration?", answer(len(foreign) == 0), fmt.Sprintf("%d identity items of another agent are proposed", len(foreign))},
@@ -103,8 +127,11 @@ func (d *deciding) unflagged() int {
 	return len(d.numbers(func(i *item) bool { return d.proposes(i) && i.Class != create && !flagged[i.number] }))
 }
 
-func staleText(stale bool, unlabeled int) string {
-	if !stale {
+func (d *deciding) staleText(unlabeled int) string {
+	switch {
+	case d.unsure:
+		return "unknown: the candidate and the active savepoint do not both have a date"
+	case !d.stale:
 		return "nothing is stale"
 	}
 	return fmt.Sprintf("stale items without a label: %d", unlabeled)
@@ -114,6 +141,8 @@ func (d *deciding) stalenessText() string {
 	switch {
 	case d.request.Current.ID == "":
 		return "the restore root has no active savepoint"
+	case d.unsure:
+		return "whether the candidate is older than that of the active savepoint is unknown, so it is treated as if it were"
 	case d.stale:
 		return "the active savepoint is of a later candidate, and what is old is labeled"
 	}
@@ -122,7 +151,8 @@ func (d *deciding) stalenessText() string {
 
 // approvalOf lists what is to be decided.
 func (d *deciding) approvalOf() approval {
-	a := approval{Status: pending, Required: []string{}, Statement: d.recommended()}
+	p := d.recommendedPlan()
+	a := approval{Status: pending, Required: []string{}, Statement: p.statement, Plan: d.planText(p)}
 	for n := range d.items {
 		if d.lists[n] == proposed {
 			a.Required = append(a.Required, d.items[n].ID)

@@ -102,7 +102,7 @@ func (d *deciding) pathsOf(run int) []string {
 func (d *deciding) badStatus() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, c := range d.claims {
-		if status := c.text["artifact_status"]; slices.Contains(badStatuses, status) {
+		if status := c.status(); slices.Contains(badStatuses, status) {
 			found = append(found, one(quarantine.ArtifactStatus, "%s says of itself that it is %s", d.runTexts[n], status))
 		}
 	}

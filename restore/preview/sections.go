@@ -25,7 +25,7 @@ func (p *Preview) sourceFields() []field {
 		{"Date", s.Date, prose},
 		{"Artifact Status", s.Status, prose},
 		{"Transfer Mode", s.Transfer, prose},
-		{"Identity Bearing", answer(b.Identity.Present), prose},
+		{"Identity Bearing", answer3(b.Identity.Present), prose},
 		{"Privacy Level", s.Privacy, prose},
 	}
 	for _, run := range firstRows(b.Candidate.Runs) {
@@ -92,13 +92,9 @@ func (p *Preview) scopeRows() []scopeRow {
 
 // fields is the first part of section 7.
 func (i *identityReview) fields() []field {
-	same := answer(i.Same)
-	if !i.Known {
-		same = unknown
-	}
 	return []field{
-		{"Same-agent restore candidate?", same, prose},
-		{"Identity-layer items present?", answer(i.Present), prose},
+		{"Same-agent restore candidate?", answer3(i.Same), prose},
+		{"Identity-layer items present?", answer(i.Items > 0), prose},
 		{"Identity-layer restoration recommended?", partly(i.Proposed, i.Items), prose},
 		{"Cross-agent identity risk?", riskOfIdentity(i), prose},
 	}
@@ -107,7 +103,7 @@ func (i *identityReview) fields() []field {
 // fields is the second part of section 7.
 func (v *privacyReview) fields() []field {
 	return []field{
-		{"Restricted context present?", answer(v.Present), prose},
+		{"Restricted context present?", answer(v.Items > 0), prose},
 		{"Privacy level adequate?", answer(v.Adequate), prose},
 		{"Restricted items proposed for restoration?", answer(v.Proposed > 0), prose},
 		{"Operator approval required?", answer(v.Approval), prose},
@@ -126,6 +122,21 @@ func (p *Preview) approvalFields() (fields []field, more int) {
 	return fields, max(0, len(open)-maxRows)
 }
 
+// planNotes are the sentences after the recommended plan.
+func (p *Preview) planNotes() []string {
+	var notes []string
+	if text := p.decided.partText(p.decided.recommendedPlan()); text != "" {
+		notes = append(notes, text)
+	}
+	if p.block.Approval.isWhole() || p.restore.Blocked() == nil {
+		return notes
+	}
+	if !p.decided.noRoomForResult() {
+		notes = append(notes, "To approve the preview exactly as proposed would be to "+p.decided.planText(p.decided.exactPlan()))
+	}
+	return append(notes, "A commit of the preview exactly as proposed will be rejected: a restore never overwrites, and targets exist.")
+}
+
 // listed is section 3, 4 or 5: what is alike in a table, and the tree of all.
 type listed struct {
 	Number, Title string
@@ -141,10 +152,17 @@ func (p *Preview) lists(diffs map[int]bool) []listed {
 	var all []listed
 	for n, items := range [][]item{p.block.Items, p.block.ReferenceOnly, p.block.DoNotRestore} {
 		title := [...]string{"Proposed Restorations", "Retain as Reference Only", "Do Not Restore"}[n]
-		kinds := kindsOf(items)
-		l := listed{Number: fmt.Sprint(n + 3), Title: title, Proposed: n == 0, Kinds: firstRows(kinds), KindsMore: max(0, len(kinds)-maxRows)}
+		l := listed{Number: fmt.Sprint(n + 3), Title: title, Proposed: n == 0}
+		alike := 0
+		for _, k := range kindsOf(items) {
+			if alike++; k.named || alike <= maxRows {
+				l.Kinds = append(l.Kinds, k)
+			} else {
+				l.KindsMore++
+			}
+		}
 		if len(items) > 0 {
-			l.Tree = treeOf(items, diffs, room)
+			l.Tree = treeOf(items, l.Proposed, diffs, room)
 		}
 		all = append(all, l)
 	}
@@ -156,21 +174,26 @@ type kind struct {
 	IDs, Item, Scope, Why, Risk, Label string
 
 	numbers []int
+	named   bool // it is one item that has to be named
 }
 
 // kindsOf puts items together that have scope, reason, risk and label in common,
 // in the order of the first of each.
 func kindsOf(items []item) []kind {
 	var kinds []kind
-	at := map[[4]string]int{}
+	at := map[[5]string]int{}
 	for n := range items {
 		i := &items[n]
 		k := kind{Item: name(i.Path), Scope: string(i.Scope), Why: reasonOf(i), Risk: riskOf(i), Label: string(i.Label)}
-		key := [...]string{k.Scope, k.Why, k.Risk, k.Label}
+		key := [...]string{k.Scope, k.Why, k.Risk, k.Label, ""}
+		if i.Runs != "" || i.follow { // it is named, whatever it is like
+			key[4] = i.ID
+		}
 		place, ok := at[key]
 		if !ok {
 			place = len(kinds)
 			at[key] = place
+			k.named = key[4] != ""
 			kinds = append(kinds, k)
 		}
 		kinds[place].numbers = append(kinds[place].numbers, i.number)

@@ -29,16 +29,19 @@ func (p *Preview) summary() summary {
 		{"Bytes proposed", sizeText(b.Totals.Restore), digits(b.Totals.Restore) + " of " + digits(b.Totals.Bytes) + " bytes"},
 		{"Nothing in their way", digits(int64(free)), sizeText(bytes)},
 		{"Conflicts", digits(int64(len(b.Conflicts))), digits(int64(len(p.decided.pendingConflicts()))) + " undecided"},
-		{"Quarantined", answer(len(b.Quarantine) > 0), quarantineNote(len(b.Quarantine))},
+		{"Quarantined", answer(len(p.held) > 0), p.quarantineNote()},
 	}
 	return s
 }
 
-func quarantineNote(rules int) string {
-	if rules == 0 {
-		return "no rule that can be computed is against it"
+func (p *Preview) quarantineNote() string {
+	switch {
+	case len(p.held) > 0:
+		return counted(len(p.held), "finding")
+	case len(p.block.Findings) > 0:
+		return "released by a person: " + counted(len(p.block.Findings), "finding")
 	}
-	return counted(rules, "finding")
+	return "no rule that can be computed is against it"
 }
 
 // unhindered counts the proposed items that nothing stands in the way of, and
@@ -56,7 +59,7 @@ func (p *Preview) unhindered() (n int, bytes int64) {
 func (p *Preview) verdict(free int) (state, text string) {
 	proposed := p.block.Totals.Proposed
 	switch {
-	case len(p.block.Quarantine) > 0:
+	case len(p.held) > 0:
 		return "quarantined", "Do not commit. The candidate is quarantined until it is clarified."
 	case proposed == 0:
 		return "nothing", "Nothing is proposed. There is nothing to approve."

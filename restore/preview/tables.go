@@ -2,18 +2,15 @@ package preview
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// maxRows is how many rows a table of the report has; longer lists of items are
-// grouped by directory first. The JSON has all of them.
+// maxRows is how many runs the report has, and rows the tables of the page; the JSON has all
+// of them.
 const maxRows = 40
 
 // writeScopes is section 2.
@@ -70,12 +67,11 @@ func (p *Preview) writeProposed(out *reporter) {
 		return
 	}
 	out.line("| Restore ID | Item | Bytes | Scope | Why Restore | Risk | Label |\n|---|---|---:|---|---|---|---|")
-	rows := grouped(p.block.Items)
-	for _, g := range firstRows(rows) {
+	for _, g := range grouped(p.block.Items) {
 		i := g.first
-		out.row(g.ids, g.name, strconv.FormatInt(g.bytes, 10), string(i.Scope), whyOf(i), riskOf(i), string(i.Label))
+		out.row(g.ids, g.name, strconv.FormatInt(g.bytes, 10), string(i.Scope), whyOf(i), text(riskOf(i)), string(i.Label))
 	}
-	writeRest(out, len(rows), len(p.block.Items))
+	out.line("")
 }
 
 // whyOf is what an item does for its scope.
@@ -87,19 +83,23 @@ func whyOf(i *item) string {
 }
 
 func riskOf(i *item) string {
-	switch i.Class {
-	case identical:
-		return "none by content, but it stops the commit"
-	case different, blocked:
-		return "it stops the commit"
+	risk := "low: nothing is there"
+	switch {
+	case i.Class == identical:
+		return "identical, but its presence blocks the commit"
+	case i.Class != create:
+		risk = "the existing target blocks the commit"
+	case i.Label == privacyRestricted:
+		risk = "a secret becomes readable beneath the restore root"
+	case i.Label == needsConfirmation:
+		risk = "it decides what later work follows"
+	case i.Runs != "":
+		return "it may run by itself: " + i.Runs
 	}
-	switch i.Label {
-	case privacyRestricted:
-		return "a secret becomes readable beneath the restore root"
-	case needsConfirmation:
-		return "it decides what later work follows"
+	if i.Runs != "" {
+		risk += "; it may run by itself: " + i.Runs
 	}
-	return "low: nothing is there"
+	return risk
 }
 
 // writeReference is section 4.
@@ -120,25 +120,14 @@ func (p *Preview) writeList(out *reporter, items []item, why string) {
 		return
 	}
 	out.line("| Item | %s | Label |\n|---|---|---|", why)
-	rows := grouped(items)
-	for _, g := range firstRows(rows) {
+	for _, g := range grouped(items) {
 		out.row(g.ids+" "+g.name, text(g.first.Reason), string(g.first.Label))
-	}
-	writeRest(out, len(rows), len(items))
-}
-
-// writeRest ends a table of items: it says what the rows leave out.
-func writeRest(out *reporter, rows, items int) {
-	if rows > maxRows {
-		out.line("\n%d directories more.", rows-maxRows)
-	}
-	if items > maxRows {
-		out.line("\n%d items in all; `--json` lists each of them.", items)
 	}
 	out.line("")
 }
 
-// group is a row of a table of items: one item, or many of one directory.
+// group is a row of a table of items: one item, or all that are alike and identical to what
+// is there. No other row stands for several items: each name is shown.
 type group struct {
 	ids   string
 	name  string
@@ -146,90 +135,57 @@ type group struct {
 	first *item
 }
 
-// tooFew is how many rows of many items say nothing.
-const tooFew = 4
-
-// grouped makes rows: items that are few have one each; many are put together by
-// directory, label and scope, as deep as there is room for, or one deeper where
-// next to nothing would be left to look at.
+// grouped makes the rows of a table.
 func grouped(items []item) []group {
-	if len(items) <= maxRows {
-		rows := make([]group, 0, len(items))
-		for n := range items {
-			i := &items[n]
-			rows = append(rows, group{i.ID, Quote(i.Path), i.Bytes, i})
-		}
-		return rows
-	}
-	deepest := 0
-	for n := range items {
-		deepest = max(deepest, strings.Count(items[n].Path, "/"))
-	}
-	rows := byDirectory(items, deepest)
-	for len(rows) > maxRows && deepest > 0 {
-		deepest--
-		higher := byDirectory(items, deepest)
-		if len(higher) < tooFew {
-			break
-		}
-		rows = higher
-	}
-	return rows
-}
-
-// byDirectory puts items together that are alike and have their first components
-// in common. Their order is that of the first of each.
-func byDirectory(items []item, components int) []group {
 	type key struct {
-		dir   string
-		label label
-		scope scope.Scope
+		label  label
+		scope  scope.Scope
+		reason string
 	}
-	at := map[key]int{}
-	var rows []group
-	var numbers [][]int
+	same := map[key][]*item{}
+	for n := range items {
+		if i := &items[n]; i.isSame() {
+			k := key{i.Label, i.Scope, i.Reason}
+			same[k] = append(same[k], i)
+		}
+	}
+	rows := make([]group, 0, len(items))
 	for n := range items {
 		i := &items[n]
-		k := key{top(path.Dir(i.Path), components), i.Label, i.Scope}
-		row, ok := at[k]
-		if !ok {
-			row = len(rows)
-			at[k] = row
-			rows = append(rows, group{name: Quote(k.dir + "/"), first: i})
-			numbers = append(numbers, nil)
+		alike := same[key{i.Label, i.Scope, i.Reason}]
+		if !i.isSame() || len(alike) == 1 {
+			rows = append(rows, group{i.ID, Quote(i.Path), i.Bytes, i})
+			continue
 		}
-		rows[row].bytes += i.Bytes
-		numbers[row] = append(numbers[row], i.number)
-	}
-	for n := range rows {
-		rows[n].ids = shortened(numbers[n])
-		rows[n].name += " (" + count(len(numbers[n]), "item") + ")"
+		if alike[0] != i {
+			continue
+		}
+		row := group{first: i, name: count(len(alike), "identical file")}
+		var numbers []int
+		for _, other := range alike {
+			numbers = append(numbers, other.number)
+			row.bytes += other.Bytes
+		}
+		row.ids = statement.FormatItems(numbers)
+		rows = append(rows, row)
 	}
 	return rows
 }
 
-// top is the beginning of a directory's name.
-func top(dir string, components int) string {
-	for n, c := range []byte(dir) {
-		if c != '/' {
-			continue
-		}
-		if components--; components == 0 {
-			return dir[:n]
-		}
-	}
-	if components <= 0 {
-		return "."
-	}
-	return dir
+// isSame reports whether an item is there already, byte for byte, and is nothing that has to
+// be named for another reason.
+func (i *item) isSame() bool {
+	return i.Class == identical && i.Runs == "" && !i.follow && i.Scope != scope.RestrictedContext
 }
 
-// shortened names items, or the first and the last where that would be long.
+// shortened names items. Where that would be long it says how many there are between the
+// first and the last, and not a range: a range would hold others too.
 func shortened(numbers []int) string {
-	if names := statement.FormatItems(numbers); len(names) <= 60 {
+	const most = 2000
+	if names := statement.FormatItems(numbers); len(names) <= most {
 		return names
 	}
-	return itemID(numbers[0]) + " … " + itemID(numbers[len(numbers)-1])
+	return fmt.Sprintf("%s items, the first %s and the last %s", digits(int64(len(numbers))), itemID(numbers[0]), itemID(numbers[len(numbers)-1]))
 }
 
 // writeConflicts is section 6.
@@ -241,25 +197,63 @@ func (p *Preview) writeConflicts(out *reporter) {
 	}
 	out.line("| Conflict ID | Type | Item | Current State | Savepoint Claim | Authority Comparison | Risk | Recommended Resolution | Operator Decision |")
 	out.line("|---|---|---|---|---|---|---|---|---|")
-	for _, c := range firstRows(p.block.Conflicts) {
-		out.row(c.ID, string(c.Type), Quote(c.Path), text(c.Current), text(c.Claim), text(c.Authority), text(c.Risk), text(c.Resolution), c.Decision)
+	for _, g := range p.conflictRows() {
+		c := g.first
+		out.row(g.ids, string(c.Type), g.name, text(c.Current), text(c.Claim), text(c.Authority), text(c.Risk), text(c.Resolution), c.Decision)
 	}
-	out.more(len(p.block.Conflicts))
 	out.line("")
+}
+
+// registerRow is a row of the register: one conflict, or those on files that are there
+// already, byte for byte, and are decided alike.
+type registerRow struct {
+	ids, name string
+	first     *conflict
+}
+
+func (p *Preview) conflictRows() []registerRow {
+	var rows []registerRow
+	same := map[string][]int{} // numbers of conflicts, by decision
+	sameOf := func(c *conflict) bool {
+		return c.Type == stateConflict && len(c.items) == 1 && p.decided.items[c.items[0]-1].isSame()
+	}
+	for n := range p.block.Conflicts {
+		if c := &p.block.Conflicts[n]; sameOf(c) {
+			same[c.Decision] = append(same[c.Decision], n+1)
+		}
+	}
+	for n := range p.block.Conflicts {
+		c := &p.block.Conflicts[n]
+		alike := same[c.Decision]
+		switch {
+		case !sameOf(c) || len(alike) == 1:
+			rows = append(rows, registerRow{c.ID, Quote(c.Path), c})
+		case alike[0] == n+1:
+			all := *c
+			all.Current, all.Resolution = "regular files, the same byte for byte", "leave these items out: they are there already"
+			rows = append(rows, registerRow{statement.FormatConflicts(alike), count(len(alike), "identical file"), &all})
+		}
+	}
+	return rows
 }
 
 // writeApproval is section 9.
 func (p *Preview) writeApproval(out *reporter) {
 	out.line("## 9. Operator Approval Needed\n")
+	items := p.decided.numbers(p.decided.proposes)
+	open := p.decided.pendingConflicts()
+	if len(items)+len(open) == 0 {
+		out.line("None.\n")
+		return
+	}
 	out.line("| Approval Item | Required Decision |\n|---|---|")
-	fields, more := p.approvalFields()
-	for _, f := range fields {
-		out.row(f.Name, f.Value)
+	if len(items) > 0 {
+		out.row(statement.FormatItems(items), "approve / reject / modify")
 	}
-	if more > 0 {
-		out.line("\n%s more; `--json` lists all.", count(more, "conflict"))
+	for _, n := range open {
+		out.row(conflictID(n), p.decided.conflicts[n-1].choices())
 	}
-	out.line("\nTo modify is to make another preview, with other --scope or --decide.\n")
+	out.line("\nTo change this, run preview again with another --scope or --decide.\n")
 }
 
 // choices are the decisions that the operator has: what is about the whole
@@ -283,33 +277,6 @@ func (d *deciding) pendingConflicts() []int {
 		}
 	}
 	return open
-}
-
-// planText is the recommended plan in a sentence (protocol section 8.10).
-func (d *deciding) planText() string {
-	free := d.free()
-	secret := d.numbers(func(i *item) bool {
-		return d.proposes(i) && i.Class == create && i.Label == privacyRestricted
-	})
-	taken := d.numbers(func(i *item) bool { return d.proposes(i) && i.Class != create })
-	var parts []string
-	add := func(what string, numbers []int, why string) {
-		if len(numbers) > 0 {
-			parts = append(parts, what+" "+shortened(numbers)+why)
-		}
-	}
-	add("restore", free, "")
-	add("leave what stands at the targets of", taken, " as it is")
-	add("leave out", secret, ", which may hold secrets, unless they are needed")
-	add("retain", d.numbers(func(i *item) bool { return d.lists[i.number-1] == reference }), " as reference only")
-	add("do not restore", d.numbers(func(i *item) bool { return d.lists[i.number-1] == unwanted }), "")
-	if d.noRoomForResult() {
-		return "restore nothing before there is room for " + restore.ManifestName + " and " + restore.ReportName + "."
-	}
-	if len(parts) == 0 {
-		return "restore nothing."
-	}
-	return strings.Join(parts, "; ") + "."
 }
 
 // count is a number of things in words.

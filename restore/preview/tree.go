@@ -51,12 +51,12 @@ type entry struct {
 
 // treeOf is the tree of items, none of which is missing in a count. What there
 // is no room for is left out.
-func treeOf(items []item, diffs map[int]bool, room *budget) *branch {
+func treeOf(items []item, proposed bool, diffs map[int]bool, room *budget) *branch {
 	top := newDirectory("")
 	for n := range items {
 		top.add(&items[n])
 	}
-	g := grower{diffs: diffs, room: room}
+	g := grower{diffs: diffs, room: room, proposed: proposed}
 	taken := len(items) - top.taken[create]
 	g.open = len(items) <= fewItems
 	g.openTaken = taken <= fewTaken
@@ -107,6 +107,7 @@ type grower struct {
 	diffs           map[int]bool
 	room            *budget
 	open, openTaken bool
+	proposed        bool // else nothing is done with the items
 }
 
 func (g *grower) branch(d *directory) *branch {
@@ -136,6 +137,9 @@ func (g *grower) branch(d *directory) *branch {
 func (g *grower) leaf(f entry) leaf {
 	i := f.item
 	l := leaf{i.ID, name(f.name), sizeText(i.Bytes), string(i.Class), string(i.Label), i.Mode, i.Class != create, 0}
+	if !g.proposed {
+		l.Class = "not restored"
+	}
 	if g.diffs[i.number] {
 		l.Diff = i.number
 	}

@@ -25,6 +25,9 @@ var builtin = [...]name{
 	{".env", "secrets in environment variables", nil},
 	{".env.*", "secrets in environment variables", []string{".env.example", ".env.sample", ".env.template"}},
 
+	{".envrc", "secrets in environment variables", nil},
+	{"*.env", "secrets in environment variables", nil},
+
 	{"id_rsa", sshKey, nil},
 	{"id_dsa", sshKey, nil},
 	{"id_ecdsa", sshKey, nil},
@@ -95,8 +98,14 @@ var builtin = [...]name{
 	{"*.tfstate.backup", "state of Terraform, with secrets in the clear", nil},
 	{"credentials.tfrc.json", "token of Terraform", nil},
 
+	{"terraform.tfvars", "values for Terraform, with secrets in the clear", nil},
+	{"kubeconfig", "credentials of a Kubernetes cluster", nil},
+	{"auth.json", registry, nil},
+	{"*.asc", keyFile + " of GnuPG, or a signature", nil},
+
 	{"secrets.yml", secrets, nil},
 	{"secrets.yaml", secrets, nil},
 	{"secrets.json", secrets, nil},
 	{"secrets.toml", secrets, nil},
+	{"secret*", secrets, nil},
 }

@@ -20,15 +20,18 @@ const (
 // operatorWhy is the reason of the operator's rules.
 const operatorWhy = "restricted by a rule of the operator"
 
-// Load reads places, after the table. On an error, which names file and line,
+// Load reads places, after the table of secrets. On an error, which names file and line,
 // the Rules are the zero Rules, and nothing may be restored by them.
-func Load(places ...string) (Rules, error) {
-	l := loader{rules: slices.Clone(own), known: map[string]bool{}}
-	for _, r := range own {
+func Load(places ...string) (Rules, error) { return LoadKind(Secret, places...) }
+
+// LoadKind is [Load] for the names of a kind.
+func LoadKind(kind Kind, places ...string) (Rules, error) {
+	l := loader{rules: slices.Clone(own[kind]), known: map[string]bool{}, why: kinds[kind].why}
+	for _, r := range l.rules {
 		l.known[r.pattern.String()] = true
 	}
 	for _, place := range places {
-		err := dropin.Read(place, restricted, maxFile, func(_ string, raw []byte) error { return l.file(string(raw)) })
+		err := dropin.Read(place, kinds[kind].dir, maxFile, func(_ string, raw []byte) error { return l.file(string(raw)) })
 		if err != nil {
 			return Rules{}, fmt.Errorf("restricted names: %w", err)
 		}
@@ -40,6 +43,7 @@ func Load(places ...string) (Rules, error) {
 type loader struct {
 	rules []rule
 	known map[string]bool // every pattern that was ever there
+	why   string          // the reason of the operator's rules
 }
 
 // settled are the rules in the one order in which they are asked. Those of the
@@ -85,7 +89,7 @@ func (l *loader) line(line string) error {
 		l.rules = slices.DeleteFunc(l.rules, same)
 		return nil
 	}
-	return l.add(rule{finding: Finding{lower(text), operatorWhy, true}, pattern: pattern})
+	return l.add(rule{finding: Finding{lower(text), l.why, true}, pattern: pattern})
 }
 
 // add adds a rule of the operator, unless there is one that restricts the same.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/glob"
 )
 
@@ -28,16 +30,18 @@ type rule struct {
 	except  []glob.Pattern
 }
 
-// own are the rules of the table.
-var own = func() (rules []rule) {
-	for _, n := range builtin {
-		r := rule{finding: Finding{n.pattern, n.why, false}, pattern: mustParse(n.pattern)}
-		for _, text := range n.except {
-			r.except = append(r.except, mustParse(text))
+// own are the rules of the tables, by kind.
+var own = func() (all [len(kinds)][]rule) {
+	for kind, k := range kinds {
+		for _, n := range k.table {
+			r := rule{finding: Finding{n.pattern, n.why, false}, pattern: mustParse(n.pattern)}
+			for _, text := range n.except {
+				r.except = append(r.except, mustParse(text))
+			}
+			all[kind] = append(all[kind], r)
 		}
-		rules = append(rules, r)
 	}
-	return rules
+	return all
 }()
 
 // mustParse reads a pattern of the table.
@@ -60,13 +64,27 @@ func parsePattern(text string) (glob.Pattern, error) {
 	return glob.Parse(lower(text))
 }
 
-// Builtin are the rules of the table alone.
-func Builtin() Rules { return Rules{slices.Clone(own)} }
+// Builtin are the rules of the table of secrets alone.
+func Builtin() Rules { return BuiltinKind(Secret) }
 
-// Match says whether a path is restricted, and by which rule: the first of the
-// table, or else of the operator.
+// BuiltinKind are the rules of the table of a kind alone.
+func BuiltinKind(kind Kind) Rules { return Rules{slices.Clone(own[kind])} }
+
+// Match reports whether a path is one of the names, and by which rule: the first of the
+// table, or else of the operator. White space at the end of a name, and characters that
+// cannot be seen, hide it from people and not from the rules.
 func (r Rules) Match(path string) (Finding, bool) {
 	path = lower(path)
+	if found, ok := r.find(path); ok {
+		return found, true
+	}
+	if bare := bared(path); bare != path {
+		return r.find(bare)
+	}
+	return Finding{}, false
+}
+
+func (r Rules) find(path string) (Finding, bool) {
 	for _, rule := range r.rules {
 		if rule.match(path) {
 			return rule.finding, true
@@ -77,6 +95,23 @@ func (r Rules) Match(path string) (Finding, bool) {
 
 func (r rule) match(path string) bool {
 	return r.pattern.Match(path) && !slices.ContainsFunc(r.except, func(p glob.Pattern) bool { return p.Match(path) })
+}
+
+// bared is a path without characters that cannot be seen, and without white space at either
+// end of a name.
+func bared(path string) string {
+	names := strings.Split(path, "/")
+	for n, name := range names {
+		var scan visible.Scanner
+		name = strings.Map(func(r rune) rune {
+			if r != ' ' && scan.Hidden(r) && !unicode.IsSpace(r) {
+				return -1
+			}
+			return r
+		}, name)
+		names[n] = strings.TrimSpace(name)
+	}
+	return strings.Join(names, "/")
 }
 
 // Digest is a hash of what the rules restrict and of who says so, 64 hex

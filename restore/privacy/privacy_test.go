@@ -57,10 +57,10 @@ func TestBuiltin(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"", "a", "README.md", ".env.example", "a/.env.sample", ".ENV.Template", "env", ".environment", ".env/bin/python", "x.env",
+		"", "a", "README.md", ".env.example", "a/.env.sample", ".ENV.Template", "env", ".environment", ".env/bin/python",
 		"id_rsa.pub", "id_ed25519.pub", "deploy_rsa.pub", "ssh_host_rsa_key.pub", "rsa", "key", "pem", "a.pem.txt", "keys.go", "monkey", "a.key/b",
 		"credentials", "aws/credentials", ".aws/config", "config.json", "docker/config.json", ".kube/config/x", "config", "shadow.png", "box-shadow", "foreshadow",
-		"secrets.go", "secrets.md", "my-secrets.json", "service.json", "account.json", "terraform.tf", "main.tfvars", "pubring.gpg", "\u212aey.\u212aey", "a.\u212aey",
+		"my-secrets.json", "service.json", "account.json", "terraform.tf", "main.tfvars", "pubring.gpg", "\u212aey.\u212aey", "a.\u212aey",
 	} {
 		if f, ok := r.Match(path); ok || f != (privacy.Finding{}) {
 			t.Errorf("%q: %+v", path, f)
@@ -284,4 +284,45 @@ func ExampleRules_Match() {
 	// Output:
 	// deploy/.ENV: secrets in environment variables
 	// home/.ssh/id_ed25519: SSH private key
+}
+
+// TestKinds: what runs by itself and what agents follow have tables of their own, to which the
+// operator adds; white space and characters that cannot be seen hide no name.
+func TestKinds(t *testing.T) {
+	for kind, paths := range map[privacy.Kind][]string{
+		privacy.Secret: {
+			".envrc", "prod.env", "k/kubeconfig", "auth.json", "terraform.tfvars", "key.asc", "secret.txt", "secrets.go",
+			".env ", ".e\u200bnv", "a /.env", "id_rsa\u00a0", "\ufeff.netrc", "id_\u00adrsa",
+		},
+		privacy.Automatic: {
+			".git/hooks/pre-commit", "sub/.git/config", ".github/workflows/ci.yml", ".gitlab-ci.yml", "Makefile", "a/package.json", "setup.py", "conftest.py",
+			".vscode/tasks.json", ".idea/workspace.xml", ".envrc", ".bashrc", "home/.zshrc", "x.service", "x.desktop", "etc/cron.d/x", "crontab", "Makefile ", ".git\u200b/hooks/x",
+		},
+		privacy.Identity: {"CLAUDE.md", "sub/claude.md", "AGENTS.md", "system_prompt.txt", "system_prompt", ".cursorrules", "CLAUDE.md ", "CLA\u200bUDE.md"},
+	} {
+		r := privacy.BuiltinKind(kind)
+		for _, path := range paths {
+			if _, ok := r.Match(path); !ok {
+				t.Errorf("kind %d: %q is none", kind, path)
+			}
+		}
+		for _, path := range []string{"a", "src/main.go", "README.md", "env", "agents", "a b/c", "git/hooks", ""} {
+			if found, ok := r.Match(path); ok {
+				t.Errorf("kind %d: %q: %+v", kind, path, found)
+			}
+		}
+	}
+	for kind, dir := range map[privacy.Kind]string{privacy.Secret: "restricted.d", privacy.Automatic: "automatic.d", privacy.Identity: "identity.d"} {
+		top := t.TempDir()
+		must(t, os.Chmod(top, 0o700))
+		must(t, os.Mkdir(filepath.Join(top, dir), 0o700))
+		must(t, os.WriteFile(filepath.Join(top, dir, "mine"), []byte("*.mine\n"), 0o600))
+		for other := range privacy.Identity + 1 {
+			r, err := privacy.LoadKind(other, top)
+			must(t, err)
+			if found, ok := r.Match("a.mine"); ok != (other == kind) || ok && !found.Operator {
+				t.Errorf("%s: kind %d: %+v, %t", dir, other, found, ok)
+			}
+		}
+	}
 }

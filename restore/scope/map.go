@@ -42,8 +42,9 @@ func (e *MapError) Unwrap() error { return e.Err }
 // Map is what a signer declares of the scopes of its outputs. Only [ParseMap]
 // makes one; the zero Map declares nothing.
 type Map struct {
-	exact map[string]Scope
-	rules []rule // the most specific first
+	exact    map[string]Scope
+	rules    []rule // the most specific first
+	declared bool
 }
 
 type rule struct {
@@ -57,6 +58,11 @@ type rule struct {
 func ParseMap(constraints canonjson.Value) (Map, error) {
 	object, _ := constraints.Object()
 	m := Map{exact: map[string]Scope{}}
+	for _, member := range []string{Member, Exact} {
+		if _, ok := object.Get(member); ok {
+			m.declared = true
+		}
+	}
 	err := eachScope(object, Exact, func(path string, s Scope) error {
 		m.exact[path] = s
 		return nil
@@ -104,6 +110,9 @@ func eachScope(constraints canonjson.Object, member string, take func(text strin
 	}
 	return nil
 }
+
+// Declared reports whether the signer has declared scopes at all.
+func (m Map) Declared() bool { return m.declared }
 
 // Of is the scope that the signer declared for an output; ok is false where
 // none was.

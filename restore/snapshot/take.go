@@ -37,6 +37,8 @@ type Request struct {
 	// Scope is nil for the whole root. Else it has these names: each whole if it
 	// is there, Absent if not, and the metadata of every directory on the way.
 	Scope []pathsafe.Path
+	// Still, unless nil, is asked when all was read: an error voids the snapshot.
+	Still func() error
 }
 
 // A take is one call of Take.
@@ -153,7 +155,11 @@ func (t *take) run(ctx context.Context, h Header, key bundle.Key) (*Snapshot, er
 		return nil, err
 	}
 	total(&h, entries)
-	if err := ctx.Err(); err != nil {
+	err = ctx.Err()
+	if err == nil && t.req.Still != nil {
+		err = t.req.Still()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return t.publish(ctx, h, entries, key)
@@ -272,7 +278,6 @@ func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 		if err := t.clean(d); err != nil {
 			return nil, err
 		}
-		return s.scan(ctx, d, top)
 	}
 	entries, err := s.scan(ctx, d, top)
 	return slices.DeleteFunc(entries, func(e Entry) bool { return strings.HasPrefix(e.Path, reserved) }), err
@@ -282,6 +287,10 @@ func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 // has not ended.
 const reserved = ".spectrum06_"
 
+// lockName is the name of the lock of a root. It is there while an action takes a snapshot of
+// what it changes, and is never a part of that.
+const lockName = reserved + "lock"
+
 // clean refuses a root with something in it of a transaction that has not ended.
 func (t *take) clean(d dir) error {
 	names, err := d.names()
@@ -289,7 +298,7 @@ func (t *take) clean(d dir) error {
 		return err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, reserved) {
+		if strings.HasPrefix(name, reserved) && !strings.HasPrefix(name, lockName) {
 			return refuse("the root is not clean: %q is in it", name)
 		}
 	}

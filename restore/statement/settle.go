@@ -31,7 +31,7 @@ func (s *Statement) settleItems() error {
 	if n, ok := overlap(slices.Concat(s.items, s.notItems)); ok {
 		return refuse(wantItems, "%s is to be restored and not to be restored", formatID("R", n))
 	}
-	s.items, s.notItems = joined(s.items), joined(s.notItems)
+	s.notItems = joined(s.notItems)
 	return nil
 }
 

@@ -9,15 +9,16 @@ var slips = [...]struct {
 	reason string
 	mend   func(text string) string
 }{
-	{"the full stop is missing at the end", func(text string) string { return text + "." }},
+	{"there are quotes around it", dropQuotes},
 	{"there is white space before or after it", strings.TrimSpace},
+	{"the full stop is missing at the end", addStop},
 	{"there is more than one space between two words", func(text string) string { return strings.Join(strings.Fields(text), " ") }},
 	{`the word "items" is missing before the ids`, addItems},
 	{`the word "only" is missing after what is to be restored`, addOnly},
 	{"upper and lower case must be as in the example", fixCase},
 }
 
-// findSlip is the one slip of a text, if one is all there is, else nil.
+// findSlip is what is slightly wrong with a text, if slips are all that is, else nil.
 func findSlip(text string) error {
 	const most = 4 << 10 // bytes; who writes more has a program to look at it
 	if len(text) > most {
@@ -32,10 +33,44 @@ func findSlip(text string) error {
 			return &Error{slip.reason, mended}
 		}
 	}
+	mended := text
+	var reasons []string
+	for _, slip := range slips {
+		next := slip.mend(mended)
+		if next == mended {
+			continue
+		}
+		mended, reasons = next, append(reasons, slip.reason)
+		if _, err := parse(mended); err == nil {
+			return &Error{strings.Join(reasons, "; "), mended}
+		}
+	}
 	return nil
 }
 
-func addOnly(text string) string { return strings.Replace(text, ".", " only.", 1) }
+// dropQuotes drops the quotes around a text.
+func dropQuotes(text string) string {
+	const quotes = "\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb"
+	trimmed := strings.TrimSpace(text)
+	if inner := strings.Trim(trimmed, quotes); inner != trimmed {
+		return strings.TrimSpace(inner)
+	}
+	return text
+}
+
+func addStop(text string) string {
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+func addOnly(text string) string {
+	if lower := strings.ToLower(text); !strings.HasPrefix(lower, "approved: restore ") || strings.Contains(lower, " only.") {
+		return text
+	}
+	return strings.Replace(text, ".", " only.", 1)
+}
 
 func addItems(text string) string { return strings.ReplaceAll(text, "restore R-", "restore items R-") }
 

@@ -69,8 +69,8 @@ type Decision struct {
 // approves and decides nothing.
 type Statement struct {
 	whole     bool
-	items     []Range // all ranges ascend, and none touches the next
-	notItems  []Range
+	items     []Range       // as they were named, ascending
+	notItems  []Range       // ascending, and none touches the next
 	scopes    []scope.Scope // in the order of section 5
 	notScopes []scope.Scope
 	decisions []Decision // ascending; those that touch differ in their verdict
@@ -79,6 +79,9 @@ type Statement struct {
 // Parse reads a statement. The error is an [*Error], and so [ErrVague].
 func Parse(text string) (*Statement, error) {
 	if err := checkText(text); err != nil {
+		if inner := dropQuotes(text); inner != text && checkText(inner) == nil {
+			return nil, cmp.Or(findSlip(text), err)
+		}
 		return nil, err
 	}
 	s, err := parse(text)
@@ -97,7 +100,7 @@ func (s *Statement) Whole() bool { return s.whole }
 
 // Items are the numbers of the items that alone are to be restored, ascending;
 // none when the statement is by scopes or of the whole.
-func (s *Statement) Items() []Range { return slices.Clone(s.items) }
+func (s *Statement) Items() []Range { return joined(s.items) }
 
 // Scopes are the scopes that alone are to be restored, in the order of section
 // 5; none when the statement is by items or of the whole.
@@ -115,6 +118,10 @@ func (s *Statement) Decisions() []Decision { return slices.Clone(s.decisions) }
 
 // Names says whether the item with this number is one of [Statement.Items].
 func (s *Statement) Names(n int) bool { return holds(s.items, n) }
+
+// NamesAlone reports whether the item with this number is named by itself, and not only as
+// one of a range.
+func (s *Statement) NamesAlone(n int) bool { return slices.Contains(s.items, Range{n, n}) }
 
 // Excludes says whether the item with this number is one of
 // [Statement.NotItems].
@@ -146,23 +153,23 @@ func (r Range) against(n int) int {
 	return 0
 }
 
-// String is the canonical form: ranges as short as they can be, in order. The
-// zero Statement has none, which gives "".
+// String is the canonical form: items in order, as they were named, and other ranges as
+// short as they can be. The zero Statement has none, which gives "".
 func (s *Statement) String() string {
 	var b strings.Builder
 	switch {
 	case s.whole:
 		b.WriteString(Exactly)
 	case len(s.items) > 0:
-		b.WriteString("Approved: restore " + itemWord(s.items) + " " + formatRanges("R", s.items) + " only.")
+		b.WriteString("Approved: restore " + itemWord(s.items) + " " + formatNamed(s.items) + " only.")
 	case len(s.scopes) > 0:
-		b.WriteString("Approved: restore " + formatScopes(s.scopes) + " only.")
+		b.WriteString("Approved: restore " + FormatScopes(s.scopes) + " only.")
 	}
 	if len(s.notItems) > 0 {
 		b.WriteString(" Do not restore " + itemWord(s.notItems) + " " + formatRanges("R", s.notItems) + ".")
 	}
 	if len(s.notScopes) > 0 {
-		b.WriteString(" Do not restore " + formatScopes(s.notScopes) + " items.")
+		b.WriteString(" Do not restore " + FormatScopes(s.notScopes) + " items.")
 	}
 	for _, verb := range verbs {
 		if ranges := s.decided(verb.verdict); len(ranges) > 0 {
@@ -216,6 +223,20 @@ func joined(ranges []Range) (out []Range) {
 	return out
 }
 
+// formatNamed prints items as they were named: who names an item by itself says more than
+// who names a range that it is in.
+func formatNamed(items []Range) string {
+	var words []string
+	for _, r := range items {
+		if r.From == r.To {
+			words = append(words, formatID("R", r.From))
+		} else {
+			words = append(words, formatID("R", r.From)+" to "+formatID("R", r.To))
+		}
+	}
+	return formatList(words)
+}
+
 // formatRanges prints ranges. Two neighbours are shorter as two.
 func formatRanges(letter string, ranges []Range) string {
 	var words []string
@@ -234,7 +255,8 @@ func formatRanges(letter string, ranges []Range) string {
 
 func formatID(letter string, n int) string { return fmt.Sprintf("%s-%03d", letter, n) }
 
-func formatScopes(scopes []scope.Scope) string {
+// FormatScopes prints scopes as a statement holds them.
+func FormatScopes(scopes []scope.Scope) string {
 	var words []string
 	for _, s := range scopes {
 		words = append(words, s.Words())

@@ -51,9 +51,9 @@ var accepted = []struct {
 	{"Approved: restore item R-001 only.", meaning{Items: ranges{{1, 1}}}, ""},
 	{"Approved: restore items R-001 only.", meaning{Items: ranges{{1, 1}}}, "Approved: restore item R-001 only."},
 	{"Approved: restore item R-002 and R-001 only.", meaning{Items: ranges{{1, 2}}}, "Approved: restore items R-001 and R-002 only."},
-	{"Approved: restore items R-001, R-002 and R-003 only.", meaning{Items: ranges{{1, 3}}}, "Approved: restore items R-001 to R-003 only."},
+	{"Approved: restore items R-001, R-002 and R-003 only.", meaning{Items: ranges{{1, 3}}}, "Approved: restore items R-001, R-002, and R-003 only."},
 	{"Approved: restore items R-001 to R-020, R-031, and R-999 to R-1000 only.", meaning{Items: ranges{{1, 20}, {31, 31}, {999, 1000}}},
-		"Approved: restore items R-001 to R-020, R-031, R-999, and R-1000 only."},
+		"Approved: restore items R-001 to R-020, R-031, and R-999 to R-1000 only."},
 	{"Approved: restore items R-001 to R-99999999 only.", meaning{Items: ranges{{1, 99999999}}}, ""},
 	{"Approved: restore project state and decisions only.", meaning{Scopes: scopes{scope.ProjectState, scope.Decisions}}, ""},
 	{"Approved: restore project state, decisions, and next actions only.", meaning{Scopes: scopes{scope.ProjectState, scope.Decisions, scope.NextActions}}, ""},
@@ -380,4 +380,55 @@ func ExampleParse() {
 	// true false true acknowledged
 	// true
 	// the statement is not an explicit approval: the word "only" is missing after what is to be restored; this would be understood: "Approved: restore items R-001 and R-002 only."
+}
+
+// TestNamesAlone: a range names none of its items by itself, and what is printed of a
+// statement names what the statement names.
+func TestNamesAlone(t *testing.T) {
+	s, err := statement.Parse("Approved: restore items R-005 to R-006, R-001, R-002, and R-003 only.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for n := 1; n <= 7; n++ {
+			if got, want := s.NamesAlone(n), n <= 3; got != want {
+				t.Errorf("%q: R-%03d is named alone: %t", s, n, got)
+			}
+		}
+		if s, err = statement.Parse(s.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSlips: what is slightly wrong is named, with the statement that would be right; also
+// where several slips are all that is wrong.
+func TestSlips(t *testing.T) {
+	bare := strings.TrimSuffix(statement.Exactly, ".")
+	for text, reasons := range map[string][]string{
+		`"` + statement.Exactly + `"`:                               {"quotes"},
+		"'" + statement.Exactly + "' ":                              {"quotes"},
+		"\u201c" + statement.Exactly + "\u201d":                     {"quotes"},
+		"`" + bare + "`":                                            {"quotes", "full stop"},
+		strings.ToLower(bare):                                       {"full stop", "upper and lower case"},
+		" " + strings.ToUpper(bare) + " ":                           {"white space", "full stop", "upper and lower case"},
+		"approved:  commit the restore preview exactly as proposed": {"full stop", "more than one space", "upper and lower case"},
+	} {
+		_, err := statement.Parse(text)
+		var e *statement.Error
+		if !errors.As(err, &e) || e.Want != statement.Exactly {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		for _, reason := range reasons {
+			if !strings.Contains(e.Reason, reason) {
+				t.Errorf("%q: no %q in %q", text, reason, e.Reason)
+			}
+		}
+	}
+	for _, text := range []string{"'sure'", "\u201cok\u201d", "''", "\u00a0"} {
+		if _, err := statement.Parse(text); !errors.Is(err, statement.ErrVague) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 }

@@ -3,7 +3,10 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -23,11 +26,20 @@ const (
 
 func (s State) String() string { return [...]string{"other", "before", "after"}[s] }
 
-// State says what the root is, and for Other, what is wrong (O1, O3).
+// State says what the root is, and for Other, what is wrong (O1, O3). A lock that nobody holds
+// may be left where it could not be removed.
 func (s *Site) State() (State, error) {
 	tree, err := Take(s.Root)
+	if err == nil {
+		err = s.Unlocked()
+	}
 	if err != nil {
 		return Other, err
+	}
+	for name := range tree {
+		if strings.HasPrefix(name, Lock) { // also one that was not locked yet
+			delete(tree, name)
+		}
 	}
 	before := Diff(s.Before, tree)
 	if before == "" {
@@ -89,7 +101,10 @@ func (s *Site) Recovered(t testing.TB, allowed ...State) (State, error) {
 	if err == nil && first != second {
 		err = fmt.Errorf("the second recover changed something: %s, then %s", first, second)
 	}
-	return state, errors.Join(err, s.Unlocked(), s.Ended())
+	if _, left := os.Lstat(filepath.Join(s.Root, Lock)); left == nil {
+		err = errors.Join(err, errors.New("the lock is left"))
+	}
+	return state, errors.Join(err, s.Ended())
 }
 
 // exact is the whole tree with the times of the root, as text.
@@ -102,14 +117,17 @@ func (s *Site) exact() (string, error) {
 	return fmt.Sprint(stamp, tree), err
 }
 
-// Unlocked says whether nobody holds the lock of the root.
+// Unlocked says whether nobody holds the lock of the root, whether it is there or not.
 func (s *Site) Unlocked() error {
-	dir, err := os.Open(s.Root)
+	lock, err := os.Open(filepath.Join(s.Root, Lock))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("the lock of %q: %w", s.Root, err)
 	}
 	return nil

@@ -17,6 +17,8 @@ import (
 const (
 	manifest = "RESTORE_MANIFEST.json"
 	report   = "RESTORE_REPORT.json"
+	// Lock is the name of the lock of a root.
+	Lock = ".spectrum06_lock"
 	// ForeignStaging is a directory that looks like one of an attempt.
 	ForeignStaging = ".spectrum06_staging_00000000-1111-4222-8333-444444444444"
 )

@@ -170,7 +170,7 @@ func outsideCode(line string) string {
 }
 
 // ownLine are the lines of a report outside its tables.
-var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been written|^None: no target exists|^None\.$|^- [A-Z][a-z- ]+\? (yes|no|unknown)$|^Recommended: [a-z][-a-zR0-9,; ]+\.$|^To approve the preview exactly as proposed leads to a refusal|^To modify is to make another preview|^preview_id [0-9a-f]{64}$|^How this can be undone:$|^- (Rollback is supported\.|Before the commit writes anything,|What is edited after the commit|The snapshot before the commit) `)
+var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been written|^None: no target exists|^None\.$|^- [A-Z][a-z- ]+\? (yes|no|unknown)$|^Recommended: [a-z][-a-zCR0-9,:;_.A-Z ]+\.$|^A commit of the preview exactly as proposed will be rejected: |^To approve the preview exactly as proposed would be to [a-z][-a-zCR0-9,:; ]+\.$|^This is a part of the candidate: |^To change this, run preview again|^preview_id [0-9a-f]{64}$|^How this can be undone:$|^- (Rollback is supported\.|Before the commit writes anything,|What is edited after the commit|The snapshot before the commit) `)
 
 // onTerminal runs a command on a terminal of its own, answers with a line, and
 // returns what the terminal got.

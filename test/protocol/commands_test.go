@@ -278,7 +278,13 @@ func excluded(t *testing.T, path string, flags ...string) {
 	}
 	w.clear(t)
 	b = w.preview(t, flags...)
-	if r := w.commit(t, b.ID, exactly); r.Status != 0 {
+	i = b.item(t, path)
+	statement := exactly
+	if i.Scope == "restricted_context" { // only a statement that names it restores it (D24)
+		w.refused(t, b.ID, exactly, 4, "APPROVAL_UNFIT")
+		statement = "Approved: restore item " + i.ID + " only. Acknowledge " + b.conflict(t, "privacy_conflict").ID + "."
+	}
+	if r := w.commit(t, b.ID, statement); r.Status != 0 {
 		t.Fatal(r)
 	}
 	if _, there := w.files(t)[path]; !there {

@@ -22,7 +22,7 @@ func fieldChecks() map[string]check {
 		{"Date", "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"},
 		{"Artifact Status", told["artifact_status"], "unknown"},
 		{"Transfer Mode", told["transfer_mode"], "unknown"},
-		{"Identity Bearing", "yes", "no"},
+		{"Identity Bearing", "yes", "unknown"},
 		{"Privacy Level", told["privacy_level"], "unknown"},
 	} {
 		all["8.1 field "+f.name] = func(t *testing.T, s *stage) {

@@ -35,8 +35,14 @@ func Open(t testing.TB) *Terminal {
 	return &Terminal{program, user}
 }
 
-// Columns is how wide it is.
+// Columns is how wide it is, unless it was resized.
 const Columns = 80
+
+// Resize makes it as wide as this.
+func (t *Terminal) Resize(tb testing.TB, columns int) {
+	tb.Helper()
+	must(tb, unix.IoctlSetWinsize(int(t.User.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}))
+}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -63,9 +69,12 @@ func (t *Terminal) Listen() func() string {
 
 // Screen is what stands on a screen of any height after all of this was written to it,
 // line by line, as far as carriage returns, line feeds and clearing a line go.
-func Screen(written string) []string {
+func Screen(written string) []string { return ScreenOf(written, Columns) }
+
+// ScreenOf is [Screen] for a terminal of another width.
+func ScreenOf(written string, columns int) []string {
 	lines, column := [][]rune{nil}, 0
-	written = strings.ReplaceAll(written, "\x1b[2K", "\x00")
+	written = strings.NewReplacer("\x1b[2K", "\x00", "\x1b[0K", "").Replace(written)
 	for _, r := range written {
 		last := len(lines) - 1
 		switch r {
@@ -76,7 +85,7 @@ func Screen(written string) []string {
 		case '\n':
 			lines, column = append(lines, nil), 0
 		default:
-			if column == Columns {
+			if column == columns {
 				lines, column = append(lines, nil), 0
 				last++
 			}

@@ -15,6 +15,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
+// ErrKeyMode is the error for a key file that others may read.
+var ErrKeyMode = errors.New("it is readable by others")
+
 // Key signs bundles. Its public half is always derived from the seed, never
 // taken as input. The zero Key signs nothing.
 type Key struct{ private ed25519.PrivateKey }
@@ -108,7 +111,7 @@ func readKeyFile(path string) ([]byte, error) {
 func checkKeyFile(st pathsafe.Stat) error {
 	switch {
 	case st.Perm&0o077 != 0:
-		return fmt.Errorf("mode %04o lets others at it; it must be 0600", st.Perm&0o777)
+		return fmt.Errorf("%w (mode %04o)", ErrKeyMode, st.Perm&0o777)
 	case int(st.UID) != os.Geteuid():
 		return errors.New("it belongs to another user")
 	case st.Links != 1:

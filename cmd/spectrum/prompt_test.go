@@ -1,0 +1,177 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/test/terminal"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"golang.org/x/sys/unix"
+)
+
+// A sitting is a commit that asks for a statement at a terminal.
+type sitting struct {
+	*exec.Cmd
+	t    *testing.T
+	tty  *terminal.Terminal
+	root string
+
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+// sit starts a commit of a run with these files.
+func sit(t *testing.T, files map[string]string) *sitting {
+	t.Helper()
+	s := &sitting{t: t, tty: terminal.Open(t), root: t.TempDir()}
+	run := bundletest.New(t).Run("run-1", files)
+	s.Cmd = command(t, "commit", "--restore-root", s.root, run.Dir)
+	s.Stdin, s.Stderr, s.Stdout = s.tty.Program, s.tty.Program, nil
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := s.tty.User.Read(buf)
+			s.mu.Lock()
+			s.said.Write(buf[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s
+}
+
+func (s *sitting) heard() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said.String()
+}
+
+// answer waits until the statement was asked for so many times, and types.
+func (s *sitting) answer(asked int, text string) {
+	s.t.Helper()
+	for begin := time.Now(); strings.Count(s.heard(), "statement: ") < asked; time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			s.t.Fatalf("not asked %d times:\n%s", asked, s.heard())
+		}
+	}
+	for len(text) > 0 { // a terminal holds no more than 4,096 bytes that nobody has read
+		n := min(len(text), 1000)
+		if _, err := s.tty.User.WriteString(text[:n]); err != nil {
+			s.t.Fatal(err)
+		}
+		text = text[n:]
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// ends waits for the end: the exit status, whether the candidate is held, and whether the
+// terminal is as it was.
+func (s *sitting) ends(status int, held bool) {
+	s.t.Helper()
+	_ = s.Wait()
+	if got := s.ProcessState.ExitCode(); got != status {
+		s.t.Errorf("exit status %d, want %d:\n%s", got, status, s.heard())
+	}
+	if got := must(s.t, "quarantine", "list"); (got != "") != held {
+		s.t.Errorf("held: %q, want %t", got, held)
+	}
+	names, err := os.ReadDir(s.root)
+	if err != nil || (len(names) > 0) != (status == 0) {
+		s.t.Errorf("restore root: %v, %v", names, err)
+	}
+	mode, err := unix.IoctlGetTermios(int(s.tty.Program.Fd()), unix.TCGETS)
+	if err != nil || mode.Lflag&unix.ICANON == 0 || mode.Lflag&unix.ECHO == 0 {
+		s.t.Errorf("the terminal is left in raw mode: %+v, %v", mode, err)
+	}
+}
+
+// TestPromptRefuses: to refuse at the prompt writes nothing and marks nothing.
+func TestPromptRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		typed  string
+		status int
+	}{
+		"Enter": {"\r", statusApproval}, "white space": {"  \r", statusApproval}, "no": {"no\r", statusApproval}, "No.": {" No. \r", statusApproval}, "reject": {"reject\r", statusApproval},
+		"Ctrl-D": {"\x04", statusApproval}, "Ctrl-C": {"\x03", statusInterrupted}, "Ctrl-C in a line": {"Approved: comm\x03", statusInterrupted},
+		"a vague line, then no": {"sure\rno\r", statusApproval}, "two vague lines, then Ctrl-D": {"sure\rok\r\x04", statusApproval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sit(t, map[string]string{"a": "alpha"})
+			s.answer(1, c.typed)
+			s.ends(c.status, false)
+		})
+	}
+}
+
+// TestPromptSlips: a slip is explained and asked for again; one prompt with up to three
+// lines is one approval, and only a third vague line is a vague approval.
+func TestPromptSlips(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines  []string
+		said   string
+		status int
+	}{
+		"right":           {[]string{preview.Exactly}, "", statusOK},
+		"white space":     {[]string{"  " + preview.Exactly + " \t"}, "", statusOK},
+		"corrected":       {[]string{"Approved: comitt\x7f\x7f\x7f" + "mit the restore preview exactly as proposed!\x7f."}, "", statusOK},
+		"no full stop":    {[]string{strings.TrimSuffix(preview.Exactly, "."), preview.Exactly}, "the full stop is missing", statusOK},
+		"case":            {[]string{strings.ToLower(preview.Exactly), preview.Exactly}, "upper and lower case", statusOK},
+		"quotes":          {[]string{"'" + preview.Exactly + "'", preview.Exactly}, "quotes", statusOK},
+		"curly quotes":    {[]string{"“" + preview.Exactly + "”", preview.Exactly}, "quotes", statusOK},
+		"two, then right": {[]string{"sure", "approved", preview.Exactly}, "one more line", statusOK},
+		"three vague":     {[]string{"sure", "approved", "ok"}, "the candidate is in quarantine now", statusApproval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sit(t, map[string]string{"a": "alpha"})
+			for n, line := range c.lines {
+				s.answer(n+1, line+"\r")
+			}
+			s.ends(c.status, name == "three vague")
+			if !strings.Contains(s.heard(), c.said) {
+				t.Errorf("no %q in\n%s", c.said, s.heard())
+			}
+		})
+	}
+}
+
+// TestPromptLong: a statement may be longer than the line that a terminal edits.
+func TestPromptLong(t *testing.T) {
+	files := map[string]string{}
+	var ids []string
+	for n := range 1500 {
+		name := string(rune('a'+n/100%26)) + "/" + string(rune('a'+n/10%10)) + string(rune('a'+n%10))
+		files[name] = "x"
+	}
+	for n := 1; n <= len(files); n += 2 {
+		ids = append(ids, itemText(n))
+	}
+	s := sit(t, files)
+	text := "Approved: restore items " + strings.Join(ids[:len(ids)-1], ", ") + ", and " + ids[len(ids)-1] + " only. Acknowledge C-001."
+	if len(text) < 5000 {
+		t.Fatalf("only %d characters", len(text))
+	}
+	s.answer(1, text+"\r")
+	s.ends(statusOK, false)
+	if names, _ := filepath.Glob(filepath.Join(s.root, "*", "*")); len(names) != len(ids) {
+		t.Errorf("%d files, want %d", len(names), len(ids))
+	}
+}
+
+func itemText(n int) string {
+	digits := []byte{'R', '-', byte('0' + n/100%10), byte('0' + n/10%10), byte('0' + n%10)}
+	if n >= 1000 {
+		return "R-1" + string(digits[2:])
+	}
+	return string(digits)
+}

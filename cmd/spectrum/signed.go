@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/verify"
+)
+
+// saySigned says of each run who signed it, and how he stands with the operator. Nothing is
+// made for that: a state directory that is not there has nobody pinned.
+func (a *app) saySigned(bundles iter.Seq[*verify.Bundle]) {
+	if a.quiet {
+		return
+	}
+	path, err := a.statePath()
+	var policy trust.Policy
+	if err == nil {
+		policy, err = trust.Load(filepath.Join(path, "trust"), trust.System)
+	}
+	for b := range bundles {
+		standing := strings.Replace(string(policy.Of(b.ValidatorID())), string(trust.Revoked), "REVOKED", 1)
+		if err != nil {
+			standing = "whether it is trusted cannot be read"
+		}
+		var bytes int64
+		for o := range b.Outputs() {
+			bytes += o.Size()
+		}
+		a.say("%s: %s, %s, signed by %s (%s)", preview.RunText(b), numberOf(b.Len(), "file"), bytesText(bytes), b.ValidatorID()[:shortest], standing)
+	}
+}
+
+// notTrustedError is a run whose validator the operator has not pinned, where that is
+// required.
+type notTrustedError struct {
+	run, validator string
+	standing       trust.Standing
+}
+
+func (e *notTrustedError) Error() string {
+	return fmt.Sprintf("%s is signed by validator %s, which is %s", e.run, e.validator, e.what())
+}
+
+func (e *notTrustedError) what() string {
+	if e.standing == trust.Revoked {
+		return "revoked"
+	}
+	return "not pinned"
+}
+
+// Unwrap returns the code of a revoked validator, which no pin overrides.
+func (e *notTrustedError) Unwrap() error {
+	if e.standing == trust.Revoked {
+		return preview.ErrRevoked
+	}
+	return nil
+}
+
+func (e *notTrustedError) hints() []string {
+	if e.standing == trust.Revoked {
+		return []string{"find out who signed it and why; \"spectrum trust list\" says where this validator is revoked"}
+	}
+	return []string{fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" says whom you trust", e.validator)}
+}
+
+// requireTrusted is an error unless every run is signed by a pinned validator. One that is
+// revoked comes first.
+func (a *app) requireTrusted(bundles []*verify.Bundle) error {
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	policy, err := loadTrust(state)
+	if err != nil {
+		return err
+	}
+	var found *notTrustedError
+	for _, b := range bundles {
+		standing := policy.Of(b.ValidatorID())
+		if standing == trust.Revoked || standing != trust.Pinned && found == nil {
+			found = &notTrustedError{preview.RunText(b), b.ValidatorID(), standing}
+		}
+		if standing == trust.Revoked {
+			break
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return found
+}

@@ -1,0 +1,208 @@
+package preview
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// plan is what a statement approves, as section 10 prints it (protocol section 8.10). The
+// recommended one is part of the decision block, so that an approval is of this very plan.
+type plan struct {
+	statement   string // that approves it; "" when nothing can be restored
+	restores    []int  // items
+	secrets     []int  // items that it leaves out, since no statement names them
+	taken       []int  // items that it leaves out, since their targets exist
+	acknowledge []int  // conflicts
+	reject      []int  // conflicts
+}
+
+// exactPlan is what "exactly as proposed" approves: all that is proposed but what may hold
+// secrets, which only a statement that names it restores. Targets that exist are not left
+// out: the commit is then rejected.
+func (d *deciding) exactPlan() plan {
+	p := plan{
+		statement: statement.Exactly,
+		restores:  d.numbers(func(i *item) bool { return d.proposes(i) && i.Scope != scope.RestrictedContext }),
+		secrets:   d.numbers(func(i *item) bool { return d.proposes(i) && i.Scope == scope.RestrictedContext }),
+	}
+	if len(p.restores) == 0 {
+		p.statement = ""
+		return p
+	}
+	p.acknowledge = d.undecided(p.restores)
+	if named := d.byName(); len(named) > 0 {
+		p.statement += " Acknowledge " + statement.FormatConflicts(named) + "."
+	}
+	return p
+}
+
+// recommendedPlan is the safest one: exactly what is proposed, or what of it nothing stands
+// in the way of.
+func (d *deciding) recommendedPlan() plan {
+	exact := d.exactPlan()
+	p := plan{secrets: exact.secrets}
+	for _, n := range exact.restores {
+		if d.items[n-1].Class == create {
+			p.restores = append(p.restores, n)
+		} else {
+			p.taken = append(p.taken, n)
+		}
+	}
+	switch {
+	case len(p.restores) == 0 || d.noRoomForResult():
+		return plan{secrets: exact.secrets, taken: p.taken}
+	case len(p.taken) == 0:
+		return exact
+	}
+	p.acknowledge = d.undecided(p.restores)
+	d.choosePart(&p)
+	return p
+}
+
+// readable is how many characters of a statement a person still reads: three lines of a
+// terminal. Up to that each item is named.
+const readable = 240
+
+// choosePart chooses the statement for a part of the proposal: the list of its items, or,
+// where that is long, the shortest that restores the same.
+func (d *deciding) choosePart(p *plan) {
+	acknowledged := ""
+	if len(p.acknowledge) > 0 {
+		acknowledged = " Acknowledge " + statement.FormatConflicts(p.acknowledge) + "."
+	}
+	p.statement = "Approved: restore items " + statement.FormatItems(p.restores) + " only." + acknowledged
+	if len(p.statement) <= readable {
+		return
+	}
+	rejected := d.rejectable(p)
+	for _, of := range []struct {
+		all string
+		out []int // of that, what is left out
+	}{
+		{statement.FormatItems(slices.Concat(p.restores, p.taken)), p.taken},
+		{statement.FormatScopes(d.scopesOf(p.restores)), d.inScopesOf(p.taken, p.restores)},
+	} {
+		text := "Approved: restore " + of.all + " only."
+		if strings.HasPrefix(of.all, "R-") {
+			text = "Approved: restore items " + of.all + " only."
+		}
+		without := text + acknowledged
+		if len(of.out) > 0 {
+			without = text + " Do not restore items " + statement.FormatItems(of.out) + "." + acknowledged
+		}
+		if len(without) < len(p.statement) {
+			p.statement, p.reject = without, nil
+		}
+		if reject := text + acknowledged + " Reject " + statement.FormatConflicts(rejected) + "."; len(rejected) > 0 && len(reject) < len(p.statement) {
+			p.statement, p.reject = reject, rejected
+		}
+	}
+}
+
+// rejectable are the conflicts whose rejection leaves out what a plan does not restore for
+// the sake of existing targets, and nothing else; none where they do not cover it.
+func (d *deciding) rejectable(p *plan) []int {
+	var conflicts []int
+	covered := map[int]bool{}
+	for n := range d.conflicts {
+		c := &d.conflicts[n]
+		if c.Type == stateConflict && c.Decision == pending && len(c.items) > 0 && !c.touches(p.restores) {
+			conflicts = append(conflicts, n+1)
+			for _, i := range c.items {
+				covered[i] = true
+			}
+		}
+	}
+	if slices.ContainsFunc(p.taken, func(n int) bool { return !covered[n] }) {
+		return nil
+	}
+	return conflicts
+}
+
+func (d *deciding) scopesOf(items []int) []scope.Scope {
+	var scopes []scope.Scope
+	for _, n := range items {
+		if s := d.items[n-1].Scope; !slices.Contains(scopes, s) {
+			scopes = append(scopes, s)
+		}
+	}
+	slices.SortFunc(scopes, scope.Compare)
+	return scopes
+}
+
+// inScopesOf are the items that are in a scope of any of the others.
+func (d *deciding) inScopesOf(items, others []int) []int {
+	scopes := d.scopesOf(others)
+	return slices.DeleteFunc(slices.Clone(items), func(n int) bool { return !slices.Contains(scopes, d.items[n-1].Scope) })
+}
+
+// noRoomForResult says whether something stands where a result artifact goes,
+// which stops every restore.
+func (d *deciding) noRoomForResult() bool {
+	return slices.ContainsFunc(d.conflicts, func(c conflict) bool { return c.Type == stateConflict && len(c.items) == 0 })
+}
+
+// undecided are the numbers of the conflicts that touch any of these items and
+// that nobody has decided.
+func (d *deciding) undecided(items []int) []int {
+	var open []int
+	for n := range d.conflicts {
+		c := &d.conflicts[n]
+		if c.Decision == pending && c.touches(items) {
+			open = append(open, n+1)
+		}
+	}
+	return open
+}
+
+// byName are the numbers of the conflicts that the statement has to name, whatever it
+// approves.
+func (d *deciding) byName() []int {
+	var named []int
+	for n := range d.conflicts {
+		if d.conflicts[n].byName {
+			named = append(named, n+1)
+		}
+	}
+	return named
+}
+
+// planText is a plan in a sentence: what it restores, leaves out, replaces and removes, and
+// which conflicts it acknowledges.
+func (d *deciding) planText(p plan) string {
+	var parts []string
+	add := func(what string, list, why string) {
+		if list != "" {
+			parts = append(parts, what+" "+list+why)
+		}
+	}
+	add("restore", statement.FormatItems(p.restores), "")
+	add("leave out", statement.FormatItems(p.taken), ", whose targets exist and stay as they are")
+	add("leave out", statement.FormatItems(p.secrets), ", which may hold secrets: only a statement that names each of them, or restricted context, restores them")
+	add("retain", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == reference })), " as reference only")
+	add("do not restore", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == unwanted })), "")
+	if d.noRoomForResult() {
+		return "restore nothing: " + restore.ManifestName + " or " + restore.ReportName + " already exists; move it away first."
+	}
+	if len(p.restores) == 0 {
+		parts = slices.Insert(parts, 0, "restore nothing")
+		return strings.Join(parts, "; ") + "."
+	}
+	parts = append(parts, "replace nothing", "remove nothing")
+	add("acknowledge", statement.FormatConflicts(p.acknowledge), "")
+	add("reject", statement.FormatConflicts(p.reject), "")
+	return strings.Join(parts, "; ") + "."
+}
+
+// partText says what it means that a plan leaves something of the candidate out; "" for a
+// plan that does not.
+func (d *deciding) partText(p plan) string {
+	if len(p.restores) == 0 || len(p.restores) == len(d.items) {
+		return ""
+	}
+	return "This is a part of the candidate: it is sealed with your key as a derived bundle, and that is restored whole. A view of the candidate shows more than is restored."
+}

@@ -1,0 +1,148 @@
+package privacy
+
+// Kind is what the names of a table have in common.
+type Kind int
+
+// The kinds. Each has a table, and a directory of a place in which the operator adds to it.
+const (
+	Secret    Kind = iota // holds secrets: restricted.d
+	Automatic             // runs by itself, or has something else run it: automatic.d
+	Identity              // is read by agents as instructions: identity.d
+)
+
+// kinds are the directory of each kind, its table, and the reason of the operator's rules.
+var kinds = [...]struct {
+	dir   string
+	table []name
+	why   string
+}{
+	{restricted, builtin[:], operatorWhy},
+	{"automatic.d", automatic[:], "it runs by itself, by a rule of the operator"},
+	{"identity.d", identity[:], "agents follow it, by a rule of the operator"},
+}
+
+// Reasons that stand in several rows of automatic.
+const (
+	gitHook  = "Git runs it, or what it names"
+	pipeline = "a build service runs what it says"
+	build    = "a build runs what it says"
+	python   = "Python runs it at start, or when it installs or tests"
+	editor   = "an editor runs what it says when the directory is opened"
+	shell    = "a shell runs it at start"
+	unit     = "a service manager runs what it says"
+	schedule = "cron runs what it says"
+)
+
+// automatic is the table of names that run by themselves.
+var automatic = [...]name{
+	{"**/.git/hooks/", gitHook, nil},
+	{"**/.git/config", gitHook, nil},
+	{".gitconfig", gitHook, nil},
+	{".gitattributes", gitHook, nil},
+	{".gitmodules", gitHook, nil},
+	{"**/.githooks/", gitHook, nil},
+	{"**/.husky/", gitHook, nil},
+	{".pre-commit-config.yaml", gitHook, nil},
+
+	{"**/.github/workflows/", pipeline, nil},
+	{"**/.github/actions/", pipeline, nil},
+	{".gitlab-ci.yml", pipeline, nil},
+	{"**/.circleci/config.yml", pipeline, nil},
+	{"azure-pipelines.yml", pipeline, nil},
+	{"jenkinsfile", pipeline, nil},
+
+	{"makefile", build, nil},
+	{"gnumakefile", build, nil},
+	{"*.mk", build, nil},
+	{"justfile", build, nil},
+	{"package.json", "a package manager runs its scripts", nil},
+	{".npmrc", "a package manager runs what it names", nil},
+	{"build.rs", build, nil},
+	{"**/.cargo/config.toml", build, nil},
+	{"**/.cargo/config", build, nil},
+	{"build.gradle", build, nil},
+	{"build.gradle.kts", build, nil},
+
+	{"setup.py", python, nil},
+	{"conftest.py", python, nil},
+	{"sitecustomize.py", python, nil},
+	{"usercustomize.py", python, nil},
+	{"*.pth", python, nil},
+
+	{"**/.vscode/tasks.json", editor, nil},
+	{"**/.vscode/settings.json", editor, nil},
+	{"**/.vscode/launch.json", editor, nil},
+	{"**/.idea/", editor, nil},
+	{"**/.devcontainer/", editor, nil},
+	{".vimrc", editor, nil},
+	{".exrc", editor, nil},
+	{".dir-locals.el", editor, nil},
+
+	{".envrc", "direnv runs it when the directory is entered", nil},
+	{".bashrc", shell, nil},
+	{".bash_profile", shell, nil},
+	{".bash_login", shell, nil},
+	{".bash_logout", shell, nil},
+	{".bash_aliases", shell, nil},
+	{".profile", shell, nil},
+	{".zshrc", shell, nil},
+	{".zshenv", shell, nil},
+	{".zprofile", shell, nil},
+	{".zlogin", shell, nil},
+	{".zlogout", shell, nil},
+	{".kshrc", shell, nil},
+	{".cshrc", shell, nil},
+	{".tcshrc", shell, nil},
+	{"**/fish/config.fish", shell, nil},
+	{"**/fish/conf.d/", shell, nil},
+	{"**/etc/profile", shell, nil},
+	{"**/etc/profile.d/", shell, nil},
+	{"**/etc/bash.bashrc", shell, nil},
+
+	{"*.service", unit, nil},
+	{"*.timer", unit, nil},
+	{"*.socket", unit, nil},
+	{"**/init.d/", unit, nil},
+	{"rc.local", unit, nil},
+	{"*.desktop", "a desktop runs what it says", nil},
+	{"**/autostart/", "a desktop runs what it says", nil},
+	{"authorized_keys", "a login runs commands that it names", nil},
+	{"**/.ssh/rc", "a login runs it", nil},
+	{"**/.ssh/config", "SSH runs commands that it names", nil},
+
+	{"crontab", schedule, nil},
+	{"*.crontab", schedule, nil},
+	{"anacrontab", schedule, nil},
+	{"**/cron.d/", schedule, nil},
+	{"**/cron.hourly/", schedule, nil},
+	{"**/cron.daily/", schedule, nil},
+	{"**/cron.weekly/", schedule, nil},
+	{"**/cron.monthly/", schedule, nil},
+	{"**/spool/cron/", schedule, nil},
+}
+
+const followed = "agents follow it, so it may be identity layer"
+
+// identity is the table of names that agents read as instructions.
+var identity = [...]name{
+	{"claude.md", followed, nil},
+	{"claude.local.md", followed, nil},
+	{"**/.claude/", followed, nil},
+	{"agents.md", followed, nil},
+	{"agent.md", followed, nil},
+	{"gemini.md", followed, nil},
+	{"qwen.md", followed, nil},
+	{"system_prompt*", followed, nil},
+	{"system-prompt*", followed, nil},
+	{".cursorrules", followed, nil},
+	{"**/.cursor/rules/", followed, nil},
+	{".windsurfrules", followed, nil},
+	{".clinerules", followed, nil},
+	{"**/.clinerules/", followed, nil},
+	{".roorules", followed, nil},
+	{".goosehints", followed, nil},
+	{"**/.aider.conf.yml", followed, nil},
+	{"copilot-instructions.md", followed, nil},
+	{"*.instructions.md", followed, nil},
+	{"*.prompt.md", followed, nil},
+}

@@ -1,0 +1,122 @@
+package staging
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// CopyUp prepares an exchange on an overlay: what goes, and the directories that change, may be
+// in a lower layer, and the first change makes each another inode. That is made to happen now,
+// under the lock, so that whoever looks from here on sees what the exchange will move. What has
+// become another inode by that, and is nothing else, is noted in Old. On other file systems
+// nothing is done.
+func (r *Root) CopyUp(swaps []Swap) error {
+	kind, err := r.dir.h.FileSystem()
+	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC {
+		return err
+	}
+	same := make([]*pathsafe.Stat, len(swaps)) // what each Old is now, if it is still the same
+	for i, s := range swaps {
+		if same[i], err = r.stillOld(&s); err != nil {
+			return fail(StepBegin, s.Path.String(), err)
+		}
+	}
+	up := map[pathsafe.Path]bool{}
+	for i, s := range swaps {
+		at := parent(s.Path)
+		if s.isMetadata() {
+			at = s.Path
+		}
+		err := r.copyUpDir(at, up)
+		if err == nil && same[i] != nil {
+			err = r.copyUpName(s.Path)
+		}
+		if err != nil {
+			return fail(StepBegin, s.Path.String(), err)
+		}
+	}
+	for i, s := range swaps {
+		was := same[i]
+		if was == nil {
+			continue
+		}
+		is, err := r.dir.statName(s.Path)
+		if gone(err) != nil {
+			return fail(StepBegin, s.Path.String(), err)
+		}
+		sameSize := is.Size == was.Size || is.Mode.IsDir() // layers are of different file systems
+		if err == nil && is.Mode == was.Mode && sameSize && is.ModTime.Equal(was.ModTime) && is.UID == was.UID && is.GID == was.GID {
+			*s.Old = is
+		}
+	}
+	return nil
+}
+
+// stillOld describes what stands at the name of a swap if that is its Old. What is wrong there
+// the exchange finds.
+func (r *Root) stillOld(s *Swap) (*pathsafe.Stat, error) {
+	if s.Old == nil {
+		return nil, nil
+	}
+	st, err := r.dir.statName(s.Path)
+	if err != nil || !(&swapping{live: s.Old}).isLive(st) {
+		return nil, gone(err)
+	}
+	return &st, nil
+}
+
+// statName describes what stands at the path p beneath d, a link itself too.
+func (d dir) statName(p pathsafe.Path) (pathsafe.Stat, error) {
+	in, err := d.open(parent(p))
+	if errors.Is(err, unix.ENOTDIR) {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return pathsafe.Stat{}, err
+	}
+	defer in.close()
+	return in.stat(p.Base())
+}
+
+// copyUpName does it with what goes.
+func (r *Root) copyUpName(p pathsafe.Path) error {
+	in, err := r.dir.open(parent(p))
+	if err != nil {
+		return gone(err)
+	}
+	defer in.close()
+	return gone(in.copyUp(p.Base()))
+}
+
+// copyUpDir does it with a directory that stays, once. One that is not there the exchange
+// misses, if it has to be.
+func (r *Root) copyUpDir(path pathsafe.Path, up map[pathsafe.Path]bool) error {
+	if up[path] {
+		return nil
+	}
+	up[path] = true
+	in, err := r.dir.open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	return in.s.do("copy up", path.String(), in.h.Node().CopyUp)
+}
+
+// copyUp does it with what stands at a name.
+func (d dir) copyUp(name string) error {
+	return d.s.do("copy up", name, func() error {
+		node, err := d.h.Pin(name)
+		if err != nil {
+			return err
+		}
+		defer node.Close()
+		return node.CopyUp()
+	})
+}

@@ -1,0 +1,215 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// LockName is the name of the lock of a root, a file in it. It is there while an attempt is at
+// work, or was left, and is locked (flock, on this host) by the process that is at work. Only
+// those who may make names in the root may open it, so that no mere reader can lock it.
+const LockName = ".spectrum06_lock"
+
+// ErrOvertaken says that another attempt has begun in a root since it was looked at.
+var ErrOvertaken = machine.Disturbed("another command has begun in this root since it was looked at")
+
+// errLockMoved: the name does not mean any more what was opened there.
+var errLockMoved = machine.Disturbed("the lock of the root keeps being replaced")
+
+// lockPoll is how often a lock is requested.
+const lockPoll = 20 * time.Millisecond
+
+// maxLockMoved is how often a lock is opened again at once because another one has taken its
+// place.
+const maxLockMoved = 100
+
+// A rootLock is the lock of a root, as far as one session has it.
+type rootLock struct {
+	root  dir
+	wait  time.Duration
+	f     *os.File // nil while it is not held
+	write bool     // it has to be open for writing, as on NFS; elsewhere that keeps the root from being mounted read-only
+	made  bool     // by this session
+	wrote bool     // it has written to the root since
+	quiet bool     // what was found stays
+	keep  int      // reasons for which it outlives the session, like a journal
+}
+
+// take takes the lock that is in the root, or one that it makes if create is set. It waits
+// for the process that holds it; the error is then a [*BusyError]. A root in which this user
+// cannot make names has no lock of this user, and needs none: nothing can be moved there.
+func (k *rootLock) take(ctx context.Context, create bool) error {
+	if k.f != nil {
+		return nil
+	}
+	return k.poll(ctx, LockName, func() error { return k.try(create) })
+}
+
+// poll tries to take the lock of what has this name in the root until it gets it or must not
+// wait any longer.
+func (k *rootLock) poll(ctx context.Context, name string, try func() error) error {
+	patience, cancel := context.WithTimeout(ctx, k.wait)
+	defer cancel()
+	for moved := 0; ; {
+		err := try()
+		if errors.Is(err, errLockMoved) && moved < maxLockMoved {
+			moved++
+			continue
+		}
+		if !errors.Is(err, pathsafe.ErrLocked) && !errors.Is(err, errLockMoved) {
+			return err
+		}
+		select {
+		case <-time.After(lockPoll):
+		case <-patience.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return busy(k.root, name, err)
+		}
+	}
+}
+
+// try takes the lock once. Whoever may make names in the root may also have put something
+// else at the name: that is neither followed nor waited for, and its mode stays.
+func (k *rootLock) try(create bool) error {
+	f, err := k.root.openLock(LockName, k.write)
+	switch isRefused := errors.Is(err, fs.ErrPermission); {
+	case errors.Is(err, fs.ErrNotExist) && create:
+		return k.make()
+	case errors.Is(err, fs.ErrNotExist), isRefused && k.root.h.Writable() != nil:
+		return nil
+	case err != nil && !machine.IsFault(err):
+		return &BusyError{Err: fmt.Errorf("%q is there and cannot be locked: %w", LockName, err)}
+	case err != nil:
+		return err
+	}
+	return k.lock(f, LockName)
+}
+
+// lock locks what was opened at a name, and is still there.
+func (k *rootLock) lock(f *os.File, name string) error {
+	defer func() {
+		if k.f != f {
+			_ = f.Close()
+		}
+	}()
+	err := k.root.s.flock(f)
+	if errors.Is(err, unix.EBADF) && !k.write {
+		k.write = true
+		return errLockMoved
+	}
+	if err == nil {
+		err = k.isNamed(f, name)
+	}
+	if err == nil {
+		k.f = f
+	}
+	return err
+}
+
+// make makes the lock. It is locked when it appears at its name: another process that came in
+// between would take it for one that was left. That is no change of the root: its time stays,
+// where this user may set it, so that a snapshot which is taken now has it.
+func (k *rootLock) make() (err error) {
+	before, err := k.root.statSelf()
+	if err != nil {
+		return err
+	}
+	name := lockPrefix + uuid.NewString()
+	defer func() {
+		if err != nil {
+			k.discard(name)
+		}
+	}()
+	f, err := k.root.createLock(name, k.write)
+	if isRefused := errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS); isRefused && k.root.h.Writable() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	k.made, k.wrote = true, false
+	if err := k.lock(f, name); err != nil {
+		return err
+	}
+	if err = k.root.grantWriters(f); err == nil {
+		err = k.root.rename(name, k.root, LockName)
+	}
+	k.keepTime(before)
+	if errors.Is(err, fs.ErrExist) {
+		err = errLockMoved
+	}
+	return err
+}
+
+// lockPrefix begins the name of a lock that is not locked yet.
+const lockPrefix = LockName + "_"
+
+// discard removes a lock that was to be, under the name that it had before or has by now.
+func (k *rootLock) discard(name string) {
+	if k.f != nil {
+		_ = k.f.Close()
+		k.f = nil
+	}
+	if k.root.unlink(name) != nil && k.try(false) == nil {
+		k.release()
+	}
+}
+
+func (k *rootLock) keepTime(was pathsafe.Stat) {
+	_ = k.root.s.do("keep time", k.root.h.Name(), func() error { return k.root.h.SetModTime(was.ModTime) })
+}
+
+// isNamed requires that a name is still that of f.
+func (k *rootLock) isNamed(f *os.File, name string) error {
+	own, err := k.root.s.identify(f)
+	if err != nil {
+		return err
+	}
+	now, err := k.root.stat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now.ID != own.ID {
+		return errLockMoved
+	}
+	return err
+}
+
+// release gives the lock up, and removes it unless the next session has something to end: that
+// one needs no space for it then. A session that has written nothing else leaves the root as it
+// was. One that cannot be removed is locked by nobody, and the next session takes it.
+func (k *rootLock) release() {
+	if k.f == nil {
+		return
+	}
+	f, untouched := k.f, k.made && !k.wrote
+	k.f, k.made = nil, false
+	defer f.Close()
+	if (k.keep > 0 || k.quiet) && !untouched || k.isNamed(f, LockName) != nil {
+		return
+	}
+	before, err := k.root.statSelf()
+	if k.root.unlink(LockName) == nil && err == nil && untouched {
+		k.keepTime(before)
+	}
+}
+
+// clear removes a lock that was to be, of a process that was killed.
+func (k *rootLock) clear(name string) {
+	f, err := k.root.openLock(name, k.write)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if k.root.s.flock(f) == nil && k.isNamed(f, name) == nil {
+		_ = k.root.unlink(name)
+	}
+}
