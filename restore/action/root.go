@@ -283,7 +283,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		err = at.stays(path)
 	}
 	if err == nil {
-		in.history.entered, err = in.history.savepoints.active(real)
+		in.history.entered, err = in.history.savepoints.active(name)
 	}
 	if err != nil {
 		return nil, ended, err
