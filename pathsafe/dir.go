@@ -310,6 +310,26 @@ func (d *Dir) FileSystem() (magic int64, err error) {
 	return magic, err
 }
 
+// Identity returns what the directory is, whatever its path: the ID of its file system, its
+// inode and its time of birth. It stays the same when the directory is moved, and after a
+// restart of the machine.
+func (d *Dir) Identity() (string, error) {
+	st, err := d.Stat()
+	if err != nil {
+		return "", err
+	}
+	var sf unix.Statfs_t
+	err = d.do("statfs", ".", func(fd int) error { return unix.Fstatfs(fd, &sf) })
+	if err != nil {
+		return "", err
+	}
+	var born int64
+	if !st.BirthTime.IsZero() {
+		born = st.BirthTime.UnixNano()
+	}
+	return fmt.Sprintf("%08x%08x:%d:%d", uint32(sf.Fsid.Val[0]), uint32(sf.Fsid.Val[1]), st.ID.Ino, born), nil
+}
+
 // TryLock takes the lock of the directory (flock, on this host) for this
 // handle until it is closed, or gives ErrLocked at once.
 func (d *Dir) TryLock() error {

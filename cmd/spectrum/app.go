@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ type app struct {
 	ended    []string         // what earlier commands had left and this one has ended, in words
 	done     []string         // what else this command has done and stays, in words
 	detached []string         // mount points of views that a rollback has ended
+	dryRun   bool             // no state directory is made
 	foreign  []fusefs.Foreign // views of other users, which a rollback leaves
 }
 
@@ -51,13 +53,20 @@ func (a *app) commonFlags(root *cobra.Command) {
 	flags.BoolVar(&a.noProgress, "no-progress", false, "show no progress bar")
 }
 
-// openState opens the state directory, which is made where it is missing.
+// openState opens the state directory, which is made where it is missing, but for a dry run.
 func (a *app) openState() (*statedir.Dir, error) {
 	path, err := a.statePath()
 	if err != nil {
 		return nil, err
 	}
-	state, err := statedir.Open(path)
+	open := statedir.Open
+	if a.dryRun {
+		open = statedir.Find
+	}
+	state, err := open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, refusedHint(fmt.Errorf("nothing is recorded: %w", err), "name the state directory with --state-dir DIR")
+	}
 	var parents *statedir.ParentsError
 	if errors.As(err, &parents) {
 		return nil, refusedHint(err, parentsRemedy(parents.Loose[0]))

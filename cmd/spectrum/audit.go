@@ -36,7 +36,9 @@ has cut from both, only a head shows that "audit verify" printed before.`,
 			Use:   "verify",
 			Short: "check that no line was changed, removed or moved, and hold the log against the savepoints",
 			Args:  exactly(0),
-			RunE:  func(*cobra.Command, []string) error { return app.withSavepoints(verifyAudit) },
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return app.withSavepoints(func(s *savepointShelf) error { return verifyAudit(cmd.Context(), s) })
+			},
 		})
 	return cmd
 }

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
 // auditVerify holds the audit log against the signed savepoints. Commits may be at
@@ -21,7 +25,7 @@ type auditVerify struct {
 	retired    []audit.Savepoint // of commits that were rolled back
 }
 
-func verifyAudit(s *savepointShelf) error {
+func verifyAudit(ctx context.Context, s *savepointShelf) error {
 	log, err := openLog(s.state)
 	if err != nil {
 		return err
@@ -51,7 +55,45 @@ func verifyAudit(s *savepointShelf) error {
 	if len(unlogged) == 0 { // else that is reported already
 		unlogged = unsealed
 	}
+	if len(unlogged)+len(unkept) == 0 {
+		if err := v.bornOut(ctx); err != nil {
+			return err
+		}
+	}
 	return v.report(unlogged, unkept)
+}
+
+// bornOut requires that all that is kept of what was done bears each other out. It reads every
+// manifest.
+func (v *auditVerify) bornOut(ctx context.Context) error {
+	store, err := snapshotsIn(v.state)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	flaws, in, err := snapshotFlaws(ctx, v.state, store, "", snapshot.Budget{Manifests: math.MaxInt64})
+	if err != nil {
+		return err
+	}
+	flaws = slices.DeleteFunc(flaws, func(f flaw) bool { return f.isContent })
+	more, err := historyFlaws(ctx, v.state, "", in.Signed)
+	if flaws = append(flaws, more...); err != nil || len(flaws) == 0 {
+		return err
+	}
+	return historyDamaged(flaws)
+}
+
+// historyDamaged is the verdict on a history that does not hold.
+func historyDamaged(flaws []flaw) error {
+	first, list := flaws[0], make([]any, 0, len(flaws))
+	for _, f := range flaws {
+		list = append(list, f.fields())
+	}
+	err := errors.New(first.what)
+	if n := len(flaws); n > 1 {
+		err = fmt.Errorf("%w (and %d more: \"spectrum doctor\" lists all)", err, n-1)
+	}
+	return &codedError{code: codeHistory, err: err, details: map[string]any{"damaged": list}, hint: first.remedy}
 }
 
 // ledger reads the log from its beginning.
@@ -105,7 +147,11 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if m.Fault != audit.NotEnded && m.Fault != audit.NotCompleted {
 		return false
 	}
-	root, err := pathsafe.OpenRoot(m.Root)
+	path, err := v.state.RootPath(m.Root)
+	if err != nil {
+		return false
+	}
+	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return false
 	}
@@ -113,7 +159,7 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if st, err := root.Lstat(stagingPrefix + m.Attempt); err != nil || !st.Mode.IsDir() {
 		return false
 	}
-	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s%s\" ends it if it was killed", m.ID, foreignOption(m.Root), shellQuote(m.Root))
+	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s%s\" ends it if it was killed", m.ID, foreignOption(path), shellQuote(path))
 	return true
 }
 

@@ -4,6 +4,9 @@ package main
 // promise to scripts). Those of the laws are in packages verify and restore.
 type code string
 
+// Damage that recover finds among what is kept of a restore root.
+const codeStateDamaged code = "STATE_DAMAGED"
+
 // What a command refuses for what was asked of it, or for where it runs.
 const (
 	codeUsage       code = "USAGE"
@@ -47,6 +50,7 @@ const (
 	codeAuditCut         code = "AUDIT_CUT"
 	codeAuditRewritten   code = "AUDIT_REWRITTEN"
 	codeSavepointMissing code = "SAVEPOINT_MISSING"
+	codeHistory          code = "HISTORY_DAMAGED"
 )
 
 // The codes of a savepoint that is not what it was.

@@ -78,12 +78,15 @@ func examples() map[code][]error {
 		codeAuditCut:         {verifier.misfit(true, misfits)},
 		codeAuditRewritten:   {verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.Rewritten, Entry: 3}}), verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.NoMark}})},
 		codeSavepointMissing: {verifier.misfit(false, misfits)},
+		codeHistory:          {historyDamaged([]flaw{{what: forging, remedy: keepState}}), historyDamaged([]flaw{{what: forging, remedy: cutRemedy}, {}})},
 
 		codeDrifted: {drifted("43766f237a93", "/srv/"+forging, []savepoint.Drift{{Path: forging, State: savepoint.Missing}}, 2)},
 		codeInvalid: {savepointError(&savepoint.DamageError{RunDir: forging, Err: outside})},
 
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
+
+		codeStateDamaged: {stateDamaged("/srv/"+forging, []flaw{{what: forging, remedy: keepState}}, nil)},
 
 		codeUnfit:   {(&unfitError{failed: []diagnosis{{id: forging, remedy: "mend it"}}, all: 2}).coded()},
 		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, nil)},

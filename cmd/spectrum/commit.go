@@ -289,10 +289,10 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		_, _ = a.stderr.Write(approved.Outcome().Markdown())
 	}
 	if in.Savepoint() == "" { // the restore is complete, and stays so
-		a.tell("spectrum: the savepoint is prepared, and could not be published; \"spectrum recover %s%s\" does that", foreignOption(in.Path()), shellQuote(r.Root().Name()))
+		a.tell("spectrum: the savepoint is prepared, and could not be published; \"spectrum recover %s%s\" does that", foreignOption(in.Real()), shellQuote(r.Root().Name()))
 	} else {
 		a.say("savepoint %s", in.Savepoint())
-		a.say("\"spectrum rollback %s%s\" undoes it", foreignOption(in.Path()), in.Commit())
+		a.say("\"spectrum rollback %s%s\" undoes it", foreignOption(in.Real()), in.Commit())
 	}
 	if err := a.commitResult(); err != nil {
 		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)

@@ -17,7 +17,10 @@ import (
 )
 
 // A flaw is damage among what is kept of restore roots, and the way out.
-type flaw struct{ path, what, remedy string }
+type flaw struct {
+	path, what, remedy string
+	isContent          bool // of a snapshot, whose manifest is whole
+}
 
 func (f *flaw) fields() map[string]any {
 	return map[string]any{"path": jsonText(f.path), "remedy": jsonText(f.remedy), "why": jsonText(f.what)}
@@ -28,23 +31,27 @@ func (f *flaw) fields() map[string]any {
 const glance = 256 << 20
 
 // snapshotFlaws looks for damage among the snapshots of a root, or of all when root is "", and
-// returns how many bytes it did not read too.
-func snapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Store, root string) (flaws []flaw, unread int64, err error) {
-	found, unread, err := store.Inspect(ctx, root, snapshot.Budget{Manifests: glance, Contents: glance})
+// returns what it has read too.
+func snapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Store, root string, budget snapshot.Budget) ([]flaw, snapshot.Inspected, error) {
+	in, err := store.Inspect(ctx, root, budget)
 	if err != nil {
-		return nil, 0, err
+		return nil, snapshot.Inspected{}, err
 	}
-	for _, f := range found {
+	var flaws []flaw
+	for _, f := range in.Found {
 		way := flaw{path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), what: f.Damage.Error()}
 		switch {
+		case errors.Is(f.Damage, snapshot.ErrOldVersion):
+			way.remedy = "an earlier spectrum reads it; else move it away and take a new snapshot"
 		case len(f.Damage.Names) > 0:
+			way.isContent = true
 			way.remedy = fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings it again if it still stands in the restore root; other snapshots are ways back all the same", f.Header.ID[:shortest])
 		default:
 			way.remedy = "find out who may write there; then move it away: other snapshots are ways back all the same, and \"spectrum snapshot prune\" refuses to work beside it"
 		}
 		flaws = append(flaws, way)
 	}
-	return flaws, unread, nil
+	return flaws, in, nil
 }
 
 // savepointFlaws looks for damage among the savepoints of a root, or of all when root is "".
@@ -56,53 +63,11 @@ func savepointFlaws(store *savepoint.Store, root string) ([]flaw, error) {
 	}
 	flaws := make([]flaw, 0, len(found.Damaged))
 	for _, d := range found.Damaged {
-		flaws = append(flaws, flaw{d.RunDir, d.Error(), remedy})
+		flaws = append(flaws, flaw{path: d.RunDir, what: d.Error(), remedy: remedy})
 	}
 	for _, sp := range slices.Concat(found.Standing, found.Retired) {
 		if _, err := sp.Report(); err != nil {
-			flaws = append(flaws, flaw{sp.RunDir(), err.Error(), "what was reported of the commit is not proven any more; it can be undone all the same"})
-		}
-	}
-	return flaws, nil
-}
-
-// lostFlaws are the snapshots that the audit log knows of a root, or of all when root is "",
-// and that are neither there nor pruned. The error is an [*audit.DamageError] for a log that
-// cannot tell.
-func lostFlaws(state *statedir.Dir, log *audit.Log, store *snapshot.Store, root string) ([]flaw, error) {
-	var order []string
-	roots := map[string]string{}
-	_, err := log.Read(func(e audit.Entry) error {
-		switch e.Kind { //nolint:exhaustive // others take no snapshot and remove none
-		case audit.SnapshotTaken, audit.CommitBegin, audit.RollbackBegin:
-			if _, known := roots[e.Snapshot]; !known && e.Snapshot != "" && (root == "" || e.Root == root) {
-				roots[e.Snapshot], order = e.Root, append(order, e.Snapshot)
-			}
-		case audit.SnapshotPruned:
-			delete(roots, e.Snapshot)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(roots) == 0 {
-		return nil, nil
-	}
-	there, damaged, err := store.Survey(root)
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range there {
-		delete(roots, h.ID)
-	}
-	var flaws []flaw
-	for _, id := range order {
-		of, lost := roots[id]
-		named := slices.ContainsFunc(damaged, func(d *snapshot.DamageError) bool { return strings.HasSuffix(d.Path, id) })
-		if lost && !named {
-			flaws = append(flaws, flaw{filepath.Join(state.Path(), "snapshots"), fmt.Sprintf("snapshot %s of %q is in the audit log, and is gone", id, of),
-				"a commit that it was taken before cannot be undone by itself; \"spectrum snapshot list\" lists the ways back that there are"})
+			flaws = append(flaws, flaw{path: sp.RunDir(), what: err.Error(), remedy: "what was reported of the commit is not proven any more; it can be undone all the same"})
 		}
 	}
 	return flaws, nil
@@ -121,12 +86,7 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 		return nil, err
 	}
 	defer savepoints.Close()
-	log, err := openLog(state)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	all, _, err := snapshotFlaws(ctx, state, snapshots, root)
+	all, in, err := snapshotFlaws(ctx, state, snapshots, root, snapshot.Budget{Manifests: glance, Contents: glance})
 	if err != nil {
 		return nil, err
 	}
@@ -134,18 +94,22 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 	if err != nil {
 		return nil, err
 	}
-	lost, err := lostFlaws(state, log, snapshots, root)
+	history, err := historyFlaws(ctx, state, root, in.Signed)
 	var damage *audit.DamageError
 	if errors.As(err, &damage) {
-		lost, err = []flaw{{filepath.Join(state.Path(), "audit.log"), err.Error(), "\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it"}}, nil
+		history, err = []flaw{{path: filepath.Join(state.Path(), "audit.log"), what: err.Error(), remedy: "\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it"}}, nil
 	}
-	return slices.Concat(all, more, lost), err
+	return slices.Concat(all, more, history), err
 }
 
 // tellFlaws names what is damaged, and each way out.
 func (a *app) tellFlaws(flaws []flaw) {
 	for _, f := range flaws {
-		a.tell("spectrum: damaged: %s", oneLine(f.what))
+		at := ""
+		if !strings.Contains(f.what, filepath.Base(f.path)) {
+			at = fmt.Sprintf("%q: ", f.path)
+		}
+		a.tell("spectrum: damaged: %s%s", at, oneLine(f.what))
 		a.tell("hint: %s", oneLine(a.truly(f.remedy)))
 	}
 }
@@ -172,6 +136,7 @@ func (a *app) tellBeside(in *action.Root, snapshots bool) {
 // any: it makes no store.
 func keptChecks(ctx context.Context, state *statedir.Dir) []diagnosis {
 	var checks []diagnosis
+	var signed []snapshot.Header
 	look := func(id, name, consequence string, look func() ([]flaw, string, error)) {
 		path := filepath.Join(state.Path(), name)
 		if _, err := state.Root().Lstat(name); errors.Is(err, fs.ErrNotExist) {
@@ -196,18 +161,11 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []diagnosis {
 			return nil, "", err
 		}
 		defer store.Close()
-		flaws, unread, err := snapshotFlaws(ctx, state, store, "")
-		if log, failed := openLog(state); err == nil && failed == nil {
-			defer log.Close()
-			lost, failed := lostFlaws(state, log, store, "")
-			var damage *audit.DamageError
-			if !errors.As(failed, &damage) { // which is a check of its own
-				flaws, err = append(flaws, lost...), failed
-			}
-		}
+		flaws, in, err := snapshotFlaws(ctx, state, store, "", snapshot.Budget{Manifests: glance, Contents: glance})
+		signed = in.Signed
 		found := "all that they need is there"
-		if unread > 0 {
-			found = fmt.Sprintf("all that was read is whole; %s of them were not read: \"spectrum snapshot verify ID\" reads all of one", bytesText(unread))
+		if in.Unread > 0 {
+			found = fmt.Sprintf("all that was read is whole; %s of them were not read: \"spectrum snapshot verify ID\" reads all of one", bytesText(in.Unread))
 		}
 		return flaws, found, err
 	})
@@ -219,6 +177,14 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []diagnosis {
 		defer store.Close()
 		flaws, err := savepointFlaws(store, "")
 		return flaws, "each is as it was signed", err
+	})
+	look("history", ".", "what was done before is not proven any more; a snapshot that verifies is a way back all the same", func() ([]flaw, string, error) {
+		flaws, err := historyFlaws(ctx, state, "", signed)
+		var damage *audit.DamageError
+		if errors.As(err, &damage) { // which is a check of its own
+			return nil, "not compared with the audit log, which is damaged", nil
+		}
+		return flaws, "log, savepoints, marks of rollbacks and snapshots bear each other out", err
 	})
 	return checks
 }

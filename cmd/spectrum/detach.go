@@ -20,7 +20,8 @@ import (
 
 // rolledBack is what a rollback undid.
 type rolledBack struct {
-	Root        string   // the restore root, its real path
+	Root        string   // the path that the restore root is known by
+	Path        string   // where it is; "" for the same
 	BundleRoots []string // of the candidates whose commits were undone, and of what was derived of them
 }
 
@@ -136,7 +137,7 @@ func (of rolledBack) concerns(ctx context.Context, view *fusefs.Other) (bool, er
 	if err != nil {
 		return false, err
 	}
-	return record.RestoreRoot == jsonText(of.Root) || slices.ContainsFunc(record.BundleRoots, func(root string) bool {
+	return record.RestoreRoot == jsonText(of.Root) || of.Path != "" && record.RestoreRoot == jsonText(of.Path) || slices.ContainsFunc(record.BundleRoots, func(root string) bool {
 		return slices.Contains(of.BundleRoots, root)
 	}), nil
 }

@@ -276,6 +276,9 @@ func haltChecks(state *statedir.Dir, log logged) []diagnosis {
 	checks := make([]diagnosis, 0, len(halted))
 	for _, attempt := range halted {
 		root := log.roots[attempt]
+		if path, err := state.RootPath(audit.RootOf(root)); err == nil && root != "" {
+			root = path
+		}
 		c := fine(id, root, "%q is halted: attempt %s could not be ended", root, attempt)
 		where := shellQuote(root)
 		if root == "" {

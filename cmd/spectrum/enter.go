@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -41,17 +44,55 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		key, err := a.hostKey(state)
 		return action.Host{Key: key, BuildID: buildID()}, err
 	}
-	e.Took = func(s *snapshot.Snapshot) { a.hasDone("snapshot %s was taken", s.ID()[:shortest]) }
+	e.Took = func(s *snapshot.Snapshot) {
+		a.hasDone("snapshot %s was taken", s.ID()[:shortest])
+		if _, err := a.hostKey(state); err != nil {
+			a.tell("spectrum: the host's key cannot be used, so snapshot %s is signed by a key of its own: %s", s.ID()[:shortest], oneLine(err.Error()))
+		}
+	}
+	e.Known = func(real, id string) (string, error) {
+		name, from, err := state.EnterRoot(real, id, e.DryRun, func(path string) bool { return leadsTo(path, id) })
+		if from != "" {
+			a.tell("spectrum: %q was moved here from %q, and keeps its history, which is of %q", real, from, name)
+		}
+		return name, err
+	}
 	in, ended, err := action.Enter(ctx, root, e)
 	a.hasEnded(ended)
 	if err != nil {
 		return nil, ended, haltedIn(state, root, savepointError(err))
 	}
-	if err := apart(state.Path(), in.Path()); err != nil { // of what was opened, whatever the path was before
+	if err := apart(state.Path(), in.Real()); err != nil { // of what was opened, whatever the path was before
 		in.Leave()
 		return nil, ended, err
 	}
+	a.tellNested(state, in.Real())
 	return in, ended, nil
+}
+
+// tellNested names the other restore roots that a root is in, or that are in it: what is done
+// in one of them changes the other, and each has a history of its own.
+func (a *app) tellNested(state *statedir.Dir, root string) {
+	paths, _ := state.RootPaths() // what cannot be read is not known
+	for _, other := range paths {
+		switch {
+		case strings.HasPrefix(root, strings.TrimSuffix(other, "/")+"/"):
+			a.tell("spectrum: this restore root is inside of another one, %s: what is restored there replaces what is here", shellQuote(other))
+		case strings.HasPrefix(other, strings.TrimSuffix(root, "/")+"/"):
+			a.tell("spectrum: another restore root is inside of this one, %s: what is restored here replaces what is there", shellQuote(other))
+		}
+	}
+}
+
+// leadsTo reports whether a path leads to the directory of an identity.
+func leadsTo(path, id string) bool {
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	is, err := dir.Identity()
+	return err == nil && is == id
 }
 
 // authority is what is reset by an action in a root (rollback contract, section
@@ -73,7 +114,11 @@ func (r authority) Attempt(root string) error {
 // RolledBack is [action.Authority]: views of what was rolled back are detached. One
 // that could not be is told of, and stops nothing.
 func (r authority) RolledBack(root string, bundleRoots []string) error {
-	views := r.app.revokeViews(context.Background(), r.state, rolledBack{Root: root, BundleRoots: bundleRoots})
+	path, err := r.state.RootPath(root)
+	if err != nil {
+		return err
+	}
+	views := r.app.revokeViews(context.Background(), r.state, rolledBack{Root: root, Path: path, BundleRoots: bundleRoots})
 	views.tell(r.app)
 	r.app.detached = append(r.app.detached, views.Detached...)
 	r.app.foreign = views.Foreign
@@ -82,6 +127,19 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 
 // journalKeyHint is for a journal key that cannot be used.
 const journalKeyHint = "move it away: the next command makes a new one. What a killed command has left in a restore root cannot be told from a forgery then, and halts it until \"spectrum recover --acknowledge\""
+
+// enterKnown enters the restore root that a record is of, where it is now.
+func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, e action.Entry) (*action.Root, error) {
+	path, err := state.RootPath(name)
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.enterNamed(ctx, state, path, e)
+	if errors.Is(err, action.ErrNoRoot) && errors.Is(err, fs.ErrNotExist) {
+		err = refusedHint(err, fmt.Sprintf("if it was moved, \"spectrum recover NEW_PATH\" finds its history again; if it was deleted, mkdir %s, then run this again", shellQuote(path)))
+	}
+	return in, err
+}
 
 // enterNamed enters the restore root that a command was given.
 func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e action.Entry) (*action.Root, error) {

@@ -38,6 +38,15 @@ func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
 	return bundle.LoadKey(state.HostKey())
 }
 
+// knownHost is the validator_id of this host's key, "" where it has none that can be used.
+func (a *app) knownHost(state *statedir.Dir) string {
+	id, err := a.hostID(state)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
 // hostID is the validator_id of this host's key, "" when it has none yet.
 func (a *app) hostID(state *statedir.Dir) (string, error) {
 	key, err := bundle.LoadKey(state.HostKey())

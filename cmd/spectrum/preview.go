@@ -427,10 +427,14 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 			return preview.Request{}, refusedHint(err, "fix or remove the file that is named; nothing can be previewed before")
 		}
 	}
-	if q.Attempts, err = state.Attempts(root); err != nil {
+	name, err := state.RootName(root)
+	if err != nil {
 		return preview.Request{}, err
 	}
-	q.Current, err = activeSavepoint(state, root)
+	if q.Attempts, err = state.Attempts(name); err != nil {
+		return preview.Request{}, err
+	}
+	q.Current, err = activeSavepoint(state, name)
 	return q, err
 }
 

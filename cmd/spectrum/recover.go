@@ -42,7 +42,7 @@ Elsewhere that comes with --statement. Then the root is released: what is left
 stays, and is nobody's. The statement is in the audit log before.
 
 At last it looks for damage among what is kept of the root: snapshots, savepoints and
-the audit log. It names each with the way out. Of contents it reads at most 256 MiB;
+the audit log. It names each with the way out, and its exit status is 1 then. Of contents it reads at most 256 MiB;
 "spectrum snapshot verify" reads all.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,7 +83,11 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		app.tellEnded(ended)
 		return err
 	}
-	flaws, err := app.flawsOf(ctx, state, action.RootPath(root))
+	name, err := state.RootName(action.RootPath(root))
+	if err != nil {
+		return err
+	}
+	flaws, err := app.flawsOf(ctx, state, name)
 	if err != nil {
 		app.tellEnded(ended)
 		return err
@@ -124,12 +128,28 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []flaw) erro
 		damaged = append(damaged, f.fields())
 		lines = append(lines, oneLine(fmt.Sprintf("damaged %q", f.path)))
 	}
+	found := map[string]any{"attempts": attempts, "damaged": damaged, "other_views": foreignViews(a.foreign), "restore_root": jsonText(root)}
+	if len(flaws) > 0 {
+		if !a.json {
+			if err := a.text(strings.Join(lines, "\n")); err != nil {
+				return err
+			}
+		}
+		return stateDamaged(root, flaws, found)
+	}
 	if len(lines) == 0 {
 		lines = append(lines, "clean")
 	}
-	return a.result(strings.Join(lines, "\n"), map[string]any{
-		"attempts": attempts, "code": "OK", "damaged": damaged, "ok": true, "other_views": foreignViews(a.foreign), "restore_root": jsonText(root),
-	})
+	found["code"], found["ok"] = "OK", true
+	return a.result(strings.Join(lines, "\n"), found)
+}
+
+// stateDamaged is the verdict on what is kept of a root in which nothing is left to be ended.
+func stateDamaged(root string, flaws []flaw, details map[string]any) error {
+	return &codedError{
+		code: codeStateDamaged, details: details, hint: "follow the hint of each finding; \"spectrum doctor\" names them again",
+		err: fmt.Errorf("nothing unfinished is left in %q, but what is kept of it is damaged: %s", root, numberOf(len(flaws), "finding")),
+	}
 }
 
 // tellEnded says what an earlier commit had left. It is news even to those who

@@ -66,6 +66,7 @@ what was rolled back are detached.`,
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
 			}
+			app.dryRun = opts.dryRun
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}
@@ -91,7 +92,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if err != nil {
 		return app.otherWay(state, err)
 	}
-	in, err := app.enterNamed(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
+	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return haltedIn(state, in.Path(), rollbackError(app.otherWay(state, err)))
+		return haltedIn(state, in.Real(), rollbackError(app.otherWay(state, err)))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -233,7 +234,7 @@ type rollbackReport struct {
 	changed []string
 	left    []action.Left
 	target  *snapshot.Snapshot // that was restored; nil for none
-	passed  []action.Passed    // damaged snapshots that were passed over to find it
+	passed  []snapshot.Passed  // damaged snapshots that were passed over to find it
 	changes []action.Change
 	spaces  []action.Space // of a dry run
 }
@@ -258,7 +259,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
-	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Path()), before)
+	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
 	passed := []any{}
 	for _, p := range r.passed {
 		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
@@ -302,7 +303,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}
 	defer in.Leave()
 	bar := a.newBar("checking the snapshots")
-	to, err := action.Emergency(ctx, in)
+	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
 	a.tellPassed(to.Passed)
 	if err != nil {
@@ -310,7 +311,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
-	return haltedIn(state, in.Path(), a.restoreSnapshot(ctx, in, restoring{
+	return haltedIn(state, in.Real(), a.restoreSnapshot(ctx, in, restoring{
 		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, dryRun: opts.dryRun,
 	}))
 }
@@ -335,7 +336,7 @@ func targetText(s *snapshot.Snapshot) string {
 }
 
 // tellPassed names the damaged snapshots that are passed over.
-func (a *app) tellPassed(passed []action.Passed) {
+func (a *app) tellPassed(passed []snapshot.Passed) {
 	for _, p := range passed {
 		if p.Header.ID == "" {
 			a.tell("spectrum: passed over: %s", oneLine(p.Damage[0].Error()))
@@ -345,6 +346,10 @@ func (a *app) tellPassed(passed []action.Passed) {
 		if n := len(p.Damage); n > 1 {
 			more = fmt.Sprintf(", and %d more", n-1)
 		}
-		a.tell("spectrum: passed over: snapshot %s of %s is damaged: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(p.Damage[0].Error()), more)
+		what := "is damaged"
+		if p.Foreign {
+			what = "is not of this host"
+		}
+		a.tell("spectrum: passed over: snapshot %s of %s %s: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), what, oneLine(p.Damage[0].Error()), more)
 	}
 }

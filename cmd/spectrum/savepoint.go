@@ -129,7 +129,10 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 	return func(s *savepointShelf) (err error) {
 		root := ""
 		if len(args) > 0 {
-			if root, err = rootArg(args[0]); err != nil {
+			if root, err = rootArg(args[0]); err == nil {
+				root, err = s.state.RootName(root)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -230,7 +233,9 @@ func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
 		return err
 	}
 	if v.root == "" {
-		v.root = sp.Root()
+		if v.root, err = s.state.RootPath(sp.Root()); err != nil {
+			return err
+		}
 	}
 	real, drifts, err := s.compare(cmd.Context(), sp, v.root)
 	if err != nil {
@@ -244,7 +249,14 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.
 	if v.id != "latest" {
 		return s.find(v.id)
 	}
-	all, err := s.store.List(v.root)
+	name, err := v.root, error(nil)
+	if name != "" {
+		name, err = s.state.RootName(name)
+	}
+	if err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	all, err := s.store.List(name)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}

@@ -140,7 +140,10 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 	return func(s *snapshotShelf) (err error) {
 		root := ""
 		if len(args) > 0 {
-			if root, err = namedRoot(args[0], foreign); err != nil {
+			if root, err = namedRoot(args[0], foreign); err == nil {
+				root, err = s.state.RootName(root)
+			}
+			if err != nil {
 				return err
 			}
 		}

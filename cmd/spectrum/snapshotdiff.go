@@ -55,7 +55,10 @@ func (s *snapshotShelf) diff(ctx context.Context, args, foreign []string) error 
 	var newer *snapshot.Snapshot
 	switch {
 	case len(args) == 1:
-		newer, err = s.lookAt(ctx, older.Header().Root, older.Scope())
+		var root string
+		if root, err = s.state.RootPath(older.Header().Root); err == nil {
+			newer, err = s.lookAt(ctx, root, older.Scope())
+		}
 	case likeID.MatchString(args[1]):
 		newer, err = s.find(args[1])
 	default:

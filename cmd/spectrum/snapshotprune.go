@@ -56,7 +56,10 @@ snapshot needs stays.`,
 
 func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error) {
 	if opts.root != "" {
-		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err != nil {
+		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err == nil {
+			opts.policy.Root, err = s.state.RootName(opts.policy.Root)
+		}
+		if err != nil {
 			return err
 		}
 		all, err := s.store.List(opts.policy.Root)
@@ -72,7 +75,7 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		return err
 	}
 	defer log.Close()
-	opts.policy.Now = time.Now()
+	opts.policy.Now, opts.policy.Host = time.Now(), s.knownHost(s.state)
 	opts.policy.Goes = func(h snapshot.Header) error {
 		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID})
 	}
@@ -118,7 +121,7 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	keep, err := action.RetentionOf(store, s.store, action.Records{
-		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.halts...), Roots: said.roots,
+		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.halts...), Roots: said.roots, Path: s.state.RootPath,
 	})
 	return keep, savepointError(err)
 }

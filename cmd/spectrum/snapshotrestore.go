@@ -54,6 +54,7 @@ listed with its size, what would stay and why, and how much room it needs.`,
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
 			}
+			app.dryRun = opts.dryRun
 			if opts.to != "" && (opts.dryRun || opts.reason != "") {
 				return usage(cmd, "--to changes nothing in a restore root: --dry-run and --reason do not go with it")
 			}
@@ -82,12 +83,12 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 	if err != nil {
 		return err
 	}
-	in, err := s.enterNamed(ctx, s.state, target.Header().Root, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
+	in, err := s.enterKnown(ctx, s.state, target.Header().Root, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return err
 	}
 	defer in.Leave()
-	return haltedIn(s.state, in.Path(), s.restoreSnapshot(ctx, in, restoring{
+	return haltedIn(s.state, in.Real(), s.restoreSnapshot(ctx, in, restoring{
 		target: target, kind: audit.Session, reason: restoreReason(target.ID(), opts.reason), only: only, dryRun: opts.dryRun,
 	}))
 }
@@ -97,8 +98,8 @@ type restoring struct {
 	target *snapshot.Snapshot
 	kind   audit.Rollback
 	reason string
-	passed []action.Passed // damaged snapshots that it is restored instead of
-	only   []pathsafe.Path // nil is all of it
+	passed []snapshot.Passed // damaged snapshots that it is restored instead of
+	only   []pathsafe.Path   // nil is all of it
 	dryRun bool
 }
 

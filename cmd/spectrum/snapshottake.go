@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -77,6 +80,10 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
 	var notKept []string
+	notOwn := beyond(taken)
+	if n := len(notOwn); n > 0 {
+		a.tell("spectrum: kept, but only root can restore them as they are, for their owners, groups or attributes: %s, the first %s", numberOf(n, "name"), shellQuote(notOwn[0]))
+	}
 	for e := range taken.Entries() {
 		if !e.Type.Kept() {
 			notKept = append(notKept, e.Path)
@@ -84,6 +91,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		}
 	}
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
+	fields["needs_root"] = jsonTexts(notOwn)
 	for _, path := range taken.LeftOut() {
 		a.tell("spectrum: left out, it went away or became another thing meanwhile: %s", shellQuote(path))
 	}
@@ -91,6 +99,26 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		a.tell("spectrum: written to while it was read, so what is kept may never have been its content: %s", shellQuote(path))
 	}
 	return a.result("OK "+h.ID, fields)
+}
+
+// beyond returns what of a snapshot this user cannot make as it is; nothing for root.
+func beyond(taken *snapshot.Snapshot) (paths []string) {
+	own, groups := os.Geteuid(), []int{os.Getegid()}
+	if own == 0 {
+		return nil
+	}
+	if more, err := os.Getgroups(); err == nil {
+		groups = append(groups, more...)
+	}
+	for e := range taken.Entries() {
+		privileged := slices.ContainsFunc(e.Xattrs(), func(x pathsafe.Xattr) bool {
+			return strings.HasPrefix(x.Name, "security.capability") || strings.HasPrefix(x.Name, "trusted.")
+		})
+		if e.Type != snapshot.Absent && e.Type.Kept() && (int(e.UID) != own || !slices.Contains(groups, int(e.GID)) || privileged) {
+			paths = append(paths, cmp.Or(e.Path, "."))
+		}
+	}
+	return paths
 }
 
 func newSnapshotWatch(app *app) *cobra.Command {

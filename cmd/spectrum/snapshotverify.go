@@ -62,7 +62,11 @@ func (s *snapshotShelf) verify(ctx context.Context, id string, repair bool) erro
 
 // repair repairs from the restore root of a snapshot.
 func (s *snapshotShelf) repair(ctx context.Context, found *snapshot.Snapshot) (repaired, left []*snapshot.DamageError, err error) {
-	root, err := pathsafe.OpenRoot(found.Header().Root)
+	path, err := s.state.RootPath(found.Header().Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return nil, nil, refusedHint(fmt.Errorf("restore root: %w", err), "contents are brought again only from the restore root that the snapshot is of: put it in its place")
 	}

@@ -28,6 +28,12 @@ var wrongCalls = []syscall.Errno{unix.EBADF, unix.EFAULT, unix.EINVAL, unix.ENOT
 // limit, a file system that cannot do it.
 func IsFault(err error) bool { return isAny(err, faults) || HasNoPlace(err) }
 
+// IsUnreadable reports whether an error is that the disk does not give a file back, or not as
+// it was written: another try gets the same.
+func IsUnreadable(err error) bool {
+	return isAny(err, []error{unix.EIO, unix.EBADMSG, unix.EUCLEAN, unix.EREMOTEIO})
+}
+
 // HasNoPlace reports whether an error is that the working directory was removed.
 func HasNoPlace(err error) bool {
 	var call *os.SyscallError

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -83,6 +84,30 @@ func (d *Dir) wasRolledBack(root string, bundleRoots []string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// StrangeMarks are the names of the marks that are of none of these restore roots and bundles,
+// sorted.
+func (d *Dir) StrangeMarks(roots, bundleRoots []string) ([]string, error) {
+	dir, err := d.root.OpenDir(rolledBack)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	defer dir.Close()
+	known := map[string]bool{}
+	for _, root := range roots {
+		known[rootMark(root)] = true
+	}
+	for _, bundleRoot := range bundleRoots {
+		known[bundleMark(bundleRoot)] = true
+	}
+	names, err := dir.Names()
+	names = slices.DeleteFunc(names, func(name string) bool { return known[name] })
+	slices.Sort(names)
+	return names, err
 }
 
 // isThere says whether there is a mark, whatever stands in its place.

@@ -121,7 +121,7 @@ func TestRestoreOverUnkept(t *testing.T) {
 			if diff := harness.Diff(before, harness.MustTake(t, w.root)); diff != "" {
 				t.Error(diff)
 			}
-			if kinds, open := w.log(); open > 0 || strings.Join(kinds, " ") != "snapshot rollback_refused" {
+			if kinds, open := w.log(); open > 0 || strings.Join(kinds, " ") != "snapshot rollback_refused snapshot" {
 				t.Errorf("logged %q, %d open", kinds, open)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -27,6 +28,7 @@ type history struct {
 
 	acknowledge func(attempt string, left error) (string, error)
 
+	snapped   bool   // a snapshot was begun
 	entered   string // id of the savepoint that was active when the root was entered
 	begun     bool   // an action has begun since
 	published string // id of the savepoint of the last commit
@@ -73,7 +75,7 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 	}
 	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: rec.preview}
 	if h.snapshots != nil {
-		before, err := h.snap(context.Background(), attempt, rec.scope, func(active string) map[string]string {
+		before, err := h.snap(context.Background(), attempt, rec.scope, false, func(active string) map[string]string {
 			return map[string]string{SavepointNow: active}
 		})
 		if err != nil {
@@ -96,9 +98,17 @@ func (h *history) mark(draft *savepoint.Draft) error {
 	if h.log == nil || draft == nil {
 		return nil
 	}
-	mark, err := h.log.Mark()
+	mark, err := h.logged()
 	draft.Said[LogMark] = mark
 	return err
+}
+
+// logged is where the log stands, see [audit.Log.Mark]; "" where there is none.
+func (h *history) logged() (string, error) {
+	if h.log == nil {
+		return "", nil
+	}
+	return h.log.Mark()
 }
 
 func (h *history) append(event audit.Event) error {
@@ -214,6 +224,27 @@ func (h *history) ended(o staging.Outcome) error {
 	}
 	return h.once(event)
 }
+
+// logNewest logs the newest snapshot of the root where the log does not know it: the command
+// that took it was killed before it could do so. Where the end of the log was cut, the entry
+// says that the snapshot was found so.
+func (h *history) logNewest() error {
+	if h.log == nil || h.snapshots == nil {
+		return nil
+	}
+	id, err := h.snapshots.Newest(h.root)
+	if err != nil || id == "" {
+		return err
+	}
+	has, err := h.log.HasSnapshot(id)
+	if err != nil || has {
+		return err
+	}
+	return h.append(audit.Event{Kind: audit.SnapshotTaken, Action: uuid.NewString(), Snapshot: id, Reason: FoundUnlogged})
+}
+
+// FoundUnlogged is the reason of an entry for a snapshot that was found.
+const FoundUnlogged = "it was found, and was not in the log"
 
 // hasOpen reports whether there are records of an action that has not ended.
 func (h *history) hasOpen() (bool, error) {

@@ -54,7 +54,7 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 		return ended, errors.Join(err, r.history.halted(err))
 	}
 	r.lock.Yield() // the next one may begin
-	return ended, r.endRecords(ctx)
+	return ended, errors.Join(r.endRecords(ctx), r.history.logNewest())
 }
 
 // endRecords ends in the records what has left nothing in the root. What is at work there just

@@ -61,11 +61,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		if part, err = narrowed(in.Dir(), t, how.Only); err != nil {
 			return nil, err
 		}
-		tip, _, err := in.Savepoints().Tip(in.Path())
-		if err != nil {
-			return nil, err
-		}
-		b.Savepoint = tip.ID()
+		b.Stays = true
 	} else {
 		b.Savepoint = t.Header().Said[SavepointNow]
 		way, err := in.Savepoints().WayTo(in.Path(), b.Savepoint)

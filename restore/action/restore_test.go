@@ -214,7 +214,7 @@ func TestEmergency(t *testing.T) {
 		t.Helper()
 		in := w.enter()
 		defer in.leave()
-		to, err := action.Emergency(context.Background(), in.Root)
+		to, err := action.Emergency(context.Background(), in.Root, "")
 		if len(to.Passed) != passed || (want == nil) != errors.Is(err, action.ErrNoWayBack) || want != nil && (err != nil || to.Snapshot.ID() != want.ID()) {
 			t.Errorf("%+v, %v, want %v and %d damaged", to, err, want, passed)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // ExampleRestore takes a snapshot of a root, and goes back to it.
@@ -33,8 +34,13 @@ func ExampleRestore() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	key, err := bundle.GenerateKey()
+	if err != nil {
+		log.Fatal(err)
+	}
 	in, _, err := action.Enter(context.Background(), filepath.Join(dir, "root"), action.Entry{
 		Key: []byte("32 random bytes from a safe place"), Snapshots: snapshots, Savepoints: savepoints,
+		Host: func() (action.Host, error) { return action.Host{Key: key, BuildID: "example"}, nil },
 	})
 	if err != nil {
 		log.Fatal(err)

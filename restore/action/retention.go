@@ -20,6 +20,7 @@ type Retention struct {
 	ids     map[string]string
 	roots   map[string]string // halted ones, and those that were looked at
 	all     string            // "" where only some must
+	path    func(root string) (string, error)
 }
 
 // Records are what the audit log and the state directory have of actions.
@@ -27,11 +28,13 @@ type Records struct {
 	Open   []string          // actions that have not ended
 	Halted []string          // attempts
 	Roots  map[string]string // of actions and attempts
+	// Path, unless nil, returns where a root is now that is known by a path, see [Entry].Known.
+	Path func(root string) (string, error)
 }
 
 // RetentionOf returns why snapshots must stay.
 func RetentionOf(savepoints *savepoint.Store, snapshots *snapshot.Store, r Records) (*Retention, error) {
-	keep := &Retention{actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}}
+	keep := &Retention{actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}, path: r.Path}
 	standing, err := savepoints.List("")
 	if err != nil {
 		return nil, err
@@ -70,7 +73,7 @@ func RetentionOf(savepoints *savepoint.Store, snapshots *snapshot.Store, r Recor
 func (keep *Retention) Of(h snapshot.Header) string {
 	why, looked := keep.roots[h.Root]
 	if !looked {
-		why = unfinishedIn(h.Root)
+		why = keep.unfinishedIn(h.Root)
 		keep.roots[h.Root] = why
 	}
 	return cmp.Or(keep.all, why, keep.actions[h.Action], keep.ids[h.ID])
@@ -78,12 +81,18 @@ func (keep *Retention) Of(h snapshot.Header) string {
 
 // unfinishedIn describes what an attempt has left in a root, whatever the records have of it;
 // "" for nothing, also where there is no root any more.
-func unfinishedIn(root string) string {
+func (keep *Retention) unfinishedIn(root string) string {
 	var left []string
-	dir, err := pathsafe.OpenRoot(root)
+	var err error
+	if keep.path != nil {
+		root, err = keep.path(root)
+	}
 	if err == nil {
-		defer dir.Close()
-		left, err = staging.Leftovers(dir)
+		var dir *pathsafe.Dir
+		if dir, err = pathsafe.OpenRoot(root); err == nil {
+			defer dir.Close()
+			left, err = staging.Leftovers(dir)
+		}
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

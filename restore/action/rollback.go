@@ -22,6 +22,7 @@ type back struct {
 	Affected  []string        // ids of the commits that it undoes
 	Brings    []string        // ids of the commits that stand again afterwards
 	Savepoint string          // id of the one that is active afterwards; "" for none
+	Stays     bool            // the chain of savepoints stays as it is; Savepoint is ""
 	Scope     []pathsafe.Path // what it may change; nil is the whole root
 }
 
@@ -88,7 +89,7 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 	}
 	done := Done{Action: uuid.NewString()}
 	var err error
-	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, b.members)
+	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, true, b.members)
 	if err != nil {
 		return Done{}, err
 	}
@@ -129,7 +130,7 @@ func (r *Root) swap(ctx context.Context, done Done, b back, change staging.Chang
 	}
 	defer tx.Abort(&err)
 	err = h.append(audit.Event{
-		Kind: audit.RollbackBegin, Action: done.Action, Rollback: b.Type, Snapshot: done.Snapshot.ID(), Reason: b.Reason, Actions: b.Affected,
+		Kind: audit.RollbackBegin, Action: done.Action, Rollback: b.Type, Snapshot: done.Snapshot.ID(), Reason: b.Reason, Actions: b.Affected, Brings: b.Brings,
 	})
 	if err != nil {
 		return nil, err
@@ -180,6 +181,7 @@ const (
 	saidBrings   = "brings"
 	saidReason   = "reason"
 	saidTarget   = "target"
+	saidStays    = "savepoints_stay"
 )
 
 // TargetOf is the id of the snapshot to which the action after a snapshot goes back; "" for
@@ -193,11 +195,15 @@ func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBring
 const SavepointNow = "savepoint"
 
 func (b *back) members(active string) map[string]string {
-	return map[string]string{
+	said := map[string]string{
 		SavepointNow: active, saidAfter: b.Savepoint, saidType: string(b.Type), saidReason: b.Reason,
 		saidAffected: strings.Join(b.Affected, " "), saidBrings: strings.Join(b.Brings, " "),
 		saidTarget: b.Target,
 	}
+	if b.Stays {
+		said[saidStays] = "yes"
+	}
+	return said
 }
 
 // Refused logs that a rollback could not begin, and why, and returns why. An error of one
@@ -218,15 +224,17 @@ func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error 
 // snapshot has that was taken before it.
 func (h *history) endBack(attempt string, before snapshot.Header) error {
 	affected := strings.Fields(before.Said[saidAffected])
-	if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
-		return err
+	if before.Said[saidStays] == "" {
+		if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
+			return err
+		}
 	}
 	if err := h.revoke(affected); err != nil {
 		return err
 	}
 	return h.once(audit.Event{
 		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-		Reason: before.Said[saidReason], Actions: affected,
+		Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
 	})
 }
 
@@ -263,13 +271,19 @@ func (h *history) snapshotBefore(attempt string) (snapshot.Header, error) {
 
 // snap takes the snapshot before an action (rollback contract, section 4.2). What
 // cannot be taken back is not begun.
-func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
+func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, anyKey bool, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
 	active, err := h.savepoints.active(h.root)
 	if err != nil {
 		return nil, err
 	}
+	log, err := h.logged()
+	if err != nil {
+		return nil, err
+	}
+	h.snapped = true
 	s, err := h.snapshots.Take(ctx, snapshot.Request{
 		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
+		Log: log, Key: h.savepoints.key, AnyKey: anyKey,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)

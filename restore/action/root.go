@@ -25,6 +25,7 @@ import (
 type Root struct {
 	lock    *staging.Root
 	dir     *pathsafe.Dir
+	real    string // where it is
 	entry   Entry
 	history *history
 	err     error // why it was not entered
@@ -50,9 +51,10 @@ type Entry struct {
 	Snapshots *snapshot.Store
 	// State, unless nil, is the directory that all of that is kept in. It stays the
 	// caller's.
-	State     *pathsafe.Dir
-	Host      func() (Host, error) // signs savepoints; asked when a commit begins
-	Authority Authority            // may be nil
+	State *pathsafe.Dir
+	// Host signs savepoints and snapshots; it is called when one is made.
+	Host      func() (Host, error)
+	Authority Authority // may be nil
 	// Took, unless nil, hears of each snapshot that was taken before an action.
 	Took func(*snapshot.Snapshot)
 	// Leftover, unless nil, hears what is left of a way back that is complete, and
@@ -63,6 +65,9 @@ type Entry struct {
 	// Foreign are the real paths of roots that are entered although another user can rename
 	// them, or what leads to them. Other such roots are a [*ForeignError].
 	Foreign []string
+	// Known, unless nil, returns the path under which the records of the root at a real path
+	// are kept; id is its identity, see [pathsafe.Dir.Identity]. Nil is the real path.
+	Known func(real, id string) (string, error)
 	// Previewed: a preview names such users as conflicts, so the root is entered; but
 	// nothing is ended there that an attempt has left.
 	Previewed bool
@@ -249,9 +254,19 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if foreign != nil {
 		foreign.Unfinished = true
 	}
-	in := &Root{lock: at.lock, dir: at.dir, entry: e, history: &history{
+	name := real
+	if e.Known != nil {
+		id, err := at.dir.Identity()
+		if err == nil {
+			name, err = e.Known(real, id)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	in := &Root{lock: at.lock, dir: at.dir, real: real, entry: e, history: &history{
 		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
-		dir: at.dir, root: real, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
+		dir: at.dir, root: name, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	var ended []staging.Outcome
 	if e.DryRun || foreign != nil {
@@ -269,7 +284,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		err = at.stays(path)
 	}
 	if err == nil {
-		in.history.entered, err = in.history.savepoints.active(real)
+		in.history.entered, err = in.history.savepoints.active(name)
 	}
 	if err != nil {
 		return nil, ended, err
@@ -362,7 +377,10 @@ func (r *Root) Savepoint() string { return r.history.published }
 // entered; "" for none.
 func (r *Root) Commit() string { return r.history.attempt }
 
-// Path is the path that the root is known by: that of the directory that was opened.
+// Real is where the root is: the path of the directory that was opened.
+func (r *Root) Real() string { return r.real }
+
+// Path is the path that the root is known by, see [Entry].Known.
 func (r *Root) Path() string { return r.history.root }
 
 // Dir is the root, open until it is left.
@@ -384,8 +402,14 @@ func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) 
 	if err != nil {
 		return nil, err
 	}
+	log, err := r.history.logged()
+	if err != nil {
+		return nil, err
+	}
+	r.history.snapped = true
 	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
 		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active},
+		Log: log, Key: r.history.savepoints.key,
 		Still: func() error { return cmp.Or(r.lock.Overtaken(), r.history.isSame()) },
 	})
 	if err != nil {
@@ -407,6 +431,9 @@ func (r *Root) halt(err error) {
 func (r *Root) Leave() {
 	if r == nil || r.lock == nil {
 		return
+	}
+	if r.history.snapped { // else the next one to enter the root does it
+		_ = r.history.logNewest()
 	}
 	r.lock.Close()
 	_ = r.dir.Close()

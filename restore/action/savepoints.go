@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // savepoints prepares the record of a commit before anything is written, and
@@ -37,6 +38,15 @@ func (s savepoints) prepare(root, id, attempt string, draft *savepoint.Draft) er
 	}
 	_, err = s.store.Prepare(context.Background(), root, attempt, *draft, host.Key, host.BuildID)
 	return err
+}
+
+// key is the key of the host.
+func (s savepoints) key() (bundle.Key, error) {
+	if s.host == nil {
+		return bundle.Key{}, errors.New("the restore root was entered without a host")
+	}
+	host, err := s.host()
+	return host.Key, err
 }
 
 func (s savepoints) publish(root, attempt string) (string, error) {

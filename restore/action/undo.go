@@ -141,6 +141,11 @@ func chosen(in *Root, attempt string, later bool) (gone []savepoint.Savepoint, a
 	}
 	at := slices.IndexFunc(all.Standing, func(sp savepoint.Savepoint) bool { return sp.Attempt() == attempt })
 	if at < 0 {
+		for _, d := range all.Damaged {
+			if !d.Retired && d.Attempt == attempt {
+				return nil, "", &UnreadError{attempt, d}
+			}
+		}
 		return nil, "", fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), fs.ErrNotExist)
 	}
 	for _, d := range all.Damaged { // a later one builds on it, and what it created is not known

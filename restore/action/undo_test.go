@@ -203,6 +203,22 @@ func (w *world) commitAgain(contents map[string]string) string {
 	return w.mustCommit(contents)
 }
 
+// TestUndoMany: as many commits as there may be go back in one step, although each is named in
+// the snapshot before that.
+func TestUndoMany(t *testing.T) {
+	w := newWorld(t)
+	was := read(t, w.root)
+	first := w.mustCommit(map[string]string{"f0": ""})
+	for i := range 130 { // 37 bytes each: more than 4 KiB
+		w.commitAgain(map[string]string{fmt.Sprint("f", i+1): ""})
+	}
+	done, err := w.undo(first, true)
+	if err != nil || len(done.Commits) != 131 {
+		t.Fatalf("%v", err)
+	}
+	w.same(was, "after the rollback of 131 commits")
+}
+
 // TestUndoLater: later commits are named, the newest first, and go with it.
 func TestUndoLater(t *testing.T) {
 	w := newWorld(t)

@@ -22,6 +22,7 @@
 //	affected  ids of other actions that the event is about, each a UUID, none
 //	          twice: the commits that a rollback undoes; not there when there are
 //	          none
+//	brings    ids of the commits that a rollback brings back, as affected
 //	candidate source id of a candidate, 64 hex digits; the events of a candidate
 //	          have this member, all others have none
 //	kind      what happened, one of the kinds of this package

@@ -94,6 +94,7 @@ type Event struct {
 	Preview   string   // id of the preview that was approved; "" for none
 	Rollback  Rollback // of RolledBack, RollbackBegin and RollbackRefused
 	Snapshot  string   // id, 64 lower-case hex digits where the kind is of a snapshot; "" for none
+	Brings    []string // ids of the commits that a rollback brings back, each a UUID, none twice; of RollbackBegin and RolledBack
 	Actions   []string // ids of other actions that it is about, each a UUID, none twice; not of a candidate
 	Reason    string   // in words; "" for none
 }
@@ -155,6 +156,9 @@ func (e *Entry) Fields() map[string]any {
 	if len(e.Actions) > 0 {
 		members["affected"] = e.Actions
 	}
+	if len(e.Brings) > 0 {
+		members["brings"] = e.Brings
+	}
 	return members
 }
 
@@ -181,7 +185,7 @@ func parse(line []byte) (Entry, error) {
 			Kind: Kind(f.text("kind")), Action: f.text("action"), Root: f.text("root"),
 			Candidate: f.extra("candidate"), Preview: f.optional("preview"),
 			Rollback: Rollback(f.optional("rollback")), Snapshot: f.optional("snapshot"), Reason: f.optional("reason"),
-			Actions: f.list("affected"),
+			Actions: f.list("affected"), Brings: f.list("brings"),
 		},
 		Sequence: f.number("sequence"), Time: f.time("time"), UID: int(f.number("uid")), Operator: f.optional("operator"),
 		Previous: f.text("previous"), Hash: hashOf(line), Open: f.texts("open"), Torn: f.torn("torn"),
@@ -214,7 +218,10 @@ func (e *Event) check() error {
 	if err := e.checkRollback(); err != nil {
 		return err
 	}
-	return checkActions(e.Actions)
+	if len(e.Brings) > 0 && e.Kind != RollbackBegin && e.Kind != RolledBack {
+		return fmt.Errorf("a %s that brings back %d commits", e.Kind, len(e.Brings))
+	}
+	return errors.Join(checkActions(e.Actions), checkActions(e.Brings))
 }
 
 // checkRollback wants the type of a rollback where there is one, and nowhere else.
@@ -263,6 +270,17 @@ func (e *Event) after(open map[string]string) map[string]string {
 		delete(now, e.Action)
 	}
 	return now
+}
+
+// RootText is the path of a restore root as it stands in the log, see [Event].
+func RootText(path string) string { return rootText(path) }
+
+// RootOf is the reverse of [RootText].
+func RootOf(text string) string {
+	if path, err := strconv.Unquote(text); err == nil {
+		return path
+	}
+	return text
 }
 
 // rootText is a path as it stands in the log. An absolute path does not begin

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -26,6 +27,17 @@ type Ledger struct {
 	acts   map[string]*act
 	order  []string // of acts, as they came
 	hashes []string // of the entries
+
+	shots     map[string]*shot
+	shotOrder []string        // of shots, as they came
+	back      map[string]bool // roots, as they stand in the log, in which a rollback began: whether one has ended
+}
+
+// shot is what a log says of a snapshot.
+type shot struct {
+	root   string
+	taken  bool
+	pruned bool
 }
 
 // act is what a log says of an action.
@@ -36,6 +48,7 @@ type act struct {
 	completed bool // one of its ends is that of a commit
 	savepoint string
 	undone    bool // a rollback of it has begun or ended, after its savepoint
+	isBack    bool // a rollback of it has ended, and none has brought it back
 }
 
 // Add takes the next entry of the log, as [Read] hands it out.
@@ -47,7 +60,7 @@ func (l *Ledger) Add(e Entry) error {
 		a.begun = e.Sequence
 	case e.Kind == CommitEnd:
 		id, _ := strings.CutPrefix(e.Reason, savepointPrefix)
-		a.ended, a.completed, a.savepoint, a.undone = true, true, id, false
+		a.ended, a.completed, a.savepoint, a.undone, a.isBack = true, true, id, false, false
 	case e.Kind.ends():
 		a.ended, a.undone = true, a.undone || e.Kind == RolledBack
 	}
@@ -56,7 +69,50 @@ func (l *Ledger) Add(e Entry) error {
 			l.of(id, e.Root).undone = true
 		}
 	}
+	l.addBack(e)
+	l.addShot(e)
 	return nil
+}
+
+// addBack notes what a rollback has done that was requested. The end of one that was done has
+// the snapshot from before it; the end of one that failed or was killed has none.
+func (l *Ledger) addBack(e Entry) {
+	isDone := e.Kind == RolledBack && e.Snapshot != ""
+	if e.Kind != RollbackBegin && !isDone {
+		return
+	}
+	if l.back == nil {
+		l.back = map[string]bool{}
+	}
+	l.back[e.Root] = l.back[e.Root] || isDone
+	if !isDone {
+		return
+	}
+	for _, id := range e.Actions {
+		l.of(id, e.Root).isBack = true
+	}
+	for _, id := range e.Brings {
+		a := l.of(id, e.Root)
+		a.undone, a.isBack = false, false
+	}
+}
+
+// addShot notes what an entry says of a snapshot.
+func (l *Ledger) addShot(e Entry) {
+	isTaken := e.Kind == SnapshotTaken || e.Kind.begins()
+	if e.Snapshot == "" || !isTaken && e.Kind != SnapshotPruned {
+		return
+	}
+	s := l.shots[e.Snapshot]
+	if s == nil {
+		if l.shots == nil {
+			l.shots = map[string]*shot{}
+		}
+		s = &shot{root: e.Root}
+		l.shots[e.Snapshot] = s
+		l.shotOrder = append(l.shotOrder, e.Snapshot)
+	}
+	s.taken, s.pruned = s.taken || isTaken, s.pruned || !isTaken
 }
 
 func (l *Ledger) of(action, root string) *act {
@@ -91,6 +147,10 @@ const (
 	NotInOrder Fault = "by the log its commit began before the one of the savepoint before it"
 	// NotKept means that the log names the savepoint, and there is none.
 	NotKept Fault = "the log names it, and it is not there"
+	// PutBack means that it stands in the chain, and its commit was rolled back.
+	PutBack Fault = "by the log its commit was rolled back, and it stands in the chain"
+	// NotUndone means that it was retired, and the log has no rollback of its commit.
+	NotUndone Fault = "it is retired, and the log has no rollback of its commit"
 	// Rewritten means that the savepoint signs an entry, and the log has another one in
 	// its place: it was written anew with its whole chain of hashes.
 	Rewritten Fault = "it signs an entry of the log, and another one stands there"
@@ -161,6 +221,79 @@ func (l *Ledger) Unkept(savepoints []Savepoint) []Misfit {
 		}
 	}
 	return misfits
+}
+
+// PutBack are those of the savepoints of the chains whose commit was rolled back, and that no
+// rollback has brought back since.
+func (l *Ledger) PutBack(standing []Savepoint) (misfits []Misfit) {
+	for _, sp := range standing {
+		if a := l.acts[sp.Attempt]; a != nil && a.isBack {
+			misfits = append(misfits, Misfit{Savepoint: sp, Fault: PutBack})
+		}
+	}
+	return misfits
+}
+
+// NotUndone are those of the retired savepoints of whose commit the log has no rollback.
+func (l *Ledger) NotUndone(retired []Savepoint) (misfits []Misfit) {
+	for _, sp := range retired {
+		if a := l.acts[sp.Attempt]; a == nil || !a.undone {
+			misfits = append(misfits, Misfit{Savepoint: sp, Fault: NotUndone})
+		}
+	}
+	return misfits
+}
+
+// RetiredLost are the savepoints of commits that were rolled back and that are not among these,
+// which are all that there are; in the order of the log.
+func (l *Ledger) RetiredLost(savepoints []Savepoint) (misfits []Misfit) {
+	kept := make(map[string]bool, len(savepoints))
+	for _, sp := range savepoints {
+		kept[sp.ID] = true
+	}
+	for _, action := range l.order {
+		if a := l.acts[action]; a.savepoint != "" && a.isBack && !kept[a.savepoint] {
+			misfits = append(misfits, Misfit{Savepoint: Savepoint{ID: a.savepoint, Attempt: action, Root: a.root}, Fault: NotKept})
+		}
+	}
+	return misfits
+}
+
+// KnowsSnapshot reports whether the log says that a snapshot was taken, and whether it was
+// pruned.
+func (l *Ledger) KnowsSnapshot(id string) (taken, pruned bool) {
+	if s := l.shots[id]; s != nil {
+		return s.taken, s.pruned
+	}
+	return false, false
+}
+
+// A Shot is a snapshot that the log knows.
+type Shot struct {
+	ID   string
+	Root string // as it stands in the log
+}
+
+// Snapshots returns the snapshots that were taken, and not pruned, in the order of the log.
+func (l *Ledger) Snapshots() (all []Shot) {
+	for _, id := range l.shotOrder {
+		if s := l.shots[id]; s.taken && !s.pruned {
+			all = append(all, Shot{id, s.root})
+		}
+	}
+	return all
+}
+
+// TakenBack returns the roots, as they stand in the log, in which a requested rollback has
+// ended, sorted; and those in which one has at least begun.
+func (l *Ledger) TakenBack() (ended, begun []string) {
+	for _, root := range slices.Sorted(maps.Keys(l.back)) {
+		begun = append(begun, root)
+		if l.back[root] {
+			ended = append(ended, root)
+		}
+	}
+	return ended, begun
 }
 
 // Excused are those misfits without the ones that a rollback in this log, which

@@ -99,6 +99,26 @@ func (l *Log) add(event Event, wanted func(tail) (bool, error)) error {
 	})
 }
 
+// HasSnapshot reports whether the log names a snapshot. The newest entries are read first.
+func (l *Log) HasSnapshot(id string) (has bool, err error) {
+	err = l.locked(func(tail) error {
+		info, err := l.f.Stat()
+		if err != nil {
+			return err
+		}
+		for end := info.Size(); end > 0 && !has; {
+			begin := max(0, end-tailWindow)
+			raw := make([]byte, min(info.Size(), end+int64(len(id)))-begin) // one ID may lie across
+			if _, err := l.f.ReadAt(raw, begin); err != nil {
+				return err
+			}
+			has, end = bytes.Contains(raw, []byte(id)), begin
+		}
+		return nil
+	})
+	return has, err
+}
+
 // Open returns the ids of the actions in a root that have begun and not ended.
 func (l *Log) Open(root string) ([]string, error) {
 	var ids []string

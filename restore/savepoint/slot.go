@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -179,8 +180,11 @@ func (c *chain) survey() (all []found, strange []*DamageError, err error) {
 		strange = append(strange, some...)
 		for _, s := range slots {
 			f := found{slot: s, where: where}
-			if f.sp, err = c.load(where, s); err != nil && !errors.As(err, &f.damage) {
+			f.sp, err = c.load(where, s)
+			if isUnreadable := machine.IsUnreadable(err); err != nil && !errors.As(err, &f.damage) && !isUnreadable {
 				return nil, nil, err
+			} else if isUnreadable {
+				f.damage = &DamageError{RunDir: c.runDir(where, s), Err: err}
 			}
 			if f.damage != nil {
 				f.damage.Attempt, f.damage.Sequence, f.damage.Retired = s.attempt, s.sequence, where == retired

@@ -6,32 +6,42 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
-	"time"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// version is of the form of a manifest.
-const version = 1
+// version is of the form of a manifest. Version 1 was neither signed nor chained; it is
+// [ErrOldVersion].
+const version = 2
 
 // The bounds of what a caller may have a snapshot keep, in bytes.
 const (
 	maxText = 4 << 10
 	maxSaid = 16
+	// Some of them are lists of the IDs of commits.
+	maxSaidText = 512 << 10
 )
 
 func (h *Header) check() error {
-	texts := []string{h.Action, h.Reason}
-	for _, name := range slices.Sorted(maps.Keys(h.Said)) {
-		texts = append(texts, name, h.Said[name])
+	short, long := []string{h.Action, h.Log, h.Reason}, 0
+	for name, text := range h.Said {
+		short, long = append(short, name), long+len(text)
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("text %.100q: not UTF-8", text)
+		}
 	}
-	for _, text := range texts {
+	for _, text := range short {
 		if len(text) > maxText || !utf8.ValidString(text) {
 			return fmt.Errorf("text %.100q: longer than %d bytes, or not UTF-8", text, maxText)
 		}
+	}
+	if long > maxSaidText {
+		return fmt.Errorf("its texts have %d bytes, more than %d", long, maxSaidText)
 	}
 	switch {
 	case len(h.Said) > maxSaid:
@@ -49,7 +59,9 @@ func (o *object) header(h *Header) {
 	o.number("bytes", h.Bytes)
 	o.number("files", h.Files)
 	o.text("kind", string(h.Kind))
+	o.text("log", h.Log)
 	o.number("names", int64(h.Names))
+	o.text("previous", h.Previous)
 	o.text("reason", h.Reason)
 	o.text("root", h.Root)
 	var said [][2]string
@@ -57,6 +69,7 @@ func (o *object) header(h *Header) {
 		said = append(said, [2]string{name, h.Said[name]})
 	}
 	o.pairs("said", said)
+	o.number("sequence", h.Sequence)
 	o.number("snapshot", version)
 	if !h.Synced.IsZero() {
 		o.instant("synced", h.Synced)
@@ -75,10 +88,13 @@ func parseHeader(line string) (Header, error) {
 	r.wants("bytes", func() { h.Bytes = r.number() })
 	r.wants("files", func() { h.Files = r.number() })
 	r.wants("kind", func() { h.Kind = Kind(r.text()) })
+	r.wants("log", func() { h.Log = r.text() })
 	r.wants("names", func() { h.Names = int(r.number()) })
+	r.wants("previous", func() { h.Previous = r.text() })
 	r.wants("reason", func() { h.Reason = r.text() })
 	r.wants("root", func() { h.Root = r.text() })
 	r.wants("said", func() { h.Said = saidOf(r.pairs()) })
+	r.wants("sequence", func() { h.Sequence = r.number() })
 	r.wants("snapshot", func() { r.bad = r.number() != version || r.bad })
 	if r.key("synced") {
 		h.Synced = r.instant().UTC()
@@ -97,6 +113,9 @@ func parseHeader(line string) (Header, error) {
 	}
 	if h.Bytes < 0 || h.Files < 0 || h.Names < 0 || h.Whole != (h.Names == 0) {
 		return Header{}, errors.New("its totals make no sense")
+	}
+	if h.Sequence < 1 || h.Previous != "" && !isID(h.Previous) || (h.Previous == "") != (h.Sequence == 1) {
+		return Header{}, errors.New("its place in the chain makes no sense")
 	}
 	return h, nil
 }
@@ -257,10 +276,23 @@ func (e *Entry) check() error {
 	return checkPath(e.Path)
 }
 
-// nameLayout makes names that sort by time.
-const nameLayout = "20060102T150405.000000000Z"
-
 // fileName is the name of a manifest's file.
-func (h *Header) fileName() string { return stamp(h.Time) + "-" + h.ID }
+func (h *Header) fileName() string { return fmt.Sprintf("%012d-%s", h.Sequence, h.ID) }
 
-func stamp(t time.Time) string { return t.UTC().Format(nameLayout) }
+// parseName returns the place in the chain and the ID that the name of a manifest's file
+// has.
+func parseName(name string) (sequence int64, id string, err error) {
+	number, id, _ := strings.Cut(name, "-")
+	sequence, err = strconv.ParseInt(number, 10, 64)
+	h := Header{Sequence: sequence, ID: id}
+	switch {
+	case err == nil && sequence > 0 && isID(id) && h.fileName() == name:
+		return sequence, id, nil
+	case oldName.MatchString(name):
+		return 0, "", ErrOldVersion
+	}
+	return 0, "", errors.New("not the name of a snapshot")
+}
+
+// oldName is the name of a manifest of version 1.
+var oldName = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}Z-[0-9a-f]{64}$`)

@@ -8,11 +8,13 @@
 // A store is one directory:
 //
 //	objects/ab/<sha256>       the content of files, mode 0400, each once
-//	roots/<key>/<time>-<id>   manifests; the key is the SHA-256 of the root's path
+//	roots/<key>/<seq>-<id>    manifests; the key is the SHA-256 of the root's path
 //	incoming/<uuid>/          what a take in progress has made
 //
 // A manifest has a line of canonical JSON for its header, one for each entry, in
-// the order of a walk, and one that counts them. Bytes that are not UTF-8, and
+// the order of a walk, one that counts them, and one that signs all others with the key of the
+// host. The header has the number of the snapshot among those of its root, which decides which
+// one is newer, the ID of the one before, and where the audit log stood. Bytes that are not UTF-8, and
 // "%", are written as "%" and two hex digits. Whatever would not print again as
 // the same bytes is refused. The ID of a snapshot is the SHA-256 of its manifest.
 // Objects and manifests are never changed.
@@ -42,7 +44,8 @@
 //     snapshot: to leave a file out would have a restore remove it.
 //  4. Make the new objects durable, with one syncfs when there are many. Move
 //     them to their places. Make those durable.
-//  5. Write the manifest beside, sync it, rename it, sync its directory. Only now
+//  5. Lock the place of the root. Write the manifest beside, with the next number, sync it,
+//     rename it, sync its directory. Only now
 //     there is a snapshot.
 //
 // # Prune
@@ -77,7 +80,7 @@
 // fractions, a writer through a mapping is not noticed while it is at work. That
 // the object of a file that was not read again is undamaged, but for a snapshot
 // before an action: Verify reads it. Writes of devices to pages that they have
-// pinned. That the newest snapshot cannot be taken away by who may write the
-// store. Access times, which become those of modification; which blocks of a
+// pinned. That a snapshot cannot be taken away by who may write the store: [Breaks] finds
+// one in the middle of a chain, and the audit log the newest. Access times, which become those of modification; which blocks of a
 // sparse file were holes: its zeros become holes; and flags of the file system.
 package snapshot

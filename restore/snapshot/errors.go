@@ -9,6 +9,10 @@ import (
 // ErrAmbiguous says that a prefix is that of several snapshots.
 var ErrAmbiguous = errors.New("more than one snapshot begins with this")
 
+// ErrOldVersion is what a manifest of version 1 is rejected with: it is not signed, and in no
+// chain, so that it proves nothing.
+var ErrOldVersion = errors.New("manifest version 1, of an earlier spectrum, which this one does not read")
+
 // DamageError is something in a store that is not what was put there.
 type DamageError struct {
 	Path  string   // what is damaged, beneath the directory of the store

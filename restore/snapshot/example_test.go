@@ -8,6 +8,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // A snapshot is taken, found again, and a part of it written elsewhere.
@@ -43,7 +44,9 @@ func Example() {
 	defer handle.Close()
 
 	ctx := context.Background()
-	taken, err := store.Take(ctx, snapshot.Request{Root: root, Dir: handle, Kind: snapshot.Manual, Reason: "before the move"})
+	taken, err := store.Take(ctx, snapshot.Request{
+		Root: root, Dir: handle, Kind: snapshot.Manual, Reason: "before the move", Key: bundle.GenerateKey,
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/tree"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,6 +50,9 @@ func writeFile(t tb, path, content string) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(content), 0o644))
 }
+
+// hostKey is the key of the host of all tests.
+var hostKey = sync.OnceValues(bundle.GenerateKey)
 
 // A lab is a store and a root.
 type lab struct {
@@ -95,7 +100,7 @@ func (l *lab) close() {
 }
 
 func (l *lab) request(scope ...string) Request {
-	req := Request{Root: l.root, Dir: l.handle, Kind: Manual, Reason: "a test"}
+	req := Request{Root: l.root, Dir: l.handle, Kind: Manual, Reason: "a test", Key: hostKey}
 	for _, name := range scope {
 		p, err := pathsafe.Parse(name)
 		must(l.t, err)

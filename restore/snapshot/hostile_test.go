@@ -66,7 +66,7 @@ func TestManifestChanged(t *testing.T) {
 	wantDamage(t, "prune", err)
 	replace(t, path, good)
 	l.sound()
-	must(t, os.Rename(path, filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "Z-", "1Z-", 1))))
+	must(t, os.Rename(path, filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "1-", "2-", 1))))
 	_, err = l.store.List("")
 	wantDamage(t, "name", err)
 }

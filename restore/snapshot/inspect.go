@@ -20,39 +20,45 @@ type Budget struct{ Manifests, Contents int64 }
 // An inspection is one call of Inspect.
 type inspection struct {
 	*Store
-	left   Budget
-	shelf  shelf
-	seen   map[Digest]bool
-	buf    []byte
-	found  []Finding
-	unread int64
+	left  Budget
+	shelf shelf
+	seen  map[Digest]bool
+	buf   []byte
+	Inspected
+}
+
+// Inspected is what [Store.Inspect] has found.
+type Inspected struct {
+	Found  []Finding
+	Unread int64    // bytes that it did not read
+	Signed []Header // of the manifests that it has read and whose signatures fit, the newest first
 }
 
 // Inspect looks for damage in what is kept of a root, or of all roots when root is "": it
 // reads manifests, looks at every object that one of them needs, and reads the contents of
-// objects, the newest snapshots first and as far as the budget allows. It returns how many
-// bytes of either it did not read. Of every manifest it reads the header.
-func (s *Store) Inspect(ctx context.Context, root string, budget Budget) (found []Finding, unread int64, err error) {
+// objects, the newest snapshots first and as far as the budget allows. Of every manifest it
+// reads the header.
+func (s *Store) Inspect(ctx context.Context, root string, budget Budget) (Inspected, error) {
 	lock, err := s.share(ctx)
 	if err != nil {
-		return nil, 0, err
+		return Inspected{}, err
 	}
 	defer lock.close()
 	all, damaged, err := s.Survey(root)
 	if err != nil {
-		return nil, 0, err
+		return Inspected{}, err
 	}
 	in := &inspection{Store: s, left: budget, shelf: shelf{objects: s.objects}, seen: map[Digest]bool{}, buf: make([]byte, chunk)}
 	defer in.shelf.close()
 	for _, d := range damaged {
-		in.found = append(in.found, Finding{Damage: d})
+		in.Found = append(in.Found, Finding{Damage: d})
 	}
 	for _, h := range slices.Backward(all) {
 		if err := in.snapshot(ctx, h); err != nil {
-			return nil, 0, err
+			return Inspected{}, err
 		}
 	}
-	return in.found, in.unread, nil
+	return in.Inspected, nil
 }
 
 // snapshot looks at one snapshot. One that was pruned meanwhile is passed over.
@@ -70,7 +76,7 @@ func (in *inspection) snapshot(ctx context.Context, h Header) error {
 		return err
 	}
 	if st.Size > in.left.Manifests {
-		in.unread += st.Size
+		in.Unread += st.Size
 		return nil
 	}
 	in.left.Manifests -= st.Size
@@ -80,9 +86,10 @@ func (in *inspection) snapshot(ctx context.Context, h Header) error {
 		return err
 	}
 	if d != nil {
-		in.found = append(in.found, Finding{h, d})
+		in.Found = append(in.Found, Finding{h, d})
 		return nil
 	}
+	in.Signed = append(in.Signed, snap.header)
 	for _, e := range neededBy(snap) {
 		if err := in.object(ctx, snap, e); err != nil {
 			return err
@@ -103,7 +110,7 @@ func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) erro
 		return err
 	}
 	if there && e.Size > in.left.Contents {
-		in.unread += e.Size
+		in.Unread += e.Size
 		return nil
 	}
 	if there {
@@ -114,7 +121,7 @@ func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) erro
 		return err
 	}
 	if d != nil {
-		in.found = append(in.found, Finding{snap.header, d})
+		in.Found = append(in.Found, Finding{snap.header, d})
 	}
 	return nil
 }

@@ -237,6 +237,13 @@ func (r *lineReader) digest() (d Digest) {
 	return d
 }
 
+// bytes takes n bytes in hex.
+func (r *lineReader) bytes(n int) []byte {
+	data, err := hex.DecodeString(r.plain())
+	r.bad = r.bad || err != nil || len(data) != n
+	return data
+}
+
 func (r *lineReader) instant() time.Time {
 	sec, nanos, ok := strings.Cut(r.plain(), ".")
 	s, err1 := strconv.ParseInt(sec, 10, 64)

@@ -2,26 +2,43 @@ package snapshot
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"time"
+
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// A manifest is a line of the header, a line of each entry and a last line that
-// counts them. Its bounds, in bytes:
+// A manifest is a line of the header, a line of each entry, one that counts them, and a last
+// line that signs all others. Its bounds, in bytes:
 const (
 	maxLine     = 2 << 20
 	maxManifest = 16 << 30
 	writeChunk  = 1 << 20
 )
 
-// writeManifest writes to f and returns the ID. It prints on one goroutine, and
-// hashes and writes on another.
-func writeManifest(s *seam, f *os.File, h *Header, entries []Entry) (string, error) {
+// signature is what a manifest is signed as.
+const signature = "snapshot manifest 2"
+
+// signedLine is the last line: the public key, and its signature of all lines before.
+func signedLine(public, signed []byte) []byte {
+	var line object
+	line.hex("key", public)
+	line.hex("signature", signed)
+	line.end()
+	return line.b
+}
+
+// signedSize is the length of the last line.
+var signedSize = int64(len(signedLine(make([]byte, ed25519.PublicKeySize), make([]byte, ed25519.SignatureSize))))
+
+// writeManifest writes to f, and completes the header with the ID and the signer. It prints
+// on one goroutine, and hashes and writes on another.
+func writeManifest(s *seam, f *os.File, h *Header, entries []Entry, key bundle.Key) error {
 	chunks := make(chan []byte, 2)
 	stop := make(chan struct{})
 	defer close(stop)
@@ -33,10 +50,20 @@ func writeManifest(s *seam, f *os.File, h *Header, entries []Entry) (string, err
 	for chunk := range chunks {
 		sum.Write(chunk)
 		if err := s.write(f, chunk); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	public, signed, err := key.SignDigest(signature, [sha256.Size]byte(sum.Sum(nil)))
+	if err != nil {
+		return err
+	}
+	last := signedLine(public, signed)
+	sum.Write(last)
+	if err := s.write(f, last); err != nil {
+		return err
+	}
+	h.ID, h.Signer = hex.EncodeToString(sum.Sum(nil)), key.ValidatorID()
+	return nil
 }
 
 func printManifest(h *Header, entries []Entry, chunks chan<- []byte, stop <-chan struct{}) {
@@ -62,23 +89,15 @@ func printManifest(h *Header, entries []Entry, chunks chan<- []byte, stop <-chan
 	}
 }
 
-// parseName returns the time and the ID that the name of a manifest's file
-// tells.
-func parseName(name string) (time.Time, string, error) {
-	at, id, _ := strings.Cut(name, "-")
-	t, err := time.Parse(nameLayout, at)
-	if err != nil || !isID(id) || stamp(t)+"-"+id != name {
-		return time.Time{}, "", errors.New("not the name of a snapshot")
-	}
-	return t, id, nil
-}
-
 func isID(id string) bool { return len(id) == 2*sha256.Size && isHex(id) }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // readHeader reads the first line only.
 func readHeader(d dir, name string) (Header, error) {
+	if _, _, err := parseName(name); err != nil {
+		return Header{}, err
+	}
 	f, st, err := d.openFile(name)
 	if err != nil {
 		return Header{}, err
@@ -106,7 +125,7 @@ func readHeader(d dir, name string) (Header, error) {
 
 // headerOf reads the header of the manifest that has this name.
 func headerOf(name, line string) (Header, error) {
-	t, id, err := parseName(name)
+	sequence, id, err := parseName(name)
 	if err != nil {
 		return Header{}, err
 	}
@@ -114,15 +133,15 @@ func headerOf(name, line string) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
-	if !h.Time.Equal(t) {
-		return Header{}, errors.New("its name tells another time")
+	if h.Sequence != sequence {
+		return Header{}, errors.New("its name has another sequence number")
 	}
 	h.ID = id
 	return h, nil
 }
 
-// readManifest reads all of it. What does not hash to the ID in the name is
-// refused.
+// readManifest reads all of it. What does not hash to the ID in the name, or is not signed
+// by the key that it names, is rejected.
 func readManifest(d dir, name string) (*Snapshot, error) {
 	f, st, err := d.openFile(name)
 	if err != nil {
@@ -135,13 +154,17 @@ func readManifest(d dir, name string) (*Snapshot, error) {
 	var p manifestParser
 	p.name = name
 	p.judge.all = make([]Entry, 0, st.Size/400)
-	sum, err := p.parse(d.s, f, int(min(st.Size+1, maxLine)))
-	if err != nil {
+	sums := sums{body: st.Size - signedSize}
+	if err := p.parse(d.s, f, int(min(st.Size+1, maxLine)), &sums); err != nil {
 		return nil, err
 	}
-	if sum != p.header.ID {
-		return nil, fmt.Errorf("its SHA-256 is %s", sum)
+	if sums.all != p.header.ID {
+		return nil, fmt.Errorf("its SHA-256 is %s", sums.all)
 	}
+	if !bundle.DigestSigned(signature, sums.signed, p.public, p.signed) {
+		return nil, errors.New("its signature does not fit")
+	}
+	p.header.Signer = bundle.ValidatorID(p.public)
 	return &Snapshot{header: p.header, entries: p.judge.all}, nil
 }
 
@@ -150,19 +173,27 @@ type manifestParser struct {
 	header Header
 	judge  judge
 	lines  int
-	ended  bool
+	ended  bool // the line that counts the entries was read
+	public []byte
+	signed []byte // the signature
 	buf    []byte
 }
 
+// sums are the hashes of a manifest.
+type sums struct {
+	body   int64 // how many bytes are signed
+	signed [sha256.Size]byte
+	all    string
+}
+
 // parse reads and hashes on one goroutine, and parses on another.
-func (p *manifestParser) parse(s *seam, f *os.File, size int) (string, error) {
+func (p *manifestParser) parse(s *seam, f *os.File, size int, sums *sums) error {
 	chunks := make(chan []byte, 4)
 	stop := make(chan struct{})
-	var sum string
 	var readErr error
 	go func() {
 		defer close(chunks)
-		sum, readErr = readChunks(s, f, size, chunks, stop)
+		readErr = sums.readChunks(s, f, size, chunks, stop)
 	}()
 	var err error
 	for chunk := range chunks {
@@ -174,41 +205,46 @@ func (p *manifestParser) parse(s *seam, f *os.File, size int) (string, error) {
 	}
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case readErr != nil:
-		return "", readErr
-	case !p.ended:
-		return "", errors.New("its end is missing")
+		return readErr
+	case p.signed == nil:
+		return errors.New("its end is missing")
 	}
-	return sum, nil
+	return nil
 }
 
-// readChunks sends whole lines, read size bytes at a time, and returns the hash
-// of all.
-func readChunks(s *seam, f *os.File, size int, chunks chan<- []byte, stop <-chan struct{}) (string, error) {
+// readChunks sends whole lines, read size bytes at a time, and hashes them.
+func (all *sums) readChunks(s *seam, f *os.File, size int, chunks chan<- []byte, stop <-chan struct{}) error {
 	sum := sha256.New()
 	var rest []byte
-	for {
+	for left := all.body; ; {
 		buf := make([]byte, len(rest)+size)
 		n := copy(buf, rest)
 		more, err := s.read(f, buf[n:])
 		if err != nil {
-			return "", err
+			return err
 		}
-		sum.Write(buf[n : n+more])
+		body := max(0, min(left, int64(more)))
+		sum.Write(buf[n : n+int(body)])
+		if left -= body; left == 0 && body > 0 {
+			all.signed = [sha256.Size]byte(sum.Sum(nil))
+		}
+		sum.Write(buf[n+int(body) : n+more])
 		buf = buf[:n+more]
 		end := bytes.LastIndexByte(buf, '\n') + 1
 		switch {
 		case more == 0 && len(buf) == 0:
-			return hex.EncodeToString(sum.Sum(nil)), nil
+			all.all = hex.EncodeToString(sum.Sum(nil))
+			return nil
 		case end == 0:
-			return "", errLine
+			return errLine
 		}
 		rest = bytes.Clone(buf[end:])
 		select {
 		case chunks <- buf[:end]:
 		case <-stop:
-			return "", nil
+			return nil
 		}
 	}
 }
@@ -227,8 +263,10 @@ func (p *manifestParser) chunk(chunk string) error {
 func (p *manifestParser) line(line string) (err error) {
 	p.lines++
 	switch {
-	case p.ended:
+	case p.signed != nil:
 		return errors.New("there is more after its end")
+	case p.ended:
+		return p.signature(line)
 	case p.lines == 1:
 		p.header, err = headerOf(p.name, line)
 		return err
@@ -252,4 +290,15 @@ func (p *manifestParser) last(line string) error {
 	}
 	p.ended = true
 	return p.judge.end(&p.header)
+}
+
+// signature reads the line that signs the others.
+func (p *manifestParser) signature(line string) error {
+	r := &lineReader{s: line}
+	r.wants("key", func() { p.public = r.bytes(ed25519.PublicKeySize) })
+	r.wants("signature", func() { p.signed = r.bytes(ed25519.SignatureSize) })
+	if r.bad || string(signedLine(p.public, p.signed)) != line {
+		return errLine
+	}
+	return nil
 }

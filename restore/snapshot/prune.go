@@ -20,6 +20,7 @@ type Policy struct {
 	// root that a person or a timer has taken, those of it before an action, and those of a
 	// part. 0 for no such rule.
 	KeepLast   int
+	Host       string        // validator of this host, see [Store.Target]; "" where it is not known
 	KeepWithin time.Duration // those that are not older than this; 0 for no such rule
 	Now        time.Time     // zero: the time of this machine
 	DryRun     bool          // only tell what would be done
@@ -151,8 +152,7 @@ func (p *pruning) reasons(headers []Header) []string {
 }
 
 // keepTarget finds a reason for the snapshot that an emergency rollback of the root would go
-// back to: the newest that is whole and verifies. Where none of its kind goes, nothing has
-// to be verified.
+// back to. Where none of its kind goes, nothing has to be verified.
 func (p *pruning) keepTarget(ctx context.Context, at place, headers []Header, reasons []string) error {
 	first := slices.IndexFunc(headers, func(h Header) bool { return h.ForEmergency() })
 	if first < 0 || p.policy.Root != "" && p.policy.Root != headers[0].Root {
@@ -162,25 +162,16 @@ func (p *pruning) keepTarget(ctx context.Context, at place, headers []Header, re
 	for i := first; i < len(headers); i++ {
 		goes = goes || headers[i].ForEmergency() && reasons[i] == ""
 	}
-	for i := len(headers) - 1; goes && i >= first; i-- {
-		if !headers[i].ForEmergency() {
-			continue
-		}
-		snap, err := at.load(headers[i].fileName())
-		if err != nil {
-			return err
-		}
-		damaged, err := p.damages(ctx, snap)
-		if err != nil {
-			return err
-		}
-		if len(damaged) > 0 {
-			continue
-		}
-		if reasons[i] == "" {
-			reasons[i] = "the newest of the whole root that verifies: an emergency rollback goes back to it"
-		}
+	if !goes {
 		return nil
+	}
+	to, err := p.target(ctx, at, headers, p.policy.Host)
+	if err != nil || to.Snapshot == nil {
+		return err
+	}
+	i := slices.IndexFunc(headers, func(h Header) bool { return h.ID == to.Snapshot.header.ID })
+	if reasons[i] == "" {
+		reasons[i] = "the newest of the whole root that verifies: an emergency rollback goes back to it"
 	}
 	return nil
 }

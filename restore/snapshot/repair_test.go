@@ -107,9 +107,9 @@ func TestInspect(t *testing.T) {
 	second := l.take()
 	count := func(want int, unread, contents int64) {
 		t.Helper()
-		found, not, err := l.store.Inspect(ctx, l.root, Budget{1 << 20, contents})
-		if err != nil || len(found) != want || not != unread {
-			t.Errorf("%v, %d bytes not read, %v; want %d and %d", found, not, err, want, unread)
+		in, err := l.store.Inspect(ctx, l.root, Budget{1 << 20, contents})
+		if err != nil || len(in.Found) != want || in.Unread != unread {
+			t.Errorf("%v, %d bytes not read, %v; want %d and %d", in.Found, in.Unread, err, want, unread)
 		}
 	}
 	count(0, 0, 1<<20)
@@ -121,8 +121,8 @@ func TestInspect(t *testing.T) {
 	count(1, 5, 0)
 	must(t, anew(manifest, "{"))
 	count(2, 0, 1<<20)
-	found, not, err := l.store.Inspect(ctx, l.root, Budget{})
-	if err != nil || len(found) != 1 || not == 0 {
-		t.Errorf("%v, %d bytes not read, %v", found, not, err)
+	in, err := l.store.Inspect(ctx, l.root, Budget{})
+	if err != nil || len(in.Found) != 1 || in.Unread == 0 {
+		t.Errorf("%v, %d bytes not read, %v", in.Found, in.Unread, err)
 	}
 }

@@ -36,10 +36,17 @@ type Header struct {
 	Reason string
 	Said   map[string]string // what the caller wanted kept
 	Time   time.Time         // when taking it began, UTC
-	Whole  bool              // the whole root, not only some names
-	Names  int               // how many names were asked for; 0 when Whole
-	Files  int64             // regular files, names of hard links each
-	Bytes  int64             // their content, hard links once
+	// Sequence is its place among the snapshots of its root, 1 for the first. It decides which
+	// one is newer: a clock can go back.
+	Sequence int64
+	Previous string // ID of the one before it, also of one that was pruned since; "" for the first
+	Log      string // where the audit log stood, in the words of the caller; "" where it did not say
+	// Signer is the validator that signed it; "" where only the header was read.
+	Signer string
+	Whole  bool  // the whole root, not only some names
+	Names  int   // how many names were asked for; 0 when Whole
+	Files  int64 // regular files, names of hard links each
+	Bytes  int64 // their content, hard links once
 	// Synced is when a sync of the root's file system began that ended before content
 	// was read; zero where the file system gives no such guarantee.
 	Synced time.Time

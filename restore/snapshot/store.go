@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 )
@@ -137,19 +138,23 @@ func (s *Store) wait(ctx context.Context, try func(*pathsafe.Dir) error) (dir, e
 	if err != nil {
 		return dir{}, err
 	}
+	if err := s.seam.await(ctx, own, try); err != nil {
+		own.close()
+		return dir{}, err
+	}
+	return own, nil
+}
+
+// await waits until d can be locked.
+func (s *seam) await(ctx context.Context, d dir, try func(*pathsafe.Dir) error) error {
 	for {
-		err := s.seam.do("lock", own.h.Name(), func() error { return try(own.h) })
-		if err == nil {
-			return own, nil
-		}
+		err := s.do("lock", d.h.Name(), func() error { return try(d.h) })
 		if !errors.Is(err, pathsafe.ErrLocked) {
-			own.close()
-			return dir{}, err
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			own.close()
-			return dir{}, ctx.Err()
+			return ctx.Err()
 		case <-time.After(lockPause):
 		}
 	}
@@ -219,6 +224,21 @@ func (s *Store) eachPlace(visit func(place) error) (damaged []*DamageError, err 
 	return damaged, nil
 }
 
+// last returns the place in the chain and the ID of the newest snapshot, as the names of the
+// manifests have them: none of them has to be read. It returns 0 where there is none.
+func (p place) last() (sequence int64, id string, err error) {
+	names, err := p.names()
+	if err != nil {
+		return 0, "", err
+	}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if n, of, err := parseName(name); err == nil && n >= sequence {
+			sequence, id = n, of
+		}
+	}
+	return sequence, id, nil
+}
+
 // survey returns the headers of the manifests in a place, oldest first, and what cannot be
 // read as one.
 func (p place) survey() (all []Header, damaged []*DamageError, err error) {
@@ -239,12 +259,17 @@ func (p place) survey() (all []Header, damaged []*DamageError, err error) {
 			all = append(all, h)
 			continue
 		}
+		if machine.IsUnreadable(err) { // as long as it is not the one that is needed
+			damaged = append(damaged, &DamageError{p.path(name), nil, err})
+			continue
+		}
 		d, err := asDamage(damage(p.path(name), nil, err))
 		if err != nil {
 			return nil, nil, err
 		}
 		damaged = append(damaged, d)
 	}
+	slices.SortFunc(all, func(a, b Header) int { return strings.Compare(a.fileName(), b.fileName()) })
 	return all, damaged, nil
 }
 
@@ -279,6 +304,18 @@ func orDamage(err error, damaged []*DamageError) error {
 	return err
 }
 
+// Newest returns the ID of the newest snapshot of a root, by the names of the manifests: none
+// of them is read. It is "" where there is none.
+func (s *Store) Newest(root string) (string, error) {
+	p, ok, err := s.enter(keyOf(filepath.Clean(root)))
+	if err != nil || !ok {
+		return "", err
+	}
+	defer p.close()
+	_, id, err := p.last()
+	return id, err
+}
+
 // Survey is List where damage beside a snapshot is no reason to be without it: what
 // cannot be read is returned beside the others.
 func (s *Store) Survey(root string) (all []Header, damaged []*DamageError, err error) {
@@ -292,8 +329,7 @@ func (s *Store) Survey(root string) (all []Header, damaged []*DamageError, err e
 		if err != nil {
 			return nil, nil, err
 		}
-		slices.SortStableFunc(all, func(a, b Header) int { return strings.Compare(a.fileName(), b.fileName()) })
-		return all, append(damaged, strange...), nil
+		return byTime(all), append(damaged, strange...), nil
 	}
 	p, ok, err := s.enter(keyOf(filepath.Clean(root)))
 	if err != nil || !ok {
@@ -304,6 +340,21 @@ func (s *Store) Survey(root string) (all []Header, damaged []*DamageError, err e
 		return nil, nil, err
 	}
 	return all, damaged, nil
+}
+
+// byTime merges the snapshots of several roots, those of a root together and in their order,
+// by their times. The order within a root stays, whatever the clock did.
+func byTime(all []Header) []Header {
+	latest := make(map[string]time.Time, len(all)) // of each root so far
+	at := make(map[string]time.Time, len(all))     // by ID
+	for _, h := range all {
+		if h.Time.After(latest[h.Root]) {
+			latest[h.Root] = h.Time
+		}
+		at[h.ID] = latest[h.Root]
+	}
+	slices.SortStableFunc(all, func(a, b Header) int { return at[a.ID].Compare(at[b.ID]) })
+	return all
 }
 
 // Find reads a snapshot by its ID, or by eight or more of its first digits. The

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,6 +28,12 @@ type Request struct {
 	Reason string
 	// Said are a few small texts of the caller that the snapshot keeps.
 	Said map[string]string
+	Log  string // where the audit log stands, as the snapshot signs it; "" to leave that out
+	// Key returns the key of the host, which signs the snapshot.
+	Key func() (bundle.Key, error)
+	// AnyKey has the snapshot signed by a key of its own where that of the host cannot be
+	// used: a rollback must not fail for that. Its [Header.Signer] is not the host then.
+	AnyKey bool
 	// Scope is nil for the whole root. Else it has these names: each whole if it
 	// is there, Absent if not, and the metadata of every directory on the way.
 	Scope []pathsafe.Path
@@ -73,7 +80,7 @@ func (s *Store) Take(ctx context.Context, req Request) (*Snapshot, error) {
 // header is that of a snapshot that is requested now, without what is in it.
 func (req *Request) header() (Header, error) {
 	h := Header{
-		Root: req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason,
+		Root: req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason, Log: req.Log,
 		Said: maps.Clone(req.Said), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
 	}
 	if req.Scope != nil && len(req.Scope) == 0 {
@@ -82,8 +89,27 @@ func (req *Request) header() (Header, error) {
 	return h, h.check()
 }
 
+// key returns the key that signs the snapshot.
+func (req *Request) key() (bundle.Key, error) {
+	if req.Key == nil {
+		return bundle.Key{}, errors.New("no key to sign the snapshot")
+	}
+	key, err := req.Key()
+	if err != nil && req.AnyKey {
+		return bundle.GenerateKey()
+	}
+	if err != nil {
+		return bundle.Key{}, fmt.Errorf("the key that signs snapshots: %w", err)
+	}
+	return key, nil
+}
+
 func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) {
 	h, err := req.header()
+	if err != nil {
+		return nil, err
+	}
+	key, err := req.key()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +120,7 @@ func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) 
 	defer lock.close()
 	t := &take{Store: s, req: req, root: dir{req.Dir, s.seam}}
 	defer func() { err = errors.Join(err, t.close()) }()
-	return t.run(ctx, h)
+	return t.run(ctx, h, key)
 }
 
 // enterTake takes the shared lock. When nobody else is at work it first removes
@@ -114,7 +140,7 @@ func (s *Store) enterTake(ctx context.Context) (dir, error) {
 	return s.share(ctx)
 }
 
-func (t *take) run(ctx context.Context, h Header) (*Snapshot, error) {
+func (t *take) run(ctx context.Context, h Header, key bundle.Key) (*Snapshot, error) {
 	if err := t.begin(); err != nil {
 		return nil, err
 	}
@@ -136,7 +162,7 @@ func (t *take) run(ctx context.Context, h Header) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.publish(h, entries)
+	return t.publish(ctx, h, entries, key)
 }
 
 // errReplaced: something else stands at a name than a moment ago.
@@ -385,27 +411,35 @@ func total(h *Header, entries []Entry) {
 	}
 }
 
-// publish writes the manifest beside its place, durably, and moves it there.
-func (t *take) publish(h Header, entries []Entry) (*Snapshot, error) {
+// publish gives the snapshot its place in the chain of its root, writes the manifest beside
+// its place, durably, and moves it there. Nobody else does so meanwhile.
+func (t *take) publish(ctx context.Context, h Header, entries []Entry, key bundle.Key) (*Snapshot, error) {
+	p, err := t.roots.makeDurable(keyOf(h.Root))
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if err := t.seam.await(ctx, p, (*pathsafe.Dir).TryLock); err != nil {
+		return nil, err
+	}
+	sequence, id, err := place{p, keyOf(h.Root)}.last()
+	if err != nil {
+		return nil, err
+	}
+	h.Sequence, h.Previous = sequence+1, id
 	const temp = "manifest"
 	f, err := t.incoming.create(temp, 0o400)
 	if err != nil {
 		return nil, err
 	}
-	h.ID, err = writeManifest(t.seam, f, &h, entries)
+	err = writeManifest(t.seam, f, &h, entries, key)
 	if err == nil {
 		err = t.seam.syncFile(f)
 	}
 	if err := errors.Join(err, t.seam.closeFile(f)); err != nil {
 		return nil, err
 	}
-	p, err := t.roots.makeDurable(keyOf(h.Root))
-	if err != nil {
-		return nil, err
-	}
-	defer p.close()
-	err = t.incoming.rename(temp, p, h.fileName())
-	if err != nil && !errors.Is(err, fs.ErrExist) { // the very same one, at the very same time
+	if err := t.incoming.rename(temp, p, h.fileName()); err != nil {
 		return nil, err
 	}
 	if err := p.sync(); err != nil {

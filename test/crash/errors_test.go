@@ -25,8 +25,8 @@ var codes = []string{
 	"RESTORE_RESULT_ARTIFACT_WRITE_FAILED", harness.RollbackFailed, "RESTORE_INTERNAL_ERROR",
 }
 
-// others are the answers that no law knows: the commit did not begin.
-var others = []string{"REFUSED", "MACHINE_FAULT", "APPROVAL_STALE", "SAVEPOINT_INVALID"}
+// others are the answers that no law knows: the commit did not begin, or recover has ended all and names damage.
+var others = []string{"REFUSED", "MACHINE_FAULT", "APPROVAL_STALE", "SAVEPOINT_INVALID", "STATE_DAMAGED"}
 
 func TestErrorsSmall(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())

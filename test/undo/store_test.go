@@ -136,6 +136,10 @@ func (w *world) afterStore(t *testing.T, r harness.Reply) error {
 			return err
 		}
 	}
+	// A snapshot that its command could not log any more recover logs.
+	if ended := w.site.Recover(t, nil); ended.Status != 0 || strings.Contains(ended.Stdout, `"damaged":[{`) {
+		return fmt.Errorf("recover: %v", ended)
+	}
 	if err := errors.Join(w.keeps(t), w.unchanged(t)); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package bundle
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -49,6 +50,26 @@ func (k Key) ValidatorID() string {
 		return ""
 	}
 	return ValidatorID(k.public())
+}
+
+// SignDigest signs the SHA-256 of something that is not a bundle. The context says what it
+// is, so that the signature fits nothing else.
+func (k Key) SignDigest(context string, digest [sha256.Size]byte) (public ed25519.PublicKey, signature []byte, err error) {
+	if k.private == nil {
+		return nil, nil, errNoKey
+	}
+	return k.public(), ed25519.Sign(k.private, digestMessage(context, digest)), nil
+}
+
+// DigestSigned reports whether a signature is what [Key.SignDigest] makes with the key to
+// which the public key belongs. A public key of small order fits nothing.
+func DigestSigned(context string, digest [sha256.Size]byte, public ed25519.PublicKey, signature []byte) bool {
+	return len(public) == ed25519.PublicKeySize && !SmallOrder(public) && ed25519.Verify(public, digestMessage(context, digest), signature)
+}
+
+// digestMessage begins differently from the message of a bundle, see [Message].
+func digestMessage(context string, digest [sha256.Size]byte) []byte {
+	return fmt.Appendf(nil, "spectrum %s\n%x\n", context, digest)
 }
 
 // errNoKey is what the zero Key is refused with.

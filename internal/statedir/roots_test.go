@@ -1,0 +1,65 @@
+package statedir_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+)
+
+// TestRoots: the identity of a directory decides which history is its own, and its path is a
+// hint. What cannot be read is no record.
+func TestRoots(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	d := open(t, path)
+	leads := map[string]string{} // path to the identity that it leads to
+	enter := func(at, id, want, wantFrom string) {
+		t.Helper()
+		leads[at] = id
+		name, from, err := d.EnterRoot(at, id, false, func(path string) bool { return leads[path] == id })
+		if err != nil || name != want || from != wantFrom {
+			t.Errorf("%s at %q: %q from %q, %v; want %q from %q", id, at, name, from, err, want, wantFrom)
+		}
+		if back, err := d.RootPath(name); err != nil || back != at && leads[back] != id {
+			t.Errorf("%q is at %q, %v", name, back, err)
+		}
+	}
+	enter("/a", "one", "/a", "")
+	enter("/a", "one", "/a", "")
+	enter("/link/a", "one", "/link/a", "") // the same by another mount
+	enter("/a", "two", "/a", "")           // deleted and made again
+	enter("/b", "three", "/b", "")
+	delete(leads, "/a")
+	enter("/moved", "two", "/a", "/a")
+	enter("/a", "four", "/a (2)", "")
+	enter("/a", "four", "/a (2)", "")
+	delete(leads, "/moved")
+	enter("/again", "two", "/a", "/moved")
+	if name, err := d.RootName("/again"); err != nil || name != "/a" {
+		t.Errorf("%q, %v", name, err)
+	}
+	if name, err := d.RootName("/unknown"); err != nil || name != "/unknown" {
+		t.Errorf("%q, %v", name, err)
+	}
+	name, from, err := d.EnterRoot("/looked", "two", true, func(string) bool { return false })
+	if now, _ := d.RootPath("/a"); err != nil || name != "/a" || from != "/again" || now != "/again" {
+		t.Errorf("a look: %q from %q, now at %q, %v", name, from, now, err)
+	}
+	enter("/bad\xff", "five", "/bad\xff", "")
+	files, err := filepath.Glob(filepath.Join(path, "roots", "*"))
+	must(t, err)
+	if len(files) != 4 {
+		t.Errorf("%q", files)
+	}
+	for _, file := range files {
+		must(t, os.WriteFile(file, []byte("{"), 0o600))
+	}
+	enter("/again", "two", "/again", "")
+	reopened, err := statedir.Open(path)
+	must(t, err)
+	defer reopened.Close()
+	if paths, err := reopened.RootPaths(); err != nil || len(paths) != 1 || paths[0] != "/again" {
+		t.Errorf("%q, %v", paths, err)
+	}
+}

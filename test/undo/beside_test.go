@@ -1,0 +1,97 @@
+package undo
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// twice is a world with two commits, one after the other, and a snapshot of the whole root
+// after each.
+func twice() *command {
+	return &command{name: "twice", stands: true, prepare: func(t testing.TB, w *world) {
+		w.clear(t)
+		w.commitIt(t)
+		w.target = w.take(t)
+		for _, name := range w.site.Project.Targets() {
+			harness.Must(t, os.RemoveAll(w.path(name)))
+		}
+		w.commitIt(t)
+		w.take(t)
+		w.goOn(t)
+	}}
+}
+
+// TestBesideSavepoint: the newest savepoint is damaged, or the disk does not give it back: a
+// file is restored from a snapshot all the same, and the root goes back to one.
+func TestBesideSavepoint(t *testing.T) {
+	w := borrow(t, twice())
+	args := [][]string{
+		{"snapshot", "restore", "--json", w.target, "out/a.txt"}, {"snapshot", "restore", "--json", w.target}, {"rollback", "--json", "--emergency", w.site.Root},
+	}
+	for _, args := range args {
+		w.reset(t)
+		chain := w.glob("savepoints/*/chain/*")
+		newest := chain[len(chain)-1]
+		harness.Must(t, os.WriteFile(filepath.Join(newest, "TASK_SPEC.json"), []byte("{}"), 0o600))
+		if r := w.site.Project.Run(t, nil, args...); r.Status != 0 {
+			t.Errorf("damaged: %v", r)
+		}
+		w.reset(t)
+		r := w.site.Project.Run(t, &sysfault.Plan{N: 1, Onward: true, Errno: unix.EIO, Match: func(c sysfault.Call) bool {
+			return (c.Name == "read" || c.Name == "pread64") && harness.Inside(c.Path, newest)
+		}}, args...)
+		if r.Fault.Fired == 0 || r.Status != 0 {
+			t.Errorf("not given back by the disk, %d times: %v", r.Fault.Fired, r)
+		}
+	}
+}
+
+// TestDryRunMakesNothing: a dry run without a state directory makes none.
+func TestDryRunMakesNothing(t *testing.T) {
+	w := borrow(t, twice())
+	w.reset(t)
+	state := filepath.Join(w.dir, "no state")
+	for _, args := range [][]string{{"rollback", "--dry-run", w.commit}, {"rollback", "--dry-run", "--emergency", w.site.Root}, {"snapshot", "restore", "--dry-run", w.target}} {
+		r := w.site.Project.Run(t, nil, append([]string{"--state-dir", state}, args...)...)
+		if _, err := os.Lstat(state); r.Status != 1 || !strings.Contains(r.Stderr, "\nhint: ") || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
+}
+
+// TestDamagedStateElsewhere is TestDamagedState for an ordinary user, on a file system on a
+// disk.
+func TestDamagedStateElsewhere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("an ordinary user runs TestDamagedState anyway")
+	}
+	for _, format := range []harness.Format{harness.Ext4With("ext4", 256<<20), harness.Btrfs} {
+		t.Run(format.Name, func(t *testing.T) {
+			volume := harness.MountedVolume(t, format).Path
+			harness.LetOthersIn(t, volume)
+			for name, from := range map[string]string{"test": os.Args[0], "spectrum": harness.Binary()} {
+				harness.Must(t, os.WriteFile(filepath.Join(volume, name), []byte(harness.ReadFile(t, from)), 0o755))
+			}
+			harness.Must(t, os.Mkdir(filepath.Join(volume, "tmp"), 0o700))
+			harness.GiveToNobody(t, volume)
+			cmd := exec.Command(filepath.Join(volume, "test"), "-test.run=^TestDamagedState$", "-test.v")
+			cmd.Dir = volume
+			cmd.SysProcAttr = harness.AsNobody()
+			cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(volume, "tmp"), "HOME="+volume, "SPECTRUM_BIN="+filepath.Join(volume, "spectrum"))
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "--- PASS: TestDamagedState ") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package undo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+)
+
+// lived is a world with a history: a commit and its rollback, another commit that stands,
+// snapshots of the whole root, and one that was pruned.
+func lived() *command {
+	return &command{name: "lived", stands: true, prepare: func(t testing.TB, w *world) {
+		w.clear(t)
+		w.take(t)
+		w.commitIt(t)
+		w.run(t, nil, "rollback", "--json", w.commit)
+		w.take(t)
+		w.commitIt(t)
+		var pruned struct{ Removed []string }
+		w.run(t, &pruned, "snapshot", "prune", "--json", "--keep-last", "1", w.site.Root)
+		if len(pruned.Removed) == 0 {
+			t.Fatal("nothing was pruned, so nothing shows that this is not missed")
+		}
+		w.take(t)
+		w.goOn(t)
+	}}
+}
+
+// A tampering is what somebody does who may write the state directory.
+type tampering struct {
+	name  string
+	do    func(t testing.TB, w *world) error
+	wants string // in what is reported
+	lost  bool   // the snapshots themselves are gone
+}
+
+func tamperings() []tampering {
+	all := []tampering{
+		{"a manifest is forged under its new hash", func(_ testing.TB, w *world) error {
+			_, err := w.forge(w.manifests()[len(w.manifests())-1])
+			return err
+		}, "its signature does not fit", false},
+		{"the newest manifest is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.manifests()[len(w.manifests())-1]) }, "was not pruned, and is gone", false},
+		{"the oldest manifest is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.manifests()[0]) }, "was not pruned, and is gone", false},
+		{"the store is deleted", func(_ testing.TB, w *world) error { return os.RemoveAll(filepath.Join(w.state(), "snapshots")) }, "was not pruned, and is gone", true},
+		{"a retired savepoint is put back", func(_ testing.TB, w *world) error {
+			from := w.glob("savepoints/*/retired/*")[0]
+			return os.Rename(from, filepath.Join(filepath.Dir(filepath.Dir(from)), "chain", filepath.Base(from)))
+		}, "", false},
+		{"a retired savepoint is put in the place of the one that stands", func(_ testing.TB, w *world) error {
+			from := w.glob("savepoints/*/retired/*")[0]
+			chain := filepath.Join(filepath.Dir(filepath.Dir(from)), "chain")
+			return errors.Join(os.RemoveAll(chain), os.Mkdir(chain, 0o700), os.Rename(from, filepath.Join(chain, filepath.Base(from))))
+		}, "", false},
+		{"a retired savepoint is deleted", func(_ testing.TB, w *world) error { return os.RemoveAll(w.glob("savepoints/*/retired/*")[0]) }, "the log names it, and it is not there", false},
+		{"a mark is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.glob("rolled-back/root-*")[0]) }, "the mark of it is gone", false},
+		{"the mark of a bundle is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.glob("rolled-back/bundle-*")[0]) }, "the mark of it is gone", false},
+		{"a mark is made", func(_ testing.TB, w *world) error {
+			return os.WriteFile(filepath.Join(w.state(), "rolled-back", "root-"+strings.Repeat("ab", 32)), nil, 0o600)
+		}, "a mark of a rollback that the audit log does not have", false},
+		{"the host's key is another one", func(t testing.TB, w *world) error {
+			key := w.glob("*.pem")[slices.IndexFunc(w.glob("*.pem"), func(p string) bool { return strings.Contains(p, "host") })]
+			other := w.site.Project.Run(t, nil, "keygen", "--out", key+".new")
+			if other.Status != 0 {
+				return fmt.Errorf("%v", other)
+			}
+			return os.Rename(key+".new", key)
+		}, "are signed by validator", false},
+		{"the audit log is deleted", func(_ testing.TB, w *world) error { return os.Remove(filepath.Join(w.state(), "audit.log")) }, "", false},
+	}
+	for n := 1; n <= 5; n++ {
+		all = append(all, tampering{fmt.Sprintf("the last %d lines of the log are cut", n), func(_ testing.TB, w *world) error {
+			path := filepath.Join(w.state(), "audit.log")
+			raw, err := os.ReadFile(path)
+			lines := bytes.SplitAfter(raw, []byte("\n"))
+			return errors.Join(err, os.WriteFile(path, bytes.Join(lines[:len(lines)-1-n], nil), 0o600))
+		}, "", false})
+	}
+	return all
+}
+
+func (w *world) state() string { return w.site.Project.State }
+
+func (w *world) glob(pattern string) []string {
+	found, err := filepath.Glob(filepath.Join(w.state(), pattern))
+	if err != nil || len(found) == 0 {
+		panic(fmt.Sprintf("%q: %v", pattern, err))
+	}
+	return found
+}
+
+func (w *world) manifests() []string { return w.glob("snapshots/roots/*/*") }
+
+// forge changes the reason in a manifest, and gives it the name that it must have then.
+func (w *world) forge(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	forged := bytes.Replace(raw, []byte(`"reason":"`), []byte(`"reason":"!`), 1)
+	sum := sha256.Sum256(forged)
+	number, _, _ := strings.Cut(filepath.Base(path), "-")
+	to := filepath.Join(filepath.Dir(path), fmt.Sprintf("%s-%x", number, sum))
+	return to, errors.Join(err, os.Remove(path), os.WriteFile(to, forged, 0o400))
+}
+
+// TestHistory: whoever takes something away from the history, or puts something into it, is
+// found by audit verify, the doctor and recover, each with the next step; and the ways back
+// that verify work all the same. What the program itself has pruned is not missed.
+func TestHistory(t *testing.T) {
+	w := borrow(t, lived())
+	for _, args := range [][]string{{"audit", "verify"}, {"recover", w.site.Root}} {
+		w.reset(t)
+		if r := w.site.Project.Run(t, nil, args...); r.Status != 0 || strings.Contains(r.Stdout+r.Stderr, "damaged") {
+			t.Fatalf("untouched: %v", r)
+		}
+	}
+	for _, c := range tamperings() {
+		t.Run(c.name, func(t *testing.T) {
+			w.reset(t)
+			harness.Must(t, c.do(t, w))
+			for _, args := range [][]string{{"audit", "verify"}, {"doctor", "-q"}} {
+				r := w.site.Project.Run(t, nil, args...)
+				said := r.Stdout + r.Stderr
+				if r.Status != 1 || !strings.Contains(said, "hint: ") || args[0] == "doctor" && !strings.Contains(said, c.wants) {
+					t.Errorf("not found: %v, want %q", r, c.wants)
+				}
+			}
+			r := w.site.Project.Run(t, nil, "rollback", "--emergency", "--json", w.site.Root)
+			if is := r.Status == 0; is == c.lost {
+				t.Errorf("the way back: %v", r)
+			}
+			if left, err := filepath.Glob(w.path(".spectrum06_*")); err != nil || len(left) > 0 {
+				t.Errorf("%q is left in the root: %v", left, err)
+			}
+		})
+	}
+}
