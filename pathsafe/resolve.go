@@ -80,6 +80,9 @@ func (kernelWalker) open(root int, rel string, flags int, links Links) (int, err
 		case err == unix.EINTR:
 		case err == unix.EAGAIN && again < maxAgain:
 			again++
+		case err == unix.ELOOP && links != NoLinks:
+			// The kernel counts links twice when a concurrent rename makes it begin anew.
+			return componentWalker{}.open(root, rel, flags, links)
 		default:
 			return -1, explain(err, root, rel, links)
 		}
@@ -91,10 +94,8 @@ func (kernelWalker) open(root int, rel string, flags int, links Links) (int, err
 // through because somebody changed the tree, the refusal stays.
 func explain(err error, root int, rel string, links Links) error {
 	switch {
-	case errors.Is(err, unix.ELOOP) && links == NoLinks:
-		return ErrSymlink
 	case errors.Is(err, unix.ELOOP):
-		return ErrEscape
+		return ErrSymlink
 	case errors.Is(err, unix.ENAMETOOLONG):
 		return ErrTooLong
 	case !errors.Is(err, unix.EXDEV):
