@@ -62,8 +62,10 @@ func (p *previewModel) rejected() bool {
 	return slices.ContainsFunc(p.Conflicts, func(c conflict) bool { return c.Decision == "rejected" && len(c.Items) == 0 })
 }
 
+// sayWhole approves all that is proposed but what may hold secrets, which has to be named.
 func (m *model) sayWhole(p *previewModel) said {
-	return said{text: exactly, wanted: p.Proposed, unfit: p.rejected() || len(p.Proposed) == 0}
+	wanted := slices.DeleteFunc(slices.Clone(p.Proposed), func(i item) bool { return i.Scope == "restricted_context" })
+	return said{text: exactly, wanted: wanted, unfit: p.rejected() || len(wanted) == 0}
 }
 
 func (m *model) sayScope(p *previewModel) said {
