@@ -271,6 +271,25 @@ func (h *history) compareMarks() error {
 	return err
 }
 
+// hasOwnKey reports whether a snapshot was signed by a key of its own because the host's key
+// could not be used just then ([snapshot.Request.AnyKey]): the log knows it, and the host's key
+// has signed the one before it and the one after it, or there is none after it.
+func (h *history) hasOwnKey(snap snapshot.Header) bool {
+	before, after := "", ""
+	for _, other := range h.signed {
+		switch {
+		case other.Root != snap.Root:
+		case other.Sequence == snap.Sequence-1:
+			before = other.Signer
+		case other.Sequence == snap.Sequence+1:
+			after = other.Signer
+		}
+	}
+	taken, _ := h.log.KnowsSnapshot(snap.ID)
+	key, err := bundle.LoadKey(h.state.HostKey())
+	return taken && err == nil && before == key.ValidatorID() && (after == "" || after == before)
+}
+
 // compareKeys holds what is signed against the host's key.
 func (h *history) compareKeys() error {
 	type count struct{ snapshots, savepoints int }
@@ -282,7 +301,9 @@ func (h *history) compareKeys() error {
 		return counts[signer]
 	}
 	for _, snap := range h.signed {
-		of(snap.Signer).snapshots++
+		if !h.hasOwnKey(snap) {
+			of(snap.Signer).snapshots++
+		}
 	}
 	for _, sp := range slices.Concat(h.all.Standing, h.all.Retired) {
 		of(sp.ValidatorID()).savepoints++

@@ -1,21 +1,22 @@
 package statedir
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// roots is the directory of the restore roots that were entered: a file for each history. What
-// a history is of is decided by the identity of the directory, and its path is a hint.
-const roots = "roots"
+// rootsLog is the file of the restore roots that were entered: a line for each time that one
+// was found elsewhere than before. What a history is of is decided by the identity of the
+// directory, and its path is a hint. It is one file, so that a command that looks for a root
+// that was moved, or for those around its own, reads no more files when there are many roots.
+const rootsLog = "roots.log"
 
 // A knownRoot is a restore root with a history.
 type knownRoot struct {
@@ -24,41 +25,31 @@ type knownRoot struct {
 	Path  string `json:"path"`  // where it was found last
 }
 
-// readRoots returns what can be read, in the order of the names of the files. A record that
-// cannot be read is none: then the path decides.
+// readRoots returns the last line of each history, the newest first. A line that cannot be
+// read is none: then the path decides.
 func (d *Dir) readRoots() ([]knownRoot, error) {
-	dir, err := d.root.OpenDir(roots)
+	f, st, err := d.root.Open(rootsLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	names, err := dir.Names()
-	if err != nil {
+	defer f.Close()
+	raw := bytes.NewBuffer(make([]byte, 0, st.Size+bytes.MinRead)) // one read, however long it is
+	if _, err := raw.ReadFrom(f); err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
 	var all []knownRoot
-	for _, name := range names {
-		raw, err := readRoot(dir, name)
+	seen := map[string]bool{}
+	lines := bytes.Split(raw.Bytes(), []byte("\n"))
+	for _, line := range slices.Backward(lines) {
 		var r knownRoot
-		if err == nil && json.Unmarshal(raw, &r) == nil && attemptsOf(r.Known) == name {
-			all = append(all, r)
+		if json.Unmarshal(line, &r) == nil && r.Known != "" && !seen[r.Known] {
+			all, seen[r.Known] = append(all, r), true
 		}
 	}
 	return all, nil
-}
-
-// readRoot reads a file that has no need to be large.
-func readRoot(dir *pathsafe.Dir, name string) ([]byte, error) {
-	f, _, err := dir.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 64<<10))
 }
 
 // RootName returns the path under which the records of the restore root at a real path are
@@ -86,8 +77,7 @@ func (d *Dir) RootPath(name string) (string, error) {
 	return name, nil
 }
 
-// RootPaths returns where all restore roots were found last, in the order of their names'
-// hashes.
+// RootPaths returns where all restore roots were found last, the newest first.
 func (d *Dir) RootPaths() ([]string, error) {
 	all, err := d.readRoots()
 	if err != nil {
@@ -149,25 +139,18 @@ func nameOf(all []knownRoot, at knownRoot, leads func(path string) bool) (name, 
 	return name, ""
 }
 
-// keepRoot writes a record, in place of an older one.
+// keepRoot writes a line, durably. It begins with the end of one that was cut off.
 func (d *Dir) keepRoot(r knownRoot) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	dir, err := d.open(roots)
+	f, err := openToAppend(d.root, rootsLog)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	name := attemptsOf(r.Known)
-	err = dir.WriteFile(name, raw, 0o600)
-	if !errors.Is(err, fs.ErrExist) {
-		return errors.Join(err, dir.Sync())
-	}
-	temp := "." + uuid.NewString()
-	if err := dir.WriteFile(temp, raw, 0o600); err != nil {
-		return err
-	}
-	return errors.Join(dir.RenameExchange(temp, dir, name), dir.Unlink(temp), dir.Sync())
+	line := slices.Concat([]byte("\n"), raw, []byte("\n"))
+	_, err = f.Write(line)
+	err = pathsafe.NoSpace(f, len(line), err)
+	return errors.Join(err, f.Sync(), f.Close(), d.root.Sync())
 }

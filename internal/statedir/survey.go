@@ -53,7 +53,7 @@ type Exposed struct {
 }
 
 // secrets are the files that are for the operator's eyes only.
-var secrets = []string{auditLog, hostKey, journalKey, operatorKey, viewLog}
+var secrets = []string{auditLog, hostKey, journalKey, operatorKey, rootsLog, viewLog}
 
 // Exposed lists which of the directory's own files belong to another user, or let
 // others read or write them, in the order of their names.

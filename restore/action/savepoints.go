@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -105,6 +106,9 @@ func (s savepoints) bundlesOf(root string, commits []string) ([]string, error) {
 		return nil, nil
 	}
 	all, err := s.store.Survey(root)
+	if err == nil && slices.ContainsFunc(all.Damaged, func(d *savepoint.DamageError) bool { return machine.IsFault(d) }) {
+		all, err = s.store.Survey(root) // a fault that passes must not cost a mark
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -162,6 +162,12 @@ func (d *damaged) inflict(t *testing.T, w *world) {
 	harness.Must(t, d.do(path, raw))
 }
 
+// idIn is the id of the snapshot or attempt in the name of a file or directory.
+func idIn(path string) string {
+	name := filepath.Base(path)
+	return name[strings.IndexByte(name, '-')+1:]
+}
+
 // judge checks that the root is what the answer says, and that a refusal names the file.
 func (w *world) judge(t *testing.T, d damaged, r harness.Reply, args []string, pictures map[string]harness.Tree) error {
 	t.Helper()
@@ -171,7 +177,7 @@ func (w *world) judge(t *testing.T, d damaged, r harness.Reply, args []string, p
 	is := w.picture(t)
 	if r.Status != 0 {
 		named := strings.Contains(r.Stderr, filepath.Base(d.path)) || strings.Contains(r.Stderr, filepath.Dir(d.path)) ||
-			d.name == "missing" && (strings.Contains(filepath.Base(d.path), args[len(args)-1]) || strings.Contains(r.Stderr, "no snapshot from before it"))
+			d.name == "missing" && (strings.Contains(filepath.Base(d.path), args[len(args)-1]) || strings.Contains(r.Stderr, "no snapshot from before it") || strings.Contains(r.Stderr, idIn(d.path)))
 		if r.Status != 1 || r.Answer.OK || !named || !strings.Contains(r.Stderr, "\nhint: ") {
 			return errors.New("it does not refuse, naming the file and what to do")
 		}

@@ -234,7 +234,7 @@ func TestDisasterStateLost(t *testing.T) {
 	w.reset(t)
 	pictures := w.restorable(t)
 	for _, lost := range [][]string{
-		{"audit.log"}, {"savepoints"}, {"host.pem"}, {"journal.key", "attempts", "previews"}, {"audit.log", "savepoints", "host.pem", "journal.key", "rolled-back", "roots"},
+		{"audit.log"}, {"savepoints"}, {"host.pem"}, {"journal.key", "attempts", "previews"}, {"audit.log", "savepoints", "host.pem", "journal.key", "rolled-back", "roots.log"},
 	} {
 		t.Run(strings.Join(lost, " "), func(t *testing.T) {
 			w.reset(t)
