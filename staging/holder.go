@@ -41,9 +41,11 @@ func busy(d dir, name string, err error) error {
 	if statErr != nil {
 		return e
 	}
-	if e.PID = holder(st.ID.Dev, st.ID.Ino); e.PID == 0 {
-		return e
+	pid := holder(st.ID.Dev, st.ID.Ino)
+	if now, statErr := d.h.Lstat(name); pid == 0 || statErr != nil || now.ID != st.ID {
+		return e // it was given up meanwhile, and another lock may have got its inode
 	}
+	e.PID = pid
 	command, readErr := os.ReadFile(fmt.Sprintf("/proc/%d/comm", e.PID))
 	if readErr == nil {
 		e.Command = strings.TrimSpace(string(command))

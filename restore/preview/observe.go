@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -47,7 +48,11 @@ func observe(ctx context.Context, root *pathsafe.Dir, name string) (observed, er
 		return nil
 	}
 	_ = look("", st)
-	if err := root.Walk(ctx, look); err != nil {
+	err = root.Walk(ctx, look)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ESTALE) { // a name that was just listed is gone
+		err = fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
+	if err != nil {
 		return observed{}, err
 	}
 	o.state, o.witness = hex.EncodeToString(state.Sum(nil)), hex.EncodeToString(witness.Sum(nil))
