@@ -46,7 +46,7 @@ func asAlice(t *testing.T, name string, args ...string) *exec.Cmd {
 // held has alice hold the lock of a file or directory; the mode is -s or -x.
 func held(t *testing.T, mode, path string) *exec.Cmd {
 	t.Helper()
-	cmd := asAlice(t, "flock", mode, "-n", path, "sh", "-c", "echo held; exec sleep 1000")
+	cmd := asAlice(t, "flock", "--no-fork", mode, "-n", path, "sh", "-c", "echo held; exec sleep 1000")
 	out, err := cmd.StdoutPipe()
 	harness.Must(t, err)
 	harness.Must(t, cmd.Start())
