@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
@@ -45,13 +46,13 @@ func hintsOf(err error) []string {
 	case errors.As(err, &mounted) && errors.As(err, &owned):
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
 	case errors.As(err, &others):
-		return []string{servedHint(others)}
+		return []string{words.Served(others)}
 	case statusOf(err) == statusMachine && errors.As(err, &unfinished):
 		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" goes on where this had to stop, and so does the next command there; nothing is halted"})
 	case statusOf(err) == statusMachine:
 		return slices.Concat(machineHints(err), lackHints(err))
 	case errors.As(err, &unfit):
-		return known(unfit.failed[0].remedy)
+		return known(unfit.failed[0].Remedy)
 	case errors.As(err, &coded):
 		return known(coded.hint)
 	case errors.As(err, &foreign):
@@ -187,15 +188,6 @@ func notOwnHint(path string, uid int) string {
 		return fmt.Sprintf("only root can unmount it: sudo %s", unmount)
 	}
 	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", machine.UserText(uid), unmount, unmount)
-}
-
-// servedHint is the next step where another user serves what was named, or the way to it.
-func servedHint(e *served.ForeignError) string {
-	user := "that user"
-	if e.UserID >= 0 {
-		user = machine.UserText(e.UserID)
-	}
-	return fmt.Sprintf("the server of another user is asked nothing (\"findmnt -T PATH\" says what it serves): copy the files elsewhere as %s and name the copy, or run this as %s", user, user)
 }
 
 // attemptHints name the attempt whose rollback has just failed.

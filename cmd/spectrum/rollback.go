@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -117,7 +119,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 }
 
 // shortest is how many digits of an ID are enough to name something.
-const shortest = 8
+const shortest = words.Shortest
 
 // findsCommits is the next step for an operator without the ID of a commit.
 const findsCommits = "find the ID with \"spectrum savepoint list\", which lists the commits in place by their savepoints, or with \"spectrum audit show\", which lists every commit"
@@ -125,7 +127,7 @@ const findsCommits = "find the ID with \"spectrum savepoint list\", which lists 
 // findCommit is the savepoint of the commit with this ID, or with these digits of
 // it; or of which this is the ID.
 func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
-	store, err := openSavepoints(state)
+	store, err := kept.Savepoints(state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}

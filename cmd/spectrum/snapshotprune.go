@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -98,7 +99,7 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 
 // retention returns why snapshots must stay.
 func (s *snapshotShelf) retention() (*action.Retention, error) {
-	store, err := openSavepoints(s.state)
+	store, err := kept.Savepoints(s.state)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +109,9 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	defer log.Close()
-	said := logged{roots: map[string]string{}}
+	var said audit.Attempts
 	head, err := log.Read(func(e audit.Entry) error {
-		said.see(&e)
+		said.See(&e)
 		return nil
 	})
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	keep, err := action.RetentionOf(store, s.store, action.Records{
-		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.halts...), Roots: said.roots, Path: s.state.RootPath,
+		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.Halted...), Roots: said.Roots, Path: s.state.RootPath,
 	})
 	return keep, savepointError(err)
 }

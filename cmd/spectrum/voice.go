@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
@@ -171,7 +173,7 @@ func statusOf(err error) int {
 		return statusRejected
 	case errors.As(err, &refusal) && !machine.IsFault(err) && !errors.Is(err, served.ErrForeign) && !errors.Is(err, fusemount.ErrNotOwn):
 		return statusRejected
-	case machine.IsOrdinary(err), errors.Is(err, fusemount.ErrNotOwn), errors.Is(err, errStuck), errors.Is(err, fusemount.ErrStuck), errors.Is(err, fusemount.ErrHidden):
+	case machine.IsOrdinary(err), errors.Is(err, fusemount.ErrNotOwn), errors.Is(err, patient.ErrStuck), errors.Is(err, fusemount.ErrStuck), errors.Is(err, fusemount.ErrHidden):
 		return statusMachine
 	default:
 		return statusInternal
@@ -350,3 +352,30 @@ func wordsOf(err error) string {
 
 // oneLine keeps what came from outside from forging lines or moving a cursor.
 func oneLine(s string) string { return visible.Escape(s) }
+
+// rejectionOf is REJECTED.json: the verdict of the law that gave it. False: the
+// error is none.
+func rejectionOf(err error) ([]byte, bool) {
+	var reject *verify.Reject
+	var failure *restore.Failure
+	fields := map[string]any{"details": map[string]any{}, "ok": false}
+	switch {
+	case errors.As(err, &reject):
+		raw, err := reject.JSON()
+		return append(raw, '\n'), err == nil
+	case errors.As(err, &failure) && failure.Code != restore.InternalError:
+		fields["code"] = string(failure.Code)
+		if failure.Path != "" {
+			fields["details"] = map[string]any{"path": jsonText(failure.Path)}
+		}
+	case errors.Is(err, verify.ErrHoles):
+		fields["code"], fields["details"] = string(codeHoles), detailsOf(err)
+	case errors.Is(err, fusefs.ErrBadTree):
+		fields["code"] = string(codeRefused)
+	default:
+		return nil, false
+	}
+	fields["message"] = jsonText(err.Error())
+	raw, err := canonjson.Marshal(fields)
+	return append(raw, '\n'), err == nil
+}
