@@ -44,6 +44,10 @@ type InspectedName struct {
 	Before, After string
 }
 
+// AttemptOf returns which attempt the staging directory of a name is of, and its kind as far as
+// the name tells it: [KindCommit] or "exchange". The kind is "" of any other name.
+func AttemptOf(name string) (id, kind string) { return attemptOf(name) }
+
 // Inspect returns what is at the names of the attempt with the staging directory of that name. It
 // takes no lock and writes nothing. The error says why its journal cannot be believed.
 func Inspect(root *pathsafe.Dir, key []byte, name string) (*Inspection, error) {
