@@ -282,7 +282,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
 	if err := a.carryOut(ctx, in, approved, plan); err != nil {
-		return err
+		return failedIn(state, in.Real(), err)
 	}
 	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
 	if !a.quiet {

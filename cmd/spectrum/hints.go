@@ -28,6 +28,7 @@ func hintsOf(err error) []string {
 	var use *usageError
 	var refusal *refusedError
 	var halted *haltedError
+	var failed *failedError
 	var halt *staging.HaltError
 	var busy *staging.BusyError
 	var damage *audit.DamageError
@@ -61,6 +62,8 @@ func hintsOf(err error) []string {
 		return []string{fmt.Sprintf("nothing was changed; leave out --foreign-root, or name %s with it if that is what is meant", shellQuote(other.Real))}
 	case errors.As(err, &linked):
 		return []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(linked.Real))}
+	case errors.As(err, &failed):
+		return failed.halted.hints()
 	case errors.As(err, &halted):
 		return halted.hints()
 	case errors.As(err, &halt):
@@ -125,9 +128,9 @@ func candidateHints(err error) []string {
 	case errors.As(err, &reject):
 		return known(rejectHints[reject.Code])
 	case errors.As(err, &failure) && failure.Code == restore.FinalizeFailed && errors.Is(err, pathsafe.ErrCrossesMount):
-		return slices.Concat(attemptHints(err), []string{crossingHint}, lackHints(err))
+		return slices.Concat([]string{crossingHint}, lackHints(err))
 	case errors.As(err, &failure):
-		return slices.Concat(attemptHints(err), known(failureHints[failure.Code]), lackHints(err))
+		return slices.Concat(known(failureHints[failure.Code]), lackHints(err))
 	}
 	return []string{"mend what is named, and try again; if nothing is named, it is a fault of this program: report it with what \"spectrum version\" prints"}
 }
@@ -190,15 +193,6 @@ func notOwnHint(path string, uid int) string {
 	return fmt.Sprintf("ask %s to run \"%s\"; or, as root: sudo %s", machine.UserText(uid), unmount, unmount)
 }
 
-// attemptHints name the attempt whose rollback has just failed.
-func attemptHints(err error) []string {
-	var failed *staging.Error
-	if !errors.As(err, &failed) || failed.Rollback == nil || failed.Attempt == "" {
-		return nil
-	}
-	return []string{fmt.Sprintf("attempt %s stands in %q; \"spectrum audit show\" has it as a halt", failed.Attempt, stagingPrefix+failed.Attempt)}
-}
-
 func known(hint string) []string {
 	if hint == "" {
 		return nil
@@ -254,11 +248,16 @@ func heldHints(source string) []string {
 	}
 }
 
-// haltHints are the next steps for a root in which an attempt cannot be ended.
+// haltHints are the next steps for a root in which an attempt cannot be ended, and its journal
+// not be read.
 func haltHints(root string) []string {
 	return []string{
-		fmt.Sprintf("look at what is named, then \"spectrum recover %s\" tries again", root),
-		"was the commit made with another state directory; name it with --state-dir DIR",
-		fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root against a statement: what cannot be undone stays", root),
+		fmt.Sprintf("look at what is named, then run \"spectrum recover %s\", which tries again", root),
+		"if another state directory was used, pass it with --state-dir DIR",
+		acknowledgeHint(root),
 	}
+}
+
+func acknowledgeHint(root string) string {
+	return fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root against a statement: what cannot be undone stays", root)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -96,7 +97,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
-		return err
+		return app.notBegun(state, sp.Root(), opts.dryRun, audit.Event{Rollback: audit.Session, Actions: []string{sp.Attempt()}}, err)
 	}
 	defer in.Leave()
 	if in.Path() != sp.Root() {
@@ -116,6 +117,23 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
 		changes: done.Changes, spaces: done.Spaces,
 	})
+}
+
+// notBegun logs a rollback for which the root of a name could not be entered, and why
+// (rollback contract, section 11), and returns why. A dry run logs nothing.
+func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.Event, why error) error {
+	if dry {
+		return why
+	}
+	log, err := openLog(state)
+	if err == nil {
+		event.Kind, event.Action, event.Root, event.Reason = audit.RollbackRefused, uuid.NewString(), name, why.Error()
+		err = errors.Join(log.Append(event), log.Close())
+	}
+	if err != nil {
+		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
+	}
+	return why
 }
 
 // shortest is how many digits of an ID are enough to name something.
@@ -301,7 +319,11 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	defer state.Close()
 	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
-		return err
+		name, unnamed := state.RootName(action.RootPath(root))
+		if unnamed != nil || errors.Is(err, action.ErrNoRoot) { // a path may be misspelled
+			return err
+		}
+		return a.notBegun(state, name, opts.dryRun, audit.Event{Rollback: audit.Emergency}, err)
 	}
 	defer in.Leave()
 	bar := a.newBar("checking the snapshots")
@@ -309,7 +331,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar.done()
 	a.tellPassed(to.Passed)
 	if err != nil {
-		return rollbackError(err)
+		return rollbackError(in.Refused(audit.Emergency, nil, err))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)

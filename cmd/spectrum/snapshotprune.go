@@ -34,7 +34,7 @@ timer has taken, those that were taken before an action, and those of a part of 
 are counted apart. It always keeps the newest of a root; the one that an emergency
 rollback goes back to, which it reads for that; and one that something refers to: that
 from before a commit that can be undone, or what an action needs that has not ended.
-Of a halted root it removes nothing. It can be killed at any moment: what another
+Of a halted root it removes nothing, and if that is named its exit status is 3. It can be killed at any moment: what another
 snapshot needs stays.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,6 +67,9 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		if err == nil && len(all) == 0 {
 			err = s.noneOf(opts.policy.Root)
 		}
+		if err == nil {
+			err = s.notHalted(opts.policy.Root)
+		}
 		if err != nil {
 			return err
 		}
@@ -95,6 +98,19 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		return pruneInterrupted(err, pruned, opts.policy.DryRun)
 	}
 	return s.pruned(pruned, opts.policy.DryRun)
+}
+
+// notHalted returns the halt of a root that is known by a name.
+func (s *snapshotShelf) notHalted(name string) error {
+	path, err := s.state.RootPath(name)
+	if err != nil {
+		return err
+	}
+	halts, err := action.HaltsAt(path, s.state)
+	if err != nil || len(halts) == 0 {
+		return err
+	}
+	return haltedBy(s.state, path, halts[0], halts)
 }
 
 // retention returns why snapshots must stay.
