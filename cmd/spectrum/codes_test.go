@@ -261,7 +261,7 @@ func typeOf(lit *ast.CompositeLit) (string, bool) {
 // what to do about the root.
 func TestHaltBeatsInterruption(t *testing.T) {
 	err := restore.Internal(restore.Execute, context.Canceled).RolledBackBadly(fs.ErrPermission)
-	if got := statusOf(err); got != statusHalted {
+	if got := verdictOf(err).status; got != statusHalted {
 		t.Errorf("exit status %d", got)
 	}
 	if said := voiceOf(t, err); len(said.hints) == 0 {

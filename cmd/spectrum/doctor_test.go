@@ -34,18 +34,19 @@ func TestDoctorVerdict(t *testing.T) {
 		"both":      {[]doctor.Section{{Mounting: true, Checks: []doctor.Check{bad}}, {Checks: []doctor.Check{bad}}}, statusRejected, string(codeUnfit)},
 	} {
 		err := (&examined{&app{}, test.sections}).verdict()
-		if status := statusOf(err); status != test.status {
-			t.Errorf("%s: status %d: %v", name, status, err)
+		v := verdictOf(err)
+		if v.status != test.status {
+			t.Errorf("%s: status %d: %v", name, v.status, err)
 		}
 		if err == nil {
 			continue
 		}
-		raw := string(errorJSON(err, test.status))
+		raw := string(v.json(err))
 		if !strings.Contains(raw, `"code":"`+test.code+`"`) || !strings.Contains(raw, `"details":{"checks":[{`) || !strings.Contains(raw, `"ok":false`) {
 			t.Errorf("%s: %s", name, raw)
 		}
-		if hints := hintsOf(err); len(hints) != 1 || hints[0] != "do this" {
-			t.Errorf("%s: %q", name, hints)
+		if len(v.hints) != 1 || v.hints[0] != "do this" {
+			t.Errorf("%s: %q", name, v.hints)
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 		return nil, err
 	}
 	v.Runs, err = view.OpenRuns(dir, view.RunsOptions{
-		Project: v.project, ProjectRoot: v.projectRoot, Marks: marks, Log: a.logger(), Rejected: rejectionOf,
+		Project: v.project, ProjectRoot: v.projectRoot, Marks: marks, Log: a.logger(), Rejected: rejectedJSON,
 	})
 	if err != nil {
 		v.project.Close()
