@@ -266,7 +266,7 @@ func heldHints(source string) []string {
 func haltHints(root string) []string {
 	return []string{
 		fmt.Sprintf("look at what is named, then \"spectrum recover %s\" tries again", root),
-		"was the commit made with another state directory; name it with --state-dir DIR",
+		"if the commit was made with another state directory, name that with --state-dir DIR",
 		fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root against a statement: what cannot be undone stays", root),
 	}
 }
