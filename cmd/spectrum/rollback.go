@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -224,8 +226,6 @@ func rollbackError(err error) error {
 		}
 	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
-	case errors.Is(err, action.ErrUnkept):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged}
 	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, action.ErrMoved), errors.As(err, &changed):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, action.ErrElsewhere):
@@ -331,7 +331,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar.done()
 	a.tellPassed(to.Passed)
 	if err != nil {
-		return rollbackError(in.Refused(audit.Emergency, nil, err))
+		return rollbackError(a.partial(in, in.Refused(audit.Emergency, nil, err)))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
@@ -340,12 +340,32 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}))
 }
 
+// partial names the newest snapshot of a root that a person or a timer has taken, where it is
+// the lack of one of which all could be read that an emergency rollback ends with.
+func (a *app) partial(in *action.Root, err error) error {
+	if !errors.Is(err, action.ErrNoWayBack) {
+		return err
+	}
+	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	for _, h := range slices.Backward(all) {
+		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
+			return &codedError{
+				code: codeNoSnapshot, details: map[string]any{"partial": h.ID}, err: err,
+				hint: fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+					foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")),
+			}
+		}
+	}
+	return err
+}
+
 // targetText says which snapshot it is, when and why it was taken, and what it covers.
 func targetText(s *snapshot.Snapshot) string {
-	h, unkept := s.Header(), 0
+	h, unkept, whys := s.Header(), 0, map[string]bool{}
 	for e := range s.Entries() {
 		if !e.Type.Kept() {
 			unkept++
+			whys[string(e.Type)] = true
 		}
 	}
 	why := string(h.Kind)
@@ -354,7 +374,7 @@ func targetText(s *snapshot.Snapshot) string {
 	}
 	text := fmt.Sprintf("%s of %s (%s): all of %q, %s, %s", h.ID[:shortest], h.Time.Format(time.RFC3339), why, h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
 	if unkept > 0 {
-		text += fmt.Sprintf("; %s of sockets, devices, mounts or subvolumes, which stay as they are now", numberOf(unkept, "name"))
+		text += fmt.Sprintf("; %s of which nothing was kept (%s), which stay as they are now", numberOf(unkept, "name"), strings.Join(slices.Sorted(maps.Keys(whys)), ", "))
 	}
 	return oneLine(text)
 }

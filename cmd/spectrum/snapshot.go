@@ -201,6 +201,9 @@ func snapshotText(h snapshot.Header) string {
 	if !h.Whole {
 		line += fmt.Sprintf(" (%d names)", h.Names)
 	}
+	if h.Unread > 0 {
+		line += fmt.Sprintf(" (without %s)", numberOf(h.Unread, "unreadable name"))
+	}
 	if h.Reason != "" {
 		line += fmt.Sprintf(" %q", h.Reason)
 	}
@@ -211,7 +214,7 @@ func snapshotFields(h snapshot.Header) map[string]any {
 	return map[string]any{
 		"action": orNull(h.Action), "bytes": h.Bytes, "files": h.Files, "id": h.ID, "kind": string(h.Kind), "names": h.Names,
 		"reason": orNull(jsonText(h.Reason)), "restore_root": jsonText(h.Root), "savepoint": orNull(h.Said[action.SavepointNow]),
-		"time": h.Time.Format(time.RFC3339Nano), "whole": h.Whole,
+		"time": h.Time.Format(time.RFC3339Nano), "unread": h.Unread, "whole": h.Whole,
 	}
 }
 

@@ -30,8 +30,8 @@ func newSnapshotPrune(app *app) *cobra.Command {
 		Short: "remove old snapshots, and what no other needs",
 		Long: `prune keeps, of each restore root, the newest snapshots as --keep-last says, and
 those that are younger than --keep-within. Snapshots of a whole root that a person or a
-timer has taken, those that were taken before an action, and those of a part of a root
-are counted apart. It always keeps the newest of a root; the one that an emergency
+timer has taken, those of them that lack what could not be read, those that were taken
+before an action, and those of a part of a root are counted apart. It always keeps the newest of a root; the one that an emergency
 rollback goes back to, which it reads for that; and one that something refers to: that
 from before a commit that can be undone, or what an action needs that has not ended.
 Of a halted root it removes nothing, and if that is named its exit status is 3. It can be killed at any moment: what another

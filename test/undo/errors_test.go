@@ -112,6 +112,65 @@ func (w *world) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, f 
 	return w.back(t, state, 1)
 }
 
+// TestErrorsInRecover kills a way back and fails a call of the recovery. It may fail, but then
+// nothing halts the root unless it is said to be halted, and the next recovery does all of it.
+func TestErrorsInRecover(t *testing.T) {
+	stride := sample.Of(401, 53, 5)
+	for _, way := range sample.Pick(t, 2, ways) {
+		t.Run(way().name, func(t *testing.T) {
+			var sum harness.Tally
+			first := sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}
+			sweep(t, way(), first, func(t *testing.T, w *world, n int) bool { return w.failRecoveries(t, &sum, n) })
+			sum.Demand(t, "failed", "recovered before")
+			sum.DemandKinds(t, 3)
+		})
+	}
+}
+
+// failRecoveries fails calls of the recovery after a kill before call n. It is false if there is
+// no such call.
+func (w *world) failRecoveries(t *testing.T, sum *harness.Tally, n int) bool {
+	t.Helper()
+	stride := sample.Thin(t, 89, 11)
+	for i := 0; ; i++ {
+		f := harness.Fault{Errno: []syscall.Errno{syscall.EIO, syscall.EMFILE, syscall.ENOSPC}[i%3], Onward: i%2 == 1}
+		w.reset(t)
+		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
+		if !r.Killed() {
+			return false
+		}
+		var hits []sysfault.Call
+		recovery := w.site.Recover(t, &sysfault.Plan{
+			N: stride.At(i), Onward: f.Onward, Errno: f.Errno, Match: w.failing, Before: func(c sysfault.Call) { hits = append(hits, c) },
+		})
+		if recovery.Fault.Fired == 0 {
+			return true
+		}
+		errs := []error{wellSaid(recovery)}
+		switch recovery.Status {
+		case 0:
+			sum.Add("succeeded")
+		case 3:
+			sum.Add("halted")
+			errs = append(errs, w.site.Halted(t))
+		default:
+			sum.Add("failed")
+			if next := w.site.PreviewReply(t, nil); next.Status == 3 {
+				errs = append(errs, fmt.Errorf("it has not said that the root is halted: %v", next))
+			}
+		}
+		again := w.site.Recover(t, nil)
+		if again.Status != 0 {
+			errs = append(errs, fmt.Errorf("the next one: %v", again))
+		}
+		state, _ := w.site.State()
+		sum.Add("recovered " + state.String())
+		if err := errors.Join(append(errs, w.ended(t, harness.Before, harness.After))...); err != nil {
+			t.Errorf("killed before %s\nrecovery with %v: %s\n%v\n%v", w.site.Last(r), f, w.site.Describe(hits[0]), recovery, err)
+		}
+	}
+}
+
 // began says whether a way back has begun in this trial.
 func (w *world) began(t testing.TB) bool {
 	t.Helper()
