@@ -161,7 +161,7 @@ race: need-test race-build
 	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -run '$(RACE)' -skip '$(NORACE)' ./cmd/spectrum
 
 views: need-test build
-	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -timeout 30m -run '$(VIEWS)' ./fusefs ./cmd/spectrum
+	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -timeout 30m -run '$(VIEWS)' ./fusefs/... ./cmd/spectrum
 
 page: need-test
 	CI_CHROMIUM=1 scripts/leftovers.sh $(GOTEST) -run '^$(PAGE)$$' ./restore/preview

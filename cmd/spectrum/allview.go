@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
@@ -121,7 +122,7 @@ func (v *runsView) places() []place {
 // prepare has nothing to do: runs are verified when somebody enters them.
 func (v *runsView) prepare(context.Context, string) error { return nil }
 
-func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
+func (v *runsView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
 	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{
 		v.guarded(statusFile, v.status.json), v.guarded(shownFile, v.status.shownJSON),
 	}))
@@ -130,7 +131,7 @@ func (v *runsView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, 
 	}
 	v.status.watch(&opts)
 	opts.Shelf = v
-	return fusefs.Mount(tree, mountpoint, opts)
+	return fusemount.Mount(tree, mountpoint, opts)
 }
 
 // guarded is a file with metadata of every run that was entered: it is for those

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -31,11 +31,11 @@ type app struct {
 	barPatience time.Duration // how long work may take without a bar
 	shown       *bar          // the one that was begun last; nil is none
 
-	ended    []string         // what earlier commands had left and this one has ended, in words
-	done     []string         // what else this command has done and stays, in words
-	detached []string         // mount points of views that a rollback has ended
-	dryRun   bool             // no state directory is made
-	foreign  []fusefs.Foreign // views of other users, which a rollback leaves
+	ended    []string            // what earlier commands had left and this one has ended, in words
+	done     []string            // what else this command has done and stays, in words
+	detached []string            // mount points of views that a rollback has ended
+	dryRun   bool                // no state directory is made
+	foreign  []fusemount.Foreign // views of other users, which a rollback leaves
 }
 
 // stateVariable is the environment's word for --state-dir.

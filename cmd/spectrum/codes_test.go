@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -49,7 +49,7 @@ func examples() map[code][]error {
 	return map[code][]error{
 		codeUsage:       {usage(&cobra.Command{Use: "spectrum"}, "%w", outside), noCommand(newRoot(a), []string{forging})},
 		codeRefused:     {refusedHint(outside, "name another")},
-		codeUnavailable: {fmt.Errorf("%w: %w", fusefs.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusefs.ErrUnavailable, fusefs.ErrAllowOther)},
+		codeUnavailable: {fmt.Errorf("%w: %w", fusemount.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusemount.ErrUnavailable, fusemount.ErrAllowOther)},
 		codeInternal:    {outside, errors.Join(outside, outside)},
 		codeMachine:     {&fs.PathError{Op: "write", Path: forging, Err: unix.ENOSPC}, refusedHint(fmt.Errorf("%q: %w", forging, unix.EROFS), "name another")},
 		codeInterrupted: {context.Canceled, &staging.Error{Attempt: halt.Attempt, Err: context.Canceled}, pruneInterrupted(context.Canceled, snapshot.Pruned{Gone: []snapshot.Header{{}}}, false)},

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 )
@@ -27,10 +27,10 @@ type rolledBack struct {
 
 // revocation is what became of the views of what was rolled back.
 type revocation struct {
-	Detached []string         // mount points, in the order of the mount table
-	Left     []leftView       // what may still show it, in that order
-	Foreign  []fusefs.Foreign // those of other users, which were not asked
-	Err      error            // the marks could not be made, or the mount table not be read
+	Detached []string            // mount points, in the order of the mount table
+	Left     []leftView          // what may still show it, in that order
+	Foreign  []fusemount.Foreign // those of other users, which were not asked
+	Err      error               // the marks could not be made, or the mount table not be read
 }
 
 // leftView is a view that could not be detached, or not be asked what it shows.
@@ -54,7 +54,7 @@ const (
 func (a *app) revokeViews(ctx context.Context, state *statedir.Dir, of rolledBack) revocation {
 	var r revocation
 	marks := state.MarkRolledBack(of.Root, of.BundleRoots)
-	views, foreign, err := fusefs.Views()
+	views, foreign, err := fusemount.Views()
 	for _, view := range views {
 		ended, err := of.revoke(ctx, view)
 		switch {
@@ -92,7 +92,7 @@ func (r *revocation) tell(a *app) {
 }
 
 // foreignViews are the views of other users in a result.
-func foreignViews(all []fusefs.Foreign) []map[string]any {
+func foreignViews(all []fusemount.Foreign) []map[string]any {
 	views := make([]map[string]any, 0, len(all))
 	for _, f := range all {
 		view := map[string]any{"mountpoint": jsonText(f.Mountpoint), "user_id": f.UserID}
@@ -106,12 +106,12 @@ func foreignViews(all []fusefs.Foreign) []map[string]any {
 
 // revoke detaches a view if it shows what was rolled back, and reports whether it
 // was.
-func (of rolledBack) revoke(ctx context.Context, view *fusefs.Other) (ended bool, err error) {
+func (of rolledBack) revoke(ctx context.Context, view *fusemount.Other) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, revokePatience)
 	defer cancel()
 	concerned, err := of.concerns(ctx, view)
 	switch {
-	case errors.Is(err, fusefs.ErrNotMounted): // it has ended
+	case errors.Is(err, fusemount.ErrNotMounted): // it has ended
 		return false, nil
 	case err != nil || !concerned:
 		return false, err
@@ -127,11 +127,11 @@ const maxShown = 64 << 10
 // concerns asks a view what it shows, in one read. A view that shows more than fits, or
 // that another mount hides, may show what was rolled back, and counts as if it did: no path
 // leads to the hidden one, but those who opened it before read on.
-func (of rolledBack) concerns(ctx context.Context, view *fusefs.Other) (bool, error) {
+func (of rolledBack) concerns(ctx context.Context, view *fusemount.Other) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	record, err := readShown(ctx, view)
-	if errors.Is(err, fusefs.ErrTooLong) || errors.Is(err, fusefs.ErrHidden) {
+	if errors.Is(err, fusemount.ErrTooLong) || errors.Is(err, fusemount.ErrHidden) {
 		return true, nil
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func (of rolledBack) concerns(ctx context.Context, view *fusefs.Other) (bool, er
 }
 
 // readShown reads and parses shown.json; ctx bounds both.
-func readShown(ctx context.Context, view *fusefs.Other) (shownRecord, error) {
+func readShown(ctx context.Context, view *fusemount.Other) (shownRecord, error) {
 	type outcome struct {
 		record shownRecord
 		err    error

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -313,7 +313,7 @@ func TestDeadViewIsTold(t *testing.T) {
 	}
 	v.done <- nil
 	r := revokeNow(t, ofBundle(run, ""))
-	if err := r.leftOf(v.dir); !errors.Is(err, fusefs.ErrDeadMount) {
+	if err := r.leftOf(v.dir); !errors.Is(err, fusemount.ErrDeadMount) {
 		t.Errorf("%+v", r)
 	}
 	must(t, "umount", v.dir)

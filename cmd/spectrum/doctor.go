@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spf13/cobra"
 )
@@ -100,7 +100,7 @@ func (d *doctor) run(ctx context.Context, dirs []string) error {
 		return fmt.Errorf("nothing can be looked at: %w", err)
 	}
 	d.examine(ctx, section{title: "this machine"}, func(context.Context) []diagnosis { return kernelChecks() })
-	d.examine(ctx, section{title: "mounting", mounting: true}, func(ctx context.Context) []diagnosis { return meansChecks(fusefs.FindMeans(ctx)) })
+	d.examine(ctx, section{title: "mounting", mounting: true}, func(ctx context.Context) []diagnosis { return meansChecks(fusemount.FindMeans(ctx)) })
 	d.examine(ctx, section{title: "views", mounting: true}, viewChecks)
 	if err := d.examineState(ctx); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (d *doctor) verdict() error {
 	case len(e.failed) == 0:
 		return nil
 	case onlyMounting:
-		return fmt.Errorf("%w: %w", fusefs.ErrUnavailable, e)
+		return fmt.Errorf("%w: %w", fusemount.ErrUnavailable, e)
 	}
 	return e.coded()
 }

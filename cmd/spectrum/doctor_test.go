@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -64,33 +64,35 @@ func TestDoctorKernel(t *testing.T) {
 }
 
 func TestDoctorMeans(t *testing.T) {
-	good := fusefs.Means{Device: "/dev/fuse", Helper: "/usr/bin/fusermount3", Version: "3.14.0", Config: "/etc/fuse.conf"}
-	with := func(change func(*fusefs.Means)) fusefs.Means {
+	good := fusemount.Means{Device: "/dev/fuse", Helper: "/usr/bin/fusermount3", Version: "3.14.0", Config: "/etc/fuse.conf"}
+	with := func(change func(*fusemount.Means)) fusemount.Means {
 		m := good
 		change(&m)
 		return m
 	}
-	root := func(m fusefs.Means) fusefs.Means {
+	root := func(m fusemount.Means) fusemount.Means {
 		m.Direct = true
 		return m
 	}
-	noDevice := with(func(m *fusefs.Means) {
-		m.DeviceErr = fmt.Errorf("%w: %w", fusefs.ErrUnavailable, &os.PathError{Op: "open", Path: "/dev/fuse", Err: unix.ENOENT})
+	noDevice := with(func(m *fusemount.Means) {
+		m.DeviceErr = fmt.Errorf("%w: %w", fusemount.ErrUnavailable, &os.PathError{Op: "open", Path: "/dev/fuse", Err: unix.ENOENT})
 	})
-	closed := with(func(m *fusefs.Means) { m.DeviceErr = &os.PathError{Op: "open", Path: "/dev/fuse", Err: unix.EACCES} })
-	noHelper := with(func(m *fusefs.Means) { m.Helper, m.Version, m.HelperErr = "", "", fusefs.ErrNoHelper })
-	plain := with(func(m *fusefs.Means) { m.HelperErr = fusefs.ErrNotSetuid })
-	void := with(func(m *fusefs.Means) { m.HelperErr = fusefs.ErrSetuidVoid })
-	alone := with(func(m *fusefs.Means) { m.Shared = fusefs.ErrNotShared })
-	cut := with(func(m *fusefs.Means) { m.Shared = fusefs.ErrCutLine })
-	hidden := with(func(m *fusefs.Means) { m.Shared = &os.PathError{Op: "open", Path: "/etc/fuse.conf", Err: unix.EACCES} })
-	barred := with(func(m *fusefs.Means) { m.Barred = errors.New("no CAP_SYS_ADMIN") })
+	closed := with(func(m *fusemount.Means) { m.DeviceErr = &os.PathError{Op: "open", Path: "/dev/fuse", Err: unix.EACCES} })
+	noHelper := with(func(m *fusemount.Means) { m.Helper, m.Version, m.HelperErr = "", "", fusemount.ErrNoHelper })
+	plain := with(func(m *fusemount.Means) { m.HelperErr = fusemount.ErrNotSetuid })
+	void := with(func(m *fusemount.Means) { m.HelperErr = fusemount.ErrSetuidVoid })
+	alone := with(func(m *fusemount.Means) { m.Shared = fusemount.ErrNotShared })
+	cut := with(func(m *fusemount.Means) { m.Shared = fusemount.ErrCutLine })
+	hidden := with(func(m *fusemount.Means) {
+		m.Shared = &os.PathError{Op: "open", Path: "/etc/fuse.conf", Err: unix.EACCES}
+	})
+	barred := with(func(m *fusemount.Means) { m.Barred = errors.New("no CAP_SYS_ADMIN") })
 	wantDiagnoses(t, []diagnosed{
 		{"device", deviceCheck(good), isFine, nil},
 		{"no device", deviceCheck(noDevice), isFail, []string{"open /dev/fuse: no such file or directory", "69", "modprobe fuse", "--device /dev/fuse"}},
 		{"closed device", deviceCheck(closed), isFail, []string{"permission denied", "chmod 666 /dev/fuse"}},
 		{"helper", helperCheck(good), isFine, []string{"3.14.0"}},
-		{"silent helper", helperCheck(with(func(m *fusefs.Means) { m.Version = "" })), isFine, []string{"version unknown"}},
+		{"silent helper", helperCheck(with(func(m *fusemount.Means) { m.Version = "" })), isFine, []string{"version unknown"}},
 		{"no helper", helperCheck(noHelper), isFail, []string{"fusermount3 is not installed", "69", "apt-get install fuse3"}},
 		{"no helper, root", helperCheck(root(noHelper)), isWarn, []string{"other users cannot mount", "fuse3"}},
 		{"helper of no use", helperCheck(plain), isFail, []string{"not setuid root", "chmod 4755 /usr/bin/fusermount3"}},
@@ -108,10 +110,10 @@ func TestDoctorMeans(t *testing.T) {
 
 func TestDoctorViews(t *testing.T) {
 	const path = "/mnt/a view"
-	dead := &fusefs.MountpointError{Path: path, Err: fusefs.ErrDeadMount}
+	dead := &fusemount.MountpointError{Path: path, Err: fusemount.ErrDeadMount}
 	wantDiagnoses(t, []diagnosed{
 		{"live", viewCheck(path, nil), isFine, nil},
-		{"ended", viewCheck(path, fusefs.ErrNotMounted), isFine, nil},
+		{"ended", viewCheck(path, fusemount.ErrNotMounted), isFine, nil},
 		{"another's", viewCheck(path, &os.PathError{Err: unix.EACCES}), isFine, nil},
 		{"dead", viewCheck(path, dead), isWarn, []string{"dead", "spectrum umount '/mnt/a view'"}},
 		{"stuck", viewCheck(path, fmt.Errorf("it does not answer: %w", context.DeadlineExceeded)), isWarn, []string{"does not answer", "spectrum umount '/mnt/a view'"}},

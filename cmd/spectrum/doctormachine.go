@@ -8,7 +8,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -48,13 +48,13 @@ func openat2Check(err error) diagnosis {
 }
 
 // meansChecks say whether this user can mount.
-func meansChecks(m fusefs.Means) []diagnosis {
+func meansChecks(m fusemount.Means) []diagnosis {
 	return []diagnosis{deviceCheck(m), helperCheck(m), rightCheck(m), sharedCheck(m)}
 }
 
 const cannotMount = "\"spectrum mount\" ends with exit status 69; everything else works"
 
-func deviceCheck(m fusefs.Means) diagnosis {
+func deviceCheck(m fusemount.Means) diagnosis {
 	if m.DeviceErr == nil {
 		return fine("fuse-device", m.Device, "%q can be opened", m.Device)
 	}
@@ -77,17 +77,17 @@ func innermost(err error) error {
 }
 
 // helperCheck: root can do without the helper, others cannot.
-func helperCheck(m fusefs.Means) diagnosis {
+func helperCheck(m fusemount.Means) diagnosis {
 	if m.HelperErr == nil {
 		return fine("fuse-helper", m.Helper, "%q, version %s", m.Helper, orUnknown(m.Version))
 	}
 	c := fine("fuse-helper", m.Helper, "%v", innermost(m.HelperErr))
 	remedy := "as root: apt-get install fuse3, or what brings fusermount3 here"
 	switch {
-	case errors.Is(m.HelperErr, fusefs.ErrNotSetuid):
+	case errors.Is(m.HelperErr, fusemount.ErrNotSetuid):
 		c.found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
 		remedy = fmt.Sprintf("as root: chown root %[1]s && chmod 4755 %[1]s", shellQuote(m.Helper))
-	case errors.Is(m.HelperErr, fusefs.ErrSetuidVoid):
+	case errors.Is(m.HelperErr, fusemount.ErrSetuidVoid):
 		c.found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
 		remedy = "have it in a file system that is mounted without nosuid"
 	}
@@ -104,7 +104,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-func rightCheck(m fusefs.Means) diagnosis {
+func rightCheck(m fusemount.Means) diagnosis {
 	if m.Barred != nil {
 		return fine("fuse-right", "", "%v", m.Barred).but(isFail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)
 	}
@@ -115,18 +115,18 @@ func rightCheck(m fusefs.Means) diagnosis {
 }
 
 // sharedCheck: root may let others in, whatever the configuration says.
-func sharedCheck(m fusefs.Means) diagnosis {
+func sharedCheck(m fusemount.Means) diagnosis {
 	const id = "allow-other"
 	if m.Shared == nil {
 		return fine(id, m.Config, "user_allow_other is in %q", m.Config)
 	}
 	c := fine(id, m.Config, "%q: %v", m.Config, m.Shared)
-	if !errors.Is(m.Shared, fusefs.ErrNotShared) && !errors.Is(m.Shared, fusefs.ErrCutLine) {
+	if !errors.Is(m.Shared, fusemount.ErrNotShared) && !errors.Is(m.Shared, fusemount.ErrCutLine) {
 		c.found = innermost(m.Shared).Error()
 	}
 	const consequence = "\"spectrum mount --allow-other\" is for root only"
 	remedy := "if users are to let others into their views, as root: echo user_allow_other >>" + shellQuote(m.Config)
-	if errors.Is(m.Shared, fusefs.ErrCutLine) {
+	if errors.Is(m.Shared, fusemount.ErrCutLine) {
 		remedy = "as root: echo >>" + shellQuote(m.Config)
 	}
 	if m.Direct {
@@ -139,7 +139,7 @@ func sharedCheck(m fusefs.Means) diagnosis {
 // viewChecks ask each view of this user, all at once, whether it still answers. Those
 // of others are not asked.
 func viewChecks(ctx context.Context) []diagnosis {
-	views, foreign, err := fusefs.Views()
+	views, foreign, err := fusemount.Views()
 	if err != nil {
 		return []diagnosis{fine("views", "", "%v", err).but(isWarn, "which views there are is not known", "")}
 	}
@@ -169,11 +169,11 @@ func viewChecks(ctx context.Context) []diagnosis {
 }
 
 // askView wants a view to give a file.
-func askView(ctx context.Context, view *fusefs.Other) error {
+func askView(ctx context.Context, view *fusemount.Other) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	_, err := view.Read(ctx, statusFile, maxShown)
-	if errors.Is(err, fusefs.ErrTooLong) {
+	if errors.Is(err, fusemount.ErrTooLong) {
 		return nil
 	}
 	return err
@@ -185,9 +185,9 @@ func viewCheck(path string, err error) diagnosis {
 	c := fine("views", path, "%q answers", path)
 	remedy := "spectrum umount " + shellQuote(path)
 	switch {
-	case err == nil, errors.Is(err, fusefs.ErrNotMounted), errors.Is(err, fs.ErrPermission):
+	case err == nil, errors.Is(err, fusemount.ErrNotMounted), errors.Is(err, fs.ErrPermission):
 		return c
-	case errors.Is(err, fusefs.ErrDeadMount):
+	case errors.Is(err, fusemount.ErrDeadMount):
 		c.found = fmt.Sprintf("%q is dead: its server has gone", path)
 		return c.but(isWarn, "whoever looks there gets errors, and nothing can be mounted there", remedy)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
@@ -67,8 +67,8 @@ func readCandidate(mountpoint string) (path string, record candidateRecord, err 
 // ownView gives the real path of a live view that this user, or root, has
 // mounted: what another user's server says is not worth asking for.
 func ownView(mountpoint string) (string, error) {
-	path, err := fusefs.FindView(mountpoint)
-	if errors.Is(err, fusefs.ErrDeadMount) {
+	path, err := fusemount.FindView(mountpoint)
+	if errors.Is(err, fusemount.ErrDeadMount) {
 		return "", refusedHint(err, "\"spectrum umount MOUNTPOINT\" clears it; then mount again")
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *statusRecord) untampered(path string) error {
 const maxControl = 256 << 20
 
 func readControl(path, name string, v any) error {
-	raw, err := fusefs.ReadView(path, name, maxControl)
+	raw, err := fusemount.ReadView(path, name, maxControl)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func checkShown(view *preview.View) error {
 		return nil
 	}
 	var status statusRecord
-	path, err := fusefs.FindView(view.Mountpoint)
+	path, err := fusemount.FindView(view.Mountpoint)
 	if err == nil {
 		err = readControl(path, statusFile, &status)
 	}

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -33,8 +33,8 @@ func hintsOf(err error) []string {
 	var coded *codedError
 	var unfit *unfitError
 	var foreign *action.ForeignError
-	var mounted *fusefs.MountpointError
-	var owned *fusefs.NotOwnError
+	var mounted *fusemount.MountpointError
+	var owned *fusemount.NotOwnError
 	var others *served.ForeignError
 	var unfinished *action.UnfinishedError
 	var linked *pathsafe.LinkError
@@ -80,9 +80,9 @@ func hintsOf(err error) []string {
 		return use.hints()
 	case errors.As(err, &refusal):
 		return []string{refusal.hint}
-	case errors.Is(err, fusefs.ErrAllowOther):
+	case errors.Is(err, fusemount.ErrAllowOther):
 		return []string{"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor}
-	case errors.Is(err, fusefs.ErrUnavailable):
+	case errors.Is(err, fusemount.ErrUnavailable):
 		return []string{
 			"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
 			"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
@@ -137,7 +137,7 @@ var machineFaults = []struct {
 	err  error
 	hint string
 }{
-	{fusefs.ErrNotOwn, "the server of another user is asked nothing: name the run directory that the view shows, or run this as that user"},
+	{fusemount.ErrNotOwn, "the server of another user is asked nothing: name the run directory that the view shows, or run this as that user"},
 	{unix.ENOSPC, "free space (or inodes: \"df -i\") in the file system that is named, then retry"},
 	{unix.EDQUOT, "free space or raise the quota of this user in the file system that is named, then retry"},
 	{unix.EFBIG, "raise the limit of the size of files (\"ulimit -f\"), or use a file system that takes larger ones"},
@@ -150,7 +150,7 @@ var machineFaults = []struct {
 	{unix.EXDEV, "the file system cannot rename this, as an overlay cannot rename directories of its lower layers; use another one for the restore root"},
 	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
 	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
-	{fusefs.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
+	{fusemount.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
 	{pathsafe.ErrNoProc, "run as root: mount -t proc proc /proc; in a container or a chroot, have its /proc mounted"},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
 	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},

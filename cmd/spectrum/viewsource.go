@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spf13/cobra"
@@ -19,7 +19,7 @@ type viewSource interface {
 	places() []place
 	// prepare does what must have succeeded before anything is mounted.
 	prepare(ctx context.Context, mountpoint string) error
-	mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error)
+	mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error)
 	// describe says what was mounted: in words, and as fields of the result.
 	describe() (text string, fields map[string]any)
 	close()
@@ -132,7 +132,7 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 	return nil
 }
 
-func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.View, error) {
+func (v *candidateView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
 	roots := bundleRoots(v.plan)
 	v.status.shown = func() []string { return roots }
 	control := v.status.files(v.candidate.origin, v.plan)
@@ -144,7 +144,7 @@ func (v *candidateView) mount(mountpoint string, opts fusefs.Options) (*fusefs.V
 		return nil, refusedHint(err, "\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view")
 	}
 	v.status.watch(&opts)
-	view, err := fusefs.Mount(tree, mountpoint, opts)
+	view, err := fusemount.Mount(tree, mountpoint, opts)
 	go debug.FreeOSMemory() // verifying a million files takes more than keeping their tree does
 	return view, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -62,7 +63,7 @@ func newViewStatus(marks rollbackMarks) *viewStatus {
 }
 
 // watch has a view tell what it does.
-func (s *viewStatus) watch(opts *fusefs.Options) {
+func (s *viewStatus) watch(opts *fusemount.Options) {
 	opts.Stats, opts.OnTamper = &s.stats, s.tampered
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/visible"
@@ -157,7 +157,7 @@ func statusOf(err error) int {
 		return statusRejected
 	case errors.As(err, &use), errors.As(err, &other):
 		return statusUsage
-	case errors.Is(err, fusefs.ErrUnavailable):
+	case errors.Is(err, fusemount.ErrUnavailable):
 		return statusUnavailable
 	case isApproval(err), errors.As(err, &foreign):
 		return statusApproval
@@ -169,9 +169,9 @@ func statusOf(err error) int {
 		return statusPolicy
 	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
 		return statusRejected
-	case errors.As(err, &refusal) && !machine.IsFault(err) && !errors.Is(err, served.ErrForeign) && !errors.Is(err, fusefs.ErrNotOwn):
+	case errors.As(err, &refusal) && !machine.IsFault(err) && !errors.Is(err, served.ErrForeign) && !errors.Is(err, fusemount.ErrNotOwn):
 		return statusRejected
-	case machine.IsOrdinary(err), errors.Is(err, fusefs.ErrNotOwn), errors.Is(err, errStuck), errors.Is(err, fusefs.ErrStuck), errors.Is(err, fusefs.ErrHidden):
+	case machine.IsOrdinary(err), errors.Is(err, fusemount.ErrNotOwn), errors.Is(err, errStuck), errors.Is(err, fusemount.ErrStuck), errors.Is(err, fusemount.ErrHidden):
 		return statusMachine
 	default:
 		return statusInternal

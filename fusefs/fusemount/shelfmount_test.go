@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
@@ -19,17 +20,17 @@ import (
 // TestMountControl: found by name, and by nobody else.
 func TestMountControl(t *testing.T) {
 	s := serveShelf(t)
-	s.reads(ControlName+"/deep/status", "up")
+	s.reads(fusefs.ControlName+"/deep/status", "up")
 	if got := client(t, "ls", "-a", s.mount); got != ".\n..\nnow\ntop\n" {
 		t.Errorf("ls: %q", got)
 	}
 	if got := client(t, "find", s.mount, "-printf", `%P %y %n\n`); got != " d 3\nnow f 1\ntop d 2\ntop/file f 1\n" {
 		t.Errorf("find: %q", got)
 	}
-	if got := client(t, "ls", "-a", s.at(ControlName)); got != ".\n..\ndeep\nlive\n" {
+	if got := client(t, "ls", "-a", s.at(fusefs.ControlName)); got != ".\n..\ndeep\nlive\n" {
 		t.Errorf("ls: %q", got)
 	}
-	if s.inode(ControlName+"/..") != s.inode("") || s.inode(ControlName+"/deep/..") != s.inode(ControlName) {
+	if s.inode(fusefs.ControlName+"/..") != s.inode("") || s.inode(fusefs.ControlName+"/deep/..") != s.inode(fusefs.ControlName) {
 		t.Error("its parent is another directory")
 	}
 	var st unix.Statfs_t

@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
@@ -32,8 +32,8 @@ type Options struct {
 	// the way since is not followed.
 	NoLinks bool
 
-	Shelf Shelf  // adds directories to the root of the tree; nil: none
-	Stats *Stats // counts what is read; nil: nobody wants to know
+	Shelf fusefs.Shelf  // adds directories to the root of the tree; nil: none
+	Stats *fusefs.Stats // counts what is read; nil: nobody wants to know
 
 	// Log gets findings (Error), holders that keep a view busy (Warn), and what
 	// the FUSE library has to say (Debug). nil: nobody.
@@ -48,35 +48,25 @@ type Options struct {
 const (
 	fsSubtype = "spectrum"
 	fsType    = "fuse." + fsSubtype // as in the mount table
-
-	// maxRequest is the most that the kernel sends in one request (256 pages):
-	// fewer round trips, and fewer blocks that are checked twice because a
-	// request ended inside them. Read-ahead stays at what the kernel grants a
-	// FUSE mount, 128 KiB, in several requests at once.
-	maxRequest = 1 << 20
-
-	// maxBackground lets the kernel read ahead for many files at once; its
-	// default of 12 requests is two readers' worth.
-	maxBackground = 64
 )
 
 // Mount mounts the tree on an existing empty directory and returns when the
 // view can be used. The errors are those of [CheckMountpoint], [ErrUnavailable],
 // and others that say what failed; after an error nothing is mounted.
-func Mount(tree *Tree, mountpoint string, opts Options) (*View, error) {
+func Mount(tree *fusefs.Tree, mountpoint string, opts Options) (*View, error) {
 	return mountWith(hostSystem(), tree, mountpoint, opts)
 }
 
 // mountWith mounts with the given means; see system.
-func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, error) {
-	if tree == nil || len(tree.nodes) == 0 {
-		return nil, fmt.Errorf("%w: there is no tree", ErrBadTree)
-	}
+func mountWith(sys system, tree *fusefs.Tree, mountpoint string, opts Options) (*View, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	if opts.Stats == nil {
-		opts.Stats = new(Stats)
+	server, err := fusefs.New(tree, fusefs.Options{
+		Shelf: opts.Shelf, Stats: opts.Stats, Log: opts.Log, OnTamper: opts.OnTamper, AnswerOpen: sys.answerOpen,
+	})
+	if err != nil {
+		return nil, err
 	}
 	opts.Source = cleanSource(opts.Source)
 	open := served.OpenDir
@@ -103,7 +93,7 @@ func mountWith(sys system, tree *Tree, mountpoint string, opts Options) (*View, 
 		p.close()
 		return nil, fmt.Errorf("mount on %q: %w", p.path, err)
 	}
-	v, err := serve(sys, dev, tree, &seat{dir: p}, opts)
+	v, err := serve(sys, dev, server, &seat{dir: p}, opts)
 	if err != nil {
 		release()
 		err = errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), sys.takeBack(p, before))
@@ -175,56 +165,27 @@ func (s system) takeAstray(p *place, before []*Other) error {
 // serve starts the server on a descriptor of /dev/fuse that is already mounted
 // on the seat, and checks what was mounted. It owns the descriptor and, unless it
 // fails, the seat.
-func serve(sys system, dev int, tree *Tree, on *seat, opts Options) (*View, error) {
-	own, err := unix.FcntlInt(uintptr(dev), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		_ = unix.Close(dev)
-		return nil, err
-	}
-	fs := newFileSystem(tree, opts)
-	fs.answerOpen = sys.answerOpen
-	// go-fuse takes over a descriptor that is given to it under this name.
-	server, err := fuse.NewServer(fs, fmt.Sprintf("/dev/fd/%d", dev), serverOptions(opts.Log))
-	if err != nil {
-		_ = unix.Close(own)
+func serve(sys system, dev int, server *fusefs.Server, on *seat, opts Options) (*View, error) {
+	if err := server.Attach(dev); err != nil {
 		return nil, err
 	}
 	v := &View{
-		sys: sys, fs: fs, seat: on, path: on.dir.path, dev: os.NewFile(uintptr(own), "/dev/fuse"), log: opts.Log,
+		sys: sys, server: server, seat: on, path: on.dir.path, log: opts.Log,
 		done: make(chan struct{}), revoked: make(chan struct{}),
 	}
 	ready := make(chan error, 1)
-	go v.serve(server, ready)
+	go v.serve(ready)
+	var err error
 	v.mount, v.unique, err = checkMounted(on.dir, opts)
 	ready <- err
 	if err != nil {
-		v.hangUp()
+		v.server.HangUp()
 		v.end()
 		return nil, err
 	}
 	raiseReadAhead(v.mount)
 	go v.obey()
 	return v, nil
-}
-
-// serverOptions are the parts of the FUSE protocol that we choose.
-func serverOptions(log *slog.Logger) *fuse.MountOptions {
-	return &fuse.MountOptions{
-		MaxWrite:      maxRequest, // the limit for reads as well
-		MaxReadAhead:  maxRequest, // the kernel lowers it to what it allows
-		MaxBackground: maxBackground,
-		// The kernel must not drop pages on its own guess that a file changed:
-		// none ever does.
-		ExplicitDataCacheControl: true,
-		// Our answers are checked bytes in memory, there is nothing to splice.
-		DisableSplice: true,
-		Name:          fsSubtype,
-		Logger:        slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		PanicHandler: func(what any) fuse.Status {
-			log.Error("a request of the view failed inside: the caller gets an I/O error", "panic", what)
-			return fuse.EIO
-		},
-	}
 }
 
 // cleanSource makes a text fit for the mount table: not empty, no control
@@ -258,7 +219,7 @@ func flagNames(opts Options) []string {
 // dataOptions are the options of the FUSE file system itself. default_permissions
 // has the kernel check permission bits, before it even asks us.
 func dataOptions(opts Options) []string {
-	data := []string{"default_permissions", fmt.Sprintf("max_read=%d", maxRequest)}
+	data := []string{"default_permissions", fmt.Sprintf("max_read=%d", fusefs.MaxRequest)}
 	if opts.AllowOther {
 		data = append(data, "allow_other")
 	}

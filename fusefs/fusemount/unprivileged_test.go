@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/fusefs"
 	"golang.org/x/sys/unix"
 )
 
@@ -120,7 +121,7 @@ func childUnprivileged(o orders) error {
 	return nil
 }
 
-func mustTree(o orders) *Tree {
+func mustTree(o orders) *fusefs.Tree {
 	tree, err := treeOf(o)
 	if err != nil {
 		panic(err)

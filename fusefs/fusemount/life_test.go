@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
@@ -385,10 +386,10 @@ func mountOther(t *testing.T, kind, dir string) {
 }
 
 // oneFile is a tree that nobody gets to read.
-func oneFile(t *testing.T) *Tree {
+func oneFile(t *testing.T) *fusefs.Tree {
 	t.Helper()
-	tree, err := NewTree(func(yield func(File) bool) {
-		yield(File{Path: "f", Source: SourceFunc(func() (Content, error) { return nil, errors.New("not to be read") })})
+	tree, err := fusefs.NewTree(func(yield func(fusefs.File) bool) {
+		yield(fusefs.File{Path: "f", Source: fusefs.SourceFunc(func() (fusefs.Content, error) { return nil, errors.New("not to be read") })})
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

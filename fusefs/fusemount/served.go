@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"fmt"

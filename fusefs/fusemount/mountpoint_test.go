@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/fusefs"
 	"golang.org/x/sys/unix"
 )
 
@@ -70,7 +71,7 @@ func TestMountpointRefused(t *testing.T) {
 	}
 }
 
-func mountFails(tree *Tree, path string) error {
+func mountFails(tree *fusefs.Tree, path string) error {
 	v, err := Mount(tree, path, Options{})
 	if err == nil {
 		return v.Unmount(unmountNow(), 0)

@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
@@ -110,7 +111,7 @@ func askToRevoke(dir *place) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), revokeRequest, 0)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fusefs.RevokeRequest, 0)
 	if errno != 0 {
 		return nil, os.NewSyscallError("ioctl", errno)
 	}
@@ -122,9 +123,9 @@ const controlOfRevoke = "status.json"
 
 // openControl opens a file of the control directory, through no link.
 func openControl(dir *place, name string) (*os.File, error) {
-	control, err := unix.Openat(dir.fd, ControlName, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	control, err := unix.Openat(dir.fd, fusefs.ControlName, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, openError(&os.PathError{Op: "open", Path: ControlName, Err: err})
+		return nil, openError(&os.PathError{Op: "open", Path: fusefs.ControlName, Err: err})
 	}
 	defer func() { _ = unix.Close(control) }()
 	fd, err := unix.Openat(control, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)

@@ -1,4 +1,4 @@
-package fusefs
+package fusemount
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spectrumfs/spectrum/fusefs"
 	"golang.org/x/sys/unix"
 )
 
@@ -173,15 +174,15 @@ func (i inventory) noMoreThan(j inventory) bool {
 
 // treeOf describes a directory, each file with a digest of every block as it is
 // now: what changes later does not check any more.
-func treeOf(o orders) (*Tree, error) {
+func treeOf(o orders) (*fusefs.Tree, error) {
 	files, err := describeAll(o.Source, o.Delay)
 	if err != nil {
 		return nil, err
 	}
-	return NewTree(slices.Values(files), nil)
+	return fusefs.NewTree(slices.Values(files), nil)
 }
 
-func describeAll(dir string, delay time.Duration) (files []File, err error) {
+func describeAll(dir string, delay time.Duration) (files []fusefs.File, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -196,22 +197,22 @@ func describeAll(dir string, delay time.Duration) (files []File, err error) {
 
 const testBlock = 4096
 
-func describe(path string, delay time.Duration) (File, error) {
+func describe(path string, delay time.Duration) (fusefs.File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return File{}, err
+		return fusefs.File{}, err
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return File{}, err
+		return fusefs.File{}, err
 	}
 	var sums [][32]byte
 	for off := 0; off < len(data); off += testBlock {
 		sums = append(sums, sha256.Sum256(data[off:min(off+testBlock, len(data))]))
 	}
-	return File{
+	return fusefs.File{
 		Size: st.Size(), Mode: st.Mode(), ModTime: st.ModTime(),
-		Source: SourceFunc(func() (Content, error) {
+		Source: fusefs.SourceFunc(func() (fusefs.Content, error) {
 			f, err := os.Open(path)
 			if err != nil {
 				return nil, err

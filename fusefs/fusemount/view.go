@@ -1,15 +1,13 @@
-package fusefs
+package fusemount
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/spectrumfs/spectrum/fusefs"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,13 +15,12 @@ import (
 // unmounted, by [View.Unmount] or from outside.
 type View struct {
 	sys    system
-	fs     *fileSystem
+	server *fusefs.Server
 	seat   *seat
 	path   string // as it was when it was mounted
 	mount  mountID
 	unique uint64 // see place
 	log    *slog.Logger
-	dev    *os.File      // our own descriptor of the FUSE connection, for hangUp
 	done   chan struct{} // closed when the server has ended
 
 	revoked chan struct{} // see Revoked
@@ -43,11 +40,10 @@ func (v *View) Done() <-chan struct{} { return v.done }
 // (/sys/fs/fuse/connections) leaves a dead mount behind: that one is ours and
 // of no use, so it is taken away. ready says that v is complete, or why not: then
 // the seat stays with the caller.
-func (v *View) serve(server *fuse.Server, ready <-chan error) {
+func (v *View) serve(ready <-chan error) {
 	defer close(v.done)
-	server.Serve()
+	v.server.Serve()
 	failed := <-ready
-	_ = v.dev.Close() // the last one: whoever still waits for an answer gets an error
 	if failed != nil {
 		return
 	}
@@ -76,7 +72,7 @@ var ErrStuck = errors.New("a read of a source does not return")
 // errors. After a nil no goroutine and no descriptor of the view is left. A
 // view that is not mounted any more is no error.
 func (v *View) Unmount(ctx context.Context, grace time.Duration) error {
-	v.fs.end()
+	v.server.End()
 	if err := v.detach(ctx, grace); err != nil {
 		return err
 	}
@@ -94,7 +90,7 @@ func (v *View) end() bool {
 		if v.endsIn(retryEvery) {
 			return true
 		}
-		v.hangUp()
+		v.server.HangUp()
 	}
 	return false
 }
@@ -190,7 +186,7 @@ func (v *View) unmount(dir *place, m *entry, lazily bool) error {
 		return v.sys.unmountNamed(view, false)
 	}
 	if abortConnection(m.Info, v.unique) != nil {
-		v.hangUp()
+		v.server.HangUp()
 	}
 	return v.sys.unmountDead(view)
 }
@@ -204,24 +200,38 @@ func (v *View) nameHolders() bool {
 	return len(holders) > 0
 }
 
-// hangUp makes the server's loops end although the connection still lives,
-// which go-fuse has no call for: further reads of the device fail with EAGAIN
-// instead of waiting, and the threads that wait already are interrupted by the
-// signal that the Go runtime uses to interrupt itself; their read is started
-// again by the kernel and fails too. When the server has ended, its descriptor
-// and then ours are closed, and the kernel cuts the connection.
-func (v *View) hangUp() {
-	conn, err := v.dev.SyscallConn()
-	if err == nil {
-		err = conn.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), true) })
+// dropWithin is how long the kernel may take to forget what it keeps: it waits
+// for reads at work, and one that hangs in its source never ends.
+const dropWithin = 5 * time.Second
+
+// Revoked is closed when somebody else has taken the view back (see
+// [Other.Revoke]). It ends then: whoever holds it open gets errors, also for what
+// the kernel had kept.
+func (v *View) Revoked() <-chan struct{} { return v.revoked }
+
+// obey waits for a revocation and carries it out: no read gives anything any
+// more, what the kernel keeps is dropped, and only then the view vanishes from
+// its path, so that whoever sees it gone knows that nothing of it is read.
+func (v *View) obey() {
+	select {
+	case <-v.server.RevokeRequested():
+	case <-v.done:
+		return
 	}
-	if err != nil {
-		return // ended in between
+	v.server.End()
+	dropped := make(chan struct{})
+	go func() {
+		defer close(dropped)
+		v.server.Drop()
+	}()
+	select {
+	case <-dropped:
+	case <-time.After(dropWithin):
+		v.log.Warn("a read does not return: the kernel may still hold checked pages of the revoked view", "mount point", v.path)
 	}
-	threads, _ := os.ReadDir("/proc/self/task")
-	for _, t := range threads {
-		if tid, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.Tgkill(os.Getpid(), tid, unix.SIGURG)
-		}
+	close(v.revoked)
+	if err := v.takeAway(true); err != nil {
+		v.log.Error("the revoked view could not be taken away", "mount point", v.path, "error", err)
 	}
+	v.end()
 }
