@@ -33,8 +33,7 @@ type runsView struct {
 	project     *pathsafe.Dir
 	status      *viewStatus
 	log         *slog.Logger
-	turn        chan struct{} // one run is verified at a time: that takes all processors already
-	long        chan struct{} // but beside it one that has used up its turn
+	lines       shelfLines
 	ended       chan struct{} // closed when no verdict is needed any more
 	working     sync.WaitGroup
 
@@ -56,7 +55,7 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 	}
 	v := &runsView{
 		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(marks),
-		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), ended: make(chan struct{}), looked: make(map[string]*shelfRun),
+		ended: make(chan struct{}), looked: make(map[string]*shelfRun),
 	}
 	v.status.runs, v.status.moved, v.status.shown = v.states, v.hasMoved, v.accepted
 	if v.projectRoot == "" {
