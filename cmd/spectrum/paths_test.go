@@ -110,7 +110,7 @@ var pathUses = map[string]string{
 	"verify/bundle.Key.Save: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"verify/bundle.makeDirs: pathsafe.OpenOwn":                  "given: the nearest directory above a run directory, from then on handles",
 	"verify/bundle.readKeyFile: pathsafe.OpenFile":              "given: the key; what it is is looked at by the descriptor",
-	"verify/bundle.runDir.checkFree: pathsafe.OpenOwn":          "given: a look before work begins; that the name is free is decided by the rename",
+	"verify/bundle.runDir.openParent: pathsafe.OpenOwn":         "given: a look before work begins; that the name is free is decided by the rename",
 }
 
 // TestPathsAreResolvedOnce: outside of pathsafe nothing is looked up by a path, which

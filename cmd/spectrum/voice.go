@@ -141,6 +141,7 @@ func statusOf(err error) int {
 		foreign *action.ForeignError
 		other   *action.OtherRootError
 		signer  *notTrustedError
+		linked  *pathsafe.LinkError
 	)
 	switch {
 	case err == nil:
@@ -167,11 +168,11 @@ func statusOf(err error) int {
 		return statusOfFailure(failure)
 	case errors.Is(err, snapshot.ErrHoles):
 		return statusPolicy
-	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.Is(err, errTampered):
+	case errors.As(err, &reject), errors.As(err, &busy), errors.As(err, &damage), errors.As(err, &linked), errors.Is(err, errTampered):
 		return statusRejected
 	case errors.As(err, &refusal) && !machine.IsFault(err) && !errors.Is(err, served.ErrForeign) && !errors.Is(err, fusemount.ErrNotOwn):
 		return statusRejected
-	case machine.IsOrdinary(err), errors.Is(err, fusemount.ErrNotOwn), errors.Is(err, errStuck), errors.Is(err, fusemount.ErrStuck), errors.Is(err, fusemount.ErrHidden):
+	case machine.IsOrdinary(err), errors.Is(err, fusemount.ErrNotOwn), errors.Is(err, errStuck), errors.Is(err, fusemount.ErrStuck), errors.Is(err, fusemount.ErrHidden), errors.Is(err, fusemount.ErrMoved):
 		return statusMachine
 	default:
 		return statusInternal
