@@ -124,7 +124,7 @@ func depthOf(b *branch) int {
 func TestRegisterLimits(t *testing.T) {
 	var conflicts []registerRow
 	for n := range 700 {
-		conflicts = append(conflicts, registerRow{conflictID(n + 1), "", 1, &conflict{Type: []conflictType{authorityConflict, stateConflict, staleContext}[n%3]}})
+		conflicts = append(conflicts, registerRow{[]int{n + 1}, "", &conflict{Type: []conflictType{authorityConflict, stateConflict, staleContext}[n%3]}})
 	}
 	r := registerOf(conflicts, nil)
 	count, rows := 0, 0

@@ -1,6 +1,10 @@
 package preview
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
 
 // register is section 6: the conflicts by type, in the order in which the first
 // of each type is found.
@@ -38,11 +42,12 @@ func registerOf(conflicts []registerRow, diffs map[int]bool) register {
 			r.Groups = append(r.Groups, conflictGroup{Type: string(c.Type)})
 		}
 		g := &r.Groups[place]
-		g.Count += row.count
-		r.Count += row.count
-		if room.take(costOf(400, row.ids, c.Path, c.Current, c.Claim, c.Authority, c.Risk, c.Resolution)) {
-			g.Rows = append(g.Rows, conflictRow{c, row.ids, cmp.Or(row.name, name(c.Path)), idsOf(c), diffOf(c, diffs)})
-			shown += row.count
+		g.Count += len(row.numbers)
+		r.Count += len(row.numbers)
+		ids := short(row.numbers, "conflict", statement.FormatConflicts, conflictID)
+		if room.take(costOf(400, ids, c.Path, c.Current, c.Claim, c.Authority, c.Risk, c.Resolution)) {
+			g.Rows = append(g.Rows, conflictRow{c, ids, cmp.Or(row.name, name(c.Path)), idsOf(c), diffOf(c, diffs)})
+			shown += len(row.numbers)
 		}
 	}
 	r.More = r.Count - shown

@@ -210,7 +210,7 @@ func (p *Preview) writeConflicts(out *reporter) {
 	out.line("|---|---|---|---|---|---|---|---|---|")
 	for _, g := range p.conflictRows() {
 		c := g.first
-		out.row(g.ids, string(c.Type), cmp.Or(g.name, Quote(c.Path)), text(c.Current), text(c.Claim), text(c.Authority), text(c.Risk), text(c.Resolution), c.Decision)
+		out.row(statement.FormatConflicts(g.numbers), string(c.Type), cmp.Or(g.name, Quote(c.Path)), text(c.Current), text(c.Claim), text(c.Authority), text(c.Risk), text(c.Resolution), c.Decision)
 	}
 	out.line("")
 }
@@ -218,9 +218,9 @@ func (p *Preview) writeConflicts(out *reporter) {
 // registerRow is a row of the register: one conflict, or those on files that are there
 // already, byte for byte, and are decided alike.
 type registerRow struct {
-	ids, name string // name is "" for the path of the conflict
-	count     int
-	first     *conflict
+	numbers []int  // of the conflicts
+	name    string // "" for the path of the conflict
+	first   *conflict
 }
 
 func (p *Preview) conflictRows() []registerRow {
@@ -239,7 +239,7 @@ func (p *Preview) conflictRows() []registerRow {
 		alike := same[c.Decision]
 		switch {
 		case !sameOf(c) || len(alike) == 1:
-			rows = append(rows, registerRow{c.ID, "", 1, c})
+			rows = append(rows, registerRow{[]int{n + 1}, "", c})
 		case alike[0] == n+1:
 			all := *c
 			all.Current, all.Resolution = "regular files, the same byte for byte", "leave these items out: they are there already"
@@ -247,7 +247,7 @@ func (p *Preview) conflictRows() []registerRow {
 			for _, other := range alike {
 				all.items = append(all.items, p.block.Conflicts[other-1].items...)
 			}
-			rows = append(rows, registerRow{statement.FormatConflicts(alike), count(len(alike), "identical file"), len(alike), &all})
+			rows = append(rows, registerRow{alike, count(len(alike), "identical file"), &all})
 		}
 	}
 	return rows
