@@ -160,8 +160,8 @@ func (d *deciding) identity() []conflict {
 		conflicts = append(conflicts, conflict{
 			Type:       identityConflict,
 			Path:       run,
-			Current:    "the operator's agent is " + agentText(d.request.Asked.Agent),
-			Claim:      "the identity layer is that of " + agentText(d.claims[n].text["agent_id"]),
+			Current:    "the operator's agent is " + agentText(d.request.Asked.Agent, "not named"),
+			Claim:      "the identity layer is that of " + agentText(d.claims[n].text["agent_id"], "an agent that is not named"),
 			Authority:  "an identity layer is restored for the same agent only (protocol section 6)",
 			Risk:       "one agent would take over the role of another",
 			Resolution: "leave it out, which is what is proposed; what is another agent's is absorbed, not restored (protocol section 6)",
@@ -170,9 +170,9 @@ func (d *deciding) identity() []conflict {
 	return conflicts
 }
 
-func agentText(agent string) string {
+func agentText(agent, unnamed string) string {
 	if agent == "" {
-		return "not named"
+		return unnamed
 	}
 	return strconv.Quote(agent)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
@@ -427,4 +428,48 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 		return 0, errFull
 	}
 	return len(p), nil
+}
+
+// TestNothingToApprove: where nothing is proposed and nothing is in conflict, section 9 has no
+// table, in the report and on the page.
+func TestNothingToApprove(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{".env": "x"})
+	s.policy = policyOf(t, []string{validatorOf(s.runs[0])}, nil)
+	p := s.preview()
+	_, part, _ := strings.Cut(reportOf(t, p), "## 9. Operator Approval Needed\n")
+	part, _, _ = strings.Cut(part, "## 10.")
+	if part != "\nNone.\n\n" {
+		t.Errorf("%q", part)
+	}
+	_, part, _ = strings.Cut(pageOf(t, p), `<h2 id="s9">`)
+	part, _, _ = strings.Cut(part, `<h2 id="s10">`)
+	if !strings.Contains(part, "<p>None.</p>") || strings.Contains(part, "<table") {
+		t.Errorf("%q", part)
+	}
+}
+
+// TestAgentsAreNamed: an identity conflict names both agents, or says which is not named.
+func TestAgentsAreNamed(t *testing.T) {
+	for _, c := range []struct{ operator, signer, current, claim string }{
+		{"", "", "the operator's agent is not named", "the identity layer is that of an agent that is not named"},
+		{"", "pilot", "the operator's agent is not named", `the identity layer is that of "pilot"`},
+		{"harbour master", "", `the operator's agent is "harbour master"`, "the identity layer is that of an agent that is not named"},
+		{"harbour master", "pilot", `the operator's agent is "harbour master"`, `the identity layer is that of "pilot"`},
+	} {
+		s := bareScene(t)
+		s.add("run-1", map[string]string{"role.md": "x", "a": "x"})
+		constraints := map[string]any{"restore_scopes": map[string]any{"role.md": "same_agent_identity_layer"}}
+		if c.signer != "" {
+			constraints["agent_id"] = c.signer
+		}
+		s.claim(constraints)
+		s.asked = preview.Asked{Agent: c.operator, Scopes: []scope.Scope{scope.ProjectState, scope.SameAgentIdentityLayer}}
+		report := strings.ReplaceAll(reportOf(t, s.preview()), "`", "")
+		for _, want := range []string{c.current, c.claim} {
+			if !strings.Contains(report, "| "+want+" |") {
+				t.Errorf("no %q in\n%s", want, report)
+			}
+		}
+	}
 }
