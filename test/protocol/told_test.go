@@ -245,3 +245,17 @@ func TestContradictionsAreTold(t *testing.T) {
 		})
 	}
 }
+
+// TestDateConflictsName: a conflict on a date names what is wrong with it, and how to go on.
+func TestDateConflictsName(t *testing.T) {
+	for completed, want := range map[string]string{
+		"the day before yesterday":  "a run says when it was completed | run \"next\": STATUS.json: completed_at is not an RFC 3339 time",
+		"2026-11-22 02:00:00":       "have the run sealed again with a date that can be read, or acknowledge that its date is not known",
+		"2199-01-01T00:00:00+14:00": "this candidate was completed in the future, at 2198-12-31T10:00:00Z |",
+	} {
+		w := newWorld(t).pin(t, 1).forge(t, "next", forgery{files: harness.Files{"a": "x"}, completed: completed})
+		if report := strings.ReplaceAll(w.show(t).report, "`", ""); !strings.Contains(report, want) || strings.Contains(report, "in which order") {
+			t.Errorf("%s: no %q in\n%s", completed, want, report)
+		}
+	}
+}
