@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -200,14 +201,14 @@ func TestRestoreStrangeNames(t *testing.T) {
 }
 
 // A writer works in a root while others restore it: it appends to files, makes some and
-// removes some, and knows what must be there.
+// removes some, and knows what it has written.
 type writer struct {
 	w        *world
 	round, n int
-	kept     map[string]string // what must be there when the restore is done; "" where nothing must be
+	wrote    map[string]string // by the path
 }
 
-// work is one turn. Nothing that it touches is swapped by the restore that is under way.
+// work is one turn. The logs that it appends to are among what the restore swaps.
 func (wr *writer) work() {
 	w := wr.w
 	wr.n++
@@ -216,7 +217,7 @@ func (wr *writer) work() {
 		must(w.t, err)
 		_, err = f.WriteString(text)
 		must(w.t, errors.Join(err, f.Close()))
-		wr.kept[path] += text
+		wr.wrote[path] += text
 	}
 	for _, dir := range []string{"", "busy/", "busy/deep/"} {
 		put(dir+"log", fmt.Sprintf("line %d\n", wr.n))
@@ -227,13 +228,14 @@ func (wr *writer) work() {
 		name := fmt.Sprintf("%stemporary %d", dir, wr.n)
 		put(name, "for a moment")
 		must(w.t, os.Remove(w.at(name)))
-		delete(wr.kept, name)
+		delete(wr.wrote, name)
 	}
 }
 
-// TestRestoreBesideWriter: others may work in the root all the time, but for the names that
-// are swapped: each restore is done, and nothing of theirs is lost. One of them only makes
-// names and takes them away again, also while the snapshot before is taken.
+// TestRestoreBesideWriter: others may work in the root all the time, also at the names that are
+// swapped, from before the root is looked at until the end: each restore is done, and nothing of
+// theirs is lost: every line is in the root, in the snapshot before, or in what is kept. One of
+// them only makes names and takes them away again.
 func TestRestoreBesideWriter(t *testing.T) {
 	formats := []harness.Format{harness.Tmpfs, harness.Ext4, harness.XFS, harness.Btrfs, harness.Overlay}
 	for _, format := range sample.Pick(t, 2, formats) {
@@ -274,18 +276,12 @@ func (w *world) besideWriter(round int) {
 			}
 		}
 	})
-	wr := &writer{w: w, round: round, kept: map[string]string{}}
+	wr := &writer{w: w, round: round, wrote: map[string]string{}}
 	in := w.enter()
-	must(t, in.Hold(t.Context())) // the writer begins when the restore knows what it swaps
-	var fs unix.Statfs_t
-	must(t, unix.Statfs(w.root, &fs))
-	begun := fs.Type != unix.OVERLAYFS_SUPER_MAGIC // where staging copies up before that
 	var mu sync.Mutex
-	in.whenStaging(func(op, _ string, do func() error) error {
+	in.whenStaging(func(_, _ string, do func() error) error {
 		mu.Lock()
-		if begun = begun || op == "make directory"; begun {
-			wr.work()
-		}
+		wr.work()
 		mu.Unlock()
 		return do()
 	})
@@ -296,10 +292,32 @@ func (w *world) besideWriter(round int) {
 	if err != nil {
 		t.Fatalf("round %d: %v", round, err)
 	}
-	for path, want := range wr.kept {
-		if got, err := os.ReadFile(w.at(path)); string(got) != want {
-			t.Errorf("round %d: %q has %q, %v, want %q", round, path, got, err, want)
+	aside := filepath.Join(t.TempDir(), "aside")
+	out, err := pathsafe.OpenRoot(filepath.Dir(aside))
+	must(t, err)
+	store := w.snapshots()
+	must(t, store.WriteHeld(t.Context(), done.Done.Snapshot, out, "aside"))
+	must(t, errors.Join(store.Close(), out.Close()))
+	for path, wrote := range wr.wrote {
+		places := []string{w.at(path), filepath.Join(aside, path)}
+		for _, k := range done.Done.Kept {
+			if k.Path.String() == path {
+				places = append(places, w.at(k.At))
+			}
 		}
+		var there string
+		for _, place := range places {
+			text, _ := os.ReadFile(place)
+			there += string(text)
+		}
+		for line := range strings.Lines(wrote) {
+			if !strings.Contains(there, line) {
+				t.Fatalf("round %d: %q of %q is nowhere in %q", round, line, path, places)
+			}
+		}
+	}
+	for _, k := range done.Done.Kept { // it comes since, like any other name
+		w.remove(strings.Split(k.At, "/")[0])
 	}
 	for path, want := range map[string]string{"swapped": "was", "busy/swapped": "was"} {
 		if got, err := os.ReadFile(w.at(path)); string(got) != want {
