@@ -76,6 +76,9 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 		at := &halted.attempts[i]
 		a.tell("spectrum: %s", oneLine(at.where()))
 		a.tell("spectrum: it cannot be undone: %s", oneLine(at.Err.Error()))
+		for _, line := range at.stands(halted.root) {
+			a.tell("spectrum: %s", oneLine(line))
+		}
 	}
 	said := opts.statement
 	if said == "" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -146,7 +147,7 @@ func runsIn(path string) string {
 
 // reopen opens the candidate of a preview.
 func reopen(ctx context.Context, o preview.Origin) (*candidate, error) {
-	return unlessStuck(ctx, func() (*candidate, error) {
+	return patient.Do(ctx, func() (*candidate, error) {
 		c := &candidate{origin: o}
 		if err := c.open(); err != nil {
 			return nil, err

@@ -177,7 +177,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return a.approvalRequired(record.ID(), record.Recommended())
 	}
 	err = a.commitRecord(ctx, state, record, opts)
-	if c := approvalCode(err); c == codeApprovalStale || c == codeApprovalUsed {
+	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
 		return &againError{a.commandLine(previewWords(record)...), err}
 	}
 	return err
@@ -285,7 +285,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		}
 	}
 	approved, err := d.approval.Accept(r, state)
-	if err != nil && r.Blocked() == nil && approvalCode(err) == "" { // the lock was the first write of EXECUTE
+	if err != nil && r.Blocked() == nil && verdictOf(err).status != statusApproval { // the lock was the first write of EXECUTE
 		return restore.Internal(restore.Execute, err)
 	}
 	if err != nil {
@@ -294,7 +294,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
 	if err := a.carryOut(ctx, in, approved, plan); err != nil {
-		return err
+		return failedIn(state, in.Real(), err)
 	}
 	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
 	if !a.quiet {
