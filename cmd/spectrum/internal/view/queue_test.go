@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"math"
@@ -14,7 +14,7 @@ import (
 // TestShelfLine: one has the place at a time, the smallest that waits gets it next, and one
 // that no longer waits is passed over.
 func TestShelfLine(t *testing.T) {
-	var l shelfLine
+	var l queue
 	if !l.enter(7, nil) {
 		t.Fatal("a free place was not to be had")
 	}
@@ -50,7 +50,7 @@ func TestShelfLine(t *testing.T) {
 
 // TestShelfLineGone: a place that comes to one who goes at that very moment is not lost.
 func TestShelfLineGone(t *testing.T) {
-	var l shelfLine
+	var l queue
 	var inside atomic.Int32
 	var all sync.WaitGroup
 	for i := range 64 {
@@ -76,12 +76,12 @@ func TestShelfLineGone(t *testing.T) {
 	}
 }
 
-// TestShelfLines: each size has its line.
+// TestShelfLines: each size has its queue.
 func TestShelfLines(t *testing.T) {
-	var ls shelfLines
+	var ls queues
 	for bytes, want := range map[int64]int{0: 0, 16 << 20: 0, 16<<20 + 1: 1, longRun: 1, longRun + 1: 2, math.MaxInt64: 3} {
 		if ls.of(bytes) != &ls[want] {
-			t.Errorf("%d bytes are not in line %d", bytes, want)
+			t.Errorf("%d bytes are not in queue %d", bytes, want)
 		}
 	}
 }
