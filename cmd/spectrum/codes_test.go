@@ -97,7 +97,7 @@ func examples() map[code][]error {
 
 		codeLater:      {laterCommits(outside, &action.LaterError{}, "0dbd4d3d")},
 		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot), rollbackError(action.ErrNoWayBack)},
-		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(action.ErrMoved), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
+		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(snapshot.ErrUnsettled), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
 	}
 }
 

@@ -161,6 +161,9 @@ func (a *app) tellEnded(ended []staging.Outcome) {
 		if o.Cause != nil {
 			why = ": all of it was in place, and is not as it was left: " + oneLine(o.Cause.Error())
 		}
+		if o.Left != nil {
+			why += "; " + oneLine(o.Left.Error())
+		}
 		a.tell("spectrum: %s%s", endedText(o), why)
 	}
 }
