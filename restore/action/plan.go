@@ -243,6 +243,9 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		if n == nil {
 			return fmt.Errorf("%q %w", e.Path, ErrMoved)
 		}
+		if !e.Type.Kept() {
+			return fmt.Errorf("%q: %w: %s", e.Path, errKeptNot, e.Type.Unkept())
+		}
 		if n.file != nil && e.Type == snapshot.File && e.Digest != n.file.Digest {
 			u.Changed = append(u.Changed, n.path)
 		}
@@ -268,6 +271,9 @@ func (p *plan) tops(before *snapshot.Snapshot) (map[string]*node, error) {
 
 // ErrMoved says that the root did not stand still.
 var ErrMoved = machine.Disturbed("came while the rollback was planned")
+
+// errKeptNot: what no snapshot keeps does not go.
+var errKeptNot = machine.Disturbed("it came to be what cannot be kept")
 
 // find is the node at a path below, which begins with a slash unless it is empty;
 // nil when there is none.
