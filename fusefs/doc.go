@@ -1,10 +1,10 @@
-// Package fusefs serves a tree of checked files as a read-only FUSE file
-// system: the view.
+// Package fusefs answers the kernel for a tree of checked files: the nodes and
+// reads of a view, a read-only FUSE file system. Package fusemount mounts it.
 //
 // It is handed a description of a tree (path, size, mode, time, extended
 // attributes, and a way to open each file's content), and perhaps a [Shelf] of
 // more such trees, and knows nothing of where they come from. It knows no
-// bundles and never writes.
+// bundles and no mount points, and never writes.
 //
 // # The flow
 //
@@ -13,28 +13,20 @@
 //     to be a file and a directory at once, is an error: nothing is repaired.
 //     Beside it stands a control directory, [ControlName], which is found by
 //     its name and never listed.
-//  2. [CheckMountpoint] says why a directory cannot carry a view. [Mount] asks
-//     the same again, on the handle that it then mounts on.
-//  3. [Mount] mounts (directly as root, through fusermount3 otherwise), starts
-//     the server, and reads the mount table back: a mount that is not
-//     read-only, nosuid, nodev and (unless asked for) noexec is taken down
-//     again.
-//  4. Every read asks [Content] for exactly the bytes that the reader wants,
+//  2. [New] makes a [Server] of it. [Server.Attach] connects that to a mounted
+//     descriptor of /dev/fuse, and [Server.Serve] runs it to its end.
+//  3. Every read asks [Content] for exactly the bytes that the reader wants,
 //     clipped to the size of the plan. What comes back whole goes to the
 //     kernel, which may keep it. Anything else is EIO for that range alone, a
 //     line in the log, and a call of [Options.OnTamper].
-//  5. A [Live] file is another file each time its name is looked up and its
+//  4. A [Live] file is another file each time its name is looked up and its
 //     content has changed: every reader sees one content, whole.
-//  6. A [Shelf] adds directories to the root that come and go. Each has a tree
+//  5. A [Shelf] adds directories to the root that come and go. Each has a tree
 //     of its own, which is made when somebody first enters it, once for all who
 //     come; when it is [Volume.Spoiled], all of its reads are EIO and the
 //     kernel drops what it kept of them.
-//  7. [Views] lists the views of other processes of this user, and [Other.Revoke]
-//     takes one back: its readers get errors from then on, also for what the
-//     kernel kept. Those of other users are listed and never asked.
-//  8. [View.Unmount] ends it: normally, or after a grace with the holders
-//     named in the log, by detaching. [Unmount] does it for a view of another
-//     process, also of one that has died.
+//  6. [RevokeRequest] ends it: every request is an error from then on, and
+//     [Server.Drop] has the kernel drop what it kept.
 //
 // # What it trusts
 //
@@ -50,21 +42,14 @@
 //     their names' bytes. Live files, the root of a view with a shelf, and a
 //     volume that nobody has entered show what they are now.
 //   - Nothing can be written: no request that changes something is
-//     implemented, and the mount is read-only, so the kernel says EROFS first.
+//     implemented.
 //   - No request panics (a panic of a Content, a Volume or a Shelf is EIO), no
 //     goroutine or descriptor belongs to a file: the open contents are bounded
 //     and shared by all readers.
 //   - One request does something: an ioctl, of root or the user who serves,
 //     revokes the view. Nobody else can make it do anything but answer.
-//   - No request is sent to a FUSE file system that another user serves: who
-//     serves it is in the mount table ([ErrForeign]).
-//   - As root, a mount is taken away by descriptor: the one that was checked, or
-//     none. The helper of other users takes a path; it unmounts only their own
-//     mounts, and what it did is looked up.
 //   - Readers cannot make the server grow: the contents of live files that they
 //     hold are bounded, and the oldest is dropped.
-//   - A crashed server leaves a dead mount that says so (ENOTCONN on what was
-//     not cached) until [Unmount] clears it. There is no automatic unmount.
 //
 // # What it does not promise
 //

@@ -61,6 +61,7 @@ func newFileSystem(tree *Tree, opts Options) *fileSystem {
 		log:           opts.Log,
 		done:          make(chan struct{}),
 		revoked:       make(chan struct{}),
+		answerOpen:    opts.AnswerOpen,
 	}
 	s.handles = newHandleCache(handleLimit(), s.openContent)
 	s.permits = newPermits(s.handles.max)

@@ -17,12 +17,12 @@ func TestRevokeRequest(t *testing.T) {
 		uid  uint32
 		want fuse.Status
 	}{
-		"another request": {revokeRequest + 1, 0, fuse.ENOSYS},
+		"another request": {RevokeRequest + 1, 0, fuse.ENOSYS},
 		"none":            {0, 0, fuse.ENOSYS},
-		"with a size":     {revokeRequest | 4<<16, 0, fuse.ENOSYS},
-		"a reader":        {revokeRequest, own + 1, fuse.EPERM},
-		"root":            {revokeRequest, 0, fuse.OK},
-		"the owner":       {revokeRequest, own, fuse.OK},
+		"with a size":     {RevokeRequest | 4<<16, 0, fuse.ENOSYS},
+		"a reader":        {RevokeRequest, own + 1, fuse.EPERM},
+		"root":            {RevokeRequest, 0, fuse.OK},
+		"the owner":       {RevokeRequest, own, fuse.OK},
 	} {
 		x := newFixture(t, File{Path: "f", Size: 1, Source: SourceFunc(noContent)})
 		in := &fuse.IoctlIn{Cmd: test.cmd}

@@ -272,10 +272,10 @@ func TestTreeEmpty(t *testing.T) {
 	if err != nil || len(tree.nodes) != 1 {
 		t.Fatalf("%v, %v", tree, err)
 	}
-	if _, err := Mount(&Tree{}, mountDir(t), Options{}); !errors.Is(err, ErrBadTree) {
+	if _, err := New(&Tree{}, Options{}); !errors.Is(err, ErrBadTree) {
 		t.Errorf("the zero Tree: %v", err)
 	}
-	if _, err := Mount(nil, mountDir(t), Options{}); !errors.Is(err, ErrBadTree) {
+	if _, err := New(nil, Options{}); !errors.Is(err, ErrBadTree) {
 		t.Errorf("no Tree: %v", err)
 	}
 }

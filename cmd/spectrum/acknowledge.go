@@ -76,6 +76,9 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 		at := &halted.attempts[i]
 		a.tell("spectrum: %s", oneLine(at.where()))
 		a.tell("spectrum: it cannot be undone: %s", oneLine(at.Err.Error()))
+		for _, line := range at.stands(halted.root) {
+			a.tell("spectrum: %s", oneLine(line))
+		}
 	}
 	said := opts.statement
 	if said == "" {
@@ -101,7 +104,7 @@ func (a *app) askStatement(ctx context.Context, halted *haltedError) (string, er
 		return "", &unsaidError{halted, errUnsaid}
 	}
 	a.tell("spectrum: to release it, type: %s", halted.statement())
-	line, err := a.newPrompt("statement: ").readLine(ctx)
+	line, err := a.newPrompt("statement: ").read(ctx)
 	if err != nil {
 		return "", err
 	}

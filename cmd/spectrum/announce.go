@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 )
 
 // listeners are those who wait to hear that the view is ready: a service
@@ -53,7 +53,7 @@ func (l *listeners) release() error {
 
 // announce tells everybody that the view is ready: people and scripts first,
 // since nobody hears what a background process says after that.
-func (a *app) announce(source viewSource, view *fusefs.View, to listeners) error {
+func (a *app) announce(source viewSource, view *fusemount.View, to listeners) error {
 	how := "Ctrl-C"
 	if to.parent != nil {
 		how = "\"spectrum umount\""

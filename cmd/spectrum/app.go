@@ -6,10 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -31,11 +31,11 @@ type app struct {
 	barPatience time.Duration // how long work may take without a bar
 	shown       *bar          // the one that was begun last; nil is none
 
-	ended    []string         // what earlier commands had left and this one has ended, in words
-	done     []string         // what else this command has done and stays, in words
-	detached []string         // mount points of views that a rollback has ended
-	dryRun   bool             // no state directory is made
-	foreign  []fusefs.Foreign // views of other users, which a rollback leaves
+	ended    []string            // what earlier commands had left and this one has ended, in words
+	done     []string            // what else this command has done and stays, in words
+	detached []string            // mount points of views that a rollback has ended
+	dryRun   bool                // no state directory is made
+	foreign  []fusemount.Foreign // views of other users, which a rollback leaves
 }
 
 // stateVariable is the environment's word for --state-dir.
@@ -69,7 +69,7 @@ func (a *app) openState() (*statedir.Dir, error) {
 	}
 	var parents *statedir.ParentsError
 	if errors.As(err, &parents) {
-		return nil, refusedHint(err, parentsRemedy(parents.Loose[0]))
+		return nil, refusedHint(err, doctor.ParentsRemedy(parents.Loose[0]))
 	}
 	if err != nil {
 		return nil, refusedHint(err, stateHint)
@@ -129,9 +129,6 @@ func (a *app) text(result string) error {
 	_, err := fmt.Fprintln(a.stdout, visible.Lines(result))
 	return err
 }
-
-// jsonText is a path as JSON can hold it.
-func jsonText(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
 
 // raw prints one canonical JSON value, without a newline. What a reader cannot see in
 // it is escaped here and nowhere else: identities are over the canonical form.

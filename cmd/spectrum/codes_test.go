@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -49,7 +51,7 @@ func examples() map[code][]error {
 	return map[code][]error{
 		codeUsage:       {usage(&cobra.Command{Use: "spectrum"}, "%w", outside), noCommand(newRoot(a), []string{forging})},
 		codeRefused:     {refusedHint(outside, "name another")},
-		codeUnavailable: {fmt.Errorf("%w: %w", fusefs.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusefs.ErrUnavailable, fusefs.ErrAllowOther)},
+		codeUnavailable: {fmt.Errorf("%w: %w", fusemount.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusemount.ErrUnavailable, fusemount.ErrAllowOther)},
 		codeInternal:    {outside, errors.Join(outside, outside)},
 		codeMachine:     {&fs.PathError{Op: "write", Path: forging, Err: unix.ENOSPC}, refusedHint(fmt.Errorf("%q: %w", forging, unix.EROFS), "name another")},
 		codeInterrupted: {context.Canceled, &staging.Error{Attempt: halt.Attempt, Err: context.Canceled}, pruneInterrupted(context.Canceled, snapshot.Pruned{Gone: []snapshot.Header{{}}}, false)},
@@ -78,7 +80,7 @@ func examples() map[code][]error {
 		codeAuditCut:         {verifier.misfit(true, misfits)},
 		codeAuditRewritten:   {verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.Rewritten, Entry: 3}}), verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.NoMark}})},
 		codeSavepointMissing: {verifier.misfit(false, misfits)},
-		codeHistory:          {historyDamaged([]flaw{{what: forging, remedy: keepState}}), historyDamaged([]flaw{{what: forging, remedy: cutRemedy}, {}})},
+		codeHistory:          {historyDamaged([]kept.Flaw{{What: forging, Remedy: kept.KeepState}}), historyDamaged([]kept.Flaw{{What: forging, Remedy: kept.CutRemedy}, {}})},
 
 		codeDrifted: {drifted("43766f237a93", "/srv/"+forging, []savepoint.Drift{{Path: forging, State: savepoint.Missing}}, 2)},
 		codeInvalid: {savepointError(&savepoint.DamageError{RunDir: forging, Err: outside})},
@@ -86,9 +88,9 @@ func examples() map[code][]error {
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
 
-		codeStateDamaged: {stateDamaged("/srv/"+forging, []flaw{{what: forging, remedy: keepState}}, nil)},
+		codeStateDamaged: {stateDamaged("/srv/"+forging, []kept.Flaw{{What: forging, Remedy: kept.KeepState}}, nil)},
 
-		codeUnfit:   {(&unfitError{failed: []diagnosis{{id: forging, remedy: "mend it"}}, all: 2}).coded()},
+		codeUnfit:   {(&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}).coded()},
 		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, nil)},
 
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
@@ -259,7 +261,7 @@ func typeOf(lit *ast.CompositeLit) (string, bool) {
 // what to do about the root.
 func TestHaltBeatsInterruption(t *testing.T) {
 	err := restore.Internal(restore.Execute, context.Canceled).RolledBackBadly(fs.ErrPermission)
-	if got := statusOf(err); got != statusHalted {
+	if got := verdictOf(err).status; got != statusHalted {
 		t.Errorf("exit status %d", got)
 	}
 	if said := voiceOf(t, err); len(said.hints) == 0 {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,9 +28,11 @@ type haltedError struct {
 // of it is zero.
 type haltedAttempt struct {
 	*staging.HaltError
-	kind  string    // what began, like "commit"
-	since time.Time // of the first that the log has of it
-	entry int64     // the last entry of it
+	kind   string    // what began, like "commit"
+	since  time.Time // of the first that the log has of it
+	entry  int64     // the last entry of it
+	before string    // id of the snapshot that was taken before it
+	tree   *halftree // nil where its journal cannot be believed
 }
 
 func (e *haltedError) Error() string { return strings.ReplaceAll(e.err.Error(), "\n", "; ") }
@@ -44,6 +48,26 @@ func haltedIn(state *statedir.Dir, root string, err error) error {
 	return haltedBy(state, root, err, halts)
 }
 
+// A failedError is a commit that could not be rolled back, with what halts the root now. The
+// code is that of its law.
+type failedError struct {
+	halted *haltedError
+	err    error
+}
+
+func (e *failedError) Error() string { return e.err.Error() }
+func (e *failedError) Unwrap() error { return e.err }
+
+// failedIn gives the error of a commit the record of the attempt, if that halts the root.
+func failedIn(state *statedir.Dir, root string, err error) error {
+	var failed *staging.Error
+	if !errors.As(err, &failed) || failed.Rollback == nil || failed.Attempt == "" {
+		return err
+	}
+	halt := &staging.HaltError{Attempt: failed.Attempt, Kind: staging.KindCommit, Staging: failed.Staging, Err: err}
+	return &failedError{haltedBy(state, root, err, []*staging.HaltError{halt}), err}
+}
+
 // haltedBy is an error with the records of attempts.
 func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.HaltError) *haltedError {
 	e := &haltedError{root: action.RootPath(root), err: err}
@@ -51,6 +75,7 @@ func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.Halt
 		e.attempts = append(e.attempts, haltedAttempt{HaltError: halt})
 	}
 	e.lookUp(state)
+	e.inspect(state)
 	return e
 }
 
@@ -79,6 +104,9 @@ func (a *haltedAttempt) see(e *audit.Entry) {
 	if a.since.IsZero() {
 		a.since = e.Time
 	}
+	if e.Snapshot != "" {
+		a.before = e.Snapshot
+	}
 	a.entry = e.Sequence
 }
 
@@ -99,8 +127,17 @@ func (e *haltedError) hints() []string {
 	var hints []string
 	for i := range e.attempts {
 		hints = append(hints, e.attempts[i].where())
+		hints = append(hints, e.attempts[i].stands(e.root)...)
 	}
-	return append(hints, haltHints(foreignOption(e.root)+shellQuote(e.root))...)
+	root := foreignOption(e.root) + shellQuote(e.root)
+	next := fmt.Sprintf("run \"spectrum recover %s\", which tries again", root)
+	switch {
+	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
+		return append(hints, haltHints(root)...)
+	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.neither+len(a.tree.Foreign) > 0 }):
+		next = "move away what is named as neither, or as not of it, then " + next
+	}
+	return append(hints, next, acknowledgeHint(root))
 }
 
 // details are what a program needs of it.
@@ -108,7 +145,7 @@ func (e *haltedError) details() map[string]any {
 	attempts := make([]any, 0, len(e.attempts))
 	for _, a := range e.attempts {
 		m := map[string]any{
-			"attempt": a.Attempt, "audit_entry": nil, "kind": orNull(a.kind), "since": nil, "staging": a.Staging, "why": jsonText(a.Err.Error()),
+			"attempt": a.Attempt, "audit_entry": nil, "kind": orNull(a.kind), "since": nil, "snapshot": orNull(a.before), "staging": a.Staging, "stands": a.tree.fields(e.root), "why": jsonText(a.Err.Error()),
 		}
 		if a.entry > 0 {
 			m["audit_entry"], m["since"] = a.entry, a.since.Format(time.RFC3339Nano)

@@ -101,7 +101,7 @@ func TestHolesAreNotLatest(t *testing.T) {
 	if raw, err := os.ReadFile(v.at("latest/good")); err != nil || string(raw) != "good" {
 		t.Errorf("%q, %v", raw, err)
 	}
-	if raw, err := os.ReadFile(v.at("zz-huge", rejectedFile)); err != nil || !strings.Contains(string(raw), `"code":"CANDIDATE_TOO_SPARSE"`) {
+	if raw, err := os.ReadFile(v.at("zz-huge", "REJECTED.json")); err != nil || !strings.Contains(string(raw), `"code":"CANDIDATE_TOO_SPARSE"`) {
 		t.Errorf("%q, %v", raw, err)
 	}
 }
@@ -116,7 +116,7 @@ func TestHolesStopNobody(t *testing.T) {
 	check(t, os.Truncate(filepath.Join(project.Root, "slow"), verify.MaxHoles))
 	check(t, os.Truncate(filepath.Join(project.Root, "huge"), 1<<43))
 	v := mountAll(t, project)
-	if got := names(t, v.at("zz-huge")); len(got) != 1 || got[0] != rejectedFile {
+	if got := names(t, v.at("zz-huge")); len(got) != 1 || got[0] != "REJECTED.json" {
 		t.Errorf("the huge run shows %q", got)
 	}
 	latest := func() {

@@ -53,7 +53,7 @@ func TestMachineFaults(t *testing.T) {
 			{restore.Fail(restore.FinalizeFailed, "f", at).RolledBackBadly(at), statusHalted, "RESTORE_ROLLBACK_FAILED"},
 			{&staging.HaltError{Err: at}, statusHalted, "ROOT_HALTED"},
 		} {
-			if got := statusOf(c.err); got != c.status {
+			if got := verdictOf(c.err).status; got != c.status {
 				t.Errorf("%v: exit status %d, want %d", c.err, got, c.status)
 			}
 			if said := voiceOf(t, c.err); said.Code != c.code || len(said.hints) == 0 {
@@ -68,15 +68,15 @@ func TestMachineFaults(t *testing.T) {
 func TestOrdinaryIsNoBug(t *testing.T) {
 	exit := exec.Command("false").Run()
 	for _, err := range []error{unix.EACCES, unix.EPERM, unix.ENOENT, unix.ELOOP, unix.EEXIST, unix.EPIPE, errors.ErrUnsupported, fmt.Errorf("fusermount3: %w", exit)} {
-		if got := statusOf(restore.Internal(restore.Execute, err)); got != statusMachine {
+		if got := verdictOf(restore.Internal(restore.Execute, err)).status; got != statusMachine {
 			t.Errorf("%v: exit status %d", err, got)
 		}
 	}
 	for _, err := range []error{errors.New("a bug"), unix.EBADF, unix.EFAULT, unix.EINVAL, fs.ErrInvalid} {
-		if got := statusOf(restore.Internal(restore.Execute, err)); got != statusInternal {
+		if got := verdictOf(restore.Internal(restore.Execute, err)).status; got != statusInternal {
 			t.Errorf("%v: exit status %d", err, got)
 		}
-		if got := statusOf(fmt.Errorf("wrapped: %w", err)); got != statusInternal {
+		if got := verdictOf(fmt.Errorf("wrapped: %w", err)).status; got != statusInternal {
 			t.Errorf("%v: exit status %d", err, got)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
@@ -95,15 +95,15 @@ func keepMemory() error {
 	return nil
 }
 
-func (a *app) mountSource(source viewSource, mountpoint string, opts mountOptions) (*fusefs.View, error) {
+func (a *app) mountSource(source viewSource, mountpoint string, opts mountOptions) (*fusemount.View, error) {
 	shown := opts.source
 	if shown == "" {
 		shown = "spectrum"
 	}
-	view, err := source.mount(mountpoint, fusefs.Options{
+	view, err := source.mount(mountpoint, fusemount.Options{
 		Source: shown, Exec: opts.exec, AllowOther: opts.allowOther, Log: a.logger(), NoLinks: true,
 	})
-	var bad *fusefs.MountpointError
+	var bad *fusemount.MountpointError
 	if errors.As(err, &bad) {
 		err = mountpointError(err)
 	}
@@ -114,7 +114,7 @@ func (a *app) mountSource(source viewSource, mountpoint string, opts mountOption
 // is done, which is how a foreground mount is meant to end. A second signal
 // means that those who use it are not waited for. A view that a rollback revokes
 // is [errRevoked].
-func (a *app) serve(ctx context.Context, view *fusefs.View, manager manager) error {
+func (a *app) serve(ctx context.Context, view *fusemount.View, manager manager) error {
 	grace := unmountGrace
 	select {
 	case <-view.Revoked():
@@ -126,7 +126,7 @@ func (a *app) serve(ctx context.Context, view *fusefs.View, manager manager) err
 	patience, stop := signal.NotifyContext(context.WithoutCancel(ctx), endings...)
 	defer stop()
 	err := view.Unmount(patience, grace)
-	if errors.Is(err, fusefs.ErrStuck) {
+	if errors.Is(err, fusemount.ErrStuck) {
 		a.tell("spectrum: the view is unmounted, but a read of a source does not return: %s", oneLine(err.Error()))
 		err = nil
 	}

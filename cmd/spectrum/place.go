@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -14,7 +14,7 @@ import (
 // link leads, or where the view would stand in the way of what it shows. It returns the real
 // path of the directory.
 func (a *app) checkMountpoint(places []place, mountpoint string) (string, error) {
-	if err := fusefs.CheckMountpoint(mountpoint); err != nil { // asks no server that may be there
+	if err := fusemount.CheckMountpoint(mountpoint); err != nil { // asks no server that may be there
 		return "", mountpointError(err)
 	}
 	way, err := pathsafe.WayFrom(mountpoint)
@@ -34,7 +34,7 @@ func (a *app) checkMountpoint(places []place, mountpoint string) (string, error)
 
 func mountpointError(err error) error {
 	hint := "make an empty directory and mount on that"
-	if errors.Is(err, fusefs.ErrDeadMount) || errors.Is(err, fusefs.ErrAlreadyMounted) {
+	if errors.Is(err, fusemount.ErrDeadMount) || errors.Is(err, fusemount.ErrAlreadyMounted) {
 		hint = "\"spectrum umount MOUNTPOINT\" ends a view"
 	}
 	return refusedHint(err, hint)

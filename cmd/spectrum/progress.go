@@ -221,17 +221,3 @@ func (b *bar) verifying(runs int) verify.Watch {
 		b.begin(phase, files, bytes)
 	}}
 }
-
-// bytesText says a number of bytes for people.
-func bytesText(n int64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	value, unit := float64(n)/1024, 0
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, units[unit])
-}

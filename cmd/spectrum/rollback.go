@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -94,7 +99,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
-		return err
+		return app.notBegun(state, sp.Root(), opts.dryRun, audit.Event{Rollback: audit.Session, Actions: []string{sp.Attempt()}}, err)
 	}
 	defer in.Leave()
 	if in.Path() != sp.Root() {
@@ -116,8 +121,25 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	})
 }
 
+// notBegun logs a rollback for which the root of a name could not be entered, and why
+// (rollback contract, section 11), and returns why. A dry run logs nothing.
+func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.Event, why error) error {
+	if dry {
+		return why
+	}
+	log, err := openLog(state)
+	if err == nil {
+		event.Kind, event.Action, event.Root, event.Reason = audit.RollbackRefused, uuid.NewString(), name, why.Error()
+		err = errors.Join(log.Append(event), log.Close())
+	}
+	if err != nil {
+		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
+	}
+	return why
+}
+
 // shortest is how many digits of an ID are enough to name something.
-const shortest = 8
+const shortest = words.Shortest
 
 // findsCommits is the next step for an operator without the ID of a commit.
 const findsCommits = "find the ID with \"spectrum savepoint list\", which lists the commits in place by their savepoints, or with \"spectrum audit show\", which lists every commit"
@@ -125,7 +147,7 @@ const findsCommits = "find the ID with \"spectrum savepoint list\", which lists 
 // findCommit is the savepoint of the commit with this ID, or with these digits of
 // it; or of which this is the ID.
 func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
-	store, err := openSavepoints(state)
+	store, err := kept.Savepoints(state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
@@ -203,8 +225,6 @@ func rollbackError(err error) error {
 		}
 	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
-	case errors.Is(err, action.ErrUnkept):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged}
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, action.ErrElsewhere):
@@ -308,7 +328,11 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	defer state.Close()
 	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
-		return err
+		name, unnamed := state.RootName(action.RootPath(root))
+		if unnamed != nil || errors.Is(err, action.ErrNoRoot) { // a path may be misspelled
+			return err
+		}
+		return a.notBegun(state, name, opts.dryRun, audit.Event{Rollback: audit.Emergency}, err)
 	}
 	defer in.Leave()
 	bar := a.newBar("checking the snapshots")
@@ -316,7 +340,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar.done()
 	a.tellPassed(to.Passed)
 	if err != nil {
-		return rollbackError(err)
+		return rollbackError(a.partial(in, in.Refused(audit.Emergency, nil, err)))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
@@ -325,12 +349,32 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}))
 }
 
+// partial names the newest snapshot of a root that a person or a timer has taken, where it is
+// the lack of one of which all could be read that an emergency rollback ends with.
+func (a *app) partial(in *action.Root, err error) error {
+	if !errors.Is(err, action.ErrNoWayBack) {
+		return err
+	}
+	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	for _, h := range slices.Backward(all) {
+		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
+			return &codedError{
+				code: codeNoSnapshot, details: map[string]any{"partial": h.ID}, err: err,
+				hint: fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+					foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")),
+			}
+		}
+	}
+	return err
+}
+
 // targetText says which snapshot it is, when and why it was taken, and what it covers.
 func targetText(s *snapshot.Snapshot) string {
-	h, unkept := s.Header(), 0
+	h, unkept, whys := s.Header(), 0, map[string]bool{}
 	for e := range s.Entries() {
 		if !e.Type.Kept() {
 			unkept++
+			whys[string(e.Type)] = true
 		}
 	}
 	why := string(h.Kind)
@@ -339,7 +383,7 @@ func targetText(s *snapshot.Snapshot) string {
 	}
 	text := fmt.Sprintf("%s of %s (%s): all of %q, %s, %s", h.ID[:shortest], h.Time.Format(time.RFC3339), why, h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
 	if unkept > 0 {
-		text += fmt.Sprintf("; %s of sockets, devices, mounts or subvolumes, which stay as they are now", numberOf(unkept, "name"))
+		text += fmt.Sprintf("; %s of which nothing was kept (%s), which stay as they are now", numberOf(unkept, "name"), strings.Join(slices.Sorted(maps.Keys(whys)), ", "))
 	}
 	return oneLine(text)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -67,20 +68,11 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 // openSnapshots opens the snapshots of the state directory, on which long work shows
 // how far it has got.
 func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
-	store, err := snapshotsIn(state)
+	store, err := kept.Snapshots(state)
 	if err == nil {
 		a.watchStore(store)
 	}
 	return store, err
-}
-
-// snapshotsIn opens the snapshots of the state directory.
-func snapshotsIn(state *statedir.Dir) (*snapshot.Store, error) {
-	place, err := state.Snapshots()
-	if err != nil {
-		return nil, err
-	}
-	return snapshot.In(state.Root(), place)
 }
 
 // snapshotError gives what package snapshot says its code.
@@ -209,6 +201,9 @@ func snapshotText(h snapshot.Header) string {
 	if !h.Whole {
 		line += fmt.Sprintf(" (%d names)", h.Names)
 	}
+	if h.Unread > 0 {
+		line += fmt.Sprintf(" (without %s)", numberOf(h.Unread, "unreadable name"))
+	}
 	if h.Reason != "" {
 		line += fmt.Sprintf(" %q", h.Reason)
 	}
@@ -219,7 +214,7 @@ func snapshotFields(h snapshot.Header) map[string]any {
 	return map[string]any{
 		"action": orNull(h.Action), "bytes": h.Bytes, "files": h.Files, "id": h.ID, "kind": string(h.Kind), "names": h.Names,
 		"reason": orNull(jsonText(h.Reason)), "restore_root": jsonText(h.Root), "savepoint": orNull(h.Said[action.SavepointNow]),
-		"time": h.Time.Format(time.RFC3339Nano), "whole": h.Whole,
+		"time": h.Time.Format(time.RFC3339Nano), "unread": h.Unread, "whole": h.Whole,
 	}
 }
 

@@ -170,6 +170,8 @@ func thingText(e snapshot.Entry) string {
 		return "link to " + shellQuote(e.Target)
 	case snapshot.Special:
 		return "socket or device"
+	case snapshot.Unread:
+		return "unreadable"
 	}
 	return string(e.Type)
 }

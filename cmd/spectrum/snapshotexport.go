@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -113,7 +114,7 @@ func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, 
 		if sealed, err = s.sealExport(ctx, found, b.path(tree), outputs); err != nil {
 			return sealError(b.told(err, tree, dir))
 		}
-		return b.told(b.keepPrivate(tree, runOf(found), strictest(found)&^umask()), tree, dir)
+		return b.told(b.keepPrivate(tree, runOf(found), strictest(found)&^machine.Umask()), tree, dir)
 	})
 	if err != nil {
 		return bundle.Sealed{}, "", err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -29,11 +30,11 @@ func newSnapshotPrune(app *app) *cobra.Command {
 		Short: "remove old snapshots, and what no other needs",
 		Long: `prune keeps, of each restore root, the newest snapshots as --keep-last says, and
 those that are younger than --keep-within. Snapshots of a whole root that a person or a
-timer has taken, those that were taken before an action, and those of a part of a root
-are counted apart. It always keeps the newest of a root; the one that an emergency
+timer has taken, those of them that lack what could not be read, those that were taken
+before an action, and those of a part of a root are counted apart. It always keeps the newest of a root; the one that an emergency
 rollback goes back to, which it reads for that; and one that something refers to: that
 from before a commit that can be undone, or what an action needs that has not ended.
-Of a halted root it removes nothing. It can be killed at any moment: what another
+Of a halted root it removes nothing, and if that is named its exit status is 3. It can be killed at any moment: what another
 snapshot needs stays.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,6 +67,9 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 		if err == nil && len(all) == 0 {
 			err = s.noneOf(opts.policy.Root)
 		}
+		if err == nil {
+			err = s.notHalted(opts.policy.Root)
+		}
 		if err != nil {
 			return err
 		}
@@ -96,9 +100,22 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 	return s.pruned(pruned, opts.policy.DryRun)
 }
 
+// notHalted returns the halt of a root that is known by a name.
+func (s *snapshotShelf) notHalted(name string) error {
+	path, err := s.state.RootPath(name)
+	if err != nil {
+		return err
+	}
+	halts, err := action.HaltsAt(path, s.state)
+	if err != nil || len(halts) == 0 {
+		return err
+	}
+	return haltedBy(s.state, path, halts[0], halts)
+}
+
 // retention returns why snapshots must stay.
 func (s *snapshotShelf) retention() (*action.Retention, error) {
-	store, err := openSavepoints(s.state)
+	store, err := kept.Savepoints(s.state)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +125,9 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	defer log.Close()
-	said := logged{roots: map[string]string{}}
+	var said audit.Attempts
 	head, err := log.Read(func(e audit.Entry) error {
-		said.see(&e)
+		said.See(&e)
 		return nil
 	})
 	if err != nil {
@@ -121,7 +138,7 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	keep, err := action.RetentionOf(store, s.store, action.Records{
-		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.halts...), Roots: said.roots, Path: s.state.RootPath,
+		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.Halted...), Roots: said.Roots, Path: s.state.RootPath,
 	})
 	return keep, savepointError(err)
 }

@@ -85,7 +85,7 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 	}
 	in, err := s.enterKnown(ctx, s.state, target.Header().Root, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
-		return err
+		return s.notBegun(s.state, target.Header().Root, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
 	}
 	defer in.Leave()
 	return haltedIn(s.state, in.Real(), s.restoreSnapshot(ctx, in, restoring{

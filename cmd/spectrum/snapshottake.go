@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -31,7 +29,10 @@ func newSnapshotTake(app *app) *cobra.Command {
 and hard links, holes, modes, owners, times and extended attributes. A file that
 changes while it is read is read again, and named if it does not come to rest. What goes
 away meanwhile is left out, and named, and so is what becomes another thing (a file, a
-directory, a link) whenever it is looked at. So are sockets, devices and mounts. Where more
+directory, a link) whenever it is looked at. So are sockets, devices, mounts, names that begin
+as those of this program, directories with paths of more than 4,096 bytes in them, and what this
+user may not read: with that the snapshot is a partial one, and "rollback --emergency" does not
+go back to it. Where more
 than 256 GiB of the files to be read are holes, nothing is kept, and the file at which
 it is too much is named: hashing their zeros would take hours.`,
 		Args: exactly(1),
@@ -87,8 +88,11 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	for e := range taken.Entries() {
 		if !e.Type.Kept() {
 			notKept = append(notKept, e.Path)
-			a.tell("spectrum: not kept, it is a socket, a device, a mount or a subvolume: %s", shellQuote(e.Path))
+			a.tell("spectrum: not kept, %s: %s", e.Type.Unkept(), shellQuote(e.Path))
 		}
+	}
+	if h.Unread > 0 {
+		a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; take it as root, or make them readable", numberOf(h.Unread, "name"))
 	}
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
 	fields["needs_root"] = jsonTexts(notOwn)
@@ -103,18 +107,8 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 
 // beyond returns what of a snapshot this user cannot make as it is; nothing for root.
 func beyond(taken *snapshot.Snapshot) (paths []string) {
-	own, groups := os.Geteuid(), []int{os.Getegid()}
-	if own == 0 {
-		return nil
-	}
-	if more, err := os.Getgroups(); err == nil {
-		groups = append(groups, more...)
-	}
 	for e := range taken.Entries() {
-		privileged := slices.ContainsFunc(e.Xattrs(), func(x pathsafe.Xattr) bool {
-			return strings.HasPrefix(x.Name, "security.capability") || strings.HasPrefix(x.Name, "trusted.")
-		})
-		if e.Type != snapshot.Absent && e.Type.Kept() && (int(e.UID) != own || !slices.Contains(groups, int(e.GID)) || privileged) {
+		if action.NeedsRoot(e) != "" {
 			paths = append(paths, cmp.Or(e.Path, "."))
 		}
 	}
@@ -167,7 +161,7 @@ func (a *app) watch(ctx context.Context, roots []string, every time.Duration, fo
 			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2, foreign: foreign[root]}))
 			if err != nil && ctx.Err() == nil {
 				a.tell("spectrum: %q: %s", root, oneLine(wordsOf(err)))
-				for _, hint := range hintsOf(err) {
+				for _, hint := range verdictOf(err).hints {
 					a.tell("hint: %s", oneLine(a.truly(hint)))
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spf13/cobra"
 )
@@ -24,14 +24,14 @@ func newUmount(app *app) *cobra.Command {
 			if err != nil {
 				return refusedHint(fmt.Errorf("mount point %q: %w", args[0], err), nameView)
 			}
-			err = fusefs.UnmountReal(way.Real)
-			var busy *fusefs.BusyError
+			err = fusemount.UnmountReal(way.Real)
+			var busy *fusemount.BusyError
 			switch {
-			case errors.Is(err, fusefs.ErrNotOwn):
-				return err // a fault of the machine, see hintsOf
+			case errors.Is(err, fusemount.ErrNotOwn):
+				return err // a fault of the machine, see verdicts
 			case errors.As(err, &busy):
 				return heldByOthers(busy)
-			case errors.Is(err, fusefs.ErrUnavailable):
+			case errors.Is(err, fusemount.ErrUnavailable):
 				return err
 			case err != nil:
 				return refusedHint(err, nameView)
@@ -46,12 +46,12 @@ const nameView = "name the directory that \"spectrum mount\" has mounted on; \"f
 
 // heldByOthers is a view that others than this command hold. The working directory of a
 // command is that of the shell that has started it.
-func heldByOthers(busy *fusefs.BusyError) error {
-	own := func(h fusefs.Holder) bool { return h.PID == os.Getpid() }
+func heldByOthers(busy *fusemount.BusyError) error {
+	own := func(h fusemount.Holder) bool { return h.PID == os.Getpid() }
 	if !slices.ContainsFunc(busy.Holders, own) {
 		return refusedHint(busy, "end what holds it, then run umount again")
 	}
-	others := &fusefs.BusyError{Path: busy.Path, Holders: slices.DeleteFunc(slices.Clone(busy.Holders), own)}
+	others := &fusemount.BusyError{Path: busy.Path, Holders: slices.DeleteFunc(slices.Clone(busy.Holders), own)}
 	hint := fmt.Sprintf("your shell is in it: leave it with \"cd /\", then run \"spectrum umount %s\"", shellQuote(busy.Path))
 	if len(others.Holders) == 0 {
 		return refusedHint(fmt.Errorf("unmount %q: the working directory is in the view", busy.Path), hint)

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -30,16 +29,14 @@ type difference struct {
 	// they were: all of them are made again, as names of one file.
 	apart map[string]bool
 
+	changeable map[string]bool // directories in which this user may change names, by their paths
+
 	restless []string // in before, which may not have them as they were
 	swaps    []staging.Swap
 	parts    []snapshot.Part // what comes, under the number of its swap
 	stays    []staging.Swap  // of the metadata of directories that stay
 	left     []Left
 }
-
-// ErrUnkept says that something is in the way of a restore that no snapshot can hold: what
-// it displaced could not be brought back.
-var ErrUnkept = machine.Disturbed("it is a socket, a device, a mount or a subvolume, which no snapshot can hold; move it away first")
 
 // plan compares the two snapshots. Of a whole root its own metadata come back in any case:
 // the work in it changes its time.
@@ -51,6 +48,9 @@ func (d *difference) plan() error {
 		if _, err := d.inside(target[1:], before[1:]); err != nil {
 			return err
 		}
+		if d.barredMeta(target[0], before[0]) {
+			return d.something(before[0])
+		}
 		return d.gives(target[0])
 	}
 	for _, p := range d.target.Scope() {
@@ -61,10 +61,16 @@ func (d *difference) plan() error {
 			return err
 		}
 	}
+	return d.something(d.before.Tree("")[0])
+}
+
+// something plans that the root gets what it has where nothing else happens: it is recorded all
+// the same.
+func (d *difference) something(root snapshot.Entry) error {
 	if len(d.swaps)+len(d.stays) > 0 {
 		return nil
 	}
-	return d.gives(d.before.Tree("")[0]) // nothing happens, and is recorded all the same
+	return d.gives(root)
 }
 
 // findApart compares which names are names of one file.
@@ -170,22 +176,17 @@ func first(in tree) (one, rest tree) {
 // swapped.
 func (d *difference) name(then, now tree) (swapped bool, err error) {
 	switch {
-	case len(then) > 0 && !then[0].Type.Kept():
-		return false, nil
-	case len(now) > 0 && !now[0].Type.Kept():
-		if len(then) == 0 || now[0].Type == snapshot.Mount && then[0].Type == snapshot.Dir && len(then) == 1 {
-			return false, nil
-		}
-		return false, fmt.Errorf("%q: %w", now[0].Path, ErrUnkept)
-	case len(then) == 0 && len(now) == 0:
+	case len(then) == 0 && len(now) == 0, d.odd(then, now):
 		return false, nil
 	case len(then) == 0:
 		return d.goes(now)
+	case len(now) == 0 && d.barred(then, now):
+		return false, nil
 	case len(now) == 0:
 		return true, d.swap(then, now)
 	case then[0].Type == snapshot.Dir && now[0].Type == snapshot.Dir:
 		inside, err := d.inside(then[1:], now[1:])
-		if err == nil && (inside || !then[0].Equal(now[0])) {
+		if err == nil && (inside || !then[0].Equal(now[0])) && !d.barredMeta(then[0], now[0]) {
 			err = d.gives(then[0])
 		}
 		return false, err
@@ -193,7 +194,11 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 		return false, nil
 	}
 	if at := unkept(now); at != nil {
-		return false, fmt.Errorf("%q: %w", at.Path, ErrUnkept)
+		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Type.Unkept()))
+		return false, nil
+	}
+	if d.barred(then, now) {
+		return false, nil
 	}
 	return true, d.swap(then, now)
 }
@@ -202,10 +207,13 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 // stays.
 func (d *difference) goes(now tree) (swapped bool, err error) {
 	at := unkept(now)
+	if at == nil && d.barred(nil, now) {
+		return false, nil
+	}
 	if at == nil {
 		return true, d.swap(nil, now)
 	}
-	d.left = append(d.left, Left{now[0].Path, fmt.Sprintf("it holds %q, which no snapshot can hold", at.Path)})
+	d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Type.Unkept()))
 	_, err = d.inside(nil, now[1:])
 	return false, err
 }
@@ -242,7 +250,7 @@ func (d *difference) swap(then, now tree) error {
 	}
 	if len(then) > 0 {
 		swap.New = staging.Tree{}
-		d.parts = append(d.parts, snapshot.Part{Path: p, Name: strconv.Itoa(len(d.swaps))})
+		d.parts = append(d.parts, snapshot.Part{Path: p, Name: strconv.Itoa(len(d.swaps)), Skip: d.skipped(then)})
 	}
 	d.swaps = append(d.swaps, swap)
 	return nil

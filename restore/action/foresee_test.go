@@ -232,16 +232,12 @@ func TestForeseeRefused(t *testing.T) {
 	w := newWorld(t)
 	w.write("f/x", "x")
 	taken := w.take()
-	w.remove("f")
-	if err := unix.Mknod(w.at("f"), unix.S_IFSOCK|0o600, 0); err != nil {
-		t.Skip(err)
-	}
-	how := action.How{Type: audit.Session, Reason: "why"}
+	how := w.some("nothing")
 	_, unseen := foreseen(t, w, func(in *action.Root) (*action.Restored, error) {
 		return action.ForeseeRestore(context.Background(), in, taken, how)
 	})
-	_, err := w.restore(taken)
-	if !errors.Is(err, action.ErrUnkept) || unseen == nil || unseen.Error() != err.Error() {
+	_, err := w.restoreSome(taken, w.some("nothing"))
+	if !errors.Is(err, action.ErrNothingThere) || unseen == nil || unseen.Error() != err.Error() {
 		t.Errorf("the dry run: %v, the real one: %v", unseen, err)
 	}
 }

@@ -124,6 +124,8 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
+	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
+		return visited{}, nil
 	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
 		return p.visitFile(n, st)
 	case n.made:

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
 )
@@ -195,6 +197,33 @@ func (r *Root) unmarked(err error, kind string) error {
 	}
 	stands.Err = err
 	return &UnfinishedError{stands}
+}
+
+// HaltsAt returns the attempts that halt the root at a path, by their marks: it takes no lock,
+// and what was killed only halts nothing. Of a root that is not there it returns none.
+func HaltsAt(path string, marks Halts) ([]*staging.HaltError, error) {
+	dir, err := pathsafe.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	left, err := staging.Leftovers(dir)
+	if err != nil {
+		return nil, err
+	}
+	var halts []*staging.HaltError
+	in := &Root{dir: dir, entry: Entry{Halts: marks}}
+	for _, name := range left {
+		attempt, kind := staging.AttemptOf(name)
+		halt := &staging.HaltError{Attempt: attempt, Kind: kind, Staging: name, Err: staging.ErrHalted}
+		if kind != "" && in.isMarked(halt) {
+			halts = append(halts, halt)
+		}
+	}
+	return halts, nil
 }
 
 // isHalted reports whether the next one to enter the root will find it halted. A mark that

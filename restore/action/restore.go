@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -91,6 +92,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		return nil, err
 	}
 	swaps := slices.Concat(d.swaps, d.stays)
+	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	result.Done, result.Left = done, d.left
 	if result.Changes, err = changesOf(swaps, done.Snapshot, part); err != nil {
 		return nil, err

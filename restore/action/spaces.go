@@ -78,7 +78,7 @@ func rootNeed(at *machine.Room, shared bool, target *snapshot.Snapshot, changes 
 			continue
 		}
 		for _, e := range target.Tree(c.Path) {
-			if e.Type.Kept() && e.Hard == "" {
+			if e.Type.Kept() && e.Hard == "" && NeedsRoot(e) == "" { // else it is not made
 				need = need.Plus(snapshot.Takes(at, shared, &e))
 			}
 		}

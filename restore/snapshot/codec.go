@@ -75,6 +75,9 @@ func (o *object) header(h *Header) {
 		o.instant("synced", h.Synced)
 	}
 	o.instant("time", h.Time)
+	if h.Unread > 0 {
+		o.number("unread", int64(h.Unread))
+	}
 	if h.Whole {
 		o.yes("whole")
 	}
@@ -100,6 +103,9 @@ func parseHeader(line string) (Header, error) {
 		h.Synced = r.instant().UTC()
 	}
 	r.wants("time", func() { h.Time = r.instant().UTC() })
+	if r.key("unread") {
+		h.Unread = int(r.number())
+	}
 	h.Whole = r.key("whole") && r.has("true")
 	var again object
 	if !r.bad {
@@ -111,7 +117,7 @@ func parseHeader(line string) (Header, error) {
 	if err := h.check(); err != nil {
 		return Header{}, err
 	}
-	if h.Bytes < 0 || h.Files < 0 || h.Names < 0 || h.Whole != (h.Names == 0) {
+	if h.Bytes < 0 || h.Files < 0 || h.Names < 0 || h.Unread < 0 || h.Whole != (h.Names == 0) {
 		return Header{}, errors.New("its totals make no sense")
 	}
 	if h.Sequence < 1 || h.Previous != "" && !isID(h.Previous) || (h.Previous == "") != (h.Sequence == 1) {
@@ -252,7 +258,7 @@ func (r *lineReader) xattrs(e *Entry) {
 
 // typeNamed avoids a string for each entry.
 func typeNamed(name string) Type {
-	for _, t := range []Type{File, Dir, Link, Fifo, Absent, Special, Mount} {
+	for _, t := range types {
 		if name == string(t) {
 			return t
 		}

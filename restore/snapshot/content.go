@@ -230,6 +230,10 @@ func (r *reader) missing(e *Entry, err error) error {
 		r.note(&r.leftOut, e.Path)
 		return nil
 	}
+	if r.req.Scope == nil && errors.Is(err, fs.ErrPermission) {
+		e.bar()
+		return nil
+	}
 	return asReplaced(err)
 }
 

@@ -12,8 +12,8 @@ import (
 // Type is what an entry is.
 type Type string
 
-// The types of entries. Nothing stood where an entry is Absent. Of a Special and a Mount
-// nothing is kept but that they were there.
+// The types of entries. Nothing stood where an entry is Absent. From Special on nothing is kept
+// but that they were there.
 const (
 	File    Type = "file"
 	Dir     Type = "dir"
@@ -22,10 +22,34 @@ const (
 	Absent  Type = "absent"
 	Special Type = "special" // a socket or a device
 	Mount   Type = "mount"   // another file system, or a subvolume
+	// Unread is what this user may not read: a file, a directory with all that is in it, or
+	// attributes. The snapshot is a partial one.
+	Unread   Type = "unread"
+	Reserved Type = "reserved" // a name of the root that begins as those of this program
+	Deep     Type = "deep"     // a directory with a path in it of more than [pathsafe.MaxPath] bytes
 )
 
+var types = []Type{File, Dir, Link, Fifo, Absent, Special, Mount, Unread, Reserved, Deep}
+
 // Kept reports whether the snapshot can bring back what has the type.
-func (t Type) Kept() bool { return t != Special && t != Mount }
+func (t Type) Kept() bool { return t.Unkept() == "" }
+
+// Unkept says why nothing of the type is kept; "" where it is.
+func (t Type) Unkept() string {
+	switch t {
+	case Special:
+		return "it is a socket or a device"
+	case Mount:
+		return "it is a mount or a subvolume"
+	case Unread:
+		return "this user may not read it"
+	case Reserved:
+		return "its name begins as those of this program"
+	case Deep:
+		return "a path in it is too long"
+	}
+	return ""
+}
 
 // Digest is the SHA-256 of a file's content.
 type Digest [sha256.Size]byte

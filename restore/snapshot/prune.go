@@ -16,9 +16,9 @@ import (
 // the one that an emergency rollback would go back to.
 type Policy struct {
 	Root string // "" for all roots
-	// KeepLast is how many of the newest stay of each of three groups: those of the whole
-	// root that a person or a timer has taken, those of it before an action, and those of a
-	// part. 0 for no such rule.
+	// KeepLast is how many of the newest stay of each group: those of the whole root, those of it of
+	// which some could not be read, and those of a part; each that a person or a timer has taken,
+	// and from before an action. 0 for no such rule.
 	KeepLast   int
 	Host       string        // validator of this host, see [Store.Target]; "" where it is not known
 	KeepWithin time.Duration // those that are not older than this; 0 for no such rule
@@ -131,13 +131,16 @@ func (p *pruning) decide(ctx context.Context, at place) error {
 
 // reasons returns why each snapshot of a root stays; "" for one that goes.
 func (p *pruning) reasons(headers []Header) []string {
-	ranks, reasons := map[[2]bool]int{}, make([]string, len(headers))
+	ranks, reasons := map[[3]bool]int{}, make([]string, len(headers))
+	whole := slices.ContainsFunc(headers, func(h Header) bool { return h.ForEmergency() })
 	for i, h := range slices.Backward(headers) {
-		group := [2]bool{h.Whole, h.ForEmergency()}
+		group := [3]bool{h.Whole, h.Unread == 0, h.Kind != PreAction}
 		ranks[group]++
 		switch {
 		case i == len(headers)-1:
 			reasons[i] = "the newest of its root"
+		case ranks[group] == 1 && h.Whole && h.Kind != PreAction && !h.ForEmergency() && !whole:
+			reasons[i] = "the newest of the whole root, of which none could be read entirely"
 		case ranks[group] == 1 && p.policy.KeepLast > 0:
 			reasons[i] = "the newest of its kind"
 		case ranks[group] <= p.policy.KeepLast:

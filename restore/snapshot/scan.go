@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -189,7 +192,7 @@ func (s *scanner) run(task scanTask) {
 		s.list(task.in, task)
 	default:
 		d, err := task.in.open(task.name)
-		if s.isGone(task.at, err) {
+		if s.isGone(task.at, err) || s.isBarred(task.at, err) {
 			return
 		}
 		if err != nil {
@@ -212,11 +215,15 @@ var errUnsettled = refuse("it changes while it is read")
 func (s *scanner) list(d *sharedDir, task scanTask) {
 	into := task.into
 	names, err := s.settle(d.dir, task.at)
-	if task.name != "" && s.isGone(task.at, err) {
+	if task.name != "" && (s.isGone(task.at, err) || s.isBarred(task.at, err)) {
 		return
 	}
 	if err != nil {
 		s.fail(into.path, err)
+		return
+	}
+	if s.all && slices.ContainsFunc(names, func(name string) bool { return len(join(into.path, name)) > pathsafe.MaxPath }) {
+		task.at.Type = Deep
 		return
 	}
 	into.names = names
@@ -265,7 +272,7 @@ func (s *scanner) names(task scanTask) {
 		path := join(l.path, l.names[i])
 		e := &l.entries[i]
 		err := s.look(task.in.dir, l.names[i], path, e)
-		if e.Path = path; s.isGone(e, err) {
+		if e.Path = path; s.isGone(e, err) || s.isBarred(e, err) {
 			continue
 		}
 		if err != nil {
@@ -287,6 +294,24 @@ func (s *scanner) isGone(e *Entry, err error) bool {
 	e.gone = true
 	s.gone(e.Path)
 	return true
+}
+
+// isBarred makes an entry one that could not be read.
+func (s *scanner) isBarred(e *Entry, err error) bool {
+	if !s.all || !errors.Is(err, fs.ErrPermission) {
+		return false
+	}
+	e.bar()
+	return true
+}
+
+// bar makes it an entry of something that could not be read. What could not even be described
+// has the time 0.
+func (e *Entry) bar() {
+	e.Type, e.Size, e.Target, e.xattrs, e.unread = Unread, 0, "", nil, false
+	if e.ChangeTime.IsZero() {
+		e.ChangeTime, e.ModTime = time.Unix(0, 0), time.Unix(0, 0)
+	}
 }
 
 // look makes the entry of name, as far as it can be known without reading.
@@ -314,6 +339,9 @@ func (s *scanner) look(d dir, name, path string, e *Entry) error {
 func (s *scanner) check(e *Entry, st pathsafe.Stat) error {
 	if !st.IsOn(s.mount) {
 		e.Type, e.Size = Mount, 0
+	}
+	if s.all && strings.HasPrefix(e.Path, reserved) {
+		e.Type, e.Size = Reserved, 0
 	}
 	switch {
 	case e.Type == Mount && !s.all:

@@ -47,15 +47,16 @@ type Header struct {
 	Names  int   // how many names were asked for; 0 when Whole
 	Files  int64 // regular files, names of hard links each
 	Bytes  int64 // their content, hard links once
+	Unread int   // how many names could not be read: see [Unread]
 	// Synced is when a sync of the root's file system began that ended before content
 	// was read; zero where the file system gives no such guarantee.
 	Synced time.Time
 }
 
 // ForEmergency reports whether an emergency rollback may go back to the snapshot: it is of
-// the whole root, and was taken by a person or a timer. What is kept before an action is a
-// state that an operator wanted to leave.
-func (h *Header) ForEmergency() bool { return h.Whole && h.Kind != PreAction }
+// the whole root, all of which could be read, and was taken by a person or a timer. What is
+// kept before an action is a state that an operator wanted to leave.
+func (h *Header) ForEmergency() bool { return h.Whole && h.Unread == 0 && h.Kind != PreAction }
 
 // Snapshot is one that was read from a store, and hashes to its ID; or one that was just
 // taken.

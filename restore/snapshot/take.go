@@ -281,36 +281,22 @@ func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 	if top.Path != "" {
 		return s.scan(ctx, d, top)
 	}
-	if !t.looks || t.strict() {
-		if err := t.clean(d); err != nil {
-			return nil, err
-		}
-	}
 	entries, err := s.scan(ctx, d, top)
-	return slices.DeleteFunc(entries, func(e Entry) bool { return strings.HasPrefix(e.Path, reserved) }), err
+	isOurs := func(e Entry) bool { return e.Path == lockName || strings.HasPrefix(e.Path, lockName+"_") }
+	if t.looks && !t.strict() { // also at a root in which something is unfinished
+		isOurs = func(e Entry) bool { return strings.HasPrefix(e.Path, reserved) }
+	}
+	return slices.DeleteFunc(entries, isOurs), err
 }
 
 // reserved is how the names begin that a transaction leaves in a root when it
-// has not ended.
+// has not ended. The root was entered, so what is still there is not of one: it is named, and
+// left as it is.
 const reserved = ".spectrum06_"
 
 // lockName is the name of the lock of a root. It is there while an action takes a snapshot of
 // what it changes, and is never a part of that.
 const lockName = reserved + "lock"
-
-// clean refuses a root with something in it of a transaction that has not ended.
-func (t *take) clean(d dir) error {
-	names, err := d.names()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, reserved) && !strings.HasPrefix(name, lockName) {
-			return refuse("the root is not clean: %q is in it", name)
-		}
-	}
-	return nil
-}
 
 // fill completes an entry, but for the content of a file.
 func (t *take) fill(d dir, name string, e *Entry) (err error) {
@@ -409,8 +395,11 @@ func total(h *Header, entries []Entry) {
 		if e.Asked {
 			h.Names++
 		}
-		if e.Type == File {
+		switch e.Type {
+		case File:
 			h.Files++
+		case Unread:
+			h.Unread++
 		}
 		if e.Type == File && e.Hard == "" {
 			h.Bytes += e.Size

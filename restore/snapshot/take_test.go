@@ -133,10 +133,6 @@ func TestRefused(t *testing.T) {
 			req := l.request("sock")
 			return &req
 		}, `"sock"`},
-		"left by a commit": {func(t *testing.T, l *lab) *Request {
-			mkdir(t, l.path(".spectrum06_staging_x"))
-			return nil
-		}, ".spectrum06_staging_x"},
 		"the store inside": {func(t *testing.T, l *lab) *Request {
 			req := l.request()
 			req.Root, req.Dir = l.dir, openDir(t, l.dir)
@@ -180,10 +176,6 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			req := test.make(t, l)
-			if req == nil {
-				whole := l.request()
-				req = &whole
-			}
 			snap, err := l.store.Take(context.Background(), *req)
 			if err == nil || snap != nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)

@@ -19,7 +19,7 @@ import (
 // object is a [*DamageError]. To make it durable, and to remove what an error
 // leaves half made, is the caller's.
 func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
-	err := s.write(ctx, snap, []Part{{p, name}}, dir{to, s.seam})
+	err := s.write(ctx, snap, []Part{{Path: p, Name: name}}, dir{to, s.seam})
 	if err != nil && p.String() == "" {
 		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
 	}
@@ -33,6 +33,7 @@ func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *
 type Part struct {
 	Path pathsafe.Path
 	Name string
+	Skip func(Entry) bool // unless nil, what is left out, with all that is in it
 }
 
 // WriteParts is Write for several paths, none of which is beneath another one. Names of
@@ -83,9 +84,13 @@ func (s *Snapshot) moved(parts []Part) ([]Entry, error) {
 		if !entries[0].Type.Kept() {
 			return nil, refuse("%q was no more than named in snapshot %s", part.Path, s.header.ID)
 		}
-		top := entries[0].Path
+		top, gone := entries[0].Path, ""
 		for _, e := range entries {
-			if !e.Type.Kept() {
+			if gone != "" && beneath(e.Path, gone) {
+				continue
+			}
+			if !e.Type.Kept() || part.Skip != nil && part.Skip(e) {
+				gone = e.Path
 				continue
 			}
 			of := e.First()

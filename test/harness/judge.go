@@ -136,8 +136,12 @@ func (s *Site) Unlocked() error {
 // Halted says whether the root is halted: a preview ends with status 3 (O7).
 func (s *Site) Halted(t testing.TB) error {
 	t.Helper()
-	if r := s.PreviewReply(t, nil); r.Status != 3 {
+	r := s.PreviewReply(t, nil)
+	if r.Status != 3 {
 		return fmt.Errorf("the root should be halted, but: %v", r)
+	}
+	if !strings.Contains(r.Stderr, "\nhint: the root is ") && !strings.Contains(r.Stderr, "\nhint: which names it has changed is not known") {
+		return fmt.Errorf("it does not say which tree stands: %v", r)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -111,6 +112,65 @@ func (w *world) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, f 
 	return w.back(t, state, 1)
 }
 
+// TestErrorsInRecover kills a way back and fails a call of the recovery. It may fail, but then
+// nothing halts the root unless it is said to be halted, and the next recovery does all of it.
+func TestErrorsInRecover(t *testing.T) {
+	stride := sample.Of(401, 53, 5)
+	for _, way := range sample.Pick(t, 2, ways) {
+		t.Run(way().name, func(t *testing.T) {
+			var sum harness.Tally
+			first := sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}
+			sweep(t, way(), first, func(t *testing.T, w *world, n int) bool { return w.failRecoveries(t, &sum, n) })
+			sum.Demand(t, "failed", "recovered before")
+			sum.DemandKinds(t, 3)
+		})
+	}
+}
+
+// failRecoveries fails calls of the recovery after a kill before call n. It is false if there is
+// no such call.
+func (w *world) failRecoveries(t *testing.T, sum *harness.Tally, n int) bool {
+	t.Helper()
+	stride := sample.Thin(t, 89, 11)
+	for i := 0; ; i++ {
+		f := harness.Fault{Errno: []syscall.Errno{syscall.EIO, syscall.EMFILE, syscall.ENOSPC}[i%3], Onward: i%2 == 1}
+		w.reset(t)
+		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
+		if !r.Killed() {
+			return false
+		}
+		var hits []sysfault.Call
+		recovery := w.site.Recover(t, &sysfault.Plan{
+			N: stride.At(i), Onward: f.Onward, Errno: f.Errno, Match: w.failing, Before: func(c sysfault.Call) { hits = append(hits, c) },
+		})
+		if recovery.Fault.Fired == 0 {
+			return true
+		}
+		errs := []error{wellSaid(recovery)}
+		switch recovery.Status {
+		case 0:
+			sum.Add("succeeded")
+		case 3:
+			sum.Add("halted")
+			errs = append(errs, w.site.Halted(t))
+		default:
+			sum.Add("failed")
+			if next := w.site.PreviewReply(t, nil); next.Status == 3 {
+				errs = append(errs, fmt.Errorf("it has not said that the root is halted: %v", next))
+			}
+		}
+		again := w.site.Recover(t, nil)
+		if again.Status != 0 {
+			errs = append(errs, fmt.Errorf("the next one: %v", again))
+		}
+		state, _ := w.site.State()
+		sum.Add("recovered " + state.String())
+		if err := errors.Join(append(errs, w.ended(t, harness.Before, harness.After))...); err != nil {
+			t.Errorf("killed before %s\nrecovery with %v: %s\n%v\n%v", w.site.Last(r), f, w.site.Describe(hits[0]), recovery, err)
+		}
+	}
+}
+
 // began says whether a way back has begun in this trial.
 func (w *world) began(t testing.TB) bool {
 	t.Helper()
@@ -154,7 +214,8 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// stays checks that no command touches a halted root.
+// stays checks that no command touches a halted root, that each says which tree stands there,
+// and that what it says of each name is so.
 func (w *world) stays(t *testing.T, sum *harness.Tally, r harness.Reply) error {
 	t.Helper()
 	if r.Status != 3 {
@@ -162,13 +223,77 @@ func (w *world) stays(t *testing.T, sum *harness.Tally, r harness.Reply) error {
 	}
 	sum.Add("halted for good")
 	found := w.picture(t)
-	for _, args := range [][]string{w.args, {"snapshot", "take", w.site.Root}} {
-		if again := w.site.Project.Run(t, nil, args...); again.Status != 3 {
+	for _, args := range [][]string{
+		w.args, {"snapshot", "take", w.site.Root}, {"snapshot", "prune", "--keep-last", "1", w.site.Root},
+		{"snapshot", "restore", w.newest(t)}, {"rollback", w.commit},
+	} {
+		again := w.site.Project.Run(t, nil, args...)
+		if args[len(args)-1] == w.commit && w.isUndone(t) { // the chain of savepoints went back before it was halted
+			continue
+		}
+		if again.Status != 3 || !strings.Contains(again.Stderr, "\nhint: the root is ") {
 			return fmt.Errorf("in a halted root: %v", again)
 		}
 	}
+	if err := w.isWhereItSays(t); err != nil {
+		return err
+	}
 	if diff := harness.Diff(found, w.picture(t)); diff != "" {
 		return fmt.Errorf("a halted root was changed:\n%s", diff)
+	}
+	return nil
+}
+
+// newest is the id of the newest snapshot.
+func (w *world) newest(t *testing.T) string {
+	t.Helper()
+	all := w.list(t)
+	return all[len(all)-1].ID
+}
+
+// isUndone reports whether the commit has no savepoint that stands.
+func (w *world) isUndone(t *testing.T) bool {
+	t.Helper()
+	return !slices.Contains(w.chain(t), w.savepoint)
+}
+
+// isWhereItSays checks what a halt says of each name against the trees of before and after.
+func (w *world) isWhereItSays(t *testing.T) error {
+	t.Helper()
+	r := w.site.Project.Run(t, nil, "snapshot", "take", "--json", w.site.Root)
+	var said struct {
+		Details struct {
+			Attempts []struct {
+				Stands struct {
+					Neither int `json:"as_neither"`
+					Names   []struct {
+						Path, Stands  string
+						Before, After *string
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(r.Stdout), &said); err != nil || len(said.Details.Attempts) != 1 {
+		return fmt.Errorf("%w: %v", err, r)
+	}
+	stands := said.Details.Attempts[0].Stands
+	if len(stands.Names) == 0 || stands.Neither > 0 { // nobody else was there
+		return fmt.Errorf("%+v", stands)
+	}
+	for _, n := range stands.Names {
+		want, isThere := w.site.Before[n.Path]
+		if n.Before == nil != !isThere {
+			return fmt.Errorf("%q: what was there before is at %v", n.Path, n.Before)
+		}
+		if n.Before == nil {
+			continue
+		}
+		var is syscall.Stat_t
+		err := syscall.Lstat(*n.Before, &is)
+		if err != nil || is.Ino != want.Inode || n.Stands == "before" != (*n.Before == w.path(n.Path)) {
+			return fmt.Errorf("%q: it was %v, and at %q is inode %d, %w", n.Path, want, *n.Before, is.Ino, err)
+		}
 	}
 	return nil
 }

@@ -8,25 +8,25 @@
 // binary from SPECTRUM_BIN or build it.
 //
 // The cases of FUSE robustness, and the tests that hold them, here or, in the
-// process, in fusefs; scripts are those of cmd/spectrum:
+// process, in fusefs/fusemount; scripts are those of cmd/spectrum:
 //
-//	kill -9 while readers wait          TestKillWhileReading, fusefs.TestMountDead
-//	mount over a dead mount             TestKillWhileReading, fusefs.TestMountDead
-//	mount over what is not empty        TestMountpointRefused, fusefs.TestMountpointRefused
-//	a link to a mount point             TestMountpointThroughLink, fusefs.TestMountThroughSymlink
+//	kill -9 while readers wait          TestKillWhileReading, fusemount.TestMountDead
+//	mount over a dead mount             TestKillWhileReading, fusemount.TestMountDead
+//	mount over what is not empty        TestMountpointRefused, fusemount.TestMountpointRefused
+//	a link to a mount point             TestMountpointThroughLink, fusemount.TestMountThroughSymlink
 //	signals with a file open            TestUnmountUnderLoad, TestManySignals, spectrum.TestBusyReader,
-//	                                    fusefs.TestMountBusyViewIsDetached, fusefs.TestMountGrace
-//	abort of the connection             TestAbort, fusefs.TestMountAborted
-//	a stopped server, a killed reader   TestStopped, TestStoppedUnderLoad, fusefs.TestMountStopped
+//	                                    fusemount.TestMountBusyViewIsDetached, fusemount.TestMountGrace
+//	abort of the connection             TestAbort, fusemount.TestMountAborted
+//	a stopped server, a killed reader   TestStopped, TestStoppedUnderLoad, fusemount.TestMountStopped
 //	a source truncated; past the end    TestSources, TestThousandReadersRace, TestPosix,
-//	                                    fusefs.TestMountPastTheEnd
+//	                                    fusemount.TestMountPastTheEnd
 //	a tampered page in memory           TestMapped
 //	10,000 reads of one file            TestTenThousandReads
-//	few descriptors, many opens         TestFewDescriptors, fusefs.TestMountManyFilesFewDescriptors
+//	few descriptors, many opens         TestFewDescriptors, fusemount.TestMountManyFilesFewDescriptors
 //	a million files                     TestManyFiles, TestLongMillionFiles
 //	every call that would change        TestReadOnly, TestReadOnlyNames, TestReadOnlyHandle,
 //	                                    TestRemountedToWrite, TestMappedToWrite
-//	unmount under load; cycles          TestUnmountUnderLoad, TestCycles, fusefs.TestMountCyclesLeaveNothing
+//	unmount under load; cycles          TestUnmountUnderLoad, TestCycles, fusemount.TestMountCyclesLeaveNothing
 //	a mount in what is served           TestMountpointRefused; the script mount.txtar
 //
 // There is no unmount by itself: a dead view stays where it is, to be seen, until

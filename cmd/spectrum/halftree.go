@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// A halftree is what is at the names of an attempt that halts a root: which of the two trees
+// stands there, what differs from both, and where the rest is.
+type halftree struct {
+	*staging.Inspection
+	before, after, neither int // how many names
+}
+
+// inspect looks at what each attempt has left. What cannot be looked at is not known.
+func (e *haltedError) inspect(state *statedir.Dir) {
+	key, err := state.JournalKey()
+	if err != nil {
+		return
+	}
+	root, err := pathsafe.OpenRoot(e.root)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for i := range e.attempts {
+		found, err := staging.Inspect(root, key, e.attempts[i].Staging)
+		if err == nil {
+			e.attempts[i].tree = countNames(found)
+		}
+	}
+}
+
+func countNames(found *staging.Inspection) *halftree {
+	t := &halftree{Inspection: found}
+	for _, n := range found.Names {
+		switch n.Stands {
+		case staging.AsBefore:
+			t.before++
+		case staging.AsAfter:
+			t.after++
+		default:
+			t.neither++
+		}
+	}
+	return t
+}
+
+// maxNamed is how many names a person is told of each kind.
+const maxNamed = 5
+
+// stands says which tree stands, which names differ from both, and where the other things are.
+func (a *haltedAttempt) stands(root string) []string {
+	t := a.tree
+	if t == nil {
+		return []string{fmt.Sprintf("which names it has changed is not known, since its journal cannot be read; what it has moved away is in %s", shellQuote(filepath.Join(root, a.Staging)))}
+	}
+	var lines []string
+	all, but := numberOf(len(t.Names), "name"), ""
+	if len(t.Foreign) > 0 {
+		but = ", but what is not of it is in a directory that it has made"
+	}
+	switch {
+	case t.after == 0 && t.neither == 0:
+		lines = append(lines, fmt.Sprintf("the root is as before it: all of its %s are%s", all, but))
+	case t.before == 0 && t.neither == 0:
+		lines = append(lines, fmt.Sprintf("the root is as after it: all of its %s are%s", all, but))
+	default:
+		lines = append(lines, fmt.Sprintf("the root is neither as before it nor as after it: of its %s %d are as before, %d as after, %d as neither; no other name was touched%s", all, t.before, t.after, t.neither, but))
+	}
+	lines = append(lines, t.named(root, "neither: ", staging.AsNeither)...)
+	for _, path := range t.Foreign {
+		lines = append(lines, "not of it, in a directory that it has made: "+shellQuote(filepath.Join(root, path)))
+	}
+	if t.before+t.neither > 0 {
+		lines = append(lines, t.named(root, "as after: ", staging.AsAfter)...)
+	}
+	if a.Kind != staging.KindCommit && a.before != "" {
+		lines = append(lines, fmt.Sprintf("all that was there before is also in snapshot %s: \"spectrum snapshot restore --to DIR %s\" writes it out beside the root", a.before[:shortest], a.before[:shortest]))
+	}
+	return lines
+}
+
+// named says of the first names in a state where the things of before and after are.
+func (t *halftree) named(root, what string, stands staging.Stands) (lines []string) {
+	more := 0
+	for _, n := range t.Names {
+		if n.Stands != stands {
+			continue
+		}
+		if len(lines) == maxNamed {
+			more++
+			continue
+		}
+		line := what + shellQuote(filepath.Join(root, n.Path))
+		var others []string
+		if n.Goes {
+			others = append(others, "what was there before: "+placeOf(root, n.Before))
+		}
+		if n.Comes && stands != staging.AsAfter {
+			others = append(others, "what was to come: "+placeOf(root, n.After))
+		}
+		if len(others) > 0 {
+			line += " (" + strings.Join(others, "; ") + ")"
+		}
+		lines = append(lines, line)
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("%s%s more; --json names them", what, numberOf(more, "name")))
+	}
+	return lines
+}
+
+func placeOf(root, path string) string {
+	if path == "" {
+		return "not found in the root"
+	}
+	return shellQuote(filepath.Join(root, path))
+}
+
+// maxFields bounds how many names a program is told.
+const maxFields = 10_000
+
+// fields is a halftree for a program; nil where it is not known.
+func (t *halftree) fields(root string) any {
+	if t == nil {
+		return nil
+	}
+	names := []any{}
+	for _, n := range t.Names[:min(len(t.Names), maxFields)] {
+		names = append(names, map[string]any{
+			"after": placeField(root, n.After), "before": placeField(root, n.Before), "path": jsonText(n.Path),
+			"stands": standsText[n.Stands],
+		})
+	}
+	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "names": names}
+}
+
+var standsText = map[staging.Stands]string{staging.AsBefore: "before", staging.AsAfter: "after", staging.AsNeither: "neither"}
+
+func placeField(root, path string) any {
+	if path == "" {
+		return nil
+	}
+	return jsonText(filepath.Join(root, path))
+}

@@ -1,0 +1,300 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/served"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+)
+
+// This file has what the doctor says of the state directory, which it never makes,
+// and of the clock, which it holds against what is recorded there.
+
+// rootElsewhere and stateElsewhere are where to go from a file system that will not
+// do.
+const (
+	rootElsewhere  = "name a restore root on ext4, xfs or btrfs"
+	stateElsewhere = "name a state directory on ext4, xfs or btrfs with --state-dir DIR"
+)
+
+// examineState adds what is found in the state directory, and of the file system
+// that it is on, or would be made on.
+func (d *Doctor) examineState(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path, err := d.StatePath()
+	if err != nil {
+		d.sections = append(d.sections, Section{Title: "the state directory", Checks: []Check{
+			fine("state-dir", "", "%v", err).but(Fail, "no key, no preview and no log can be kept: nothing can be restored", "name a state directory with --state-dir DIR"),
+			clockCheck(time.Now(), audit.Attempts{}),
+		}})
+		return nil
+	}
+	var base string
+	answered := d.examine(ctx, Section{Title: "the state directory"}, func(ctx context.Context) []Check {
+		var checks []Check
+		base, checks = stateChecks(ctx, path)
+		return checks
+	})
+	if !answered || base == "" { // who has not answered may write base later
+		return ctx.Err()
+	}
+	return d.examineDir(ctx, base, stateElsewhere)
+}
+
+// stateChecks gives what is found too: the directory whose file system matters, ""
+// where there is none.
+func stateChecks(ctx context.Context, path string) (base string, checks []Check) {
+	base, err := statedir.Nearest(path)
+	if err != nil {
+		return "", []Check{stateRefused(path, err), clockCheck(time.Now(), audit.Attempts{})}
+	}
+	if abs, _ := filepath.Abs(path); base != abs {
+		return base, []Check{stateMissing(abs, base), parentsCheck(abs), clockCheck(time.Now(), audit.Attempts{})}
+	}
+	state, err := statedir.Find(path)
+	var parents *statedir.ParentsError
+	if errors.As(err, &parents) {
+		return base, []Check{parentsCheck(base), clockCheck(time.Now(), audit.Attempts{})}
+	}
+	if err != nil {
+		return "", []Check{stateRefused(path, err), parentsCheck(base), clockCheck(time.Now(), audit.Attempts{})}
+	}
+	defer state.Close()
+	checks = []Check{
+		fine("state-dir", base, "%q is this user's alone", base),
+		filesCheck(state), parentsCheck(base),
+	}
+	log, logged := logCheck(state)
+	checks = append(checks, log)
+	checks = append(checks, keptChecks(ctx, state)...)
+	checks = append(checks, haltChecks(state, logged)...)
+	return base, append(checks, clockCheck(time.Now(), logged))
+}
+
+// stateMissing: the first command makes it, if it may.
+func stateMissing(path, base string) Check {
+	c := fine("state-dir", path, "%q is not there yet; the first command that needs it makes it", path)
+	dir, err := pathsafe.OpenRoot(base)
+	if err == nil {
+		defer dir.Close()
+		err = dir.Writable()
+	}
+	if err != nil {
+		c.Found = fmt.Sprintf("%q is not there, and cannot be made: %v", path, err)
+		return c.but(Fail, noState, "mkdir -p -m 700 "+words.Shell(path)+" as somebody who may, or --state-dir DIR")
+	}
+	return c
+}
+
+const noState = "every command that keeps something ends with an error: nothing can be previewed or restored"
+
+// stateRefused is a directory that no command takes.
+func stateRefused(path string, err error) Check {
+	c := fine("state-dir", path, "%v", err)
+	remedy := "name another state directory with --state-dir DIR"
+	var open *statedir.ModeError
+	var others *served.ForeignError
+	switch {
+	case errors.As(err, &others):
+		remedy += "; " + words.Served(others)
+	case errors.As(err, &open):
+		remedy = "chmod 700 " + words.Shell(path)
+	case errors.Is(err, statedir.ErrForeign):
+		remedy = fmt.Sprintf("as root: chown %d %s; or %s", os.Geteuid(), words.Shell(path), remedy)
+	}
+	return c.but(Fail, noState, remedy)
+}
+
+// filesCheck: nobody reaches these files as long as the directory is closed, but
+// whoever copies it takes their modes along, and a key that is open is refused.
+func filesCheck(state *statedir.Dir) Check {
+	const id = "state-files"
+	exposed, err := state.Exposed()
+	if err != nil {
+		return fine(id, state.Path(), "%v", err).but(Warn, "whether the keys and logs are private is not known", "")
+	}
+	if len(exposed) == 0 {
+		return fine(id, state.Path(), "keys and logs are private")
+	}
+	e := exposed[0]
+	c := fine(id, e.Path, "%q has mode %04o, user %d", e.Path, e.Perm, e.UID)
+	if n := len(exposed); n > 1 {
+		c.Found += fmt.Sprintf(", and %d more", n-1)
+	}
+	remedy := "chmod 600 " + words.Shell(e.Path)
+	if int(e.UID) != os.Geteuid() {
+		remedy = fmt.Sprintf("find out who put it there; as root: chown %d %s", os.Geteuid(), words.Shell(e.Path))
+	}
+	return c.but(Warn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
+}
+
+// parentsCheck looks at the directories above the state directory, whether that is there
+// or not.
+func parentsCheck(path string) Check {
+	const id = "state-parents"
+	const consequence = "every command that keeps something ends with an error: in another directory no pin, savepoint or halt would be known"
+	loose, err := statedir.Parents(path)
+	if err != nil {
+		return fine(id, path, "%v", err).but(Fail, consequence, stateElsewhere)
+	}
+	if len(loose) == 0 {
+		return fine(id, path, "nobody else can move it away")
+	}
+	return fine(id, loose[0].In, "%s", loose[0]).but(Fail, consequence, ParentsRemedy(loose[0]))
+}
+
+// ParentsRemedy is what to do about a directory in which others can rename the state
+// directory, or what leads to it.
+func ParentsRemedy(l pathsafe.Loose) string {
+	const elsewhere = "name a state directory in a place of your own with --state-dir DIR"
+	switch isSticky := l.Perm&0o1000 != 0; {
+	case !isSticky && int(l.Owner) == os.Geteuid():
+		return "chmod go-w " + words.Shell(l.In) + "; or " + elsewhere
+	case !isSticky && l.Owner == 0:
+		return "as root: chmod go-w " + words.Shell(l.In) + "; or " + elsewhere
+	}
+	return elsewhere
+}
+
+// logCheck reads the audit log.
+func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
+	const id = "audit-log"
+	var said audit.Attempts
+	path := filepath.Join(state.Path(), "audit.log")
+	signed := signedMarks(state) // before the log, which then has all that they sign
+	var ledger audit.Ledger
+	f, err := state.ReadAuditLog()
+	if errors.Is(err, fs.ErrNotExist) {
+		return fine(id, path, "there is none yet").asSigned(ledger.Unsealed(signed)), said
+	}
+	if err != nil {
+		return fine(id, path, "%v", err).but(Fail, "what cannot be logged is not begun: nothing can be restored", "look into who may write "+words.Shell(state.Path())), said
+	}
+	log := audit.New(f)
+	defer log.Close()
+	head, err := log.Read(func(e audit.Entry) error {
+		said.See(&e)
+		return ledger.Add(e)
+	})
+	if err != nil {
+		return fine(id, path, "%v", err).but(Fail, "what was done before is not proven any more, and nothing can be logged after it",
+			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there"), said
+	}
+	c := fine(id, path, "entries: %d; each follows from the one before", head.Sequence)
+	return c.asSigned(ledger.Unsealed(signed)), said
+}
+
+// signedMarks are the savepoints, also those of commits that were rolled back. Where they
+// cannot be read there are none here: "spectrum audit verify" says why.
+func signedMarks(state *statedir.Dir) []audit.Savepoint {
+	if _, err := state.Root().Lstat("savepoints"); err != nil {
+		return nil
+	}
+	store, err := kept.Savepoints(state)
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	var all []audit.Savepoint
+	for _, list := range []func(string) ([]savepoint.Savepoint, error){store.List, store.Retired} {
+		some, err := list("")
+		if err != nil {
+			return nil
+		}
+		for _, sp := range some {
+			all = append(all, action.SavepointOf(sp))
+		}
+	}
+	return all
+}
+
+// asSigned is the check of a log that has to be the one that savepoints sign.
+func (c Check) asSigned(misfits []audit.Misfit) Check {
+	if len(misfits) == 0 {
+		return c
+	}
+	m := misfits[0]
+	return fine(c.ID, c.Path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(Fail, "the log was cut or written anew: what was done before is not proven any more",
+		"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there")
+}
+
+// haltChecks are the roots that wait for a person, by the marks of the state
+// directory and by the log.
+func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
+	const id = "halts"
+	halted, err := state.Halts()
+	if err != nil {
+		return []Check{fine(id, state.Path(), "%v", err).but(Warn, "whether a restore root is halted is not known", "")}
+	}
+	for _, attempt := range log.Halted {
+		if !slices.Contains(halted, attempt) {
+			halted = append(halted, attempt)
+		}
+	}
+	checks := make([]Check, 0, len(halted))
+	for _, attempt := range halted {
+		root := log.Roots[attempt]
+		if path, err := state.RootPath(audit.RootOf(root)); err == nil && root != "" {
+			root = path
+		}
+		c := fine(id, root, "%q is halted: attempt %s could not be ended", root, attempt)
+		where := words.Shell(root)
+		if root == "" {
+			c.Found, where = fmt.Sprintf("attempt %s could not be ended; the audit log does not know its root", attempt), "RESTORE_ROOT"
+		}
+		checks = append(checks, c.but(Warn, "every command on that root ends with exit status 3", fmt.Sprintf("\"spectrum recover %[1]s\" tries again; \"spectrum recover --acknowledge %[1]s\" shows what is in the way", where)))
+	}
+	if len(checks) == 0 {
+		return []Check{fine(id, state.Path(), "no restore root is known to be halted")}
+	}
+	return checks
+}
+
+// oldest is a time before which there was no spectrum.
+var oldest = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// clockCheck wants it to be later than what has already been.
+func clockCheck(now time.Time, log audit.Attempts) Check {
+	c := fine("clock", "", "%s", now.UTC().Format(time.RFC3339))
+	const consequence = "what is sealed and logged gets a wrong time: chains are out of order (CHAIN_ORDER_VIOLATION), and \"snapshot prune --keep-within\" keeps the wrong ones"
+	const remedy = "as root: timedatectl set-ntp true; or set it with date -s"
+	const slack = time.Second // a clock that is kept right goes back a little at times
+	switch built := builtAt(); {
+	case now.Before(built):
+		c.Found += ", which is before this program was made, " + built.UTC().Format(time.RFC3339)
+	case now.Add(slack).Before(log.Newest):
+		c.Found += fmt.Sprintf(", which is before entry %d of the audit log, %s", log.Entry, log.Newest.UTC().Format(time.RFC3339))
+	default:
+		return c
+	}
+	return c.but(Warn, consequence, remedy)
+}
+
+// builtAt is the time of the commit that the program was built from, as far as it
+// is known.
+func builtAt() time.Time {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if built, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil {
+				return built
+			}
+		}
+	}
+	return oldest
+}

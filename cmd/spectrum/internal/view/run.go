@@ -1,0 +1,330 @@
+package view
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// rejectedFile is all that the directory of a rejected run holds.
+const rejectedFile = "REJECTED.json"
+
+// runState is how far a run has got in a view of many.
+type runState string
+
+const (
+	runUnverified runState = "unverified"
+	runVerifying  runState = "verifying"
+	runAccepted   runState = "accepted"
+	runRejected   runState = "rejected"
+	runChanged    runState = "changed" // it was accepted, but its artifacts are others now
+)
+
+// run is one run of a [Runs]. There is one verdict on it as long as
+// the view lives.
+type run struct {
+	view *Runs
+	name string
+	path string
+	free chan struct{} // holds a token while somebody is at work on the verdict
+
+	mu        sync.Mutex
+	now       runState // "" is unverified
+	tree      *fusefs.Tree
+	plan      *restore.Plan // of an accepted run
+	rejection []byte
+	allowed   fs.FileMode // who may read all of it, with tree
+	looked    time.Time   // when its artifacts were last found to be intact
+
+	isLong     chan struct{} // closed when its turn was used up
+	longOnce   sync.Once
+	background chan struct{} // closed when a verification without a reader ends; nil for none
+}
+
+var _ fusefs.Volume = (*run)(nil)
+
+// ModTime is that of the run directory.
+func (r *run) ModTime() time.Time {
+	st, err := r.view.runs.Lstat(r.name)
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime
+}
+
+// Perm is what the run directory grants, and what all of the view does.
+func (r *run) Perm() fs.FileMode {
+	dir, err := r.view.runs.OpenDirAcross(r.name)
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	return r.view.Perm() & granted(dir)
+}
+
+// readers is who may read all of a run, once there is a verdict on it: before that
+// nothing is said of it but its name.
+func (r *run) readers() fs.FileMode {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tree == nil {
+		return 0o444
+	}
+	return r.allowed
+}
+
+func (r *run) state() runState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now == "" {
+		return runUnverified
+	}
+	return r.now
+}
+
+func (r *run) isAccepted() bool { return r.state() == runAccepted }
+
+// Tree gives what the run's directory shows: what a view of the run alone would
+// show, or why there is none.
+func (r *run) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
+	select {
+	case r.free <- struct{}{}:
+		defer func() { <-r.free }()
+	case <-done:
+		return nil, context.Canceled
+	}
+	if tree := r.known(); tree != nil {
+		return tree, nil
+	}
+	select {
+	case r.view.turn <- struct{}{}:
+	case <-done:
+		return nil, context.Canceled
+	}
+	turn := &turn{view: r.view, run: r, done: done, left: turnBytes, held: r.view.turn}
+	defer turn.end()
+	return r.judge(done, turn)
+}
+
+// judgedSoon reports whether there is a verdict. It waits for one, unless the run has used
+// up its turn. The verification goes on when readers stop waiting.
+func (r *run) judgedSoon(done <-chan struct{}) bool {
+	if r.known() != nil {
+		return true
+	}
+	select {
+	case <-r.goOn():
+	case <-r.isLong:
+	case <-done:
+	}
+	return r.known() != nil
+}
+
+// goOn verifies the run for as long as the view lives. The channel is closed at the end.
+func (r *run) goOn() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.background != nil {
+		return r.background
+	}
+	ended := make(chan struct{})
+	r.background = ended
+	r.view.working.Go(func() {
+		_, _ = r.Tree(r.view.ended)
+		r.mu.Lock()
+		r.background = nil
+		r.mu.Unlock()
+		close(ended)
+	})
+	return ended
+}
+
+// turnBytes is how much of a run is hashed before others are verified beside it.
+const turnBytes = 1 << 30
+
+// turn is the right of a run to be verified. What it has is its own: when it is used
+// up the run waits in another line, and others do not wait for it.
+type turn struct {
+	view *Runs
+	run  *run
+	done <-chan struct{}
+	left int64
+	held chan struct{} // the line in which it is the first; nil for none
+}
+
+// hashed counts what was hashed. It is called by one goroutine at a time.
+func (t *turn) hashed(bytes int64) {
+	t.left -= bytes
+	if t.left >= 0 || t.held != t.view.turn {
+		return
+	}
+	<-t.held
+	t.held = nil
+	t.run.longOnce.Do(func() { close(t.run.isLong) })
+	select {
+	case t.view.long <- struct{}{}:
+		t.held = t.view.long
+	case <-t.done:
+	}
+}
+
+func (t *turn) end() {
+	if t.held != nil {
+		<-t.held
+	}
+}
+
+func (r *run) known() *fusefs.Tree {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tree
+}
+
+// judge verifies the run. An error means that there is no verdict.
+func (r *run) judge(done <-chan struct{}, turn *turn) (*fusefs.Tree, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	r.set(runVerifying, nil, nil)
+	plan, tree, err := r.verify(ctx, turn)
+	reason, isVerdict := r.view.Rejected(err)
+	switch {
+	case err == nil:
+		for planned := range plan.Runs() {
+			if b := planned.Bundle(); preview.IsRenamed(b) {
+				r.view.Log.Warn("the name of a directory is not signed", "run", r.name, "task_id", b.TaskID())
+			}
+		}
+		r.set(runAccepted, tree, plan)
+		return tree, nil
+	case !isVerdict || ctx.Err() != nil:
+		r.set(runUnverified, nil, nil)
+		return nil, err
+	}
+	r.view.Log.Warn("a run was rejected", "run", r.name, "error", err)
+	return r.reject(reason)
+}
+
+func (r *run) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now, r.tree, r.plan, r.looked = state, tree, plan, time.Now()
+	if tree != nil {
+		r.allowed = readable(r.Perm())
+	}
+	if plan != nil {
+		r.allowed &= privatePerm(plan)
+	}
+}
+
+// verify plans the run as a view of it alone would.
+func (r *run) verify(ctx context.Context, turn *turn) (*restore.Plan, *fusefs.Tree, error) {
+	run := verify.RunOf(r.view.Project, r.view.runs, r.name)
+	defer run.Close()
+	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Hashed: turn.hashed}})
+	if err != nil {
+		return nil, nil, err
+	}
+	origin := preview.Origin{ProjectRoot: r.view.ProjectRoot, RunDirs: []string{r.path}}
+	above := func(string) fs.FileMode { return granted(r.view.runs) }
+	tree, err := treeOf(plan, candidateFiles(origin, plan, r.view.status.since, above), r.Perm())
+	return plan, tree, err
+}
+
+// reject shows the verdict, and nothing else.
+func (r *run) reject(reason []byte) (*fusefs.Tree, error) {
+	granted := r.Perm()
+	files := []fusefs.File{directoryFile("", granted), heldFile(rejectedFile, string(reason), readable(granted), time.Now())}
+	tree, err := fusefs.NewTree(slices.Values(files), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.set(runRejected, tree, nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rejection = reason
+	return tree, nil
+}
+
+// lookAgainAfter is how long a run's artifacts count as intact without a look.
+const lookAgainAfter = time.Second
+
+// Spoiled says whether the artifacts of an accepted run are others now. It is
+// not verified again: whoever wants the new run mounts anew. That there could be
+// no look says nothing: what is read is checked all the same.
+func (r *run) Spoiled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now != runAccepted || time.Since(r.looked) < lookAgainAfter {
+		return r.now == runChanged
+	}
+	r.looked = time.Now()
+	for run := range r.plan.Runs() {
+		if err := run.Bundle().ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
+			r.view.Log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
+			r.now = runChanged
+		}
+	}
+	return r.now == runChanged
+}
+
+// completed is when the run was completed, if it is accepted.
+func (r *run) completed() (completed time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now != runAccepted {
+		return time.Time{}, false
+	}
+	for run := range r.plan.Runs() {
+		completed = run.Bundle().Completed()
+	}
+	return completed, true
+}
+
+// bundleRoots is the one of the run's bundle, once it was accepted.
+func (r *run) bundleRoots() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.plan == nil {
+		return nil
+	}
+	return BundleRoots(r.plan)
+}
+
+// record is what status.json says of the run.
+func (r *run) record() map[string]any {
+	r.Spoiled() // so that a change is told although nobody has come by since
+	state := r.state()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record := map[string]any{"state": string(state)}
+	if r.plan != nil {
+		record["files"], record["bytes"] = r.plan.Files(), r.plan.Bytes()
+		for run := range r.plan.Runs() {
+			record["task_id"] = run.Bundle().TaskID()
+		}
+		for _, root := range BundleRoots(r.plan) {
+			record["bundle_root"], record["rolled_back"] = root, r.view.status.marks.have(root)
+		}
+	}
+	if value, err := canonjson.Parse(r.rejection); err == nil {
+		object, _ := value.Object()
+		code, _ := object.Get("code")
+		record["code"], _ = code.Text()
+	}
+	return record
+}

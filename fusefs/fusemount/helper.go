@@ -1,0 +1,145 @@
+package fusemount
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spectrumfs/spectrum/internal/served"
+	"golang.org/x/sys/unix"
+)
+
+// helperName is the setuid program that mounts for users.
+const helperName = "fusermount3"
+
+// findHelper looks where distributions put it, then in PATH, but for directories that another
+// user serves: an absolute path, or "".
+func findHelper() string {
+	for _, dir := range []string{"/usr/bin", "/bin", "/usr/local/bin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, helperName)); err == nil {
+			return path
+		}
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		fd, err := served.OpenDir(dir)
+		if err != nil {
+			continue
+		}
+		err = served.Check(fd)
+		_ = unix.Close(fd)
+		if err != nil {
+			continue
+		}
+		if path, err := exec.LookPath(filepath.Join(dir, helperName)); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// mountHelped has the helper mount. It opens the device, mounts it, and sends
+// the descriptor through a socket.
+func (s system) mountHelped(p *place, opts Options) (int, error) {
+	if s.helper == "" {
+		return -1, fmt.Errorf("%w: %s is not installed", ErrUnavailable, helperName)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("socketpair: %w", err)
+	}
+	defer func() { _ = unix.Close(pair[0]) }()
+	remote := os.NewFile(uintptr(pair[1]), "fusermount3 socket")
+	defer remote.Close()
+	options := append(flagNames(opts), dataOptions(opts)...)
+	options = append(options, "subtype="+fsSubtype, "fsname="+escapeOption(opts.Source))
+	if err := s.runHelper(remote, "-o", strings.Join(options, ","), "--", p.path); err != nil {
+		return -1, err
+	}
+	_ = remote.Close() // or a helper that sent nothing would leave us waiting
+	return receiveFd(pair[0])
+}
+
+func (s system) unmountHelped(path string, lazily bool) error {
+	if s.helper == "" {
+		return fmt.Errorf("%w: %s is not installed", ErrUnavailable, helperName)
+	}
+	args := []string{"-u", "--", path}
+	if lazily {
+		args = []string{"-u", "-z", "--", path}
+	}
+	return s.runHelper(nil, args...)
+}
+
+// runHelper runs the helper with nothing of ours but the socket: no
+// environment, no descriptors, no terminal. What it says becomes the error.
+func (s system) runHelper(socket *os.File, args ...string) error {
+	var said bytes.Buffer
+	cmd := exec.Command(s.helper, args...)
+	cmd.Env = []string{"LC_ALL=C"} // "busy" is recognised by its text
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if socket != nil {
+		cmd.Env = append(cmd.Env, "_FUSE_COMMFD=3")
+		cmd.ExtraFiles = []*os.File{socket}
+	}
+	err := cmd.Run()
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimSpace(said.String())
+	if strings.Contains(strings.ToLower(text), "resource busy") {
+		return fmt.Errorf("%s: %w", helperName, unix.EBUSY)
+	}
+	if strings.Contains(text, "'user_allow_other' is set") {
+		return fmt.Errorf("%w: %q", ErrAllowOther, text)
+	}
+	if errno := errnoIn(text); errno != 0 {
+		return fmt.Errorf("%s: %w: %q", helperName, errno, text)
+	}
+	return fmt.Errorf("%s: %w: %q", helperName, err, text)
+}
+
+// errnoIn is what the helper says of the system's error; 0 where it says none. It checks
+// itself whose a mount point is.
+func errnoIn(text string) syscall.Errno {
+	for _, foreign := range []string{"no write access to mountpoint", "not owned by user"} {
+		if strings.Contains(text, foreign) {
+			return unix.EPERM
+		}
+	}
+	for _, errno := range []syscall.Errno{unix.EPERM, unix.EACCES, unix.ENOMEM, unix.ENOSPC, unix.EMFILE, unix.ENFILE, unix.ENAMETOOLONG, unix.ENODEV, unix.EIO} {
+		if strings.HasSuffix(strings.ToLower(text), errno.Error()) {
+			return errno
+		}
+	}
+	return 0
+}
+
+// escapeOption escapes what would end an option or an escape.
+func escapeOption(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(s)
+}
+
+// receiveFd receives one descriptor from a socket.
+func receiveFd(socket int) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(socket, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("%s sent no descriptor: %w", helperName, err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return -1, fmt.Errorf("%s sent no descriptor", helperName)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1, fmt.Errorf("%s sent no descriptor", helperName)
+	}
+	return fds[0], nil
+}

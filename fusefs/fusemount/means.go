@@ -1,0 +1,146 @@
+package fusemount
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Means are what this user on this machine has to mount views with. An error says
+// what is missing; nil says that nothing is.
+type Means struct {
+	Device    string // the FUSE device
+	DeviceErr error  // it cannot be opened by this user
+
+	Direct    bool   // this user mounts by himself, as root does, and else through the helper
+	Helper    string // path of fusermount3; "" when there is none that this user may run
+	Version   string // of the helper, as it says; "" when it says none
+	HelperErr error  // it cannot do for users what it is there for
+
+	Barred error // the kernel does not let this process mount, or the helper do it
+
+	Config string // the helper's configuration
+	Shared error  // users other than root may not let others into a view
+}
+
+// What can be missing of the means.
+var (
+	ErrNoHelper   = errors.New(helperName + " is not installed")
+	ErrNotSetuid  = errors.New("it is not setuid root")
+	ErrSetuidVoid = errors.New("it is in a file system that is mounted nosuid")
+	ErrNotShared  = errors.New("there is no line user_allow_other")
+	ErrCutLine    = errors.New("the last line is user_allow_other and does not end, so that it does not count")
+)
+
+// FindMeans looks at the means of this user. Nothing is mounted.
+func FindMeans(ctx context.Context) Means { return hostSystem().means(ctx, "/etc/fuse.conf") }
+
+func (s system) means(ctx context.Context, config string) Means {
+	m := Means{Device: s.device, DeviceErr: available(s.device), Direct: s.direct, Helper: s.helper, Config: config}
+	m.HelperErr = s.checkHelper()
+	if s.helper != "" {
+		m.Version = s.helperVersion(ctx)
+	}
+	m.Barred = s.barred()
+	m.Shared = checkShared(config)
+	return m
+}
+
+// checkHelper says why the helper cannot mount for users. That file capabilities
+// may take the place of the setuid bit is known to some distributions.
+func (s system) checkHelper() error {
+	if s.helper == "" {
+		return ErrNoHelper
+	}
+	var st unix.Stat_t
+	var sf unix.Statfs_t
+	if err := errors.Join(unix.Stat(s.helper, &st), unix.Statfs(s.helper, &sf)); err != nil {
+		return &os.PathError{Op: "stat", Path: s.helper, Err: err}
+	}
+	capable, _ := unix.Getxattr(s.helper, "security.capability", nil)
+	switch {
+	case (st.Uid != 0 || st.Mode&unix.S_ISUID == 0) && capable <= 0:
+		return ErrNotSetuid
+	case sf.Flags&unix.ST_NOSUID != 0:
+		return ErrSetuidVoid
+	}
+	return nil
+}
+
+// helperPatience is how long the helper may take to say which one it is.
+const helperPatience = 5 * time.Second
+
+func (s system) helperVersion(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, helperPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.helper, "-V")
+	cmd.Env = []string{"LC_ALL=C"}
+	cmd.WaitDelay = time.Second
+	said, err := cmd.Output()
+	words := strings.Fields(string(said))
+	if err != nil || len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// barred says why mounting is denied though all tools are there.
+func (s system) barred() error {
+	if !s.direct {
+		bits, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+		if err == nil && bits != 0 {
+			return errors.New("this process may get no new privileges (no_new_privs), so that " + helperName + " runs without root's")
+		}
+		return nil
+	}
+	var caps [2]unix.CapUserData
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	if err := unix.Capget(&head, &caps[0]); err != nil {
+		return os.NewSyscallError("capget", err)
+	}
+	if caps[unix.CAP_SYS_ADMIN/32].Effective&(1<<(unix.CAP_SYS_ADMIN%32)) == 0 {
+		return errors.New("this root has no CAP_SYS_ADMIN, as in a container")
+	}
+	return nil
+}
+
+// maxConfig bounds what is read of the configuration, in bytes.
+const maxConfig = 1 << 20
+
+// checkShared reads the configuration as the helper does: what follows a "#" is no
+// part of a line, and a line that does not end does not count.
+func checkShared(config string) error {
+	f, err := os.Open(config)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNotShared
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewReader(io.LimitReader(f, maxConfig))
+	for {
+		line, err := lines.ReadString('\n')
+		text, _, _ := strings.Cut(line, "#")
+		isShared := strings.TrimSpace(text) == "user_allow_other"
+		switch {
+		case isShared && err == nil:
+			return nil
+		case isShared:
+			return ErrCutLine
+		case errors.Is(err, io.EOF):
+			return ErrNotShared
+		case err != nil:
+			return fmt.Errorf("read %q: %w", config, err)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package fusemount
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/served"
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnavailable means that this machine, or this user on it, cannot mount a FUSE file
+// system at all. The text says what is missing.
+var ErrUnavailable = errors.New("mounting is not possible here")
+
+// ErrAllowOther is the [ErrUnavailable] of a user who may not let others in.
+var ErrAllowOther = fmt.Errorf("%w for other users", ErrUnavailable)
+
+// Options say how a view is mounted and who hears of it. The zero value is the
+// strictest.
+type Options struct {
+	Source     string // what the mount table shows as the source; "" is "spectrum"
+	Exec       bool   // programs may be run from the view
+	AllowOther bool   // other users may look, as the permission bits say
+
+	// NoLinks: the mount point is given without symbolic links, and one that has come into
+	// the way since is not followed.
+	NoLinks bool
+
+	Shelf fusefs.Shelf  // adds directories to the root of the tree; nil: none
+	Stats *fusefs.Stats // counts what is read; nil: nobody wants to know
+
+	// Log gets findings (Error), holders that keep a view busy (Warn), and what
+	// the FUSE library has to say (Debug). nil: nobody.
+	Log *slog.Logger
+
+	// OnTamper is called once for each distinct failure of a source, at the
+	// same time as it is logged, from the goroutine that serves the read: it
+	// must not block, and must not touch the view. nil: nobody.
+	OnTamper func(path string, err error)
+}
+
+const (
+	fsSubtype = "spectrum"
+	fsType    = "fuse." + fsSubtype // as in the mount table
+)
+
+// Mount mounts the tree on an existing empty directory and returns when the
+// view can be used. The errors are those of [CheckMountpoint], [ErrUnavailable],
+// and others that say what failed; after an error nothing is mounted.
+func Mount(tree *fusefs.Tree, mountpoint string, opts Options) (*View, error) {
+	return mountWith(hostSystem(), tree, mountpoint, opts)
+}
+
+// mountWith mounts with the given means; see system.
+func mountWith(sys system, tree *fusefs.Tree, mountpoint string, opts Options) (*View, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	server, err := fusefs.New(tree, fusefs.Options{
+		Shelf: opts.Shelf, Stats: opts.Stats, Log: opts.Log, OnTamper: opts.OnTamper, AnswerOpen: sys.answerOpen,
+	})
+	if err != nil {
+		return nil, err
+	}
+	opts.Source = cleanSource(opts.Source)
+	open := served.OpenDir
+	if opts.NoLinks {
+		open = served.OpenReal
+	}
+	p, err := openEmpty(mountpoint, open)
+	if err != nil {
+		return nil, err
+	}
+	before, _, err := Views()
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	release, err := reserveDescriptors()
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("mount on %q: %w", p.path, err)
+	}
+	defer release()
+	dev, err := sys.mount(p, opts)
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("mount on %q: %w", p.path, err)
+	}
+	v, err := serve(sys, dev, server, &seat{dir: p}, opts)
+	if err != nil {
+		release()
+		err = errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), sys.takeBack(p, before))
+		p.close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// reserveDescriptors holds as many descriptors as it takes to take a mount back, until release
+// is called: a program that may open no more could not.
+func reserveDescriptors() (release func(), err error) {
+	const needed = 4
+	var held []int
+	release = func() {
+		for _, fd := range held {
+			_ = unix.Close(fd)
+		}
+		held = nil
+	}
+	for range needed {
+		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		held = append(held, fd)
+	}
+	return release, nil
+}
+
+// takeBack unmounts what a failed attempt left on a directory that was no mount
+// point before; something else that was mounted there in between is left alone.
+func (s system) takeBack(p *place, before []*Other) error {
+	top, err := p.openTop()
+	if err != nil {
+		return s.takeAstray(p, before) // nothing is mounted there
+	}
+	defer top.close()
+	if top.mount.FSType != fsType || !served.IsOwn(top.mount) {
+		return nil
+	}
+	return s.clear(top)
+}
+
+// takeAstray unmounts what the helper, which takes a path, has mounted on another directory
+// of that name: a view that was not there before, and whose server, ours, has ended.
+func (s system) takeAstray(p *place, before []*Other) error {
+	if s.direct {
+		return nil
+	}
+	now, _, err := Views()
+	for _, view := range now {
+		was := slices.ContainsFunc(before, func(o *Other) bool { return idOf(o.mount) == idOf(view.mount) })
+		if was || filepath.Base(view.path) != filepath.Base(p.path) {
+			continue
+		}
+		_, viewErr := view.withPlace(func(dir *place) ([]byte, error) {
+			if !dir.isDead() {
+				return nil, nil // somebody else's, who was faster
+			}
+			return nil, s.clear(dir)
+		})
+		err = errors.Join(err, viewErr)
+	}
+	return err
+}
+
+// serve starts the server on a descriptor of /dev/fuse that is already mounted
+// on the seat, and checks what was mounted. It owns the descriptor and, unless it
+// fails, the seat.
+func serve(sys system, dev int, server *fusefs.Server, on *seat, opts Options) (*View, error) {
+	if err := server.Attach(dev); err != nil {
+		return nil, err
+	}
+	v := &View{
+		sys: sys, server: server, seat: on, path: on.dir.path, log: opts.Log,
+		done: make(chan struct{}), revoked: make(chan struct{}),
+	}
+	ready := make(chan error, 1)
+	go v.serve(ready)
+	var err error
+	v.mount, v.unique, err = checkMounted(on.dir, opts)
+	ready <- err
+	if err != nil {
+		v.server.HangUp()
+		v.end()
+		return nil, err
+	}
+	raiseReadAhead(v.mount)
+	go v.obey()
+	return v, nil
+}
+
+// cleanSource makes a text fit for the mount table: not empty, no control
+// characters, not so long that the kernel refuses it.
+func cleanSource(source string) string {
+	source = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, source)
+	if len(source) > 1000 {
+		source = strings.ToValidUTF8(source[:1000], "?")
+	}
+	if source == "" {
+		return fsSubtype
+	}
+	return source
+}
+
+// flagNames are the mount options that a view must have, as the mount table and
+// fusermount3 spell them.
+func flagNames(opts Options) []string {
+	names := []string{"ro", "nosuid", "nodev"}
+	if !opts.Exec {
+		names = append(names, "noexec")
+	}
+	return names
+}
+
+// dataOptions are the options of the FUSE file system itself. default_permissions
+// has the kernel check permission bits, before it even asks us.
+func dataOptions(opts Options) []string {
+	data := []string{"default_permissions", fmt.Sprintf("max_read=%d", fusefs.MaxRequest)}
+	if opts.AllowOther {
+		data = append(data, "allow_other")
+	}
+	return data
+}
+
+// checkMounted reads the mount table back: whoever did the mounting, it counts
+// only when all that makes a view safe is really set.
+func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
+	p, err := dir.openTop()
+	if err != nil {
+		return mountID{}, 0, err
+	}
+	defer p.close()
+	m := p.mount
+	if m.FSType != fsType || !served.IsOwn(m) {
+		return mountID{}, 0, fmt.Errorf("the mount table shows %s where the view should be", m.FSType)
+	}
+	have := strings.Split(m.Options, ",")
+	for _, name := range flagNames(opts) {
+		if !slices.Contains(have, name) {
+			return mountID{}, 0, fmt.Errorf("it was mounted without %s (%s)", name, m.Options)
+		}
+	}
+	data := strings.Split(m.VFSOptions, ",")
+	if !slices.Contains(data, "default_permissions") {
+		return mountID{}, 0, fmt.Errorf("it was mounted without default_permissions (%s)", m.VFSOptions)
+	}
+	if !opts.AllowOther && slices.Contains(data, "allow_other") {
+		return mountID{}, 0, fmt.Errorf("it was mounted for all users (%s)", m.VFSOptions)
+	}
+	return idOf(m), p.unique, nil
+}
+
+// available says whether the FUSE device can be opened by this user.
+func available(device string) error {
+	fd, err := openDevice(device)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// openDevice opens the device of FUSE. That this process, or the machine, has no descriptor
+// left is not [ErrUnavailable].
+func openDevice(device string) (int, error) {
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		return fd, nil
+	}
+	tooMany := errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+	err = &os.PathError{Op: "open", Path: device, Err: err}
+	if !tooMany {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return -1, err
+}

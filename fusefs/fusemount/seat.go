@@ -1,0 +1,173 @@
+package fusemount
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/internal/served"
+	"golang.org/x/sys/unix"
+)
+
+// This file is how a mount is taken away: exactly the one that was checked, by a
+// descriptor, since a path may lead elsewhere a moment later. There are two. One of
+// the view's own root names the view, and keeps it busy, so that it can only be taken
+// away lazily. One of the directory beneath, which must have been opened before the
+// mount, names it too, for the kernel goes from there to what is mounted on top.
+
+// errReplaced: another mount came over the one that was checked at that moment, or the
+// path that the helper was given led to another one, and that was taken away.
+var errReplaced = errors.New("another mount was taken away in its place")
+
+// seat is the directory that a view is mounted on, held since before the mount.
+type seat struct {
+	mu  sync.Mutex
+	dir *place // nil when it is closed
+}
+
+var errClosed = errors.New("the view has ended")
+
+// use calls do with the directory, which is not closed meanwhile.
+func (s *seat) use(do func(dir *place) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == nil {
+		return errClosed
+	}
+	return do(s.dir)
+}
+
+func (s *seat) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir != nil {
+		s.dir.close()
+		s.dir = nil
+	}
+}
+
+// openTop opens what is mounted on a directory that was opened before. The parent is
+// the one that the directory has now, so a mere path is never followed.
+func (p *place) openTop() (*place, error) {
+	path, err := os.Readlink(p.link())
+	if err != nil {
+		return nil, err
+	}
+	parent, err := unix.Openat(p.fd, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(parent) }()
+	fd, err := unix.Openat(parent, filepath.Base(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	top, err := placeOf(fd)
+	if err != nil {
+		return nil, err
+	}
+	if !top.isMountpoint || top.mount.Parent != p.mount.ID {
+		top.close()
+		return nil, fmt.Errorf("nothing is mounted on %q", path)
+	}
+	return top, nil
+}
+
+// unmount takes away what is mounted on the directory. The caller has just checked
+// what that is.
+func (p *place) unmount(flags int) error {
+	if err := unix.Unmount(p.link(), flags); err != nil {
+		return &os.PathError{Op: "unmount", Path: p.path, Err: err}
+	}
+	return nil
+}
+
+// detach takes away the mount whose root the place is, lazily. With MNT_FORCE its
+// connection is cut as well.
+func (p *place) detach(flags int) error {
+	m, err := inTable(idOf(p.mount))
+	switch {
+	case err != nil:
+		return err
+	case m == nil || !isThere(p.unique):
+		return nil
+	case m.covered:
+		return ErrHidden
+	}
+	if err := p.unmount(unix.MNT_DETACH | flags); err != nil {
+		return err
+	}
+	if m, err = inTable(idOf(p.mount)); err == nil && m != nil && isThere(p.unique) {
+		err = errReplaced
+	}
+	return err
+}
+
+// entry is a mount as the table shows it now.
+type entry struct {
+	*mountinfo.Info
+	covered bool // another mount stands on its root
+}
+
+// inTable finds a mount, wherever it is now; nil when it is gone.
+func inTable(id mountID) (*entry, error) {
+	all, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the mount table: %w", err)
+	}
+	var found *entry
+	for _, m := range all {
+		if idOf(m) == id {
+			found = &entry{Info: m}
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	for _, m := range all {
+		if m.Parent == found.ID && m.ID != found.ID && m.Mountpoint == found.Mountpoint {
+			found.covered = true
+		}
+	}
+	return found, nil
+}
+
+// controlDir is where the control file system of FUSE is mounted, and fusectlMagic its type.
+const (
+	controlDir   = "/sys/fs/fuse/connections"
+	fusectlMagic = 0x65735543
+)
+
+var errNoControl = errors.New("the connection cannot be ended: the control files of FUSE are not mounted; as root, \"mount -t fusectl none " + controlDir + "\"")
+
+// abortConnection has the kernel end the FUSE connection of a mount of this user, by its
+// number and through no path to the mount. The number may be another connection's by now:
+// so the file is opened first, which stays that of one connection and does nothing when
+// that has ended, and then the mount has to be in the table, with that number. A mount that
+// is gone, or dead, is no error.
+func abortConnection(m *mountinfo.Info, unique uint64) error {
+	f, err := os.OpenFile(fmt.Sprintf("%s/%d/abort", controlDir, m.Minor), os.O_WRONLY, 0)
+	if err != nil {
+		var st unix.Statfs_t
+		switch statErr := unix.Statfs(controlDir, &st); {
+		case statErr != nil || st.Type != fusectlMagic:
+			return errNoControl
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		}
+		return err
+	}
+	defer f.Close()
+	now, err := inTable(idOf(m))
+	if err != nil || now == nil || !isThere(unique) || !served.IsOwn(now.Info) {
+		return err
+	}
+	if _, err = f.Write([]byte{'1'}); errors.Is(err, unix.ENOTCONN) {
+		return nil
+	}
+	return err
+}

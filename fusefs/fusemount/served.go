@@ -1,0 +1,49 @@
+package fusemount
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The device number of /dev/fuse, wherever that is.
+const fuseMajor, fuseMinor = 10, 229
+
+// isServed reports whether a process that this user may look into has a FUSE connection
+// open, by the number of its file systems; where the kernel does not tell one connection
+// from another, whether one has any. No server is asked.
+func isServed(minor int) bool {
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, link := range links {
+		var st unix.Statx_t
+		err := unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev_major != fuseMajor || st.Rdev_minor != fuseMinor {
+			continue
+		}
+		if number, known := connectionOf(link); !known || number == minor {
+			return true
+		}
+	}
+	return false
+}
+
+// connectionOf returns the number that fdinfo gives for a descriptor of the FUSE device,
+// if the kernel is new enough to.
+func connectionOf(link string) (number int, known bool) {
+	dir, fd := filepath.Split(link)
+	info, err := os.ReadFile(fmt.Sprintf("%s/fdinfo/%s", filepath.Dir(filepath.Clean(dir)), fd))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(info)) {
+		if rest, ok := strings.CutPrefix(line, "fuse_connection:"); ok {
+			number, err := strconv.Atoi(strings.TrimSpace(rest))
+			return number, err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,66 @@
+package fusemount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// system is how this process mounts and unmounts: by itself as root, through
+// fusermount3 otherwise.
+type system struct {
+	device string // /dev/fuse
+	direct bool   // mount(2) and umount(2)
+	helper string // path of fusermount3, "" if there is none
+
+	// answerOpen: answer OPEN and OPENDIR as an older kernel needs it, though
+	// this one could do without (see fileSystem.Init). For tests and measurements.
+	answerOpen bool
+}
+
+func hostSystem() system {
+	return system{device: "/dev/fuse", direct: os.Geteuid() == 0, helper: findHelper()}
+}
+
+// mount mounts on an open directory and gives the descriptor of the FUSE device
+// that has to be served. The place has been checked and is empty.
+func (s system) mount(p *place, opts Options) (int, error) {
+	if err := available(s.device); err != nil {
+		return -1, err
+	}
+	if s.direct {
+		return s.mountDirect(p, opts)
+	}
+	return s.mountHelped(p, opts)
+}
+
+// mountDirect mounts on the very directory that was checked: by its descriptor,
+// so that nobody can put another one in its place in between.
+func (s system) mountDirect(p *place, opts Options) (int, error) {
+	dev, err := openDevice(s.device)
+	if err != nil {
+		return -1, err
+	}
+	data := append([]string{
+		fmt.Sprintf("fd=%d", dev),
+		fmt.Sprintf("rootmode=%o", unix.S_IFDIR),
+		fmt.Sprintf("user_id=%d", os.Geteuid()),
+		fmt.Sprintf("group_id=%d", os.Getegid()),
+	}, dataOptions(opts)...)
+	var flags uintptr = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
+	if !opts.Exec {
+		flags |= unix.MS_NOEXEC
+	}
+	err = unix.Mount(opts.Source, p.link(), fsType, flags, strings.Join(data, ","))
+	if err == nil {
+		return dev, nil
+	}
+	_ = unix.Close(dev)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENODEV) {
+		return -1, fmt.Errorf("%w: the kernel refuses to mount: %w", ErrUnavailable, err)
+	}
+	return -1, err
+}

@@ -1,0 +1,229 @@
+package fusemount
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/internal/served"
+	"golang.org/x/sys/unix"
+)
+
+// A BusyError says who keeps a live view from being unmounted.
+type BusyError struct {
+	Path    string
+	Holders []Holder // those that this user may see
+}
+
+func (e *BusyError) Error() string {
+	var who strings.Builder
+	for i, h := range e.Holders {
+		if i > 0 {
+			who.WriteString(", ")
+		}
+		who.WriteString(h.String())
+	}
+	if len(e.Holders) == 0 {
+		who.WriteString("somebody whom this user cannot see")
+	}
+	return fmt.Sprintf("unmount %q: the view is in use by %s", e.Path, who.String())
+}
+
+// Unwrap makes it a unix.EBUSY.
+func (e *BusyError) Unwrap() error { return unix.EBUSY }
+
+// Unmount ends the view on a mount point, whichever process serves it. One whose
+// server has gone ("transport endpoint is not connected") is taken away even
+// while somebody holds it; a live one in use is a [*BusyError]. The server of another
+// user is not asked; his view counts as live while a process has a connection of FUSE
+// that may be its. What is not a spectrum view is left alone: [ErrNotMounted],
+// [ErrNotSpectrum]; and so is one of another user, but by root: [*NotOwnError].
+func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint, served.OpenDir) }
+
+// UnmountReal is [Unmount] for a path without symbolic links: one that has come into the way
+// is not followed (ELOOP).
+func UnmountReal(mountpoint string) error {
+	return unmountWith(hostSystem(), mountpoint, served.OpenReal)
+}
+
+func unmountWith(sys system, mountpoint string, open func(path string) (int, error)) error {
+	p, err := openPlaceWith(mountpoint, open)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.checkKind(); err != nil {
+		return &MountpointError{p.path, err}
+	}
+	if !sys.direct {
+		if !served.IsOwn(p.mount) {
+			return &MountpointError{p.path, &NotOwnError{served.By(p.mount)}}
+		}
+		return sys.unmountOwn(p)
+	}
+	// Held, it cannot be unmounted but lazily: so the holders are looked for.
+	// One that looks at a view for a moment, as a rollback does, is waited for.
+	holders := holdersOf(idOf(p.mount), p.fd)
+	for try := 1; try < umountTries && len(holders) > 0; try++ {
+		time.Sleep(retryEvery)
+		holders = holdersOf(idOf(p.mount), p.fd)
+	}
+	flags := 0
+	if served.IsForeign(p.mount) {
+		flags = unix.MNT_FORCE // or the end of the mount might wait for its server
+	}
+	// Only now ask the server whether it lives: one that does not answer keeps
+	// the question, and so the mount, pending.
+	if len(holders) > 0 && !p.isDead() {
+		return &BusyError{p.path, holders}
+	}
+	return p.detach(flags)
+}
+
+// umountTries is how often a busy view is tried: another process may hold it for a moment
+// while it asks what the view shows (see Others), or has the helper unmount a view of its
+// own (see holdOthers).
+const umountTries = 5
+
+// unmountOwn has the helper unmount. A live view is not cut off first, as a dead one is:
+// this user does not see all who may hold it, and it would be taken from them. The helper
+// finds it busy then.
+func (s system) unmountOwn(p *place) error {
+	p.close() // it would keep the mount busy itself
+	err := s.unmountNamed(p, false)
+	for try := 1; try < umountTries && errors.Is(err, unix.EBUSY); try++ {
+		time.Sleep(retryEvery)
+		err = s.unmountNamed(p, false)
+	}
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	holders := holdersOf(idOf(p.mount), -1)
+	again, openErr := openPlace(p.path)
+	if openErr != nil {
+		return openErr
+	}
+	defer again.close()
+	if !again.isSame(p) || !again.isDead() {
+		return &BusyError{p.path, holders}
+	}
+	return s.clear(again)
+}
+
+// clear takes a mount of this user away although it is in use.
+func (s system) clear(p *place) error {
+	if s.direct {
+		return p.detach(0)
+	}
+	_ = abortConnection(p.mount, p.unique) // it may be dead already, or the control files not be mounted
+	return s.unmountDead(p)
+}
+
+// unmountDead has the helper take away a mount whose connection was ended. One that is
+// held goes lazily, which spares no other mount: only then the path is looked at again.
+func (s system) unmountDead(p *place) error {
+	p.close()
+	err := s.unmountNamed(p, false)
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	again, err := openPlace(p.path)
+	if err != nil {
+		return err
+	}
+	again.close()
+	if !again.isSame(p) {
+		return &MountpointError{p.path, errLedAstray}
+	}
+	return s.unmountNamed(p, true)
+}
+
+// errLedAstray: another process exchanges what leads to a mount.
+var errLedAstray = errors.New("the path leads to another mount now, which was left alone; retry")
+
+// unmountNamed has the helper unmount, which takes a path: a directory above may be
+// exchanged meanwhile, and it unmounts whatever this user has mounted where the path leads.
+// So what else he has mounted under that name is held as long as it works. That this mount
+// has gone, and none of the others, is looked up afterwards.
+func (s system) unmountNamed(p *place, lazily bool) error {
+	others, release := p.holdOthers()
+	defer release()
+	err := s.unmountHelped(p.path, lazily)
+	if err == nil {
+		for _, other := range others {
+			if other.isGone() == nil {
+				return &MountpointError{p.path, fmt.Errorf("%w: that on %q", errReplaced, other.path)}
+			}
+		}
+	}
+	if gone := p.isGone(); gone == nil || err == nil {
+		return gone
+	}
+	return err
+}
+
+// holdWithin is how long it may take to open the mounts that are to be held: the way to one
+// may lead through a file system that does not answer.
+const holdWithin = 2 * time.Second
+
+// holdOthers keeps the other FUSE mounts of this user busy whose mount points have the same
+// name, until release is called. The helper looks up the directories above anew, and keeps
+// the name.
+func (p *place) holdOthers() (held []*place, release func()) {
+	name := filepath.Base(p.path)
+	all, _ := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return !served.IsFUSE(m) || !served.IsOwn(m) || idOf(m) == idOf(p.mount) || filepath.Base(m.Mountpoint) != name, false
+	})
+	opened, stop := make(chan *place), make(chan struct{})
+	go func() {
+		defer close(opened)
+		for _, m := range all {
+			other, err := openPlace(m.Mountpoint)
+			if err != nil {
+				continue // no path leads there now
+			}
+			select {
+			case opened <- other:
+			case <-stop:
+				other.close()
+				return
+			}
+		}
+	}()
+	release = func() {
+		close(stop)
+		for _, other := range held {
+			other.close()
+		}
+	}
+	late := time.After(holdWithin)
+	for {
+		select {
+		case other, more := <-opened:
+			switch {
+			case !more:
+				return held, release
+			case other.isSame(p):
+				other.close() // the path of another one leads here
+			default:
+				held = append(held, other)
+			}
+		case <-late:
+			return held, release
+		}
+	}
+}
+
+// isGone is an error while the mount is still in the table.
+func (p *place) isGone() error {
+	if m, err := inTable(idOf(p.mount)); err != nil || m == nil || !isThere(p.unique) {
+		return err
+	}
+	return &MountpointError{p.path, errReplaced}
+}
+
+// isSame reports whether two places are in one mount.
+func (p *place) isSame(q *place) bool { return idOf(p.mount) == idOf(q.mount) && p.unique == q.unique }

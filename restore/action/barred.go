@@ -1,0 +1,229 @@
+package action
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+)
+
+// What a restore cannot bring back, or not move away, stays as it is and is named: it stops
+// nothing else. That is what no snapshot can hold, and for an ordinary user what belongs to
+// others.
+
+// NeedsRoot says why this user cannot make what a snapshot has as it was; "" where he can.
+func NeedsRoot(e snapshot.Entry) string {
+	own := os.Geteuid()
+	switch {
+	case own == 0 || e.Type == snapshot.Absent || !e.Type.Kept():
+		return ""
+	case int(e.UID) != own:
+		return fmt.Sprintf("it belonged to user %d", e.UID)
+	case !slices.Contains(groups(), int(e.GID)):
+		return fmt.Sprintf("it was of group %d", e.GID)
+	}
+	for _, x := range e.Xattrs() {
+		if strings.HasPrefix(x.Name, "security.capability") || strings.HasPrefix(x.Name, "trusted.") {
+			return "it had the attribute " + x.Name
+		}
+	}
+	return ""
+}
+
+// groups are those of this user.
+func groups() []int {
+	more, _ := os.Getgroups() // what is not known he is not a member of
+	return append(more, os.Getegid())
+}
+
+// leave notes that a name stays as it is.
+func (d *difference) leave(path, why string) {
+	d.left = append(d.left, Left{cmp.Or(path, "."), why})
+}
+
+// odd reports whether at a name is or was what no snapshot can hold, which stays as it is. It
+// is noted where something would have been done there.
+func (d *difference) odd(then, now tree) bool {
+	was, is := "", ""
+	if len(then) > 0 {
+		was = then[0].Type.Unkept()
+	}
+	if len(now) > 0 {
+		is = now[0].Type.Unkept()
+	}
+	isRoot := len(then) == 1 && then[0].Type == snapshot.Dir && len(now) > 0 && now[0].Type == snapshot.Mount
+	switch {
+	case was == "" && is == "":
+		return false
+	case is != "" && (was == "" && !isRoot || now[0].Type == snapshot.Unread):
+		d.leave(now[0].Path, is)
+	case was != "" && is == "" && len(now) > 0:
+		d.leave(now[0].Path, "in the snapshot "+was+", and nothing of it was kept")
+	case was != "" && len(now) == 0:
+		d.leave(then[0].Path, "it is not there any more; in the snapshot "+was+", and nothing of it was kept")
+	}
+	return true
+}
+
+// barred reports whether this user cannot have what is at a name make way for what was, and
+// notes that.
+func (d *difference) barred(then, now tree) bool {
+	if os.Geteuid() == 0 {
+		return false
+	}
+	path := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])[0].Path
+	why := d.barredIn(path, now)
+	for _, e := range now {
+		if e.Type == snapshot.Dir && why == "" && !d.mayChange(e.Path) {
+			why = fmt.Sprintf("%q belongs to user %d, and this user may not change it", e.Path, e.UID)
+		}
+	}
+	if len(then) > 0 && why == "" {
+		if why = NeedsRoot(then[0]); why != "" {
+			why += ", and only root can bring it back"
+		}
+	}
+	if why != "" && len(now) == 0 {
+		why = "it is not there any more; " + why
+	}
+	if why != "" {
+		d.leave(path, why)
+	}
+	return why != ""
+}
+
+// barredIn says why this user may not change a name in its directory; "" where he may.
+func (d *difference) barredIn(path string, now tree) string {
+	up := ""
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		up = path[:i]
+	}
+	if !d.mayChange(up) {
+		return fmt.Sprintf("this user may not change %q", cmp.Or(up, "."))
+	}
+	dir, isThere := d.dirNow(up)
+	own := uint32(os.Geteuid())
+	if isThere && len(now) > 0 && dir.Perm&0o1000 != 0 && dir.UID != own && now[0].UID != own {
+		return fmt.Sprintf("it belongs to user %d, and %q is sticky", now[0].UID, cmp.Or(up, "."))
+	}
+	return ""
+}
+
+// mayChange reports whether this user may change names in a directory. One of his own he may:
+// its mode is opened for that.
+func (d *difference) mayChange(path string) bool {
+	if may, known := d.changeable[path]; known {
+		return may
+	}
+	st, isThere := d.dirNow(path)
+	may := !isThere || int(st.UID) == os.Geteuid()
+	if !may {
+		if dir, err := d.openNow(path); err == nil {
+			may = dir.Writable() == nil
+			dir.Close()
+		}
+	}
+	if d.changeable == nil {
+		d.changeable = map[string]bool{}
+	}
+	d.changeable[path] = may
+	return may
+}
+
+// dirNow describes a directory as it is now.
+func (d *difference) dirNow(path string) (pathsafe.Stat, bool) {
+	dir, err := d.openNow(path)
+	if err != nil {
+		return pathsafe.Stat{}, false
+	}
+	defer dir.Close()
+	st, err := dir.Stat()
+	return st, err == nil
+}
+
+func (d *difference) openNow(path string) (*pathsafe.Dir, error) {
+	dir, err := d.root.Reopen()
+	for name := range strings.SplitSeq(path, "/") {
+		if err != nil || path == "" {
+			break
+		}
+		above := dir
+		dir, err = above.OpenDir(name)
+		above.Close()
+	}
+	return dir, err
+}
+
+// barredMeta reports whether this user cannot give a directory that stays what it had, and
+// notes that where it matters.
+func (d *difference) barredMeta(then, now snapshot.Entry) bool {
+	if os.Geteuid() == 0 {
+		return false
+	}
+	why := NeedsRoot(then)
+	if own := os.Geteuid(); int(now.UID) != own {
+		why = fmt.Sprintf("it belongs to user %d", now.UID)
+	}
+	then.ModTime = now.ModTime
+	if why != "" && !then.Equal(now) {
+		d.leave(now.Path, why+", and only root can change its owner, mode and attributes")
+	}
+	return why != ""
+}
+
+// skipped notes what of a tree that comes back this user cannot make, and returns what skips it.
+func (d *difference) skipped(then tree) func(snapshot.Entry) bool {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	for _, e := range then {
+		if why := NeedsRoot(e); why != "" {
+			d.leave(e.Path, "it is not there any more; "+why+", and only root can bring it back")
+		}
+	}
+	return func(e snapshot.Entry) bool { return NeedsRoot(e) != "" }
+}
+
+// isBarred reports whether this user may not read what a commit has created, so that it cannot
+// be kept, or not move it away; it stays then, and that is noted.
+func (p *plan) isBarred(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
+	own := uint32(os.Geteuid())
+	if own == 0 {
+		return false
+	}
+	why := ""
+	in, err := dir.Stat()
+	if err == nil && in.UID != own && (dir.Writable() != nil || in.Perm&0o1000 != 0 && st.UID != own) {
+		why = fmt.Sprintf("its directory belongs to user %d, and this user may not move it away", in.UID)
+	}
+	switch {
+	case why != "":
+	case st.Mode.IsRegular():
+		f, _, err := dir.Open(n.name())
+		if errors.Is(err, fs.ErrPermission) {
+			why = "this user may not read it, so it cannot be kept"
+		}
+		if err == nil {
+			_ = f.Close()
+		}
+	case st.Mode.IsDir():
+		sub, err := dir.OpenDir(n.name())
+		if err == nil {
+			_, err = sub.Names()
+			sub.Close()
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			why = "this user may not read it, so it cannot be kept"
+		}
+	}
+	if why != "" {
+		p.left = append(p.left, Left{n.path, why})
+	}
+	return why != ""
+}

@@ -1,0 +1,239 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Stands is what is at a name that an attempt changes.
+type Stands int
+
+const (
+	// AsNeither means that something else is there, or nothing where something belongs.
+	AsNeither Stands = iota
+	// AsBefore means that what was there before the attempt is there.
+	AsBefore
+	// AsAfter means that what the attempt puts there is there.
+	AsAfter
+)
+
+// An Inspection is what is at the names of an attempt that has not ended.
+type Inspection struct {
+	Names []InspectedName // in the order in which they change
+	// Foreign are paths in the directories of a commit that are not of it, at most [MaxForeign].
+	Foreign []string
+}
+
+// MaxForeign is how many foreign paths an Inspection names.
+const MaxForeign = 8
+
+// InspectedName is one name that an attempt changes.
+type InspectedName struct {
+	Path   string // beneath the root
+	Stands Stands
+	// Goes and Comes report whether something was there before, and whether something is there
+	// afterwards.
+	Goes, Comes bool
+	// Before and After are the paths, beneath the root, at which that is now; "" where it is not
+	// to be found.
+	Before, After string
+}
+
+// AttemptOf returns which attempt the staging directory of a name is of, and its kind as far as
+// the name tells it: [KindCommit] or "exchange". The kind is "" of any other name.
+func AttemptOf(name string) (id, kind string) { return attemptOf(name) }
+
+// Inspect returns what is at the names of the attempt with the staging directory of that name. It
+// takes no lock and writes nothing. The error says why its journal cannot be believed.
+func Inspect(root *pathsafe.Dir, key []byte, name string) (*Inspection, error) {
+	id, kind := attemptOf(name)
+	if kind == "" {
+		return nil, fmt.Errorf("%q is not the name of a staging directory", name)
+	}
+	s := &sysHook{}
+	a := &attempt{s: s, key: key, id: id, kind: kind, root: dir{root, s}, stageName: name, revived: true}
+	defer a.close()
+	f, err := a.find()
+	if err == nil && !f.isOne {
+		err = fs.ErrNotExist
+	}
+	if err == nil {
+		err = a.reviveFor(&f, Automatic)
+	}
+	if err == nil {
+		err = a.openParts()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.inspect()
+}
+
+func (a *attempt) inspect() (*Inspection, error) {
+	found := &Inspection{}
+	at := &cache{base: a.root}
+	defer at.close()
+	for i := range a.plan.files {
+		f := &a.plan.files[i]
+		n := InspectedName{Path: f.path.String(), Comes: true}
+		err := n.look(at, f.path, func(st pathsafe.Stat) bool { return f.created.is(st) }, nil)
+		if err != nil {
+			return nil, err
+		}
+		if n.Stands != AsAfter {
+			n.After = a.stagedAt(f)
+		}
+		found.Names = append(found.Names, n)
+	}
+	for i := range a.swaps {
+		s := &a.swaps[i]
+		if s.since == phaseIntent || a.isCommit() && s.since == phasePrepared { // the manifest beside staging; a file, or a directory of some
+			continue
+		}
+		n, err := a.inspectSwap(at, i)
+		if err != nil {
+			return nil, err
+		}
+		found.Names = append(found.Names, n)
+	}
+	if a.isCommit() && a.phase >= phasePrepared {
+		return found, a.findForeign(found)
+	}
+	return found, nil
+}
+
+// stagedAt is where in staging a file of a commit is: it has not left it, or was taken back there
+// with the directory that it came in. "" where it is not there.
+func (a *attempt) stagedAt(f *plannedFile) string {
+	taken := strconv.Itoa(f.top) + f.path.String()[len(a.swaps[f.top].path.String()):]
+	for _, at := range []struct {
+		in         dir
+		name, path string
+	}{{a.news, newsName, f.path.String()}, {a.olds, oldsName, taken}} {
+		p, err := pathsafe.Found(at.path)
+		if err != nil || at.in.h == nil {
+			continue
+		}
+		if st, err := at.in.statBelow(p); err == nil && f.created.is(st) {
+			return path.Join(a.stageName, at.name, at.path)
+		}
+	}
+	return ""
+}
+
+// look finds out what is at a name. isOld is nil where nothing was there before.
+func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(pathsafe.Stat) bool) error {
+	n.Goes = isOld != nil
+	in, err := at.open(parent(p))
+	var st pathsafe.Stat
+	if err == nil {
+		st, err = in.stat(p.Base())
+	}
+	switch {
+	case isOthers(err):
+		switch {
+		case !n.Goes:
+			n.Stands = AsBefore
+		case !n.Comes:
+			n.Stands = AsAfter
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("%q: %w", n.Path, err)
+	case n.Comes && isNew(st):
+		n.Stands, n.After = AsAfter, n.Path
+	case n.Goes && isOld(st):
+		n.Stands, n.Before = AsBefore, n.Path
+	}
+	return nil
+}
+
+// inspectSwap looks at a name, and for the rest in staging.
+func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
+	s := &a.swaps[i]
+	n := InspectedName{Path: s.path.String(), Comes: s.comes}
+	isNew := func(st pathsafe.Stat) bool { return s.fresh.is(st) }
+	var isOld func(pathsafe.Stat) bool
+	if s.goes {
+		isOld = func(st pathsafe.Stat) bool { return s.old.is(st) }
+	}
+	if err := n.look(at, s.path, isNew, isOld); err != nil {
+		return n, err
+	}
+	parts := map[string]dir{newsName: a.news, oldsName: a.olds, trashName: a.trash, holdName: a.hold}
+	for _, name := range []string{oldsName, newsName, trashName, holdName} {
+		in, number := parts[name], strconv.Itoa(i)
+		if !s.numbered() {
+			number = s.name
+		}
+		if in.h == nil {
+			continue
+		}
+		st, err := in.stat(number)
+		if err != nil {
+			if gone(err) != nil {
+				return n, err
+			}
+			continue
+		}
+		switch where := path.Join(a.stageName, name, number); {
+		case s.comes && s.fresh.is(st):
+			if n.After == "" {
+				n.After = where
+			}
+		case s.goes && n.Before == "": // or what had taken its place just before the move
+			n.Before = where
+		}
+	}
+	return n, nil
+}
+
+// maxForeignLook bounds how many names are looked at to find foreign ones.
+const maxForeignLook = 100_000
+
+// findForeign looks in the directories that the commit has made for what is not of it.
+func (a *attempt) findForeign(found *Inspection) error {
+	errEnough := errors.New("enough")
+	own, seen := map[string]bool{}, 0
+	for i := range a.plan.dirs {
+		own[a.plan.dirs[i].path.String()] = true
+	}
+	for i := range a.plan.files {
+		own[a.plan.files[i].path.String()] = true
+	}
+	for i := range a.swaps {
+		own[a.swaps[i].path.String()] = true
+	}
+	for i := range a.plan.dirs {
+		d := &a.plan.dirs[i]
+		if d.top == none || d.path != a.swaps[d.top].path {
+			continue
+		}
+		in, err := a.root.open(d.path)
+		if isOthers(err) || errors.Is(err, pathsafe.ErrSymlink) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = in.walk(func(rel string, _ pathsafe.Stat) error {
+			if seen++; len(found.Foreign) == MaxForeign || seen > maxForeignLook {
+				return errEnough
+			}
+			if at := path.Join(d.path.String(), rel); !own[at] {
+				found.Foreign = append(found.Foreign, at)
+			}
+			return nil
+		})
+		in.close()
+		if err != nil && !errors.Is(err, errEnough) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
