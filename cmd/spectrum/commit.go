@@ -149,7 +149,7 @@ func retypeHint(left int, allVague bool, recommended string) string {
 	case left == 1 && allVague:
 		hint += "; one more line that is not a statement puts the candidate in quarantine"
 	case left == 1:
-		hint += "; one more line is read"
+		hint += "; the next line is the last one"
 	}
 	if recommended != "" {
 		hint += "; the preview recommends: " + recommended

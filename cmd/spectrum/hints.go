@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// changedHint is for what another process has changed meanwhile.
+const changedHint = "another process has changed what is named; see that no other one works there, then retry"
+
 // machineFaults are faults of the machine, each with what to do about it. The first that
 // fits counts.
 var machineFaults = []struct {
@@ -32,10 +35,11 @@ var machineFaults = []struct {
 	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
 	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
 	{fusemount.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
+	{fusemount.ErrMoved, "see that no other process moves what leads to the mount point, or mount where only you can, then retry"},
 	{pathsafe.ErrNoProc, "run as root: mount -t proc proc /proc; in a container or a chroot, have its /proc mounted"},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
-	{fs.ErrNotExist, "another process has changed what is named; see that no other one works there, then retry"},
-	{fs.ErrExist, "another process has changed what is named; see that no other one works there, then retry"},
+	{fs.ErrNotExist, changedHint},
+	{fs.ErrExist, changedHint},
 }
 
 func machineHints(err error) []string {
@@ -46,6 +50,9 @@ func machineHints(err error) []string {
 		if errors.Is(err, fault.err) {
 			return []string{fault.hint}
 		}
+	}
+	if machine.IsDisturbed(err) {
+		return []string{changedHint}
 	}
 	return []string{"fix the problem above and retry; " + asksDoctor}
 }

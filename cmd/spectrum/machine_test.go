@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -78,6 +79,28 @@ func TestOrdinaryIsNoBug(t *testing.T) {
 		}
 		if got := verdictOf(fmt.Errorf("wrapped: %w", err)).status; got != statusInternal {
 			t.Errorf("%v: exit status %d", err, got)
+		}
+	}
+}
+
+// TestDisturbed: what another process has done to a path is no bug, whichever command finds it,
+// and the hint says that it was another process.
+func TestDisturbed(t *testing.T) {
+	link := &pathsafe.LinkError{Link: pathsafe.Link{Path: "/a/l", By: "user 7", Own: true}, Real: "/b"}
+	for _, c := range []struct {
+		err    error
+		status int
+		hint   string
+	}{
+		{link, statusRejected, "if /b is what is meant, name that path"},
+		{&boxedError{fmt.Errorf("key file: %w", link), strings.NewReplacer()}, statusRejected, "if /b is what is meant, name that path"},
+		{fmt.Errorf("mount: %w: %w", fusemount.ErrMoved, &fusemount.MountpointError{Path: "/m", Err: fusemount.ErrNotMounted}), statusMachine, "no other process moves"},
+		{&staging.Error{Step: staging.StepStage, Path: "f", Err: machine.Disturbed("other")}, statusMachine, "another process has changed"},
+		{fmt.Errorf("open: %w", pathsafe.ErrMoved), statusMachine, "another process has changed"},
+	} {
+		said := voiceOf(t, c.err)
+		if got := statusOf(c.err); got != c.status || !strings.Contains(strings.Join(said.hints, "\n"), c.hint) {
+			t.Errorf("%v: exit status %d, want %d; hints %q", c.err, got, c.status, said.hints)
 		}
 	}
 }

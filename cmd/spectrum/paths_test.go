@@ -48,7 +48,6 @@ var pathUses = map[string]string{
 	"restore/action.HaltsAt: pathsafe.OpenRoot":                 "record: a restore root, of which only its marks are looked at",
 	"cmd/spectrum.leave: os.OpenFile":                           "/dev/null",
 	"cmd/spectrum.newBox: pathsafe.OpenOwn":                     "given: the directory of an export or a demo, from then on a handle",
-	"cmd/spectrum.haltedError.inspect: pathsafe.OpenRoot":       "the words of a halt: what stands at the names of a journal that this key has made for this very directory",
 	"cmd/spectrum.openProject: pathsafe.OpenRoot":               "given: the project root, from then on a handle",
 	"cmd/spectrum.previewOptions.openPageDir: pathsafe.OpenOwn": "given: the directory of the page, from then on a handle",
 	"cmd/spectrum.openMaking: pathsafe.OpenOwn":                 "given: the nearest directory above a demo, from then on handles",
@@ -114,7 +113,7 @@ var pathUses = map[string]string{
 	"verify/bundle.Key.Save: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"verify/bundle.makeDirs: pathsafe.OpenOwn":                  "given: the nearest directory above a run directory, from then on handles",
 	"verify/bundle.readKeyFile: pathsafe.OpenFile":              "given: the key; what it is is looked at by the descriptor",
-	"verify/bundle.runDir.checkFree: pathsafe.OpenOwn":          "given: a look before work begins; that the name is free is decided by the rename",
+	"verify/bundle.runDir.openParent: pathsafe.OpenOwn":         "given: a look before work begins; that the name is free is decided by the rename",
 }
 
 // TestPathsAreResolvedOnce: outside of pathsafe nothing is looked up by a path, which

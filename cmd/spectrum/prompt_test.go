@@ -198,7 +198,7 @@ func TestPromptUnfit(t *testing.T) {
 		"a conflict is left open": {[]string{open, open + " Acknowledge C-001."}, `end the statement with "Acknowledge C-001."`, statusOK},
 		"no such item":            {[]string{wrong, open + " Acknowledge C-001."}, "it has no item R-009", statusOK},
 		"no such scope":           {[]string{"Approved: restore decisions only.", preview.Exactly}, "nothing in scope decisions is proposed", statusOK},
-		"three times":             {[]string{open, wrong, open}, "one more line is read", statusApproval},
+		"three times":             {[]string{open, wrong, open}, "the next line is the last one", statusApproval},
 		"a vague line at the end": {[]string{open, wrong, "ok"}, "not approved: nothing was written", statusApproval},
 		"vague lines before":      {[]string{"sure", "ok", open}, "conflicts are not decided", statusApproval},
 	} {

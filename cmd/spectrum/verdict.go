@@ -262,7 +262,7 @@ var verdicts = []func(error) verdict{
 
 	// The machine, and at the end what is nobody's but ours.
 	func(err error) verdict {
-		for _, stuck := range []error{fusemount.ErrNotOwn, patient.ErrStuck, fusemount.ErrStuck, fusemount.ErrHidden} {
+		for _, stuck := range []error{fusemount.ErrNotOwn, patient.ErrStuck, fusemount.ErrStuck, fusemount.ErrHidden, fusemount.ErrMoved} {
 			if errors.Is(err, stuck) {
 				return verdict{status: statusMachine, code: codeMachine}
 			}

@@ -3,6 +3,7 @@ package preview
 import (
 	"context"
 	"fmt"
+	"io/fs"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -77,7 +78,8 @@ func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 	return scope.ProjectState, ""
 }
 
-// runsOf is why an output may run by itself, or "": its name, or that it is executable.
+// runsOf is why an output may run by itself, or "": its name, or that it is executable. A
+// source with a set-id bit is meant to run with the rights of another user.
 func (d *deciding) runsOf(i *item) string {
 	why := ""
 	if found, ok := d.request.Automatic.Match(i.output.Path().String()); ok {
@@ -85,6 +87,14 @@ func (d *deciding) runsOf(i *item) string {
 	}
 	if i.output.Perm()&0o111 != 0 {
 		why = joined("it is executable", why)
+	}
+	switch o := i.output.IDBits(); {
+	case o == fs.ModeSetuid:
+		why = joined("its source has the set-user-ID bit, which is not restored", why)
+	case o == fs.ModeSetgid:
+		why = joined("its source has the set-group-ID bit, which is not restored", why)
+	case o != 0:
+		why = joined("its source has the set-user-ID and set-group-ID bits, which are not restored", why)
 	}
 	return why
 }

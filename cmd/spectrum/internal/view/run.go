@@ -2,9 +2,11 @@ package view
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -44,7 +46,8 @@ type run struct {
 	allowed   fs.FileMode // who may read all of it, with tree
 	looked    time.Time   // when its artifacts were last found to be intact
 
-	isLong     chan struct{} // closed when its turn was used up
+	size       atomic.Int64  // bytes of its outputs, the most that were ever listed
+	isLong     chan struct{} // closed when they are more than "latest" waits for
 	longOnce   sync.Once
 	background chan struct{} // closed when a verification without a reader ends; nil for none
 }
@@ -104,18 +107,22 @@ func (r *run) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	if tree := r.known(); tree != nil {
 		return tree, nil
 	}
-	select {
-	case r.view.turn <- struct{}{}:
-	case <-done:
-		return nil, context.Canceled
+	for {
+		bytes := r.size.Load()
+		in := r.view.queues.of(bytes)
+		if !in.enter(bytes, done) {
+			return nil, context.Canceled
+		}
+		tree, err := r.judge(done, in)
+		in.leave()
+		if !errors.Is(err, errOtherQueue) {
+			return tree, err
+		}
 	}
-	turn := &turn{view: r.view, run: r, done: done, left: turnBytes, held: r.view.turn}
-	defer turn.end()
-	return r.judge(done, turn)
 }
 
-// judgedSoon reports whether there is a verdict. It waits for one, unless the run has used
-// up its turn. The verification goes on when readers stop waiting.
+// judgedSoon reports whether there is a verdict. It waits for one, unless the run is a long
+// one. The verification goes on when readers stop waiting.
 func (r *run) judgedSoon(done <-chan struct{}) bool {
 	if r.known() != nil {
 		return true
@@ -147,38 +154,20 @@ func (r *run) goOn() <-chan struct{} {
 	return ended
 }
 
-// turnBytes is how much of a run is hashed before others are verified beside it.
-const turnBytes = 1 << 30
+// errOtherQueue means that a run is larger than those that are verified where it was begun.
+var errOtherQueue = errors.New("the run is larger than it was")
 
-// turn is the right of a run to be verified. What it has is its own: when it is used
-// up the run waits in another line, and others do not wait for it.
-type turn struct {
-	view *Runs
-	run  *run
-	done <-chan struct{}
-	left int64
-	held chan struct{} // the line in which it is the first; nil for none
-}
-
-// hashed counts what was hashed. It is called by one goroutine at a time.
-func (t *turn) hashed(bytes int64) {
-	t.left -= bytes
-	if t.left >= 0 || t.held != t.view.turn {
-		return
+// listed notes how large a run is before it is hashed, and ends its verification where that
+// belongs into another queue: what it has held is given back while it waits.
+func (r *run) listed(bytes int64, in *queue, end context.CancelCauseFunc) {
+	if bytes > r.size.Load() {
+		r.size.Store(bytes)
 	}
-	<-t.held
-	t.held = nil
-	t.run.longOnce.Do(func() { close(t.run.isLong) })
-	select {
-	case t.view.long <- struct{}{}:
-		t.held = t.view.long
-	case <-t.done:
+	if bytes > longRun {
+		r.longOnce.Do(func() { close(r.isLong) })
 	}
-}
-
-func (t *turn) end() {
-	if t.held != nil {
-		<-t.held
+	if r.view.queues.of(r.size.Load()) != in {
+		end(errOtherQueue)
 	}
 }
 
@@ -189,18 +178,21 @@ func (r *run) known() *fusefs.Tree {
 }
 
 // judge verifies the run. An error means that there is no verdict.
-func (r *run) judge(done <-chan struct{}, turn *turn) (*fusefs.Tree, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func (r *run) judge(done <-chan struct{}, in *queue) (*fusefs.Tree, error) {
+	ctx, end := context.WithCancelCause(context.Background())
+	defer end(nil)
 	go func() {
 		select {
 		case <-done:
-			cancel()
+			end(nil)
 		case <-ctx.Done():
 		}
 	}()
 	r.set(runVerifying, nil, nil)
-	plan, tree, err := r.verify(ctx, turn)
+	plan, tree, err := r.verify(ctx, func(_ int, bytes int64) { r.listed(bytes, in, end) })
+	if cause := context.Cause(ctx); errors.Is(cause, errOtherQueue) {
+		return nil, cause
+	}
 	reason, isVerdict := r.view.Rejected(err)
 	switch {
 	case err == nil:
@@ -232,10 +224,10 @@ func (r *run) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
 }
 
 // verify plans the run as a view of it alone would.
-func (r *run) verify(ctx context.Context, turn *turn) (*restore.Plan, *fusefs.Tree, error) {
+func (r *run) verify(ctx context.Context, listed func(files int, bytes int64)) (*restore.Plan, *fusefs.Tree, error) {
 	run := verify.RunOf(r.view.Project, r.view.runs, r.name)
 	defer run.Close()
-	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Hashed: turn.hashed}})
+	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Listed: listed}})
 	if err != nil {
 		return nil, nil, err
 	}

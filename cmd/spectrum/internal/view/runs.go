@@ -30,8 +30,7 @@ type Runs struct {
 	runs    *pathsafe.Dir // the directory
 	real    string        // its path when it was opened
 	status  *status
-	turn    chan struct{} // one run is verified at a time: that takes all processors already
-	long    chan struct{} // but beside it one that has used up its turn
+	queues  queues
 	ended   chan struct{} // closed when no verdict is needed any more
 	working sync.WaitGroup
 
@@ -57,7 +56,7 @@ type RunsOptions struct {
 func OpenRuns(dir string, opts RunsOptions) (*Runs, error) {
 	v := &Runs{
 		RunsOptions: opts, dir: dir, status: newStatus(opts.Marks),
-		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), ended: make(chan struct{}), looked: make(map[string]*run),
+		ended: make(chan struct{}), looked: make(map[string]*run),
 	}
 	v.status.runs, v.status.moved, v.status.shown = v.states, v.hasMoved, v.accepted
 	if err := v.openRuns(); err != nil {
