@@ -99,7 +99,7 @@ func TestDisturbed(t *testing.T) {
 		{fmt.Errorf("open: %w", pathsafe.ErrMoved), statusMachine, "another process has changed"},
 	} {
 		said := voiceOf(t, c.err)
-		if got := statusOf(c.err); got != c.status || !strings.Contains(strings.Join(said.hints, "\n"), c.hint) {
+		if got := verdictOf(c.err).status; got != c.status || !strings.Contains(strings.Join(said.hints, "\n"), c.hint) {
 			t.Errorf("%v: exit status %d, want %d; hints %q", c.err, got, c.status, said.hints)
 		}
 	}
