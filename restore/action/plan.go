@@ -157,6 +157,10 @@ func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited,
 		return visited{}, nil
 	}
 	own, err := dir.OpenDir(n.name())
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return visited{}, nil
+	}
 	if err != nil {
 		return visited{}, err
 	}
@@ -205,6 +209,10 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 		return nil
 	}
 	own, err := dir.OpenDir(n.name())
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return nil
+	}
 	if err != nil {
 		return err
 	}
