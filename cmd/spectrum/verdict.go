@@ -168,7 +168,7 @@ var verdicts = []func(error) verdict{
 		}}
 	}),
 	on(func(e *pathsafe.LinkError) verdict {
-		return verdict{hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
+		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
 	}),
 	at(staging.ErrStagingReplaced, verdict{hints: []string{stageRivalHint}}),
 	on(func(e *usageError) verdict { return verdict{status: statusUsage, code: codeUsage, hints: e.hints()} }),

@@ -226,6 +226,10 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		if e.Type == snapshot.Absent || (e.Type == snapshot.Dir) != swap.Old.Mode.IsDir() { // what is there by now is another's
 			continue
 		}
+		if !e.Type.Kept() {
+			p.left = append(p.left, Left{swap.Path.String(), e.Type.Unkept()})
+			continue
+		}
 		st := e.Stat()
 		swap.Old, swap.Unsure = &st, slices.Contains(restless, e.First())
 		p.swaps = append(p.swaps, swap)
