@@ -508,3 +508,25 @@ func TestAgentsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersAgree: one file of one byte is "1 file" and "1 byte" wherever it is counted.
+func TestNumbersAgree(t *testing.T) {
+	s := bareScene(t)
+	must(t, os.WriteFile(s.at("there"), []byte("x"), 0o644))
+	s.add("run-1", map[string]string{"there": "y"})
+	report, page := reportOf(t, s.preview()), pageOf(t, s.preview())
+	must(t, os.Remove(s.at("there")))
+	p := s.preview()
+	approved, err := s.accept(kept(t, p), preview.Exactly, state(t))
+	must(t, err)
+	done := string(approved.Outcome().Markdown())
+	for _, text := range []string{report, page, reportOf(t, p), pageOf(t, p), done} {
+		text = strings.ReplaceAll(text, "1 of 1 ", "")
+		if wrong := regexp.MustCompile(`(^|[^0-9,.-])1 (bytes|files|items|conflicts|runs|findings)\b`).FindString(text); wrong != "" {
+			t.Errorf("%q in\n%s", wrong, text)
+		}
+	}
+	if !strings.Contains(report, "a regular file of 1 byte |") || !strings.Contains(done, "1 file, 1 byte is in place") {
+		t.Errorf("%s\n%s", report, done)
+	}
+}
