@@ -295,6 +295,41 @@ func TestRunsByItself(t *testing.T) {
 	}
 }
 
+// TestNewlyExecutable: of a file that is there, the report says whether it would become
+// executable.
+func TestNewlyExecutable(t *testing.T) {
+	s := bareScene(t)
+	outputs := map[string]string{}
+	for _, name := range []string{"new", "same-plain", "same-tool", "other-plain", "other-tool"} {
+		outputs[name] = "#!/bin/sh\n"
+		kind, mode, _ := strings.Cut(name, "-")
+		content := map[string]string{"same": outputs[name], "other": "x"}[kind]
+		perm := os.FileMode(0o644)
+		if mode == "tool" {
+			perm = 0o755
+		}
+		if content != "" {
+			must(t, os.WriteFile(s.at(name), []byte(content), perm))
+		}
+	}
+	s.add("run-1", outputs)
+	for name := range outputs {
+		must(t, os.Chmod(filepath.Join(s.Root, name), 0o755))
+	}
+	report := reportOf(t, s.preview())
+	for name := range outputs {
+		at := strings.Index(report, "| "+preview.Quote(name)+" | 10 |")
+		if at < 0 {
+			t.Fatalf("%s is not named", name)
+		}
+		row, _, _ := strings.Cut(report[at:], "\n")
+		newly := strings.Contains(row, "it is executable, which the existing file is not")
+		if !strings.Contains(row, "it may run by itself: it is executable") || newly != strings.HasSuffix(name, "plain") {
+			t.Errorf("%s", row)
+		}
+	}
+}
+
 // TestManyAreNamed: of 2,400 files in one directory, half of them in conflict, the page names
 // each, and section 9 is as long as there are different decisions.
 func TestManyAreNamed(t *testing.T) {
