@@ -350,6 +350,9 @@ func TestForeignRootIsAcknowledged(t *testing.T) {
 		}
 		n.attack("ln -sfn %s %s", n.meant, n.link)
 		n.must(approve...)
+		if _, err := os.Lstat(filepath.Join(n.meant, ".spectrum06_lock")); !os.IsNotExist(err) {
+			t.Errorf("the lock is left: %v", err)
+		}
 	})
 }
 
