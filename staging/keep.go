@@ -41,7 +41,7 @@ func (tx *Tx) Kept() []Kept { return tx.a.kept }
 func (tx *Tx) Stayed() []Stayed { return tx.a.stayed }
 
 // maxFlips bounds how often a name is tried at which things come and go.
-const maxFlips = 1000
+const maxFlips = 100
 
 var errFlips = machine.Disturbed("others make something there and remove it all the time")
 
@@ -266,8 +266,17 @@ func (a *attempt) showKept() error {
 	if _, err := a.root.stat(name); err != nil {
 		return gone(err)
 	}
-	a.left = fmt.Errorf("what other processes put or changed at its names is kept in %q", name) // also of one that was killed now
-	return errors.Join(a.stage.sync(), a.root.sync())
+	return errors.Join(a.stage.sync(), a.root.sync()) // also of one that was killed then
+}
+
+// keptBefore says where things are that were kept, also by one that was killed since; nil if
+// nothing was.
+func (a *attempt) keptBefore() error {
+	name := keptPrefix + a.id
+	if _, err := a.root.stat(name); err != nil {
+		return gone(err)
+	}
+	return fmt.Errorf("what other processes put or changed at its names is kept in %q", name)
 }
 
 // isWorthless reports whether something that was displaced under a number is exactly what was
