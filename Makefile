@@ -155,10 +155,10 @@ unit: need-test build
 	scripts/leftovers.sh $(GOTEST) $(UNITRACE) -timeout 30m -skip '^$(PAGE)$$' $(PKG)
 
 scripts: need-test build
-	scripts/leftovers.sh $(GOTEST) -timeout 30m ./cmd/spectrum
+	scripts/leftovers.sh $(GOTEST) -timeout 30m ./cmd/spectrum/...
 
 race: need-test race-build
-	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -run '$(RACE)' -skip '$(NORACE)' ./cmd/spectrum
+	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -run '$(RACE)' -skip '$(NORACE)' ./cmd/spectrum/...
 
 views: need-test build
 	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -timeout 30m -run '$(VIEWS)' ./fusefs/... ./cmd/spectrum
@@ -179,7 +179,7 @@ conformance: build
 # The long tests run without the race detector: they are about real sizes.
 test-long: test sweep
 	scripts/leftovers.sh env SPECTRUM_TESTS=long $(GOTEST) -race -timeout 60m -skip '^TestLong|^$(PAGE)$$' $(PKG)
-	scripts/leftovers.sh env SPECTRUM_TESTS=long $(GOTEST) -timeout 600m -skip '^TestLong' ./cmd/spectrum ./test/...
+	scripts/leftovers.sh env SPECTRUM_TESTS=long $(GOTEST) -timeout 600m -skip '^TestLong' ./cmd/spectrum/... ./test/...
 	scripts/leftovers.sh scripts/counts.sh env SPECTRUM_TESTS=long \
 	    $(GOTEST) -v -timeout 600m -run '^TestLong' ./...
 	$(MAKE) --no-print-directory fuzz FUZZTIME=60s FUZZGUIDED=yes

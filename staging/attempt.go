@@ -25,6 +25,10 @@ type attempt struct {
 	phase     phase
 	revived   bool // made from a journal
 	layered   bool // the root is on an overlay, where a directory of a lower layer cannot be moved
+	keep      bool // what others put at a swapped name is displaced and kept, see Change
+	keeping   dir  // in the staging directory, for that
+	kept      []Kept
+	stayed    []Stayed
 
 	stage, news, olds, trash dir // the staging directory, and those in it
 	hold                     dir // in it, for artifacts
@@ -51,14 +55,15 @@ type swapping struct {
 	comes      bool
 	tree       bool // what comes is under the number of the swap in new
 	empty      bool
+	unsure     bool
 	last       bool           // see Swap
 	remake     *meta          // of an empty directory that may have to be removed in place, and be made again
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     identity       // the directory of its name; the zero identity is not compared
 	old, fresh identity       // what goes and what comes
-	mode       uint32         // of what goes
-	live       *pathsafe.Stat // what goes, as the caller saw it; nil of a revived one
+	was        state          // what goes, as the caller saw it
+	live       *pathsafe.Stat // the same; nil of a revived one
 	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
 	print      string         // what stands beneath fresh
 	created    created        // of a commit: what comes, if it is a file of its own
@@ -84,6 +89,20 @@ type meta struct {
 	uid, gid uint32
 	xattrs   []pathsafe.Xattr
 	time     time.Time
+}
+
+// A state is what can change of something while it stays the same thing.
+type state struct {
+	Mode uint32 `json:"mode"` // permission bits and those above them
+	UID  uint32 `json:"uid"`
+	GID  uint32 `json:"gid"`
+	Size int64  `json:"size"`
+	Sec  int64  `json:"sec"` // of its time of modification, since 1970, and nanoseconds
+	Nsec int64  `json:"nsec"`
+}
+
+func stateOf(st pathsafe.Stat) state {
+	return state{st.Perm, st.UID, st.GID, st.Size, st.ModTime.Unix(), int64(st.ModTime.Nanosecond())}
 }
 
 // An identity is that of whatever stands at a name, as it outlives a reboot.
@@ -116,6 +135,7 @@ const (
 	newsName       = "new"                   // what comes: of a commit at its own path, else by the number of its swap
 	oldsName       = "old"                   // what was taken from its name, by the number of its swap
 	trashName      = "trash"                 // what is proven to be without worth
+	keepingName    = "kept"                  // what is others', at its path
 	holdName       = ".spectrum06_artifacts" // artifacts, numbered
 	manifestStaged = ".spectrum06_manifest"  // the chain manifest until it is moved beside staging
 )
@@ -133,7 +153,7 @@ func (a *attempt) isCommit() bool { return a.kind == KindCommit }
 
 // close gives up all handles.
 func (a *attempt) close() {
-	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold} {
+	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping} {
 		d.close()
 		*d = dir{}
 	}

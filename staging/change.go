@@ -21,6 +21,13 @@ type Change struct {
 	// name may be left, and nothing is displaced; of any other kind what others did at a
 	// name that was not swapped yet is theirs, and what came out of a swap comes back.
 	Kind string
+	// Keep: other processes work at the swapped names, and nothing of theirs stops the change,
+	// or its undo. What stands at such a name, and is not Old as the caller saw it, is
+	// displaced all the same, and kept ([Tx.Kept]); so is Old itself where it changes later, or
+	// is open for writing when it would be removed. A directory that is not empty when it is
+	// to go stays ([Tx.Stayed]). Without it a name is only swapped where all of that is as the
+	// caller saw it; else the change fails.
+	Keep bool
 	// Attempt is its identity, a UUID; one is made where it is empty.
 	Attempt string
 	// Swaps are made in this order and undone in reverse. No path is twice there. Those of a
@@ -60,6 +67,8 @@ type Swap struct {
 	Old *pathsafe.Stat
 	// Empty: what goes is a directory that has to be empty by then.
 	Empty bool
+	// Unsure: the caller may not have seen what goes as it was: with [Change.Keep] it is kept.
+	Unsure bool
 	// Last: what goes leaves before anything else changes, and a [Tree] appears when all
 	// else is in place and no crash takes it back. So the one is never seen beside what comes
 	// at other names, nor the other beside what goes there.
@@ -139,13 +148,16 @@ func (c *Change) validate() error {
 	if c.Attempt != "" && !isUUID(c.Attempt) {
 		return fail(StepBegin, "", fmt.Errorf("%q is not the identity of an attempt", c.Attempt))
 	}
+	if c.Kind == KindCommit && c.Keep {
+		return fail(StepBegin, "", errors.New("a commit displaces nothing that the caller has not seen"))
+	}
 	if c.Kind != KindCommit && len(c.Swaps) == 0 {
 		return fail(StepBegin, "", errors.New("nothing to swap"))
 	}
 	swapped, stays := map[pathsafe.Path]bool{}, map[pathsafe.Path]bool{}
 	for i := range c.Swaps {
 		s := &c.Swaps[i]
-		err := s.validate(c.Kind)
+		err := s.validate(c)
 		switch {
 		case err != nil:
 		case c.Kind == KindCommit:
@@ -191,9 +203,12 @@ func (s *Swap) follows(last *Swap) error {
 	return nil
 }
 
-func (s *Swap) validate(kind string) error {
+func (s *Swap) validate(c *Change) error {
 	if s.Empty && (s.Old == nil || !s.Old.Mode.IsDir()) {
 		return errors.New("only a directory can be empty")
+	}
+	if c.Keep && s.Old != nil && s.Old.Mode.IsDir() && !s.Empty {
+		return errors.New("what is in it goes by its own names")
 	}
 	if s.Path == (pathsafe.Path{}) && !s.isMetadata() {
 		return errors.New("no path")
@@ -224,8 +239,8 @@ func (s *Swap) validate(kind string) error {
 			return errors.New("swap has neither old nor new")
 		}
 	}
-	if commit != (kind == KindCommit) || commit && s.Old != nil {
-		return fmt.Errorf("it is not a swap of a %s", kind)
+	if commit != (c.Kind == KindCommit) || commit && s.Old != nil {
+		return fmt.Errorf("it is not a swap of a %s", c.Kind)
 	}
 	return nil
 }

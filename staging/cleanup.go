@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // lastTouch gives the base what it gets once more: the removal of staging and of the lock has
@@ -71,6 +72,11 @@ func (a *attempt) removeDisplaced() error {
 			return fmt.Errorf("%q: %w", a.swaps[i].path.String(), err)
 		}
 	}
+	if a.keep {
+		if err := a.keepRest(); err != nil {
+			return err
+		}
+	}
 	return a.removeAll(a.trash)
 }
 
@@ -85,11 +91,20 @@ func (a *attempt) removeOneDisplaced(i int) error {
 	if err != nil {
 		return err
 	}
+	if a.keep {
+		if is, err := a.isWorthless(s, name, st); err != nil || !is {
+			return err
+		}
+	}
 	if !s.old.is(st) {
 		return errForeign
 	}
 	if s.empty {
-		return a.olds.rmdir(name)
+		err := a.olds.rmdir(name)
+		if a.keep && errors.Is(err, unix.ENOTEMPTY) {
+			return nil
+		}
+		return err
 	}
 	return a.olds.shift(name, a.trash, name)
 }

@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -60,6 +61,8 @@ type Error struct {
 	// Staging is the name of its staging directory, which is left when Rollback is
 	// not nil, in the root.
 	Staging string
+	// Kept is what others put at the names meanwhile, of a change with [Change.Keep].
+	Kept []Kept
 }
 
 // Error names the step, the path and the cause, and a failed rollback.
@@ -71,11 +74,21 @@ func (e *Error) Error() string {
 	if e.Rollback != nil {
 		text += fmt.Sprintf("; rollback failed: %v", e.Rollback)
 	}
+	for _, k := range e.Kept {
+		text += fmt.Sprintf("; what another process has put at %q is kept in %q", k.Path, k.At)
+	}
 	return text
 }
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+// IsDisturbance reports whether the cause is what another process has done at a name that is
+// swapped, or to the directories that lead there: another try may find it at rest.
+func (e *Error) IsDisturbance() bool {
+	moved := e.Step == StepFinalize || e.Step == StepVerify || e.Step == StepPublish
+	return e.Step == StepConflict || moved && (isMismatch(e.Err) || errors.Is(e.Err, errNotEmpty) || errors.Is(e.Err, errFlips))
+}
 
 // fail makes an Error, or nil of a nil err.
 func fail(step Step, path string, err error) *Error {

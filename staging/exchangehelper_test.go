@@ -355,6 +355,29 @@ func mixedFair(t testing.TB, above string) *fair {
 	return f
 }
 
+// liveFair is of a root in which others work.
+func liveFair(t testing.TB, above string) *fair {
+	f := newFair(t, above, "keep", "a/file", "a/link -> file", "b/tree/x", "b/tree/y/z", "c/full/f", "e/", "to -> c", "REPORT", "a/OLD")
+	f.e.Keep = true
+	f.swap("a/file", true)                 // a file for a file
+	f.swap("a/link", true)                 // a directory for a link
+	f.swap("a/new", true)                  // a link
+	f.swap("b/new", true)                  // a file
+	f.swap("b/tree/y/z", false)            // a tree goes
+	f.swap("b/tree/y", false).Empty = true // name by name
+	f.swap("b/tree/x", false)
+	f.swap("b/tree", true).Empty = true // and a directory comes in its place
+	f.swap("c/full/f", false)
+	f.swap("c/full", false).Empty = true
+	f.swap("to/more", true) // through a link
+	f.swap("e", false).Empty = true
+	f.swap("REPORT", true).Last = true // of a file that is replaced
+	f.swap("a/OLD", false).Last = true // which goes
+	f.swap("b/NEW", true).Last = true  // which comes
+	f.stays("c", 0o700)
+	return f
+}
+
 func manyFair(t testing.TB, above string) *fair {
 	var names []string
 	for i := range few + 2 {
@@ -371,7 +394,7 @@ func manyFair(t testing.TB, above string) *fair {
 var fairs = []struct {
 	name string
 	make func(t testing.TB, above string) *fair
-}{{"rollback", rollbackFair}, {"mixed", mixedFair}, {"many", manyFair}}
+}{{"rollback", rollbackFair}, {"mixed", mixedFair}, {"live", liveFair}, {"many", manyFair}}
 
 // fairground makes fresh fairs.
 type fairground struct {

@@ -22,7 +22,7 @@ import (
 // rule has to be broken in at least one of them, or spareSyncs has the reason why not.
 func TestEverySyncOfExchange(t *testing.T) {
 	tally := map[string]int{}     // how often each sync was missed
-	for _, c := range fairs[:2] { // the rollback has a syncfs like that of many swaps
+	for _, c := range fairs[:3] { // the rollback has a syncfs like that of many swaps
 		var kills []int
 		try := func(scene string, do func(f *fair, r *recorder)) {
 			t.Helper()
@@ -55,8 +55,8 @@ func TestEverySyncOfExchange(t *testing.T) {
 			})
 		}
 		try("halted", func(f *fair, r *recorder) {
-			f.unsettled(f.rival(map[string]string{"rollback": "a/b", "mixed": "a/file"}[c.name]))
-			if e := failure(t, f.run(r.hook(nil))); e.Rollback == nil {
+			f.unsettled(f.rival(map[string]string{"rollback": "a/b", "mixed": "a/file", "live": "a/file"}[c.name]))
+			if e := failure(t, f.run(r.hook(nil))); (e.Rollback == nil) != (c.name == "live") {
 				t.Fatal(e)
 			}
 		})
@@ -92,6 +92,9 @@ var spareSyncs = map[string]string{
 	"sync BASE after create .spectrum06_halted":                   "an undo may fail before the name of the staging directory was durable",
 	"sync STAGE after rename empty":                               afterSyncFS,
 	"sync STAGE after rename N":                                   afterSyncFS,
+	"sync STAGE after rename e":                                   afterSyncFS,
+	"sync STAGE after rename kept":                                keptTwice,
+	"sync file system BASE after rename N.N":                      keptWhole,
 	"sync STAGE/new after rename .spectrum06_prepared.new":        nothingMoved,
 	"sync STAGE/old after rename .spectrum06_prepared.new":        nothingMoved,
 	"sync STAGE/trash after rename .spectrum06_prepared.new":      nothingMoved,
@@ -114,6 +117,8 @@ const (
 	beforeTrash  = "the sync after the moves to the trash does it once more"
 	nothingMoved = "an undo that had nothing to move cannot know that of the ones before it"
 	leavesFirst  = "so that a power cut brings back nothing of it beside what comes; the undo does without"
+	keptTwice    = "a directory that comes back under its old name too is found there by nobody"
+	keptWhole    = "what others put at a name is in no record; without it a power cut could lose it"
 	linkToC      = "it is a link to c, which is synced under its own name"
 )
 

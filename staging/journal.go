@@ -59,6 +59,7 @@ type intentRecord struct {
 	Kind    string        `json:"kind"`
 	Root    identity      `json:"root"`
 	Stage   identity      `json:"stage"`
+	Keep    bool          `json:"keep,omitempty"`
 	Swaps   []swapRecord  `json:"swaps"`
 	Dirs    []dirRecord   `json:"dirs,omitempty"` // that stay
 	Made    []entryRecord `json:"made,omitempty"` // of a commit: directories, each after its parent, then files
@@ -69,9 +70,10 @@ type swapRecord struct {
 	Since  phase     `json:"since"`
 	Parent identity  `json:"parent,omitzero"`
 	Old    *identity `json:"old,omitempty"`
-	Mode   uint32    `json:"mode,omitempty"` // of Old
+	Was    *state    `json:"was,omitempty"` // of Old
 	New    bool      `json:"new"`
 	Empty  bool      `json:"empty,omitempty"`
+	Unsure bool      `json:"unsure,omitempty"`
 	Last   bool      `json:"last,omitempty"`
 	// Remake is what Old has, an empty directory that may be removed where it stands.
 	Remake *metaRecord    `json:"remake,omitempty"`
@@ -267,14 +269,14 @@ func (a *attempt) enterIntent() error {
 		return err
 	}
 	r := intentRecord{
-		Version: journalVersion, Attempt: a.id, Kind: a.kind, Root: identityOf(root), Stage: identityOf(stage),
+		Version: journalVersion, Attempt: a.id, Kind: a.kind, Root: identityOf(root), Stage: identityOf(stage), Keep: a.keep,
 		Swaps: make([]swapRecord, 0, len(a.swaps)),
 	}
 	for i := range a.swaps {
 		s := &a.swaps[i]
-		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty, Last: s.last}
+		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty, Unsure: s.unsure, Last: s.last}
 		if s.goes {
-			swap.Old, swap.Mode = &s.old, s.mode
+			swap.Old, swap.Was = &s.old, &s.was
 			if s.remake != nil {
 				r := s.remake.record()
 				swap.Remake = &r

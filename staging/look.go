@@ -53,8 +53,15 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	s.parent = identityOf(above)
 	st, err := in.stat(s.path.Base())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes:
+	case errors.Is(err, fs.ErrNotExist) && s.goes && (a.keep || !s.comes):
 		s.goes = false
+		return nil
+	case err == nil && !st.IsOn(a.mount):
+		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
+	case err == nil && a.keep && !st.Mode.IsDir() && !(s.goes && s.live.Mode.IsDir()): // whatever it is, it makes way
+		if s.goes {
+			s.old, s.was = identityOf(*s.live), stateOf(*s.live)
+		}
 		return nil
 	case errors.Is(err, fs.ErrNotExist) && s.goes:
 		return fail(StepConflict, path, errMissing)
@@ -66,10 +73,8 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		return fail(StepConflict, path, errTaken)
 	case !s.isLive(st):
 		return fail(StepConflict, path, errOther)
-	case !st.IsOn(a.mount):
-		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
 	}
-	s.old, s.mode = identityOf(st), st.Perm
+	s.old, s.was = identityOf(st), stateOf(st)
 	if s.empty && a.layered {
 		d, err := a.lookAtDir(s.path)
 		if err != nil {

@@ -10,8 +10,16 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// openDirs lets their owner into the directories that stay, from the top.
+// openDirs lets their owner into the directories that stay, and into those that go when they are
+// empty, from the top.
 func (a *attempt) openDirs() *Error {
+	for i := range slices.Backward(a.swaps) {
+		if s := &a.swaps[i]; s.isBarred() {
+			if err := a.setMode(s, s.was.Mode, s.was.Mode|0o300); err != nil {
+				return fail(StepFinalize, s.path.String(), err)
+			}
+		}
+	}
 	for i := range slices.Backward(a.dirs) {
 		d := &a.dirs[i]
 		if d.openMode() == d.have.mode {
@@ -24,6 +32,26 @@ func (a *attempt) openDirs() *Error {
 		}
 	}
 	return nil
+}
+
+// isBarred reports whether a swap is of a directory that goes when it is empty, and that its owner,
+// this user, may not write.
+func (s *swapping) isBarred() bool {
+	return s.goes && s.empty && s.was.Mode&0o300 != 0o300 && int(s.was.UID) == os.Geteuid()
+}
+
+// setMode gives what goes another mode if it is there and has the one of before.
+func (a *attempt) setMode(s *swapping, from, to uint32) error {
+	in, err := a.parentDir(s)
+	if err != nil {
+		return nil // whoever needs it sees that
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err != nil || !s.old.is(st) || st.Perm != from {
+		return gone(err)
+	}
+	return in.chmodDir(s.path.Base(), to)
 }
 
 // openMode is the mode that a directory has while names in it are swapped.
@@ -127,6 +155,9 @@ func (a *attempt) swap(s *swapping) error {
 		return err
 	}
 	defer in.close()
+	if a.keep {
+		return a.swapKeeping(s, in)
+	}
 	if s.goes && s.remake != nil {
 		return a.removeInPlace(s, in, name)
 	}
@@ -191,11 +222,14 @@ func (a *attempt) placeLast() *Error {
 		if err != nil {
 			return fail(StepPublish, s.path.String(), err)
 		}
-		err = a.news.shift(name, in, s.path.Base())
-		if a.revived && errors.Is(err, fs.ErrExist) { // the crash may have brought the old name back
-			if st, statErr := in.stat(s.path.Base()); statErr == nil && s.fresh.is(st) && !st.Mode.IsDir() {
-				err = a.news.unlink(name)
-			}
+		there, statErr := in.stat(s.path.Base())
+		switch {
+		case a.revived && statErr == nil && s.fresh.is(there) && !there.Mode.IsDir(): // the crash may have brought the old name back
+			err = a.news.unlink(name)
+		case a.keep:
+			err = a.putNew(s, in)
+		default:
+			err = a.news.shift(name, in, s.path.Base())
 		}
 		in.close()
 		if err != nil && !(a.revived && errors.Is(err, fs.ErrNotExist)) {
@@ -232,16 +266,7 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	if !s.empty {
 		return nil
 	}
-	sub, err := in.enter(name)
-	if err != nil {
-		return err
-	}
-	defer sub.close()
-	names, err := sub.names()
-	if err == nil && len(names) > 0 {
-		err = fmt.Errorf("%w: %d things are in it, like %q", errNotEmpty, len(names), names[0])
-	}
-	return err
+	return a.isEmpty(in, name)
 }
 
 // syncMoves makes moves of these swaps durable: first the directory in staging that things have
@@ -283,7 +308,11 @@ func (a *attempt) check() *Error {
 	return nil
 }
 
+// checkOne has nothing to look at where others may work at the name.
 func (a *attempt) checkOne(s *swapping) error {
+	if a.keep {
+		return nil
+	}
 	if s.goes {
 		if err := a.provenOld(s, a.olds, s.name); err != nil {
 			return err

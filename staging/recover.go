@@ -183,7 +183,7 @@ func (u *Unfinished) Resolve(ctx context.Context, mode Mode) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	u.end.Result, u.end.Cause = result, u.a.cause
+	u.end.Result, u.end.Cause, u.end.Left = result, u.a.cause, u.a.left
 	return u.end, nil
 }
 
@@ -250,7 +250,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	case Released:
 		u.root.lock.wrote = true
 		if u.found.mine {
-			err = u.a.keep(u.Attempt)
+			err = u.a.keepStaging(u.Attempt)
 		} else {
 			err = u.a.stage.setAside(u.found.names)
 		}
@@ -421,15 +421,21 @@ func (a *attempt) cleanUpOrKeep() error {
 		return err
 	}
 	a.left = kept(err, keptPrefix+a.id)
-	return a.keep(a.id)
+	return a.keepStaging(a.id)
 }
 
-// keep gives the staging directory a name under which it is one no more.
-func (a *attempt) keep(id string) error {
-	if err := a.root.rename(a.stageName, a.root, keptPrefix+id); err != nil {
+// keepStaging gives the staging directory a name under which it is one no more.
+func (a *attempt) keepStaging(id string) error {
+	name := keptPrefix + id
+	err := a.root.rename(a.stageName, a.root, name)
+	if errors.Is(err, fs.ErrExist) { // what others changed has that name
+		name += "-rest"
+		err = a.root.rename(a.stageName, a.root, name)
+	}
+	if err != nil {
 		return err
 	}
-	a.stageName = keptPrefix + id
+	a.stageName = name
 	if err := a.root.sync(); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (a *attempt) reviveIntent(r *intentRecord) error {
 	if !r.Root.is(root) || !r.Stage.is(stage) {
 		return errors.New("its journal was written for another directory")
 	}
-	a.mount = root.ID
+	a.mount, a.keep = root.ID, r.Keep
 	if err := a.reviveSwaps(r.Swaps); err != nil {
 		return err
 	}
@@ -94,9 +94,12 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 		if err != nil {
 			return err
 		}
-		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty, last: r.Last, tree: r.New && !a.isCommit()}
+		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty, unsure: r.Unsure, last: r.Last, tree: r.New && !a.isCommit()}
 		if r.Old != nil {
-			s.goes, s.old, s.mode = true, *r.Old, r.Mode&0o7777
+			if r.Was == nil {
+				return errUnfit
+			}
+			s.goes, s.old, s.was = true, *r.Old, *r.Was
 			if r.Remake != nil {
 				m := r.Remake.meta()
 				s.remake = &m

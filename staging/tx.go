@@ -33,7 +33,7 @@ func (r *Root) Plan(c Change) (*Tx, error) {
 		return nil, err
 	}
 	a := &attempt{
-		s: r.s, key: r.key, id: c.Attempt, kind: c.Kind, root: r.dir, lock: r.lock, known: true,
+		s: r.s, key: r.key, id: c.Attempt, kind: c.Kind, root: r.dir, lock: r.lock, known: true, keep: c.Keep,
 		manifest: c.Manifest, dirPerm: c.dirPerm, report: c.Progress, workers: c.Workers,
 	}
 	if a.id == "" {
@@ -81,7 +81,7 @@ func (a *attempt) planAll(c *Change) *Error {
 			continue
 		}
 		a.swaps = append(a.swaps, swapping{
-			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, goes: s.Old != nil, comes: tree, tree: tree, empty: s.Empty, last: s.Last,
+			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, goes: s.Old != nil, comes: tree, tree: tree, empty: s.Empty, unsure: s.Unsure, last: s.Last,
 		})
 	}
 	a.findCovered()
@@ -227,6 +227,7 @@ func (tx *Tx) Abort(err *error) {
 	}
 	if tx.begun {
 		failed.Rollback, failed.Attempt, failed.Staging = tx.a.undo(), tx.a.id, tx.a.stageName
+		failed.Kept = tx.a.kept
 	}
 }
 

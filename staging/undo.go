@@ -115,6 +115,9 @@ func (u *undo) everything() {
 		if u.err() == nil {
 			u.discardNew()
 		}
+		if u.err() == nil && u.keep {
+			u.note(keepingName, u.keepRest())
+		}
 	}
 	if u.err() == nil {
 		u.note(u.stageName, u.removeStaging())
@@ -154,14 +157,22 @@ func (u *undo) takeBack(i int) error {
 	if err != nil || !s.fresh.is(st) {
 		return gone(err)
 	}
-	if err := s.untouched(in, s.path.Base()); err != nil {
-		return err
+	if !u.keep {
+		if err := s.untouched(in, s.path.Base()); err != nil {
+			return err
+		}
 	}
 	return u.retrieve(i, in, strconv.Itoa(i))
 }
 
-// openDirsAgain lets their owner into the directories that stay, from the top.
+// openDirsAgain lets their owner into the directories that stay, and into those that were to go
+// and are there, from the top.
 func (u *undo) openDirsAgain() {
+	for i := range slices.Backward(u.swaps) {
+		if s := &u.swaps[i]; s.isBarred() {
+			u.note(s.path.String(), u.setMode(s, s.was.Mode, s.was.Mode|0o300))
+		}
+	}
 	for _, d := range slices.Backward(u.dirs) {
 		u.noteDir(&d, func(in dir) error { return in.giveMode(d.openMode()) })
 	}
@@ -222,19 +233,10 @@ func isOthers(err error) bool {
 // keepMode gives a directory that has come back the mode that it had: who was killed
 // while it was moved may have left it another one.
 func (u *undo) keepMode(s *swapping) error {
-	if !s.goes || !fs.FileMode(s.old.Type).IsDir() || s.mode&0o200 != 0 {
+	if !s.goes || !fs.FileMode(s.old.Type).IsDir() || s.was.Mode&0o300 == 0o300 {
 		return nil
 	}
-	in, err := u.parentDir(s)
-	if err != nil {
-		return nil // then nothing has come back
-	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
-	if err != nil || !s.old.is(st) || st.Perm != s.mode|0o200 {
-		return gone(err)
-	}
-	return in.chmodDir(s.path.Base(), s.mode)
+	return errors.Join(u.setMode(s, s.was.Mode|0o200, s.was.Mode), u.setMode(s, s.was.Mode|0o300, s.was.Mode))
 }
 
 // back undoes one swap.
@@ -254,7 +256,15 @@ func (u *undo) back(i int) error {
 		return err
 	}
 	is := err == nil && s.fresh.is(st)
-	if is && !u.isCommit() { // what others have put there since would leave its name with it
+	if u.keep && err == nil && !is {
+		if done, err := u.makeWay(s, in, slot, was, st); done || err != nil {
+			return err
+		}
+		if st, err = in.stat(s.path.Base()); gone(err) != nil {
+			return err
+		}
+	}
+	if is && !u.isCommit() && !u.keep { // what others have put there since would leave its name with it
 		if err := s.untouched(in, s.path.Base()); err != nil {
 			return err
 		}
@@ -264,7 +274,7 @@ func (u *undo) back(i int) error {
 		return u.makeAgain(i, in, name, is)
 	case slot.h == nil && !is:
 		return nil // it was not swapped yet, or is back already
-	case slot.h == nil && s.goes:
+	case slot.h == nil && s.goes && !u.keep: // else it had gone when this came
 		return errLost
 	case slot.h == nil:
 		return u.retrieve(i, in, name)
@@ -288,6 +298,9 @@ func (u *undo) makeAgain(i int, in dir, name string, taken bool) error {
 		}
 	}
 	if err := in.mkdirOwn(s.path.Base()); err != nil {
+		if u.keep && errors.Is(err, fs.ErrExist) { // another process has just made it again
+			return nil
+		}
 		return err
 	}
 	return u.dressAgain(s, in)
@@ -304,6 +317,30 @@ func (u *undo) dressAgain(s *swapping, in dir) error {
 	m := *s.remake
 	m.mode |= ownDir
 	return again.give(m)
+}
+
+// makeWay has what others have put at a name make way for what comes back there; done is true
+// where nothing is left to be done.
+func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) (done bool, err error) {
+	base := s.path.Base()
+	switch {
+	case slot.h == nil && (s.remake == nil || !s.goes || st.Mode.IsDir()): // nothing comes back
+		return true, nil
+	case slot.h == nil:
+		return false, gone(u.setAside(in, base, s))
+	case identityOf(was) == identityOf(st) && !st.Mode.IsDir(): // a crash has left it with both names
+		return true, slot.unlink(s.name)
+	case s.old.is(st): // it is back, and this is what had its name
+		return true, u.setAside(slot, s.name, s)
+	}
+	err = slot.exchange(s.name, in, base)
+	if err == nil {
+		return true, u.setAside(slot, s.name, s)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = u.setAside(in, base, s)
+	}
+	return false, gone(err)
 }
 
 // withoutParent: the directory of a swap's name is not there, or is another one. That
@@ -345,7 +382,13 @@ func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat,
 			continue
 		}
 		if identityOf(st) != identityOf(was) || st.Mode.IsDir() {
-			return dir{}, st, errCrowded
+			if !u.keep {
+				return dir{}, st, errCrowded
+			}
+			if err := u.setAside(in, name, s); err != nil {
+				return dir{}, st, err
+			}
+			continue
 		}
 		if err := in.unlink(name); err != nil { // a crash has left it with both names
 			return dir{}, st, err
@@ -369,7 +412,13 @@ func (u *undo) retrieve(i int, in dir, name string) error {
 		}
 		err := in.shift(base, to, name)
 		if err == nil {
-			return u.provenNew(s, to, name, func() error { return to.shift(name, in, base) })
+			return u.provenNew(s, to, name, func() error {
+				err := to.shift(name, in, base)
+				if u.keep && errors.Is(err, fs.ErrExist) {
+					err = u.setAside(to, name, s)
+				}
+				return err
+			})
 		}
 		if !u.isCommit() {
 			return err
@@ -399,7 +448,12 @@ func (u *undo) replace(i int, in, slot dir, name string) error {
 	base := s.path.Base()
 	err := slot.exchange(name, in, base)
 	if err == nil {
-		return u.provenNew(s, slot, name, func() error { return slot.exchange(name, in, base) })
+		return u.provenNew(s, slot, name, func() error {
+			if u.keep {
+				return u.setAside(slot, name, s)
+			}
+			return slot.exchange(name, in, base)
+		})
 	}
 	if slot == u.news || !errors.Is(err, errors.ErrUnsupported) {
 		return err
@@ -420,7 +474,10 @@ func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) er
 	if s.fresh.is(st) {
 		return nil
 	}
-	if u.isCommit() {
+	switch {
+	case u.keep:
+		return back()
+	case u.isCommit():
 		return both(errForeign, back())
 	}
 	return both(errNoWayBack, back())
@@ -478,7 +535,17 @@ func (u *undo) discard(s *swapping, name string) error {
 }
 
 func (u *undo) discardFrom(in dir, s *swapping, name string) error {
-	if err := s.untouched(in, name); err != nil {
+	err := s.untouched(in, name)
+	if u.keep && errors.Is(err, errTouched) {
+		return nil // it is kept
+	}
+	if u.keep && err == nil && fs.FileMode(s.fresh.Type).IsRegular() {
+		open, _, openErr := u.isWritten(in, name)
+		if openErr != nil || open {
+			return openErr
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return in.shift(name, u.trash, name)

@@ -95,7 +95,10 @@ func (o Output) Hash() string { return digestText(&o.output.table) }
 func (o Output) Digest() [sha256.Size]byte { return o.output.table.Digest() }
 
 // Perm is the source's permission bits, without set-id and sticky bits.
-func (o Output) Perm() fs.FileMode { return o.output.perm }
+func (o Output) Perm() fs.FileMode { return o.output.perm.Perm() }
+
+// IDBits is the set-user-ID and set-group-ID bits of the source, which no restore sets.
+func (o Output) IDBits() fs.FileMode { return o.output.perm & (fs.ModeSetuid | fs.ModeSetgid) }
 
 // ModTime is the source's time of last modification.
 func (o Output) ModTime() time.Time { return time.Unix(o.output.sec, int64(o.output.nsec)) }

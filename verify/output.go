@@ -90,7 +90,7 @@ func (d *declaration) wellFormed() bool {
 type output struct {
 	path  pathsafe.Path
 	table blockhash.Table
-	perm  fs.FileMode
+	perm  fs.FileMode // with the set-id bits of the source
 	nsec  int32 // with sec, the time of last modification: a time.Time takes more room
 	sec   int64
 }
@@ -161,7 +161,7 @@ func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockh
 	if actual := digestText(&table); actual != d.text() {
 		return output{}, d.mismatch(actual)
 	}
-	return output{path, table, st.Mode.Perm(), int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
+	return output{path, table, st.Mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid), int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
 }
 
 // text is the hash as it was signed.

@@ -104,7 +104,7 @@ func (a *app) askStatement(ctx context.Context, halted *haltedError) (string, er
 		return "", &unsaidError{halted, errUnsaid}
 	}
 	a.tell("spectrum: to release it, type: %s", halted.statement())
-	line, err := a.newPrompt("statement: ").readLine(ctx)
+	line, err := a.newPrompt("statement: ").read(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -44,12 +44,12 @@ func TestFailedRollbackIsNamed(t *testing.T) {
 	}
 	defer state.Close()
 	failed := &staging.Error{Step: staging.StepVerify, Err: errors.New("x"), Attempt: id, Staging: ".spectrum06_staging_" + id, Rollback: errors.New("y")}
-	hints := hintsOf(failedIn(state, t.TempDir(), &restore.Failure{Code: restore.RollbackFailed, Err: failed}))
+	hints := verdictOf(failedIn(state, t.TempDir(), &restore.Failure{Code: restore.RollbackFailed, Err: failed})).hints
 	if len(hints) != 5 || !strings.Contains(hints[0], "attempt "+id+" stands in \".spectrum06_staging_"+id+"\"") || !strings.Contains(hints[2], "spectrum recover ") {
 		t.Errorf("%q", hints)
 	}
 	failed.Rollback = nil
-	if hints := hintsOf(failedIn(state, t.TempDir(), &restore.Failure{Code: restore.TargetPathExists, Err: failed})); len(hints) != 1 {
+	if hints := verdictOf(failedIn(state, t.TempDir(), &restore.Failure{Code: restore.TargetPathExists, Err: failed})).hints; len(hints) != 1 {
 		t.Errorf("%q", hints)
 	}
 }

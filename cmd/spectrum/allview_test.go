@@ -24,7 +24,7 @@ import (
 )
 
 // mountAll mounts every run of a project.
-func mountAll(t *testing.T, project *bundletest.Project) *view {
+func mountAll(t *testing.T, project *bundletest.Project) *mounted {
 	t.Helper()
 	return startView(t, "--all", runsDir(project))
 }
@@ -34,12 +34,12 @@ func runsDir(project *bundletest.Project) string {
 }
 
 // at is a path in the view.
-func (v *view) at(names ...string) string {
+func (v *mounted) at(names ...string) string {
 	return filepath.Join(append([]string{v.dir}, names...)...)
 }
 
 // state is what status.json says of a run; "" when it does not name it.
-func (v *view) state(run string) string {
+func (v *mounted) state(run string) string {
 	v.t.Helper()
 	record, _ := v.status().Runs[run].(map[string]any)
 	state, _ := record["state"].(string)
@@ -226,7 +226,7 @@ func TestRunThatCannotBeShown(t *testing.T) {
 // any time zone.
 func TestLatest(t *testing.T) {
 	project := bundletest.New(t)
-	is := func(v *view, want string) {
+	is := func(v *mounted, want string) {
 		t.Helper()
 		if got, err := os.Readlink(v.at("latest")); err != nil || got != want {
 			t.Errorf("latest is %q, %v; want %q", got, err, want)

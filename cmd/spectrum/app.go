@@ -6,9 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
@@ -69,7 +69,7 @@ func (a *app) openState() (*statedir.Dir, error) {
 	}
 	var parents *statedir.ParentsError
 	if errors.As(err, &parents) {
-		return nil, refusedHint(err, parentsRemedy(parents.Loose[0]))
+		return nil, refusedHint(err, doctor.ParentsRemedy(parents.Loose[0]))
 	}
 	if err != nil {
 		return nil, refusedHint(err, stateHint)
@@ -129,9 +129,6 @@ func (a *app) text(result string) error {
 	_, err := fmt.Fprintln(a.stdout, visible.Lines(result))
 	return err
 }
-
-// jsonText is a path as JSON can hold it.
-func jsonText(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
 
 // raw prints one canonical JSON value, without a newline. What a reader cannot see in
 // it is escaped here and nowhere else: identities are over the canonical form.

@@ -65,14 +65,6 @@ func between(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// numberOf is a number of something in words.
-func numberOf[N int | int64](n N, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
 // noCommand refuses a word that is no command.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -66,17 +67,17 @@ func verifyAudit(ctx context.Context, s *savepointShelf) error {
 // bornOut requires that all that is kept of what was done bears each other out. It reads every
 // manifest.
 func (v *auditVerify) bornOut(ctx context.Context) error {
-	store, err := snapshotsIn(v.state)
+	store, err := kept.Snapshots(v.state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	flaws, in, err := snapshotFlaws(ctx, v.state, store, "", snapshot.Budget{Manifests: math.MaxInt64})
+	flaws, in, err := kept.SnapshotFlaws(ctx, v.state, store, "", snapshot.Budget{Manifests: math.MaxInt64})
 	if err != nil {
 		return err
 	}
-	flaws = slices.DeleteFunc(flaws, func(f flaw) bool { return f.isContent })
-	more, err := historyFlaws(ctx, v.state, "", in.Signed)
+	flaws = slices.DeleteFunc(flaws, func(f kept.Flaw) bool { return f.IsContent })
+	more, err := kept.HistoryFlaws(ctx, v.state, "", in.Signed)
 	if flaws = append(flaws, more...); err != nil || len(flaws) == 0 {
 		return err
 	}
@@ -84,16 +85,16 @@ func (v *auditVerify) bornOut(ctx context.Context) error {
 }
 
 // historyDamaged is the verdict on a history that does not hold.
-func historyDamaged(flaws []flaw) error {
+func historyDamaged(flaws []kept.Flaw) error {
 	first, list := flaws[0], make([]any, 0, len(flaws))
 	for _, f := range flaws {
-		list = append(list, f.fields())
+		list = append(list, f.Fields())
 	}
-	err := errors.New(first.what)
+	err := errors.New(first.What)
 	if n := len(flaws); n > 1 {
 		err = fmt.Errorf("%w (and %d more: \"spectrum doctor\" lists all)", err, n-1)
 	}
-	return &codedError{code: codeHistory, err: err, details: map[string]any{"damaged": list}, hint: first.remedy}
+	return &codedError{code: codeHistory, err: err, details: map[string]any{"damaged": list}, hint: first.Remedy}
 }
 
 // ledger reads the log from its beginning.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -35,11 +36,15 @@ func addChain(cmd *cobra.Command, chain *bool) {
 }
 
 // explained adds the next step to a verdict whose cause is not in the bundle: a run directory
-// that does not exist, or an output that this user may not read.
+// that does not exist, or something that this user may not read.
 func (c *candidate) explained(err error) error {
 	var reject *verify.Reject
 	if !errors.As(err, &reject) {
 		return err
+	}
+	unread := reject.Code == verify.ArtifactMissing || reject.Code == verify.ArtifactMalformed || reject.Code == verify.OutputMissing
+	if unread && strings.Contains(reject.Error(), fs.ErrPermission.Error()) {
+		return refusedHint(err, "make that file or directory readable for this user, or run this as its owner")
 	}
 	if reject.Code == verify.ArtifactMissing {
 		for _, dir := range c.origin.RunDirs {
@@ -47,9 +52,6 @@ func (c *candidate) explained(err error) error {
 				return refusedHint(err, fmt.Sprintf("run directory %s does not exist: name an existing one, or create one with \"spectrum seal\"", shellQuote(dir)))
 			}
 		}
-	}
-	if reject.Code == verify.OutputMissing && strings.Contains(reject.Error(), fs.ErrPermission.Error()) {
-		return refusedHint(err, "make that file readable for this user, or run this as its owner")
 	}
 	return err
 }
@@ -145,7 +147,7 @@ func runsIn(path string) string {
 
 // reopen opens the candidate of a preview.
 func reopen(ctx context.Context, o preview.Origin) (*candidate, error) {
-	return unlessStuck(ctx, func() (*candidate, error) {
+	return patient.Do(ctx, func() (*candidate, error) {
 		c := &candidate{origin: o}
 		if err := c.open(); err != nil {
 			return nil, err

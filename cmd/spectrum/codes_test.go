@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -78,7 +80,7 @@ func examples() map[code][]error {
 		codeAuditCut:         {verifier.misfit(true, misfits)},
 		codeAuditRewritten:   {verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.Rewritten, Entry: 3}}), verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.NoMark}})},
 		codeSavepointMissing: {verifier.misfit(false, misfits)},
-		codeHistory:          {historyDamaged([]flaw{{what: forging, remedy: keepState}}), historyDamaged([]flaw{{what: forging, remedy: cutRemedy}, {}})},
+		codeHistory:          {historyDamaged([]kept.Flaw{{What: forging, Remedy: kept.KeepState}}), historyDamaged([]kept.Flaw{{What: forging, Remedy: kept.CutRemedy}, {}})},
 
 		codeDrifted: {drifted("43766f237a93", "/srv/"+forging, []savepoint.Drift{{Path: forging, State: savepoint.Missing}}, 2)},
 		codeInvalid: {savepointError(&savepoint.DamageError{RunDir: forging, Err: outside})},
@@ -86,16 +88,16 @@ func examples() map[code][]error {
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
 
-		codeStateDamaged: {stateDamaged("/srv/"+forging, []flaw{{what: forging, remedy: keepState}}, nil)},
+		codeStateDamaged: {stateDamaged("/srv/"+forging, []kept.Flaw{{What: forging, Remedy: kept.KeepState}}, nil)},
 
-		codeUnfit:   {(&unfitError{failed: []diagnosis{{id: forging, remedy: "mend it"}}, all: 2}).coded()},
+		codeUnfit:   {(&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}).coded()},
 		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, nil)},
 
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
 
 		codeLater:      {laterCommits(outside, &action.LaterError{}, "0dbd4d3d")},
 		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot), rollbackError(action.ErrNoWayBack)},
-		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(action.ErrMoved), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
+		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(snapshot.ErrUnsettled), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
 	}
 }
 
@@ -259,7 +261,7 @@ func typeOf(lit *ast.CompositeLit) (string, bool) {
 // what to do about the root.
 func TestHaltBeatsInterruption(t *testing.T) {
 	err := restore.Internal(restore.Execute, context.Canceled).RolledBackBadly(fs.ErrPermission)
-	if got := statusOf(err); got != statusHalted {
+	if got := verdictOf(err).status; got != statusHalted {
 		t.Errorf("exit status %d", got)
 	}
 	if said := voiceOf(t, err); len(said.hints) == 0 {

@@ -110,34 +110,46 @@ func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitO
 const statementLines = 3
 
 // readStatement asks for the statement on a shown preview: up to three lines are one
-// approval. To refuse is no vague approval, and a line that is no statement is explained
-// and asked for again; the last one is returned whatever it is.
+// approval. To refuse is no vague approval. A line that is no statement, or one that does not
+// fit what was shown, is explained and asked for again. The third is returned whatever it is,
+// unless it alone is vague.
 func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, error) {
 	a.tell("")
 	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C refuses.")
 	asking := a.newPrompt("statement: ")
+	allVague := true
 	for left := statementLines - 1; ; left-- {
-		line, err := asking.readLine(ctx)
+		line, err := asking.read(ctx)
 		if err != nil {
 			return "", err
 		}
 		if isRefusal(line) {
 			return "", a.notApproved(shown.id, shown.recommended)
 		}
-		_, vague := statement.Parse(unindented(line))
-		if vague == nil || left == 0 {
+		said, vague := statement.Parse(unindented(line))
+		wrong := vague
+		if vague == nil {
+			wrong, allVague = shown.preview.Fits(said), false
+		}
+		if wrong == nil || left == 0 && (vague == nil || allVague) {
 			return line, nil
 		}
-		a.tell("spectrum: %s", oneLine(vague.Error()))
-		a.tell("hint: %s", oneLine(retypeHint(left, shown.recommended)))
+		a.tell("spectrum: %s", oneLine(wrong.Error()))
+		if left == 0 {
+			return "", a.notApproved(shown.id, shown.recommended)
+		}
+		a.tell("hint: %s", oneLine(retypeHint(left, allVague, shown.recommended)))
 	}
 }
 
-// retypeHint says how to go on after a line that is no statement.
-func retypeHint(left int, recommended string) string {
+// retypeHint says how to go on after a line that is no statement, or one that does not fit.
+func retypeHint(left int, allVague bool, recommended string) string {
 	hint := "type it again; Enter refuses"
-	if left == 1 {
+	switch {
+	case left == 1 && allVague:
 		hint += "; one more line that is not a statement puts the candidate in quarantine"
+	case left == 1:
+		hint += "; the next line is the last one"
 	}
 	if recommended != "" {
 		hint += "; the preview recommends: " + recommended
@@ -165,7 +177,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return a.approvalRequired(record.ID(), record.Recommended())
 	}
 	err = a.commitRecord(ctx, state, record, opts)
-	if c := approvalCode(err); c == codeApprovalStale || c == codeApprovalUsed {
+	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
 		return &againError{a.commandLine(previewWords(record)...), err}
 	}
 	return err
@@ -273,7 +285,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		}
 	}
 	approved, err := d.approval.Accept(r, state)
-	if err != nil && r.Blocked() == nil && approvalCode(err) == "" { // the lock was the first write of EXECUTE
+	if err != nil && r.Blocked() == nil && verdictOf(err).status != statusApproval { // the lock was the first write of EXECUTE
 		return restore.Internal(restore.Execute, err)
 	}
 	if err != nil {

@@ -130,12 +130,12 @@ func writeDemo(ctx context.Context, b *box, name string) error {
 	if err != nil {
 		return err
 	}
-	dir := b.path(name)
-	if err := key.Save(filepath.Join(dir, "key.pem")); err != nil {
+	dir := b.path(name) // only for what follows the link of /proc as the kernel does
+	if err := key.SaveIn(demo, "key.pem"); err != nil {
 		return err
 	}
 	project := filepath.Join(dir, "project")
-	seal := bundle.SealOptions{Project: root, Key: key, BuildID: buildID()}
+	seal := bundle.SealOptions{Project: root, In: root, Key: key, BuildID: buildID()}
 	if err := sealSample(ctx, seal, project, "run-001"); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func sealSample(ctx context.Context, seal bundle.SealOptions, project, runID str
 	if err != nil {
 		return err
 	}
-	seal.RunDir, seal.Outputs = filepath.Join(project, "CONTRACTS", "_runs", runID), nil
+	seal.RunDir, seal.Outputs = filepath.Join("CONTRACTS", "_runs", runID), nil
 	for _, top := range tops {
 		seal.Outputs = append(seal.Outputs, top.Name())
 	}

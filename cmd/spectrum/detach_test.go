@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -28,8 +29,8 @@ func rolledBackNow() {
 	app := &app{stdout: os.Stdout, stderr: os.Stderr}
 	state, err := app.openState()
 	if err == nil {
-		r := app.revokeViews(context.Background(), state, rolledBack{Root: os.Args[1], BundleRoots: os.Args[2:]})
-		r.tell(app)
+		r := view.Revoke(context.Background(), state, view.RolledBack{Root: os.Args[1], BundleRoots: os.Args[2:]})
+		app.tellRevoked(&r)
 		err = r.Err
 	}
 	os.Exit(app.finish(err))
@@ -43,13 +44,12 @@ func uniqueRun(t *testing.T) *bundletest.Run {
 }
 
 // revokeNow does what a rollback does when it is complete.
-func revokeNow(t *testing.T, of rolledBack) revocation {
+func revokeNow(t *testing.T, of view.RolledBack) view.Revocation {
 	t.Helper()
 	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
 	check(t, err)
 	defer state.Close()
-	a := &app{stdout: io.Discard, stderr: io.Discard}
-	r := a.revokeViews(t.Context(), state, of)
+	r := view.Revoke(t.Context(), state, of)
 	if r.Err != nil {
 		t.Error(r.Err)
 	}
@@ -57,7 +57,7 @@ func revokeNow(t *testing.T, of rolledBack) revocation {
 }
 
 // leftOf is why a view was not detached.
-func (r *revocation) leftOf(dir string) error {
+func leftOf(r *view.Revocation, dir string) error {
 	for _, left := range r.Left {
 		if left.Mountpoint == dir {
 			return left.Err
@@ -143,7 +143,7 @@ func TestRollbackRevokesViews(t *testing.T) {
 		name string
 		args func(run, root string) []string
 		file string
-		of   func(run *bundletest.Run, root string) rolledBack
+		of   func(run *bundletest.Run, root string) view.RolledBack
 	}{
 		{"bundle", func(run, _ string) []string { return []string{run} }, "d/b", ofBundle},
 		{"chain", func(run, _ string) []string { return []string{"--chain", run} }, "run-1/d/b", ofBundle},
@@ -172,11 +172,11 @@ func TestRollbackRevokesViews(t *testing.T) {
 	}
 }
 
-func ofBundle(run *bundletest.Run, _ string) rolledBack {
-	return rolledBack{Root: "/nowhere", BundleRoots: []string{run.BundleRoot()}}
+func ofBundle(run *bundletest.Run, _ string) view.RolledBack {
+	return view.RolledBack{Root: "/nowhere", BundleRoots: []string{run.BundleRoot()}}
 }
 
-func ofRoot(_ *bundletest.Run, root string) rolledBack { return rolledBack{Root: root} }
+func ofRoot(_ *bundletest.Run, root string) view.RolledBack { return view.RolledBack{Root: root} }
 
 func linkTo(t *testing.T, dir string) string {
 	t.Helper()
@@ -187,7 +187,7 @@ func linkTo(t *testing.T, dir string) string {
 
 // checkRevoked wants the process of the view to end, and to say why: that, and no
 // more.
-func (v *view) checkRevoked() {
+func (v *mounted) checkRevoked() {
 	v.t.Helper()
 	err := <-v.done
 	v.done <- nil
@@ -213,7 +213,7 @@ func TestNewViewSaysRolledBack(t *testing.T) {
 	check(t, err)
 	defer state.Close()
 	check(t, state.MarkRolledBack(root, []string{run.BundleRoot()}))
-	for _, v := range []*view{before, startView(t, run.Dir), startView(t, "--chain", run.Dir), startView(t, "--restore-root", root, uniqueRun(t).Dir)} {
+	for _, v := range []*mounted{before, startView(t, run.Dir), startView(t, "--chain", run.Dir), startView(t, "--restore-root", root, uniqueRun(t).Dir)} {
 		if !v.status().RolledBack {
 			t.Errorf("%+v", v.status())
 		}
@@ -248,7 +248,7 @@ func TestStoppedViewHoldsUpNobody(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	alive.checkRevoked()
-	if err := r.leftOf(stopped.dir); !errors.Is(err, context.DeadlineExceeded) {
+	if err := leftOf(&r, stopped.dir); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the stopped view: %v", err)
 	}
 	resume()
@@ -261,7 +261,7 @@ func TestStoppedViewIsCutOff(t *testing.T) {
 	t.Parallel()
 	run := uniqueRun(t)
 	v := startView(t, run.Dir)
-	keepInMemory(t, v.control(shownFile))
+	keepInMemory(t, v.control("shown.json"))
 	v.status()
 	file, err := os.Open(filepath.Join(v.dir, "a"))
 	check(t, err)
@@ -273,7 +273,7 @@ func TestStoppedViewIsCutOff(t *testing.T) {
 	defer state.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // enough to ask what it shows, also on a busy machine
 	defer cancel()
-	r := (&app{}).revokeViews(ctx, state, ofBundle(run, ""))
+	r := view.Revoke(ctx, state, ofBundle(run, ""))
 	if !slices.Contains(r.Detached, v.dir) || isMounted(t, v.dir) {
 		t.Fatalf("%+v, mounted %v", r, isMounted(t, v.dir)) // nobody would answer a read
 	}
@@ -313,7 +313,7 @@ func TestDeadViewIsTold(t *testing.T) {
 	}
 	v.done <- nil
 	r := revokeNow(t, ofBundle(run, ""))
-	if err := r.leftOf(v.dir); !errors.Is(err, fusemount.ErrDeadMount) {
+	if err := leftOf(&r, v.dir); !errors.Is(err, fusemount.ErrDeadMount) {
 		t.Errorf("%+v", r)
 	}
 	must(t, "umount", v.dir)
@@ -345,7 +345,7 @@ func TestDaemonIsRevoked(t *testing.T) {
 func TestPreviewOfARevokedView(t *testing.T) {
 	p := propose(t)
 	id := p.shownID()
-	if r := revokeNow(t, rolledBack{Root: p.root}); !slices.Contains(r.Detached, p.dir) {
+	if r := revokeNow(t, view.RolledBack{Root: p.root}); !slices.Contains(r.Detached, p.dir) {
 		t.Fatalf("%+v", r)
 	}
 	p.checkRevoked()
@@ -367,7 +367,7 @@ func TestCopiesGoToo(t *testing.T) {
 }
 
 // TestReadersAtWork reads all the while: there is data or an error, and after the
-// revocation errors alone.
+// view.Revocation errors alone.
 func TestReadersAtWork(t *testing.T) {
 	run := uniqueRun(t)
 	v := startView(t, run.Dir)
@@ -398,8 +398,8 @@ func TestReadersAtWork(t *testing.T) {
 // TestRevocationTells: one line for each view, and what to do.
 func TestRevocationTells(t *testing.T) {
 	var said strings.Builder
-	r := revocation{Detached: []string{"/a"}, Left: []leftView{{"/b", errors.New("x\ny")}}}
-	r.tell(&app{stderr: &said})
+	r := view.Revocation{Detached: []string{"/a"}, Left: []view.Left{{Mountpoint: "/b", Err: errors.New("x\ny")}}}
+	(&app{stderr: &said}).tellRevoked(&r)
 	want := "detached the view on \"/a\"\n" +
 		"spectrum: the view on \"/b\" may show what was rolled back, and was not detached: x\\ny\n" +
 		"hint: \"spectrum umount MOUNTPOINT\" ends a view, when nobody holds it or its server has gone\n"
@@ -415,7 +415,7 @@ func TestMarksThatFail(t *testing.T) {
 	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
 	check(t, err)
 	check(t, state.Close())
-	r := (&app{}).revokeViews(t.Context(), state, ofBundle(run, "/x"))
+	r := view.Revoke(t.Context(), state, ofBundle(run, "/x"))
 	if r.Err == nil || !slices.Contains(r.Detached, v.dir) {
 		t.Fatalf("%+v", r)
 	}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spf13/cobra"
 )
 
@@ -30,7 +29,11 @@ The exit status is 0 when nothing fails, whatever is warned of; 69 when it is on
 mounting that cannot be done here; 1 when something else fails.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
-			return (&doctor{app: app, patience: doctorPatience}).run(cmd.Context(), dirs)
+			sections, err := (&doctor.Doctor{StatePath: app.statePath, Patience: doctorPatience}).Run(cmd.Context(), dirs)
+			if err != nil {
+				return err
+			}
+			return (&examined{app, sections}).report()
 		},
 	}
 }
@@ -39,97 +42,14 @@ mounting that cannot be done here; 1 when something else fails.`,
 // system durable takes its time where others write.
 const doctorPatience = 30 * time.Second
 
-// health is how a check came out. What scripts read is fixed.
-type health string
-
-const (
-	isFine  health = "ok"
-	isWarn  health = "warn"    // it works, but not all of it, or less surely
-	isFail  health = "fail"    // something cannot be done
-	skipped health = "skipped" // it was not tried
-)
-
-// A diagnosis is one thing that was looked at. What scripts know it by is its id.
-type diagnosis struct {
-	id          string
-	path        string // what it is about; "" for the machine
-	status      health
-	found       string
-	consequence string // "" when there is none
-	remedy      string // what to do about it: the next command, where there is one
-	isFeature   bool   // of a file system, and it is there
-}
-
-// fine is a check that came out well.
-func fine(id, path, format string, args ...any) diagnosis {
-	return diagnosis{id: id, path: path, status: isFine, found: fmt.Sprintf(format, args...)}
-}
-
-// but is a check that did not come out well.
-func (c diagnosis) but(status health, consequence, remedy string) diagnosis {
-	c.status, c.consequence, c.remedy = status, consequence, remedy
-	return c
-}
-
-func (c *diagnosis) fields() map[string]any {
-	return map[string]any{
-		"consequence": orNull(jsonText(c.consequence)), "found": jsonText(c.found), "id": c.id,
-		"path": orNull(jsonText(c.path)), "remedy": orNull(jsonText(c.remedy)), "status": string(c.status),
-	}
-}
-
-// A section is a part of the machine, with what was found there.
-type section struct {
-	title    string
-	mounting bool // without it everything works but views
-	checks   []diagnosis
-}
-
-// doctor is one call of the command.
-type doctor struct {
+// examined is a machine with what was found there.
+type examined struct {
 	*app
-	patience time.Duration
-	sections []section
-}
-
-// doctorDescriptors are more than the doctor ever has open at a time.
-const doctorDescriptors = 24
-
-func (d *doctor) run(ctx context.Context, dirs []string) error {
-	if err := machine.CanOpen(doctorDescriptors); err != nil { // it would be taken for what is wrong with the rest
-		return fmt.Errorf("nothing can be looked at: %w", err)
-	}
-	d.examine(ctx, section{title: "this machine"}, func(context.Context) []diagnosis { return kernelChecks() })
-	d.examine(ctx, section{title: "mounting", mounting: true}, func(ctx context.Context) []diagnosis { return meansChecks(fusemount.FindMeans(ctx)) })
-	d.examine(ctx, section{title: "views", mounting: true}, viewChecks)
-	if err := d.examineState(ctx); err != nil {
-		return err
-	}
-	for _, dir := range dirs {
-		if err := d.examineDir(ctx, dir, rootElsewhere); err != nil {
-			return err
-		}
-	}
-	return d.report()
-}
-
-// examine adds a section, and says whether there was an answer. Where there is none
-// that is a check that failed, and who waits for it is left behind.
-func (d *doctor) examine(ctx context.Context, s section, look func(context.Context) []diagnosis) (answered bool) {
-	ctx, cancel := context.WithTimeout(ctx, d.patience)
-	defer cancel()
-	checks, err := unlessStuck(ctx, func() ([]diagnosis, error) { return look(ctx), nil })
-	if err != nil {
-		stuck := fine("answer", "", "it does not answer within %v", d.patience)
-		checks = []diagnosis{stuck.but(isFail, "every command that needs it waits for it as well", "look into which disk, network or mount is stuck: \"findmnt\", \"dmesg\"")}
-	}
-	s.checks = checks
-	d.sections = append(d.sections, s)
-	return err == nil
+	sections []doctor.Section
 }
 
 // report prints what was found, and says whether it will do.
-func (d *doctor) report() error {
+func (d *examined) report() error {
 	if !d.json {
 		if err := d.text(strings.Join(d.lines(), "\n")); err != nil {
 			return err
@@ -146,7 +66,7 @@ func (d *doctor) report() error {
 
 // unfitError is a machine on which something fails.
 type unfitError struct {
-	failed  []diagnosis
+	failed  []doctor.Check
 	details map[string]any
 	all     int
 }
@@ -154,21 +74,21 @@ type unfitError struct {
 func (e *unfitError) Error() string {
 	ids := make([]string, 0, len(e.failed))
 	for _, c := range e.failed {
-		ids = append(ids, c.id)
+		ids = append(ids, c.ID)
 	}
 	return fmt.Sprintf("%d of %d checks failed: %s", len(e.failed), e.all, strings.Join(ids, ", "))
 }
 
 // verdict is nil when nothing fails.
-func (d *doctor) verdict() error {
+func (d *examined) verdict() error {
 	e := &unfitError{details: d.details()}
 	onlyMounting := true
 	for _, s := range d.sections {
-		for _, c := range s.checks {
+		for _, c := range s.Checks {
 			e.all++
-			if c.status == isFail {
+			if c.Status == doctor.Fail {
 				e.failed = append(e.failed, c)
-				onlyMounting = onlyMounting && s.mounting
+				onlyMounting = onlyMounting && s.Mounting
 			}
 		}
 	}
@@ -185,57 +105,56 @@ func (e *unfitError) coded() error {
 	return &codedError{code: codeUnfit, details: e.details, err: e, hint: "mend what failed; \"spectrum doctor -v\" shows every check"}
 }
 
-func (d *doctor) details() map[string]any {
+func (d *examined) details() map[string]any {
 	all := []any{}
 	for _, s := range d.sections {
-		for _, c := range s.checks {
-			all = append(all, c.fields())
+		for _, c := range s.Checks {
+			all = append(all, c.Fields())
 		}
 	}
 	return map[string]any{"checks": all}
 }
 
 // lines are the report for people. Those who want quiet hear of what is not well.
-func (d *doctor) lines() []string {
+func (d *examined) lines() []string {
 	var lines []string
 	for _, s := range d.sections {
 		if of := d.linesOf(s); len(of) > 0 {
-			lines = append(append(lines, s.title+":"), of...)
+			lines = append(append(lines, s.Title+":"), of...)
 		}
 	}
 	return lines
 }
 
 // linesOf are a section. What a file system has is one line unless all is wanted.
-func (d *doctor) linesOf(s section) (lines []string) {
+func (d *examined) linesOf(s doctor.Section) (lines []string) {
 	features := 0
-	for _, c := range s.checks {
+	for _, c := range s.Checks {
 		switch {
-		case c.isFeature && !d.verbose:
+		case c.IsFeature && !d.verbose:
 			features++
-		case !d.quiet || c.status != isFine:
-			lines = append(lines, c.lines(d.verbose)...)
+		case !d.quiet || c.Status != doctor.OK:
+			lines = append(lines, checkLines(&c, d.verbose)...)
 		}
 	}
 	if features > 0 && !d.quiet {
-		all := fine("features", "", "%d of the features that are used are there; -v lists them", features)
-		lines = append(lines, all.lines(false)...)
+		lines = append(lines, checkLines(&doctor.Check{ID: "features", Status: doctor.OK, Found: fmt.Sprintf("%d of the features that are used are there; -v lists them", features)}, false)...)
 	}
 	return lines
 }
 
-// lines are a check, and what follows from it unless all is well.
-func (c *diagnosis) lines(verbose bool) []string {
-	lines := []string{oneLine(fmt.Sprintf("  %-7s %-16s %s", c.status, c.id, c.found))}
-	if c.status == isFine && !verbose {
+// checkLines are a check, and what follows from it unless all is well.
+func checkLines(c *doctor.Check, verbose bool) []string {
+	lines := []string{oneLine(fmt.Sprintf("  %-7s %-16s %s", c.Status, c.ID, c.Found))}
+	if c.Status == doctor.OK && !verbose {
 		return lines
 	}
 	const indent = "                           "
-	if c.consequence != "" {
-		lines = append(lines, indent+oneLine(c.consequence))
+	if c.Consequence != "" {
+		lines = append(lines, indent+oneLine(c.Consequence))
 	}
-	if c.remedy != "" {
-		lines = append(lines, indent+"hint: "+oneLine(c.remedy))
+	if c.Remedy != "" {
+		lines = append(lines, indent+"hint: "+oneLine(c.Remedy))
 	}
 	return lines
 }

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
@@ -23,7 +24,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	if e.Key, err = state.JournalKey(); err != nil {
 		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint)
 	}
-	if e.Savepoints, err = openSavepoints(state); err != nil {
+	if e.Savepoints, err = kept.Savepoints(state); err != nil {
 		return nil, nil, err
 	}
 	if e.Snapshots, err = a.openSnapshots(state); err != nil {
@@ -118,8 +119,8 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 	if err != nil {
 		return err
 	}
-	views := r.app.revokeViews(context.Background(), r.state, rolledBack{Root: root, Path: path, BundleRoots: bundleRoots})
-	views.tell(r.app)
+	views := view.Revoke(context.Background(), r.state, view.RolledBack{Root: root, Path: path, BundleRoots: bundleRoots})
+	r.app.tellRevoked(&views)
 	r.app.detached = append(r.app.detached, views.Detached...)
 	r.app.foreign = views.Foreign
 	return views.Err
@@ -169,17 +170,9 @@ func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wa
 	return in, err
 }
 
-func openSavepoints(state *statedir.Dir) (*savepoint.Store, error) {
-	place, err := state.Savepoints()
-	if err != nil {
-		return nil, err
-	}
-	return savepoint.In(place), nil
-}
-
 // activeSavepoint is the last savepoint of a restore root, if there is one.
 func activeSavepoint(state *statedir.Dir, root string) (preview.Savepoint, error) {
-	store, err := openSavepoints(state)
+	store, err := kept.Savepoints(state)
 	if err != nil {
 		return preview.Savepoint{}, err
 	}

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/go-json-experiment/json"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -29,11 +29,11 @@ func openMounted(ctx context.Context, mountpoint, restoreRoot string) (*candidat
 	if err != nil {
 		return nil, err
 	}
-	var status statusRecord
-	if err := readControl(path, statusFile, &status); err != nil {
+	status, err := view.ReadStatus(path)
+	if err != nil {
 		return nil, err
 	}
-	if err := status.untampered(path); err != nil {
+	if err := untampered(&status, path); err != nil {
 		return nil, err
 	}
 	c, err := reopen(ctx, preview.Origin{
@@ -50,16 +50,16 @@ func openMounted(ctx context.Context, mountpoint, restoreRoot string) (*candidat
 }
 
 // readCandidate asks a view what it shows, and gives its real path too.
-func readCandidate(mountpoint string) (path string, record candidateRecord, err error) {
+func readCandidate(mountpoint string) (path string, record view.CandidateRecord, err error) {
 	if path, err = ownView(mountpoint); err != nil {
-		return "", candidateRecord{}, err
+		return "", view.CandidateRecord{}, err
 	}
-	err = readControl(path, candidateFile, &record)
+	record, err = view.ReadCandidate(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = refusedHint(fmt.Errorf("the view on %q shows no single candidate", path), "name run directories instead")
 	}
 	if err != nil {
-		return "", candidateRecord{}, err
+		return "", view.CandidateRecord{}, err
 	}
 	return path, record, nil
 }
@@ -79,45 +79,31 @@ func ownView(mountpoint string) (string, error) {
 
 // untampered is [errTampered] when the view on a path says that it has found
 // anything.
-func (s *statusRecord) untampered(path string) error {
+func untampered(s *view.StatusRecord, path string) error {
 	if s.Tampered {
 		return fmt.Errorf("view on %q: %w", path, errTampered)
 	}
 	return nil
 }
 
-// maxControl bounds what is read of a control file of the user's own view, in bytes.
-const maxControl = 256 << 20
-
-func readControl(path, name string, v any) error {
-	raw, err := fusemount.ReadView(path, name, maxControl)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(raw, v); err != nil {
-		return fmt.Errorf("%s of the view on %q: %w", name, path, err)
-	}
-	return nil
-}
-
 // checkShown makes sure that a view on which a preview rests is still there and
 // has found nothing.
-func checkShown(view *preview.View) error {
-	if view == nil {
+func checkShown(looked *preview.View) error {
+	if looked == nil {
 		return nil
 	}
-	var status statusRecord
-	path, err := fusemount.FindView(view.Mountpoint)
+	var status view.StatusRecord
+	path, err := fusemount.FindView(looked.Mountpoint)
 	if err == nil {
-		err = readControl(path, statusFile, &status)
+		status, err = view.ReadStatus(path)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotShown, err)
 	}
-	if status.ViewID != view.ID { // first: what another view has found is of no account
+	if status.ViewID != looked.ID { // first: what another view has found is of no account
 		return fmt.Errorf("%w: another one is mounted on %q", errNotShown, path)
 	}
-	return status.untampered(path)
+	return untampered(&status, path)
 }
 
 // isAsShown makes sure that what was planned is what the view shows.
@@ -125,7 +111,7 @@ func (c *candidate) isAsShown(plan *restore.Plan) error {
 	if c.shown == nil {
 		return nil
 	}
-	if !slices.Equal(bundleRoots(plan), c.shown) {
+	if !slices.Equal(view.BundleRoots(plan), c.shown) {
 		return refusedHint(errors.New("the run directories hold another bundle than the view shows"), "mount again, and look again")
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 
 // proposed is a view of a run, and a restore root for it.
 type proposed struct {
-	*view
+	*mounted
 	project *bundletest.Project
 	run     *bundletest.Run
 	root    string
@@ -33,7 +33,7 @@ func propose(t *testing.T) *proposed {
 	t.Helper()
 	p := &proposed{project: bundletest.New(t), root: t.TempDir()}
 	p.run = p.project.Run("run-1", map[string]string{"a": "alpha", "b": "beta"})
-	p.view = startView(t, "--restore-root", p.root, p.run.Dir)
+	p.mounted = startView(t, "--restore-root", p.root, p.run.Dir)
 	return p
 }
 

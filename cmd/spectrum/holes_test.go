@@ -1,13 +1,16 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify"
@@ -101,7 +104,7 @@ func TestHolesAreNotLatest(t *testing.T) {
 	if raw, err := os.ReadFile(v.at("latest/good")); err != nil || string(raw) != "good" {
 		t.Errorf("%q, %v", raw, err)
 	}
-	if raw, err := os.ReadFile(v.at("zz-huge", rejectedFile)); err != nil || !strings.Contains(string(raw), `"code":"CANDIDATE_TOO_SPARSE"`) {
+	if raw, err := os.ReadFile(v.at("zz-huge", "REJECTED.json")); err != nil || !strings.Contains(string(raw), `"code":"CANDIDATE_TOO_SPARSE"`) {
 		t.Errorf("%q, %v", raw, err)
 	}
 }
@@ -116,7 +119,7 @@ func TestHolesStopNobody(t *testing.T) {
 	check(t, os.Truncate(filepath.Join(project.Root, "slow"), verify.MaxHoles))
 	check(t, os.Truncate(filepath.Join(project.Root, "huge"), 1<<43))
 	v := mountAll(t, project)
-	if got := names(t, v.at("zz-huge")); len(got) != 1 || got[0] != rejectedFile {
+	if got := names(t, v.at("zz-huge")); len(got) != 1 || got[0] != "REJECTED.json" {
 		t.Errorf("the huge run shows %q", got)
 	}
 	latest := func() {
@@ -141,6 +144,57 @@ func TestHolesStopNobody(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 	<-entered
+}
+
+// TestManyHolesStopNobody: nor do many runs that take minutes each, all of which readers
+// wait for. A run that is smaller than they does not wait until each of them has had a turn.
+func TestManyHolesStopNobody(t *testing.T) {
+	const slow = 12
+	project := bundletest.New(t)
+	project.Run("good", map[string]string{"good": "good"})
+	project.Run("larger", map[string]string{"larger": "larger"})
+	for i := range slow {
+		name := fmt.Sprintf("slow%02d", i)
+		project.Run(name, map[string]string{name: "small"})
+		check(t, os.Truncate(filepath.Join(project.Root, name), verify.MaxHoles))
+	}
+	began := time.Now()
+	h := sha256.New()
+	for block, left := make([]byte, 1<<20), 1<<10; left > 0; left-- {
+		_, _ = h.Write(block)
+	}
+	patience := slow / 2 * time.Since(began) // half of what a GiB of each of them would take
+	v := mountAll(t, project)
+	var readers sync.WaitGroup
+	for i := range slow {
+		readers.Go(func() { _, _ = os.ReadDir(v.at(fmt.Sprintf("slow%02d", i))) }) // until the view is gone
+	}
+	harness.Eventually(t, "the slow ones are asked for", func() bool {
+		status, verifying := v.status(), 0
+		for i := range slow {
+			if _, ok := status.Runs[fmt.Sprintf("slow%02d", i)]; ok {
+				verifying++
+			}
+		}
+		return verifying == slow
+	})
+	began = time.Now()
+	if raw, err := os.ReadFile(v.at("good/good")); err != nil || string(raw) != "good" {
+		t.Errorf("%q, %v", raw, err)
+	}
+	if took := time.Since(began); took > patience {
+		t.Errorf("the good run was waited for for %v, longer than %v", took, patience)
+	}
+	if latest, err := os.Readlink(v.at("latest")); err != nil || latest != "larger" {
+		t.Errorf("latest is %q, %v", latest, err)
+	}
+	if took := time.Since(began); took > patience {
+		t.Errorf("latest was waited for for %v, longer than %v", took, patience)
+	}
+	if said, err := v.stop(os.Interrupt); err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+	readers.Wait()
 }
 
 // TestHolesAreNotKept: a file of a restore root, or several, with more holes than are hashed

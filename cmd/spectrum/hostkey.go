@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -18,11 +19,8 @@ func (a *app) hostKey(state *statedir.Dir) (bundle.Key, error) {
 			a.hasDone("the host's key was made")
 		}
 	}
-	return key, refusedHint(err, hostKeyHint)
+	return key, refusedHint(err, kept.HostKeyRemedy)
 }
-
-// hostKeyHint is for a key that cannot be used.
-const hostKeyHint = "get the host's key back from where it is kept safe, or move away what is named: a new key is made, and does not fit the savepoints that are there"
 
 func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
 	fresh, err := bundle.GenerateKey()
@@ -53,5 +51,5 @@ func (a *app) hostID(state *statedir.Dir) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return key.ValidatorID(), refusedHint(err, hostKeyHint)
+	return key.ValidatorID(), refusedHint(err, kept.HostKeyRemedy)
 }

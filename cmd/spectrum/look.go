@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -46,7 +47,7 @@ func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain bool) (*look,
 		return nil, err
 	}
 	a.sayRenamed(bundlesOf(l.plan))
-	l.files = slices.SortedFunc(viewFiles(l.plan), byPath)
+	l.files = slices.SortedFunc(view.Files(l.plan), byPath)
 	return l, nil
 }
 
@@ -100,7 +101,7 @@ func unreadable(err error, hint string) error {
 // what would be written.
 func sha256Of(f fusefs.File) string {
 	for _, x := range f.Source.XAttrs() {
-		if x.Name == sha256Attr {
+		if x.Name == view.SHA256Attr {
 			return x.Value
 		}
 	}

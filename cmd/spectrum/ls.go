@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spf13/cobra"
 )
@@ -108,7 +109,7 @@ func (l *look) listing(files []fusefs.File) map[string]any {
 			"path": jsonText(f.Path), "sha256": sha256Of(f),
 		})
 	}
-	listing := map[string]any{"bundle_roots": bundleRoots(l.plan), "code": "OK", "files": records, "ok": true}
+	listing := map[string]any{"bundle_roots": view.BundleRoots(l.plan), "code": "OK", "files": records, "ok": true}
 	if l.plan.IsChain() {
 		listing["chain_root"], listing["run_ids"], listing["task_ids"] = l.plan.ChainRoot(), runIDs(l.candidate.runs), taskIDs(l.plan)
 	}

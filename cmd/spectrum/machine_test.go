@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -53,7 +54,7 @@ func TestMachineFaults(t *testing.T) {
 			{restore.Fail(restore.FinalizeFailed, "f", at).RolledBackBadly(at), statusHalted, "RESTORE_ROLLBACK_FAILED"},
 			{&staging.HaltError{Err: at}, statusHalted, "ROOT_HALTED"},
 		} {
-			if got := statusOf(c.err); got != c.status {
+			if got := verdictOf(c.err).status; got != c.status {
 				t.Errorf("%v: exit status %d, want %d", c.err, got, c.status)
 			}
 			if said := voiceOf(t, c.err); said.Code != c.code || len(said.hints) == 0 {
@@ -68,16 +69,38 @@ func TestMachineFaults(t *testing.T) {
 func TestOrdinaryIsNoBug(t *testing.T) {
 	exit := exec.Command("false").Run()
 	for _, err := range []error{unix.EACCES, unix.EPERM, unix.ENOENT, unix.ELOOP, unix.EEXIST, unix.EPIPE, errors.ErrUnsupported, fmt.Errorf("fusermount3: %w", exit)} {
-		if got := statusOf(restore.Internal(restore.Execute, err)); got != statusMachine {
+		if got := verdictOf(restore.Internal(restore.Execute, err)).status; got != statusMachine {
 			t.Errorf("%v: exit status %d", err, got)
 		}
 	}
 	for _, err := range []error{errors.New("a bug"), unix.EBADF, unix.EFAULT, unix.EINVAL, fs.ErrInvalid} {
-		if got := statusOf(restore.Internal(restore.Execute, err)); got != statusInternal {
+		if got := verdictOf(restore.Internal(restore.Execute, err)).status; got != statusInternal {
 			t.Errorf("%v: exit status %d", err, got)
 		}
-		if got := statusOf(fmt.Errorf("wrapped: %w", err)); got != statusInternal {
+		if got := verdictOf(fmt.Errorf("wrapped: %w", err)).status; got != statusInternal {
 			t.Errorf("%v: exit status %d", err, got)
+		}
+	}
+}
+
+// TestDisturbed: what another process has done to a path is no bug, whichever command finds it,
+// and the hint says that it was another process.
+func TestDisturbed(t *testing.T) {
+	link := &pathsafe.LinkError{Link: pathsafe.Link{Path: "/a/l", By: "user 7", Own: true}, Real: "/b"}
+	for _, c := range []struct {
+		err    error
+		status int
+		hint   string
+	}{
+		{link, statusRejected, "if /b is what is meant, name that path"},
+		{&boxedError{fmt.Errorf("key file: %w", link), strings.NewReplacer()}, statusRejected, "if /b is what is meant, name that path"},
+		{fmt.Errorf("mount: %w: %w", fusemount.ErrMoved, &fusemount.MountpointError{Path: "/m", Err: fusemount.ErrNotMounted}), statusMachine, "no other process moves"},
+		{&staging.Error{Step: staging.StepStage, Path: "f", Err: machine.Disturbed("other")}, statusMachine, "another process has changed"},
+		{fmt.Errorf("open: %w", pathsafe.ErrMoved), statusMachine, "another process has changed"},
+	} {
+		said := voiceOf(t, c.err)
+		if got := verdictOf(c.err).status; got != c.status || !strings.Contains(strings.Join(said.hints, "\n"), c.hint) {
+			t.Errorf("%v: exit status %d, want %d; hints %q", c.err, got, c.status, said.hints)
 		}
 	}
 }

@@ -7,7 +7,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -47,9 +49,27 @@ func execute(ctx context.Context, app *app, program string, args []string) int {
 		root = newMountHelper(app, filepath.Base(program))
 	}
 	root.SetArgs(args)
+	help := &keepsError{w: app.stdout}
+	root.SetOut(help)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = help.err
+	}
 	app.json = app.json || asksJSON(err, args)
 	return app.finish(err)
+}
+
+// keepsError is a writer that keeps the first error, for help texts, which are printed
+// without a look at it.
+type keepsError struct {
+	w   io.Writer
+	err error
+}
+
+func (k *keepsError) Write(p []byte) (int, error) {
+	n, err := k.w.Write(p)
+	k.err = cmp.Or(k.err, err)
+	return n, err
 }
 
 // endings are the signals that ask the program to end. None of them may end it

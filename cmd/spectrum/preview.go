@@ -424,7 +424,7 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 	}
 	for kind, rules := range []*privacy.Rules{privacy.Secret: &q.Privacy, privacy.Automatic: &q.Automatic, privacy.Identity: &q.Followed} {
 		if *rules, err = privacy.LoadKind(privacy.Kind(kind), state.Path(), trust.System); err != nil {
-			return preview.Request{}, refusedHint(err, "fix or remove the file that is named; nothing can be previewed before")
+			return preview.Request{}, refusedHint(err, placeHint(err, "nothing can be previewed"))
 		}
 	}
 	name, err := state.RootName(root)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +40,43 @@ func (g *gate) Write(p []byte) (int, error) {
 	if !g.open {
 		return len(p), nil
 	}
-	return g.terminal.Write(p)
+	if _, err := io.WriteString(g.terminal, fitting(string(p), columnsOf(g.terminal))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// fitting is what is drawn without the characters for which a line has no room: a terminal
+// may be narrower than it was when the phase began.
+func fitting(drawn string, columns int) string {
+	var out strings.Builder
+	used, escape := 0, false
+	for _, r := range drawn {
+		switch {
+		case r == '\r' || r == '\n':
+			used = 0
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r == '[' || r >= '0' && r <= '9' || r == ';'
+		default:
+			if used++; used >= columns {
+				continue
+			}
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// columnsOf is how wide a terminal is.
+func columnsOf(terminal any) int {
+	if f, ok := terminal.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
 }
 
 // newBar begins a bar on stderr, if that is a terminal and somebody may want to see
@@ -88,17 +125,22 @@ func (b *bar) enter(phase string, files int, bytes int64) {
 		_ = b.of.Clear()
 	}
 	b.phase, b.left = phase, bytes
+	number := ""
 	if files > 0 {
-		phase += " " + numberOf(files, "file")
+		number = " " + numberOf(files, "file")
 	}
-	b.of = b.gate.newPhase(phase, bytes)
+	b.of = b.gate.newPhase(phase, number, bytes)
 	_ = b.of.RenderBlank()
 }
 
-func (g *gate) newPhase(what string, bytes int64) *progressbar.ProgressBar {
+// newPhase begins a phase. A number for which there is no room is left out, since half of it
+// would be another number.
+func (g *gate) newPhase(what, number string, bytes int64) *progressbar.ProgressBar {
 	room := roomFor(g.terminal)
 	if words := []rune(what); len(words) > room.words {
 		what = string(words[:room.words-1]) + "…"
+	} else if len(words)+len(number) <= room.words {
+		what += number
 	}
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(g),
@@ -132,12 +174,7 @@ type barRoom struct {
 }
 
 func roomFor(terminal any) barRoom {
-	columns := 80
-	if f, ok := terminal.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			columns = width
-		}
-	}
+	columns := columnsOf(terminal)
 	const count = 40 // characters of percentage, count and rate
 	switch {
 	case columns >= 80: // the whole line has less
@@ -220,18 +257,4 @@ func (b *bar) verifying(runs int) verify.Watch {
 		}
 		b.begin(phase, files, bytes)
 	}}
-}
-
-// bytesText says a number of bytes for people.
-func bytesText(n int64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	value, unit := float64(n)/1024, 0
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, units[unit])
 }

@@ -228,3 +228,35 @@ func TestNarrowProgress(t *testing.T) {
 		}
 	}
 }
+
+// TestResizedProgress: a bar leaves no line in a terminal that gets narrower, and a number of
+// files is shown whole or not at all.
+func TestResizedProgress(t *testing.T) {
+	for _, to := range []int{20, 45, 59} {
+		tty := terminal.Open(t)
+		tty.Resize(t, 60)
+		heard := tty.Listen()
+		b := (&app{stderr: tty.Program}).newBar("verifying")
+		b.begin("verifying", 200000, 3<<30)
+		b.add(1 << 20)
+		time.Sleep(110 * time.Millisecond)
+		b.add(1 << 20)
+		tty.Resize(t, to)
+		for range 5 {
+			time.Sleep(110 * time.Millisecond)
+			b.add(100 << 20)
+		}
+		b.done()
+		said := heard()
+		lines := strings.Split(said, "\r")
+		wide := 0
+		for _, line := range lines[len(lines)*3/4:] {
+			if len([]rune(strings.NewReplacer("\x1b[2K", "", "\x1b[0K", "").Replace(line))) >= to {
+				wide++
+			}
+		}
+		if wide > 0 || strings.Contains(said, "20000…") {
+			t.Errorf("%d columns: %d lines are wider at the end: %q", to, wide, lines)
+		}
+	}
+}

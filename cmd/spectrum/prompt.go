@@ -6,70 +6,110 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
-// prompt reads lines that an operator types at a terminal. The terminal is in raw mode
-// meanwhile: its own line editing cuts a line at 4,095 characters without a word.
+// prompt reads what an operator types at a terminal. The terminal is in raw mode meanwhile:
+// its own line editing cuts a line at 4,095 characters without a word.
 type prompt struct {
+	text  string
 	keys  *keys
 	lines *term.Terminal
+	ended bool // Ctrl-D was typed after a line
 }
 
-// newPrompt returns a prompt that asks with this text. Lines that were typed ahead stay in
-// it, so one prompt serves for all lines of one question.
+// newPrompt returns a prompt that asks with this text. What was typed ahead stays in it, so
+// one prompt serves for all answers to one question.
 func (a *app) newPrompt(text string) *prompt {
 	k := &keys{in: os.Stdin}
-	return &prompt{k, term.NewTerminal(struct {
+	return &prompt{text: text, keys: k, lines: term.NewTerminal(struct {
 		io.Reader
 		io.Writer
 	}{k, a.stderr}, text)}
 }
 
-// readLine reads a line without the white space at its ends. At the end of the input
-// (Ctrl-D) it is empty. Ctrl-C and the end of ctx are an error.
-func (p *prompt) readLine(ctx context.Context) (string, error) {
+// together is how soon after a line the next one arrives where both were pasted.
+const together = 200 * time.Millisecond
+
+// read reads one answer, without the white space at its ends: a line, or lines that arrive
+// together, joined with a space, since a text that is pasted may have line breaks in it. Any
+// of them that refuses is the answer. At the end of the input (Ctrl-D) it is empty. Ctrl-C
+// and the end of ctx are an error.
+func (p *prompt) read(ctx context.Context) (string, error) {
+	if p.ended {
+		return "", nil
+	}
 	fd := int(os.Stdin.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = term.Restore(fd, before) }()
-	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
-		_ = p.lines.SetSize(width, height)
-	}
-	type read struct {
-		line string
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, unix.SIGWINCH)
+	defer signal.Stop(resized)
+	type answer struct {
+		text string
 		err  error
 	}
-	done := make(chan read, 1)
+	done := make(chan answer, 1)
 	go func() {
-		line, err := p.lines.ReadLine()
-		done <- read{line, err}
+		text, err := p.readLines()
+		done <- answer{text, err}
 	}()
-	select {
-	case r := <-done:
-		if r.err != nil {
+	for {
+		if width, height, err := term.GetSize(fd); err == nil && width > 0 {
+			_ = p.lines.SetSize(width, height)
+		}
+		select {
+		case <-resized:
+		case r := <-done:
+			return r.text, r.err
+		case <-ctx.Done():
+			_, _ = io.WriteString(os.Stderr, "\r\n")
+			return "", ctx.Err()
+		}
+	}
+}
+
+// readLines reads the lines of an answer.
+func (p *prompt) readLines() (string, error) {
+	var answer []string
+	p.lines.SetPrompt(p.text)
+	for {
+		line, err := p.lines.ReadLine()
+		if err != nil {
 			_, _ = io.WriteString(p.lines, "\n")
 		}
-		if errors.Is(r.err, io.EOF) {
-			return "", nil
+		p.ended = errors.Is(err, io.EOF)
+		if err != nil && !p.ended {
+			return "", err
 		}
-		return strings.TrimSpace(r.line), r.err
-	case <-ctx.Done():
-		_, _ = io.WriteString(os.Stderr, "\r\n")
-		return "", ctx.Err()
+		if line = strings.TrimSpace(line); line != "" {
+			answer = append(answer, line)
+		}
+		switch {
+		case line != "" && isRefusal(line):
+			return line, nil
+		case p.ended || !p.keys.more(together):
+			return strings.Join(answer, " "), nil
+		}
+		p.lines.SetPrompt("")
 	}
 }
 
 // keys is what is typed, for [term.Terminal], which takes at most 4,096 characters of what is
 // typed and any number of what is pasted: so runs of characters are marked as pasted here.
-// (The terminal itself is not asked to mark what it pastes.)
+// (The terminal itself is not asked to mark what it pastes.) It passes on one line at a time,
+// and so knows whether there is more.
 type keys struct {
-	in  io.Reader
-	out []byte
+	in    *os.File
+	typed []byte // that was not passed on
 }
 
 const (
@@ -77,10 +117,19 @@ const (
 	endKey       = 4 // Ctrl-D
 )
 
+// sequences are the keys that some terminals send in another way than [term.Terminal]
+// reads them: Home, End and the arrows.
+var sequences = strings.NewReplacer(
+	"\x1b[1~", "\x1b[H", "\x1b[7~", "\x1b[H", "\x1bOH", "\x1b[H", "\x1b[4~", "\x1b[F", "\x1b[8~", "\x1b[F", "\x1bOF", "\x1b[F",
+	"\x1bOA", "\x1b[A", "\x1bOB", "\x1b[B", "\x1bOC", "\x1b[C", "\x1bOD", "\x1b[D",
+	"\x00", string(rune(endKey)), // a Ctrl-D that was typed before the terminal was in raw mode
+	"\r\n", "\r",
+)
+
 // Read returns [context.Canceled] for Ctrl-C, which [term.Terminal] takes for the end of the
 // input.
 func (k *keys) Read(p []byte) (int, error) {
-	for len(k.out) == 0 {
+	if len(k.typed) == 0 {
 		var typed [1024]byte
 		n, err := k.in.Read(typed[:])
 		switch {
@@ -89,12 +138,25 @@ func (k *keys) Read(p []byte) (int, error) {
 		case n == 0:
 			return 0, err
 		}
-		// A Ctrl-D that was typed before the terminal was in raw mode arrives as a NUL.
-		k.out = marked(bytes.ReplaceAll(typed[:n], []byte{0}, []byte{endKey}))
+		k.typed = marked([]byte(sequences.Replace(string(typed[:n]))))
 	}
-	n := copy(p, k.out)
-	k.out = k.out[n:]
+	line := k.typed
+	if end := bytes.IndexAny(line, "\r\n"); end >= 0 {
+		line = line[:end+1]
+	}
+	n := copy(p, line)
+	k.typed = k.typed[n:]
 	return n, nil
+}
+
+// more reports whether more was typed, or is within this time.
+func (k *keys) more(within time.Duration) bool {
+	if len(k.typed) > 0 {
+		return true
+	}
+	ready := []unix.PollFd{{Fd: int32(k.in.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(ready, int(within.Milliseconds()))
+	return err == nil && n > 0
 }
 
 // marked is what was typed, with each run of characters in ASCII marked as pasted. A key

@@ -145,6 +145,91 @@ func TestPromptSlips(t *testing.T) {
 	}
 }
 
+// TestPromptPaste: lines that arrive together are one answer, so a statement that was pasted
+// with line breaks is one statement, and none of it is left out.
+func TestPromptPaste(t *testing.T) {
+	broken := "Approved: commit the restore\r  preview exactly as\r\tproposed.\r"
+	for name, c := range map[string]struct {
+		answers []string
+		status  int
+		files   string // that are restored
+	}{
+		"three lines":             {[]string{broken}, statusOK, "a b"},
+		"a line feed after each":  {[]string{strings.ReplaceAll(broken, "\r", "\r\n")}, statusOK, "a b"},
+		"no Enter at the end":     {[]string{strings.TrimSuffix(broken, "\r"), "\r"}, statusOK, "a b"},
+		"empty lines":             {[]string{"\r\r" + preview.Exactly + "\r\r"}, statusOK, "a b"},
+		"a sentence on each line": {[]string{"Approved: restore project state only.\rDo not restore items R-002.\rAcknowledge C-001.\r"}, statusOK, "a"},
+		"more after a statement":  {[]string{preview.Exactly + "\rls\r", preview.Exactly + "\r"}, statusOK, "a b"},
+		"five vague lines, once":  {[]string{"a\rb\rc\rd\re\r", preview.Exactly + "\r"}, statusOK, "a b"},
+		"no among the lines":      {[]string{"Approved: restore\rno\r" + preview.Exactly + "\r"}, statusApproval, ""},
+		"the end after it":        {[]string{preview.Exactly + "\r\x04"}, statusOK, "a b"},
+		"empty lines alone":       {[]string{"\r\r\r"}, statusApproval, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sit(t, map[string]string{"a": "alpha", "b": "beta"})
+			for n, text := range c.answers {
+				if strings.Trim(text, "\r") == "" && n > 0 { // Enter, some time after the paste
+					time.Sleep(2 * together)
+					n--
+				}
+				s.answer(n+1, text)
+			}
+			s.ends(c.status, false)
+			names, _ := filepath.Glob(filepath.Join(s.root, "?"))
+			for n := range names {
+				names[n] = filepath.Base(names[n])
+			}
+			if got := strings.Join(names, " "); got != c.files {
+				t.Errorf("restored %q, want %q", got, c.files)
+			}
+		})
+	}
+}
+
+// TestPromptUnfit: an explicit statement that does not fit what was shown is explained and
+// asked for again, and holds no candidate.
+func TestPromptUnfit(t *testing.T) {
+	const open, wrong = "Approved: restore items R-001 only.", "Approved: restore items R-001 and R-009 only."
+	for name, c := range map[string]struct {
+		lines  []string
+		said   string
+		status int
+	}{
+		"a conflict is left open": {[]string{open, open + " Acknowledge C-001."}, `end the statement with "Acknowledge C-001."`, statusOK},
+		"no such item":            {[]string{wrong, open + " Acknowledge C-001."}, "it has no item R-009", statusOK},
+		"no such scope":           {[]string{"Approved: restore decisions only.", preview.Exactly}, "nothing in scope decisions is proposed", statusOK},
+		"three times":             {[]string{open, wrong, open}, "the next line is the last one", statusApproval},
+		"a vague line at the end": {[]string{open, wrong, "ok"}, "not approved: nothing was written", statusApproval},
+		"vague lines before":      {[]string{"sure", "ok", open}, "conflicts are not decided", statusApproval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sit(t, map[string]string{"a": "alpha", "b": "beta"})
+			for n, line := range c.lines {
+				s.answer(n+1, line+"\r")
+			}
+			s.ends(c.status, false)
+			if !strings.Contains(strings.ReplaceAll(s.heard(), "\r\n", "\n"), c.said) {
+				t.Errorf("no %q in\n%s", c.said, s.heard())
+			}
+		})
+	}
+}
+
+// TestPromptKeys: the keys that terminals send for the ends of a line and for the arrows.
+func TestPromptKeys(t *testing.T) {
+	for home, end := range map[string]string{"\x1b[H": "\x1b[F", "\x1b[1~": "\x1b[4~", "\x1b[7~": "\x1b[8~", "\x1bOH": "\x1bOF", "\x01": "\x05"} {
+		for left, right := range map[string]string{"\x1b[D": "\x1b[C", "\x1bOD": "\x1bOC"} {
+			s := sit(t, map[string]string{"a": "alpha"})
+			inner := strings.TrimSuffix(strings.TrimPrefix(preview.Exactly, "Ap"), "d.")
+			for _, key := range []string{inner, home, "A", "p", end, "d", left, right, ".", "\r"} {
+				s.answer(1, key)
+				time.Sleep(5 * time.Millisecond) // a key is an event of its own
+			}
+			s.ends(statusOK, false)
+		}
+	}
+}
+
 // TestPromptLong: a statement may be longer than the line that a terminal edits.
 func TestPromptLong(t *testing.T) {
 	files := map[string]string{}

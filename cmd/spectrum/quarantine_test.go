@@ -50,8 +50,8 @@ func TestQuarantineVoice(t *testing.T) {
 		"record": &quarantine.RecordError{Path: "/x", Err: errors.New("torn")},
 	} {
 		err = errors.Join(errors.New("the preview failed"), err)
-		if status := statusOf(err); status != statusPolicy || jsonCode(err, status) != "CANDIDATE_QUARANTINED" || len(hintsOf(err)) == 0 {
-			t.Errorf("%s: status %d, hints %q", name, status, hintsOf(err))
+		if v := verdictOf(err); v.status != statusPolicy || v.code != codeQuarantined || len(v.hints) == 0 {
+			t.Errorf("%s: status %d, hints %q", name, v.status, v.hints)
 		}
 	}
 }

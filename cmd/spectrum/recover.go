@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/staging"
@@ -107,7 +108,7 @@ func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, e
 }
 
 // recovered prints what became of what was found, and what is damaged.
-func (a *app) recovered(root string, ended []staging.Outcome, flaws []flaw) error {
+func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
 	for _, o := range ended {
@@ -125,8 +126,8 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []flaw) erro
 	}
 	damaged := []any{}
 	for _, f := range flaws {
-		damaged = append(damaged, f.fields())
-		lines = append(lines, oneLine(fmt.Sprintf("damaged %q", f.path)))
+		damaged = append(damaged, f.Fields())
+		lines = append(lines, oneLine(fmt.Sprintf("damaged %q", f.Path)))
 	}
 	found := map[string]any{"attempts": attempts, "damaged": damaged, "other_views": foreignViews(a.foreign), "restore_root": jsonText(root)}
 	if len(flaws) > 0 {
@@ -145,7 +146,7 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []flaw) erro
 }
 
 // stateDamaged is the verdict on what is kept of a root in which nothing is left to be ended.
-func stateDamaged(root string, flaws []flaw, details map[string]any) error {
+func stateDamaged(root string, flaws []kept.Flaw, details map[string]any) error {
 	return &codedError{
 		code: codeStateDamaged, details: details, hint: "follow the hint of each finding; \"spectrum doctor\" names them again",
 		err: fmt.Errorf("nothing unfinished is left in %q, but what is kept of it is damaged: %s", root, numberOf(len(flaws), "finding")),
@@ -159,6 +160,9 @@ func (a *app) tellEnded(ended []staging.Outcome) {
 		why := ""
 		if o.Cause != nil {
 			why = ": all of it was in place, and is not as it was left: " + oneLine(o.Cause.Error())
+		}
+		if o.Left != nil {
+			why += "; " + oneLine(o.Left.Error())
 		}
 		a.tell("spectrum: %s%s", endedText(o), why)
 	}

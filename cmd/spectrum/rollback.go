@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -137,7 +139,7 @@ func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.E
 }
 
 // shortest is how many digits of an ID are enough to name something.
-const shortest = 8
+const shortest = words.Shortest
 
 // findsCommits is the next step for an operator without the ID of a commit.
 const findsCommits = "find the ID with \"spectrum savepoint list\", which lists the commits in place by their savepoints, or with \"spectrum audit show\", which lists every commit"
@@ -145,7 +147,7 @@ const findsCommits = "find the ID with \"spectrum savepoint list\", which lists 
 // findCommit is the savepoint of the commit with this ID, or with these digits of
 // it; or of which this is the ID.
 func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
-	store, err := openSavepoints(state)
+	store, err := kept.Savepoints(state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
@@ -203,7 +205,6 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 // root is halted.
 func rollbackError(err error) error {
 	var later *action.LaterError
-	var changed *snapshot.ChangedError
 	var failed *staging.Error
 	var coded *codedError
 	var unfinished *action.UnfinishedError
@@ -224,7 +225,7 @@ func rollbackError(err error) error {
 		}
 	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
-	case isFailed && failed.Step == staging.StepConflict, errors.Is(err, action.ErrMoved), errors.As(err, &changed):
+	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, action.ErrElsewhere):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; there is a link or another directory on the way to it now: find out who put it there"}
@@ -272,6 +273,12 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
 	}
 	a.tellBeside(in, r.kind != audit.Emergency)
+	kept := []any{}
+	for _, k := range r.done.Kept {
+		at := filepath.Join(in.Real(), k.At)
+		a.tell("spectrum: %s was changed by another process meanwhile; what it had is kept in %s", shellQuote(k.Path.String()), shellQuote(at))
+		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
+	}
 	left := []any{}
 	for _, l := range r.left {
 		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
@@ -282,10 +289,14 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	for _, p := range r.passed {
 		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
 	}
-	return a.result("OK "+r.done.Action, map[string]any{
+	fields := map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
 		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passed,
-	})
+	}
+	if len(kept) > 0 {
+		fields["kept"] = kept
+	}
+	return a.result("OK "+r.done.Action, fields)
 }
 
 func (r *rollbackReport) targetID() string {

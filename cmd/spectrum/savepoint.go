@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -80,7 +81,7 @@ func (a *app) withSavepoints(do func(*savepointShelf) error) error {
 		return err
 	}
 	defer state.Close()
-	store, err := openSavepoints(state)
+	store, err := kept.Savepoints(state)
 	if err != nil {
 		return err
 	}
@@ -179,13 +180,6 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 			hint: "look into who may write the state directory, and keep the savepoints as they are; the others are listed, and can be undone",
 		}
 	}
-}
-
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // showSavepoint prints the report as it was signed, byte for byte.

@@ -137,7 +137,10 @@ func sealError(err error) error {
 	if errors.Is(err, bundle.ErrHoles) { // operator policy
 		return fmt.Errorf("nothing was sealed: %w", err)
 	}
-	hint := "mend what is named, or leave it out, and seal again"
+	hint := "fix the problem above, or leave that file out, then seal again"
+	if errors.Is(err, fs.ErrPermission) {
+		hint = "make that file or directory readable for this user, or leave it out, then seal again"
+	}
 	var size *bundle.SizeError
 	if errors.As(err, &size) {
 		hint = "seal the outputs as several bundles; together they can be verified and restored as a chain"
@@ -170,6 +173,9 @@ func (a *app) loadKey(named string) (bundle.Key, error) {
 		hint := "name another key with --key FILE; \"spectrum keygen --out FILE\" makes one"
 		if errors.Is(err, fs.ErrNotExist) {
 			hint = "\"spectrum keygen\" makes a key"
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			hint = fmt.Sprintf("run chmod 600 %s as its owner, or name another key with --key FILE", shellQuote(path))
 		}
 		if errors.Is(err, bundle.ErrKeyMode) {
 			hint = "run chmod 600 " + shellQuote(path)

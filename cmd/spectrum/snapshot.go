@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -67,20 +68,11 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 // openSnapshots opens the snapshots of the state directory, on which long work shows
 // how far it has got.
 func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
-	store, err := snapshotsIn(state)
+	store, err := kept.Snapshots(state)
 	if err == nil {
 		a.watchStore(store)
 	}
 	return store, err
-}
-
-// snapshotsIn opens the snapshots of the state directory.
-func snapshotsIn(state *statedir.Dir) (*snapshot.Store, error) {
-	place, err := state.Snapshots()
-	if err != nil {
-		return nil, err
-	}
-	return snapshot.In(state.Root(), place)
 }
 
 // snapshotError gives what package snapshot says its code.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -110,10 +111,10 @@ func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, 
 		if err := s.store.Write(ctx, found, pathsafe.Path{}, b.dir, tree); err != nil {
 			return err
 		}
-		if sealed, err = s.sealExport(ctx, found, b.path(tree), outputs); err != nil {
+		if sealed, err = s.sealExport(ctx, found, b, tree, outputs); err != nil {
 			return sealError(b.told(err, tree, dir))
 		}
-		return b.told(b.keepPrivate(tree, runOf(found), strictest(found)&^umask()), tree, dir)
+		return b.told(b.keepPrivate(tree, runOf(found), strictest(found)&^machine.Umask()), tree, dir)
 	})
 	if err != nil {
 		return bundle.Sealed{}, "", err
@@ -216,14 +217,14 @@ func isResult(path string) bool {
 	return path == restore.ManifestName || path == restore.ReportName
 }
 
-// sealExport seals what was written to tree.
-func (s *snapshotShelf) sealExport(ctx context.Context, found *snapshot.Snapshot, tree string, outputs []bundle.Known) (bundle.Sealed, error) {
+// sealExport seals what was written to tree in the box.
+func (s *snapshotShelf) sealExport(ctx context.Context, found *snapshot.Snapshot, b *box, tree string, outputs []bundle.Known) (bundle.Sealed, error) {
 	key, err := s.hostKey(s.state)
 	if err != nil {
 		return bundle.Sealed{}, err
 	}
 	return bundle.SealKnown(ctx, bundle.KnownOptions{
-		RunDir: filepath.Join(tree, exportRuns, runOf(found)), Outputs: outputs, Key: key, BuildID: buildID(),
+		In: b.dir, RunDir: filepath.Join(tree, exportRuns, runOf(found)), Outputs: outputs, Key: key, BuildID: buildID(),
 		Constraints: map[string]any{"snapshot_id": found.ID(), "title": "snapshot of " + jsonText(found.Header().Root)},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -119,7 +120,7 @@ func (s *snapshotShelf) notHalted(name string) error {
 
 // retention returns why snapshots must stay.
 func (s *snapshotShelf) retention() (*action.Retention, error) {
-	store, err := openSavepoints(s.state)
+	store, err := kept.Savepoints(s.state)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +130,9 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	defer log.Close()
-	said := logged{roots: map[string]string{}}
+	var said audit.Attempts
 	head, err := log.Read(func(e audit.Entry) error {
-		said.see(&e)
+		said.See(&e)
 		return nil
 	})
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	keep, err := action.RetentionOf(store, s.store, action.Records{
-		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.halts...), Roots: said.roots, Path: s.state.RootPath,
+		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.Halted...), Roots: said.Roots, Path: s.state.RootPath,
 	})
 	return keep, savepointError(err)
 }

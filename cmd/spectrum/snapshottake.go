@@ -161,7 +161,7 @@ func (a *app) watch(ctx context.Context, roots []string, every time.Duration, fo
 			err := snapshotError(a.takeSnapshot(ctx, root, takeOptions{scheduled: true, wait: every / 2, foreign: foreign[root]}))
 			if err != nil && ctx.Err() == nil {
 				a.tell("spectrum: %q: %s", root, oneLine(wordsOf(err)))
-				for _, hint := range hintsOf(err) {
+				for _, hint := range verdictOf(err).hints {
 					a.tell("hint: %s", oneLine(a.truly(hint)))
 				}
 			}

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/dropin"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spf13/cobra"
@@ -95,7 +98,24 @@ func loadTrust(state *statedir.Dir) (trust.Policy, error) {
 		return trust.Policy{}, err
 	}
 	policy, err := trust.Load(place, trust.System)
-	return policy, refusedHint(err, "mend or remove what is named; as long as it is there nobody is trusted")
+	return policy, refusedHint(err, placeHint(err, "nobody is trusted"))
+}
+
+// placeHint is the way out where a file or directory of the operator does not count, with
+// what that means until then.
+func placeHint(err error, until string) string {
+	var bad *dropin.Error
+	switch {
+	case !errors.As(err, &bad):
+		return "fix the problem above and retry; until then " + until
+	case errors.Is(err, dropin.ErrWritable):
+		return fmt.Sprintf("look whether another user has changed it, then run chmod go-w %s; until then %s", shellQuote(bad.Path), until)
+	case errors.Is(err, dropin.ErrOwner):
+		return fmt.Sprintf("look at what it says; then, as root, run chown %d %s, or remove it; until then %s", os.Geteuid(), shellQuote(bad.Path), until)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("make %s readable for this user; until then %s", shellQuote(bad.Path), until)
+	}
+	return fmt.Sprintf("correct that file, or remove it: rm %s; until then %s", shellQuote(bad.Path), until)
 }
 
 func (a *app) listTrust() error {

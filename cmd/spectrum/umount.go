@@ -28,7 +28,7 @@ func newUmount(app *app) *cobra.Command {
 			var busy *fusemount.BusyError
 			switch {
 			case errors.Is(err, fusemount.ErrNotOwn):
-				return err // a fault of the machine, see hintsOf
+				return err // a fault of the machine, see verdicts
 			case errors.As(err, &busy):
 				return heldByOthers(busy)
 			case errors.Is(err, fusemount.ErrUnavailable):

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// view is a foreground mount in a process of its own.
-type view struct {
+// mounted is a foreground mount in a process of its own.
+type mounted struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	dir    string
@@ -29,9 +29,9 @@ type view struct {
 }
 
 // mountView mounts a run and waits until the program says that it is mounted.
-func mountView(t *testing.T, runDir string) *view {
+func mountView(t *testing.T, runDir string) *mounted {
 	t.Helper()
-	v := &view{t: t, dir: t.TempDir(), said: &bytes.Buffer{}, done: make(chan error, 1)}
+	v := &mounted{t: t, dir: t.TempDir(), said: &bytes.Buffer{}, done: make(chan error, 1)}
 	v.cmd = command(t, "mount", runDir, v.dir)
 	stderr, err := v.cmd.StderrPipe()
 	if err != nil {
@@ -55,7 +55,7 @@ func mountView(t *testing.T, runDir string) *view {
 }
 
 // stop sends a signal and returns what the program said, and how it ended.
-func (v *view) stop(sig os.Signal) (string, error) {
+func (v *mounted) stop(sig os.Signal) (string, error) {
 	v.t.Helper()
 	if err := v.cmd.Process.Signal(sig); err != nil {
 		v.t.Fatal(err)
@@ -66,7 +66,7 @@ func (v *view) stop(sig os.Signal) (string, error) {
 }
 
 // end leaves no process and no mount, however the test went.
-func (v *view) end() {
+func (v *mounted) end() {
 	_ = v.cmd.Process.Signal(os.Interrupt)
 	if err := <-v.done; err != nil {
 		v.t.Logf("the mount ended with %v", err)

@@ -3,10 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spf13/cobra"
@@ -47,7 +52,7 @@ func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []st
 		c.close()
 		return nil, err
 	}
-	return &candidateView{app: a, candidate: c, status: newViewStatus(marks)}, nil
+	return &candidateView{app: a, candidate: c, view: view.NewCandidate(marks)}, nil
 }
 
 // candidateView is the view of one candidate: what a restore of it would put
@@ -55,7 +60,7 @@ func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []st
 type candidateView struct {
 	app       *app
 	candidate *candidate
-	status    *viewStatus
+	view      *view.Candidate
 	plan      *restore.Plan
 	report    string // the preview, when there is a restore root
 }
@@ -100,7 +105,7 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 		return err
 	}
 	o := &v.candidate.origin
-	o.View = &preview.View{Mountpoint: real, ID: v.status.id}
+	o.View = &preview.View{Mountpoint: real, ID: v.view.ID()}
 	if err := checkText(v.candidate); err != nil {
 		return err
 	}
@@ -133,31 +138,77 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 }
 
 func (v *candidateView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
-	roots := bundleRoots(v.plan)
-	v.status.shown = func() []string { return roots }
-	control := v.status.files(v.candidate.origin, v.plan)
-	if v.report != "" {
-		control = append(control, heldFile(previewFile, v.report, privatePerm(v.plan), v.status.since))
+	mounted, err := v.view.Mount(v.candidate.origin, v.plan, v.report, mountpoint, opts)
+	if errors.Is(err, fusefs.ErrBadTree) {
+		err = refusedHint(err, "\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view")
 	}
-	tree, err := viewTree(v.plan, control)
-	if err != nil {
-		return nil, refusedHint(err, "\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view")
-	}
-	v.status.watch(&opts)
-	view, err := fusemount.Mount(tree, mountpoint, opts)
-	go debug.FreeOSMemory() // verifying a million files takes more than keeping their tree does
-	return view, err
-}
-
-// bundleRoots are those of the bundles of a plan, in its order.
-func bundleRoots(plan *restore.Plan) (roots []string) {
-	for run := range plan.Runs() {
-		roots = append(roots, run.Bundle().Root())
-	}
-	return roots
+	return mounted, err
 }
 
 func (v *candidateView) describe() (text string, fields map[string]any) {
 	return fmt.Sprintf("%s, %s", numberOf(v.plan.Files(), "file"), bytesText(v.plan.Bytes())),
 		map[string]any{"bytes": v.plan.Bytes(), "files": v.plan.Files()}
+}
+
+// runsView is the view of a runs directory.
+type runsView struct {
+	*view.Runs
+	dir         string
+	projectRoot string
+	project     *pathsafe.Dir
+}
+
+func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	marks, err := a.rollbackMarks("")
+	if err != nil {
+		return nil, err
+	}
+	v := &runsView{dir: dir, projectRoot: a.projectRoot}
+	if v.projectRoot == "" {
+		if v.projectRoot, err = projectRootOf([]string{filepath.Join(dir, "run")}); err != nil {
+			if err := notServed("runs directory", dir); err != nil {
+				return nil, err
+			}
+			return nil, usage(cmd, "%q is not a CONTRACTS/_runs directory, so --project-root must be given", dir)
+		}
+	}
+	if v.projectRoot, err = filepath.Abs(v.projectRoot); err != nil {
+		return nil, err
+	}
+	if v.project, err = openProject(v.projectRoot); err != nil {
+		return nil, err
+	}
+	v.Runs, err = view.OpenRuns(dir, view.RunsOptions{
+		Project: v.project, ProjectRoot: v.projectRoot, Marks: marks, Log: a.logger(), Rejected: rejectedJSON,
+	})
+	if err != nil {
+		v.project.Close()
+		return nil, refusedHint(err, "name a directory that holds run directories, as CONTRACTS/_runs does")
+	}
+	return v, nil
+}
+
+func (v *runsView) close() {
+	v.Close()
+	v.project.Close()
+}
+
+func (v *runsView) places() []place {
+	return []place{{"the project root", v.projectRoot}, {"the runs directory", v.dir}}
+}
+
+// prepare has nothing to do: runs are verified when somebody enters them.
+func (v *runsView) prepare(context.Context, string) error { return nil }
+
+func (v *runsView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
+	return v.Mount(mountpoint, opts)
+}
+
+func (v *runsView) describe() (text string, fields map[string]any) {
+	names, _ := v.Names()
+	return fmt.Sprintf("%s of %q", numberOf(len(names), "run"), v.dir), map[string]any{"runs": len(names), "runs_dir": jsonText(v.dir)}
 }

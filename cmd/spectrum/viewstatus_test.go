@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -30,18 +31,18 @@ import (
 )
 
 // startView runs "spectrum mount ARGS... DIR" in the foreground.
-func startView(t *testing.T, args ...string) *view {
+func startView(t *testing.T, args ...string) *mounted {
 	t.Helper()
 	dir := t.TempDir()
 	return startViewBy(t, command(t, append(append([]string{"mount"}, args...), dir)...), dir)
 }
 
 // startViewBy runs a command that mounts a view, and waits until it has.
-func startViewBy(t *testing.T, cmd *exec.Cmd, dir string) *view {
+func startViewBy(t *testing.T, cmd *exec.Cmd, dir string) *mounted {
 	t.Helper()
 	cmd.Cancel = func() error { return os.ErrProcessDone } // the view is ended by end
 	cmd.WaitDelay = 5 * time.Minute
-	v := &view{t: t, cmd: cmd, dir: dir, said: &bytes.Buffer{}, done: make(chan error, 1)}
+	v := &mounted{t: t, cmd: cmd, dir: dir, said: &bytes.Buffer{}, done: make(chan error, 1)}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -65,10 +66,10 @@ func startViewBy(t *testing.T, cmd *exec.Cmd, dir string) *view {
 
 // eventually polls until something is so.
 // control is the path of a file in the control directory.
-func (v *view) control(name string) string { return filepath.Join(v.dir, ".spectrum", name) }
+func (v *mounted) control(name string) string { return filepath.Join(v.dir, ".spectrum", name) }
 
 // status is what status.json says now.
-func (v *view) status() statusRecord {
+func (v *mounted) status() view.StatusRecord {
 	v.t.Helper()
 	record, err := v.readStatus()
 	if err != nil {
@@ -78,7 +79,7 @@ func (v *view) status() statusRecord {
 }
 
 // readStatus reads status.json. It wants one line, and all of it.
-func (v *view) readStatus() (record statusRecord, err error) {
+func (v *mounted) readStatus() (record view.StatusRecord, err error) {
 	raw, err := os.ReadFile(v.control("status.json"))
 	if err != nil {
 		return record, err
@@ -90,7 +91,7 @@ func (v *view) readStatus() (record statusRecord, err error) {
 }
 
 // files lists the regular files that can be found by listing, relative.
-func (v *view) files() []string {
+func (v *mounted) files() []string {
 	v.t.Helper()
 	var names []string
 	err := filepath.WalkDir(v.dir, func(path string, d fs.DirEntry, err error) error {
@@ -151,7 +152,7 @@ func TestXAttrsSayWhatIsRead(t *testing.T) {
 	project := bundletest.New(t)
 	outputs := map[string]string{"out/empty": "", "out/\xc3\xa9": "e", "a": strings.Repeat("long", 100_000)}
 	runs := []*bundletest.Run{project.Run("run 1", outputs), project.Run("r2", map[string]string{"a": outputs["a"]})}
-	for _, v := range []*view{startView(t, runs[0].Dir), startView(t, "--chain", runs[0].Dir, runs[1].Dir)} {
+	for _, v := range []*mounted{startView(t, runs[0].Dir), startView(t, "--chain", runs[0].Dir, runs[1].Dir)} {
 		for _, name := range v.files() {
 			run := runs[0]
 			if strings.HasPrefix(name, "r2/") {

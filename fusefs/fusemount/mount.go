@@ -3,6 +3,7 @@ package fusemount
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,6 +45,10 @@ type Options struct {
 	// must not block, and must not touch the view. nil: nobody.
 	OnTamper func(path string, err error)
 }
+
+// ErrMoved means that another process moves what leads to a mount point: the view was mounted
+// elsewhere, and taken away again.
+var ErrMoved = errors.New("what leads to the mount point was moved meanwhile")
 
 const (
 	fsSubtype = "spectrum"
@@ -230,6 +235,9 @@ func dataOptions(opts Options) []string {
 // only when all that makes a view safe is really set.
 func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
 	p, err := dir.openTop()
+	if errors.Is(err, ErrNotMounted) || errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", ErrMoved, err)
+	}
 	if err != nil {
 		return mountID{}, 0, err
 	}

@@ -72,7 +72,7 @@ func (p *place) openTop() (*place, error) {
 	}
 	if !top.isMountpoint || top.mount.Parent != p.mount.ID {
 		top.close()
-		return nil, fmt.Errorf("nothing is mounted on %q", path)
+		return nil, &MountpointError{path, ErrNotMounted}
 	}
 	return top, nil
 }

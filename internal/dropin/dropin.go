@@ -44,7 +44,7 @@ func Read(place, name string, limit int64, each func(path string, raw []byte) er
 			err = each(path, raw)
 		}
 		if err != nil {
-			return fmt.Errorf("file %q: %w", path, err)
+			return FileError(path, err)
 		}
 	}
 	return nil
@@ -77,6 +77,28 @@ func open(path, name string) (*pathsafe.Dir, error) {
 	return dir, nil
 }
 
+// ErrWritable says that other users can write a file or a directory.
+var ErrWritable = errors.New("lets others write it")
+
+// ErrOwner says that another user owns a file or a directory.
+var ErrOwner = errors.New("it belongs to another user")
+
+// Error is what is wrong with a file or a directory of a place.
+type Error struct {
+	kind string
+	Path string
+	Err  error
+}
+
+// Error names the file or directory, and what is wrong.
+func (e *Error) Error() string { return fmt.Sprintf("%s %q: %v", e.kind, e.Path, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// FileError is the error for the content of a file.
+func FileError(path string, err error) error { return &Error{"file", path, err} }
+
 // checkDir wants a directory that others cannot write.
 func checkDir(dir *pathsafe.Dir) error {
 	st, err := dir.Stat()
@@ -84,7 +106,7 @@ func checkDir(dir *pathsafe.Dir) error {
 		err = checkOwner(st)
 	}
 	if err != nil {
-		return fmt.Errorf("directory %q: %w", dir.Name(), err)
+		return &Error{"directory", dir.Name(), err}
 	}
 	return nil
 }
@@ -113,9 +135,9 @@ func File(dir *pathsafe.Dir, name string, limit int64) ([]byte, error) {
 func checkOwner(st pathsafe.Stat) error {
 	switch {
 	case st.UID != 0 && int(st.UID) != os.Geteuid():
-		return errors.New("it belongs to another user")
+		return ErrOwner
 	case st.Perm&0o022 != 0:
-		return fmt.Errorf("mode %04o lets others write it", st.Perm)
+		return fmt.Errorf("mode %04o %w", st.Perm, ErrWritable)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func isAny(err error, all []error) bool {
 }
 
 // others are what another process has done to a path meanwhile.
-var others = []error{pathsafe.ErrEscape, pathsafe.ErrCrossesMount, pathsafe.ErrSymlink, pathsafe.ErrNotRegular, pathsafe.ErrMoved, pathsafe.ErrLocked, served.ErrForeign}
+var others = []error{pathsafe.ErrEscape, pathsafe.ErrCrossesMount, pathsafe.ErrSymlink, pathsafe.ErrNotRegular, pathsafe.ErrLocked, served.ErrForeign}
 
 // A disturbance is an error that another process has caused.
 type disturbance struct{ text string }
@@ -56,15 +56,21 @@ func (d *disturbance) Error() string { return d.text }
 // [IsOrdinary].
 func Disturbed(text string) error { return &disturbance{text} }
 
+// IsDisturbed reports whether an error is that another process has changed what was being
+// worked on: [Disturbed], or what has moved.
+func IsDisturbed(err error) bool {
+	var disturbed *disturbance
+	return errors.As(err, &disturbed) || errors.Is(err, pathsafe.ErrMoved)
+}
+
 // IsOrdinary reports whether the system, or a program of it, has answered an error that
 // does not come of a wrong call: a fault ([IsFault]), something that this user may not do,
 // or something that another process has changed ([Disturbed]).
 func IsOrdinary(err error) bool {
 	var errno syscall.Errno
 	var exit *exec.ExitError
-	var disturbed *disturbance
 	switch {
-	case IsFault(err), isAny(err, others), errors.Is(err, errors.ErrUnsupported), errors.As(err, &exit), errors.As(err, &disturbed), errors.Is(err, exec.ErrNotFound):
+	case IsFault(err), IsDisturbed(err), isAny(err, others), errors.Is(err, errors.ErrUnsupported), errors.As(err, &exit), errors.Is(err, exec.ErrNotFound):
 		return true
 	case errors.As(err, &errno):
 		return !slices.Contains(wrongCalls, errno)

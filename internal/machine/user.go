@@ -2,8 +2,12 @@ package machine
 
 import (
 	"fmt"
+	"io/fs"
 	"os/user"
 	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // UserText is a user for people: "user alice (1000)" where this machine knows the name, else
@@ -17,3 +21,10 @@ func UserText(uid int) string {
 	}
 	return fmt.Sprintf("user %d", uid)
 }
+
+// Umask returns that of this process, which never changes it but for this moment.
+var Umask = sync.OnceValue(func() fs.FileMode {
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	return fs.FileMode(mask)
+})

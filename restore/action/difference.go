@@ -31,21 +31,17 @@ type difference struct {
 
 	changeable map[string]bool // directories in which this user may change names, by their paths
 
-	layered bool // the root is on an overlay: directories go file by file
-	swaps   []staging.Swap
-	parts   []snapshot.Part // what comes, under the number of its swap
-	stays   []staging.Swap  // of the metadata of directories that stay
-	left    []Left
+	restless []string // in before, which may not have them as they were
+	swaps    []staging.Swap
+	parts    []snapshot.Part // what comes, under the number of its swap
+	stays    []staging.Swap  // of the metadata of directories that stay
+	left     []Left
 }
 
 // plan compares the two snapshots. Of a whole root its own metadata come back in any case:
 // the work in it changes its time.
 func (d *difference) plan() error {
-	kind, err := d.root.FileSystem()
-	if err != nil {
-		return err
-	}
-	d.layered = kind == unix.OVERLAYFS_SUPER_MAGIC
+	d.restless = d.before.Restless()
 	d.findApart()
 	if d.target.Header().Whole {
 		target, before := d.target.Tree(""), d.before.Tree("")
@@ -230,27 +226,27 @@ func unkept(now tree) *snapshot.Entry {
 	return nil
 }
 
-// swap plans that what is there makes way for what was.
+// swap plans that what is there makes way for what was. A directory goes name by name: then
+// what others have put into it meanwhile is not moved with it.
 func (d *difference) swap(then, now tree) error {
 	tops := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])
 	p, err := pathsafe.Found(tops[0].Path)
 	if err != nil {
 		return err
 	}
-	if d.layered && len(now) > 0 && now[0].Type == snapshot.Dir {
-		for _, e := range slices.Backward(now[1:]) {
-			path, err := pathsafe.Found(e.Path)
-			if err != nil {
-				return err
-			}
-			st := e.Stat()
-			d.swaps = append(d.swaps, staging.Swap{Path: path, Old: &st, Empty: e.Type == snapshot.Dir, Last: isArtifact(path, []snapshot.Entry{e})})
-		}
-	}
 	swap := staging.Swap{Path: p, Last: isArtifact(p, tops)}
-	if len(now) > 0 {
-		st := now[0].Stat()
-		swap.Old, swap.Empty = &st, d.layered && now[0].Type == snapshot.Dir
+	for i, e := range slices.Backward(now) {
+		st := e.Stat()
+		old := staging.Swap{Old: &st, Empty: e.Type == snapshot.Dir, Unsure: slices.Contains(d.restless, e.First())}
+		if i == 0 {
+			swap.Old, swap.Empty, swap.Unsure = old.Old, old.Empty, old.Unsure
+			break
+		}
+		if old.Path, err = pathsafe.Found(e.Path); err != nil {
+			return err
+		}
+		old.Last = isArtifact(old.Path, []snapshot.Entry{e})
+		d.swaps = append(d.swaps, old)
 	}
 	if len(then) > 0 {
 		swap.New = staging.Tree{}

@@ -17,5 +17,6 @@ type Back = back
 func (r *Root) Before(ctx context.Context, b Back) (Done, error) { return r.before(ctx, b, false) }
 
 func (r *Root) GoBack(ctx context.Context, done Done, b Back, change staging.Change, fill fill) error {
-	return r.goBack(ctx, done, b, change, fill)
+	_, err := r.goBack(ctx, &done, b, change, fill)
+	return err
 }

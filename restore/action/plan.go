@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
-	"golang.org/x/sys/unix"
 )
 
 // plan says what of that which commits have created is there, and can go.
@@ -24,8 +22,6 @@ type plan struct {
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
-
-	layered bool // the root is on an overlay: directories go file by file
 }
 
 // node is a name that a commit has created, or a directory on the way to one.
@@ -99,11 +95,6 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
-	kind, err := root.FileSystem()
-	if err != nil {
-		return err
-	}
-	p.layered = kind == unix.OVERLAYFS_SUPER_MAGIC
 	return p.below(root, &p.top)
 }
 
@@ -175,8 +166,8 @@ func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited,
 		return all, err
 	}
 	itself, err := p.goes(n, st)
-	if err != nil || !p.layered {
-		return itself, err
+	if err != nil {
+		return visited{}, err
 	}
 	itself.swaps[0].Empty = true
 	return visited{append(all.swaps, itself.swaps...), true}, nil
@@ -221,59 +212,34 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 	return p.below(own, n)
 }
 
-// check holds the snapshot that was taken before a rollback against the plan: what
-// came between the two is of nobody's commit. It notes what has another content
-// than the commit gave it.
+// check takes from the snapshot that was taken before a rollback what the swaps displace: that,
+// and no more, is kept in it. It notes what has another content than the commit gave it.
 func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
-	tops, err := p.tops(before)
-	if err != nil {
-		return err
-	}
-	var at string
-	var top *node
-	for e := range before.Entries() { // what is in a directory follows it
-		if n, is := tops[e.Path]; is {
-			at, top = e.Path, n
+	restless := before.Restless()
+	all := p.swaps
+	p.swaps = nil
+	for _, swap := range all {
+		e, err := before.At(swap.Path)
+		if err != nil {
+			return err
 		}
-		rest, in := strings.CutPrefix(e.Path, at)
-		if top == nil || !in || rest != "" && rest[0] != '/' {
+		if e.Type == snapshot.Absent || (e.Type == snapshot.Dir) != swap.Old.Mode.IsDir() { // what is there by now is another's
 			continue
 		}
-		n := top.find(rest)
-		if n == nil {
-			return fmt.Errorf("%q %w", e.Path, ErrMoved)
-		}
 		if !e.Type.Kept() {
-			return fmt.Errorf("%q: %w: %s", e.Path, errKeptNot, e.Type.Unkept())
+			p.left = append(p.left, Left{swap.Path.String(), e.Type.Unkept()})
+			continue
 		}
+		st := e.Stat()
+		swap.Old, swap.Unsure = &st, slices.Contains(restless, e.First())
+		p.swaps = append(p.swaps, swap)
+		n := p.top.find("/" + swap.Path.String())
 		if n.file != nil && e.Type == snapshot.File && e.Digest != n.file.Digest {
 			u.Changed = append(u.Changed, n.path)
 		}
 	}
 	return nil
 }
-
-// tops are the nodes of all that goes, by the paths at which the snapshot has it:
-// those without links on the way.
-func (p *plan) tops(before *snapshot.Snapshot) (map[string]*node, error) {
-	tops := map[string]*node{}
-	for _, swap := range p.swaps {
-		e, err := before.At(swap.Path)
-		if err != nil {
-			return nil, err
-		}
-		if e.Type != snapshot.Absent {
-			tops[e.Path] = p.top.find("/" + swap.Path.String())
-		}
-	}
-	return tops, nil
-}
-
-// ErrMoved says that the root did not stand still.
-var ErrMoved = machine.Disturbed("came while the rollback was planned")
-
-// errKeptNot: what no snapshot keeps does not go.
-var errKeptNot = machine.Disturbed("it came to be what cannot be kept")
 
 // find is the node at a path below, which begins with a slash unless it is empty;
 // nil when there is none.

@@ -41,7 +41,7 @@ func Restore(ctx context.Context, in *Root, t *snapshot.Snapshot, how How) (*Res
 	}
 	var done *Restored
 	if err == nil {
-		done, err = restored(ctx, in, t, how, false)
+		done, err = undisturbed(func() (*Restored, error) { return restored(ctx, in, t, how, false) })
 	}
 	return done, in.Refused(how.Type, nil, err)
 }
@@ -103,12 +103,13 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if dry {
 		return result, nil
 	}
-	err = in.goBack(ctx, done, b, staging.Change{Kind: "snapshot_restore", Swaps: swaps}, func(ctx context.Context, dir *pathsafe.Dir) error {
+	stayed, err := in.goBack(ctx, &result.Done, b, staging.Change{Kind: "snapshot_restore", Swaps: swaps}, func(ctx context.Context, dir *pathsafe.Dir) error {
 		return in.Snapshots().WriteParts(ctx, part, d.parts, dir)
 	})
 	if err != nil {
 		return nil, err
 	}
+	result.Left = append(result.Left, stayed...)
 	return result, nil
 }
 

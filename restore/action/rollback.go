@@ -30,6 +30,9 @@ type back struct {
 type Done struct {
 	Action   string             // its id; "" of a dry run
 	Snapshot *snapshot.Snapshot // of what was there before
+	// Kept is what other processes put or changed at the swapped names meanwhile: the snapshot
+	// does not have it.
+	Kept []staging.Kept
 }
 
 var errNoSnapshots = errors.New("there is no store of snapshots")
@@ -49,7 +52,7 @@ func (r *Root) copyUp(ctx context.Context, b back, dry bool, swaps func(look *sn
 		return err
 	}
 	h := r.history
-	look, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope})
+	look, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope, Live: true})
 	if err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 		return Done{}, errNoSnapshots
 	}
 	if dry {
-		before, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope})
+		before, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope, Live: true})
 		return Done{Snapshot: before}, err
 	}
 	if r.entry.DryRun {
@@ -98,78 +101,84 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 
 // goBack takes a root back (rollback contract, sections 4.2, 7 and 11), after before has
 // returned done: all of the change happens or nothing. Fill makes what comes. When it is done the
-// chain of savepoints is that of the earlier state. The error is a [*staging.Error], whose
+// chain of savepoints is that of the earlier state, done has what was kept, and what is returned
+// are directories that stay since others work in them. The error is a [*staging.Error], whose
 // Rollback is nil if the root is as it was, and halts the root if not; or an
 // [*UnfinishedError], which halts nothing: it could not be taken back for now, or all of it is
 // done, and that could not be recorded.
-func (r *Root) goBack(ctx context.Context, done Done, b back, change staging.Change, fill fill) error {
-	change.Attempt = done.Action
-	left, err := r.swap(ctx, done, b, change, fill)
+func (r *Root) goBack(ctx context.Context, done *Done, b back, change staging.Change, fill fill) ([]Left, error) {
+	change.Attempt, change.Keep = done.Action, true
+	stayed, left, err := r.swap(ctx, done, b, change, fill)
 	if err == nil && left != nil {
-		return &UnfinishedError{left}
+		return nil, &UnfinishedError{left}
 	}
 	if err == nil {
-		return nil
+		return stayed, nil
 	}
 	r.halt(err)
 	if stands := r.unmarked(err, change.Kind); stands != nil {
-		return stands
+		return nil, stands
 	}
-	return r.history.failed(err, err)
+	return nil, r.history.failed(err, err)
+}
+
+// maxDisturbed is how often a rollback begins that other processes disturb.
+const maxDisturbed = 5
+
+// undisturbed does it again, from the beginning, where nothing was changed since other processes
+// made something else of a name or of the directories to it, while that was planned or moved.
+func undisturbed[T any](do func() (T, error)) (T, error) {
+	for try := 1; ; try++ {
+		done, err := do()
+		var failed *staging.Error
+		again := errors.Is(err, snapshot.ErrUnsettled) || errors.As(err, &failed) && failed.Rollback == nil && failed.IsDisturbance()
+		if !again || try == maxDisturbed {
+			return done, err
+		}
+	}
 }
 
 // fill makes the trees of a change, see [staging.Tx.Stage].
 type fill func(ctx context.Context, dir *pathsafe.Dir) error
 
 // swap returns what could not be recorded of a change that is complete.
-func (r *Root) swap(ctx context.Context, done Done, b back, change staging.Change, fill fill) (left *staging.HaltError, err error) {
+func (r *Root) swap(ctx context.Context, done *Done, b back, change staging.Change, fill fill) (stayed []Left, left *staging.HaltError, err error) {
 	h := r.history
 	tx, err := r.lock.PlanLocked(ctx, change)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer tx.Abort(&err)
 	err = h.append(audit.Event{
 		Kind: audit.RollbackBegin, Action: done.Action, Rollback: b.Type, Snapshot: done.Snapshot.ID(), Reason: b.Reason, Actions: b.Affected, Brings: b.Brings,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := tx.Begin(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := tx.Stage(ctx, fill); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := tx.Move(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	old, _ := tx.Displaced()
-	if err := r.entry.Snapshots.Unchanged(ctx, done.Snapshot, replaced(change.Swaps), old); err != nil {
-		return nil, err
+	for _, s := range tx.Stayed() {
+		stayed = append(stayed, Left{s.Path.String(), s.Why.Error()})
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := h.endBack(done.Action, done.Snapshot.Header()); err != nil {
 		why := fmt.Errorf("it is done, and its records could not be written: %w", err)
-		return &staging.HaltError{Attempt: done.Action, Kind: change.Kind, Staging: tx.Staging(), Err: why}, nil
+		return nil, &staging.HaltError{Attempt: done.Action, Kind: change.Kind, Staging: tx.Staging(), Err: why}, nil
 	}
 	if err := tx.Close(); err != nil && r.entry.Leftover != nil {
 		r.entry.Leftover(tx.Staging(), err)
 	}
-	return nil, nil
-}
-
-// replaced are the paths of all swaps up to the first of a directory that stays.
-func replaced(swaps []staging.Swap) (paths []pathsafe.Path) {
-	for _, s := range swaps {
-		if _, stays := s.New.(*staging.Metadata); stays {
-			break
-		}
-		paths = append(paths, s.Path)
-	}
-	return paths
+	done.Kept = tx.Kept()
+	return stayed, nil, nil
 }
 
 // The members of what a snapshot before a rollback keeps, so that the next one to enter the
@@ -271,7 +280,7 @@ func (h *history) snapshotBefore(attempt string) (snapshot.Header, error) {
 
 // snap takes the snapshot before an action (rollback contract, section 4.2). What
 // cannot be taken back is not begun.
-func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, anyKey bool, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
+func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, back bool, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
 	active, err := h.savepoints.active(h.root)
 	if err != nil {
 		return nil, err
@@ -283,7 +292,7 @@ func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Pat
 	h.snapped = true
 	s, err := h.snapshots.Take(ctx, snapshot.Request{
 		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
-		Log: log, Key: h.savepoints.key, AnyKey: anyKey,
+		Log: log, Key: h.savepoints.key, AnyKey: back, Live: back,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)

@@ -58,7 +58,7 @@ func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	}
 	var done *Undone
 	if err == nil {
-		done, err = undone(ctx, in, what, false)
+		done, err = undisturbed(func() (*Undone, error) { return undone(ctx, in, what, false) })
 	}
 	return done, in.Refused(audit.Session, []string{what.Commit}, err)
 }
@@ -105,6 +105,10 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if err != nil {
 		return nil, err
 	}
+	u := &Undone{Done: done, Commits: gone}
+	if err := p.check(done.Snapshot, u); err != nil {
+		return nil, err
+	}
 	swaps := p.swaps
 	if len(swaps) == 0 { // it is recorded all the same
 		same := difference{before: done.Snapshot}
@@ -113,22 +117,21 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		}
 		swaps = same.stays
 	}
-	u := &Undone{Done: done, Commits: gone, Files: p.files, Left: p.left}
+	u.Files, u.Left = p.files, p.left
 	if u.Changes, err = changesOf(swaps, done.Snapshot, nil); err != nil {
 		return nil, err
 	}
 	if u.Spaces, err = roomFor(in, done.Snapshot, nil, u.Changes); err != nil {
 		return nil, err
 	}
-	if err := p.check(done.Snapshot, u); err != nil {
-		return nil, err
-	}
 	if dry {
 		return u, nil
 	}
-	if err := in.goBack(ctx, done, b, staging.Change{Kind: "rollback", Swaps: swaps}, nil); err != nil {
+	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, nil)
+	if err != nil {
 		return nil, err
 	}
+	u.Left = append(u.Left, stayed...)
 	return u, nil
 }
 

@@ -65,7 +65,12 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 			return nil, fmt.Errorf("%w: %s no: %s", ErrUnfit, c.Question, c.Evidence)
 		}
 	}
-	a := &Approval{preview: again, statement: s, excluded: map[int]string{}}
+	return again.approval(s)
+}
+
+// approval is what a statement approves of a preview.
+func (p *Preview) approval(s *statement.Statement) (*Approval, error) {
+	a := &Approval{preview: p, statement: s, excluded: map[int]string{}}
 	if err := a.decide(); err != nil {
 		return nil, err
 	}
@@ -76,6 +81,13 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 		return nil, err
 	}
 	return a, nil
+}
+
+// Fits returns why a statement does not fit the preview, before anything is approved: the
+// error is [ErrUnfit] or [ErrUndecided].
+func (p *Preview) Fits(s *statement.Statement) error {
+	_, err := p.approval(s)
+	return err
 }
 
 // changed says in words what differs between two previews.

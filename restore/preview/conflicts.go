@@ -92,9 +92,11 @@ func (d *deciding) foreign() []conflict {
 func (d *deciding) laws() []conflict {
 	var bundles []*verify.Bundle
 	names := map[string]string{}
+	dated := map[string]bool{}
 	for run := range d.plan.Runs() {
 		bundles = append(bundles, run.Bundle())
 		names[run.Bundle().RunID()] = RunText(run.Bundle())
+		dated[run.Bundle().RunID()] = !run.Bundle().Completed().IsZero()
 	}
 	var conflicts []conflict
 	for _, found := range verify.Findings(bundles) {
@@ -106,6 +108,10 @@ func (d *deciding) laws() []conflict {
 			c.Authority = "SPECTRUM-03 decides on order: " + string(found.Code)
 			c.Risk = "a later state may be replaced by an earlier one"
 			c.Resolution = "find out in which order the runs were made, and name them so"
+			if !dated[found.RunID] {
+				c.Current = "a run says when it was completed"
+				c.Resolution = "have the run sealed again with a date that can be read, or acknowledge that its date is not known"
+			}
 		case verify.InvalidChainReference:
 			c.Type = sourceConflict
 			c.Current = "an input is an output of the same run or of an earlier one"
@@ -160,8 +166,8 @@ func (d *deciding) identity() []conflict {
 		conflicts = append(conflicts, conflict{
 			Type:       identityConflict,
 			Path:       run,
-			Current:    "the operator's agent is " + agentText(d.request.Asked.Agent),
-			Claim:      "the identity layer is that of " + agentText(d.claims[n].text["agent_id"]),
+			Current:    "the operator's agent is " + agentText(d.request.Asked.Agent, "not named"),
+			Claim:      "the identity layer is that of " + agentText(d.claims[n].text["agent_id"], "an agent that is not named"),
 			Authority:  "an identity layer is restored for the same agent only (protocol section 6)",
 			Risk:       "one agent would take over the role of another",
 			Resolution: "leave it out, which is what is proposed; what is another agent's is absorbed, not restored (protocol section 6)",
@@ -170,9 +176,9 @@ func (d *deciding) identity() []conflict {
 	return conflicts
 }
 
-func agentText(agent string) string {
+func agentText(agent, unnamed string) string {
 	if agent == "" {
-		return "not named"
+		return unnamed
 	}
 	return strconv.Quote(agent)
 }
@@ -187,7 +193,7 @@ func (d *deciding) staleness() []conflict {
 			Type:       timingConflict,
 			Path:       SourceID(d.plan),
 			Current:    "it is not that late yet",
-			Claim:      "this candidate was completed at " + timeText(completed) + ", which is in the future",
+			Claim:      "this candidate was completed in the future, at " + timeText(completed),
 			Authority:  "the clock of this machine outranks what the signer says of the time",
 			Risk:       "its date does not say whether it is older than what is there",
 			Resolution: "find out which clock is wrong; have the run sealed again, or acknowledge that its date is not known",

@@ -39,7 +39,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 // How much of one kind the page shows, in bytes of it; the JSON has all.
 const (
 	treeBytes     = 3 << 20 // of the trees together
-	registerBytes = 1 << 19
+	registerBytes = 1 << 20
 	diffBytes     = 3 << 17
 )
 
@@ -133,11 +133,10 @@ type page struct {
 	Privacy    []field
 	Checks     []check
 	Approval   []field
-	ApprovalMore,
-	RunsMore int
-	Plan      string
-	PlanNotes []string
-	Undoing   []string
+	RunsMore   int
+	Plan       string
+	PlanNotes  []string
+	Undoing    []string
 }
 
 // field is one row of two columns.
@@ -174,7 +173,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 	b := &p.block
 	v := &page{
 		ID: p.id, Summary: p.summary(), Quarantine: p.held, Diffs: found,
-		Register: registerOf(b.Conflicts, found.shown()),
+		Register: registerOf(p.conflictRows(), found.shown()),
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,
 		Plan:      b.Approval.Plan,
@@ -182,7 +181,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 		Undoing:   undoing,
 		RunsMore:  max(0, len(b.Candidate.Runs)-maxRows),
 	}
-	v.Approval, v.ApprovalMore = p.approvalFields()
+	v.Approval = p.approvalFields()
 	return v, nil
 }
 

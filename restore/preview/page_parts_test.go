@@ -65,10 +65,10 @@ func TestTreeLimits(t *testing.T) {
 		more        string
 	}{
 		{many(250, "%04d"), 1 << 20, 0, 250, ""},
-		{many(251, "%04d"), 1 << 20, 0, 250, "1 more file"},
-		{many(2000, "%04d"), 1 << 20, 0, 250, "1,750 more files"},
-		{many(501, "%04d/a"), 1 << 20, 500, 0, "1 more directory"},
-		{append(many(600, "%04d/a"), many(300, "f%04d")...), 1 << 20, 500, 250, "100 more directories, 50 more files"},
+		{many(2000, "%04d"), 1 << 20, 0, 2000, ""},
+		{many(2000, "%04d"), 250 * 132, 0, 250, "1,750 more files"},
+		{many(501, "%04d/a"), 1 << 20, 501, 0, ""},
+		{append(many(600, "%04d/a"), many(300, "f%04d")...), 1 << 20, 600, 300, ""},
 		{many(10, "%04d"), 3 * 132, 0, 3, "7 more files"},
 		{many(10, "%04d/a"), 0, 0, 0, "10 more directories"},
 	} {
@@ -122,9 +122,9 @@ func depthOf(b *branch) int {
 // TestRegisterLimits: every conflict is in a group and counted there; what is
 // not shown is said.
 func TestRegisterLimits(t *testing.T) {
-	var conflicts []conflict
+	var conflicts []registerRow
 	for n := range 700 {
-		conflicts = append(conflicts, conflict{ID: conflictID(n + 1), Type: []conflictType{authorityConflict, stateConflict, staleContext}[n%3]})
+		conflicts = append(conflicts, registerRow{[]int{n + 1}, "", &conflict{Type: []conflictType{authorityConflict, stateConflict, staleContext}[n%3]}})
 	}
 	r := registerOf(conflicts, nil)
 	count, rows := 0, 0
@@ -132,13 +132,13 @@ func TestRegisterLimits(t *testing.T) {
 		count += g.Count
 		rows += len(g.Rows)
 	}
-	if len(r.Groups) != 3 || count != 700 || rows != 500 || r.More != 200 {
+	if len(r.Groups) != 3 || count != 700 || rows != 700 || r.More != 0 {
 		t.Errorf("%d groups of %d, %d rows, %d more", len(r.Groups), count, rows, r.More)
 	}
 	for n := range conflicts {
-		conflicts[n].Current = strings.Repeat("\u202e", 4000)
+		conflicts[n].first.Current = strings.Repeat("\u202e", 4000)
 	}
-	if r := registerOf(conflicts, nil); r.More < 600 {
+	if r := registerOf(conflicts, nil); r.More < 500 || r.Count != 700 {
 		t.Errorf("only %d of long ones are left out", r.More)
 	}
 }

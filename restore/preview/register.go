@@ -1,7 +1,10 @@
 package preview
 
-// maxConflicts is how many conflicts the page shows.
-const maxConflicts = 500
+import (
+	"cmp"
+
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
 
 // register is section 6: the conflicts by type, in the order in which the first
 // of each type is found.
@@ -19,17 +22,19 @@ type conflictGroup struct {
 
 type conflictRow struct {
 	*conflict
-	IDs  string // of its items
-	Diff int    // the number of the item whose difference is shown, or 0
+	Number string // of the conflict, or of several
+	Name   string // what it is about
+	IDs    string // of its items
+	Diff   int    // the number of the item whose difference is shown, or 0
 }
 
-func registerOf(conflicts []conflict, diffs map[int]bool) register {
-	r := register{Count: len(conflicts)}
+func registerOf(conflicts []registerRow, diffs map[int]bool) register {
+	r := register{}
 	at := map[conflictType]int{}
 	room := &budget{registerBytes}
 	shown := 0
-	for n := range conflicts {
-		c := &conflicts[n]
+	for _, row := range conflicts {
+		c := row.first
 		place, ok := at[c.Type]
 		if !ok {
 			place = len(r.Groups)
@@ -37,10 +42,12 @@ func registerOf(conflicts []conflict, diffs map[int]bool) register {
 			r.Groups = append(r.Groups, conflictGroup{Type: string(c.Type)})
 		}
 		g := &r.Groups[place]
-		g.Count++
-		if shown < maxConflicts && room.take(costOf(400, c.Path, c.Current, c.Claim, c.Authority, c.Risk, c.Resolution)) {
-			g.Rows = append(g.Rows, conflictRow{c, idsOf(c), diffOf(c, diffs)})
-			shown++
+		g.Count += len(row.numbers)
+		r.Count += len(row.numbers)
+		ids := short(row.numbers, "conflict", statement.FormatConflicts, conflictID)
+		if room.take(costOf(400, ids, c.Path, c.Current, c.Claim, c.Authority, c.Risk, c.Resolution)) {
+			g.Rows = append(g.Rows, conflictRow{c, ids, cmp.Or(row.name, name(c.Path)), idsOf(c), diffOf(c, diffs)})
+			shown += len(row.numbers)
 		}
 	}
 	r.More = r.Count - shown

@@ -64,10 +64,16 @@ func (r *reporter) questions(fields []field) {
 	r.line("")
 }
 
-// riskOfIdentity says whether an identity layer is there that is not known to be
-// the operator's agent's.
+// riskOfIdentity says whether there is an identity layer, or what by its name may be one, that
+// is not known to be the operator's agent's.
 func riskOfIdentity(i *identityReview) string {
-	return answer(i.Items > 0 && (i.Same == nil || !*i.Same))
+	switch {
+	case i.Same != nil && *i.Same || i.Items+i.Possible == 0:
+		return no
+	case i.Items == 0:
+		return yes + inParentheses(counted(i.Possible, "item")+" may be identity layer, by name")
+	}
+	return yes
 }
 
 // noneIf says "none" of a savepoint that is not there.

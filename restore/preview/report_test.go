@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
@@ -200,7 +201,12 @@ func TestIdenticalIsOneLine(t *testing.T) {
 		}
 	}
 	outputs["Makefile"], outputs["g"] = "same", "new"
-	must(t, os.WriteFile(s.at("Makefile"), []byte("same"), 0o644))
+	named := []string{"Makefile", ".gitignore", ".config/x", "a\u200bb", "g"}
+	must(t, os.Mkdir(s.at(".config"), 0o755))
+	for _, name := range named[:4] {
+		outputs[name] = "same"
+		must(t, os.WriteFile(s.at(name), []byte("same"), 0o644))
+	}
 	must(t, os.WriteFile(s.at("g"), []byte("old"), 0o644))
 	s.add("run-1", outputs)
 	report := reportOf(t, s.preview())
@@ -229,7 +235,7 @@ func TestIdenticalIsOneLine(t *testing.T) {
 	if len(seen) != len(outputs) {
 		t.Errorf("%d items in the rows, want %d", len(seen), len(outputs))
 	}
-	for _, name := range []string{"Makefile", "g"} {
+	for _, name := range named {
 		if !strings.Contains(items, preview.Quote(name)) || !strings.Contains(rest, preview.Quote(name)) {
 			t.Errorf("%s is not named", name)
 		}
@@ -241,7 +247,7 @@ func TestIdenticalIsOneLine(t *testing.T) {
 func TestRunsByItself(t *testing.T) {
 	s := bareScene(t)
 	outputs := map[string]string{"tool": "#!/bin/sh\n"}
-	automatic := []string{".git/hooks/pre-commit", ".github/workflows/ci.yml", "Makefile", "package.json", "home/.bashrc", "x.service", ".vscode/tasks.json", "tool"}
+	automatic := []string{".git/hooks/pre-commit", ".github/workflows/ci.yml", "Makefile", "package.json", "home/.bashrc", "x.service", ".vscode/tasks.json", "tool", "su", "sg", "both", ".gitea/workflows/ci.yaml", ".mcp.json", "sub/.claude/settings.json"}
 	followed := []string{"CLAUDE.md", "sub/AGENTS.md", "system_prompt.txt", ".cursorrules"}
 	for _, name := range append(automatic, followed...) {
 		outputs[name] = "x"
@@ -251,6 +257,9 @@ func TestRunsByItself(t *testing.T) {
 	}
 	s.add("run-1", outputs)
 	must(t, os.Chmod(filepath.Join(s.Root, "tool"), 0o755))
+	for name, bits := range map[string]os.FileMode{"su": os.ModeSetuid | 0o755, "sg": os.ModeSetgid | 0o644, "both": os.ModeSetuid | os.ModeSetgid | 0o600} {
+		must(t, os.Chmod(filepath.Join(s.Root, name), bits))
+	}
 	p := s.preview()
 	report, page := reportOf(t, p), pageOf(t, p)
 	rows := map[string]string{}
@@ -270,11 +279,141 @@ func TestRunsByItself(t *testing.T) {
 			t.Errorf("%s: %s", name, row)
 		}
 	}
+	for name, bits := range map[string]string{"su": "the set-user-ID bit", "sg": "the set-group-ID bit", "both": "the set-user-ID and set-group-ID bits"} {
+		if row := rows[preview.Quote(name)]; !strings.Contains(row, "its source has "+bits) || !strings.Contains(row, "not restored") {
+			t.Errorf("%s: %s", name, row)
+		}
+	}
+	if row := rows[preview.Quote("tool")]; strings.Contains(row, "its source has") {
+		t.Errorf("tool: %s", row)
+	}
 	if row := rows[preview.Quote("plain/000")]; !strings.Contains(row, "low: nothing is there") {
 		t.Errorf("a plain file: %s", row)
 	}
 	if len(p.Findings()) > 0 || !strings.Contains(report, "| Identity Bearing | unknown |") {
 		t.Errorf("names alone are findings: %+v", p.Findings())
+	}
+}
+
+// TestNewlyExecutable: of a file that is there, the report says whether it would become
+// executable.
+func TestNewlyExecutable(t *testing.T) {
+	s := bareScene(t)
+	outputs := map[string]string{}
+	for _, name := range []string{"new", "same-plain", "same-tool", "other-plain", "other-tool"} {
+		outputs[name] = "#!/bin/sh\n"
+		kind, mode, _ := strings.Cut(name, "-")
+		content := map[string]string{"same": outputs[name], "other": "x"}[kind]
+		perm := os.FileMode(0o644)
+		if mode == "tool" {
+			perm = 0o755
+		}
+		if content != "" {
+			must(t, os.WriteFile(s.at(name), []byte(content), perm))
+		}
+	}
+	s.add("run-1", outputs)
+	for name := range outputs {
+		must(t, os.Chmod(filepath.Join(s.Root, name), 0o755))
+	}
+	report := reportOf(t, s.preview())
+	for name := range outputs {
+		at := strings.Index(report, "| "+preview.Quote(name)+" | 10 |")
+		if at < 0 {
+			t.Fatalf("%s is not named", name)
+		}
+		row, _, _ := strings.Cut(report[at:], "\n")
+		newly := strings.Contains(row, "it is executable, which the existing file is not")
+		if !strings.Contains(row, "it may run by itself: it is executable") || newly != strings.HasSuffix(name, "plain") {
+			t.Errorf("%s", row)
+		}
+	}
+}
+
+// TestManyAreNamed: of 2,400 files in one directory, half of them in conflict, the page names
+// each, and section 9 is as long as there are different decisions.
+func TestManyAreNamed(t *testing.T) {
+	s := bareScene(t)
+	outputs := map[string]string{}
+	must(t, os.Mkdir(s.at("lib"), 0o755))
+	for n := range 2400 {
+		path := fmt.Sprintf("lib/mod%d.txt", n)
+		outputs[path] = "new"
+		switch {
+		case n%2 == 0:
+			must(t, os.WriteFile(s.at(path), []byte("old"), 0o644))
+		case n%3 == 0:
+			must(t, os.WriteFile(s.at(path), []byte("new"), 0o644))
+		}
+	}
+	s.add("run-1", outputs)
+	p := s.preview()
+	report, page := reportOf(t, p), pageOf(t, p)
+	_, register, _ := strings.Cut(page, `<h2 id="s6">`)
+	register, _, _ = strings.Cut(register, `<h3 id="diffs">`)
+	for n := range 2400 {
+		path := fmt.Sprintf("mod%d.txt", n)
+		if !strings.Contains(page, "<bdi>"+path+"</bdi>") && !strings.Contains(page, ">"+path+"<") {
+			t.Fatalf("the page does not name %s", path)
+		}
+		if n%2 == 0 && !strings.Contains(register, "<bdi>lib/"+path+"</bdi>") {
+			t.Fatalf("the register of the page does not name %s", path)
+		}
+	}
+	if strings.Count(register, "400 identical files") != 1 || strings.Contains(register, "not shown here") {
+		t.Error("the register of the page does not have the identical files in one row")
+	}
+	_, approval, _ := strings.Cut(report, "## 9.")
+	approval, _, _ = strings.Cut(approval, "## 10.")
+	want := []string{"R-001 to R-2400 | approve / reject / modify |", "| C-001 | choose resolution: acknowledge / resolve |", "| C-002 to C-1601 | choose resolution: acknowledge / resolve / reject |"}
+	for _, row := range want {
+		if strings.Count(approval, row) != 1 {
+			t.Errorf("no %q in\n%s", row, approval)
+		}
+	}
+	if n := strings.Count(approval, "\n|"); n != 2+len(want) {
+		t.Errorf("%d rows:\n%s", n, approval)
+	}
+}
+
+// TestUndeclaredIsNotNo: where a form has only yes and no, an answer that was not declared
+// says so, and that names are all there is to go by.
+func TestUndeclaredIsNotNo(t *testing.T) {
+	review := func(constraints map[string]any, names ...string) string {
+		s := bareScene(t)
+		outputs := map[string]string{}
+		for _, name := range names {
+			outputs[name] = "x"
+		}
+		s.add("run-1", outputs)
+		s.claim(constraints)
+		report := reportOf(t, s.preview())
+		_, part, _ := strings.Cut(report, "## 7.")
+		part, _, _ = strings.Cut(part, "## 8.")
+		return part
+	}
+	declared := map[string]any{"restore_scopes": map[string]any{"*": "project_state"}}
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing declared": {review(map[string]any{}, "a"), []string{
+			"- Identity-layer items present? no (the signer has not declared scopes)\n", "- Cross-agent identity risk? no\n",
+			"- Restricted context present? no (none by name; the signer has not declared scopes)\n",
+		}},
+		"nothing declared, a name": {review(map[string]any{}, "a", "CLAUDE.md", "AGENTS.md"), []string{
+			"- Identity-layer items present? no (the signer has not declared scopes; 2 items may be, by name)\n", "- Cross-agent identity risk? yes (2 items may be identity layer, by name)\n",
+		}},
+		"declared": {review(declared, "a"), []string{"- Identity-layer items present? no\n", "- Cross-agent identity risk? no\n", "- Restricted context present? no\n"}},
+		"declared, a name": {review(declared, "CLAUDE.md"), []string{
+			"- Identity-layer items present? no (1 item may be, by name)\n", "- Cross-agent identity risk? yes (1 item may be identity layer, by name)\n",
+		}},
+	} {
+		for _, want := range c.want {
+			if !strings.Contains(c.text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, c.text)
+			}
+		}
 	}
 }
 
@@ -324,4 +463,48 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 		return 0, errFull
 	}
 	return len(p), nil
+}
+
+// TestNothingToApprove: where nothing is proposed and nothing is in conflict, section 9 has no
+// table, in the report and on the page.
+func TestNothingToApprove(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{".env": "x"})
+	s.policy = policyOf(t, []string{validatorOf(s.runs[0])}, nil)
+	p := s.preview()
+	_, part, _ := strings.Cut(reportOf(t, p), "## 9. Operator Approval Needed\n")
+	part, _, _ = strings.Cut(part, "## 10.")
+	if part != "\nNone.\n\n" {
+		t.Errorf("%q", part)
+	}
+	_, part, _ = strings.Cut(pageOf(t, p), `<h2 id="s9">`)
+	part, _, _ = strings.Cut(part, `<h2 id="s10">`)
+	if !strings.Contains(part, "<p>None.</p>") || strings.Contains(part, "<table") {
+		t.Errorf("%q", part)
+	}
+}
+
+// TestAgentsAreNamed: an identity conflict names both agents, or says which is not named.
+func TestAgentsAreNamed(t *testing.T) {
+	for _, c := range []struct{ operator, signer, current, claim string }{
+		{"", "", "the operator's agent is not named", "the identity layer is that of an agent that is not named"},
+		{"", "pilot", "the operator's agent is not named", `the identity layer is that of "pilot"`},
+		{"harbour master", "", `the operator's agent is "harbour master"`, "the identity layer is that of an agent that is not named"},
+		{"harbour master", "pilot", `the operator's agent is "harbour master"`, `the identity layer is that of "pilot"`},
+	} {
+		s := bareScene(t)
+		s.add("run-1", map[string]string{"role.md": "x", "a": "x"})
+		constraints := map[string]any{"restore_scopes": map[string]any{"role.md": "same_agent_identity_layer"}}
+		if c.signer != "" {
+			constraints["agent_id"] = c.signer
+		}
+		s.claim(constraints)
+		s.asked = preview.Asked{Agent: c.operator, Scopes: []scope.Scope{scope.ProjectState, scope.SameAgentIdentityLayer}}
+		report := strings.ReplaceAll(reportOf(t, s.preview()), "`", "")
+		for _, want := range []string{c.current, c.claim} {
+			if !strings.Contains(report, "| "+want+" |") {
+				t.Errorf("no %q in\n%s", want, report)
+			}
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/verify"
 )
 
@@ -94,32 +95,60 @@ func (p *Preview) scopeRows() []scopeRow {
 func (i *identityReview) fields() []field {
 	return []field{
 		{"Same-agent restore candidate?", answer3(i.Same), prose},
-		{"Identity-layer items present?", answer(i.Items > 0), prose},
+		{"Identity-layer items present?", answer(i.Items > 0) + i.undeclared(), prose},
 		{"Identity-layer restoration recommended?", partly(i.Proposed, i.Items), prose},
 		{"Cross-agent identity risk?", riskOfIdentity(i), prose},
 	}
 }
 
+// undeclared is what stands behind a "no" that nobody has declared.
+func (i *identityReview) undeclared() string {
+	if i.Items > 0 {
+		return ""
+	}
+	why := ""
+	if i.Present == nil {
+		why = notDeclared
+	}
+	if i.Possible > 0 {
+		why = joined(why, counted(i.Possible, "item")+" may be, by name")
+	}
+	return inParentheses(why)
+}
+
+// notDeclared is why an answer is not known.
+const notDeclared = "the signer has not declared scopes"
+
+func inParentheses(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
+}
+
 // fields is the second part of section 7.
 func (v *privacyReview) fields() []field {
+	undeclared := ""
+	if v.Present == nil {
+		undeclared = inParentheses("none by name; " + notDeclared)
+	}
 	return []field{
-		{"Restricted context present?", answer(v.Items > 0), prose},
+		{"Restricted context present?", answer(v.Items > 0) + undeclared, prose},
 		{"Privacy level adequate?", answer(v.Adequate), prose},
 		{"Restricted items proposed for restoration?", answer(v.Proposed > 0), prose},
 		{"Operator approval required?", answer(v.Approval), prose},
 	}
 }
 
-// approvalFields is section 9, and how many conflicts it leaves out.
-func (p *Preview) approvalFields() (fields []field, more int) {
+// approvalFields is section 9.
+func (p *Preview) approvalFields() (fields []field) {
 	if items := p.decided.numbers(p.decided.proposes); len(items) > 0 {
 		fields = append(fields, field{shortened(items), "approve / reject / modify", ident})
 	}
-	open := p.decided.pendingConflicts()
-	for _, n := range firstRows(open) {
-		fields = append(fields, field{conflictID(n), p.decided.conflicts[n-1].choices(), ident})
+	for _, q := range p.decided.questions() {
+		fields = append(fields, field{short(q.conflicts, "conflict", statement.FormatConflicts, conflictID), q.choices, ident})
 	}
-	return fields, max(0, len(open)-maxRows)
+	return fields
 }
 
 // planNotes are the sentences after the recommended plan.

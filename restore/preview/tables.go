@@ -1,9 +1,11 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -86,7 +88,7 @@ func riskOf(i *item) string {
 	risk := "low: nothing is there"
 	switch {
 	case i.Class == identical:
-		return "identical, but its presence blocks the commit"
+		risk = "identical, but its presence blocks the commit"
 	case i.Class != create:
 		risk = "the existing target blocks the commit"
 	case i.Label == privacyRestricted:
@@ -175,17 +177,26 @@ func grouped(items []item) []group {
 // isSame reports whether an item is there already, byte for byte, and is nothing that has to
 // be named for another reason.
 func (i *item) isSame() bool {
-	return i.Class == identical && i.Runs == "" && !i.follow && i.Scope != scope.RestrictedContext
+	return i.Class == identical && i.Runs == "" && !i.follow && i.Scope != scope.RestrictedContext && !isHidden(i.Path)
+}
+
+// isHidden reports whether a listing would not show a path, or not as it is.
+func isHidden(path string) bool {
+	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || escaped(path) != path
 }
 
 // shortened names items. Where that would be long it says how many there are between the
 // first and the last, and not a range: a range would hold others too.
 func shortened(numbers []int) string {
+	return short(numbers, "item", statement.FormatItems, itemID)
+}
+
+func short(numbers []int, thing string, format func([]int) string, id func(int) string) string {
 	const most = 2000
-	if names := statement.FormatItems(numbers); len(names) <= most {
+	if names := format(numbers); len(names) <= most {
 		return names
 	}
-	return fmt.Sprintf("%s items, the first %s and the last %s", digits(int64(len(numbers))), itemID(numbers[0]), itemID(numbers[len(numbers)-1]))
+	return fmt.Sprintf("%s, the first %s and the last %s", counted(len(numbers), thing), id(numbers[0]), id(numbers[len(numbers)-1]))
 }
 
 // writeConflicts is section 6.
@@ -199,7 +210,7 @@ func (p *Preview) writeConflicts(out *reporter) {
 	out.line("|---|---|---|---|---|---|---|---|---|")
 	for _, g := range p.conflictRows() {
 		c := g.first
-		out.row(g.ids, string(c.Type), g.name, text(c.Current), text(c.Claim), text(c.Authority), text(c.Risk), text(c.Resolution), c.Decision)
+		out.row(statement.FormatConflicts(g.numbers), string(c.Type), cmp.Or(g.name, Quote(c.Path)), text(c.Current), text(c.Claim), text(c.Authority), text(c.Risk), text(c.Resolution), c.Decision)
 	}
 	out.line("")
 }
@@ -207,8 +218,9 @@ func (p *Preview) writeConflicts(out *reporter) {
 // registerRow is a row of the register: one conflict, or those on files that are there
 // already, byte for byte, and are decided alike.
 type registerRow struct {
-	ids, name string
-	first     *conflict
+	numbers []int  // of the conflicts
+	name    string // "" for the path of the conflict
+	first   *conflict
 }
 
 func (p *Preview) conflictRows() []registerRow {
@@ -227,11 +239,15 @@ func (p *Preview) conflictRows() []registerRow {
 		alike := same[c.Decision]
 		switch {
 		case !sameOf(c) || len(alike) == 1:
-			rows = append(rows, registerRow{c.ID, Quote(c.Path), c})
+			rows = append(rows, registerRow{[]int{n + 1}, "", c})
 		case alike[0] == n+1:
 			all := *c
 			all.Current, all.Resolution = "regular files, the same byte for byte", "leave these items out: they are there already"
-			rows = append(rows, registerRow{statement.FormatConflicts(alike), count(len(alike), "identical file"), &all})
+			all.items = nil
+			for _, other := range alike {
+				all.items = append(all.items, p.block.Conflicts[other-1].items...)
+			}
+			rows = append(rows, registerRow{alike, count(len(alike), "identical file"), &all})
 		}
 	}
 	return rows
@@ -250,10 +266,32 @@ func (p *Preview) writeApproval(out *reporter) {
 	if len(items) > 0 {
 		out.row(statement.FormatItems(items), "approve / reject / modify")
 	}
-	for _, n := range open {
-		out.row(conflictID(n), p.decided.conflicts[n-1].choices())
+	for _, q := range p.decided.questions() {
+		out.row(statement.FormatConflicts(q.conflicts), q.choices)
 	}
 	out.line("\nTo change this, run preview again with another --scope or --decide.\n")
+}
+
+// question is the decisions that the operator has on conflicts.
+type question struct {
+	conflicts []int
+	choices   string
+}
+
+// questions are the conflicts that nobody has decided, by what can be decided, in the order of
+// the first of each.
+func (d *deciding) questions() []question {
+	var all []question
+	for _, n := range d.pendingConflicts() {
+		choices := d.conflicts[n-1].choices()
+		at := slices.IndexFunc(all, func(q question) bool { return q.choices == choices })
+		if at < 0 {
+			at = len(all)
+			all = append(all, question{choices: choices})
+		}
+		all[at].conflicts = append(all[at].conflicts, n)
+	}
+	return all
 }
 
 // choices are the decisions that the operator has: what is about the whole

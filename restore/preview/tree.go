@@ -7,11 +7,9 @@ import (
 
 // Limits of the tree of a page.
 const (
-	maxNesting = 32  // directories in one another; what is deeper is joined
-	maxFiles   = 250 // shown of one directory
-	maxDirs    = 500 // shown of one directory
-	fewItems   = 60  // a tree of no more is open from the start
-	fewTaken   = 20  // and so is the way to conflicts that are no more
+	maxNesting = 32 // directories in one another; what is deeper is joined
+	fewItems   = 60 // a tree of no more is open from the start
+	fewTaken   = 20 // and so is the way to conflicts that are no more
 )
 
 // branch is a directory as the page shows it.
@@ -113,7 +111,7 @@ type grower struct {
 func (g *grower) branch(d *directory) *branch {
 	b := &branch{Count: counted(d.count, "file") + ", " + sizeText(d.bytes), Taken: takenText(d), Open: g.open || g.openTaken && d.taken[create] < d.count}
 	dirs, files := 0, 0
-	for _, sub := range d.dirs[:min(len(d.dirs), maxDirs)] {
+	for _, sub := range d.dirs {
 		inner, path := sub.joined()
 		if !g.room.take(costOf(160, path)) {
 			break
@@ -123,7 +121,7 @@ func (g *grower) branch(d *directory) *branch {
 		b.Branches = append(b.Branches, next)
 		dirs++
 	}
-	for _, f := range d.files[:min(len(d.files), maxFiles)] {
+	for _, f := range d.files {
 		if !g.room.take(costOf(128, f.name)) {
 			break
 		}

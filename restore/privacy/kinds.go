@@ -31,6 +31,7 @@ const (
 	shell    = "a shell runs it at start"
 	unit     = "a service manager runs what it says"
 	schedule = "cron runs what it says"
+	agent    = "an agent runs the commands that it names"
 )
 
 // automatic is the table of names that run by themselves.
@@ -43,6 +44,7 @@ var automatic = [...]name{
 	{"**/.githooks/", gitHook, nil},
 	{"**/.husky/", gitHook, nil},
 	{".pre-commit-config.yaml", gitHook, nil},
+	{"lefthook.yml", gitHook, nil},
 
 	{"**/.github/workflows/", pipeline, nil},
 	{"**/.github/actions/", pipeline, nil},
@@ -50,6 +52,13 @@ var automatic = [...]name{
 	{"**/.circleci/config.yml", pipeline, nil},
 	{"azure-pipelines.yml", pipeline, nil},
 	{"jenkinsfile", pipeline, nil},
+	{"**/.gitea/workflows/", pipeline, nil},
+	{"**/.forgejo/workflows/", pipeline, nil},
+	{".travis.yml", pipeline, nil},
+	{"bitbucket-pipelines.yml", pipeline, nil},
+	{".drone.yml", pipeline, nil},
+	{"**/.woodpecker/", pipeline, nil},
+	{"**/.buildkite/", pipeline, nil},
 
 	{"makefile", build, nil},
 	{"gnumakefile", build, nil},
@@ -62,9 +71,20 @@ var automatic = [...]name{
 	{"**/.cargo/config", build, nil},
 	{"build.gradle", build, nil},
 	{"build.gradle.kts", build, nil},
+	{"rakefile", build, nil},
+	{"cmakelists.txt", build, nil},
+	{"dockerfile", build, nil},
+	{"meson.build", build, nil},
+	{"vagrantfile", build, nil},
+	{"pkgbuild", build, nil},
+	{"composer.json", "a package manager runs its scripts", nil},
+	{".pnpmfile.cjs", "a package manager runs it", nil},
 
 	{"setup.py", python, nil},
 	{"conftest.py", python, nil},
+	{"noxfile.py", python, nil},
+	{"tox.ini", python, nil},
+	{"pyproject.toml", python, nil},
 	{"sitecustomize.py", python, nil},
 	{"usercustomize.py", python, nil},
 	{"*.pth", python, nil},
@@ -77,6 +97,17 @@ var automatic = [...]name{
 	{".vimrc", editor, nil},
 	{".exrc", editor, nil},
 	{".dir-locals.el", editor, nil},
+	{".emacs", editor, nil},
+	{"**/.emacs.d/", editor, nil},
+	{"**/nvim/init.lua", editor, nil},
+	{"**/nvim/init.vim", editor, nil},
+	{".gdbinit", "a debugger runs it", nil},
+	{".lldbinit", "a debugger runs it", nil},
+	{".mcp.json", agent, nil},
+	{"**/mcp.json", agent, nil},
+	{"**/.claude/", agent, nil},
+	{"**/.codex/", agent, nil},
+	{"**/.gemini/", agent, nil},
 
 	{".envrc", "direnv runs it when the directory is entered", nil},
 	{".bashrc", shell, nil},
@@ -93,6 +124,12 @@ var automatic = [...]name{
 	{".kshrc", shell, nil},
 	{".cshrc", shell, nil},
 	{".tcshrc", shell, nil},
+	{".xprofile", shell, nil},
+	{".xsession", shell, nil},
+	{".xsessionrc", shell, nil},
+	{".xinitrc", shell, nil},
+	{".rprofile", "R runs it at start", nil},
+	{".tmux.conf", "tmux runs what it names", nil},
 	{"**/fish/config.fish", shell, nil},
 	{"**/fish/conf.d/", shell, nil},
 	{"**/etc/profile", shell, nil},
@@ -103,6 +140,7 @@ var automatic = [...]name{
 	{"*.timer", unit, nil},
 	{"*.socket", unit, nil},
 	{"**/init.d/", unit, nil},
+	{"**/udev/rules.d/", "the device manager runs what it names", nil},
 	{"rc.local", unit, nil},
 	{"*.desktop", "a desktop runs what it says", nil},
 	{"**/autostart/", "a desktop runs what it says", nil},

@@ -140,32 +140,53 @@ type reader struct {
 	name    string
 	own     dir
 	buf     []byte
+	only    bool // the beginning of a file is read that may grow
 	noClone atomic.Bool
 }
 
 func (r *reader) close() { r.at.close() }
 
+// care is how exact the content of a file is read that others may write to.
+type care int
+
+const (
+	atRest care = iota // every write while it is read, or later, is found
+	steady             // it has the same times before and after
+	anyhow             // what it has at its beginning, up to the size that it had
+)
+
 // file reads a file that stays the same meanwhile. One that is written to all the time,
 // and whose times are the same before and after nevertheless, is kept as it was read and
-// told of; before an action it is an error.
+// told of; before an action it is an error. Where others may go on writing then, one whose times
+// change too is kept and told of as well.
 func (r *reader) file(ctx context.Context, e *Entry) error {
-	lastTry := 2 * tries
-	if r.strict() {
-		lastTry = tries
+	most := steady
+	switch {
+	case r.still():
+		most = atRest
+	case r.req.Live:
+		most = anyhow
 	}
-	for try := range lastTry {
-		err := r.once(ctx, e, try < tries)
-		if err == nil && try >= tries {
-			r.note(&r.restless, e.Path)
+	for with := atRest; with <= most; with++ {
+		for range tries {
+			err := r.once(ctx, e, with)
+			if err == nil && with > atRest {
+				r.note(&r.restless, e.Path)
+			}
+			if !errors.Is(err, errUnsettled) {
+				return err
+			}
 		}
-		if !errors.Is(err, errUnsettled) {
-			return err
-		}
+	}
+	if most == anyhow { // it becomes shorter all the time
+		e.gone, e.unread = true, false
+		r.note(&r.leftOut, e.Path)
+		return nil
 	}
 	return &ChangedError{e.Path, errUnsettled.Error()}
 }
 
-func (r *reader) once(ctx context.Context, e *Entry, restful bool) error {
+func (r *reader) once(ctx context.Context, e *Entry, with care) error {
 	in, name := split(e.Path)
 	d, err := r.at.open(in)
 	if err != nil {
@@ -179,13 +200,14 @@ func (r *reader) once(ctx context.Context, e *Entry, restful bool) error {
 	if !st.IsOn(r.mount) {
 		return pathsafe.ErrCrossesMount
 	}
-	if restful && r.fresh(st.ChangeTime) {
+	if with == atRest && r.fresh(st.ChangeTime) {
 		if st, err = r.rested(ctx, f, st); err != nil {
 			return err
 		}
 	}
 	now := makeEntry(e.Path, st)
 	now.Asked = e.Asked
+	r.only = with == anyhow
 	if err := r.read(ctx, f, &now); err != nil {
 		return err
 	}
@@ -193,7 +215,7 @@ func (r *reader) once(ctx context.Context, e *Entry, restful bool) error {
 	if err != nil {
 		return err
 	}
-	if after := makeEntry(e.Path, st); !after.same(&now) {
+	if after := makeEntry(e.Path, st); with < anyhow && !after.same(&now) {
 		return errUnsettled
 	}
 	*e = now
@@ -339,7 +361,7 @@ func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
 
 func (r *reader) copy(ctx context.Context, dst, src *os.File, e *Entry) error {
 	sum := sha256.New()
-	c := copier{s: r.seam, buf: r.buf, noClone: &r.noClone}
+	c := copier{s: r.seam, buf: r.buf, noClone: &r.noClone, only: r.only}
 	n, err := c.copy(ctx, dst, src, sum, e)
 	if err == nil && n != e.Size {
 		err = errUnsettled
@@ -353,6 +375,7 @@ type copier struct {
 	s       *seam
 	buf     []byte
 	noClone *atomic.Bool // this file system does not share blocks
+	only    bool         // src may have become longer since, and what came is left out
 }
 
 // copy makes dst the copy of src and returns how many bytes went into sum: what
@@ -360,7 +383,7 @@ type copier struct {
 func (c *copier) copy(ctx context.Context, dst, src *os.File, sum hash.Hash, e *Entry) (int64, error) {
 	w := filler{s: c.s, f: dst, sparse: e.Sparse}
 	from := src
-	if dst != nil && c.clone(dst, src, e.Size) {
+	if dst != nil && !c.only && c.clone(dst, src, e.Size) {
 		from, w = dst, filler{}
 	}
 	total := int64(0)
@@ -368,7 +391,11 @@ func (c *copier) copy(ctx context.Context, dst, src *os.File, sum hash.Hash, e *
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		n, err := c.s.read(from, c.buf)
+		buf := c.buf
+		if c.only {
+			buf = buf[:min(int64(len(buf)), e.Size-total)]
+		}
+		n, err := c.s.read(from, buf)
 		if err != nil {
 			return 0, err
 		}

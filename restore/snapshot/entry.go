@@ -134,28 +134,9 @@ func (e Entry) Stat() pathsafe.Stat {
 	}
 }
 
-// same tells whether two looks at a name saw the very same.
+// same reports whether two looks at a name saw the very same.
 func (e *Entry) same(other *Entry) bool {
-	return e.Dev == other.Dev && e.difference(other, true) == ""
-}
-
-// difference is the first thing in which two looks at a name differ.
-func (e *Entry) difference(other *Entry, changeTime bool) string {
-	switch {
-	case e.Type != other.Type:
-		return "type"
-	case e.Ino != other.Ino || !e.BirthTime.Equal(other.BirthTime):
-		return "inode"
-	case e.Size != other.Size:
-		return "size"
-	case !e.ModTime.Equal(other.ModTime):
-		return "time of modification"
-	case e.Mode != other.Mode:
-		return "mode"
-	case e.UID != other.UID || e.GID != other.GID:
-		return "owner"
-	case changeTime && !e.ChangeTime.Equal(other.ChangeTime):
-		return "time of change"
-	}
-	return ""
+	return e.Dev == other.Dev && e.Type == other.Type && e.Ino == other.Ino && e.BirthTime.Equal(other.BirthTime) &&
+		e.Size == other.Size && e.ModTime.Equal(other.ModTime) && e.ChangeTime.Equal(other.ChangeTime) &&
+		e.Mode == other.Mode && e.UID == other.UID && e.GID == other.GID
 }

@@ -55,6 +55,9 @@ func (e *ChangedError) Is(target error) bool {
 // Error names the path.
 func (e *ChangedError) Error() string { return fmt.Sprintf("%q has changed: %s", e.Path, e.What) }
 
+// ErrUnsettled says that names change so fast that they could not be looked at.
+var ErrUnsettled = refuse("names change while it is looked at")
+
 // ErrRefused is what errors.Is finds of something that no snapshot can hold, or that
 // does not come to rest; its own text says what it is.
 var ErrRefused = errors.New("no snapshot can hold it")

@@ -37,6 +37,10 @@ type Request struct {
 	// Scope is nil for the whole root. Else it has these names: each whole if it
 	// is there, Absent if not, and the metadata of every directory on the way.
 	Scope []pathsafe.Path
+	// Live: others may go on writing to what a snapshot before an action is of. A file that is
+	// written to all the time is kept as far as it could be read, and told of, as with the other
+	// kinds: the caller keeps what it displaces.
+	Live bool
 	// Still, unless nil, is asked when all was read: an error voids the snapshot.
 	Still func() error
 }
@@ -174,7 +178,7 @@ var errReplaced = machine.Disturbed("another thing took its place")
 func (t *take) settled(ctx context.Context) ([]Entry, error) {
 	var replaced error
 	for try := range tries {
-		t.notes, t.last = notes{}, try == tries-1 && !t.strict()
+		t.notes, t.last = notes{}, try == tries-1 && !t.still()
 		entries, err := t.look(ctx)
 		if err == nil {
 			err = t.reuse(ctx, entries)
@@ -190,7 +194,7 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 		}
 		replaced = err
 	}
-	return nil, refuse("names change while it is looked at: %v", replaced)
+	return nil, fmt.Errorf("%w: %v", ErrUnsettled, replaced) //nolint:errorlint // why they could not be is of no use to a caller
 }
 
 // stayed returns the entries without what went away. A name that was asked for is absent.
@@ -206,6 +210,9 @@ func stayed(entries []Entry) []Entry {
 // strict reports whether the snapshot comes before an action: what that displaces may be
 // gone afterwards. Nothing stands for it that was not read now.
 func (t *take) strict() bool { return t.req.Kind != Manual && t.req.Kind != Scheduled }
+
+// still reports whether what the snapshot is of has to come to rest.
+func (t *take) still() bool { return t.strict() && !t.req.Live }
 
 // compareWith notes which mount the root is on, and loads what it is compared with.
 func (t *take) compareWith() error {

@@ -268,35 +268,6 @@ func TestScope(t *testing.T) {
 	}
 }
 
-func TestUnchanged(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(l *lab)
-		want   string // path
-	}{
-		"nothing":  {func(*lab) {}, "-"},
-		"content":  {func(l *lab) { writeFile(t, l.path("dir/one"), "eno") }, "dir/one"},
-		"new":      {func(l *lab) { writeFile(t, l.path("dir/new"), "") }, "dir"},
-		"gone":     {func(l *lab) { must(t, os.Remove(l.path("dir/empty"))) }, "dir"},
-		"replaced": {func(l *lab) { must(t, os.Remove(l.path("file"))); writeFile(t, l.path("file"), "0") }, "file"},
-		"mode":     {func(l *lab) { must(t, os.Chmod(l.path("dir/two"), 0)) }, "dir/two"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
-			l.populate()
-			snap := l.take()
-			test.change(l)
-			must(t, os.Rename(l.root, filepath.Join(l.dir, "0")))
-			err := l.store.Unchanged(context.Background(), snap, []pathsafe.Path{{}}, openDir(t, l.dir))
-			var changed *ChangedError
-			if test.want == "-" {
-				must(t, err)
-			} else if !errors.As(err, &changed) || changed.Path != test.want {
-				t.Errorf("error %v, want one of %q", err, test.want)
-			}
-		})
-	}
-}
-
 func TestPrune(t *testing.T) {
 	l := newLab(t)
 	var taken []*Snapshot

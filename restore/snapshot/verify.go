@@ -6,12 +6,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strconv"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
-	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // Verify reads and hashes the manifest and every object that the snapshot needs,
@@ -108,91 +105,6 @@ func (s *Store) verifyObject(ctx context.Context, shelf *shelf, snap *Snapshot, 
 	}
 	if err != nil {
 		return damage(e.Digest.path(), needing(snap, e.Digest), err)
-	}
-	return nil
-}
-
-// Unchanged tells whether what was moved to the directory in, from each of these paths
-// under the name strconv.Itoa(i), is still what Take saw there, by the identities that
-// the kernel gives: inode, size, times of modification and change. A rename changes the
-// time of change of what is moved, so that does not count, for other names of it
-// neither; nor does the time of modification of a directory that was moved: XFS sets it.
-// What was not there and what was not moved is passed over. The first difference is a
-// [*ChangedError].
-func (s *Store) Unchanged(ctx context.Context, snap *Snapshot, paths []pathsafe.Path, in *pathsafe.Dir) error {
-	c := comparison{store: s, in: dir{in, s.seam}, moved: map[string]bool{}}
-	st, err := c.in.statSelf()
-	if err != nil {
-		return err
-	}
-	c.mount = st.ID
-	trees := make([][]Entry, len(paths))
-	for i, p := range paths {
-		e, err := snap.At(p)
-		if err == nil && e.Type != Absent {
-			trees[i], err = snap.tree(p)
-			c.moved[e.First()] = e.Type != Dir
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for i, want := range trees {
-		if len(want) == 0 {
-			continue
-		}
-		if err := c.tree(ctx, want, strconv.Itoa(i)); err != nil {
-			return fmt.Errorf("comparing with %q of snapshot %s: %w", paths[i], snap.header.ID, err)
-		}
-	}
-	return nil
-}
-
-// A comparison is one call of Unchanged.
-type comparison struct {
-	store *Store
-	in    dir
-	mount pathsafe.ID
-	moved map[string]bool // the first names of files of which a name was moved by itself
-}
-
-func (c *comparison) tree(ctx context.Context, want []Entry, name string) error {
-	look := scanner{mount: c.mount, all: true, own: func(pathsafe.ID) bool { return false }}
-	var top Entry
-	err := look.look(c.in, name, want[0].Path, &top)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	got := []Entry{top}
-	if top.Type == Dir {
-		sub, err := c.in.open(name)
-		if err != nil {
-			return err
-		}
-		defer sub.close()
-		if got, err = look.scan(ctx, sub, top); err != nil {
-			return err
-		}
-		got[0].ModTime = want[0].ModTime
-	}
-	return c.compare(want, got)
-}
-
-// compare returns the first difference.
-func (c *comparison) compare(want, got []Entry) error {
-	for i := range max(len(want), len(got)) {
-		switch {
-		case i == len(got) || i < len(want) && comparePaths(want[i].Path, got[i].Path) < 0:
-			return &ChangedError{want[i].Path, "it is gone"}
-		case i == len(want) || comparePaths(want[i].Path, got[i].Path) > 0:
-			return &ChangedError{got[i].Path, "it is new"}
-		}
-		if what := want[i].difference(&got[i], i > 0 && !c.moved[want[i].First()]); what != "" {
-			return &ChangedError{want[i].Path, what}
-		}
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func Load(places ...string) (Policy, error) {
 	}
 	for _, r := range p.Pinned() {
 		if err := checkStrong(r.ID); err != nil {
-			return Policy{}, fmt.Errorf("trust: file %q: %w", r.Path, err)
+			return Policy{}, fmt.Errorf("trust: %w", dropin.FileError(r.Path, err))
 		}
 	}
 	return p, nil

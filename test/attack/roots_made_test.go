@@ -2,6 +2,7 @@ package attack
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -70,4 +71,74 @@ func (e *exporting) made(t *testing.T, s sample.Stride, errno syscall.Errno, arg
 			acted++
 		}
 	}
+}
+
+// TestBoxIsImitated: the owner of the directory in which an export or a demo is made puts
+// directories with the same names in the place of those that are made there. Nothing is
+// written in his, and what is complete lacks nothing.
+func TestBoxIsImitated(t *testing.T) { victims(t, 2, boxIsImitated) }
+
+func boxIsImitated(t *testing.T, uid int) {
+	e := newExporting(t, uid)
+	place := filepath.Join(e.hostile, exportName)
+	for name, args := range map[string][]string{"export": e.args(), "demo": {"demo", place}} {
+		t.Run(name, func(t *testing.T) {
+			acted := 0
+			for s, i := sample.Thin(t, 7, 2), 0; ; i++ {
+				n, seen := s.At(i), 0
+				var mine harness.Tree
+				e.afresh(t, e.victim)
+				plan := &sysfault.Plan{N: 1, Onward: true, Match: e.inHostile, Before: func(sysfault.Call) {
+					if seen++; seen >= n && mine == nil {
+						mine = e.imitate(t)
+					}
+				}}
+				r := e.Run(t, plan, args...)
+				if mine != nil {
+					acted++
+					if diff := harness.Diff(mine, harness.MustTake(t, e.hostile)); diff != "" {
+						t.Fatalf("imitated before call %d: %s: %v", n, diff, r)
+					}
+					if key := filepath.Join(e.aside, exportName, "key.pem"); r.Status == 0 && name == "demo" {
+						if _, err := os.Stat(key); err != nil {
+							t.Fatalf("imitated before call %d: %v: %v", n, err, r)
+						}
+					}
+				}
+				if seen < n {
+					break
+				}
+			}
+			if acted == 0 {
+				t.Error("nothing was ever imitated")
+			}
+		})
+	}
+}
+
+// imitate exchanges the hostile directory with one in which there are directories of the same
+// names, and returns what that holds; nil while nothing is made.
+func (e *exporting) imitate(t *testing.T) harness.Tree {
+	t.Helper()
+	harness.Must(t, os.Remove(e.aside))
+	made := false
+	harness.Must(t, filepath.WalkDir(e.hostile, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil //nolint:nilerr // it is gone by now
+		}
+		rel, err := filepath.Rel(e.hostile, path)
+		if err != nil {
+			return err
+		}
+		made = made || rel != "."
+		return os.Mkdir(filepath.Join(e.aside, rel), 0o777)
+	}))
+	own(t, e.uid, e.aside)
+	if !made {
+		harness.Must(t, os.RemoveAll(e.aside))
+		harness.Must(t, os.Symlink(e.victim, e.aside))
+		return nil
+	}
+	harness.Must(t, unix.Renameat2(unix.AT_FDCWD, e.hostile, unix.AT_FDCWD, e.aside, unix.RENAME_EXCHANGE))
+	return harness.MustTake(t, e.hostile)
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -173,5 +174,88 @@ func TestSavepointKeepsTitle(t *testing.T) {
 	}))
 	if !found {
 		t.Error("no savepoint has title and project")
+	}
+}
+
+// TestNewSavepointIsTold: section 7 of the commit report (11.7) is about a savepoint that is
+// there: the command names it, it holds the very report, and its parent is the one before.
+func TestNewSavepointIsTold(t *testing.T) {
+	w := newWorld(t).pin(t, 1)
+	before := ""
+	for n, name := range []string{"quay", "crane"} {
+		w.runs = nil
+		w.forge(t, name, forgery{files: harness.Files{name + ".md": "x\n"}, completed: fmt.Sprintf("2026-02-0%dT00:00:00Z", n+1)})
+		if n > 0 {
+			harness.Must(t, os.Remove(w.root+"/RESTORE_MANIFEST.json"))
+			harness.Must(t, os.Remove(w.root+"/RESTORE_REPORT.json"))
+		}
+		r := w.commit(t, w.preview(t).ID, exactly)
+		all := w.savepoints(t)
+		if r.Status != 0 || len(all) != n+1 || strings.Count(r.Stderr, "\nsavepoint "+all[n].ID+"\n") != 1 {
+			t.Fatalf("%d savepoints: %v", len(all), r)
+		}
+		_, shown := w.latest(t)
+		if !strings.Contains(r.Stderr, strings.TrimSpace(shown)) {
+			t.Errorf("the savepoint holds another report:\n%s\nand the command printed\n%s", shown, r.Stderr)
+		}
+		lines := strings.Join(readReport(shown).sections["## 7. New Savepoint Generated"], "\n")
+		want := "It is the first of this restore root."
+		if n > 0 {
+			want = "Its parent is " + before + "."
+		}
+		if !strings.Contains(lines, "The savepoint that holds this report. "+want) {
+			t.Errorf("no %q in %q", want, lines)
+		}
+		before = all[n].ID
+	}
+}
+
+// TestContradictionsAreTold: what TASK_SPEC.json says for machines and cannot mean holds the
+// candidate (section 12, rule 5), and each such member is named, in report, page and JSON.
+func TestContradictionsAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		constraints map[string]any
+		named       []string
+	}{
+		"members that are no text": {map[string]any{"title": 1, "project": nil, "agent_id": []any{"a"}, "privacy_level": map[string]any{}, "transfer_mode": true},
+			[]string{"constraints.title is not a string", "constraints.project is not a string", "constraints.agent_id is not a string", "constraints.privacy_level is not a string", "constraints.transfer_mode is not a string"}},
+		"a pattern without an output": {map[string]any{"restore_scopes": map[string]any{"pier.md": "decisions", "gone/": "constraints"}}, []string{"gone/"}},
+		"a path without an output":    {map[string]any{"restore_item_scopes": map[string]any{"pier.md": "decisions", "tide.md": "decisions"}}, []string{"tide.md"}},
+		"no scope":                    {map[string]any{"restore_scopes": map[string]any{"pier.md": "all"}}, []string{`"all"`}},
+		"a member of no meaning":      {map[string]any{"status": "fine"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).pin(t, 1).forge(t, "berth", forgery{files: harness.Files{"pier.md": "x\n"}, constraints: c.constraints})
+			html := filepath.Join(t.TempDir(), "page.html")
+			s := w.show(t)
+			w.Must(t, w.previewArgs("--quiet", "--html", html)...)
+			page, err := os.ReadFile(html)
+			harness.Must(t, err)
+			raw, err := json.Marshal(s.raw["quarantine"])
+			harness.Must(t, err)
+			if held := slices.Contains(s.rules(), "machine_readable_contradiction"); held != (c.named != nil) {
+				t.Fatalf("held: %t, %s", held, raw)
+			}
+			for _, want := range c.named {
+				inJSON := strings.Contains(string(raw), strings.ReplaceAll(want, `"`, `\"`))
+				if !strings.Contains(strings.ReplaceAll(s.report, "`", ""), want) || !inJSON || !strings.Contains(string(page), strings.ReplaceAll(want, `"`, "&#34;")) {
+					t.Errorf("%s is not named everywhere:\n%s\n%s", want, raw, s.report)
+				}
+			}
+		})
+	}
+}
+
+// TestDateConflictsName: a conflict on a date names what is wrong with it, and how to go on.
+func TestDateConflictsName(t *testing.T) {
+	for completed, want := range map[string]string{
+		"the day before yesterday":  "a run says when it was completed | run \"next\": STATUS.json: completed_at is not an RFC 3339 time",
+		"2026-11-22 02:00:00":       "have the run sealed again with a date that can be read, or acknowledge that its date is not known",
+		"2199-01-01T00:00:00+14:00": "this candidate was completed in the future, at 2198-12-31T10:00:00Z |",
+	} {
+		w := newWorld(t).pin(t, 1).forge(t, "next", forgery{files: harness.Files{"a": "x"}, completed: completed})
+		if report := strings.ReplaceAll(w.show(t).report, "`", ""); !strings.Contains(report, want) || strings.Contains(report, "in which order") {
+			t.Errorf("%s: no %q in\n%s", completed, want, report)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -55,7 +56,9 @@ func (w *world) free(taken bool) string {
 	for _, name := range []string{"top.txt", "out/a.txt", "new/sub/b.txt", "foreign.txt", "later"} {
 		_, was := w.site.Before[name]
 		_, comes := w.site.After[name]
-		if _, err := os.Lstat(w.path(name)); (was || comes) && errors.Is(err, os.ErrNotExist) {
+		_, err := os.Lstat(w.path(name))
+		_, noDir := os.Lstat(filepath.Dir(w.path(name)))
+		if (was || comes) && errors.Is(err, os.ErrNotExist) && noDir == nil {
 			return name
 		}
 	}
@@ -101,9 +104,13 @@ func (w *world) stranger(t *testing.T, sum *harness.Tally, name string, n int) e
 	switch {
 	case err != nil:
 		return errors.Join(err, fmt.Errorf("%v", r))
-	case at != w.path(name) && (w.command.name != "whole" || r.Status == 0):
-		// What was put into a root that was taken back whole went with it.
+	case at != w.path(name) && !(r.Status == 0 && strings.Contains(r.Stderr, strings.Split(strings.TrimPrefix(at, w.site.Root+"/"), "/")[0])):
+		// What was put at a name that something comes back to is kept aside, and that is said.
 		return fmt.Errorf("the stranger's file is at %q: %v", at, r)
+	case at != w.path(name):
+		sum.Add("kept aside")
+		harness.Must(t, os.RemoveAll(w.path(strings.Split(strings.TrimPrefix(at, w.site.Root+"/"), "/")[0])))
+		return w.ended(t, harness.Before, harness.After)
 	case r.Status == 0:
 		return errors.Join(w.lost(t), w.keeps(t), w.site.Ended())
 	case r.Status != 3:

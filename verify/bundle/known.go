@@ -26,6 +26,7 @@ type Known struct {
 // BuildID are required.
 type KnownOptions struct {
 	RunDir      string         // the run directory to make; it must not exist, or be empty
+	In          *pathsafe.Dir  // what RunDir is a path in; nil: of its own
 	Outputs     []Known        // in any order, no path twice
 	Inputs      []string       // references for TASK_SPEC.json
 	Constraints map[string]any // of TASK_SPEC.json; nil is {}
@@ -54,7 +55,7 @@ func SealKnown(ctx context.Context, opts KnownOptions) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	target, err := findRunDir(opts.RunDir)
+	target, err := findRunDir(opts.In, opts.RunDir)
 	if err != nil {
 		return Sealed{}, err
 	}

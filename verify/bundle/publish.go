@@ -7,24 +7,33 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // runDir is where a bundle will appear. Nothing is made until it is published.
 type runDir struct {
-	path   string // absolute
-	name   string // its last component: the run_id
+	in     *pathsafe.Dir // what above is in; nil for none
+	above  string        // the directory that it will be in: an absolute path, or one in in
+	name   string        // its last component: the run_id
 	parent *pathsafe.Dir
 }
 
-// findRunDir makes sure that nothing stands where the run directory will be.
-func findRunDir(path string) (runDir, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return runDir{}, fmt.Errorf("run directory %q: %w", path, err)
+// findRunDir makes sure that nothing stands where the run directory will be. Where in is a
+// directory, path is one in it.
+func findRunDir(in *pathsafe.Dir, path string) (runDir, error) {
+	at := filepath.Clean(path)
+	if in == nil {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return runDir{}, fmt.Errorf("run directory %q: %w", path, err)
+		}
+		at = abs
+	} else if !filepath.IsLocal(path) || at == "." {
+		return runDir{}, fmt.Errorf("run directory %q: it is not in %q", path, in.Name())
 	}
-	r := runDir{path: abs, name: filepath.Base(abs)}
+	r := runDir{in: in, above: filepath.Dir(at), name: filepath.Base(at)}
 	if err := r.checkFree(); err != nil {
 		return runDir{}, fmt.Errorf("run directory %q: %w", path, err)
 	}
@@ -33,7 +42,7 @@ func findRunDir(path string) (runDir, error) {
 
 // checkFree accepts a name that is not there, or an empty directory.
 func (r runDir) checkFree() error {
-	parent, err := pathsafe.OpenOwn(filepath.Dir(r.path))
+	parent, err := r.openParent()
 	if err != nil {
 		return orFree(err) // it will be made
 	}
@@ -53,6 +62,22 @@ func (r runDir) checkFree() error {
 	return err
 }
 
+func (r runDir) openParent() (*pathsafe.Dir, error) {
+	if r.in == nil {
+		return pathsafe.OpenOwn(r.above)
+	}
+	dir, err := r.in.Reopen()
+	for name := range strings.SplitSeq(r.above, "/") {
+		if err != nil || name == "." {
+			break
+		}
+		above := dir
+		dir, err = above.OpenDir(name)
+		above.Close()
+	}
+	return dir, err
+}
+
 // orFree takes "there is no such thing" for good news.
 func orFree(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +89,7 @@ func orFree(err error) error {
 // publish makes the run directory, and the missing ones above it. On an error
 // all that it made is gone again.
 func (r runDir) publish(files []file) (err error) {
-	m, err := makeDirs(filepath.Dir(r.path))
+	m, err := makeDirs(r.in, r.above)
 	defer func() {
 		m.close(err != nil)
 		if err != nil {
@@ -89,12 +114,22 @@ type makings struct {
 func (m *makings) last() *pathsafe.Dir { return m.dirs[len(m.dirs)-1] }
 
 // makeDirs makes a directory and those above it that are missing. The path is resolved
-// once: what is made, and what is removed again, is beneath the directory that was there.
-func makeDirs(path string) (*makings, error) {
+// once: what is made, and what is removed again, is beneath the directory that was there, or
+// beneath in.
+func makeDirs(in *pathsafe.Dir, path string) (*makings, error) {
 	m := &makings{}
 	var missing []string
+	open := pathsafe.OpenOwn
+	if in != nil {
+		open = func(path string) (*pathsafe.Dir, error) {
+			if path != "." {
+				return nil, fs.ErrNotExist // it is made, or opened, in the one above
+			}
+			return in.Reopen()
+		}
+	}
 	for {
-		dir, err := pathsafe.OpenOwn(path)
+		dir, err := open(path)
 		if err == nil {
 			m.dirs = append(m.dirs, dir)
 			break

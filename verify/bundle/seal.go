@@ -19,11 +19,12 @@ import (
 // Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
 const Semver = "1.1.0"
 
-// SealOptions says what to seal. All fields but Inputs, Constraints, Now and
-// Progress are required.
+// SealOptions says what to seal. All fields but In, Inputs, Constraints, Now, Listed and
+// Hashed are required.
 type SealOptions struct {
 	Project *pathsafe.Dir // the project root
 	RunDir  string        // the run directory to make; it must not exist, or be empty
+	In      *pathsafe.Dir // what RunDir is a path in; nil: of its own
 	Outputs []string      // files or directories, as slash-separated paths below the project root
 	Inputs  []string      // references for TASK_SPEC.json
 	Key     Key
@@ -53,7 +54,7 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := opts.complete(); err != nil {
 		return Sealed{}, err
 	}
-	target, err := findRunDir(opts.RunDir)
+	target, err := findRunDir(opts.In, opts.RunDir)
 	if err != nil {
 		return Sealed{}, err
 	}

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"crypto/sha256"
@@ -11,20 +11,20 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundle"
-	"golang.org/x/sys/unix"
 )
 
-// viewCache bounds the checked blocks that a view keeps for small random reads.
+// blockCache bounds the checked blocks that a view keeps for small random reads.
 // It is filled only by those.
-const viewCache = 16 << 20
+const blockCache = 16 << 20
 
-// viewTree describes a plan as a tree, with what is hidden beside it. Its directories
+// treeOf describes a plan as a tree, with what is hidden beside it. Its directories
 // grant what their sources do, and the top no more than the limits.
-func viewTree(plan *restore.Plan, control []fusefs.File, limits ...fs.FileMode) (*fusefs.Tree, error) {
+func treeOf(plan *restore.Plan, control []fusefs.File, limits ...fs.FileMode) (*fusefs.Tree, error) {
 	files := func(yield func(fusefs.File) bool) {
 		for _, limit := range limits {
 			if !yield(directoryFile("", limit)) {
@@ -36,7 +36,7 @@ func viewTree(plan *restore.Plan, control []fusefs.File, limits ...fs.FileMode) 
 				return
 			}
 		}
-		viewFiles(plan)(yield)
+		Files(plan)(yield)
 	}
 	return fusefs.NewTree(files, slices.Values(control))
 }
@@ -44,20 +44,13 @@ func viewTree(plan *restore.Plan, control []fusefs.File, limits ...fs.FileMode) 
 // directoryFile describes what a directory of a view grants: as in a restore, less the
 // umask.
 func directoryFile(path string, granted fs.FileMode) fusefs.File {
-	return fusefs.File{Path: path, Mode: fs.ModeDir | granted&^umask()}
+	return fusefs.File{Path: path, Mode: fs.ModeDir | granted&^machine.Umask()}
 }
-
-// umask is that of this process, which never changes it but for this moment.
-var umask = sync.OnceValue(func() fs.FileMode {
-	mask := unix.Umask(0o077)
-	unix.Umask(mask)
-	return fs.FileMode(mask)
-})
 
 // privatePerm is for what a view makes itself about all that it shows: it is for nobody
 // who may not read one of the outputs.
 func privatePerm(plan *restore.Plan) fs.FileMode {
-	perm := 0o444 &^ umask()
+	perm := 0o444 &^ machine.Umask()
 	for run := range plan.Runs() {
 		for _, a := range run.Artifacts() {
 			perm &= a.Perm
@@ -69,7 +62,7 @@ func privatePerm(plan *restore.Plan) fs.FileMode {
 // readable is who may read what names everything in a directory that grants this: who
 // may list and enter it.
 func readable(granted fs.FileMode) fs.FileMode {
-	perm := 0o444 &^ umask()
+	perm := 0o444 &^ machine.Umask()
 	for _, class := range []fs.FileMode{0o050, 0o005} {
 		if granted&class != class {
 			perm &^= class
@@ -78,10 +71,10 @@ func readable(granted fs.FileMode) fs.FileMode {
 	return perm
 }
 
-// viewFiles describes what a commit would write, without write bits. The result
+// Files describes what a commit would write, without write bits. The result
 // artifacts have the time of the newest output.
-func viewFiles(plan *restore.Plan) iter.Seq[fusefs.File] {
-	cache := blockhash.NewCache(viewCache)
+func Files(plan *restore.Plan) iter.Seq[fusefs.File] {
+	cache := blockhash.NewCache(blockCache)
 	return func(yield func(fusefs.File) bool) {
 		for run := range plan.Runs() {
 			shared := newShown(run, cache)
@@ -122,8 +115,8 @@ func newShown(run *restore.Run, cache *blockhash.Cache) *shown {
 	return &shown{run, taskID, cache}
 }
 
-// sha256Attr is the extended attribute that is the SHA-256 of a file, in hex.
-const sha256Attr = "user.spectrum.sha256"
+// SHA256Attr is the extended attribute that is the SHA-256 of a file, in hex.
+const SHA256Attr = "user.spectrum.sha256"
 
 // xattrs are the extended attributes of a file with this SHA-256.
 func (s *shown) xattrs(digest string) []fusefs.XAttr {
@@ -132,7 +125,7 @@ func (s *shown) xattrs(digest string) []fusefs.XAttr {
 		{Name: "user.spectrum.bundle_root", Value: b.Root()},
 		{Name: "user.spectrum.run_id", Value: b.RunID()},
 		{Name: "user.spectrum.task_id", Value: s.taskID},
-		{Name: sha256Attr, Value: digest},
+		{Name: SHA256Attr, Value: digest},
 	}
 }
 
@@ -164,7 +157,7 @@ func (s *outputSource) XAttrs() []fusefs.XAttr {
 
 // artifactFile is a result artifact as it would be written.
 func artifactFile(s *shown, a restore.Artifact, modTime time.Time) fusefs.File {
-	file := heldFile(a.Path, a.Data, a.Perm&^umask()|0o400, modTime)
+	file := heldFile(a.Path, a.Data, a.Perm&^machine.Umask()|0o400, modTime)
 	file.Source = &artifactSource{file.Source, s, sync.OnceValue(func() string {
 		digest := sha256.Sum256([]byte(a.Data))
 		return hex.EncodeToString(digest[:])
@@ -191,3 +184,11 @@ func heldFile(path string, text string, perm fs.FileMode, modTime time.Time) fus
 type memory struct{ *strings.Reader }
 
 func (memory) Close() error { return nil }
+
+// BundleRoots are those of the bundles of a plan, in its order.
+func BundleRoots(plan *restore.Plan) (roots []string) {
+	for run := range plan.Runs() {
+		roots = append(roots, run.Bundle().Root())
+	}
+	return roots
+}

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -29,10 +30,10 @@ const (
 	runChanged    runState = "changed" // it was accepted, but its artifacts are others now
 )
 
-// shelfRun is one run of a [runsView]. There is one verdict on it as long as
+// run is one run of a [Runs]. There is one verdict on it as long as
 // the view lives.
-type shelfRun struct {
-	view *runsView
+type run struct {
+	view *Runs
 	name string
 	path string
 	free chan struct{} // holds a token while somebody is at work on the verdict
@@ -45,15 +46,16 @@ type shelfRun struct {
 	allowed   fs.FileMode // who may read all of it, with tree
 	looked    time.Time   // when its artifacts were last found to be intact
 
-	isLong     chan struct{} // closed when its turn was used up
+	size       atomic.Int64  // bytes of its outputs, the most that were ever listed
+	isLong     chan struct{} // closed when they are more than "latest" waits for
 	longOnce   sync.Once
 	background chan struct{} // closed when a verification without a reader ends; nil for none
 }
 
-var _ fusefs.Volume = (*shelfRun)(nil)
+var _ fusefs.Volume = (*run)(nil)
 
 // ModTime is that of the run directory.
-func (r *shelfRun) ModTime() time.Time {
+func (r *run) ModTime() time.Time {
 	st, err := r.view.runs.Lstat(r.name)
 	if err != nil {
 		return time.Time{}
@@ -62,7 +64,7 @@ func (r *shelfRun) ModTime() time.Time {
 }
 
 // Perm is what the run directory grants, and what all of the view does.
-func (r *shelfRun) Perm() fs.FileMode {
+func (r *run) Perm() fs.FileMode {
 	dir, err := r.view.runs.OpenDirAcross(r.name)
 	if err != nil {
 		return 0
@@ -73,7 +75,7 @@ func (r *shelfRun) Perm() fs.FileMode {
 
 // readers is who may read all of a run, once there is a verdict on it: before that
 // nothing is said of it but its name.
-func (r *shelfRun) readers() fs.FileMode {
+func (r *run) readers() fs.FileMode {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tree == nil {
@@ -82,7 +84,7 @@ func (r *shelfRun) readers() fs.FileMode {
 	return r.allowed
 }
 
-func (r *shelfRun) state() runState {
+func (r *run) state() runState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.now == "" {
@@ -91,11 +93,11 @@ func (r *shelfRun) state() runState {
 	return r.now
 }
 
-func (r *shelfRun) isAccepted() bool { return r.state() == runAccepted }
+func (r *run) isAccepted() bool { return r.state() == runAccepted }
 
 // Tree gives what the run's directory shows: what a view of the run alone would
 // show, or why there is none.
-func (r *shelfRun) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
+func (r *run) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	select {
 	case r.free <- struct{}{}:
 		defer func() { <-r.free }()
@@ -105,19 +107,23 @@ func (r *shelfRun) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	if tree := r.known(); tree != nil {
 		return tree, nil
 	}
-	select {
-	case r.view.turn <- struct{}{}:
-	case <-done:
-		return nil, context.Canceled
+	for {
+		bytes := r.size.Load()
+		in := r.view.queues.of(bytes)
+		if !in.enter(bytes, done) {
+			return nil, context.Canceled
+		}
+		tree, err := r.judge(done, in)
+		in.leave()
+		if !errors.Is(err, errOtherQueue) {
+			return tree, err
+		}
 	}
-	turn := &turn{view: r.view, run: r, done: done, left: turnBytes, held: r.view.turn}
-	defer turn.end()
-	return r.judge(done, turn)
 }
 
-// judgedSoon reports whether there is a verdict. It waits for one, unless the run has used
-// up its turn. The verification goes on when readers stop waiting.
-func (r *shelfRun) judgedSoon(done <-chan struct{}) bool {
+// judgedSoon reports whether there is a verdict. It waits for one, unless the run is a long
+// one. The verification goes on when readers stop waiting.
+func (r *run) judgedSoon(done <-chan struct{}) bool {
 	if r.known() != nil {
 		return true
 	}
@@ -130,7 +136,7 @@ func (r *shelfRun) judgedSoon(done <-chan struct{}) bool {
 }
 
 // goOn verifies the run for as long as the view lives. The channel is closed at the end.
-func (r *shelfRun) goOn() <-chan struct{} {
+func (r *run) goOn() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.background != nil {
@@ -148,66 +154,51 @@ func (r *shelfRun) goOn() <-chan struct{} {
 	return ended
 }
 
-// turnBytes is how much of a run is hashed before others are verified beside it.
-const turnBytes = 1 << 30
+// errOtherQueue means that a run is larger than those that are verified where it was begun.
+var errOtherQueue = errors.New("the run is larger than it was")
 
-// turn is the right of a run to be verified. What it has is its own: when it is used
-// up the run waits in another line, and others do not wait for it.
-type turn struct {
-	view *runsView
-	run  *shelfRun
-	done <-chan struct{}
-	left int64
-	held chan struct{} // the line in which it is the first; nil for none
-}
-
-// hashed counts what was hashed. It is called by one goroutine at a time.
-func (t *turn) hashed(bytes int64) {
-	t.left -= bytes
-	if t.left >= 0 || t.held != t.view.turn {
-		return
+// listed notes how large a run is before it is hashed, and ends its verification where that
+// belongs into another queue: what it has held is given back while it waits.
+func (r *run) listed(bytes int64, in *queue, end context.CancelCauseFunc) {
+	if bytes > r.size.Load() {
+		r.size.Store(bytes)
 	}
-	<-t.held
-	t.held = nil
-	t.run.longOnce.Do(func() { close(t.run.isLong) })
-	select {
-	case t.view.long <- struct{}{}:
-		t.held = t.view.long
-	case <-t.done:
+	if bytes > longRun {
+		r.longOnce.Do(func() { close(r.isLong) })
+	}
+	if r.view.queues.of(r.size.Load()) != in {
+		end(errOtherQueue)
 	}
 }
 
-func (t *turn) end() {
-	if t.held != nil {
-		<-t.held
-	}
-}
-
-func (r *shelfRun) known() *fusefs.Tree {
+func (r *run) known() *fusefs.Tree {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tree
 }
 
 // judge verifies the run. An error means that there is no verdict.
-func (r *shelfRun) judge(done <-chan struct{}, turn *turn) (*fusefs.Tree, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func (r *run) judge(done <-chan struct{}, in *queue) (*fusefs.Tree, error) {
+	ctx, end := context.WithCancelCause(context.Background())
+	defer end(nil)
 	go func() {
 		select {
 		case <-done:
-			cancel()
+			end(nil)
 		case <-ctx.Done():
 		}
 	}()
 	r.set(runVerifying, nil, nil)
-	plan, tree, err := r.verify(ctx, turn)
-	reason, isVerdict := rejection(err)
+	plan, tree, err := r.verify(ctx, func(_ int, bytes int64) { r.listed(bytes, in, end) })
+	if cause := context.Cause(ctx); errors.Is(cause, errOtherQueue) {
+		return nil, cause
+	}
+	reason, isVerdict := r.view.Rejected(err)
 	switch {
 	case err == nil:
-		for b := range bundlesOf(plan) {
-			if preview.IsRenamed(b) {
-				r.view.log.Warn("the name of a directory is not signed", "run", r.name, "task_id", b.TaskID())
+		for planned := range plan.Runs() {
+			if b := planned.Bundle(); preview.IsRenamed(b) {
+				r.view.Log.Warn("the name of a directory is not signed", "run", r.name, "task_id", b.TaskID())
 			}
 		}
 		r.set(runAccepted, tree, plan)
@@ -216,11 +207,11 @@ func (r *shelfRun) judge(done <-chan struct{}, turn *turn) (*fusefs.Tree, error)
 		r.set(runUnverified, nil, nil)
 		return nil, err
 	}
-	r.view.log.Warn("a run was rejected", "run", r.name, "error", err)
+	r.view.Log.Warn("a run was rejected", "run", r.name, "error", err)
 	return r.reject(reason)
 }
 
-func (r *shelfRun) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
+func (r *run) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now, r.tree, r.plan, r.looked = state, tree, plan, time.Now()
@@ -233,47 +224,21 @@ func (r *shelfRun) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
 }
 
 // verify plans the run as a view of it alone would.
-func (r *shelfRun) verify(ctx context.Context, turn *turn) (*restore.Plan, *fusefs.Tree, error) {
-	run := verify.RunOf(r.view.project, r.view.runs, r.name)
+func (r *run) verify(ctx context.Context, listed func(files int, bytes int64)) (*restore.Plan, *fusefs.Tree, error) {
+	run := verify.RunOf(r.view.Project, r.view.runs, r.name)
 	defer run.Close()
-	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Hashed: turn.hashed}})
+	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Listed: listed}})
 	if err != nil {
 		return nil, nil, err
 	}
-	origin := preview.Origin{ProjectRoot: r.view.projectRoot, RunDirs: []string{r.path}}
+	origin := preview.Origin{ProjectRoot: r.view.ProjectRoot, RunDirs: []string{r.path}}
 	above := func(string) fs.FileMode { return granted(r.view.runs) }
-	tree, err := viewTree(plan, candidateFiles(origin, plan, r.view.status.since, above), r.Perm())
+	tree, err := treeOf(plan, candidateFiles(origin, plan, r.view.status.since, above), r.Perm())
 	return plan, tree, err
 }
 
-// rejection is REJECTED.json: the verdict of the law that gave it. False: the
-// error is none.
-func rejection(err error) ([]byte, bool) {
-	var reject *verify.Reject
-	var failure *restore.Failure
-	fields := map[string]any{"details": map[string]any{}, "ok": false}
-	switch {
-	case errors.As(err, &reject):
-		raw, err := reject.JSON()
-		return append(raw, '\n'), err == nil
-	case errors.As(err, &failure) && failure.Code != restore.InternalError:
-		fields["code"] = string(failure.Code)
-		if failure.Path != "" {
-			fields["details"] = map[string]any{"path": jsonText(failure.Path)}
-		}
-	case errors.Is(err, verify.ErrHoles):
-		fields["code"], fields["details"] = string(codeHoles), detailsOf(err)
-	case errors.Is(err, fusefs.ErrBadTree):
-		fields["code"] = "REFUSED"
-	default:
-		return nil, false
-	}
-	fields["message"] = jsonText(err.Error())
-	return line(fields), true
-}
-
 // reject shows the verdict, and nothing else.
-func (r *shelfRun) reject(reason []byte) (*fusefs.Tree, error) {
+func (r *run) reject(reason []byte) (*fusefs.Tree, error) {
 	granted := r.Perm()
 	files := []fusefs.File{directoryFile("", granted), heldFile(rejectedFile, string(reason), readable(granted), time.Now())}
 	tree, err := fusefs.NewTree(slices.Values(files), nil)
@@ -293,7 +258,7 @@ const lookAgainAfter = time.Second
 // Spoiled says whether the artifacts of an accepted run are others now. It is
 // not verified again: whoever wants the new run mounts anew. That there could be
 // no look says nothing: what is read is checked all the same.
-func (r *shelfRun) Spoiled() bool {
+func (r *run) Spoiled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.now != runAccepted || time.Since(r.looked) < lookAgainAfter {
@@ -302,7 +267,7 @@ func (r *shelfRun) Spoiled() bool {
 	r.looked = time.Now()
 	for run := range r.plan.Runs() {
 		if err := run.Bundle().ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
-			r.view.log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
+			r.view.Log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
 			r.now = runChanged
 		}
 	}
@@ -310,7 +275,7 @@ func (r *shelfRun) Spoiled() bool {
 }
 
 // completed is when the run was completed, if it is accepted.
-func (r *shelfRun) completed() (completed time.Time, ok bool) {
+func (r *run) completed() (completed time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.now != runAccepted {
@@ -323,17 +288,17 @@ func (r *shelfRun) completed() (completed time.Time, ok bool) {
 }
 
 // bundleRoots is the one of the run's bundle, once it was accepted.
-func (r *shelfRun) bundleRoots() []string {
+func (r *run) bundleRoots() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.plan == nil {
 		return nil
 	}
-	return bundleRoots(r.plan)
+	return BundleRoots(r.plan)
 }
 
 // record is what status.json says of the run.
-func (r *shelfRun) record() map[string]any {
+func (r *run) record() map[string]any {
 	r.Spoiled() // so that a change is told although nobody has come by since
 	state := r.state()
 	r.mu.Lock()
@@ -344,7 +309,7 @@ func (r *shelfRun) record() map[string]any {
 		for run := range r.plan.Runs() {
 			record["task_id"] = run.Bundle().TaskID()
 		}
-		for _, root := range bundleRoots(r.plan) {
+		for _, root := range BundleRoots(r.plan) {
 			record["bundle_root"], record["rolled_back"] = root, r.view.status.marks.have(root)
 		}
 	}

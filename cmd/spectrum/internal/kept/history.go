@@ -1,4 +1,4 @@
-package main
+package kept
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -30,20 +31,23 @@ type history struct {
 	all         savepoint.Survey
 	snapshots   []snapshot.Header
 	damaged     []*snapshot.DamageError
-	flaws       []flaw
+	flaws       []Flaw
 }
 
 // The next steps for a history that does not hold.
 const (
-	keepState = "keep the state directory as it is, and find out who may write there; a snapshot that verifies is a way back all the same"
-	cutRemedy = "the end of the audit log was cut, or it was replaced: \"spectrum audit verify\" shows how far it is proven; " + keepState
+	KeepState = "keep the state directory as it is, and find out who may write there; a snapshot that verifies is a way back all the same"
+	CutRemedy = "the end of the audit log was cut, or it was replaced: \"spectrum audit verify\" shows how far it is proven; " + KeepState
+
+	// HostKeyRemedy is for a key that cannot be used.
+	HostKeyRemedy = "get the host's key back from where it is kept safe, or move away what is named: a new key is made, and does not fit the savepoints that are there"
 )
 
-// historyFlaws holds what is kept of a root, or of all when root is "", against each other.
+// HistoryFlaws holds what is kept of a root, or of all when root is "", against each other.
 // Signed are the headers of manifests whose signatures fit. Another command may be at work:
 // what that could explain is looked at again, and counts when it stays. The error is an
 // [*audit.DamageError] for a log that cannot be read.
-func historyFlaws(ctx context.Context, state *statedir.Dir, root string, signed []snapshot.Header) ([]flaw, error) {
+func HistoryFlaws(ctx context.Context, state *statedir.Dir, root string, signed []snapshot.Header) ([]Flaw, error) {
 	const pause, looks = 100 * time.Millisecond, 4
 	for i := 1; ; i++ {
 		h := &history{state: state, root: root, signed: signed}
@@ -68,7 +72,7 @@ func (h *history) read() (err error) {
 		return err
 	}
 	if h.has("savepoints") {
-		store, err := openSavepoints(h.state)
+		store, err := Savepoints(h.state)
 		if err != nil {
 			return err
 		}
@@ -78,7 +82,7 @@ func (h *history) read() (err error) {
 		}
 	}
 	if h.has("snapshots") {
-		store, err := snapshotsIn(h.state)
+		store, err := Snapshots(h.state)
 		if err != nil {
 			return err
 		}
@@ -126,7 +130,7 @@ func (h *history) concerns(root string) bool {
 }
 
 func (h *history) add(path, remedy, format string, args ...any) {
-	h.flaws = append(h.flaws, flaw{path: path, what: fmt.Sprintf(format, args...), remedy: remedy})
+	h.flaws = append(h.flaws, Flaw{Path: path, What: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 func (h *history) compare() error {
@@ -151,27 +155,27 @@ func (h *history) compareSnapshots() {
 	for _, snap := range h.before.Snapshots() {
 		_, pruned := h.log.KnowsSnapshot(snap.ID)
 		if h.concerns(snap.Root) && !there[snap.ID] && !pruned {
-			h.add(store, "a commit that it was taken before cannot be undone by itself; \"spectrum snapshot list\" lists the others; "+keepState,
+			h.add(store, "a commit that it was taken before cannot be undone by itself; \"spectrum snapshot list\" lists the others; "+KeepState,
 				"snapshot %s of %q is in the audit log, was not pruned, and is gone", snap.ID, snap.Root)
 		}
 	}
 	for _, b := range snapshot.Breaks(h.snapshots, h.damaged) {
 		taken, pruned := h.log.KnowsSnapshot(b.Missing)
 		if !pruned && !taken && h.concerns(audit.RootText(b.Header.Root)) { // what was taken is named above
-			h.add(store, keepState, "snapshot %s of %q, number %d: %s", b.Header.ID, b.Header.Root, b.Header.Sequence, b.Why)
+			h.add(store, KeepState, "snapshot %s of %q, number %d: %s", b.Header.ID, b.Header.Root, b.Header.Sequence, b.Why)
 		}
 	}
 	var marks []audit.Savepoint
 	for _, snap := range h.snapshots {
 		root := audit.RootText(snap.Root)
 		if taken, _ := h.log.KnowsSnapshot(snap.ID); !taken && h.concerns(root) {
-			h.add(filepath.Join(h.state.Path(), "audit.log"), "if the command that took it was killed, \"spectrum recover "+shellQuote(snap.Root)+"\" logs it; else "+cutRemedy,
+			h.add(filepath.Join(h.state.Path(), "audit.log"), "if the command that took it was killed, \"spectrum recover "+words.Shell(snap.Root)+"\" logs it; else "+CutRemedy,
 				"the audit log does not know snapshot %s of %q, number %d", snap.ID, snap.Root, snap.Sequence)
 		}
 		marks = append(marks, audit.Savepoint{ID: snap.ID, Root: snap.Root, Mark: snap.Log})
 	}
 	for _, m := range h.log.Unsealed(marks) {
-		h.add(filepath.Join(h.state.Path(), "audit.log"), cutRemedy, "snapshot %s of %q, entry %d: %s", m.ID, m.Root, m.Entry, m.Fault)
+		h.add(filepath.Join(h.state.Path(), "audit.log"), CutRemedy, "snapshot %s of %q, entry %d: %s", m.ID, m.Root, m.Entry, m.Fault)
 	}
 }
 
@@ -195,12 +199,12 @@ func (h *history) compareSavepoints() {
 		misfits []audit.Misfit
 		remedy  string
 	}{
-		{h.log.PutBack(standing), "move it to the directory \"retired\" beside it, or go back to a snapshot; " + keepState},
-		{h.log.NotUndone(retired), cutRemedy},
-		{h.before.RetiredLost(known), keepState},
-		{h.log.Excused(h.before.Unkept(there)), keepState},
-		{h.log.Unlogged(standing), cutRemedy},
-		{h.log.Unsealed(known), cutRemedy},
+		{h.log.PutBack(standing), "move it to the directory \"retired\" beside it, or go back to a snapshot; " + KeepState},
+		{h.log.NotUndone(retired), CutRemedy},
+		{h.before.RetiredLost(known), KeepState},
+		{h.log.Excused(h.before.Unkept(there)), KeepState},
+		{h.log.Unlogged(standing), CutRemedy},
+		{h.log.Unsealed(known), CutRemedy},
 	} {
 		for _, m := range found.misfits {
 			if h.concerns(audit.RootText(m.Root)) {
@@ -246,7 +250,7 @@ func (h *history) compareMarks() error {
 			return err
 		}
 		if !was && h.concerns(root) {
-			h.add(place, keepState, "the audit log has a rollback in %q, and the mark of it is gone", root)
+			h.add(place, KeepState, "the audit log has a rollback in %q, and the mark of it is gone", root)
 		}
 	}
 	for _, id := range undone {
@@ -255,7 +259,7 @@ func (h *history) compareMarks() error {
 			return err
 		}
 		if !was && len(h.open) == 0 {
-			h.add(place, keepState, "a commit of bundle %s was rolled back, and the mark of it is gone", id)
+			h.add(place, KeepState, "a commit of bundle %s was rolled back, and the mark of it is gone", id)
 		}
 	}
 	if h.root != "" || len(h.open) > 0 || len(h.all.Damaged) > 0 { // then a mark may be of another root, or of what cannot be read
@@ -266,7 +270,7 @@ func (h *history) compareMarks() error {
 	}
 	strange, err := h.state.StrangeMarks(begun, append(bundles, undone...))
 	for _, name := range strange {
-		h.add(filepath.Join(place, name), cutRemedy, "there is a mark of a rollback that the audit log does not have: %q", name)
+		h.add(filepath.Join(place, name), CutRemedy, "there is a mark of a rollback that the audit log does not have: %q", name)
 	}
 	return err
 }
@@ -311,13 +315,13 @@ func (h *history) compareKeys() error {
 	if len(counts) == 0 {
 		return nil
 	}
-	const remedy = "if you replaced the key yourself, take a new snapshot of each restore root; else get the host's key back from where it is kept safe; " + keepState
+	const remedy = "if you replaced the key yourself, take a new snapshot of each restore root; else get the host's key back from where it is kept safe; " + KeepState
 	host := "no key of this host"
 	key, err := bundle.LoadKey(h.state.HostKey())
 	if err == nil {
 		host = "this host's " + key.ValidatorID()
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		h.add(h.state.HostKey(), hostKeyHint, "the host's key cannot be used: %v", err)
+		h.add(h.state.HostKey(), HostKeyRemedy, "the host's key cannot be used: %v", err)
 		return nil
 	}
 	signers := make([]string, 0, len(counts))
@@ -327,7 +331,7 @@ func (h *history) compareKeys() error {
 	slices.Sort(signers)
 	for _, signer := range signers {
 		if n := counts[signer]; signer != key.ValidatorID() {
-			h.add(h.state.HostKey(), remedy, "%s and %s are signed by validator %s, and there is %s", numberOf(n.snapshots, "snapshot"), numberOf(n.savepoints, "savepoint"), signer, host)
+			h.add(h.state.HostKey(), remedy, "%s and %s are signed by validator %s, and there is %s", words.Count(n.snapshots, "snapshot"), words.Count(n.savepoints, "savepoint"), signer, host)
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
-package main
+package view
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,71 +17,57 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
-	"github.com/spf13/cobra"
 )
 
-// runsView is the view of a runs directory: each run that is there is a
+// Runs is the view of a runs directory: each run that is there is a
 // directory of the view, and is verified when somebody first enters it.
-type runsView struct {
-	dir         string        // absolute, as it was given; from then on its handle counts
-	runs        *pathsafe.Dir // the directory
-	real        string        // its path when it was opened
-	projectRoot string
-	project     *pathsafe.Dir
-	status      *viewStatus
-	log         *slog.Logger
-	turn        chan struct{} // one run is verified at a time: that takes all processors already
-	long        chan struct{} // but beside it one that has used up its turn
-	ended       chan struct{} // closed when no verdict is needed any more
-	working     sync.WaitGroup
+type Runs struct {
+	RunsOptions
+	dir     string        // absolute, as it was given; from then on its handle counts
+	runs    *pathsafe.Dir // the directory
+	real    string        // its path when it was opened
+	status  *status
+	queues  queues
+	ended   chan struct{} // closed when no verdict is needed any more
+	working sync.WaitGroup
 
 	mu     sync.Mutex
-	looked map[string]*shelfRun // the runs that somebody looked up
-	moved  sync.Once            // for the log
+	looked map[string]*run // the runs that somebody looked up
+	moved  sync.Once       // for the log
 }
 
-var _ fusefs.Shelf = (*runsView)(nil)
+var _ fusefs.Shelf = (*Runs)(nil)
 
-func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	marks, err := a.rollbackMarks("")
-	if err != nil {
-		return nil, err
-	}
-	v := &runsView{
-		dir: dir, projectRoot: a.projectRoot, log: a.logger(), status: newViewStatus(marks),
-		turn: make(chan struct{}, 1), long: make(chan struct{}, 1), ended: make(chan struct{}), looked: make(map[string]*shelfRun),
+// RunsOptions are what a view of a runs directory needs beside it.
+type RunsOptions struct {
+	Project     *pathsafe.Dir // the project root; the caller closes it, after the view
+	ProjectRoot string        // its path
+	Marks       Marks
+	Log         *slog.Logger
+
+	// Rejected returns REJECTED.json for an error that is a verdict on a run.
+	Rejected func(error) (text []byte, isVerdict bool)
+}
+
+// OpenRuns opens a runs directory, of which the path is absolute.
+func OpenRuns(dir string, opts RunsOptions) (*Runs, error) {
+	v := &Runs{
+		RunsOptions: opts, dir: dir, status: newStatus(opts.Marks),
+		ended: make(chan struct{}), looked: make(map[string]*run),
 	}
 	v.status.runs, v.status.moved, v.status.shown = v.states, v.hasMoved, v.accepted
-	if v.projectRoot == "" {
-		if v.projectRoot, err = projectRootOf([]string{filepath.Join(dir, "run")}); err != nil {
-			if err := notServed("runs directory", dir); err != nil {
-				return nil, err
-			}
-			return nil, usage(cmd, "%q is not a CONTRACTS/_runs directory, so --project-root must be given", dir)
-		}
-	}
-	if v.projectRoot, err = filepath.Abs(v.projectRoot); err != nil {
-		return nil, err
-	}
-	if v.project, err = openProject(v.projectRoot); err != nil {
-		return nil, err
-	}
 	if err := v.openRuns(); err != nil {
-		v.project.Close()
-		return nil, refusedHint(err, "name a directory that holds run directories, as CONTRACTS/_runs does")
+		return nil, err
 	}
 	return v, nil
 }
 
 // openRuns opens the runs directory, once: whoever can exchange it later does not get
 // anything of another directory shown.
-func (v *runsView) openRuns() (err error) {
+func (v *Runs) openRuns() (err error) {
 	if v.runs, err = pathsafe.OpenRoot(v.dir); err == nil {
 		v.real, err = v.runs.RealPath()
 	}
@@ -103,28 +88,22 @@ func (v *runsView) openRuns() (err error) {
 
 // hasMoved reports whether the path of the runs directory leads to another one now, or
 // nowhere. The view stays with the one that it was mounted with.
-func (v *runsView) hasMoved() bool {
+func (v *Runs) hasMoved() bool {
 	real, err := v.runs.RealPath()
 	return err != nil || real != v.real
 }
 
-func (v *runsView) close() {
+// Close ends what is still verified.
+func (v *Runs) Close() {
 	close(v.ended)
 	v.working.Wait()
 	v.runs.Close()
-	v.project.Close()
 }
 
-func (v *runsView) places() []place {
-	return []place{{"the project root", v.projectRoot}, {"the runs directory", v.dir}}
-}
-
-// prepare has nothing to do: runs are verified when somebody enters them.
-func (v *runsView) prepare(context.Context, string) error { return nil }
-
-func (v *runsView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
+// Mount mounts the view. Runs are verified when somebody enters them.
+func (v *Runs) Mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
 	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{
-		v.guarded(statusFile, v.status.json), v.guarded(shownFile, v.status.shownJSON),
+		v.guarded(StatusFile, v.status.json), v.guarded(shownFile, v.status.shownJSON),
 	}))
 	if err != nil {
 		return nil, err
@@ -136,14 +115,14 @@ func (v *runsView) mount(mountpoint string, opts fusemount.Options) (*fusemount.
 
 // guarded is a file with metadata of every run that was entered: it is for those
 // who may read all of them.
-func (v *runsView) guarded(name string, content fusefs.Live) fusefs.File {
+func (v *Runs) guarded(name string, content fusefs.Live) fusefs.File {
 	return fusefs.File{
 		Path: name, Mode: 0o444, ModTime: v.status.since, Source: fusefs.GuardedLive{Live: content, Perm: v.readers},
 	}
 }
 
 // readers is who may read every run that was entered, and the list of them.
-func (v *runsView) readers() fs.FileMode {
+func (v *Runs) readers() fs.FileMode {
 	v.mu.Lock()
 	runs := slices.Collect(maps.Values(v.looked))
 	v.mu.Unlock()
@@ -154,16 +133,11 @@ func (v *runsView) readers() fs.FileMode {
 	return perm
 }
 
-func (v *runsView) describe() (text string, fields map[string]any) {
-	names, _ := v.Names()
-	return fmt.Sprintf("%s of %q", numberOf(len(names), "run"), v.dir), map[string]any{"runs": len(names), "runs_dir": jsonText(v.dir)}
-}
-
 // Names lists the runs that are there now.
-func (v *runsView) Names() ([]string, error) {
+func (v *Runs) Names() ([]string, error) {
 	if v.hasMoved() {
 		v.moved.Do(func() {
-			v.log.Warn("the runs directory was moved or replaced: the view stays with the one that it was mounted with; mount again for the other", "runs directory", v.dir)
+			v.Log.Warn("the runs directory was moved or replaced: the view stays with the one that it was mounted with; mount again for the other", "runs directory", v.dir)
 		})
 	}
 	all, err := v.runs.Names()
@@ -174,7 +148,7 @@ func (v *runsView) Names() ([]string, error) {
 }
 
 // isRun reports whether a run of this name is there now.
-func (v *runsView) isRun(name string) bool {
+func (v *Runs) isRun(name string) bool {
 	if !isRunName(name) {
 		return false
 	}
@@ -189,26 +163,26 @@ func isRunName(name string) bool {
 }
 
 // Find gives the run of a name, if it is there now.
-func (v *runsView) Find(name string) fusefs.Volume {
+func (v *Runs) Find(name string) fusefs.Volume {
 	if !v.isRun(name) {
 		return nil
 	}
 	return v.run(name)
 }
 
-func (v *runsView) run(name string) *shelfRun {
+func (v *Runs) run(name string) *run {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r := v.looked[name]
 	if r == nil {
-		r = &shelfRun{view: v, name: name, path: filepath.Join(v.dir, name), free: make(chan struct{}, 1), isLong: make(chan struct{})}
+		r = &run{view: v, name: name, path: filepath.Join(v.dir, name), free: make(chan struct{}, 1), isLong: make(chan struct{})}
 		v.looked[name] = r
 	}
 	return r
 }
 
 // ModTime is that of the runs directory.
-func (v *runsView) ModTime() time.Time {
+func (v *Runs) ModTime() time.Time {
 	st, err := v.runs.Stat()
 	if err != nil {
 		return time.Time{}
@@ -217,12 +191,12 @@ func (v *runsView) ModTime() time.Time {
 }
 
 // Perm is what the runs directory and the project root grant.
-func (v *runsView) Perm() fs.FileMode {
-	perm, err := v.project.Granted()
+func (v *Runs) Perm() fs.FileMode {
+	perm, err := v.Project.Granted()
 	if err != nil {
 		return 0
 	}
-	return fs.FileMode(perm) & granted(v.runs) &^ umask()
+	return fs.FileMode(perm) & granted(v.runs) &^ machine.Umask()
 }
 
 // granted is what a directory grants now: nothing, if that cannot be found out.
@@ -238,7 +212,7 @@ func granted(dir *pathsafe.Dir) fs.FileMode {
 // a run itself says, so they are verified from the last one on until one is
 // accepted: what it says is signed then. If that is not what it said before, the
 // order was another one. A run that takes long is passed over until there is a verdict.
-func (v *runsView) Latest(done <-chan struct{}) string {
+func (v *Runs) Latest(done <-chan struct{}) string {
 	for {
 		c, ok := v.newest(done)
 		if !ok {
@@ -251,7 +225,7 @@ func (v *runsView) Latest(done <-chan struct{}) string {
 }
 
 // newest gives the first run that is accepted in the order of their claims.
-func (v *runsView) newest(done <-chan struct{}) (claim, bool) {
+func (v *Runs) newest(done <-chan struct{}) (claim, bool) {
 	names, err := v.Names()
 	if err != nil {
 		return claim{}, false
@@ -283,18 +257,18 @@ type claim struct {
 
 // claimOf gives a run's claim: the signed one when the run is accepted. One that
 // says nothing comes after all others.
-func (v *runsView) claimOf(name string) claim {
+func (v *Runs) claimOf(name string) claim {
 	if completed, ok := v.signedCompletion(name); ok {
 		return claim{name, completed}
 	}
-	run := verify.RunOf(v.project, v.runs, name)
+	run := verify.RunOf(v.Project, v.runs, name)
 	defer run.Close()
 	completed, _ := run.ClaimedCompletion()
 	return claim{name, completed}
 }
 
 // signedCompletion is when an accepted run was completed.
-func (v *runsView) signedCompletion(name string) (time.Time, bool) {
+func (v *Runs) signedCompletion(name string) (time.Time, bool) {
 	v.mu.Lock()
 	run := v.looked[name]
 	v.mu.Unlock()
@@ -305,7 +279,7 @@ func (v *runsView) signedCompletion(name string) (time.Time, bool) {
 }
 
 // states is what status.json says of the runs that somebody has looked up.
-func (v *runsView) states() map[string]any {
+func (v *Runs) states() map[string]any {
 	v.mu.Lock()
 	runs := maps.Clone(v.looked)
 	v.mu.Unlock() // a look at the artifacts may take its time
@@ -320,7 +294,7 @@ func (v *runsView) states() map[string]any {
 }
 
 // accepted gives the bundle roots of the runs that are shown, in no order.
-func (v *runsView) accepted() (roots []string) {
+func (v *Runs) accepted() (roots []string) {
 	v.mu.Lock()
 	runs := slices.Collect(maps.Values(v.looked))
 	v.mu.Unlock()

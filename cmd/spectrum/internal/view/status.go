@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"io/fs"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -19,7 +20,7 @@ import (
 
 // The files of a view's control directory.
 const (
-	statusFile    = "status.json"
+	StatusFile    = "status.json"
 	candidateFile = "candidate.json"
 	previewFile   = "preview.md"
 	shownFile     = "shown.json"
@@ -28,19 +29,19 @@ const (
 // maxShownFindings is how many findings status.json tells in full.
 const maxShownFindings = 100
 
-// viewStatus is what a view says of itself.
-type viewStatus struct {
+// status is what a view says of itself.
+type status struct {
 	id    string
 	since time.Time
 	stats fusefs.Stats
 	runs  func() map[string]any // what a view of many runs says of each; nil for others
 	moved func() bool           // of the same, whether their directory has moved
-	marks rollbackMarks
+	marks Marks
 	shown func() []string // the bundle roots of what is shown now
 
 	mu       sync.Mutex
 	count    int64
-	findings []tamperFinding
+	findings []Finding
 
 	counted      time.Time // when the next two were taken from stats
 	bytes, reads int64
@@ -50,51 +51,52 @@ type viewStatus struct {
 // every read would be kept for every reader (see fusefs.Live). All else is as it is.
 const countEvery = time.Second
 
-type tamperFinding struct {
+// A Finding is a failure of a source, once.
+type Finding struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
 }
 
-func newViewStatus(marks rollbackMarks) *viewStatus {
-	return &viewStatus{
+func newStatus(marks Marks) *status {
+	return &status{
 		id: uuid.NewString(), since: time.Now(), marks: marks,
 		shown: func() []string { return nil },
 	}
 }
 
 // watch has a view tell what it does.
-func (s *viewStatus) watch(opts *fusemount.Options) {
+func (s *status) watch(opts *fusemount.Options) {
 	opts.Stats, opts.OnTamper = &s.stats, s.tampered
 }
 
-func (s *viewStatus) tampered(path string, err error) {
+func (s *status) tampered(path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
 	if len(s.findings) < maxShownFindings {
-		s.findings = append(s.findings, tamperFinding{jsonText(path), jsonText(err.Error())})
+		s.findings = append(s.findings, Finding{words.JSON(path), words.JSON(err.Error())})
 	}
 }
 
-// statusRecord is status.json.
-type statusRecord struct {
-	ViewID    string          `json:"view_id"`
-	Since     string          `json:"mounted_at"`
-	Bytes     int64           `json:"verified_bytes"` // given to the kernel, each read checked
-	Reads     int64           `json:"verified_reads"`
-	Tampered  bool            `json:"tampered"`
-	Findings  int64           `json:"tamper_findings"`
-	Tampering []tamperFinding `json:"tampering"` // the first of them
-	Runs      map[string]any  `json:"runs,omitempty"`
-	Moved     bool            `json:"runs_dir_moved,omitzero"` // its path leads to another one now, which is not shown
+// StatusRecord is status.json.
+type StatusRecord struct {
+	ViewID    string         `json:"view_id"`
+	Since     string         `json:"mounted_at"`
+	Bytes     int64          `json:"verified_bytes"` // given to the kernel, each read checked
+	Reads     int64          `json:"verified_reads"`
+	Tampered  bool           `json:"tampered"`
+	Findings  int64          `json:"tamper_findings"`
+	Tampering []Finding      `json:"tampering"` // the first of them
+	Runs      map[string]any `json:"runs,omitempty"`
+	Moved     bool           `json:"runs_dir_moved,omitzero"` // its path leads to another one now, which is not shown
 
 	// A commit of what is shown, or one in the restore root, was rolled back. The
 	// reader is told that, never why (rollback and snapshot contract, section 11).
 	RolledBack bool `json:"rolled_back"`
 }
 
-func (s *viewStatus) record() statusRecord {
-	r := statusRecord{
+func (s *status) record() StatusRecord {
+	r := StatusRecord{
 		ViewID: s.id, Since: s.since.UTC().Format(time.RFC3339),
 	}
 	if s.runs != nil {
@@ -112,7 +114,7 @@ func (s *viewStatus) record() statusRecord {
 }
 
 // json is status.json as it is now.
-func (s *viewStatus) json() []byte { return line(s.record()) }
+func (s *status) json() []byte { return line(s.record()) }
 
 // line is a value as canonical JSON with a newline behind it. What is given to
 // it always has such a form.
@@ -124,8 +126,8 @@ func line(v any) []byte {
 	return append(raw, '\n')
 }
 
-func (s *viewStatus) file(perm fs.FileMode) fusefs.File {
-	return fusefs.File{Path: statusFile, Mode: perm, ModTime: s.since, Source: fusefs.Live(s.json)}
+func (s *status) file(perm fs.FileMode) fusefs.File {
+	return fusefs.File{Path: StatusFile, Mode: perm, ModTime: s.since, Source: fusefs.Live(s.json)}
 }
 
 // shownRecord is shown.json: in few bytes, what a rollback has to know of a view.
@@ -134,30 +136,25 @@ type shownRecord struct {
 	RestoreRoot string   `json:"restore_root"` // its real path when it was mounted; "" for none
 }
 
-func (s *viewStatus) shownJSON() []byte {
-	r := shownRecord{BundleRoots: append([]string{}, s.shown()...), RestoreRoot: jsonText(s.marks.root)}
+func (s *status) shownJSON() []byte {
+	r := shownRecord{BundleRoots: append([]string{}, s.shown()...), RestoreRoot: words.JSON(s.marks.Root)}
 	slices.Sort(r.BundleRoots)
 	return line(r)
 }
 
-// files are the control files of a view of one candidate.
-func (s *viewStatus) files(o preview.Origin, plan *restore.Plan) []fusefs.File {
-	perm := privatePerm(plan)
-	return append(candidateFiles(o, plan, s.since, grantedAbove), s.file(perm), heldFile(shownFile, string(s.shownJSON()), perm, s.since))
-}
-
-// candidateRecord is candidate.json.
-type candidateRecord struct {
+// CandidateRecord is candidate.json.
+type CandidateRecord struct {
 	ProjectRoot string         `json:"project_root"`
 	RunDirs     []string       `json:"run_dirs"`
 	Chain       bool           `json:"chain"`
 	ChainRoot   *string        `json:"chain_root"`
 	RestoreRoot *string        `json:"restore_root"`
-	Runs        []candidateRun `json:"runs"`
+	Runs        []CandidateRun `json:"runs"`
 	Unsigned    []string       `json:"unsigned_artifacts"` // decision D16
 }
 
-type candidateRun struct {
+// A CandidateRun is a run of a [CandidateRecord].
+type CandidateRun struct {
 	RunID       string `json:"run_id"`  // the name of a directory: not signed
 	TaskID      string `json:"task_id"` // signed
 	BundleRoot  string `json:"bundle_root"`
@@ -166,22 +163,22 @@ type candidateRun struct {
 	Bytes       int64  `json:"bytes"`
 }
 
-func newCandidateRecord(o preview.Origin, plan *restore.Plan) candidateRecord {
-	r := candidateRecord{
-		ProjectRoot: jsonText(o.ProjectRoot), Chain: plan.IsChain(), Unsigned: []string{bundle.Proof},
+func newCandidateRecord(o preview.Origin, plan *restore.Plan) CandidateRecord {
+	r := CandidateRecord{
+		ProjectRoot: words.JSON(o.ProjectRoot), Chain: plan.IsChain(), Unsigned: []string{bundle.Proof},
 	}
 	for _, dir := range o.RunDirs {
-		r.RunDirs = append(r.RunDirs, jsonText(dir))
+		r.RunDirs = append(r.RunDirs, words.JSON(dir))
 	}
 	if root := plan.ChainRoot(); plan.IsChain() {
 		r.ChainRoot = &root
 	}
-	if root := jsonText(o.RestoreRoot); root != "" {
+	if root := words.JSON(o.RestoreRoot); root != "" {
 		r.RestoreRoot = &root
 	}
 	for run := range plan.Runs() {
 		b := run.Bundle()
-		r.Runs = append(r.Runs, candidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), b.Len(), run.Bytes()})
+		r.Runs = append(r.Runs, CandidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), b.Len(), run.Bytes()})
 	}
 	return r
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -15,46 +17,46 @@ import (
 
 // This file has what the doctor says of the kernel and of mounting.
 
-func kernelChecks() []diagnosis {
+func kernelChecks() []Check {
 	release, err := machine.KernelRelease()
-	return []diagnosis{kernelCheck(release, err), procCheck(pathsafe.CheckProc()), openat2Check(pathsafe.CheckOpenat2())}
+	return []Check{kernelCheck(release, err), procCheck(pathsafe.CheckProc()), openat2Check(pathsafe.CheckOpenat2())}
 }
 
 // kernelCheck: what a kernel cannot do is tried by the other checks, but for what
 // only shows when a disk fails.
-func kernelCheck(r machine.Release, err error) diagnosis {
+func kernelCheck(r machine.Release, err error) Check {
 	if err != nil {
-		return fine("kernel", "", "%v", err).but(isWarn, "which kernel this is is not known", "")
+		return fine("kernel", "", "%v", err).but(Warn, "which kernel this is is not known", "")
 	}
 	c := fine("kernel", "", "Linux %s", r.Name)
 	if r.Before(5, 8) {
-		return c.but(isWarn, "before Linux 5.8 syncfs does not tell of data that could not be written: a commit of more than 16 files can miss that", "boot a newer kernel")
+		return c.but(Warn, "before Linux 5.8 syncfs does not tell of data that could not be written: a commit of more than 16 files can miss that", "boot a newer kernel")
 	}
 	return c
 }
 
-func procCheck(err error) diagnosis {
+func procCheck(err error) Check {
 	if err != nil {
-		return fine("procfs", "/proc", "%v", err).but(isFail, "no file can be opened safely: nothing can be verified, mounted or restored", "as root: mount -t proc proc /proc")
+		return fine("procfs", "/proc", "%v", err).but(Fail, "no file can be opened safely: nothing can be verified, mounted or restored", "as root: mount -t proc proc /proc")
 	}
 	return fine("procfs", "/proc", "it is there")
 }
 
-func openat2Check(err error) diagnosis {
+func openat2Check(err error) Check {
 	if err != nil {
-		return fine("openat2", "", "%v", err).but(isWarn, "paths are resolved one component at a time: as safe, but slower", "boot Linux 5.6 or newer, or have the container's filter let openat2 pass")
+		return fine("openat2", "", "%v", err).but(Warn, "paths are resolved one component at a time: as safe, but slower", "boot Linux 5.6 or newer, or have the container's filter let openat2 pass")
 	}
 	return fine("openat2", "", "it is there")
 }
 
 // meansChecks say whether this user can mount.
-func meansChecks(m fusemount.Means) []diagnosis {
-	return []diagnosis{deviceCheck(m), helperCheck(m), rightCheck(m), sharedCheck(m)}
+func meansChecks(m fusemount.Means) []Check {
+	return []Check{deviceCheck(m), helperCheck(m), rightCheck(m), sharedCheck(m)}
 }
 
 const cannotMount = "\"spectrum mount\" ends with exit status 69; everything else works"
 
-func deviceCheck(m fusemount.Means) diagnosis {
+func deviceCheck(m fusemount.Means) Check {
 	if m.DeviceErr == nil {
 		return fine("fuse-device", m.Device, "%q can be opened", m.Device)
 	}
@@ -64,7 +66,7 @@ func deviceCheck(m fusemount.Means) diagnosis {
 	case errors.Is(m.DeviceErr, fs.ErrPermission):
 		remedy = "as root: chmod 666 " + m.Device + "; in a container, start it with --device " + m.Device
 	}
-	return fine("fuse-device", m.Device, "%v", innermost(m.DeviceErr)).but(isFail, cannotMount, remedy)
+	return fine("fuse-device", m.Device, "%v", innermost(m.DeviceErr)).but(Fail, cannotMount, remedy)
 }
 
 // innermost is what the system said, without who was asking.
@@ -77,7 +79,7 @@ func innermost(err error) error {
 }
 
 // helperCheck: root can do without the helper, others cannot.
-func helperCheck(m fusemount.Means) diagnosis {
+func helperCheck(m fusemount.Means) Check {
 	if m.HelperErr == nil {
 		return fine("fuse-helper", m.Helper, "%q, version %s", m.Helper, orUnknown(m.Version))
 	}
@@ -85,16 +87,16 @@ func helperCheck(m fusemount.Means) diagnosis {
 	remedy := "as root: apt-get install fuse3, or what brings fusermount3 here"
 	switch {
 	case errors.Is(m.HelperErr, fusemount.ErrNotSetuid):
-		c.found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
-		remedy = fmt.Sprintf("as root: chown root %[1]s && chmod 4755 %[1]s", shellQuote(m.Helper))
+		c.Found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
+		remedy = fmt.Sprintf("as root: chown root %[1]s && chmod 4755 %[1]s", words.Shell(m.Helper))
 	case errors.Is(m.HelperErr, fusemount.ErrSetuidVoid):
-		c.found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
+		c.Found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
 		remedy = "have it in a file system that is mounted without nosuid"
 	}
 	if m.Direct {
-		return c.but(isWarn, "root mounts without it; other users cannot mount", remedy)
+		return c.but(Warn, "root mounts without it; other users cannot mount", remedy)
 	}
-	return c.but(isFail, cannotMount, remedy)
+	return c.but(Fail, cannotMount, remedy)
 }
 
 func orUnknown(s string) string {
@@ -104,9 +106,9 @@ func orUnknown(s string) string {
 	return s
 }
 
-func rightCheck(m fusemount.Means) diagnosis {
+func rightCheck(m fusemount.Means) Check {
 	if m.Barred != nil {
-		return fine("fuse-right", "", "%v", m.Barred).but(isFail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)
+		return fine("fuse-right", "", "%v", m.Barred).but(Fail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)
 	}
 	if m.Direct {
 		return fine("fuse-right", "", "root mounts by itself")
@@ -115,44 +117,44 @@ func rightCheck(m fusemount.Means) diagnosis {
 }
 
 // sharedCheck: root may let others in, whatever the configuration says.
-func sharedCheck(m fusemount.Means) diagnosis {
+func sharedCheck(m fusemount.Means) Check {
 	const id = "allow-other"
 	if m.Shared == nil {
 		return fine(id, m.Config, "user_allow_other is in %q", m.Config)
 	}
 	c := fine(id, m.Config, "%q: %v", m.Config, m.Shared)
 	if !errors.Is(m.Shared, fusemount.ErrNotShared) && !errors.Is(m.Shared, fusemount.ErrCutLine) {
-		c.found = innermost(m.Shared).Error()
+		c.Found = innermost(m.Shared).Error()
 	}
 	const consequence = "\"spectrum mount --allow-other\" is for root only"
-	remedy := "if users are to let others into their views, as root: echo user_allow_other >>" + shellQuote(m.Config)
+	remedy := "if users are to let others into their views, as root: echo user_allow_other >>" + words.Shell(m.Config)
 	if errors.Is(m.Shared, fusemount.ErrCutLine) {
-		remedy = "as root: echo >>" + shellQuote(m.Config)
+		remedy = "as root: echo >>" + words.Shell(m.Config)
 	}
 	if m.Direct {
-		c.consequence, c.remedy = consequence, remedy
+		c.Consequence, c.Remedy = consequence, remedy
 		return c
 	}
-	return c.but(isWarn, consequence, remedy)
+	return c.but(Warn, consequence, remedy)
 }
 
 // viewChecks ask each view of this user, all at once, whether it still answers. Those
 // of others are not asked.
-func viewChecks(ctx context.Context) []diagnosis {
+func viewChecks(ctx context.Context) []Check {
 	views, foreign, err := fusemount.Views()
 	if err != nil {
-		return []diagnosis{fine("views", "", "%v", err).but(isWarn, "which views there are is not known", "")}
+		return []Check{fine("views", "", "%v", err).but(Warn, "which views there are is not known", "")}
 	}
 	errs := make([]error, len(views))
 	var all sync.WaitGroup
-	for i, view := range views {
-		all.Go(func() { errs[i] = askView(ctx, view) })
+	for i, other := range views {
+		all.Go(func() { errs[i] = askView(ctx, other) })
 	}
 	all.Wait()
-	checks := []diagnosis{}
+	checks := []Check{}
 	live := 0
-	for i, view := range views {
-		if c := viewCheck(view.Path(), errs[i]); c.status != isFine {
+	for i, other := range views {
+		if c := viewCheck(other.Path(), errs[i]); c.Status != OK {
 			checks = append(checks, c)
 		} else if errs[i] == nil {
 			live++
@@ -169,10 +171,10 @@ func viewChecks(ctx context.Context) []diagnosis {
 }
 
 // askView wants a view to give a file.
-func askView(ctx context.Context, view *fusemount.Other) error {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+func askView(ctx context.Context, other *fusemount.Other) error {
+	ctx, cancel := context.WithTimeout(ctx, view.AskPatience)
 	defer cancel()
-	_, err := view.Read(ctx, statusFile, maxShown)
+	_, err := other.Read(ctx, view.StatusFile, view.MaxShown)
 	if errors.Is(err, fusemount.ErrTooLong) {
 		return nil
 	}
@@ -181,19 +183,19 @@ func askView(ctx context.Context, view *fusemount.Other) error {
 
 // viewCheck: a view that has ended meanwhile, or that this user may not look into,
 // is nobody's concern.
-func viewCheck(path string, err error) diagnosis {
+func viewCheck(path string, err error) Check {
 	c := fine("views", path, "%q answers", path)
-	remedy := "spectrum umount " + shellQuote(path)
+	remedy := "spectrum umount " + words.Shell(path)
 	switch {
 	case err == nil, errors.Is(err, fusemount.ErrNotMounted), errors.Is(err, fs.ErrPermission):
 		return c
 	case errors.Is(err, fusemount.ErrDeadMount):
-		c.found = fmt.Sprintf("%q is dead: its server has gone", path)
-		return c.but(isWarn, "whoever looks there gets errors, and nothing can be mounted there", remedy)
+		c.Found = fmt.Sprintf("%q is dead: its server has gone", path)
+		return c.but(Warn, "whoever looks there gets errors, and nothing can be mounted there", remedy)
 	case errors.Is(err, context.DeadlineExceeded):
-		c.found = fmt.Sprintf("%q does not answer within %v", path, askPatience)
-		return c.but(isWarn, "whoever looks there waits; a rollback cannot ask it what it shows", "find its server with \"ps -C spectrum\" and end it, then "+remedy)
+		c.Found = fmt.Sprintf("%q does not answer within %v", path, view.AskPatience)
+		return c.but(Warn, "whoever looks there waits; a rollback cannot ask it what it shows", "find its server with \"ps -C spectrum\" and end it, then "+remedy)
 	}
-	c.found = err.Error()
-	return c.but(isWarn, "whether this view can be read is not known", "to end it: "+remedy)
+	c.Found = err.Error()
+	return c.but(Warn, "whether this view can be read is not known", "to end it: "+remedy)
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -31,21 +33,21 @@ const (
 
 // examineState adds what is found in the state directory, and of the file system
 // that it is on, or would be made on.
-func (d *doctor) examineState(ctx context.Context) error {
+func (d *Doctor) examineState(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	path, err := d.statePath()
+	path, err := d.StatePath()
 	if err != nil {
-		d.sections = append(d.sections, section{title: "the state directory", checks: []diagnosis{
-			fine("state-dir", "", "%v", err).but(isFail, "no key, no preview and no log can be kept: nothing can be restored", "name a state directory with --state-dir DIR"),
-			clockCheck(time.Now(), latest{}),
+		d.sections = append(d.sections, Section{Title: "the state directory", Checks: []Check{
+			fine("state-dir", "", "%v", err).but(Fail, "no key, no preview and no log can be kept: nothing can be restored", "name a state directory with --state-dir DIR"),
+			clockCheck(time.Now(), audit.Attempts{}),
 		}})
 		return nil
 	}
 	var base string
-	answered := d.examine(ctx, section{title: "the state directory"}, func(ctx context.Context) []diagnosis {
-		var checks []diagnosis
+	answered := d.examine(ctx, Section{Title: "the state directory"}, func(ctx context.Context) []Check {
+		var checks []Check
 		base, checks = stateChecks(ctx, path)
 		return checks
 	})
@@ -57,24 +59,24 @@ func (d *doctor) examineState(ctx context.Context) error {
 
 // stateChecks gives what is found too: the directory whose file system matters, ""
 // where there is none.
-func stateChecks(ctx context.Context, path string) (base string, checks []diagnosis) {
+func stateChecks(ctx context.Context, path string) (base string, checks []Check) {
 	base, err := statedir.Nearest(path)
 	if err != nil {
-		return "", []diagnosis{stateRefused(path, err), clockCheck(time.Now(), latest{})}
+		return "", []Check{stateRefused(path, err), clockCheck(time.Now(), audit.Attempts{})}
 	}
 	if abs, _ := filepath.Abs(path); base != abs {
-		return base, []diagnosis{stateMissing(abs, base), parentsCheck(abs), clockCheck(time.Now(), latest{})}
+		return base, []Check{stateMissing(abs, base), parentsCheck(abs), clockCheck(time.Now(), audit.Attempts{})}
 	}
 	state, err := statedir.Find(path)
 	var parents *statedir.ParentsError
 	if errors.As(err, &parents) {
-		return base, []diagnosis{parentsCheck(base), clockCheck(time.Now(), latest{})}
+		return base, []Check{parentsCheck(base), clockCheck(time.Now(), audit.Attempts{})}
 	}
 	if err != nil {
-		return "", []diagnosis{stateRefused(path, err), parentsCheck(base), clockCheck(time.Now(), latest{})}
+		return "", []Check{stateRefused(path, err), parentsCheck(base), clockCheck(time.Now(), audit.Attempts{})}
 	}
 	defer state.Close()
-	checks = []diagnosis{
+	checks = []Check{
 		fine("state-dir", base, "%q is this user's alone", base),
 		filesCheck(state), parentsCheck(base),
 	}
@@ -82,11 +84,11 @@ func stateChecks(ctx context.Context, path string) (base string, checks []diagno
 	checks = append(checks, log)
 	checks = append(checks, keptChecks(ctx, state)...)
 	checks = append(checks, haltChecks(state, logged)...)
-	return base, append(checks, clockCheck(time.Now(), logged.last))
+	return base, append(checks, clockCheck(time.Now(), logged))
 }
 
 // stateMissing: the first command makes it, if it may.
-func stateMissing(path, base string) diagnosis {
+func stateMissing(path, base string) Check {
 	c := fine("state-dir", path, "%q is not there yet; the first command that needs it makes it", path)
 	dir, err := pathsafe.OpenRoot(base)
 	if err == nil {
@@ -94,8 +96,8 @@ func stateMissing(path, base string) diagnosis {
 		err = dir.Writable()
 	}
 	if err != nil {
-		c.found = fmt.Sprintf("%q is not there, and cannot be made: %v", path, err)
-		return c.but(isFail, noState, "mkdir -p -m 700 "+shellQuote(path)+" as somebody who may, or --state-dir DIR")
+		c.Found = fmt.Sprintf("%q is not there, and cannot be made: %v", path, err)
+		return c.but(Fail, noState, "mkdir -p -m 700 "+words.Shell(path)+" as somebody who may, or --state-dir DIR")
 	}
 	return c
 }
@@ -103,29 +105,29 @@ func stateMissing(path, base string) diagnosis {
 const noState = "every command that keeps something ends with an error: nothing can be previewed or restored"
 
 // stateRefused is a directory that no command takes.
-func stateRefused(path string, err error) diagnosis {
+func stateRefused(path string, err error) Check {
 	c := fine("state-dir", path, "%v", err)
 	remedy := "name another state directory with --state-dir DIR"
 	var open *statedir.ModeError
 	var others *served.ForeignError
 	switch {
 	case errors.As(err, &others):
-		remedy += "; " + servedHint(others)
+		remedy += "; " + words.Served(others)
 	case errors.As(err, &open):
-		remedy = "chmod 700 " + shellQuote(path)
+		remedy = "chmod 700 " + words.Shell(path)
 	case errors.Is(err, statedir.ErrForeign):
-		remedy = fmt.Sprintf("as root: chown %d %s; or %s", os.Geteuid(), shellQuote(path), remedy)
+		remedy = fmt.Sprintf("as root: chown %d %s; or %s", os.Geteuid(), words.Shell(path), remedy)
 	}
-	return c.but(isFail, noState, remedy)
+	return c.but(Fail, noState, remedy)
 }
 
 // filesCheck: nobody reaches these files as long as the directory is closed, but
 // whoever copies it takes their modes along, and a key that is open is refused.
-func filesCheck(state *statedir.Dir) diagnosis {
+func filesCheck(state *statedir.Dir) Check {
 	const id = "state-files"
 	exposed, err := state.Exposed()
 	if err != nil {
-		return fine(id, state.Path(), "%v", err).but(isWarn, "whether the keys and logs are private is not known", "")
+		return fine(id, state.Path(), "%v", err).but(Warn, "whether the keys and logs are private is not known", "")
 	}
 	if len(exposed) == 0 {
 		return fine(id, state.Path(), "keys and logs are private")
@@ -133,60 +135,47 @@ func filesCheck(state *statedir.Dir) diagnosis {
 	e := exposed[0]
 	c := fine(id, e.Path, "%q has mode %04o, user %d", e.Path, e.Perm, e.UID)
 	if n := len(exposed); n > 1 {
-		c.found += fmt.Sprintf(", and %d more", n-1)
+		c.Found += fmt.Sprintf(", and %d more", n-1)
 	}
-	remedy := "chmod 600 " + shellQuote(e.Path)
+	remedy := "chmod 600 " + words.Shell(e.Path)
 	if int(e.UID) != os.Geteuid() {
-		remedy = fmt.Sprintf("find out who put it there; as root: chown %d %s", os.Geteuid(), shellQuote(e.Path))
+		remedy = fmt.Sprintf("find out who put it there; as root: chown %d %s", os.Geteuid(), words.Shell(e.Path))
 	}
-	return c.but(isWarn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
+	return c.but(Warn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
 }
 
 // parentsCheck looks at the directories above the state directory, whether that is there
 // or not.
-func parentsCheck(path string) diagnosis {
+func parentsCheck(path string) Check {
 	const id = "state-parents"
 	const consequence = "every command that keeps something ends with an error: in another directory no pin, savepoint or halt would be known"
 	loose, err := statedir.Parents(path)
 	if err != nil {
-		return fine(id, path, "%v", err).but(isFail, consequence, stateElsewhere)
+		return fine(id, path, "%v", err).but(Fail, consequence, stateElsewhere)
 	}
 	if len(loose) == 0 {
 		return fine(id, path, "nobody else can move it away")
 	}
-	return fine(id, loose[0].In, "%s", loose[0]).but(isFail, consequence, parentsRemedy(loose[0]))
+	return fine(id, loose[0].In, "%s", loose[0]).but(Fail, consequence, ParentsRemedy(loose[0]))
 }
 
-// parentsRemedy is what to do about a directory in which others can rename the state
+// ParentsRemedy is what to do about a directory in which others can rename the state
 // directory, or what leads to it.
-func parentsRemedy(l pathsafe.Loose) string {
+func ParentsRemedy(l pathsafe.Loose) string {
 	const elsewhere = "name a state directory in a place of your own with --state-dir DIR"
 	switch isSticky := l.Perm&0o1000 != 0; {
 	case !isSticky && int(l.Owner) == os.Geteuid():
-		return "chmod go-w " + shellQuote(l.In) + "; or " + elsewhere
+		return "chmod go-w " + words.Shell(l.In) + "; or " + elsewhere
 	case !isSticky && l.Owner == 0:
-		return "as root: chmod go-w " + shellQuote(l.In) + "; or " + elsewhere
+		return "as root: chmod go-w " + words.Shell(l.In) + "; or " + elsewhere
 	}
 	return elsewhere
 }
 
-// latest is the newest time in the audit log, and what has it.
-type latest struct {
-	entry int64
-	time  time.Time
-}
-
-// logged is what the audit log says.
-type logged struct {
-	last  latest
-	roots map[string]string // by attempt
-	halts []string          // attempts that were halted, and not ended since
-}
-
 // logCheck reads the audit log.
-func logCheck(state *statedir.Dir) (diagnosis, logged) {
+func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 	const id = "audit-log"
-	said := logged{roots: map[string]string{}}
+	var said audit.Attempts
 	path := filepath.Join(state.Path(), "audit.log")
 	signed := signedMarks(state) // before the log, which then has all that they sign
 	var ledger audit.Ledger
@@ -195,16 +184,16 @@ func logCheck(state *statedir.Dir) (diagnosis, logged) {
 		return fine(id, path, "there is none yet").asSigned(ledger.Unsealed(signed)), said
 	}
 	if err != nil {
-		return fine(id, path, "%v", err).but(isFail, "what cannot be logged is not begun: nothing can be restored", "look into who may write "+shellQuote(state.Path())), said
+		return fine(id, path, "%v", err).but(Fail, "what cannot be logged is not begun: nothing can be restored", "look into who may write "+words.Shell(state.Path())), said
 	}
 	log := audit.New(f)
 	defer log.Close()
 	head, err := log.Read(func(e audit.Entry) error {
-		said.see(&e)
+		said.See(&e)
 		return ledger.Add(e)
 	})
 	if err != nil {
-		return fine(id, path, "%v", err).but(isFail, "what was done before is not proven any more, and nothing can be logged after it",
+		return fine(id, path, "%v", err).but(Fail, "what was done before is not proven any more, and nothing can be logged after it",
 			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there"), said
 	}
 	c := fine(id, path, "entries: %d; each follows from the one before", head.Sequence)
@@ -217,7 +206,7 @@ func signedMarks(state *statedir.Dir) []audit.Savepoint {
 	if _, err := state.Root().Lstat("savepoints"); err != nil {
 		return nil
 	}
-	store, err := openSavepoints(state)
+	store, err := kept.Savepoints(state)
 	if err != nil {
 		return nil
 	}
@@ -236,58 +225,43 @@ func signedMarks(state *statedir.Dir) []audit.Savepoint {
 }
 
 // asSigned is the check of a log that has to be the one that savepoints sign.
-func (c diagnosis) asSigned(misfits []audit.Misfit) diagnosis {
+func (c Check) asSigned(misfits []audit.Misfit) Check {
 	if len(misfits) == 0 {
 		return c
 	}
 	m := misfits[0]
-	return fine(c.id, c.path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(isFail, "the log was cut or written anew: what was done before is not proven any more",
+	return fine(c.ID, c.Path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(Fail, "the log was cut or written anew: what was done before is not proven any more",
 		"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there")
-}
-
-func (l *logged) see(e *audit.Entry) {
-	l.roots[e.Action] = e.Root
-	if e.Time.After(l.last.time) {
-		l.last = latest{e.Sequence, e.Time}
-	}
-	switch e.Kind { // others neither halt nor end an attempt
-	case audit.Halted:
-		if !slices.Contains(l.halts, e.Action) {
-			l.halts = append(l.halts, e.Action)
-		}
-	case audit.CommitEnd, audit.RolledBack, audit.Released:
-		l.halts = slices.DeleteFunc(l.halts, func(id string) bool { return id == e.Action })
-	}
 }
 
 // haltChecks are the roots that wait for a person, by the marks of the state
 // directory and by the log.
-func haltChecks(state *statedir.Dir, log logged) []diagnosis {
+func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
 	const id = "halts"
 	halted, err := state.Halts()
 	if err != nil {
-		return []diagnosis{fine(id, state.Path(), "%v", err).but(isWarn, "whether a restore root is halted is not known", "")}
+		return []Check{fine(id, state.Path(), "%v", err).but(Warn, "whether a restore root is halted is not known", "")}
 	}
-	for _, attempt := range log.halts {
+	for _, attempt := range log.Halted {
 		if !slices.Contains(halted, attempt) {
 			halted = append(halted, attempt)
 		}
 	}
-	checks := make([]diagnosis, 0, len(halted))
+	checks := make([]Check, 0, len(halted))
 	for _, attempt := range halted {
-		root := log.roots[attempt]
+		root := log.Roots[attempt]
 		if path, err := state.RootPath(audit.RootOf(root)); err == nil && root != "" {
 			root = path
 		}
 		c := fine(id, root, "%q is halted: attempt %s could not be ended", root, attempt)
-		where := shellQuote(root)
+		where := words.Shell(root)
 		if root == "" {
-			c.found, where = fmt.Sprintf("attempt %s could not be ended; the audit log does not know its root", attempt), "RESTORE_ROOT"
+			c.Found, where = fmt.Sprintf("attempt %s could not be ended; the audit log does not know its root", attempt), "RESTORE_ROOT"
 		}
-		checks = append(checks, c.but(isWarn, "every command on that root ends with exit status 3", fmt.Sprintf("\"spectrum recover %[1]s\" tries again; \"spectrum recover --acknowledge %[1]s\" shows what is in the way", where)))
+		checks = append(checks, c.but(Warn, "every command on that root ends with exit status 3", fmt.Sprintf("\"spectrum recover %[1]s\" tries again; \"spectrum recover --acknowledge %[1]s\" shows what is in the way", where)))
 	}
 	if len(checks) == 0 {
-		return []diagnosis{fine(id, state.Path(), "no restore root is known to be halted")}
+		return []Check{fine(id, state.Path(), "no restore root is known to be halted")}
 	}
 	return checks
 }
@@ -296,20 +270,20 @@ func haltChecks(state *statedir.Dir, log logged) []diagnosis {
 var oldest = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // clockCheck wants it to be later than what has already been.
-func clockCheck(now time.Time, last latest) diagnosis {
+func clockCheck(now time.Time, log audit.Attempts) Check {
 	c := fine("clock", "", "%s", now.UTC().Format(time.RFC3339))
 	const consequence = "what is sealed and logged gets a wrong time: chains are out of order (CHAIN_ORDER_VIOLATION), and \"snapshot prune --keep-within\" keeps the wrong ones"
 	const remedy = "as root: timedatectl set-ntp true; or set it with date -s"
 	const slack = time.Second // a clock that is kept right goes back a little at times
 	switch built := builtAt(); {
 	case now.Before(built):
-		c.found += ", which is before this program was made, " + built.UTC().Format(time.RFC3339)
-	case now.Add(slack).Before(last.time):
-		c.found += fmt.Sprintf(", which is before entry %d of the audit log, %s", last.entry, last.time.UTC().Format(time.RFC3339))
+		c.Found += ", which is before this program was made, " + built.UTC().Format(time.RFC3339)
+	case now.Add(slack).Before(log.Newest):
+		c.Found += fmt.Sprintf(", which is before entry %d of the audit log, %s", log.Entry, log.Newest.UTC().Format(time.RFC3339))
 	default:
 		return c
 	}
-	return c.but(isWarn, consequence, remedy)
+	return c.but(Warn, consequence, remedy)
 }
 
 // builtAt is the time of the commit that the program was built from, as far as it

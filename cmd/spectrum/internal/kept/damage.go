@@ -1,0 +1,90 @@
+package kept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+)
+
+// A Flaw is damage among what is kept of restore roots, and the way out.
+type Flaw struct {
+	Path, What, Remedy string
+	IsContent          bool // of a snapshot, whose manifest is whole
+}
+
+// Fields are a flaw in a result.
+func (f *Flaw) Fields() map[string]any {
+	return map[string]any{"path": words.JSON(f.Path), "remedy": words.JSON(f.Remedy), "why": words.JSON(f.What)}
+}
+
+// Glance is how many bytes of contents, and of manifests, recover and the doctor read at
+// most, the newest first: they are to be quick. "spectrum snapshot verify" reads all.
+const Glance = 256 << 20
+
+// SnapshotFlaws looks for damage among the snapshots of a root, or of all when root is "", and
+// returns what it has read too.
+func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Store, root string, budget snapshot.Budget) ([]Flaw, snapshot.Inspected, error) {
+	in, err := store.Inspect(ctx, root, budget)
+	if err != nil {
+		return nil, snapshot.Inspected{}, err
+	}
+	var flaws []Flaw
+	for _, f := range in.Found {
+		way := Flaw{Path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), What: f.Damage.Error()}
+		switch {
+		case errors.Is(f.Damage, snapshot.ErrOldVersion):
+			way.Remedy = "an earlier spectrum reads it; else move it away and take a new snapshot"
+		case len(f.Damage.Names) > 0:
+			way.IsContent = true
+			way.Remedy = fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings it again if it still stands in the restore root; other snapshots are ways back all the same", f.Header.ID[:words.Shortest])
+		default:
+			way.Remedy = "find out who may write there; then move it away: other snapshots are ways back all the same, and \"spectrum snapshot prune\" refuses to work beside it"
+		}
+		flaws = append(flaws, way)
+	}
+	return flaws, in, nil
+}
+
+// SavepointFlaws looks for damage among the savepoints of a root, or of all when root is "".
+func SavepointFlaws(store *savepoint.Store, root string) ([]Flaw, error) {
+	const remedy = "find out who may write there; then move it away, and keep it: \"spectrum snapshot restore\" and \"spectrum rollback --emergency\" do not need it"
+	found, err := store.Survey(root)
+	if err != nil {
+		return nil, err
+	}
+	flaws := make([]Flaw, 0, len(found.Damaged))
+	for _, d := range found.Damaged {
+		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: remedy})
+	}
+	for _, sp := range slices.Concat(found.Standing, found.Retired) {
+		if _, err := sp.Report(); err != nil {
+			flaws = append(flaws, Flaw{Path: sp.RunDir(), What: err.Error(), Remedy: "what was reported of the commit is not proven any more; it can be undone all the same"})
+		}
+	}
+	return flaws, nil
+}
+
+// Savepoints opens those of the state directory.
+func Savepoints(state *statedir.Dir) (*savepoint.Store, error) {
+	place, err := state.Savepoints()
+	if err != nil {
+		return nil, err
+	}
+	return savepoint.In(place), nil
+}
+
+// Snapshots opens those of the state directory.
+func Snapshots(state *statedir.Dir) (*snapshot.Store, error) {
+	place, err := state.Snapshots()
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.In(state.Root(), place)
+}

@@ -1,0 +1,93 @@
+// Package words writes what people and programs read of a command in one way: paths, sizes,
+// counts, IDs, users.
+package words
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/served"
+	"github.com/spectrumfs/spectrum/internal/visible"
+)
+
+// Shell quotes a word for a shell, if it needs it. What cannot be printed is
+// written as bash, zsh and ksh read it ($'...'), so that the word is on one line and
+// still the very same.
+func Shell(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%"
+	switch {
+	case word != "" && strings.Trim(word, plain) == "":
+		return word
+	case visible.Escape(word) != word || !utf8.ValidString(word):
+		return "$'" + shellEscape(word) + "'"
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// shellEscape is a word as it stands in $'...'.
+func shellEscape(word string) string {
+	var b strings.Builder
+	var scan visible.Scanner
+	for len(word) > 0 {
+		r, n := utf8.DecodeRuneInString(word)
+		switch hidden := scan.Hidden(r); {
+		case r == '\'' || r == '\\':
+			b.WriteString(`\` + string(r))
+		case !hidden && (r != utf8.RuneError || n > 1):
+			b.WriteRune(r)
+		default:
+			for _, c := range []byte(word[:n]) {
+				fmt.Fprintf(&b, `\x%02x`, c)
+			}
+		}
+		word = word[n:]
+	}
+	return b.String()
+}
+
+// JSON returns a path as JSON can hold it.
+func JSON(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
+
+// OrNull returns a text for JSON: null for none.
+func OrNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// Count returns a number of something in words.
+func Count[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Bytes returns a size in words.
+func Bytes(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	value, unit := float64(n)/1024, 0
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.1f %ciB", value, units[unit])
+}
+
+// Shortest is how many digits of an ID are enough to name something.
+const Shortest = 8
+
+// Served is the next step where another user serves what was named, or the way to it.
+func Served(e *served.ForeignError) string {
+	user := "that user"
+	if e.UserID >= 0 {
+		user = machine.UserText(e.UserID)
+	}
+	return fmt.Sprintf("the server of another user is asked nothing (\"findmnt -T PATH\" says what it serves): copy the files elsewhere as %s and name the copy, or run this as %s", user, user)
+}

@@ -1,0 +1,15 @@
+package main
+
+import "github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+
+// What every command writes, by the names that it has here.
+
+func shellQuote(word string) string { return words.Shell(word) }
+
+func jsonText(path string) string { return words.JSON(path) }
+
+func orNull(s string) any { return words.OrNull(s) }
+
+func bytesText(n int64) string { return words.Bytes(n) }
+
+func numberOf[N int | int64](n N, what string) string { return words.Count(n, what) }

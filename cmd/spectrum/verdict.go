@@ -1,0 +1,367 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/served"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"golang.org/x/sys/unix"
+)
+
+// This file is the one place where an error is given its exit status, its code, its details
+// and its next steps.
+
+// The exit statuses (a promise to scripts).
+const (
+	statusOK          = 0
+	statusRejected    = 1
+	statusHalted      = 3
+	statusApproval    = 4
+	statusPolicy      = 5
+	statusUsage       = 64
+	statusUnavailable = 69
+	statusInternal    = 70
+	statusMachine     = 74
+	statusInterrupted = 130
+)
+
+// A verdict is what a command makes of an error. What is zero is not decided.
+type verdict struct {
+	status  int
+	code    code                   // in JSON
+	law     func() ([]byte, error) // the JSON of a law, in place of code and details
+	details map[string]any         // in JSON
+	hints   []string
+}
+
+// verdictOf asks the rows of the table one after another. What one has decided another one
+// does not change.
+func verdictOf(err error) verdict {
+	var v verdict
+	if err == nil {
+		return v
+	}
+	for _, row := range verdicts {
+		of := row(err)
+		if v.status == 0 {
+			v.status = of.status
+		}
+		if v.code == "" && v.law == nil {
+			v.code, v.law = of.code, of.law
+		}
+		if v.details == nil {
+			v.details = of.details
+		}
+		if v.hints == nil {
+			v.hints = of.hints
+		}
+	}
+	if hints := systemHints(err, v.status); hints != nil || v.status == statusInterrupted { // who interrupts knows how to go on
+		v.hints = hints
+	}
+	return v
+}
+
+// systemHints are the next steps where the system, or a server of another user, is in the
+// way: they count before all others.
+func systemHints(err error, status int) []string {
+	_, unfinished := errors.AsType[*action.UnfinishedError](err)
+	mounted, onMount := errors.AsType[*fusemount.MountpointError](err)
+	owned, isOwned := errors.AsType[*fusemount.NotOwnError](err)
+	foreign, isForeign := errors.AsType[*served.ForeignError](err)
+	switch {
+	case status == statusInterrupted:
+		return nil
+	case onMount && isOwned:
+		return []string{notOwnHint(mounted.Path, owned.UserID)}
+	case isForeign:
+		return []string{words.Served(foreign)}
+	case status == statusMachine && unfinished:
+		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" goes on where this had to stop, and so does the next command there; nothing is halted"})
+	case status == statusMachine:
+		return slices.Concat(machineHints(err), lackHints(err))
+	}
+	return nil
+}
+
+// on is a row for a type of errors.
+func on[E error](say func(E) verdict) func(error) verdict {
+	return func(err error) verdict {
+		if e, ok := errors.AsType[E](err); ok {
+			return say(e)
+		}
+		return verdict{}
+	}
+}
+
+// at is a row for one error.
+func at(target error, v verdict) func(error) verdict {
+	return func(err error) verdict {
+		if errors.Is(err, target) {
+			return v
+		}
+		return verdict{}
+	}
+}
+
+// verdicts is the table. An error is often wrapped in others: the rows are in the order in
+// which they count. A row decides several things at once, but where one thing of an error
+// counts before the rest of it: the JSON of a law before all but a code of our own, and
+// what the operator is told to do before why.
+var verdicts = []func(error) verdict{
+	on(func(e *childError) verdict { return verdict{status: e.status} }),
+	on(func(e *unfitError) verdict { return verdict{details: e.details, hints: known(e.failed[0].Remedy)} }),
+	on(func(e *codedError) verdict { return verdict{code: e.code, details: e.details, hints: known(e.hint)} }),
+	on(func(e *restore.Failure) verdict {
+		v := verdict{law: restore.ResultOf(e).JSON}
+		if e.Code == restore.RollbackFailed { // whatever it was that failed
+			v.status = statusOfFailure(e)
+		}
+		return v
+	}),
+
+	// A root that waits for a person, and an operator who does not wait.
+	on(func(e *haltedError) verdict {
+		return verdict{status: statusHalted, code: codeHalted, details: e.details(), hints: e.hints()}
+	}),
+	on(func(*staging.HaltError) verdict {
+		return verdict{status: statusHalted, code: codeHalted, hints: haltHints("RESTORE_ROOT")}
+	}),
+	on(func(e *failedError) verdict { return verdict{hints: e.halted.hints()} }),
+	on(func(e *interruptedError) verdict {
+		if len(e.done) == 0 {
+			return verdict{}
+		}
+		return verdict{details: map[string]any{"done": jsonTexts(e.done)}}
+	}),
+	at(context.Canceled, verdict{status: statusInterrupted, code: codeInterrupted}),
+	on(func(*codedError) verdict { return verdict{status: statusRejected} }),
+
+	// What was asked.
+	on(func(e *action.ForeignError) verdict {
+		return verdict{status: statusApproval, code: codeForeign, details: foreignDetails(e), hints: []string{foreignHint(e)}}
+	}),
+	on(func(e *action.OtherRootError) verdict {
+		return verdict{status: statusUsage, code: codeUsage, hints: []string{
+			fmt.Sprintf("nothing was changed; leave out --foreign-root, or name %s with it if that is what is meant", shellQuote(e.Real)),
+		}}
+	}),
+	on(func(e *pathsafe.LinkError) verdict {
+		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
+	}),
+	at(staging.ErrStagingReplaced, verdict{hints: []string{stageRivalHint}}),
+	on(func(e *usageError) verdict { return verdict{status: statusUsage, code: codeUsage, hints: e.hints()} }),
+	on(func(e *refusedError) verdict { return verdict{hints: []string{e.hint}} }),
+
+	// Mounting.
+	at(fusemount.ErrAllowOther, verdict{hints: []string{
+		"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor,
+	}}),
+	at(fusemount.ErrUnavailable, verdict{status: statusUnavailable, code: codeUnavailable, hints: []string{
+		"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
+		"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
+	}}),
+
+	// Approvals, and the release of a halted root. What wraps them knows the next step better.
+	on(func(e *againError) verdict { return verdict{hints: []string{"make a new preview: " + e.command}} }),
+	on(func(e *unsaidError) verdict { return verdict{details: e.details(), hints: e.hints()} }),
+	on(func(e *approvalRequired) verdict {
+		return verdict{details: map[string]any{"preview_id": e.id, "statement": e.recommended}, hints: e.hints()}
+	}),
+	on(func(e *action.VagueError) verdict { return verdict{hints: vagueHints(e)} }),
+	approval(errApprovalRequired, codeApprovalRequired, againHint, "then \"spectrum commit --preview ID --approve STATEMENT\"; the preview recommends a statement"),
+	approval(preview.ErrVague, codeApprovalVague, againHint),
+	approval(preview.ErrUnfit, codeApprovalUnfit, lookHint),
+	approval(preview.ErrUndecided, codeApprovalIncomplete, lookHint),
+	approval(preview.ErrStale, codeApprovalStale, againHint),
+	approval(preview.ErrUsed, codeApprovalUsed, againHint),
+	approval(preview.ErrForged, codeApprovalInvalid, againHint),
+	approval(errNotShown, codeApprovalStale, againHint),
+	approval(errUnsaid, codeUnsaid, againHint),
+	approval(errSaidOther, codeSaidOther, againHint),
+
+	// The operator's policy.
+	on(func(e *notTrustedError) verdict {
+		if e.standing == trust.Revoked {
+			return verdict{status: statusPolicy, code: codeRevoked, hints: e.hints()}
+		}
+		return verdict{status: statusPolicy, code: codeNotTrusted, hints: e.hints()}
+	}),
+	on(func(e *bundle.HolesError) verdict {
+		return verdict{details: map[string]any{"limit": int64(bundle.MaxHoles), "path": jsonText(e.Path), "size": e.Size}}
+	}),
+	at(verify.ErrHoles, verdict{status: statusPolicy, code: codeHoles, hints: []string{
+		"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law",
+	}}),
+	at(standing.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
+	at(preview.ErrRevoked, verdict{status: statusPolicy, code: codeRevoked, hints: []string{
+		"find out who signed it and why; \"spectrum trust list\" says where he is revoked",
+	}}),
+	on(func(e *preview.UntrustedError) verdict { return verdict{hints: []string{trustHint(e.ValidatorID)}} }),
+	at(preview.ErrQuarantined, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{trustHint("VALIDATOR_ID")}}),
+	on(func(e *quarantine.HeldError) verdict {
+		return verdict{status: statusPolicy, code: codeQuarantined, hints: heldHints(e.Source)}
+	}),
+	on(func(*quarantine.RecordError) verdict {
+		return verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
+			"mend or remove what is named; who removes it frees the candidate, and \"spectrum audit show\" says what held it",
+		}}
+	}),
+	at(errRevoked, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
+		"mount again to look at it; \"rolled_back\" in its .spectrum/status.json goes on to say so",
+	}}),
+
+	// The laws, and what stands against a restore root or a view.
+	on(func(e *verify.Reject) verdict { return verdict{hints: known(rejectHints[e.Code])} }),
+	on(func(e *restore.Failure) verdict { return verdict{status: statusOfFailure(e), hints: failureHintsOf(e)} }),
+	at(snapshot.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
+	on(func(e *verify.Reject) verdict { return verdict{status: statusRejected, law: e.JSON} }),
+	on(func(e *staging.BusyError) verdict {
+		hint := "wait for it with --lock-timeout 5m"
+		if !errors.Is(e, pathsafe.ErrLocked) {
+			hint = fmt.Sprintf("\"ls -l\" shows whose %q in the restore root is; move it away", staging.LockName)
+		}
+		return verdict{status: statusRejected, code: codeLocked, hints: []string{hint}}
+	}),
+	on(func(*pathsafe.LinkError) verdict { return verdict{status: statusRejected, code: codeRefused} }),
+	at(errTampered, verdict{status: statusRejected, code: codeTampered, hints: []string{
+		".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again",
+	}}),
+	on(func(*audit.DamageError) verdict {
+		return verdict{status: statusRejected, code: codeAuditDamaged, hints: []string{
+			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Look into who may write the state directory, and keep the log as it is",
+		}}
+	}),
+	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused}),
+	func(err error) verdict {
+		if _, is := errors.AsType[*refusedError](err); !is || machine.IsFault(err) || errors.Is(err, served.ErrForeign) || errors.Is(err, fusemount.ErrNotOwn) {
+			return verdict{}
+		}
+		return verdict{status: statusRejected, code: codeRefused}
+	},
+
+	// The machine, and at the end what is nobody's but ours.
+	func(err error) verdict {
+		for _, stuck := range []error{fusemount.ErrNotOwn, patient.ErrStuck, fusemount.ErrStuck, fusemount.ErrHidden, fusemount.ErrMoved} {
+			if errors.Is(err, stuck) {
+				return verdict{status: statusMachine, code: codeMachine}
+			}
+		}
+		if machine.IsOrdinary(err) {
+			return verdict{status: statusMachine, code: codeMachine}
+		}
+		return verdict{}
+	},
+	func(error) verdict {
+		return verdict{status: statusInternal, code: codeInternal, details: map[string]any{}, hints: []string{
+			"mend what is named, and try again; if nothing is named, it is a fault of this program: report it with what \"spectrum version\" prints",
+		}}
+	},
+}
+
+const (
+	againHint  = "make a new preview with \"spectrum preview --restore-root DIR RUN_DIR...\""
+	lookHint   = "look at the preview again, and approve what it shows; it was not used up"
+	sparseHint = "fill or shorten that file, or move it away, then retry; the limit is this program's"
+)
+
+func approval(err error, c code, hints ...string) func(error) verdict {
+	return at(err, verdict{status: statusApproval, code: c, hints: hints})
+}
+
+func trustHint(validator string) string {
+	return fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" says whom you trust", validator)
+}
+
+// failureHintsOf are the next steps after a verdict on a restore.
+func failureHintsOf(e *restore.Failure) []string {
+	hints := known(failureHints[e.Code])
+	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
+		hints = []string{crossingHint}
+	}
+	return slices.Concat(hints, lackHints(e))
+}
+
+// isTooLong reports whether a path is over the limit of the system.
+func isTooLong(err error) bool {
+	return errors.Is(err, pathsafe.ErrTooLong) || errors.Is(err, unix.ENAMETOOLONG)
+}
+
+// statusOfFailure is the exit status of a verdict on a restore. Before anything is written a
+// code of its own is a rejection, but for a root whose path is too long, or whose file system
+// another user serves, or that cannot be written for a fault of the machine, such as a
+// read-only file system. Afterwards the code names the step that failed, and the fault may be
+// the machine's all the same.
+func statusOfFailure(f *restore.Failure) int {
+	written := f.Phase == restore.Execute || f.Phase == restore.Verify
+	switch {
+	case f.Code == restore.RollbackFailed:
+		return statusHalted
+	case f.Code == restore.InternalError && machine.IsOrdinary(f):
+		return statusMachine
+	case f.Code == restore.InternalError:
+		return statusInternal
+	case written && machine.IsFault(f), f.Code == restore.TargetNotWritable && machine.IsFault(f), f.Code == restore.TargetNotExist && (isTooLong(f) || errors.Is(f, served.ErrForeign)):
+		return statusMachine
+	}
+	return statusRejected
+}
+
+// json is the one JSON value of a command that failed: a law's own format where a law
+// spoke, else code and message.
+func (v *verdict) json(err error) []byte {
+	var raw []byte
+	var failed error
+	if v.law != nil {
+		raw, failed = v.law()
+	} else {
+		raw, failed = canonjson.Marshal(map[string]any{
+			"code": string(v.code), "details": v.details, "message": strings.ToValidUTF8(wordsOf(err), "\uFFFD"), "ok": false,
+		})
+	}
+	if failed != nil {
+		return []byte(`{"code":"INTERNAL_ERROR","details":{},"message":"","ok":false}`)
+	}
+	return raw
+}
+
+// rejectedJSON is REJECTED.json of a view of many runs: the verdict on a run. False: the error
+// is none.
+func rejectedJSON(err error) ([]byte, bool) {
+	if reject, is := errors.AsType[*verify.Reject](err); is {
+		raw, err := reject.JSON()
+		return append(raw, '\n'), err == nil
+	}
+	v := verdictOf(err)
+	if failure, is := errors.AsType[*restore.Failure](err); is && failure.Code != restore.InternalError {
+		v.code, v.details = code(failure.Code), map[string]any{}
+		if failure.Path != "" {
+			v.details["path"] = jsonText(failure.Path)
+		}
+	} else if !errors.Is(err, verify.ErrHoles) && !errors.Is(err, fusefs.ErrBadTree) {
+		return nil, false
+	}
+	raw, err := canonjson.Marshal(map[string]any{"code": string(v.code), "details": v.details, "message": jsonText(err.Error()), "ok": false})
+	return append(raw, '\n'), err == nil
+}

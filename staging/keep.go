@@ -1,0 +1,307 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// With [Change.Keep] others work at the swapped names. What comes out of a swap is moved to
+// old, whatever it is: under the number of its swap or, where something is there already, that
+// number with a suffix. When all is done, or undone, what is not exactly what was to go is
+// moved to its path in the directory kept of staging, and that gets a name in the root.
+
+// A Kept is something of others that was displaced, or was put at the name of something that
+// came.
+type Kept struct {
+	Path pathsafe.Path // at which it stood
+	At   string        // where it is now, beneath the root
+}
+
+// A Stayed is a directory that was to go, and the reason that it stays: there is something else in
+// it, or this user may not move it. Those that it is in stay with it.
+type Stayed struct {
+	Path pathsafe.Path
+	Why  error
+}
+
+// Kept returns what was kept, once Close or Abort has ended the transaction.
+func (tx *Tx) Kept() []Kept { return tx.a.kept }
+
+// Stayed returns the directories that were to go and stay, once Move is done, children first.
+func (tx *Tx) Stayed() []Stayed { return tx.a.stayed }
+
+// maxFlips bounds how often a name is tried at which things come and go.
+const maxFlips = 1000
+
+var errFlips = machine.Disturbed("others make something there and remove it all the time")
+
+// swapKeeping makes one swap, whatever stands at its name.
+func (a *attempt) swapKeeping(s *swapping, in dir) error {
+	base := s.path.Base()
+	if s.goes && s.empty {
+		if gone, err := a.removeEmpty(s, in); gone || err != nil {
+			return err
+		}
+	}
+	if s.comes && !s.last {
+		return a.putNew(s, in)
+	}
+	if !s.goes {
+		return nil
+	}
+	return gone(a.setAside(in, base, s))
+}
+
+// removeEmpty takes a directory away that is to go, if it is one and empty; done is false where
+// something else stands there, which has to make way as others do.
+func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
+	err = a.isEmpty(in, s.path.Base())
+	switch {
+	case err != nil:
+	case s.remake != nil:
+		err = in.rmdir(s.path.Base())
+	default:
+		err = a.moveEmpty(s, in)
+	}
+	switch {
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, pathsafe.ErrSymlink):
+		return false, nil
+	case s.comes:
+		return false, gone(err)
+	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission):
+		if !slices.ContainsFunc(a.stayed, func(in Stayed) bool { return below(in.Path, s.path) }) {
+			a.stayed = append(a.stayed, Stayed{s.path, err})
+		}
+		err = nil
+		if s.isBarred() {
+			err = a.setMode(s, s.was.Mode|0o300, s.was.Mode)
+		}
+	}
+	return true, gone(err)
+}
+
+// isEmpty requires that the directory name of d is empty.
+func (a *attempt) isEmpty(d dir, name string) error {
+	sub, err := d.enter(name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	names, err := sub.names()
+	if err == nil && len(names) > 0 {
+		err = fmt.Errorf("%w: %q is in it", errNotEmpty, names[0])
+	}
+	return err
+}
+
+// moveEmpty moves a directory to old. If another process has put something into it in that
+// instant it comes back, unless its name is taken by then: it is kept.
+func (a *attempt) moveEmpty(s *swapping, in dir) error {
+	if err := in.shift(s.path.Base(), a.olds, s.name); err != nil {
+		return err
+	}
+	err := a.isEmpty(a.olds, s.name)
+	if !errors.Is(err, errNotEmpty) {
+		return nil // whatever else it is, it makes way
+	}
+	back := a.olds.shift(s.name, in, s.path.Base())
+	if errors.Is(back, fs.ErrExist) {
+		return nil
+	}
+	if back != nil {
+		return back
+	}
+	return err
+}
+
+// putNew gives what comes its name, in one step, also over something.
+func (a *attempt) putNew(s *swapping, in dir) error {
+	base := s.path.Base()
+	for range maxFlips {
+		st, err := a.news.stat(s.name)
+		if err != nil {
+			return err
+		}
+		if !s.fresh.is(st) { // it came out when this was killed, and the new thing has its name
+			return a.setAside(a.news, s.name, s)
+		}
+		err = a.news.shift(s.name, in, base)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		err = in.exchange(base, a.news, s.name)
+		switch {
+		case err == nil:
+			return a.setAside(a.news, s.name, s)
+		case errors.Is(err, errors.ErrUnsupported):
+			err = a.setAside(in, base, s)
+		}
+		if gone(err) != nil {
+			return err
+		}
+	}
+	return errFlips
+}
+
+// setAside moves what stands at a name to old, under the number of a swap.
+func (a *attempt) setAside(in dir, name string, s *swapping) error {
+	to := s.name
+	for n := 1; ; n++ {
+		err := in.shift(name, a.olds, to)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		to = s.name + "." + strconv.Itoa(n)
+	}
+}
+
+// keepRest keeps what is left in old and new of others, durably: when all is done or undone
+// all else has gone from there.
+func (a *attempt) keepRest() error {
+	for _, part := range []dir{a.olds, a.news} {
+		if part.h == nil {
+			continue
+		}
+		names, err := part.names()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			number, _, _ := strings.Cut(name, ".")
+			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) {
+				if err := a.keepOne(part, name, a.swaps[i].path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return a.showKept()
+}
+
+// keepOne moves something to its path in kept; where that is taken, or something that was kept
+// is on the way there, to a name of its own.
+func (a *attempt) keepOne(from dir, name string, path pathsafe.Path) error {
+	if err := a.makeKeeping(); err != nil {
+		return err
+	}
+	in, err := a.keeping.open(pathsafe.Path{})
+	for _, up := range parents(path) {
+		if err != nil {
+			break
+		}
+		above := in
+		if err = above.mkdirOwn(up.Base()); err == nil || errors.Is(err, fs.ErrExist) {
+			in, err = above.enter(up.Base())
+		}
+		above.close()
+	}
+	if err == nil {
+		err = from.shift(name, in, path.Base())
+		in.close()
+	}
+	if err == nil {
+		a.kept = append(a.kept, Kept{path, path.String()})
+		return nil
+	}
+	for n := 0; ; n++ {
+		to := fmt.Sprintf("%s-%d", name, n)
+		err := from.shift(name, a.keeping, to)
+		if err == nil {
+			a.kept = append(a.kept, Kept{path, to})
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+}
+
+// makeKeeping opens the directory kept, and makes it unless a killed one has.
+func (a *attempt) makeKeeping() error {
+	if a.keeping.h != nil {
+		return nil
+	}
+	err := a.stage.mkdirOwn(keepingName)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		a.keeping, err = a.stage.enter(keepingName)
+	}
+	return err
+}
+
+// showKept gives what is kept a name in the root, durably: what is in it first.
+func (a *attempt) showKept() error {
+	name := keptPrefix + a.id
+	_, err := a.stage.stat(keepingName)
+	if err == nil {
+		err = a.root.syncFS()
+	}
+	if err == nil {
+		err = a.stage.rename(keepingName, a.root, name)
+	}
+	if gone(err) != nil {
+		return err
+	}
+	for i := range a.kept {
+		a.kept[i].At = name + "/" + a.kept[i].At
+	}
+	if _, err := a.root.stat(name); err != nil {
+		return gone(err)
+	}
+	a.left = fmt.Errorf("what other processes put or changed at its names is kept in %q", name) // also of one that was killed now
+	return errors.Join(a.stage.sync(), a.root.sync())
+}
+
+// isWorthless reports whether something that was displaced under a number is exactly what was
+// to go, and can change no more: no process has it open to write to it.
+func (a *attempt) isWorthless(s *swapping, name string, st pathsafe.Stat) (bool, error) {
+	if s.unsure || !s.old.is(st) {
+		return false, nil
+	}
+	if !st.Mode.IsRegular() {
+		return true, nil
+	}
+	open, st, err := a.isWritten(a.olds, name)
+	return !open && stateOf(st) == s.was, err
+}
+
+// isWritten reports whether a process has the regular file name of d open to write to it, and
+// describes it as it is if none has. Of a file that this user may not read it cannot be known.
+func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, err error) {
+	f, st, err := d.openFile(name)
+	if errors.Is(err, fs.ErrPermission) {
+		st, err = d.stat(name)
+		return false, st, err
+	}
+	if err != nil {
+		return false, st, err
+	}
+	defer f.Close()
+	if open, err = a.s.hasWriter(f); err == nil && !open {
+		st, err = a.s.identify(f)
+	}
+	return open, st, err
+}
+
+// hasWriter reports whether a process has a file open to write to it: the kernel grants a lease
+// for reading only if not. A file system without leases, or another user's file, is none.
+func (s *sysHook) hasWriter(f *os.File) (has bool, err error) {
+	err = s.do("lease", f.Name(), func() error {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		if err == nil {
+			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+		}
+		runtime.KeepAlive(f)
+		has = errors.Is(err, unix.EAGAIN)
+		return nil
+	})
+	return has, err
+}
