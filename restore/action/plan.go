@@ -19,6 +19,7 @@ import (
 type plan struct {
 	root  *pathsafe.Dir
 	top   node
+	mount pathsafe.ID // of the root
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
@@ -95,6 +96,11 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
+	st, err := root.Stat()
+	if err != nil {
+		return err
+	}
+	p.mount = st.ID
 	return p.below(root, &p.top)
 }
 
@@ -124,6 +130,9 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
+	case !st.IsOn(p.mount):
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return visited{}, nil
 	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
 	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):

@@ -166,27 +166,28 @@ func withoutSockets(f forest) forest {
 }
 
 // TestUndoIntoAMount: what the commit made is on another file system now, or behind
-// one; nothing is changed.
+// one; that stays, and is named, and all the rest goes.
 func TestUndoIntoAMount(t *testing.T) {
-	for _, at := range []string{"new", "d", "new/f"} {
+	for at, left := range map[string]string{"new": "d new new/f", "d": "d d/f", "new/f": "d new new/f"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			w.mkdir("d")
 			id := w.mustCommit(map[string]string{"new/f": "", "d/f": ""})
-			from := filepath.Join(w.base, "project-1", "new")
-			if at == "new/f" {
-				from += "/f"
-			}
+			from := filepath.Join(w.base, "project-1", at)
 			if err := unix.Mount(from, w.at(at), "", unix.MS_BIND, ""); err != nil {
 				t.Skip(err)
 			}
 			defer func() { must(t, unix.Unmount(w.at(at), unix.MNT_DETACH)) }()
-			was := read(t, w.root)
-			if got, err := w.undo(id, false); err == nil || got != nil {
-				t.Errorf("%+v, %v", got, err)
+			mounted := w.inodes(at)
+			got, err := w.undo(id, false)
+			must(t, err)
+			if len(got.Left) != 1 || got.Left[0].Path != at {
+				t.Errorf("left %+v", got.Left)
 			}
-			w.same(was, "after the refusal")
-			if chain := w.chain(); len(chain) != 1 {
+			if now := w.inodes(at); fmt.Sprint(now) != fmt.Sprint(mounted) || w.paths() != left {
+				t.Errorf("%v, %v; there is %q", now, mounted, w.paths())
+			}
+			if chain := w.chain(); len(chain) != 0 {
 				t.Errorf("chain %q", chain)
 			}
 		})
