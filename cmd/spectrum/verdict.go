@@ -244,7 +244,6 @@ var verdicts = []func(error) verdict{
 		}
 		return verdict{status: statusRejected, code: codeLocked, hints: []string{hint}}
 	}),
-	on(func(*pathsafe.LinkError) verdict { return verdict{status: statusRejected, code: codeRefused} }),
 	at(errTampered, verdict{status: statusRejected, code: codeTampered, hints: []string{
 		".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again",
 	}}),

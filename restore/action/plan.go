@@ -19,7 +19,6 @@ import (
 type plan struct {
 	root  *pathsafe.Dir
 	top   node
-	mount pathsafe.ID // of the root
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
@@ -96,11 +95,6 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
-	st, err := root.Stat()
-	if err != nil {
-		return err
-	}
-	p.mount = st.ID
 	return p.below(root, &p.top)
 }
 
@@ -130,9 +124,6 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
-	case !st.IsOn(p.mount):
-		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
-		return visited{}, nil
 	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
 	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
@@ -166,6 +157,10 @@ func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited,
 		return visited{}, nil
 	}
 	own, err := dir.OpenDir(n.name())
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return visited{}, nil
+	}
 	if err != nil {
 		return visited{}, err
 	}
@@ -214,6 +209,10 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 		return nil
 	}
 	own, err := dir.OpenDir(n.name())
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -165,29 +165,30 @@ func withoutSockets(f forest) forest {
 	return f
 }
 
-// TestUndoIntoAMount: what the commit made is on another file system now, or behind
-// one; that stays, and is named, and all the rest goes.
+// TestUndoIntoAMount: a mount over what the commit made, or on the way to it, stays as it is
+// and is named, and so is what it covers; all else is undone.
 func TestUndoIntoAMount(t *testing.T) {
-	for at, left := range map[string]string{"new": "d new new/f", "d": "d d/f", "new/f": "d new new/f"} {
+	for at, stays := range map[string]string{"new": "d new new/f", "d": "d d/f", "new/f": "d new new/f"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			w.mkdir("d")
 			id := w.mustCommit(map[string]string{"new/f": "", "d/f": ""})
-			from := filepath.Join(w.base, "project-1", at)
+			from := filepath.Join(w.base, "project-1", "new")
+			if at == "new/f" {
+				from += "/f"
+			}
 			if err := unix.Mount(from, w.at(at), "", unix.MS_BIND, ""); err != nil {
 				t.Skip(err)
 			}
 			defer func() { must(t, unix.Unmount(w.at(at), unix.MNT_DETACH)) }()
-			mounted := w.inodes(at)
 			got, err := w.undo(id, false)
-			must(t, err)
-			if len(got.Left) != 1 || got.Left[0].Path != at {
-				t.Errorf("left %+v", got.Left)
+			if err != nil || len(got.Left) == 0 || got.Left[0].Path != at || !strings.Contains(got.Left[0].Why, "mount") {
+				t.Errorf("%+v, %v", got, err)
 			}
-			if now := w.inodes(at); fmt.Sprint(now) != fmt.Sprint(mounted) || w.paths() != left {
-				t.Errorf("%v, %v; there is %q", now, mounted, w.paths())
+			if now := w.paths(); now != stays {
+				t.Errorf("there is %q, want %q", now, stays)
 			}
-			if chain := w.chain(); len(chain) != 0 {
+			if chain := w.chain(); len(chain) > 0 {
 				t.Errorf("chain %q", chain)
 			}
 		})
