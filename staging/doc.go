@@ -55,6 +55,20 @@
 // steps 5 and 6 has happened when the journal goes, also after a crash: then between
 // [Unfinished.Resolve] and [Unfinished.Forget].
 //
+// # Beside others
+//
+// A change with [Change.Keep] goes on whatever others do at its names; keep.go has all of it. A
+// file comes out of an exchange whatever it is, and what comes out, or is put at a name before an
+// undo gives that back, waits in old. Directories go when they are empty, each by itself, after
+// what is in them: one with something new in it stays where it is ([Tx.Stayed]). In step 6, and at
+// the end of an undo, what is in old is removed only if it is what the caller saw, by its identity,
+// size, time, mode and owner, and if no process has it open to write to it, which the kernel
+// answers by a lease. All else is moved to its path in the directory kept, which then gets the
+// name spectrum-kept-<uuid> in the root, durably, before the journal goes ([Tx.Kept],
+// [Outcome].Left). What others put at a name after that was swapped stays there. Only the
+// directories that lead to the names have to hold still; what goes wrong there is undone
+// ([Error.IsDisturbance]).
+//
 // # The lock
 //
 // One attempt at a time is at work in a root, on this host: it holds the lock of the file
@@ -190,7 +204,8 @@
 //   - Anything against this user's own processes, or root's, that put things
 //     into staging under the names of the journal.
 //   - What another process writes, through a handle opened before, into what was
-//     displaced, after the caller has looked at that.
+//     displaced, after the caller has looked at that; with [Change.Keep] only where the file
+//     system has no leases, or the file is another user's and this one is not root.
 //   - That the time of the base itself, if it gets one, is right after a kill
 //     between the removal of the staging directory, which changes it, and the
 //     moment at which it is set again; nor its mode if that bars its owner.

@@ -27,8 +27,8 @@ type Kept struct {
 	At   string        // where it is now, beneath the root
 }
 
-// A Stayed is a directory that was to go, and the reason that it stays: there is something else in
-// it, or this user may not move it. Those that it is in stay with it.
+// A Stayed is what was to go, and the reason that it stays: something else is in it, or this user
+// may not move it. The directories that it is in stay with it.
 type Stayed struct {
 	Path pathsafe.Path
 	Why  error
@@ -37,11 +37,11 @@ type Stayed struct {
 // Kept returns what was kept, once Close or Abort has ended the transaction.
 func (tx *Tx) Kept() []Kept { return tx.a.kept }
 
-// Stayed returns the directories that were to go and stay, once Move is done, children first.
+// Stayed returns what was to go and stays, once Move is done, children first.
 func (tx *Tx) Stayed() []Stayed { return tx.a.stayed }
 
 // maxFlips bounds how often a name is tried at which things come and go.
-const maxFlips = 1000
+const maxFlips = 100
 
 var errFlips = machine.Disturbed("others make something there and remove it all the time")
 
@@ -59,7 +59,19 @@ func (a *attempt) swapKeeping(s *swapping, in dir) error {
 	if !s.goes {
 		return nil
 	}
-	return gone(a.setAside(in, base, s))
+	err := a.setAside(in, base, s)
+	if errors.Is(err, fs.ErrPermission) && !s.comes && !s.last { // it is immutable, for one
+		a.stays(s, err)
+		return nil
+	}
+	return gone(err)
+}
+
+// stays notes that what was to go stays, unless something in it does that is noted.
+func (a *attempt) stays(s *swapping, why error) {
+	if !slices.ContainsFunc(a.stayed, func(in Stayed) bool { return below(in.Path, s.path) }) {
+		a.stayed = append(a.stayed, Stayed{s.path, why})
+	}
 }
 
 // removeEmpty takes a directory away that is to go, if it is one and empty; done is false where
@@ -79,9 +91,7 @@ func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
 	case s.comes:
 		return false, gone(err)
 	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission):
-		if !slices.ContainsFunc(a.stayed, func(in Stayed) bool { return below(in.Path, s.path) }) {
-			a.stayed = append(a.stayed, Stayed{s.path, err})
-		}
+		a.stays(s, err)
 		err = nil
 		if s.isBarred() {
 			err = a.setMode(s, s.was.Mode|0o300, s.was.Mode)
@@ -256,8 +266,17 @@ func (a *attempt) showKept() error {
 	if _, err := a.root.stat(name); err != nil {
 		return gone(err)
 	}
-	a.left = fmt.Errorf("what other processes put or changed at its names is kept in %q", name) // also of one that was killed now
-	return errors.Join(a.stage.sync(), a.root.sync())
+	return errors.Join(a.stage.sync(), a.root.sync()) // also of one that was killed then
+}
+
+// keptBefore says where things are that were kept, also by one that was killed since; nil if
+// nothing was.
+func (a *attempt) keptBefore() error {
+	name := keptPrefix + a.id
+	if _, err := a.root.stat(name); err != nil {
+		return gone(err)
+	}
+	return fmt.Errorf("what other processes put or changed at its names is kept in %q", name)
 }
 
 // isWorthless reports whether something that was displaced under a number is exactly what was

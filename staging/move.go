@@ -222,9 +222,10 @@ func (a *attempt) placeLast() *Error {
 		if err != nil {
 			return fail(StepPublish, s.path.String(), err)
 		}
-		there, statErr := in.stat(s.path.Base())
+		there, noName := in.stat(s.path.Base())
+		mine, left := a.news.stat(name)
 		switch {
-		case a.revived && statErr == nil && s.fresh.is(there) && !there.Mode.IsDir(): // the crash may have brought the old name back
+		case a.revived && noName == nil && left == nil && s.fresh.is(there) && s.fresh.is(mine) && !there.Mode.IsDir(): // the crash has brought the old name back
 			err = a.news.unlink(name)
 		case a.keep:
 			err = a.putNew(s, in)

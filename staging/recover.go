@@ -184,7 +184,7 @@ func (u *Unfinished) Resolve(ctx context.Context, mode Mode) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	u.end.Result, u.end.Cause, u.end.Left = result, u.a.cause, u.a.left
+	u.end.Result, u.end.Cause = result, u.a.cause
 	return u.end, nil
 }
 
@@ -258,6 +258,9 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	}
 	if err != nil {
 		return Outcome{}, err
+	}
+	if u.end.Left == nil && !u.a.isCommit() {
+		u.end.Left = u.a.keptBefore()
 	}
 	u.a.unpin()
 	return u.end, nil

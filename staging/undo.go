@@ -139,7 +139,7 @@ func (u *undo) moveBack() {
 	for _, last := range []bool{false, true} {
 		for i := range slices.Backward(u.swaps) {
 			if s := &u.swaps[i]; s.last == last && u.phase >= s.since {
-				u.note(s.path.String(), u.back(i))
+				u.note(s.path.String(), u.backAmidst(i))
 			}
 		}
 	}
@@ -237,6 +237,18 @@ func (u *undo) keepMode(s *swapping) error {
 		return nil
 	}
 	return errors.Join(u.setMode(s, s.was.Mode|0o200, s.was.Mode), u.setMode(s, s.was.Mode|0o300, s.was.Mode))
+}
+
+// backAmidst is back, also where others make something at the name, or take it away, in the
+// instant between a look and a move.
+func (u *undo) backAmidst(i int) (err error) {
+	for range maxFlips {
+		err = u.back(i)
+		if !u.keep || !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return err
 }
 
 // back undoes one swap.

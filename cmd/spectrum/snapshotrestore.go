@@ -30,9 +30,10 @@ what went comes back. The root is compared with the snapshot, and only the names
 differ are swapped: all of them or none. What comes is made and checked first. What is
 there before is kept in a snapshot, so that this can be undone in the same way.
 
-Others may go on working in the root, but for the names that are swapped. Sockets,
-devices and mounts stay where they are; a directory that came since and holds one
-stays, and is named.
+Others may go on working in the root. What they change meanwhile at a name that is
+swapped is kept in its last content, and named; a directory that was to go and in which
+they made something stays. Sockets, devices and mounts stay where they are; a directory
+that came since and holds one stays, and is named.
 
 With PATHs only these files and directories are restored, with all that is in them,
 and the directories to them where these are missing. A PATH is one beneath the

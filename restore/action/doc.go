@@ -50,9 +50,15 @@
 // since and holds such a thing stays with it, and is named; what would have to displace
 // one is rejected before anything is written.
 //
-// Both go through the steps of a commit, with two differences: what was displaced is compared
-// with the snapshot once more between steps 4 and 5, and in step 6 the chain of savepoints
-// goes back with the root, and views of what was undone are revoked.
+// Both go through the steps of a commit, with two differences: other processes may work at the
+// names that are swapped, and in step 6 the chain of savepoints goes back with the root, and views
+// of what was undone are revoked.
+//
+// Nothing that others do there stops a rollback. A file that is written to all the time is in the
+// snapshot as far as it could be read. What is displaced and is not exactly what the snapshot has,
+// or is open for writing, is kept in the root and named ([Done]); a directory in which they made
+// something stays. Where they move a directory away that leads to such a name, all of it is
+// undone, and begins again, [maxDisturbed] times at most.
 //
 // # An emergency
 //
@@ -70,8 +76,6 @@
 //
 // # What it trusts
 //
-// The stores of snapshots and savepoints, each of which checks what it reads, and
-// the lock of the root. Not trusted: that the names that are swapped stand still. What has
-// changed in them since the snapshot was taken is found before anything is given up, and
-// then everything comes back.
+// The stores of snapshots and savepoints, each of which checks what it reads, and the lock of the
+// root.
 package action

@@ -37,9 +37,10 @@
 //     hashing what is copied. One that changes meanwhile is read again, a few
 //     times; one that was changed since that sync is synced by itself first, so
 //     that a writer through a mapping is found. What went away is left out, and what
-//     becomes another thing again and again; before an action that is an error. An
-//     object that is there already is read before it is relied on, and replaced
-//     where it is damaged. Holes are hashed as the zeros that they are; where those
+//     becomes another thing again and again; before an action that is an error, unless others
+//     may go on there ([Request].Live): then a file that never comes to rest is kept as far as
+//     it could be read, and named. An object that is there already is read before it is relied
+//     on, and replaced where it is damaged. Holes are hashed as the zeros that they are; where those
 //     of all files that are read are more than [bundle.MaxHoles], there is no
 //     snapshot: to leave a file out would have a restore remove it.
 //  4. Make the new objects durable, with one syncfs when there are many. Move
