@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -74,6 +75,9 @@ func (a *haltedAttempt) stands(root string) []string {
 		lines = append(lines, fmt.Sprintf("the root is neither as before it nor as after it: of its %s %d are as before, %d as after, %d as neither; no other name was touched%s", all, t.before, t.after, t.neither, but))
 	}
 	lines = append(lines, t.named(root, "neither: ", staging.AsNeither)...)
+	for _, d := range t.Replaced {
+		lines = append(lines, fmt.Sprintf("%s is not the directory that it was: bring that back to this name first; \"find %s -xdev -inum %d\" finds it", shellQuote(filepath.Join(root, d.Path)), shellQuote(root), d.Inode))
+	}
 	for _, path := range t.Foreign {
 		lines = append(lines, "not of it, in a directory that it has made: "+shellQuote(filepath.Join(root, path)))
 	}
@@ -138,7 +142,11 @@ func (t *halftree) fields(root string) any {
 			"stands": standsText[n.Stands],
 		})
 	}
-	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "names": names}
+	replaced := []any{}
+	for _, d := range t.Replaced {
+		replaced = append(replaced, map[string]any{"inode": strconv.FormatUint(d.Inode, 10), "path": jsonText(filepath.Join(root, d.Path))})
+	}
+	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "names": names, "replaced": replaced}
 }
 
 var standsText = map[staging.Stands]string{staging.AsBefore: "before", staging.AsAfter: "after", staging.AsNeither: "neither"}
