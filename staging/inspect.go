@@ -48,6 +48,7 @@ type InspectedName struct {
 	// Goes and Comes report whether something was there before, and whether something is there
 	// afterwards.
 	Goes, Comes bool
+	Free        bool // nothing is at the name
 	// Before and After are the paths, beneath the root, at which that is now; "" where it is not
 	// to be found.
 	Before, After string
@@ -179,6 +180,7 @@ func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(paths
 	}
 	switch {
 	case isOthers(err):
+		n.Free = true
 		switch {
 		case !n.Goes:
 			n.Stands = AsBefore

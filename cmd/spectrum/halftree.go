@@ -16,6 +16,7 @@ import (
 type halftree struct {
 	*staging.Inspection
 	before, after, neither int // how many names
+	foreign                int // of those as neither at which something is
 }
 
 // inspect looks at what each attempt has left. What cannot be looked at is not known.
@@ -47,6 +48,9 @@ func countNames(found *staging.Inspection) *halftree {
 			t.after++
 		default:
 			t.neither++
+			if !n.Free {
+				t.foreign++
+			}
 		}
 	}
 	return t
@@ -103,6 +107,9 @@ func (t *halftree) named(root, what string, stands staging.Stands) (lines []stri
 		}
 		line := what + shellQuote(filepath.Join(root, n.Path))
 		var others []string
+		if n.Free && stands == staging.AsNeither {
+			others = append(others, "nothing is there")
+		}
 		if n.Goes {
 			others = append(others, "what was there before: "+placeOf(root, n.Before))
 		}
