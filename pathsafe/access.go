@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -255,7 +256,7 @@ func listOf(all []grant) []byte {
 // only as a member of another group than that of f, or as the owner of the directory, is left
 // out.
 func (d *Dir) GrantWriters(f *os.File) error {
-	return d.do("set the access of a lock in", ".", func(fd int) error {
+	return d.do("set the access of", filepath.Base(f.Name()), func(fd int) error {
 		defer runtime.KeepAlive(f)
 		dir, err := statFd(fd)
 		if err != nil {

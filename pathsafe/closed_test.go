@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -72,5 +73,19 @@ func TestClosedFile(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestGrantWritersNamesItsFile: who reads the error finds the file in the directory.
+func TestGrantWritersNamesItsFile(t *testing.T) {
+	dir := t.TempDir()
+	root, err := OpenRoot(dir)
+	must(t, err)
+	f, err := os.Create(dir + "/lock")
+	must(t, err)
+	defer f.Close()
+	must(t, root.Close())
+	if err := root.GrantWriters(f); !errors.Is(err, fs.ErrClosed) || !strings.Contains(err.Error(), `"lock"`) {
+		t.Error(err)
 	}
 }

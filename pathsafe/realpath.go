@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrMoved is the error of [Dir.RealPath] for a directory that was removed, or that the
@@ -28,11 +31,21 @@ func (d *Dir) RealPath() (string, error) {
 		return "", d.wrap("path of", ".", ErrMoved)
 	}
 	now, err := OpenRoot(path)
+	if isScarce(err) {
+		return "", err
+	}
 	if err != nil {
 		return "", errors.Join(d.wrap("path of", ".", ErrMoved), err)
 	}
 	defer now.Close()
 	return path, d.wrap("path of", ".", sameDir(d, now))
+}
+
+// isScarce reports whether an error says that something was lacking, and nothing of what
+// stands at a path.
+func isScarce(err error) bool {
+	scarce := func(e error) bool { return errors.Is(err, e) }
+	return slices.ContainsFunc([]error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO}, scarce)
 }
 
 // Holds returns an error, [ErrMoved] where another thing stands there, unless name in d

@@ -121,6 +121,8 @@ func (s *survey) describe(path pathsafe.Path) string {
 		return "it, or a parent that is not a directory, is in the way"
 	case st.Mode.Type() == fs.ModeSymlink:
 		return "a symbolic link"
+	case st.Mode.IsRegular() && st.Size == 1:
+		return "a regular file of 1 byte"
 	case st.Mode.IsRegular():
 		return fmt.Sprintf("a regular file of %d bytes", st.Size)
 	case st.Mode.IsDir():

@@ -67,11 +67,12 @@ func (r *Root) Hold(ctx context.Context) error {
 	if err := r.lock.take(ctx, true); err != nil {
 		return err
 	}
-	err := r.Overtaken()
-	if err != nil {
+	if err := r.Overtaken(); err != nil {
 		r.lock.keep++
+		return err
 	}
-	return err
+	r.lock.quiet = false // from now on the root is written to
+	return nil
 }
 
 // Wait waits for the process that holds the lock, as [Lock] does, and leaves what it finds.
@@ -90,7 +91,8 @@ func (r *Root) Wait(ctx context.Context) error {
 // Yield gives the lock up until it is held again.
 func (r *Root) Yield() { r.lock.release() }
 
-// Leave has what a killed process has left of a lock stay: nothing is written.
+// Leave has what a killed process has left of a lock stay, unless the root is held later: nothing
+// is written.
 func (r *Root) Leave() { r.lock.quiet = true }
 
 // Overtaken returns [ErrOvertaken] when another attempt is at work in the root, or stands

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/test/harness"
 	tier "github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify"
@@ -495,5 +496,34 @@ func TestRenamedRunIsLogged(t *testing.T) {
 	}
 	if said, err := v.stop(os.Interrupt); err != nil || strings.Count(said, "is not signed") != 1 || !strings.Contains(said, "run=production task_id=") {
 		t.Errorf("%q, %v", said, err)
+	}
+}
+
+// TestControlFilesHideNothing: the JSON of a view has no character that cannot be seen, and
+// means the same.
+func TestControlFilesHideNothing(t *testing.T) {
+	const name, lost = "good\u202e\u3164", "lost\u2066\U000e0041"
+	project := bundletest.New(t)
+	run := project.Run(name, map[string]string{name: "good"})
+	project.Run("rejected", map[string]string{lost: "lost"})
+	check(t, os.Remove(filepath.Join(project.Root, lost)))
+	all, one := mountAll(t, project), startView(t, run.Dir)
+	if _, err := os.ReadDir(all.at(name)); err != nil {
+		t.Error(err)
+	}
+	for file, want := range map[string]string{
+		all.at("rejected", "REJECTED.json"): lost, all.control("status.json"): name,
+		one.control("status.json"): "", one.control("candidate.json"): name, one.control("shown.json"): "",
+	} {
+		raw, err := os.ReadFile(file)
+		check(t, err)
+		if seen := visible.Lines(string(raw)); seen != string(raw) {
+			t.Errorf("%s: %s", file, seen)
+		}
+		var value any
+		check(t, json.Unmarshal(raw, &value))
+		if text := fmt.Sprint(value); !strings.Contains(text, want) {
+			t.Errorf("%s: %q is not in %q", file, want, text)
+		}
 	}
 }

@@ -170,21 +170,26 @@ func (b *box) close() error {
 	return errors.Join(err, b.above.Close())
 }
 
-// removeAllIn removes everything in a directory that nobody else may enter.
+// removeAllIn removes everything in a directory that nobody else may enter. Directories that
+// are found deeper are moved up first, so it takes no more descriptors for a deep tree.
 func removeAllIn(dir *pathsafe.Dir) error {
-	names, err := dir.Names()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := removeOne(dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	moved := 0
+	for {
+		names, err := dir.Names()
+		if err != nil || len(names) == 0 {
 			return err
 		}
+		for _, name := range names {
+			if err := removeOne(dir, name, &moved); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 	}
-	return nil
 }
 
-func removeOne(dir *pathsafe.Dir, name string) error {
+// removeOne removes what has a name in dir, after it has moved the directories in it to dir.
+// moved counts their names.
+func removeOne(dir *pathsafe.Dir, name string, moved *int) error {
 	st, err := dir.Lstat(name)
 	if err != nil {
 		return err
@@ -200,8 +205,29 @@ func removeOne(dir *pathsafe.Dir, name string) error {
 		return err
 	}
 	defer sub.Close()
-	if err := removeAllIn(sub); err != nil {
+	names, err := sub.Names()
+	if err != nil {
 		return err
+	}
+	for _, deeper := range names {
+		st, err := sub.Lstat(deeper)
+		switch {
+		case err != nil:
+			return err
+		case !st.Mode.IsDir():
+			err = sub.Unlink(deeper)
+		default:
+			if err = sub.ChmodDir(deeper, 0o700); err == nil {
+				err = fs.ErrExist
+			}
+			for errors.Is(err, fs.ErrExist) {
+				*moved++
+				err = sub.RenameNoReplace(deeper, dir, fmt.Sprintf("%s%d", boxPrefix, *moved))
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return dir.Rmdir(name)
 }

@@ -45,6 +45,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.openNamespace: unix.Readlinkat":               "a handle itself",
 	"cmd/spectrum.grantedAbove: pathsafe.OpenRoot":              "what the directory of a run directory grants now",
 	"cmd/spectrum.haltedError.inspect: pathsafe.OpenRoot":       "record: the restore root of a halt; only words of a hint follow",
+	"restore/action.HaltsAt: pathsafe.OpenRoot":                 "the recorded path of the restore root; only marks are looked for, and with one nothing is done",
 	"cmd/spectrum.leave: os.OpenFile":                           "/dev/null",
 	"cmd/spectrum.newBox: pathsafe.OpenOwn":                     "given: the directory of an export or a demo, from then on a handle",
 	"cmd/spectrum.openProject: pathsafe.OpenRoot":               "given: the project root, from then on a handle",

@@ -20,6 +20,7 @@ import (
 type pruneOptions struct {
 	policy  snapshot.Policy
 	root    string
+	reason  string
 	foreign []string
 }
 
@@ -41,6 +42,9 @@ snapshot needs stays.`,
 			if opts.policy.KeepLast <= 0 && opts.policy.KeepWithin <= 0 {
 				return usage(cmd, "say what to keep, with --keep-last N or --keep-within DURATION")
 			}
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
 			if len(args) > 0 {
 				opts.root = args[0]
 			}
@@ -51,6 +55,7 @@ snapshot needs stays.`,
 	flags.IntVar(&opts.policy.KeepLast, "keep-last", 0, "how many of the newest of each kind to keep")
 	flags.DurationVar(&opts.policy.KeepWithin, "keep-within", 0, "keep what is younger, like 720h")
 	flags.BoolVar(&opts.policy.DryRun, "dry-run", false, "say what would go, and remove nothing")
+	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
 	return cmd
 }
@@ -81,7 +86,7 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 	defer log.Close()
 	opts.policy.Now, opts.policy.Host = time.Now(), s.knownHost(s.state)
 	opts.policy.Goes = func(h snapshot.Header) error {
-		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID})
+		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID, Reason: opts.reason})
 	}
 	retention := sync.OnceValues(s.retention) // once nobody takes a snapshot
 	pruned, err := s.store.Prune(ctx, opts.policy, func(h snapshot.Header) string {

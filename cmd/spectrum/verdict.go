@@ -168,7 +168,7 @@ var verdicts = []func(error) verdict{
 		}}
 	}),
 	on(func(e *pathsafe.LinkError) verdict {
-		return verdict{hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
+		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
 	}),
 	at(staging.ErrStagingReplaced, verdict{hints: []string{stageRivalHint}}),
 	on(func(e *usageError) verdict { return verdict{status: statusUsage, code: codeUsage, hints: e.hints()} }),
@@ -244,7 +244,6 @@ var verdicts = []func(error) verdict{
 		}
 		return verdict{status: statusRejected, code: codeLocked, hints: []string{hint}}
 	}),
-	on(func(*pathsafe.LinkError) verdict { return verdict{status: statusRejected, code: codeRefused} }),
 	at(errTampered, verdict{status: statusRejected, code: codeTampered, hints: []string{
 		".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again",
 	}}),

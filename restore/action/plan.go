@@ -157,6 +157,10 @@ func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited,
 		return visited{}, nil
 	}
 	own, err := dir.OpenDir(n.name())
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return visited{}, nil
+	}
 	if err != nil {
 		return visited{}, err
 	}
@@ -205,6 +209,10 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 		return nil
 	}
 	own, err := dir.OpenDir(n.name())
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -224,6 +232,10 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 			return err
 		}
 		if e.Type == snapshot.Absent || (e.Type == snapshot.Dir) != swap.Old.Mode.IsDir() { // what is there by now is another's
+			continue
+		}
+		if !e.Type.Kept() {
+			p.left = append(p.left, Left{swap.Path.String(), e.Type.Unkept()})
 			continue
 		}
 		st := e.Stat()

@@ -37,7 +37,6 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 		i := &d.items[n]
 		path := i.output.Path().String()
 		i.Scope, i.Reason = d.scopeOf(i.run, path)
-		i.Runs = d.runsOf(i)
 		if found, ok := d.request.Followed.Match(path); ok {
 			i.follow = true
 			i.Reason = joined(i.Reason, fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why))
@@ -50,6 +49,7 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 	return inorder.Each(ctx, 0, len(d.items), blockhash.NewHasher, func(h *blockhash.Hasher, n int) error {
 		i := &d.items[n]
 		found, taken := standing[i.Path]
+		i.Runs = d.runsOf(i, taken)
 		if !taken {
 			i.Class = create
 			return nil
@@ -80,13 +80,17 @@ func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 
 // runsOf is why an output may run by itself, or "": its name, or that it is executable. A
 // source with a set-id bit is meant to run with the rights of another user.
-func (d *deciding) runsOf(i *item) string {
+func (d *deciding) runsOf(i *item, taken bool) string {
 	why := ""
 	if found, ok := d.request.Automatic.Match(i.output.Path().String()); ok {
 		why = fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why)
 	}
 	if i.output.Perm()&0o111 != 0 {
-		why = joined("it is executable", why)
+		is := "it is executable"
+		if taken && isPlain(d.restore.Root(), i.Path) {
+			is += ", which the existing file is not"
+		}
+		why = joined(is, why)
 	}
 	switch o := i.output.IDBits(); {
 	case o == fs.ModeSetuid:
@@ -97,6 +101,16 @@ func (d *deciding) runsOf(i *item) string {
 		why = joined("its source has the set-user-ID and set-group-ID bits, which are not restored", why)
 	}
 	return why
+}
+
+// isPlain reports whether a regular file is there that is not executable.
+func isPlain(root *pathsafe.Dir, target string) bool {
+	path, err := pathsafe.Parse(target)
+	if err != nil {
+		return false
+	}
+	st, err := restore.Standing(root, path)
+	return err == nil && st.Mode.IsRegular() && st.Bits()&0o111 == 0
 }
 
 // classOf holds what stands at a target against the output, by content.

@@ -3,7 +3,6 @@ package preview
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -177,8 +176,12 @@ func (o *Outcome) Markdown() []byte {
 	out.conflicts("\n## 4. Conflicts Resolved\n", "Resolution", o.Resolved)
 	out.conflicts("\n## 5. Conflicts Still Open\n", "Current Handling", o.Open)
 	out.line("\n## 6. Updated Working Context\n")
-	out.line("%s, %s bytes are in place under %s. They come from candidate %s.",
-		count(o.Context.Files, "file"), strconv.FormatInt(o.Context.Bytes, 10), Quote(o.RestoreRoot), o.SourceID)
+	are, they := "are", "They come"
+	if o.Context.Files == 1 {
+		are, they = "is", "It comes"
+	}
+	out.line("%s, %s %s in place under %s. %s from candidate %s.",
+		count(o.Context.Files, "file"), count(int(o.Context.Bytes), "byte"), are, Quote(o.RestoreRoot), they, o.SourceID)
 	var added []string
 	for _, name := range o.Added {
 		added = append(added, Quote(name))

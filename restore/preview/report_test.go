@@ -295,6 +295,41 @@ func TestRunsByItself(t *testing.T) {
 	}
 }
 
+// TestNewlyExecutable: of a file that is there, the report says whether it would become
+// executable.
+func TestNewlyExecutable(t *testing.T) {
+	s := bareScene(t)
+	outputs := map[string]string{}
+	for _, name := range []string{"new", "same-plain", "same-tool", "other-plain", "other-tool"} {
+		outputs[name] = "#!/bin/sh\n"
+		kind, mode, _ := strings.Cut(name, "-")
+		content := map[string]string{"same": outputs[name], "other": "x"}[kind]
+		perm := os.FileMode(0o644)
+		if mode == "tool" {
+			perm = 0o755
+		}
+		if content != "" {
+			must(t, os.WriteFile(s.at(name), []byte(content), perm))
+		}
+	}
+	s.add("run-1", outputs)
+	for name := range outputs {
+		must(t, os.Chmod(filepath.Join(s.Root, name), 0o755))
+	}
+	report := reportOf(t, s.preview())
+	for name := range outputs {
+		at := strings.Index(report, "| "+preview.Quote(name)+" | 10 |")
+		if at < 0 {
+			t.Fatalf("%s is not named", name)
+		}
+		row, _, _ := strings.Cut(report[at:], "\n")
+		newly := strings.Contains(row, "it is executable, which the existing file is not")
+		if !strings.Contains(row, "it may run by itself: it is executable") || newly != strings.HasSuffix(name, "plain") {
+			t.Errorf("%s", row)
+		}
+	}
+}
+
 // TestManyAreNamed: of 2,400 files in one directory, half of them in conflict, the page names
 // each, and section 9 is as long as there are different decisions.
 func TestManyAreNamed(t *testing.T) {
@@ -471,5 +506,27 @@ func TestAgentsAreNamed(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, report)
 			}
 		}
+	}
+}
+
+// TestNumbersAgree: one file of one byte is "1 file" and "1 byte" wherever it is counted.
+func TestNumbersAgree(t *testing.T) {
+	s := bareScene(t)
+	must(t, os.WriteFile(s.at("there"), []byte("x"), 0o644))
+	s.add("run-1", map[string]string{"there": "y"})
+	report, page := reportOf(t, s.preview()), pageOf(t, s.preview())
+	must(t, os.Remove(s.at("there")))
+	p := s.preview()
+	approved, err := s.accept(kept(t, p), preview.Exactly, state(t))
+	must(t, err)
+	done := string(approved.Outcome().Markdown())
+	for _, text := range []string{report, page, reportOf(t, p), pageOf(t, p), done} {
+		text = strings.ReplaceAll(text, "1 of 1 ", "")
+		if wrong := regexp.MustCompile(`(^|[^0-9,.-])1 (bytes|files|items|conflicts|runs|findings)\b`).FindString(text); wrong != "" {
+			t.Errorf("%q in\n%s", wrong, text)
+		}
+	}
+	if !strings.Contains(report, "a regular file of 1 byte |") || !strings.Contains(done, "1 file, 1 byte is in place") {
+		t.Errorf("%s\n%s", report, done)
 	}
 }

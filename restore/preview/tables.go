@@ -88,7 +88,7 @@ func riskOf(i *item) string {
 	risk := "low: nothing is there"
 	switch {
 	case i.Class == identical:
-		return "identical, but its presence blocks the commit"
+		risk = "identical, but its presence blocks the commit"
 	case i.Class != create:
 		risk = "the existing target blocks the commit"
 	case i.Label == privacyRestricted:

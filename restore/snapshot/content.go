@@ -230,7 +230,7 @@ func (r *reader) missing(e *Entry, err error) error {
 		r.note(&r.leftOut, e.Path)
 		return nil
 	}
-	if r.req.Scope == nil && errors.Is(err, fs.ErrPermission) {
+	if !e.Asked && errors.Is(err, fs.ErrPermission) {
 		e.bar()
 		return nil
 	}

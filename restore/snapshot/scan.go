@@ -19,7 +19,8 @@ import (
 // time. It reads no file.
 type scanner struct {
 	mount pathsafe.ID // what is on another mount is not entered
-	// all: what a snapshot cannot hold is named in it; else it is refused.
+	// all: what a snapshot cannot hold is named in it; else, of a name that was asked for, it is
+	// refused.
 	all bool
 	own func(pathsafe.ID) bool
 	// fill completes the entry of something that is not a directory, which stands

@@ -69,9 +69,9 @@ type take struct {
 }
 
 // Take takes a snapshot, which is durable when it returns. Nothing half made is
-// ever seen. A root that is not clean, the store itself, and a file that keeps changing
-// are errors that name the path. So are a socket, a device and another mount beneath the
-// names of a scope; in a whole root they are entries without content.
+// ever seen. The store itself, and a file that keeps changing, are errors that name the path. So
+// is a name of a scope that cannot be kept; in a root, and in a directory of a scope, that is an
+// entry without content.
 func (s *Store) Take(ctx context.Context, req Request) (*Snapshot, error) {
 	req.Root = filepath.Clean(req.Root)
 	snap, err := s.take(ctx, req)
@@ -275,7 +275,7 @@ func (t *take) look(ctx context.Context) ([]Entry, error) {
 
 func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 	s := scanner{
-		mount: t.mount, all: t.req.Scope == nil, own: t.isOwn, fill: t.fill, attributes: true, last: t.last,
+		mount: t.mount, all: true, own: t.isOwn, fill: t.fill, attributes: true, last: t.last,
 		gone: func(path string) { t.note(&t.leftOut, path) },
 	}
 	if top.Path != "" {

@@ -228,10 +228,12 @@ func TestDoctorNamesWhoCanRenameARoot(t *testing.T) {
 }
 
 // TestForeignRootOfAnother: --foreign-root names another directory than the one that a command
-// is for, which no other user can rename: that is a contradiction, and nothing is done.
+// is for, which no other user can rename: that is a contradiction, and nothing is done. A
+// rollback or a restore that is refused is logged.
 func TestForeignRootOfAnother(t *testing.T) {
 	beside(t, func(t *testing.T, n *neighbourhood) {
-		before, state := n.take(n.root), n.take(n.State)
+		log := filepath.Join(n.State, "audit.log")
+		before, state, logged := n.take(n.root), n.take(n.State), harness.ReadFile(t, log)
 		commands := n.withoutPreview(n.root)
 		commands["watch"] = []string{"snapshot", "watch", n.root, n.meant}
 		for name, args := range commands {
@@ -240,8 +242,16 @@ func TestForeignRootOfAnother(t *testing.T) {
 				t.Errorf("%s: %v", name, r)
 			}
 		}
-		if diff := harness.Diff(before, n.take(n.root)) + harness.Diff(state, n.take(n.State)); diff != "" {
+		after := n.take(n.State)
+		delete(state, "audit.log")
+		delete(after, "audit.log")
+		if diff := harness.Diff(before, n.take(n.root)) + harness.Diff(state, after); diff != "" {
 			t.Fatal(diff)
+		}
+		for line := range strings.Lines(strings.TrimPrefix(harness.ReadFile(t, log), logged)) {
+			if !strings.Contains(line, `"kind":"rollback_refused"`) {
+				t.Errorf("it was logged: %s", line)
+			}
 		}
 		n.must("snapshot", "take", n.root, "--foreign-root", n.root)
 	})
@@ -340,6 +350,9 @@ func TestForeignRootIsAcknowledged(t *testing.T) {
 		}
 		n.attack("ln -sfn %s %s", n.meant, n.link)
 		n.must(approve...)
+		if _, err := os.Lstat(filepath.Join(n.meant, ".spectrum06_lock")); !os.IsNotExist(err) {
+			t.Errorf("the lock is left: %v", err)
+		}
 	})
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
 // A report is a report for people, taken apart.
@@ -297,12 +295,12 @@ func listsApprovals(t *testing.T, s *stage) {
 		if !strings.HasPrefix(row[1], "choose resolution") {
 			continue
 		}
-		said, err := statement.Parse(statement.Exactly + " Acknowledge " + strings.ReplaceAll(row[0], "`", "") + ".")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range said.Decisions() {
-			for n := d.From; n <= d.To; n++ {
+		for _, ids := range strings.Split(strings.NewReplacer(", and ", ", ", " and ", ", ").Replace(row[0]), ", ") {
+			var from, to int
+			if n, _ := fmt.Sscanf(ids, "C-%d to C-%d", &from, &to); n == 1 {
+				to = from
+			}
+			for n := from; n <= to; n++ {
 				asked[fmt.Sprintf("C-%03d", n)] = true
 			}
 		}

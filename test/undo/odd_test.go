@@ -201,6 +201,14 @@ func TestOddNames(t *testing.T) {
 				t.Errorf("%q: what came since is there", args)
 			}
 		}
+
+		u.write(t, at("dir/one"), "other, longer\n") // and of one directory alone
+		harness.Must(t, harness.Socket(at("dir/late")))
+		var done leftOf
+		u.must(t, &done, "snapshot", "restore", "--json", taken.ID, "dir")
+		if is, err := os.ReadFile(at("dir/one")); err != nil || string(is) != "one\n" || !slices.Equal(done.paths(), []string{"dir/late"}) {
+			t.Errorf("%q, %v; it has left %q", is, err, done.paths())
+		}
 	})
 }
 

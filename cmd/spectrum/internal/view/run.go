@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
@@ -240,7 +242,8 @@ func (r *run) verify(ctx context.Context, listed func(files int, bytes int64)) (
 // reject shows the verdict, and nothing else.
 func (r *run) reject(reason []byte) (*fusefs.Tree, error) {
 	granted := r.Perm()
-	files := []fusefs.File{directoryFile("", granted), heldFile(rejectedFile, string(reason), readable(granted), time.Now())}
+	shown := append(visible.AppendJSON(nil, bytes.TrimSuffix(reason, []byte("\n"))), '\n')
+	files := []fusefs.File{directoryFile("", granted), heldFile(rejectedFile, string(shown), readable(granted), time.Now())}
 	tree, err := fusefs.NewTree(slices.Values(files), nil)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -116,14 +117,14 @@ func (s *status) record() StatusRecord {
 // json is status.json as it is now.
 func (s *status) json() []byte { return line(s.record()) }
 
-// line is a value as canonical JSON with a newline behind it. What is given to
-// it always has such a form.
+// line is a value as canonical JSON, but for escapes in the place of what cannot be seen, with
+// a newline behind it. What is given to it always has such a form.
 func line(v any) []byte {
 	raw, err := canonjson.Marshal(v)
 	if err != nil {
 		raw = []byte("{}")
 	}
-	return append(raw, '\n')
+	return append(visible.AppendJSON(nil, raw), '\n')
 }
 
 func (s *status) file(perm fs.FileMode) fusefs.File {

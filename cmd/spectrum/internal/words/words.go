@@ -70,7 +70,7 @@ func Count[N int | int64](n N, what string) string {
 func Bytes(n int64) string {
 	const units = "KMGTPE"
 	if n < 1024 {
-		return fmt.Sprintf("%d bytes", n)
+		return Count(n, "byte")
 	}
 	value, unit := float64(n)/1024, 0
 	for value >= 1024 && unit < len(units)-1 {
