@@ -53,7 +53,7 @@ type Change struct {
 	Workers int
 }
 
-// KindCommit is the kind of a change that only makes files and artifacts.
+// KindCommit is the kind of a change that makes files and artifacts, and replaces files.
 const KindCommit = "commit"
 
 // A Swap is what becomes of one name.
@@ -239,7 +239,8 @@ func (s *Swap) validate(c *Change) error {
 			return errors.New("swap has neither old nor new")
 		}
 	}
-	if commit != (c.Kind == KindCommit) || commit && s.Old != nil {
+	_, file := s.New.(*File)
+	if commit != (c.Kind == KindCommit) || commit && s.Old != nil && !(file && s.Old.Mode.IsRegular()) {
 		return fmt.Errorf("it is not a swap of a %s", c.Kind)
 	}
 	return nil

@@ -53,6 +53,14 @@ func (a *attempt) cleanCommit() error {
 	if u.news.h != nil {
 		u.prune(u.news, span{dirs: [2]int{0, len(a.plan.dirs)}}, func(top int) bool { return top == none }, "", "")
 	}
+	for i := range a.swaps {
+		if a.swaps[i].goes && u.olds.h != nil {
+			u.note(a.swaps[i].path.String(), gone(a.removeReplaced(&a.swaps[i])))
+		}
+	}
+	if u.olds.h != nil && u.err() == nil {
+		u.note(keepingName, a.keepRest())
+	}
 	if len(a.swaps) > 0 && a.swaps[0].since == phaseIntent {
 		u.note(a.swaps[0].path.String(), u.back(0))
 		u.discardTaken()
@@ -61,6 +69,19 @@ func (a *attempt) cleanCommit() error {
 		}
 	}
 	return u.err()
+}
+
+// removeReplaced removes a file that a commit has replaced, unless another process has written to
+// it since, or can.
+func (a *attempt) removeReplaced(s *swapping) error {
+	st, err := a.olds.stat(s.name)
+	if err != nil {
+		return err
+	}
+	if is, err := a.isWorthless(s, s.name, st); err != nil || !is {
+		return err
+	}
+	return a.olds.unlink(s.name)
 }
 
 func (a *attempt) removeDisplaced() error {

@@ -55,6 +55,14 @@
 // steps 5 and 6 has happened when the journal goes, also after a crash: then between
 // [Unfinished.Resolve] and [Unfinished.Forget].
 //
+// # Replacement
+//
+// A file of a commit may take the place of another one ([Swap].Old). In step 4 it waits in old under
+// the number of its swap, and is exchanged with the one at its name (RENAME_EXCHANGE), which is
+// looked at again there: on a mismatch all is undone, and what came out goes back. An undo has
+// succeeded only if each is back, the very inode. Step 6 removes what was replaced, or keeps it
+// where another process has written to it since, or can (see below).
+//
 // # Beside others
 //
 // A change with [Change.Keep] goes on whatever others do at its names; keep.go has all of it. A

@@ -40,6 +40,7 @@ type spec struct {
 type fileAt struct {
 	Path pathsafe.Path
 	File
+	old *pathsafe.Stat // that it replaces; nil for nothing
 }
 
 type artifactAt struct {
@@ -50,7 +51,7 @@ type artifactAt struct {
 func (s *spec) change() Change {
 	c := Change{Kind: KindCommit, Absent: s.absent, DirPerm: s.dirPerm, Manifest: s.manifest, Progress: s.progress, Workers: s.workers}
 	for i := range s.files {
-		c.Swaps = append(c.Swaps, Swap{Path: s.files[i].Path, New: &s.files[i].File})
+		c.Swaps = append(c.Swaps, Swap{Path: s.files[i].Path, Old: s.files[i].old, New: &s.files[i].File})
 	}
 	for i := range s.artifacts {
 		c.Swaps = append(c.Swaps, Swap{Path: s.artifacts[i].Path, New: &s.artifacts[i].Artifact})

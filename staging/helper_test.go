@@ -194,7 +194,7 @@ func (s *scene) addFile(i int, name string) {
 	if st, err := os.Lstat(source); err != nil || st.Size() != int64(len(content)) {
 		must(s.t, os.WriteFile(source, []byte(content), 0o600))
 	}
-	s.spec.files = append(s.spec.files, fileAt{mustParse(s.t, name), File{
+	s.spec.files = append(s.spec.files, fileAt{Path: mustParse(s.t, name), File: File{
 		Size: int64(len(content)), Perm: permOf(i), ModTime: modTime,
 		SHA256: sha256.Sum256([]byte(content)),
 		Open:   func() (*os.File, error) { return os.Open(source) },
@@ -267,7 +267,7 @@ func (s *scene) mustRecover() {
 // new but the directories on the way.
 func (s *scene) done(before picture) {
 	s.t.Helper()
-	foreignKept(s.t, before, s.root)
+	foreignKept(s.t, s.staying(before), s.root)
 	for i, f := range s.spec.files {
 		full := filepath.Join(s.root, f.Path.String())
 		fi, err := os.Stat(full)
@@ -289,6 +289,17 @@ func (s *scene) done(before picture) {
 		}
 	}
 	s.nothingElse(before)
+}
+
+// staying is what is foreign and is not to be replaced.
+func (s *scene) staying(before picture) picture {
+	stays := maps.Clone(before)
+	for _, f := range s.spec.files {
+		if f.old != nil {
+			delete(stays, strings.Replace(f.Path.String(), "inlink/", "existing/", 1))
+		}
+	}
+	return stays
 }
 
 // nothingElse sees that all that is new is a target or on the way to one.
@@ -367,7 +378,22 @@ func manyScene(t testing.TB, root string) *scene {
 	return newScene(t, root, foreignThings, files, artifacts)
 }
 
+// replaceScene has files that take the place of others, also through a link.
+func replaceScene(t testing.TB, root string) *scene {
+	t.Helper()
+	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/other", "theirs/file"),
+		[]string{"existing/keep", "existing/new", "fresh/deep/f1", "fresh0", "inlink/other", "theirs/file"},
+		[]string{"RESTORE_MANIFEST.json"})
+	for i := range s.spec.files {
+		f := &s.spec.files[i]
+		if st, err := s.dir.StatPath(f.Path, pathsafe.LinksBeneath); err == nil {
+			f.old = &st
+		}
+	}
+	return s
+}
+
 var scenes = []struct {
 	name string
 	make func(t testing.TB, root string) *scene
-}{{"single", singleScene}, {"chain", chainScene}, {"many", manyScene}}
+}{{"single", singleScene}, {"chain", chainScene}, {"replace", replaceScene}, {"many", manyScene}}

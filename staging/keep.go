@@ -179,7 +179,7 @@ func (a *attempt) setAside(in dir, name string, s *swapping) error {
 // all else has gone from there.
 func (a *attempt) keepRest() error {
 	for _, part := range []dir{a.olds, a.news} {
-		if part.h == nil {
+		if part.h == nil || a.isCommit() && part == a.news { // which has what comes at other names
 			continue
 		}
 		names, err := part.names()
@@ -188,7 +188,7 @@ func (a *attempt) keepRest() error {
 		}
 		for _, name := range names {
 			number, _, _ := strings.Cut(name, ".")
-			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) {
+			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) && (a.keep || a.swaps[i].goes) {
 				if err := a.keepOne(part, name, a.swaps[i].path); err != nil {
 					return err
 				}

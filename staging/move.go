@@ -134,7 +134,28 @@ func (a *attempt) swapAll() *Error {
 			}
 		}
 	}
+	if err := a.syncReplaced(); err != nil {
+		return fail(StepFinalize, "", err)
+	}
 	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).numbered))
+}
+
+// syncReplaced makes durable that the files of a commit that take the place of others have left
+// their own paths in staging.
+func (a *attempt) syncReplaced() error {
+	if !a.isCommit() {
+		return nil
+	}
+	var left []pathsafe.Path
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.goes {
+			left = append(left, parent(s.path))
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return syncDirs(left, a.news)
 }
 
 // isLast reports whether what goes or comes has the number of the swap, and leaves first or
@@ -160,6 +181,9 @@ func (a *attempt) swap(s *swapping) error {
 	}
 	if s.goes && s.remake != nil {
 		return a.removeInPlace(s, in, name)
+	}
+	if a.isCommit() {
+		return a.replace(s, in)
 	}
 	if s.goes && s.comes && !s.last {
 		err := in.exchange(s.path.Base(), a.news, name)
@@ -187,6 +211,24 @@ func (a *attempt) swap(s *swapping) error {
 		return a.news.shift(name, in, s.path.Base())
 	}
 	return nil
+}
+
+// replace puts a file of a commit in the place of another one, in one step: it waits in old under
+// the number of the swap, and what it displaces is there then.
+func (a *attempt) replace(s *swapping, in dir) error {
+	from, err := a.news.open(parent(s.path))
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	err = from.rename(s.path.Base(), a.olds, s.name)
+	if err == nil {
+		err = in.exchange(s.path.Base(), a.olds, s.name)
+	}
+	if err == nil {
+		err = a.provenOld(s, a.olds, s.name)
+	}
+	return err
 }
 
 // removeInPlace removes an empty directory that is the one that was looked at: in a lower layer

@@ -93,7 +93,7 @@ func (a *attempt) planFiles(c *Change) *Error {
 		if p.files[len(p.files)-1].top != none {
 			continue
 		}
-		if err := a.addTop(len(p.files)-1, open); err != nil {
+		if err := a.addTop(len(p.files)-1, open, c.Swaps[i].Old); err != nil {
 			return err
 		}
 	}
@@ -149,19 +149,27 @@ func (p *plan) topOf(open []int) int {
 	return p.dirs[open[len(open)-1]].top
 }
 
-// addTop asks where file i would stand, and plans the move that takes it there.
-func (a *attempt) addTop(i int, open []int) *Error {
+// addTop asks where file i would stand, and plans the move that takes it there. One that takes the
+// place of old is a top by itself; what stands there is looked at with the other swaps.
+func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
 	p := &a.plan
 	path := p.files[i].path
 	site, err := a.root.survey(path)
 	if err != nil {
 		return fail(StepBegin, path.String(), err)
 	}
+	n := len(a.swaps)
+	p.files[i].top = n
+	if old != nil {
+		if !site.Exists {
+			return fail(StepConflict, path.String(), errMissing)
+		}
+		a.swaps = append(a.swaps, swapping{path: path, since: phasePrepared, name: strconv.Itoa(n), live: old, goes: true, comes: true})
+		return nil
+	}
 	if site.Exists {
 		return fail(StepConflict, path.String(), errTaken)
 	}
-	n := len(a.swaps)
-	p.files[i].top = n
 	top := path
 	if site.Missing < len(open) {
 		top = p.dirs[open[site.Missing]].path

@@ -107,7 +107,7 @@ func recoverSwapped(t *testing.T, root string) {
 // swappedCommit puts new names below parent.
 func swappedCommit(t *testing.T, root, source string, i int, hook func(op, path string, f func() error) error) error {
 	file := func(name string) fileAt {
-		return fileAt{mustParse(t, name), File{
+		return fileAt{Path: mustParse(t, name), File: File{
 			Size: 1, SHA256: sha256.Sum256([]byte("x")), Perm: 0o644, ModTime: modTime,
 			Open:  func() (*os.File, error) { return os.Open(source) },
 			Check: func(context.Context, io.ReaderAt) error { return nil },

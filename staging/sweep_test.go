@@ -209,7 +209,7 @@ func sweepRollback(s *sweeper, f fault, broken int) {
 		}
 		if e.Rollback != nil {
 			failed++
-			foreignKept(t, before, sc.root)
+			foreignKept(t, sc.staying(before), sc.root)
 		} else {
 			sameTree(t, before, sc.root)
 		}
@@ -260,7 +260,7 @@ func TestEverythingFailsFromCall(t *testing.T) {
 				sc, before := s.fresh()
 				in := &injector{fault: fault{err: unix.EIO}, n: n, onward: true}
 				err := sc.run(in.hook)
-				foreignKept(t, before, sc.root)
+				foreignKept(t, sc.staying(before), sc.root)
 				settled(t, sc, before, err)
 				if t.Failed() {
 					t.Fatalf("call %d, %q: %v", n, in.what, err)

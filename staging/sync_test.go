@@ -109,6 +109,74 @@ var (
 )
 
 var everySync = map[string]string{
+	"replace": `sync .spectrum06_intent.new
+rename .spectrum06_intent.new
+sync STAGE
+sync ROOT
+sync keep
+sync new
+sync f1
+sync fresh0
+sync other
+sync file
+sync STAGE/old
+sync STAGE/.spectrum06_artifacts
+sync fresh/deep
+sync existing
+sync fresh
+sync inlink
+sync theirs
+sync STAGE/new
+sync STAGE
+sync .spectrum06_prepared.new
+rename .spectrum06_prepared.new
+sync STAGE
+rename new
+rename fresh
+sync existing
+sync STAGE/new
+sync existing
+sync ROOT
+rename keep
+rename fresh0
+rename other
+rename file
+sync existing
+sync inlink
+sync theirs
+sync STAGE/new
+sync existing
+sync inlink
+sync theirs
+sync ROOT
+sync STAGE/old
+sync N
+sync STAGE/.spectrum06_artifacts
+sync .spectrum06_committed.new
+rename .spectrum06_committed.new
+sync STAGE
+rename N
+sync STAGE/.spectrum06_artifacts
+sync ROOT
+unlink .spectrum06_prepared
+sync STAGE
+unlink .spectrum06_intent
+sync STAGE
+unlink .spectrum06_committed
+sync ROOT`,
+	"replace rollback": `rename .spectrum06_committed
+sync STAGE
+rename fresh
+rename new
+sync existing
+sync inlink
+sync theirs
+sync ROOT
+unlink .spectrum06_prepared
+unlink .spectrum06_rolling_back
+sync STAGE
+unlink .spectrum06_intent
+sync ROOT`,
 	"single": `sync .spectrum06_intent.new
 rename .spectrum06_intent.new
 sync STAGE

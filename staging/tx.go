@@ -77,7 +77,7 @@ func (a *attempt) planAll(c *Change) *Error {
 	}
 	for i, s := range c.Swaps {
 		_, tree := s.New.(Tree)
-		if s.Old == nil && !tree {
+		if _, file := s.New.(*File); file || s.Old == nil && !tree {
 			continue
 		}
 		a.swaps = append(a.swaps, swapping{

@@ -593,6 +593,10 @@ func (u *undo) targets() {
 			continue // below a directory that is not there
 		}
 		missing = ""
+		if s := &u.swaps[u.plan.files[i].top]; s.goes {
+			u.note(path.String(), u.isBack(s))
+			continue
+		}
 		site, err := u.root.survey(path)
 		u.noteTarget(path.String(), site.Exists, err)
 		if up := parents(path); err == nil && site.Missing < len(up) {
@@ -604,6 +608,20 @@ func (u *undo) targets() {
 		site, err := u.root.survey(path)
 		u.noteTarget(path.String(), site.Exists, err)
 	}
+}
+
+// isBack requires that what a file of a commit was to replace is at its name (decision D32).
+func (u *undo) isBack(s *swapping) error {
+	in, err := u.parentDir(s)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	st, err := in.stat(s.path.Base())
+	if err == nil && !s.old.is(st) {
+		err = errNoWayBack
+	}
+	return err
 }
 
 func (u *undo) noteTarget(path string, exists bool, err error) {

@@ -135,7 +135,7 @@ func (e *haltedError) hints() []string {
 	switch {
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
 		return append(hints, haltHints(root)...)
-	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.neither+len(a.tree.Foreign) > 0 }):
+	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.foreign+len(a.tree.Foreign) > 0 && len(a.tree.Replaced) == 0 }):
 		next = "move away what is named as neither, or as not of it, then " + next
 	}
 	return append(hints, next, acknowledgeHint(root))

@@ -24,12 +24,13 @@ type sitting struct {
 
 	mu   sync.Mutex
 	said strings.Builder
+	all  chan struct{} // closed when nothing more is to come
 }
 
 // sit starts a commit of a run with these files.
 func sit(t *testing.T, files map[string]string) *sitting {
 	t.Helper()
-	s := &sitting{t: t, tty: terminal.Open(t), root: t.TempDir()}
+	s := &sitting{t: t, tty: terminal.Open(t), root: t.TempDir(), all: make(chan struct{})}
 	run := bundletest.New(t).Run("run-1", files)
 	s.Cmd = command(t, "commit", "--restore-root", s.root, run.Dir)
 	s.Stdin, s.Stderr, s.Stdout = s.tty.Program, s.tty.Program, nil
@@ -37,6 +38,7 @@ func sit(t *testing.T, files map[string]string) *sitting {
 		t.Fatal(err)
 	}
 	go func() {
+		defer close(s.all)
 		buf := make([]byte, 4096)
 		for {
 			n, err := s.tty.User.Read(buf)
@@ -75,11 +77,17 @@ func (s *sitting) answer(asked int, text string) {
 	}
 }
 
-// ends waits for the end: the exit status, whether the candidate is held, and whether the
-// terminal is as it was.
+// ends waits for the end and for all that was said: the exit status, whether the candidate is
+// held, and whether the terminal is as it was.
 func (s *sitting) ends(status int, held bool) {
 	s.t.Helper()
 	_ = s.Wait()
+	mode, err := unix.IoctlGetTermios(int(s.tty.Program.Fd()), unix.TCGETS)
+	if err != nil || mode.Lflag&unix.ICANON == 0 || mode.Lflag&unix.ECHO == 0 {
+		s.t.Errorf("the terminal is left in raw mode: %+v, %v", mode, err)
+	}
+	_ = s.tty.Program.Close()
+	<-s.all
 	if got := s.ProcessState.ExitCode(); got != status {
 		s.t.Errorf("exit status %d, want %d:\n%s", got, status, s.heard())
 	}
@@ -89,10 +97,6 @@ func (s *sitting) ends(status int, held bool) {
 	names, err := os.ReadDir(s.root)
 	if err != nil || (len(names) > 0) != (status == 0) {
 		s.t.Errorf("restore root: %v, %v", names, err)
-	}
-	mode, err := unix.IoctlGetTermios(int(s.tty.Program.Fd()), unix.TCGETS)
-	if err != nil || mode.Lflag&unix.ICANON == 0 || mode.Lflag&unix.ECHO == 0 {
-		s.t.Errorf("the terminal is left in raw mode: %+v, %v", mode, err)
 	}
 }
 
