@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -125,19 +126,19 @@ func (b identity) is(st pathsafe.Stat) bool { return b != (identity{}) && b == i
 
 // Names below the root. No target begins with their common prefix (decision D10).
 const (
-	stagePrefix    = ".spectrum06_staging_"  // of a commit
-	exchangePrefix = ".spectrum06_exchange_" // of an exchange
-	manifestPrefix = ".spectrum06_chain_"
+	stagePrefix    = sys.Prefix + "staging_"  // of a commit
+	exchangePrefix = sys.Prefix + "exchange_" // of an exchange
+	manifestPrefix = sys.Prefix + "chain_"
 )
 
 // Names in the staging directory, beside the records.
 const (
-	newsName       = "new"                   // what comes: of a commit at its own path, else by the number of its swap
-	oldsName       = "old"                   // what was taken from its name, by the number of its swap
-	trashName      = "trash"                 // what is proven to be without worth
-	keepingName    = "kept"                  // what is others', at its path
-	holdName       = ".spectrum06_artifacts" // artifacts, numbered
-	manifestStaged = ".spectrum06_manifest"  // the chain manifest until it is moved beside staging
+	newsName       = "new"                    // what comes: of a commit at its own path, else by the number of its swap
+	oldsName       = "old"                    // what was taken from its name, by the number of its swap
+	trashName      = "trash"                  // what is proven to be without worth
+	keepingName    = "kept"                   // what is others', at its path
+	holdName       = sys.Prefix + "artifacts" // artifacts, numbered
+	manifestStaged = sys.Prefix + "manifest"  // the chain manifest until it is moved beside staging
 )
 
 var (

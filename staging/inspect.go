@@ -25,8 +25,17 @@ const (
 // An Inspection is what is at the names of an attempt that has not ended.
 type Inspection struct {
 	Names []InspectedName // in the order in which they change
+	// Replaced are directories of names that are not there any more, or other ones, in the order of
+	// their names.
+	Replaced []ReplacedDir
 	// Foreign are paths in the directories of a commit that are not of it, at most [MaxForeign].
 	Foreign []string
+}
+
+// A ReplacedDir is a directory that was at a path beneath the root, and its inode.
+type ReplacedDir struct {
+	Path  string
+	Inode uint64
 }
 
 // MaxForeign is how many foreign paths an Inspection names.
@@ -39,6 +48,7 @@ type InspectedName struct {
 	// Goes and Comes report whether something was there before, and whether something is there
 	// afterwards.
 	Goes, Comes bool
+	Free        bool // nothing is at the name
 	// Before and After are the paths, beneath the root, at which that is now; "" where it is not
 	// to be found.
 	Before, After string
@@ -104,7 +114,41 @@ func (a *attempt) inspect() (*Inspection, error) {
 	if a.isCommit() && a.phase >= phasePrepared {
 		return found, a.findForeign(found)
 	}
-	return found, nil
+	return found, a.findReplaced(at, found)
+}
+
+// findReplaced looks for the directories of names, and those that stay.
+func (a *attempt) findReplaced(at *cache, found *Inspection) error {
+	seen := map[pathsafe.Path]bool{}
+	find := func(p pathsafe.Path, was identity) error {
+		if was == (identity{}) || seen[p] {
+			return nil
+		}
+		seen[p] = true
+		in, err := at.open(p)
+		var st pathsafe.Stat
+		if err == nil {
+			st, err = in.statSelf()
+		}
+		if err != nil && !isOthers(err) {
+			return err
+		}
+		if err != nil || !was.is(st) {
+			found.Replaced = append(found.Replaced, ReplacedDir{p.String(), was.Ino})
+		}
+		return nil
+	}
+	for i := range a.swaps {
+		if err := find(parent(a.swaps[i].path), a.swaps[i].parent); err != nil {
+			return err
+		}
+	}
+	for i := range a.dirs {
+		if err := find(a.dirs[i].path, a.dirs[i].self); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stagedAt is where in staging a file of a commit is: it has not left it, or was taken back there
@@ -136,6 +180,7 @@ func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(paths
 	}
 	switch {
 	case isOthers(err):
+		n.Free = true
 		switch {
 		case !n.Goes:
 			n.Stands = AsBefore

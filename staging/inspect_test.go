@@ -80,12 +80,14 @@ func (f *fair) judgeInspection(found *Inspection, seen map[Stands]int) {
 	}
 }
 
-// TestInspectRivals: something else at a name is as neither, and both others are where it says.
+// TestInspectRivals: where the directory of a name is another one, it is named, and what was at
+// the name is where it says.
 func TestInspectRivals(t *testing.T) {
 	f := mixedFair(t, filepath.Join(scratch(t), "1"))
 	err := f.run(func(op, path string, do func() error) error {
 		if op == "write" && filepath.Base(path) == committedName+newSuffix {
-			must(t, os.Rename(f.at("a/file"), f.at("a/moved")))
+			must(t, os.Rename(f.at("a"), f.at("moved")))
+			must(t, os.Mkdir(f.at("a"), 0o755))
 			must(t, os.WriteFile(f.at("a/file"), []byte("theirs"), 0o600))
 			return os.ErrInvalid
 		}
@@ -97,9 +99,11 @@ func TestInspectRivals(t *testing.T) {
 	}
 	found := inspected(t, f.root())
 	i := slices.IndexFunc(found.Names, func(n InspectedName) bool { return n.Path == "a/file" })
-	n := found.Names[i]
-	if n.Stands != AsNeither || inode(t, f.root(), n.Before) != f.e.Swaps[i].Old.ID.Ino {
+	if n := found.Names[i]; n.Stands != AsNeither || inode(t, f.root(), n.Before) != f.e.Swaps[i].Old.ID.Ino {
 		t.Errorf("%+v", n)
+	}
+	if want := []ReplacedDir{{"a", inode(t, f.root(), "moved")}}; !slices.Equal(found.Replaced, want) {
+		t.Errorf("replaced are %+v, want %+v", found.Replaced, want)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -26,16 +27,16 @@ import (
 //	COMMITTED     all targets are in place and checked; from here on it goes forward
 //	ROLLING_BACK  COMMITTED, renamed: it goes back after all
 const (
-	intentName      = ".spectrum06_intent"
-	preparedName    = ".spectrum06_prepared"
-	committedName   = ".spectrum06_committed"
-	rollingBackName = ".spectrum06_rolling_back"
+	intentName      = sys.Prefix + "intent"
+	preparedName    = sys.Prefix + "prepared"
+	committedName   = sys.Prefix + "committed"
+	rollingBackName = sys.Prefix + "rolling_back"
 	newSuffix       = ".new"
 )
 
 // HaltedName is the name of the mark beside the journal of an attempt whose rollback has
 // failed ([Outcome], [HaltError]): a person must act. The directory is [HaltError].Staging.
-const HaltedName = ".spectrum06_halted"
+const HaltedName = sys.Prefix + "halted"
 
 // journalNames are the names of all records.
 var journalNames = []string{preparedName, committedName, rollingBackName, intentName}

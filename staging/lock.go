@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +18,7 @@ import (
 // LockName is the name of the lock of a root, a file in it. It is there while an attempt is at
 // work, or was left, and is locked (flock, on this host) by the process that is at work. Only
 // those who may make names in the root may open it, so that no mere reader can lock it.
-const LockName = ".spectrum06_lock"
+const LockName = sys.Prefix + "lock"
 
 // ErrOvertaken says that another attempt has begun in a root since it was looked at.
 var ErrOvertaken = machine.Disturbed("another command has begun in this root since it was looked at")

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -200,7 +201,7 @@ func (u *Unfinished) hasGone() (Outcome, error) {
 func (u *Unfinished) hold(ctx context.Context) error {
 	if u.root.lock.f == nil {
 		// Where the lock is missing and there is no room for it, that of the attempt has to do.
-		if err := u.root.Hold(ctx); err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		if err := u.root.Hold(ctx); err != nil && !machine.IsFull(err) {
 			return err
 		}
 		u.a.close()

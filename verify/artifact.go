@@ -6,8 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"syscall"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -131,10 +131,5 @@ func (r *Run) forbiddenArtifact() error {
 // IsMachineFault says whether an error tells of this machine and not of the
 // input: then there is no verdict.
 func IsMachineFault(err error) bool {
-	for _, fault := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, pathsafe.ErrNoProc} {
-		if errors.Is(err, fault) {
-			return true
-		}
-	}
-	return false
+	return machine.IsScarce(err) || errors.Is(err, pathsafe.ErrNoProc)
 }

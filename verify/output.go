@@ -91,7 +91,7 @@ type output struct {
 	path  pathsafe.Path
 	table blockhash.Table
 	perm  fs.FileMode // with the set-id bits of the source
-	nsec  int32 // with sec, the time of last modification: a time.Time takes more room
+	nsec  int32       // with sec, the time of last modification: a time.Time takes more room
 	sec   int64
 }
 

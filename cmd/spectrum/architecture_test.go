@@ -1,6 +1,7 @@
 package main
 
 import (
+	"go/token"
 	"maps"
 	"os"
 	"os/exec"
@@ -125,5 +126,20 @@ func TestArchitectureNames(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", name[0], err, out)
 		}
+	}
+}
+
+// TestOurNames: what the names of our own files beneath a root begin with stands in one place.
+func TestOurNames(t *testing.T) {
+	const home = "internal/sys"
+	for dir := range importsOfOurs(t) {
+		if dir == home || strings.HasPrefix(dir, "test/") {
+			continue
+		}
+		texts(t, filepath.Join(repository, dir), func(at token.Position, text string) {
+			if strings.HasPrefix(text, ".spectrum06_") {
+				t.Errorf("%v: %q; the prefix is in %s", at, text, home)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -15,6 +16,7 @@ import (
 type halftree struct {
 	*staging.Inspection
 	before, after, neither int // how many names
+	foreign                int // of those as neither at which something is
 }
 
 // inspect looks at what each attempt has left. What cannot be looked at is not known.
@@ -46,6 +48,9 @@ func countNames(found *staging.Inspection) *halftree {
 			t.after++
 		default:
 			t.neither++
+			if !n.Free {
+				t.foreign++
+			}
 		}
 	}
 	return t
@@ -74,6 +79,9 @@ func (a *haltedAttempt) stands(root string) []string {
 		lines = append(lines, fmt.Sprintf("the root is neither as before it nor as after it: of its %s %d are as before, %d as after, %d as neither; no other name was touched%s", all, t.before, t.after, t.neither, but))
 	}
 	lines = append(lines, t.named(root, "neither: ", staging.AsNeither)...)
+	for _, d := range t.Replaced {
+		lines = append(lines, fmt.Sprintf("%s is not the directory that it was: bring that back to this name first; \"find %s -xdev -inum %d\" finds it", shellQuote(filepath.Join(root, d.Path)), shellQuote(root), d.Inode))
+	}
 	for _, path := range t.Foreign {
 		lines = append(lines, "not of it, in a directory that it has made: "+shellQuote(filepath.Join(root, path)))
 	}
@@ -99,6 +107,9 @@ func (t *halftree) named(root, what string, stands staging.Stands) (lines []stri
 		}
 		line := what + shellQuote(filepath.Join(root, n.Path))
 		var others []string
+		if n.Free && stands == staging.AsNeither {
+			others = append(others, "nothing is there")
+		}
 		if n.Goes {
 			others = append(others, "what was there before: "+placeOf(root, n.Before))
 		}
@@ -138,7 +149,11 @@ func (t *halftree) fields(root string) any {
 			"stands": standsText[n.Stands],
 		})
 	}
-	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "names": names}
+	replaced := []any{}
+	for _, d := range t.Replaced {
+		replaced = append(replaced, map[string]any{"inode": strconv.FormatUint(d.Inode, 10), "path": jsonText(filepath.Join(root, d.Path))})
+	}
+	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "names": names, "replaced": replaced}
 }
 
 var standsText = map[staging.Stands]string{staging.AsBefore: "before", staging.AsAfter: "after", staging.AsNeither: "neither"}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
 // stagingPrefix and the id of an attempt are the name of its staging directory.
-const stagingPrefix = ".spectrum06_staging_"
+const stagingPrefix = sys.Prefix + "staging_"
 
 // haltedError is a root in which something cannot be ended without a person, with
 // what is recorded of it.
@@ -134,7 +135,7 @@ func (e *haltedError) hints() []string {
 	switch {
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
 		return append(hints, haltHints(root)...)
-	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.neither+len(a.tree.Foreign) > 0 }):
+	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.foreign+len(a.tree.Foreign) > 0 && len(a.tree.Replaced) == 0 }):
 		next = "move away what is named as neither, or as not of it, then " + next
 	}
 	return append(hints, next, acknowledgeHint(root))

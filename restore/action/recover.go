@@ -12,7 +12,6 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/staging"
-	"golang.org/x/sys/unix"
 )
 
 // recover ends what stands in the root, and records how. In a foreign root nothing is ended.
@@ -68,7 +67,7 @@ func (r *Root) endRecords(ctx context.Context) error {
 		return err
 	}
 	err = r.lock.Hold(ctx)
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if machine.IsFull(err) {
 		return nil // the next one to enter the root has another try
 	}
 	if err != nil {

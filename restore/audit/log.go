@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -24,9 +26,6 @@ type Log struct {
 // patience is how long a log is waited for. Whoever holds it adds one line; one
 // that was stopped meanwhile must not stop all others for ever.
 const patience = time.Minute
-
-// lockPoll is how often a log is asked for.
-const lockPoll = 5 * time.Millisecond
 
 // New is the log in f, which is open for reading and for appending. The log
 // closes it.
@@ -159,16 +158,7 @@ func (l *Log) locked(do func(tail) error) error {
 }
 
 func (l *Log) lock() error {
-	for begin := time.Now(); ; time.Sleep(lockPoll) {
-		err := unix.Flock(int(l.f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, unix.EINTR):
-		case !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begin) > l.patience:
-			return &os.PathError{Op: "lock", Path: l.f.Name(), Err: err}
-		}
-	}
+	return sys.Await(context.Background(), l.patience, func() error { return sys.Lock(l.f) })
 }
 
 func (l *Log) append(at tail, event Event) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -29,9 +30,6 @@ type Store struct {
 // patience is how long a store is waited for. Whoever holds it writes one record;
 // one that was stopped meanwhile must not stop all others for ever.
 const patience = time.Minute
-
-// lockPoll is how often a store is asked for.
-const lockPoll = 5 * time.Millisecond
 
 // Open opens the store in a directory that is there: an absolute path, no link,
 // of this user, and closed to others.
@@ -256,29 +254,11 @@ func (s *Store) lock(ctx context.Context) (*pathsafe.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	for begin := time.Now(); ; {
-		err := dir.TryLock()
-		if err == nil {
-			return dir, nil
-		}
-		if errors.Is(err, pathsafe.ErrLocked) && time.Since(begin) < s.patience {
-			err = pause(ctx)
-		}
-		if err != nil {
-			dir.Close()
-			return nil, err
-		}
+	if err := sys.Await(ctx, s.patience, dir.TryLock); err != nil {
+		dir.Close()
+		return nil, err
 	}
-}
-
-// pause waits until a lock is asked for again.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(lockPoll):
-		return nil
-	}
+	return dir, nil
 }
 
 // change makes the changes of edit to the record of a candidate, and returns it

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 )
@@ -124,9 +125,6 @@ func (s *Store) isOwn(id pathsafe.ID) bool {
 	return slices.ContainsFunc(s.own, func(own pathsafe.ID) bool { return own.Dev == id.Dev && own.Ino == id.Ino })
 }
 
-// lockPause is how long is waited between two tries to get the lock.
-const lockPause = 20 * time.Millisecond
-
 // share waits until no Prune is at work, and keeps one away until the result is
 // closed.
 func (s *Store) share(ctx context.Context) (dir, error) {
@@ -147,17 +145,9 @@ func (s *Store) wait(ctx context.Context, try func(*pathsafe.Dir) error) (dir, e
 
 // await waits until d can be locked.
 func (s *seam) await(ctx context.Context, d dir, try func(*pathsafe.Dir) error) error {
-	for {
-		err := s.do("lock", d.h.Name(), func() error { return try(d.h) })
-		if !errors.Is(err, pathsafe.ErrLocked) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lockPause):
-		}
-	}
+	return sys.Await(ctx, sys.Forever, func() error {
+		return s.do("lock", d.h.Name(), func() error { return try(d.h) })
+	})
 }
 
 // keyOf is the name of a root's directory.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
@@ -292,7 +293,7 @@ func (t *take) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 // reserved is how the names begin that a transaction leaves in a root when it
 // has not ended. The root was entered, so what is still there is not of one: it is named, and
 // left as it is.
-const reserved = ".spectrum06_"
+const reserved = sys.Prefix
 
 // lockName is the name of the lock of a root. It is there while an action takes a snapshot of
 // what it changes, and is never a part of that.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -116,7 +117,7 @@ func Reserved(p pathsafe.Path) bool {
 }
 
 // ReservedPrefix begins the names that a restore makes for itself.
-const ReservedPrefix = ".spectrum06_"
+const ReservedPrefix = sys.Prefix
 
 func kindOf(mode fs.FileMode) string {
 	switch mode.Type() {

@@ -15,7 +15,6 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/staging"
-	"golang.org/x/sys/unix"
 )
 
 // This file has what the doctor says of a directory and its file system.
@@ -227,19 +226,19 @@ func (d *directory) untried(why, remedy string) Check {
 func (d *directory) tried(findings []machine.Finding, err error) {
 	var full []string
 	findings = slices.DeleteFunc(findings, func(f machine.Finding) bool {
-		if isFull(f.Err) {
+		if machine.IsFull(f.Err) {
 			full = append(full, string(f.Feature))
 		}
-		return isFull(f.Err)
+		return machine.IsFull(f.Err)
 	})
-	if isFull(err) {
+	if machine.IsFull(err) {
 		full = []string{strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	if len(full) > 0 {
 		d.full(full)
 	}
 	switch {
-	case isFull(err):
+	case machine.IsFull(err):
 	case errors.Is(err, context.DeadlineExceeded):
 		slow := fine("features", d.path, "it takes more than %v to try them", d.patience)
 		d.add(slow.but(Warn, "a commit waits as long at each of its syncs", "see who writes there: \"iostat\"; then run it again"))
@@ -251,8 +250,6 @@ func (d *directory) tried(findings []machine.Finding, err error) {
 		d.add(d.feature(f))
 	}
 }
-
-func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // full says that there is no space, in place of what was found of it before, and what could
 // not be tried for that.

@@ -37,17 +37,17 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 	}
 	var flaws []Flaw
 	for _, f := range in.Found {
-		way := Flaw{Path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), What: f.Damage.Error()}
+		flaw := Flaw{Path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), What: f.Damage.Error()}
 		switch {
 		case errors.Is(f.Damage, snapshot.ErrOldVersion):
-			way.Remedy = "an earlier spectrum reads it; else move it away and take a new snapshot"
+			flaw.Remedy = "an earlier spectrum reads it; else move it away and take a new snapshot"
 		case len(f.Damage.Names) > 0:
-			way.IsContent = true
-			way.Remedy = fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings it again if it still stands in the restore root; other snapshots are ways back all the same", f.Header.ID[:words.Shortest])
+			flaw.IsContent = true
+			flaw.Remedy = fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings it again if it still stands in the restore root; other snapshots are ways back all the same", f.Header.ID[:words.Shortest])
 		default:
-			way.Remedy = "find out who may write there; then move it away: other snapshots are ways back all the same, and \"spectrum snapshot prune\" refuses to work beside it"
+			flaw.Remedy = "find out who may write there; then move it away: other snapshots are ways back all the same, and \"spectrum snapshot prune\" refuses to work beside it"
 		}
-		flaws = append(flaws, way)
+		flaws = append(flaws, flaw)
 	}
 	return flaws, in, nil
 }

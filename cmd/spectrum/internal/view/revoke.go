@@ -47,7 +47,7 @@ const (
 
 // Revoke is to be called when a rollback is complete. It marks, durably, that
 // there was one; then it detaches each live view of this user that shows one of the
-// bundles or was mounted for the restore root, one after another. A shelf goes whole.
+// bundles or was mounted for the restore root, one after another. A view of many runs goes whole.
 // A view that does not answer is reported, as are those of other users: this process
 // holds locks and a journal, so it sends nothing to a server of theirs. Marks that
 // could not be made do not keep the views from being detached.

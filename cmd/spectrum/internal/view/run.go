@@ -115,7 +115,7 @@ func (r *run) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 		if !in.enter(bytes, done) {
 			return nil, context.Canceled
 		}
-		tree, err := r.judge(done, in)
+		tree, err := r.settle(done, in)
 		in.leave()
 		if !errors.Is(err, errOtherQueue) {
 			return tree, err
@@ -123,9 +123,9 @@ func (r *run) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	}
 }
 
-// judgedSoon reports whether there is a verdict. It waits for one, unless the run is a long
+// settledSoon reports whether there is a verdict. It waits for one, unless the run is a long
 // one. The verification goes on when readers stop waiting.
-func (r *run) judgedSoon(done <-chan struct{}) bool {
+func (r *run) settledSoon(done <-chan struct{}) bool {
 	if r.known() != nil {
 		return true
 	}
@@ -179,8 +179,8 @@ func (r *run) known() *fusefs.Tree {
 	return r.tree
 }
 
-// judge verifies the run. An error means that there is no verdict.
-func (r *run) judge(done <-chan struct{}, in *queue) (*fusefs.Tree, error) {
+// settle verifies the run. An error means that there is no verdict.
+func (r *run) settle(done <-chan struct{}, in *queue) (*fusefs.Tree, error) {
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil)
 	go func() {

@@ -242,7 +242,7 @@ func (v *Runs) newest(done <-chan struct{}) (claim, bool) {
 	})
 	for _, c := range claims {
 		run := v.run(c.name)
-		if run.judgedSoon(done) && !run.Spoiled() && run.isAccepted() {
+		if run.settledSoon(done) && !run.Spoiled() && run.isAccepted() {
 			return c, true
 		}
 	}

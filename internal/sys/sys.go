@@ -1,0 +1,57 @@
+// Package sys has what several packages that write have in common: what the names of our own
+// files beneath a restore root begin with, and how a lock is waited for.
+package sys
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// Prefix begins the name of every file of our own that stands beneath a restore root for a
+// while. No output may take such a name (decision D10).
+const Prefix = ".spectrum06_"
+
+// Forever is the patience of a caller whose context bounds it.
+const Forever time.Duration = math.MaxInt64
+
+// poll is the time between two tries to get a lock.
+const poll = 10 * time.Millisecond
+
+// Lock locks a file (flock, on this host), or returns EWOULDBLOCK at once.
+func Lock(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		runtime.KeepAlive(f)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+		}
+	}
+}
+
+// Await calls try until the lock that it takes is not held by another process, and returns
+// its error. After the patience it returns the error of the last try, and that of ctx when
+// that is done.
+func Await(ctx context.Context, patience time.Duration, try func() error) error {
+	for begin := time.Now(); ; {
+		err := try()
+		isHeld := errors.Is(err, pathsafe.ErrLocked) || errors.Is(err, unix.EWOULDBLOCK)
+		if !isHeld || time.Since(begin) >= patience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(poll):
+		}
+	}
+}
