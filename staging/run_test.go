@@ -230,8 +230,8 @@ func TestCancel(t *testing.T) {
 		ops, total := traceOf(t, &sweeper{t: t, base: base, make: c.make})
 		firstMove := total
 		for i, op := range ops {
-			if strings.HasPrefix(op, "rename ") && !strings.Contains(op, ".spectrum06_") {
-				firstMove = i + 1
+			if op == "rename "+preparedName+newSuffix {
+				firstMove = i + 3 // after it and the sync of its name
 				break
 			}
 		}
