@@ -91,9 +91,15 @@ func (a *attempt) inspect() (*Inspection, error) {
 	for i := range a.plan.files {
 		f := &a.plan.files[i]
 		n := InspectedName{Path: f.path.String(), Comes: true}
-		err := n.look(at, f.path, func(st pathsafe.Stat) bool { return f.created.is(st) }, nil)
-		if err != nil {
+		s, isOld := &a.swaps[f.top], (func(pathsafe.Stat) bool)(nil)
+		if s.goes { // it replaces a file
+			isOld = func(st pathsafe.Stat) bool { return s.old.is(st) }
+		}
+		if err := n.look(at, f.path, func(st pathsafe.Stat) bool { return f.created.is(st) }, isOld); err != nil {
 			return nil, err
+		}
+		if s.goes && n.Stands != AsBefore {
+			n.Before = a.replacedAt(f)
 		}
 		if n.Stands != AsAfter {
 			n.After = a.stagedAt(f)
@@ -165,6 +171,23 @@ func (a *attempt) stagedAt(f *plannedFile) string {
 		}
 		if st, err := at.in.statBelow(p); err == nil && f.created.is(st) {
 			return path.Join(a.stageName, at.name, at.path)
+		}
+	}
+	return ""
+}
+
+// replacedAt is where in staging the file is that a file of a commit replaces; "" where it is not
+// there.
+func (a *attempt) replacedAt(f *plannedFile) string {
+	s := &a.swaps[f.top]
+	if a.olds.h != nil {
+		if st, err := a.olds.stat(strconv.Itoa(f.top)); err == nil && s.old.is(st) {
+			return path.Join(a.stageName, oldsName, strconv.Itoa(f.top))
+		}
+	}
+	if a.news.h != nil {
+		if st, err := a.news.statBelow(f.path); err == nil && s.old.is(st) {
+			return path.Join(a.stageName, newsName, f.path.String())
 		}
 	}
 	return ""

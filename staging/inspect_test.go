@@ -139,3 +139,23 @@ func TestInspectForged(t *testing.T) {
 		}
 	}
 }
+
+// TestInspectReplace: of a commit that replaces a file, that file is where Inspect says, before
+// and after it was replaced.
+func TestInspectReplace(t *testing.T) {
+	for call, want := range map[string]Stands{"exchange keep": AsBefore, allMoved: AsAfter} {
+		sc := replaceScene(t, t.TempDir())
+		old := inode(t, sc.root, "existing/keep")
+		sc.abandon(call)
+		found := inspected(t, sc.root)
+		if found == nil {
+			t.Fatalf("%s: nothing stands in the root", call)
+		}
+		i := slices.IndexFunc(found.Names, func(n InspectedName) bool { return n.Path == "existing/keep" })
+		if n := found.Names[i]; n.Stands != want || !n.Goes || inode(t, sc.root, n.Before) != old || n.After == "" {
+			t.Errorf("%s: %+v", call, n)
+		}
+		_, err := sc.recover(Automatic)
+		must(t, err)
+	}
+}
