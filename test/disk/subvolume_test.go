@@ -29,8 +29,9 @@ var barriers = []struct {
 }
 
 // TestSubvolume puts a mount, and then a subvolume, in the place of a directory of the
-// root, with the same content. Every command reports the same of both: what would have to
-// be moved there is rejected before anything is copied, and nothing changes.
+// root, with the same content. Every command reports the same of both, and nothing changes in
+// it: a commit that would have to move something there is rejected before anything is copied,
+// a way back names it and does all else.
 func TestSubvolume(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -39,6 +40,7 @@ func TestSubvolume(t *testing.T) {
 		do        func(t *testing.T, b *barred) []harness.Reply
 		want      string // in what is said
 		locks     bool   // it begins, and takes the lock
+		acts      bool   // on all else
 	}{
 		{"look", false, "out", func(t *testing.T, b *barred) []harness.Reply {
 			run := b.site.Project.Runs[0].Dir
@@ -46,23 +48,23 @@ func TestSubvolume(t *testing.T) {
 				b.run(t, "diff", run, b.site.Root),
 				b.run(t, "preview", "--json", "--restore-root", b.site.Root, run),
 			}
-		}, "another mount or subvolume", false},
+		}, "another mount or subvolume", false, false},
 		{"commit", false, "out", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{b.run(t, harness.CommitArgs(b.site.Preview(t))...)}
-		}, "\"out\" is on another mount or subvolume\nhint: a restore works within one file system: unmount it, or put a directory in the place of the subvolume", true},
+		}, "\"out\" is on another mount or subvolume\nhint: a restore works within one file system: unmount it, or put a directory in the place of the subvolume", true, false},
 		{"snapshot", false, "beside", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{
 				b.run(t, "snapshot", "take", b.site.Root),
 				b.run(t, "snapshot", "restore", b.snapshot),
 			}
-		}, "a mount or a subvolume, which no snapshot can hold", true},
+		}, "beside stays: it is a mount or a subvolume", true, true},
 		{"rollback", true, "out", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{
 				b.run(t, "savepoint", "verify", b.savepoint),
 				b.run(t, "rollback", b.commit),
 				b.run(t, "snapshot", "restore", b.snapshot),
 			}
-		}, "another mount or subvolume", true},
+		}, "out stays: it is a mount or a subvolume", true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,11 +72,15 @@ func TestSubvolume(t *testing.T) {
 			for i, barrier := range barriers {
 				b := newBarred(t, c.committed)
 				b.bar(t, c.dir, barrier.make)
-				was := b.exact(t, c.locks)
+				looked := b.site.Root
+				if c.acts {
+					looked = filepath.Join(looked, c.dir)
+				}
+				was := exact(t, looked, c.locks)
 				for _, r := range c.do(t, b) {
 					said[i] += fmt.Sprintf("%q: status %d\n%s\n%s\n", r.Args[:2], r.Status, r.Stdout, r.Stderr)
 				}
-				if now := b.exact(t, c.locks); now != was {
+				if now := exact(t, looked, c.locks); now != was {
 					t.Errorf("%s: something was changed: %s, then %s", barrier.name, was, now)
 				}
 				said[i] = plain(b.site, said[i])
@@ -132,18 +138,18 @@ func (b *barred) run(t *testing.T, args ...string) harness.Reply {
 	return b.site.Project.Run(t, nil, args...)
 }
 
-// exact is all that is in the root, with its times; without the change time of the root when
-// its lock may have been there for a moment.
-func (b *barred) exact(t *testing.T, locks bool) string {
+// exact is all that is in a directory, with its times; without its change time when a lock may
+// have been in it for a moment.
+func exact(t *testing.T, dir string, locks bool) string {
 	t.Helper()
-	tree, err := harness.Take(b.site.Root)
+	tree, err := harness.Take(dir)
 	harness.Must(t, err)
 	if locks {
-		st, err := os.Stat(b.site.Root)
+		st, err := os.Stat(dir)
 		harness.Must(t, err)
 		return fmt.Sprint(st.ModTime(), tree)
 	}
-	stamp, err := harness.Stamp(b.site.Root)
+	stamp, err := harness.Stamp(dir)
 	harness.Must(t, err)
 	return fmt.Sprint(stamp, tree)
 }
