@@ -32,6 +32,7 @@ type history struct {
 	snapshots   []snapshot.Header
 	damaged     []*snapshot.DamageError
 	flaws       []Flaw
+	unlogged    int // those of the flaws that are the newest snapshot of a root, which may be about to be logged
 }
 
 // The next steps for a history that does not hold.
@@ -48,14 +49,17 @@ const (
 // what that could explain is looked at again, and counts when it stays. The error is an
 // [*audit.DamageError] for a log that cannot be read.
 func HistoryFlaws(ctx context.Context, state *statedir.Dir, root string, signed []snapshot.Header) ([]Flaw, error) {
-	const pause, looks = 100 * time.Millisecond, 4
+	const (
+		pause, looks = 100 * time.Millisecond, 4
+		patience     = 50 // looks: a log is synced, and that waits for all that others have written
+	)
 	for i := 1; ; i++ {
 		h := &history{state: state, root: root, signed: signed}
 		err := h.read()
 		if err == nil {
 			err = h.compare()
 		}
-		if err != nil || len(h.flaws) == 0 || i == looks {
+		if err != nil || len(h.flaws) == 0 || i >= looks && h.unlogged < len(h.flaws) || i == patience {
 			return h.flaws, err
 		}
 		select {
@@ -165,10 +169,17 @@ func (h *history) compareSnapshots() {
 			h.add(store, KeepState, "snapshot %s of %q, number %d: %s", b.Header.ID, b.Header.Root, b.Header.Sequence, b.Why)
 		}
 	}
+	newest := map[string]int64{}
+	for _, snap := range h.snapshots {
+		newest[snap.Root] = max(newest[snap.Root], snap.Sequence)
+	}
 	var marks []audit.Savepoint
 	for _, snap := range h.snapshots {
 		root := audit.RootText(snap.Root)
 		if taken, _ := h.log.KnowsSnapshot(snap.ID); !taken && h.concerns(root) {
+			if snap.Sequence == newest[snap.Root] {
+				h.unlogged++
+			}
 			h.add(filepath.Join(h.state.Path(), "audit.log"), "if the command that took it was killed, \"spectrum recover "+words.Shell(snap.Root)+"\" logs it; else "+CutRemedy,
 				"the audit log does not know snapshot %s of %q, number %d", snap.ID, snap.Root, snap.Sequence)
 		}
