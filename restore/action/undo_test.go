@@ -372,7 +372,7 @@ type wedge struct {
 }
 
 func (w *wedge) call(op, path string, f func() error) error {
-	if op == w.op && strings.HasSuffix(path, w.path) && !w.done {
+	if op == w.op && filepath.Base(path) == w.path && !w.done {
 		w.done = true
 		w.do()
 	}
