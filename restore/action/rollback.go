@@ -90,6 +90,11 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 			return Done{}, err
 		}
 	}
+	if h.snapped { // of a try that others have disturbed before it was logged
+		if err := h.logNewest(); err != nil {
+			return Done{}, err
+		}
+	}
 	done := Done{Action: uuid.NewString()}
 	var err error
 	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, true, b.members)

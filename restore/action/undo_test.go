@@ -444,3 +444,49 @@ func TestUndoMeetsSomebody(t *testing.T) {
 		})
 	}
 }
+
+// TestDisturbedTryIsLogged: each try of a rollback that is disturbed takes a snapshot of its
+// own, and the log knows all of them.
+func TestDisturbedTryIsLogged(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("d")
+	id := w.mustCommit(map[string]string{"d/f": "f", "g": "g"})
+	in := w.enter()
+	moved := &wedge{op: "stat", path: "f", do: func() {
+		w.remove("d/f")
+		w.mkdir("d/f")
+	}}
+	in.whenStaging(moved.call)
+	_, err := action.Undo(context.Background(), in.Root, action.What{Commit: id, Reason: "asked for"})
+	in.leave()
+	must(t, err)
+	all, _, err := w.snapshots().Survey("")
+	must(t, err)
+	ids := w.loggedSnapshots()
+	for _, snap := range all {
+		if !ids[snap.ID] {
+			t.Errorf("the log does not know snapshot %d of %d", snap.Sequence, len(all))
+		}
+	}
+	if len(all) < 3 { // before the commit, and of two tries
+		t.Errorf("%d snapshots: nothing was disturbed", len(all))
+	}
+}
+
+// loggedSnapshots are those that the log knows.
+func (w *world) loggedSnapshots() map[string]bool {
+	w.t.Helper()
+	state := w.state()
+	defer state.Close()
+	f, err := state.AuditLog()
+	must(w.t, err)
+	log := audit.New(f)
+	defer log.Close()
+	ids := map[string]bool{}
+	_, err = log.Read(func(e audit.Entry) error {
+		ids[e.Snapshot] = true
+		return nil
+	})
+	must(w.t, err)
+	return ids
+}
