@@ -311,7 +311,8 @@ func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, er
 }
 
 // hasWriter reports whether a process has a file open to write to it: the kernel grants a lease
-// for reading only if not. A file system without leases, or another user's file, is none.
+// for reading only if not. Of another user's file only root is told: it counts as open. A file
+// system without leases has none.
 func (s *sysHook) hasWriter(f *os.File) (has bool, err error) {
 	err = s.do("lease", f.Name(), func() error {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
@@ -319,7 +320,7 @@ func (s *sysHook) hasWriter(f *os.File) (has bool, err error) {
 			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 		}
 		runtime.KeepAlive(f)
-		has = errors.Is(err, unix.EAGAIN)
+		has = errors.Is(err, unix.EAGAIN) || errors.Is(err, fs.ErrPermission)
 		return nil
 	})
 	return has, err

@@ -351,3 +351,31 @@ func TestRollbackOfOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestOpenFileOfOthers: what another user has open to write to is kept, also where only root is
+// told who has a file open.
+func TestOpenFileOfOthers(t *testing.T) {
+	onEveryVolume(t, func(t *testing.T, u user, root string) {
+		shared := filepath.Join(root, "shared")
+		harness.Must(t, os.Mkdir(shared, 0o777))
+		harness.Must(t, os.Chmod(shared, 0o777))
+		harness.Must(t, os.Chown(shared, u.id, u.id))
+		var taken struct{ ID string }
+		u.must(t, &taken, "snapshot", "take", "--json", root)
+		log, err := os.Create(filepath.Join(shared, "log"))
+		harness.Must(t, err)
+		defer log.Close()
+		harness.Must(t, log.Chmod(0o644))
+		harness.Must(t, log.Chown(4711, 4711))
+		var done struct{ Kept []struct{ At string } }
+		u.must(t, &done, "snapshot", "restore", "--json", taken.ID)
+		_, err = log.WriteString("later")
+		harness.Must(t, err)
+		if len(done.Kept) != 1 {
+			t.Fatalf("kept is %v", done.Kept)
+		}
+		if text, err := os.ReadFile(done.Kept[0].At); string(text) != "later" {
+			t.Errorf("kept is %q, %v", text, err)
+		}
+	})
+}
