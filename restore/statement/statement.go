@@ -28,8 +28,14 @@ type Error struct {
 	Want   string // a statement that would be understood, for an example
 }
 
+// examples are those with numbers and scopes that nobody has asked for.
+var examples = []string{wantItems, wantRange, wantScopes, wantNot, wantNotItem, wantDecision}
+
 // Error says both in one line; what is quoted of the text is ASCII.
 func (e *Error) Error() string {
+	if slices.Contains(examples, e.Want) {
+		return fmt.Sprintf("%v: %s; this is an example, not what you mean: %q", ErrVague, e.Reason, e.Want)
+	}
 	return fmt.Sprintf("%v: %s; this would be understood: %q", ErrVague, e.Reason, e.Want)
 }
 

@@ -432,3 +432,17 @@ func TestSlips(t *testing.T) {
 		}
 	}
 }
+
+// TestExampleIsNoAdvice: a statement with other numbers than were typed is not offered as what
+// was meant.
+func TestExampleIsNoAdvice(t *testing.T) {
+	for _, text := range []string{
+		"Approved: restore items R-01 to R-03 only.", "Approved: restore items R-005 to R-002 only.", "Approved: restore my files only.",
+		"Approved: restore project state only. Do not restore items R-7.", statement.Exactly + " Acknowledge C-1.", statement.Exactly + " And more.",
+	} {
+		_, err := statement.Parse(text)
+		if err == nil || strings.Contains(err.Error(), "would be understood") || !strings.Contains(err.Error(), "an example") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
