@@ -183,7 +183,7 @@ func (a *attempt) keepRest() error {
 			continue
 		}
 		names, err := part.names()
-		if err != nil {
+		if gone(err) != nil { // of a directory that others have removed nothing is left to keep
 			return err
 		}
 		for _, name := range names {
