@@ -152,16 +152,8 @@ func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 // visitMade looks into a directory that was created. It goes if all that is in it
 // goes.
 func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited, error) {
-	if !st.Mode.IsDir() {
-		p.left = append(p.left, Left{n.path, "it is no directory any more"})
-		return visited{}, nil
-	}
-	own, err := dir.OpenDir(n.name())
-	if errors.Is(err, pathsafe.ErrCrossesMount) {
-		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
-		return visited{}, nil
-	}
-	if err != nil {
+	own, err := p.enter(dir, n, st)
+	if own == nil {
 		return visited{}, err
 	}
 	defer own.Close()
@@ -204,20 +196,27 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 // visitWay goes on below a directory that was there before. Where there is none any
 // more, nothing of a commit is below it.
 func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
-	if !st.Mode.IsDir() {
-		p.left = append(p.left, Left{n.path, "it is no directory any more"})
-		return nil
-	}
-	own, err := dir.OpenDir(n.name())
-	if errors.Is(err, pathsafe.ErrCrossesMount) {
-		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
-		return nil
-	}
-	if err != nil {
+	own, err := p.enter(dir, n, st)
+	if own == nil {
 		return err
 	}
 	defer own.Close()
 	return p.below(own, n)
+}
+
+// enter opens a directory. It is nil, also without an error, where it stays as it is, and that
+// is noted: it is a directory no more, or another file system.
+func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
+	if !st.Mode.IsDir() {
+		p.left = append(p.left, Left{n.path, "it is no directory any more"})
+		return nil, nil
+	}
+	own, err := dir.OpenDir(n.name())
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return nil, nil
+	}
+	return own, err
 }
 
 // check takes from the snapshot that was taken before a rollback what the swaps displace: that,

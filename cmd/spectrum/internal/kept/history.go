@@ -51,15 +51,15 @@ const (
 func HistoryFlaws(ctx context.Context, state *statedir.Dir, root string, signed []snapshot.Header) ([]Flaw, error) {
 	const (
 		pause, looks = 100 * time.Millisecond, 4
-		patience     = 50 // looks: a log is synced, and that waits for all that others have written
+		patience     = 5 * time.Second // a log is synced, and that waits for all that others have written
 	)
-	for i := 1; ; i++ {
+	for i, begin := 1, time.Now(); ; i++ {
 		h := &history{state: state, root: root, signed: signed}
 		err := h.read()
 		if err == nil {
 			err = h.compare()
 		}
-		if err != nil || len(h.flaws) == 0 || i >= looks && h.unlogged < len(h.flaws) || i == patience {
+		if err != nil || len(h.flaws) == 0 || i >= looks && (h.unlogged < len(h.flaws) || time.Since(begin) >= patience) {
 			return h.flaws, err
 		}
 		select {
