@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,11 +43,12 @@ func journalThere(t testing.TB, root string) bool {
 // TestLockOutlivesJournal: at every call of a commit, of an exchange, and of the recovery of
 // either when it was killed there, the lock is there if the journal is. In the end it is gone.
 func TestLockOutlivesJournal(t *testing.T) {
-	watched := func(root string, inner hook) (hook, *int) {
-		seen := 0
+	watched := func(root string, inner hook) (hook, *atomic.Int64) {
+		var seen atomic.Int64 // a recovery checks several files at a time
 		return func(op, path string, do func() error) error {
 			if journalThere(t, root) {
-				if seen++; !lockThere(t, root) {
+				seen.Add(1)
+				if !lockThere(t, root) {
 					t.Errorf("before %s %q there is a journal and no lock", op, path)
 				}
 			}
@@ -56,10 +58,10 @@ func TestLockOutlivesJournal(t *testing.T) {
 			return do()
 		}, &seen
 	}
-	over := func(root string, seen *int) {
+	over := func(root string, seen *atomic.Int64) {
 		t.Helper()
-		if lockThere(t, root) || *seen == 0 {
-			t.Errorf("the lock is left: %v; %d calls beside a journal", lockThere(t, root), *seen)
+		if lockThere(t, root) || seen.Load() == 0 {
+			t.Errorf("the lock is left: %v; %d calls beside a journal", lockThere(t, root), seen.Load())
 		}
 	}
 	sc := chainScene(t, filepath.Join(scratch(t), "root"))
@@ -79,7 +81,7 @@ func TestLockOutlivesJournal(t *testing.T) {
 		_, err = l.recover(t.Context(), Automatic)
 		must(t, err)
 		l.Close()
-		*seen++
+		seen.Add(1)
 		over(sc.root, seen)
 	}
 	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
