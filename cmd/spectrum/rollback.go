@@ -117,7 +117,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		changes: done.Changes, spaces: done.Spaces,
+		unread: done.Unread, changes: done.Changes, spaces: done.Spaces,
 	})
 }
 
@@ -249,6 +249,7 @@ type rollbackReport struct {
 	what    string // "rollback" or "restore"
 	done    action.Done
 	commits []savepoint.Savepoint
+	unread  []string // ids of later commits whose savepoints cannot be read
 	files   int
 	changed []string
 	left    []action.Left
@@ -264,6 +265,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		return a.foreseen(in, r)
 	}
 	before := r.done.Snapshot.ID()[:shortest]
+	a.tellUnread(r.unread)
 	attempts := []string{}
 	for _, sp := range r.commits {
 		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
@@ -295,6 +297,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
+	}
+	if len(r.unread) > 0 {
+		fields["unread"] = r.unread
 	}
 	return a.result("OK "+r.done.Action, fields)
 }
