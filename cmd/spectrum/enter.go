@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -32,7 +33,9 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		return nil, nil, err
 	}
 	if e.DryRun {
-		e.Log = nil // it would be made where it is missing
+		if f, err := state.ReadAuditLog(); err == nil { // else it would be made where it is missing
+			e.Log = audit.New(f)
+		}
 	} else if e.Log, err = openLog(state); err != nil {
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -252,11 +253,18 @@ func (h *history) hasOpen() (bool, error) {
 	if err != nil || len(pending) > 0 {
 		return err == nil, err
 	}
+	ids, err := h.open()
+	return len(ids) > 0, err
+}
+
+// open returns the ids of the actions of which the log has the beginning and no end, sorted.
+func (h *history) open() ([]string, error) {
 	if h.log == nil {
-		return false, nil
+		return nil, nil
 	}
 	ids, err := h.log.Open(h.root)
-	return len(ids) > 0, err
+	slices.Sort(ids)
+	return ids, err
 }
 
 // endStale ends the attempts of which nothing is left in the root: they were
