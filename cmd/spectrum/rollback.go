@@ -278,7 +278,11 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	kept := []any{}
 	for _, k := range r.done.Kept {
 		at := filepath.Join(in.Real(), k.At)
-		a.tell("spectrum: %s was changed by another process meanwhile; what it had is kept in %s", shellQuote(k.Path.String()), shellQuote(at))
+		what := "was changed by another process meanwhile; what it had is kept in"
+		if k.Open {
+			what = "is open for writing by another process, so it is kept in"
+		}
+		a.tell("spectrum: %s %s %s", shellQuote(k.Path.String()), what, shellQuote(at))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
 	left := []any{}

@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
 // LaterError says that commits were made after the one that is to be undone. They
@@ -206,17 +207,25 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 	if err != nil {
 		return err
 	}
-	created, err := sp.Hashes(ResultArtifacts)
+	created, err := createdBy(sp)
 	if err != nil {
 		return err
 	}
-	created = slices.AppendSeq(created, sp.Listing().Entries())
 	for _, e := range created {
 		if err := p.add(e, before); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// createdBy are the files that a commit has created.
+func createdBy(sp savepoint.Savepoint) ([]verify.Entry, error) {
+	artifacts, err := sp.Hashes(ResultArtifacts)
+	if err != nil {
+		return nil, err
+	}
+	return slices.AppendSeq(artifacts, sp.Listing().Entries()), nil
 }
 
 // beforeCommit is the snapshot that was taken before a commit.
