@@ -338,7 +338,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		name, unnamed := state.RootName(action.RootPath(root))
-		if unnamed != nil || errors.Is(err, action.ErrNoRoot) { // a path may be misspelled
+		if unnamed != nil || errors.Is(err, action.ErrNoRoot) && !isGone(state, root, err) { // a path may be misspelled
 			return err
 		}
 		return a.notBegun(state, name, opts.dryRun, audit.Event{Rollback: audit.Emergency}, err)
