@@ -57,6 +57,7 @@ type swapping struct {
 	tree       bool // what comes is under the number of the swap in new
 	empty      bool
 	unsure     bool
+	isOpen     bool           // it was displaced as it was, and a process has it open to write to it
 	last       bool           // see Swap
 	remake     *meta          // of an empty directory that may have to be removed in place, and be made again
 	covered    bool           // it is beneath the path of another swap

@@ -25,6 +25,7 @@ import (
 type Kept struct {
 	Path pathsafe.Path // at which it stood
 	At   string        // where it is now, beneath the root
+	Open bool          // it is what was to go, and a process has it open to write to it
 }
 
 // A Stayed is what was to go, and the reason that it stays: something else is in it, or this user
@@ -189,7 +190,7 @@ func (a *attempt) keepRest() error {
 		for _, name := range names {
 			number, _, _ := strings.Cut(name, ".")
 			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) && (a.keep || a.swaps[i].goes) {
-				if err := a.keepOne(part, name, a.swaps[i].path); err != nil {
+				if err := a.keepOne(part, name, &a.swaps[i]); err != nil {
 					return err
 				}
 			}
@@ -200,7 +201,8 @@ func (a *attempt) keepRest() error {
 
 // keepOne moves something to its path in kept; where that is taken, or something that was kept
 // is on the way there, to a name of its own.
-func (a *attempt) keepOne(from dir, name string, path pathsafe.Path) error {
+func (a *attempt) keepOne(from dir, name string, s *swapping) error {
+	path, isOpen := s.path, s.isOpen && from == a.olds && name == s.name
 	if err := a.makeKeeping(); err != nil {
 		return err
 	}
@@ -220,14 +222,14 @@ func (a *attempt) keepOne(from dir, name string, path pathsafe.Path) error {
 		in.close()
 	}
 	if err == nil {
-		a.kept = append(a.kept, Kept{path, path.String()})
+		a.kept = append(a.kept, Kept{path, path.String(), isOpen})
 		return nil
 	}
 	for n := 0; ; n++ {
 		to := fmt.Sprintf("%s-%d", name, n)
 		err := from.shift(name, a.keeping, to)
 		if err == nil {
-			a.kept = append(a.kept, Kept{path, to})
+			a.kept = append(a.kept, Kept{path, to, isOpen})
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return err
@@ -288,8 +290,9 @@ func (a *attempt) isWorthless(s *swapping, name string, st pathsafe.Stat) (bool,
 	if !st.Mode.IsRegular() {
 		return true, nil
 	}
-	open, st, err := a.isWritten(a.olds, name)
-	return !open && stateOf(st) == s.was, err
+	open, now, err := a.isWritten(a.olds, name)
+	s.isOpen = open && stateOf(st) == s.was
+	return !open && stateOf(now) == s.was, err
 }
 
 // isWritten reports whether a process has the regular file name of d open to write to it, and

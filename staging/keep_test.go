@@ -185,7 +185,7 @@ func TestKeepOpen(t *testing.T) {
 		if want {
 			_, err = file.WriteAt([]byte("later"), 0)
 			must(t, err)
-			if len(kept) != 1 || kept[0].Path.String() != "a/file" || f.has("later") != kept[0].At {
+			if len(kept) != 1 || kept[0].Path.String() != "a/file" || !kept[0].Open || f.has("later") != kept[0].At {
 				t.Errorf("kept %v, %q", kept, f.has("later"))
 			}
 		} else if len(kept) > 0 {

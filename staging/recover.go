@@ -73,12 +73,15 @@ func (r Result) String() string {
 type HaltError struct {
 	Attempt string // its identity, a UUID
 	Kind    string // as in Outcome
-	Staging string // the name of its staging directory in the root
+	Staging string // the name of its staging directory in the root; "" where that was removed
 	Err     error
 }
 
 // Error names the staging directory and the cause.
 func (e *HaltError) Error() string {
+	if e.Staging == "" {
+		return fmt.Sprintf("%s %s was not ended: %v", strings.ReplaceAll(e.Kind, "_", " "), e.Attempt, e.Err)
+	}
 	return fmt.Sprintf("an unfinished %s is in the way (%q): %v", strings.ReplaceAll(e.Kind, "_", " "), e.Staging, e.Err)
 }
 

@@ -73,3 +73,10 @@ func (a *app) tellBeside(in *action.Root, snapshots bool) {
 		}
 	}
 }
+
+// tellUnread names the later commits that a rollback has passed over.
+func (a *app) tellUnread(commits []string) {
+	for _, id := range commits {
+		a.tell("spectrum: commit %s was made later, and what it created is not known, since its savepoint cannot be read; all that may be of it stays", id)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -32,7 +34,9 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		return nil, nil, err
 	}
 	if e.DryRun {
-		e.Log = nil // it would be made where it is missing
+		if f, err := state.ReadAuditLog(); err == nil { // else it would be made where it is missing
+			e.Log = audit.New(f)
+		}
 	} else if e.Log, err = openLog(state); err != nil {
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err
@@ -148,11 +152,27 @@ func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, 
 	a.tellEnded(ended)
 	switch {
 	case errors.Is(err, action.ErrNoRoot):
-		err = refusedHint(err, noRootHint)
+		err = noRoot(state, root, err)
 	case errors.Is(err, action.ErrUnended):
 		err = refusedHint(err, fmt.Sprintf("\"spectrum recover %s%s\" ends it, and so does the command without --dry-run", foreignOption(root), shellQuote(root)))
 	}
 	return in, err
+}
+
+// noRoot gives the error of a restore root that cannot be opened its hint: of one that is known
+// and gone, how it comes back.
+func noRoot(state *statedir.Dir, root string, err error) error {
+	if !isGone(state, root, err) {
+		return refusedHint(err, noRootHint)
+	}
+	path := foreignOption(root) + shellQuote(root)
+	return refusedHint(err, fmt.Sprintf("if it was moved, \"spectrum recover NEW_PATH\" finds its history again; if it was deleted, mkdir %s, then \"spectrum rollback --emergency %s\", or \"spectrum snapshot restore ID\" with an ID of \"spectrum snapshot list %s\"", shellQuote(root), path, shellQuote(root)))
+}
+
+// isGone reports whether it is the error of a known restore root at whose path nothing is.
+func isGone(state *statedir.Dir, root string, err error) bool {
+	paths, unknown := state.RootPaths()
+	return errors.Is(err, action.ErrNoRoot) && errors.Is(err, fs.ErrNotExist) && unknown == nil && slices.Contains(paths, action.RootPath(root))
 }
 
 // noRootHint is for a restore root that cannot be opened.

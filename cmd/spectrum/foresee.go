@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
@@ -30,6 +31,8 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		lines = append(lines, fmt.Sprintf("%s stays: %s", shellQuote(l.Path), oneLine(l.Why)))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
 	}
+	a.tellBeside(in, r.kind != audit.Emergency)
+	a.tellUnread(r.unread)
 	before, spaces := r.done.Snapshot.Header(), []any{}
 	lines = append(lines, fmt.Sprintf("a snapshot would be taken first: %s, %s", numberOf(before.Files, "file"), bytesText(before.Bytes)))
 	for _, s := range r.spaces {
@@ -38,11 +41,15 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	}
 	lines = append(lines, fmt.Sprintf("OK dry run: %d removed, %d created, %d replaced, metadata of %d; nothing was changed",
 		counts[action.Removed], counts[action.Created], counts[action.Replaced], counts[action.Adjusted]))
-	return a.result(strings.Join(lines, "\n"), map[string]any{
+	fields := map[string]any{
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true,
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
-	})
+	}
+	if len(r.unread) > 0 {
+		fields["unread"] = r.unread
+	}
+	return a.result(strings.Join(lines, "\n"), fields)
 }
 
 // changeText is a change on one line.

@@ -62,6 +62,13 @@ const maxNamed = 5
 // stands says which tree stands, which names differ from both, and where the other things are.
 func (a *haltedAttempt) stands(root string) []string {
 	t := a.tree
+	if a.Staging == "" {
+		lines := []string{"what it had left in the root was removed, so which names it has changed is not known"}
+		if a.before != "" {
+			lines = append(lines, fmt.Sprintf("what was there before is in snapshot %s: compare it with \"spectrum snapshot diff %s\"; once the root is released, \"spectrum snapshot restore %s%s\" brings it back", a.before[:shortest], a.before[:shortest], foreignOption(root), a.before[:shortest]))
+		}
+		return lines
+	}
 	if t == nil {
 		return []string{fmt.Sprintf("which names it has changed is not known, since its journal cannot be read; what it has moved away is in %s", shellQuote(filepath.Join(root, a.Staging)))}
 	}

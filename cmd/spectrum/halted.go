@@ -120,6 +120,9 @@ func (a *haltedAttempt) where() string {
 	if a.entry > 0 {
 		record = fmt.Sprintf("since %s, entry %d of the audit log (\"spectrum audit show\")", a.since.Format(time.RFC3339), a.entry)
 	}
+	if a.Staging == "" {
+		return fmt.Sprintf("attempt %s%s was not ended: %s", a.Attempt, kind, record)
+	}
 	return fmt.Sprintf("attempt %s%s stands in %q: %s", a.Attempt, kind, a.Staging, record)
 }
 
@@ -133,6 +136,8 @@ func (e *haltedError) hints() []string {
 	root := foreignOption(e.root) + shellQuote(e.root)
 	next := fmt.Sprintf("run \"spectrum recover %s\", which tries again", root)
 	switch {
+	case !slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.Staging != "" }):
+		return append(hints, acknowledgeHint(root))
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
 		return append(hints, haltHints(root)...)
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.foreign+len(a.tree.Foreign) > 0 && len(a.tree.Replaced) == 0 }):

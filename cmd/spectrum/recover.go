@@ -101,7 +101,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry action.Entry) ([]staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
 	if errors.Is(err, action.ErrNoRoot) {
-		return ended, refusedHint(err, noRootHint)
+		return ended, noRoot(state, root, err)
 	}
 	in.Leave()
 	return ended, err

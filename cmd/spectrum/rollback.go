@@ -117,7 +117,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		changes: done.Changes, spaces: done.Spaces,
+		unread: done.Unread, changes: done.Changes, spaces: done.Spaces,
 	})
 }
 
@@ -249,6 +249,7 @@ type rollbackReport struct {
 	what    string // "rollback" or "restore"
 	done    action.Done
 	commits []savepoint.Savepoint
+	unread  []string // ids of later commits whose savepoints cannot be read
 	files   int
 	changed []string
 	left    []action.Left
@@ -264,6 +265,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		return a.foreseen(in, r)
 	}
 	before := r.done.Snapshot.ID()[:shortest]
+	a.tellUnread(r.unread)
 	attempts := []string{}
 	for _, sp := range r.commits {
 		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
@@ -276,7 +278,11 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	kept := []any{}
 	for _, k := range r.done.Kept {
 		at := filepath.Join(in.Real(), k.At)
-		a.tell("spectrum: %s was changed by another process meanwhile; what it had is kept in %s", shellQuote(k.Path.String()), shellQuote(at))
+		what := "was changed by another process meanwhile; what it had is kept in"
+		if k.Open {
+			what = "is open for writing by another process, so it is kept in"
+		}
+		a.tell("spectrum: %s %s %s", shellQuote(k.Path.String()), what, shellQuote(at))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
 	left := []any{}
@@ -295,6 +301,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
+	}
+	if len(r.unread) > 0 {
+		fields["unread"] = r.unread
 	}
 	return a.result("OK "+r.done.Action, fields)
 }
@@ -329,7 +338,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		name, unnamed := state.RootName(action.RootPath(root))
-		if unnamed != nil || errors.Is(err, action.ErrNoRoot) { // a path may be misspelled
+		if unnamed != nil || errors.Is(err, action.ErrNoRoot) && !isGone(state, root, err) { // a path may be misspelled
 			return err
 		}
 		return a.notBegun(state, name, opts.dryRun, audit.Event{Rollback: audit.Emergency}, err)

@@ -68,10 +68,11 @@
 //
 // # Damage
 //
-// A rollback needs its snapshot, and the undoing of a commit its savepoint and those of later
-// ones. Whatever else is damaged or foreign in the stores is passed over. Where a savepoint
-// that is needed cannot be read there is an [*UnreadError], and nothing is changed: the
-// snapshot from before the commit can be restored without it. The chain of savepoints follows
+// A rollback needs its snapshot, and the undoing of a commit its savepoint. Whatever else is
+// damaged or foreign in the stores is passed over. Where the savepoint of the commit cannot be
+// read there is an [*UnreadError], and nothing is changed: the snapshot from before the commit
+// can be restored without it. Where that of a later commit cannot be read, all stays that the
+// later commit may have created. The chain of savepoints follows
 // the root as far as it can be read ([savepoint.Store.Activate]).
 //
 // # What it trusts

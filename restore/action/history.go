@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -252,27 +254,78 @@ func (h *history) hasOpen() (bool, error) {
 	if err != nil || len(pending) > 0 {
 		return err == nil, err
 	}
+	ids, err := h.open()
+	return len(ids) > 0, err
+}
+
+// open returns the ids of the actions of which the log has the beginning and no end, sorted.
+func (h *history) open() ([]string, error) {
 	if h.log == nil {
-		return false, nil
+		return nil, nil
 	}
 	ids, err := h.log.Open(h.root)
-	return len(ids) > 0, err
+	slices.Sort(ids)
+	return ids, err
 }
 
 // endStale ends the attempts of which nothing is left in the root: they were
 // rolled back, or had not written anything yet, when they were killed. One that
 // was completed or released has its end in the log before its journal goes.
 //
+// Where the log lacks that end all the same, it was cut off. Then the savepoints have it: that
+// of a commit stands in the chain, those of what was rolled back are retired.
+//
 // The log knows a root by its path alone. Where another directory stands there
 // now, or another state directory has ended the attempt, this end is a guess;
 // whoever finds the attempt after all logs the true one behind it.
 func (h *history) endStale() error {
-	if h.log == nil {
-		return nil
+	ids, err := h.open()
+	if err != nil || len(ids) == 0 {
+		return err
 	}
-	ids, err := h.log.Open(h.root)
+	var all savepoint.Survey
+	if h.savepoints.store != nil {
+		if all, err = h.savepoints.store.Survey(h.root); err != nil {
+			return err
+		}
+	}
 	for _, id := range ids {
-		err = errors.Join(err, h.once(audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency, Reason: "nothing of it was found"}))
+		err = errors.Join(err, h.once(h.trueEnd(id, &all)))
 	}
 	return err
+}
+
+// trueEnd returns the end of an attempt of which nothing is left in the root.
+func (h *history) trueEnd(id string, all *savepoint.Survey) audit.Event {
+	for _, sp := range all.Standing {
+		if sp.Attempt() == id {
+			return audit.Event{Kind: audit.CommitEnd, Action: id, Reason: audit.SavepointReason(sp.ID())}
+		}
+	}
+	for _, d := range all.Damaged {
+		if d.Attempt == id && !d.Retired { // its id is not known
+			return audit.Event{Kind: audit.CommitEnd, Action: id}
+		}
+	}
+	before, err := h.snapshotBefore(id)
+	if affected := strings.Fields(before.Said[saidAffected]); err == nil && AllRetired(all, affected) {
+		return audit.Event{
+			Kind: audit.RolledBack, Action: id, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
+			Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
+		}
+	}
+	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency, Reason: "nothing of it was found"}
+}
+
+// AllRetired reports whether there are commits of these ids, and each was taken out of the chain:
+// the rollback of them was completed.
+func AllRetired(all *savepoint.Survey, commits []string) bool {
+	for _, id := range commits {
+		is := func(sp savepoint.Savepoint) bool { return sp.Attempt() == id }
+		isDamaged := func(d *savepoint.DamageError) bool { return d.Attempt == id && d.Retired }
+		if slices.ContainsFunc(all.Standing, is) || !slices.ContainsFunc(all.Retired, is) && !slices.ContainsFunc(all.Damaged, isDamaged) {
+			return false
+		}
+	}
+	return len(commits) > 0
 }

@@ -22,6 +22,14 @@ type plan struct {
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
+
+	unread []unreadCommit // the later ones
+}
+
+// unreadCommit is a commit whose savepoint cannot be read.
+type unreadCommit struct {
+	id     string
+	before *snapshot.Snapshot // of what it was to create; nil where there is none
 }
 
 // node is a name that a commit has created, or a directory on the way to one.
@@ -220,12 +228,22 @@ func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Di
 }
 
 // check takes from the snapshot that was taken before a rollback what the swaps displace: that,
-// and no more, is kept in it. It notes what has another content than the commit gave it.
+// and no more, is kept in it. It notes what has another content than the commit gave it. That
+// stays where a later commit may have created it.
 func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 	restless := before.Restless()
+	held := map[string]string{} // directories that have to stay, and a name in each that stays
+	leave := func(at, why string) {
+		p.left = append(p.left, Left{at, why})
+		held[path.Dir(at)] = path.Base(at)
+	}
 	all := p.swaps
 	p.swaps = nil
 	for _, swap := range all {
+		if name, isHeld := held[swap.Path.String()]; isHeld {
+			leave(swap.Path.String(), fmt.Sprintf("it holds %q, which stays", name))
+			continue
+		}
 		e, err := before.At(swap.Path)
 		if err != nil {
 			return err
@@ -234,18 +252,38 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 			continue
 		}
 		if !e.Type.Kept() {
-			p.left = append(p.left, Left{swap.Path.String(), e.Type.Unkept()})
+			leave(swap.Path.String(), e.Type.Unkept())
 			continue
+		}
+		n := p.top.find("/" + swap.Path.String())
+		isChanged := n.file != nil && e.Type == snapshot.File && e.Digest != n.file.Digest
+		if i := p.laterOf(swap.Path, isChanged); i >= 0 {
+			if n.file != nil {
+				p.files--
+			}
+			leave(n.path, fmt.Sprintf("it may be of commit %s, whose savepoint cannot be read", p.unread[i].id))
+			continue
+		}
+		if isChanged {
+			u.Changed = append(u.Changed, n.path)
 		}
 		st := e.Stat()
 		swap.Old, swap.Unsure = &st, slices.Contains(restless, e.First())
 		p.swaps = append(p.swaps, swap)
-		n := p.top.find("/" + swap.Path.String())
-		if n.file != nil && e.Type == snapshot.File && e.Digest != n.file.Digest {
-			u.Changed = append(u.Changed, n.path)
-		}
 	}
 	return nil
+}
+
+// laterOf returns which of the unread commits may have created a name: one before which nothing
+// was there, and of a file that is not as the commit made it, any; -1 for none.
+func (p *plan) laterOf(at pathsafe.Path, isChanged bool) int {
+	return slices.IndexFunc(p.unread, func(u unreadCommit) bool {
+		if isChanged || u.before == nil {
+			return isChanged
+		}
+		was, err := u.before.At(at)
+		return err == nil && was.Type == snapshot.Absent
+	})
 }
 
 // find is the node at a path below, which begins with a slash unless it is empty;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -23,10 +24,33 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 	var ended []staging.Outcome
 	var stand []error // of the attempts that cannot be ended
 	var recorded error
+	open, err := r.history.open()
+	if err != nil {
+		return nil, err
+	}
+	gone, err := r.removed(unfinished, open)
+	for _, halt := range gone {
+		if foreign != nil || mode != staging.Acknowledged {
+			stand = append(stand, r.unhalted(halt))
+			continue
+		}
+		if err := r.history.released(halt.Attempt, halt.Err); err != nil {
+			stand = append(stand, halt)
+			continue
+		}
+		ended = append(ended, staging.Outcome{Attempt: halt.Attempt, Kind: halt.Kind, Result: staging.Released, Left: halt.Err})
+		recorded = errors.Join(recorded, r.entry.Halts.Release(halt.Attempt))
+	}
+	if err != nil {
+		return ended, err
+	}
 	for _, u := range unfinished {
 		if foreign != nil {
 			stand = append(stand, u.Halt(foreign))
 			continue
+		}
+		if r.hasMark(u.Staging) && mode != staging.Automatic && r.entry.Halts != nil { // a kill leaves none of what has ended
+			recorded = errors.Join(recorded, r.entry.Halts.Release(u.Attempt))
 		}
 		end, err := r.end(ctx, u, mode)
 		u.Close()
@@ -36,6 +60,9 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 		}
 		if err != nil {
 			stand = append(stand, r.unhalted(u.Halt(err)))
+			if r.hasMark(u.Staging) && r.entry.Halts != nil && slices.Contains(open, u.Attempt) {
+				recorded = errors.Join(recorded, r.entry.Halts.Halt(u.Attempt)) // it holds, whatever becomes of the mark in the root
+			}
 			continue
 		}
 		if end.Result == 0 { // it has gone meanwhile
@@ -56,6 +83,29 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 	}
 	r.lock.Yield() // the next one may begin
 	return ended, errors.Join(r.endRecords(ctx), r.history.logNewest())
+}
+
+// errRemoved: nothing is left in the root that could be ended, or says what was changed.
+var errRemoved = fmt.Errorf("all that it had left in the root to be undone with was removed: %w", staging.ErrHalted)
+
+// removed returns the attempts that halt the root by their marks in the state directory alone:
+// the log has no end of them, and nothing of them stands in the root any more.
+func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts []*staging.HaltError, err error) {
+	if r.entry.Halts == nil {
+		return nil, nil
+	}
+	for _, id := range open {
+		if slices.ContainsFunc(unfinished, func(u *staging.Unfinished) bool { return u.Attempt == id }) {
+			continue
+		}
+		halted, unknown := r.entry.Halts.Halted(id)
+		if unknown != nil {
+			err = errors.Join(err, unknown)
+		} else if halted {
+			halts = append(halts, &staging.HaltError{Attempt: id, Kind: "action", Err: errRemoved})
+		}
+	}
+	return halts, err
 }
 
 // endRecords ends in the records what has left nothing in the root. What is at work there just
@@ -109,6 +159,17 @@ var ErrUnended = errors.New("something in it has to be ended first")
 // error that it is for everybody.
 func (r *Root) look() error {
 	unfinished, err := r.lock.Unfinished()
+	if err != nil {
+		return err
+	}
+	open, err := r.history.open()
+	if err != nil {
+		return err
+	}
+	gone, err := r.removed(unfinished, open)
+	if len(gone) > 0 {
+		return gone[0]
+	}
 	var stands []string
 	for _, u := range unfinished {
 		if halt := u.Halt(staging.ErrHalted); r.isMarked(halt) {
@@ -238,7 +299,12 @@ func (r *Root) isMarked(halt *staging.HaltError) bool {
 			return true
 		}
 	}
-	stage, err := r.dir.OpenDir(halt.Staging)
+	return r.hasMark(halt.Staging)
+}
+
+// hasMark reports whether the root has the mark of an attempt in this staging directory.
+func (r *Root) hasMark(name string) bool {
+	stage, err := r.dir.OpenDir(name)
 	if err != nil {
 		return false
 	}

@@ -27,6 +27,7 @@ type How struct {
 type Restored struct {
 	Done    Done
 	Commits []savepoint.Savepoint // that were undone with it, the newest first
+	Changed []string              // paths of what went of them and had another content than they gave it, sorted
 	Left    []Left                // directories that came since, in the order of their paths
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
@@ -94,6 +95,9 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	swaps := slices.Concat(d.swaps, d.stays)
 	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	result.Done, result.Left = done, d.left
+	if result.Changed, err = editedOf(result.Commits, done.Snapshot, d.swaps); err != nil {
+		return nil, err
+	}
 	if result.Changes, err = changesOf(swaps, done.Snapshot, part); err != nil {
 		return nil, err
 	}
@@ -111,6 +115,34 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	}
 	result.Left = append(result.Left, stayed...)
 	return result, nil
+}
+
+// editedOf returns the paths of those files of commits that swaps displace and that have another
+// content than the newest of the commits gave them, sorted.
+func editedOf(commits []savepoint.Savepoint, before *snapshot.Snapshot, swaps []staging.Swap) (edited []string, err error) {
+	goes, seen := map[pathsafe.Path]bool{}, map[string]bool{}
+	for _, s := range swaps {
+		goes[s.Path] = s.Old != nil
+	}
+	for _, sp := range commits {
+		created, err := createdBy(sp)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range created {
+			now, err := before.At(e.Path)
+			if err != nil || seen[now.Path] || now.Type != snapshot.File { // what is not covered stays
+				continue
+			}
+			seen[now.Path] = true
+			at, err := pathsafe.Found(now.Path)
+			if err == nil && now.Digest != e.Digest && (goes[at] || isBeneath(goes, at)) {
+				edited = append(edited, now.Path)
+			}
+		}
+	}
+	slices.Sort(edited)
+	return edited, nil
 }
 
 // ErrElsewhere says that the path of a root leads somewhere else than it did.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"golang.org/x/sys/unix"
 )
@@ -243,4 +244,27 @@ func TestEmergency(t *testing.T) {
 	must(t, err)
 	must(t, os.Truncate(manifests[0], 0))
 	goal(nil, 2)
+}
+
+// TestRestoreTellsEdited: the restore of a snapshot that undoes a commit names the files of it
+// that were edited since, also before it is done; what was edited and stays is not named.
+func TestRestoreTellsEdited(t *testing.T) {
+	w := newWorld(t)
+	w.write("mine", "")
+	then := w.take()
+	w.mustCommit(map[string]string{"new/a": "a", "new/b": "b", "c": "c"})
+	w.write("new/a", "edited")
+	w.write("c", "edited")
+	w.write("mine", "edited")
+	in := w.enter()
+	seen, err := action.ForeseeRestore(context.Background(), in.Root, then, action.How{Type: audit.Session, Reason: "asked for"})
+	in.leave()
+	must(t, err)
+	got, err := w.restore(then)
+	must(t, err)
+	for _, changed := range [][]string{seen.Changed, got.Changed} {
+		if !slices.Equal(changed, []string{"c", "new/a"}) {
+			t.Errorf("edited are %q", changed)
+		}
+	}
 }

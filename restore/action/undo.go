@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
 // LaterError says that commits were made after the one that is to be undone. They
@@ -35,6 +37,7 @@ var ErrNoSnapshot = errors.New("there is no snapshot from before it")
 type Undone struct {
 	Done    Done
 	Commits []savepoint.Savepoint // that were undone, the newest first
+	Unread  []string              // ids of later commits whose savepoints cannot be read, the newest first: what they have created stays
 	Files   int                   // of them that were there, and went
 	Changed []string              // paths of those whose content was not the commit's any more
 	Left    []Left                // in the order of their paths
@@ -50,7 +53,9 @@ type What struct {
 }
 
 // Undo undoes a finished commit of a root that was entered, and with Later those
-// that were made after it, newest first and all in one step.
+// that were made after it, newest first and all in one step. What a later one has created
+// whose savepoint cannot be read is not known, so it stays; the chain of savepoints ends
+// before it all the same.
 func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	tight, err := mayNotFit(in, nil)
 	if err == nil && tight { // so that it is known before anything is written
@@ -69,11 +74,18 @@ func ForeseeUndo(ctx context.Context, in *Root, what What) (*Undone, error) {
 }
 
 func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error) {
-	gone, after, err := chosen(in, what.Commit, what.Later)
+	gone, unread, err := chosen(in, what.Commit, what.Later)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlan(in.Dir())
+	for _, id := range unread {
+		before, err := beforeCommit(in.Snapshots(), in.Path(), id)
+		if err != nil && machine.IsFault(err) {
+			return nil, err
+		}
+		p.unread = append(p.unread, unreadCommit{id, before})
+	}
 	for _, sp := range gone {
 		if err := p.addCommit(in.Snapshots(), sp); err != nil {
 			return nil, fmt.Errorf("commit %s: %w", sp.Attempt(), err)
@@ -97,7 +109,10 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 			return nil, err
 		}
 	}
-	b := back{Type: audit.Session, Reason: what.Reason, Affected: attemptsOf(gone), Savepoint: after, Scope: scope}
+	b := back{
+		Type: audit.Session, Reason: what.Reason, Affected: slices.Concat(unread, attemptsOf(gone)),
+		Savepoint: gone[len(gone)-1].Parent(), Scope: scope,
+	}
 	if err := in.copyUp(ctx, b, dry, func(*snapshot.Snapshot) ([]staging.Swap, error) { return p.swaps, nil }); err != nil {
 		return nil, err
 	}
@@ -105,7 +120,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if err != nil {
 		return nil, err
 	}
-	u := &Undone{Done: done, Commits: gone}
+	u := &Undone{Done: done, Commits: gone, Unread: unread}
 	if err := p.check(done.Snapshot, u); err != nil {
 		return nil, err
 	}
@@ -135,33 +150,33 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	return u, nil
 }
 
-// chosen are the commits to undo, the newest first, and the savepoint that is
-// active then.
-func chosen(in *Root, attempt string, later bool) (gone []savepoint.Savepoint, after string, err error) {
+// chosen are the commits to undo, the newest first, and the ids of later ones whose savepoints
+// cannot be read.
+func chosen(in *Root, attempt string, later bool) (gone []savepoint.Savepoint, unread []string, err error) {
 	all, err := in.Savepoints().Survey(in.Path())
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	at := slices.IndexFunc(all.Standing, func(sp savepoint.Savepoint) bool { return sp.Attempt() == attempt })
 	if at < 0 {
 		for _, d := range all.Damaged {
 			if !d.Retired && d.Attempt == attempt {
-				return nil, "", &UnreadError{attempt, d}
+				return nil, nil, &UnreadError{attempt, d}
 			}
 		}
-		return nil, "", fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), fs.ErrNotExist)
-	}
-	for _, d := range all.Damaged { // a later one builds on it, and what it created is not known
-		if !d.Retired && d.Sequence > all.Standing[at].Sequence() {
-			return nil, "", &UnreadError{d.Attempt, d}
-		}
+		return nil, nil, fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), fs.ErrNotExist)
 	}
 	gone = slices.Clone(all.Standing[at:])
 	slices.Reverse(gone)
-	if len(gone) > 1 && !later {
-		return nil, "", &LaterError{attempt, attemptsOf(gone[:len(gone)-1])}
+	for _, d := range slices.Backward(all.Damaged) {
+		if !d.Retired && d.Sequence > all.Standing[at].Sequence() && !slices.Contains(attemptsOf(gone), d.Attempt) {
+			unread = append(unread, d.Attempt)
+		}
 	}
-	return gone, all.Standing[at].Parent(), nil
+	if len(gone) > 1 && !later {
+		return nil, nil, &LaterError{attempt, attemptsOf(gone[:len(gone)-1])}
+	}
+	return gone, unread, nil
 }
 
 // An UnreadError is a commit that cannot be undone, since what it has created cannot be
@@ -188,15 +203,14 @@ func attemptsOf(all []savepoint.Savepoint) []string {
 
 // addCommit adds what a commit has created.
 func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
-	before, err := beforeCommit(store, sp)
+	before, err := beforeCommit(store, sp.Root(), sp.Attempt())
 	if err != nil {
 		return err
 	}
-	created, err := sp.Hashes(ResultArtifacts)
+	created, err := createdBy(sp)
 	if err != nil {
 		return err
 	}
-	created = slices.AppendSeq(created, sp.Listing().Entries())
 	for _, e := range created {
 		if err := p.add(e, before); err != nil {
 			return err
@@ -205,14 +219,23 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 	return nil
 }
 
+// createdBy are the files that a commit has created.
+func createdBy(sp savepoint.Savepoint) ([]verify.Entry, error) {
+	artifacts, err := sp.Hashes(ResultArtifacts)
+	if err != nil {
+		return nil, err
+	}
+	return slices.AppendSeq(artifacts, sp.Listing().Entries()), nil
+}
+
 // beforeCommit is the snapshot that was taken before a commit.
-func beforeCommit(store *snapshot.Store, sp savepoint.Savepoint) (*snapshot.Snapshot, error) {
-	all, damaged, err := store.Survey(sp.Root())
+func beforeCommit(store *snapshot.Store, root, attempt string) (*snapshot.Snapshot, error) {
+	all, damaged, err := store.Survey(root)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range all {
-		if h.Action == sp.Attempt() && h.Kind == snapshot.PreAction {
+		if h.Action == attempt && h.Kind == snapshot.PreAction {
 			return store.Find(h.ID)
 		}
 	}

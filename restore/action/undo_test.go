@@ -276,8 +276,8 @@ func TestUndoMixed(t *testing.T) {
 }
 
 // TestUndoBesideDamage: a commit can be undone whatever has become of the savepoints before
-// it, and of what is no savepoint. Where the savepoint of a later one cannot be read, nothing
-// is changed, and the snapshot from before that commit is a way back.
+// it, and of what is no savepoint. The snapshot from before a commit whose savepoint cannot be
+// read is a way back.
 func TestUndoBesideDamage(t *testing.T) {
 	w := newWorld(t)
 	a := w.mustCommit(map[string]string{"a": "a"})
@@ -288,10 +288,9 @@ func TestUndoBesideDamage(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(filepath.Dir(chain[0]), "stray"), nil, 0o600))
 	must(t, os.Remove(filepath.Join(chain[2], bundle.Status)))
-	was := read(t, w.root)
-	_, err = w.undo(b, true)
 	var unread *action.UnreadError
-	if !errors.As(err, &unread) || unread.Commit != c || unread.Err.RunDir != chain[2] {
+	was := read(t, w.root)
+	if _, err = w.undo(c, true); !errors.As(err, &unread) || unread.Commit != c || unread.Err.RunDir != chain[2] {
 		t.Errorf("%v", err)
 	}
 	w.same(was, "after the refusal")
@@ -319,6 +318,51 @@ func TestUndoBesideDamage(t *testing.T) {
 	}
 	if _, err := w.undo(a, false); err == nil {
 		t.Error("a commit whose savepoint is damaged is undone")
+	}
+}
+
+// TestUndoBesideLaterDamage: what stands in the place of a later savepoint and cannot be read
+// stops nothing. What the commit before it has created goes, and what the later one may have
+// created stays: that is not of the commit, or has another content than the commit gave it.
+func TestUndoBesideLaterDamage(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		for name, spoil := range map[string]func(string) error{
+			"damaged": func(dir string) error { return os.Remove(filepath.Join(dir, bundle.Status)) },
+			"junk": func(dir string) error {
+				return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "junk"), nil, 0o600))
+			},
+		} {
+			t.Run(fmt.Sprint(name, " later ", later), func(t *testing.T) {
+				w := newWorld(t)
+				a := w.mustCommit(map[string]string{"new/a": "a", "new/b": "b", "own/c": "c", "own/same": "same", "d": "d"})
+				w.remove("own/c")
+				w.remove("own/same")
+				b := w.commitAgain(map[string]string{"new/x/later": "", "own/c": "again", "own/same": "same"})
+				w.write("new/b", "edited")
+				chain, err := filepath.Glob(filepath.Join(w.base, "state", "savepoints", "*", "chain", "*"))
+				must(t, err)
+				must(t, spoil(chain[1]))
+				was := read(t, w.root)
+				in := w.enter()
+				seen, err := action.ForeseeUndo(context.Background(), in.Root, action.What{Commit: a, Later: later, Reason: "asked for"})
+				in.leave()
+				must(t, err)
+				got, err := w.undo(a, later)
+				must(t, err)
+				if now := w.paths(); now != "RESTORE_MANIFEST.json RESTORE_REPORT.json new new/b new/x new/x/later own own/c own/same" {
+					t.Errorf("there is %q", now)
+				}
+				if len(got.Commits) != 1 || got.Files != 2 || !slices.Equal(got.Unread, []string{b}) || len(got.Changed) != 0 || len(w.chain()) != 0 {
+					t.Errorf("%+v, chain %q", got, w.chain())
+				}
+				if diff := cmp.Diff([]any{seen.Files, seen.Left, seen.Unread, seen.Changes}, []any{got.Files, got.Left, got.Unread, got.Changes}); diff != "" {
+					t.Errorf("foreseen (-), done (+):\n%s", diff)
+				}
+				_, err = w.restore(got.Done.Snapshot)
+				must(t, err)
+				w.same(was, "brought back")
+			})
+		}
 	}
 }
 

@@ -56,6 +56,31 @@ func TestBesideSavepoint(t *testing.T) {
 	}
 }
 
+// TestRollbackBesideLaterSavepoint: what stands in the place of a later savepoint, and is none,
+// does not stop the rollback of the commit before it. It is named, and what the later commit has
+// made stays.
+func TestRollbackBesideLaterSavepoint(t *testing.T) {
+	w := borrow(t, twice())
+	for _, option := range []string{"--dry-run", "--with-later", "--json"} {
+		w.reset(t)
+		chain := w.glob("savepoints/*/chain/*")
+		first, later := filepath.Base(chain[0])[len("000001-"):], filepath.Base(chain[1])[len("000002-"):]
+		harness.Must(t, os.WriteFile(filepath.Join(chain[1], "STATUS.json"), []byte("{}"), 0o600))
+		harness.Must(t, os.Mkdir(filepath.Join(filepath.Dir(chain[1]), "000002-3d3ae5f1-3b3c-4b05-9d43-6d8e3c2d5a10"), 0o700))
+		before := w.picture(t)
+		r := w.site.Project.Run(t, nil, "rollback", option, first)
+		if r.Status != 0 || !strings.Contains(r.Stderr, filepath.Base(chain[1])) || !strings.Contains(r.Stderr, "commit "+later+" was made later") {
+			t.Errorf("%v", r)
+		}
+		if diff := harness.Diff(before, w.picture(t)); option == "--dry-run" && diff != "" {
+			t.Errorf("%s: the root is another:\n%s", option, diff)
+		}
+		if _, err := os.Lstat(w.path("RESTORE_MANIFEST.json")); err != nil {
+			t.Errorf("%s: what the later commit made is gone: %v", option, err)
+		}
+	}
+}
+
 // TestDryRunMakesNothing: a dry run without a state directory makes none.
 func TestDryRunMakesNothing(t *testing.T) {
 	w := borrow(t, twice())

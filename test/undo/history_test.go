@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -139,5 +140,42 @@ func TestHistory(t *testing.T) {
 				t.Errorf("%q is left in the root: %v", left, err)
 			}
 		})
+	}
+}
+
+// TestEndCut: the last line of the log is cut, and is the end of a commit or of a rollback that
+// were completed. That is found, and recover logs what is true.
+func TestEndCut(t *testing.T) {
+	w := borrow(t, twice())
+	for _, kind := range []string{"commit_end", "rollback"} {
+		w.reset(t)
+		if kind == "rollback" {
+			w.run(t, nil, "rollback", "--with-later", w.commit)
+		} else {
+			for _, name := range w.site.Project.Targets() {
+				harness.Must(t, os.RemoveAll(w.path(name)))
+			}
+			w.commitIt(t)
+		}
+		log := filepath.Join(w.state(), "audit.log")
+		lines := strings.SplitAfter(strings.TrimSuffix(harness.ReadFile(t, log), "\n"), "\n")
+		whole := strings.Join(lines, "") + "\n"
+		harness.Must(t, os.WriteFile(log, []byte(strings.Join(lines[:len(lines)-1], "")), 0o600))
+		if !strings.Contains(lines[len(lines)-1], `"`+kind+`"`) {
+			t.Fatalf("the last line is %s", lines[len(lines)-1])
+		}
+		for _, args := range [][]string{{"audit", "verify"}, {"doctor", "-q"}} {
+			if r := w.site.Project.Run(t, nil, args...); r.Status != 1 {
+				t.Errorf("%s: %v", kind, r)
+			}
+		}
+		w.site.Project.Run(t, nil, "recover", w.site.Root)
+		fields := regexp.MustCompile(`"(time|previous|hash|prev)":"[^"]*"`)
+		if was, is := fields.ReplaceAllString(whole, ""), fields.ReplaceAllString(harness.ReadFile(t, log), ""); was != is {
+			t.Errorf("%s: the log was\n%s\nand is\n%s", kind, was, is)
+		}
+		for _, args := range [][]string{{"audit", "verify"}, {"recover", w.site.Root}} {
+			w.run(t, nil, args...)
+		}
 	}
 }

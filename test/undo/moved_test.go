@@ -80,6 +80,18 @@ func movedOn(t *testing.T, volume string) {
 	if r.Status != 1 || !strings.Contains(r.Stderr, "mkdir "+moved+", then run this again") {
 		t.Errorf("deleted: %v", r)
 	}
+	for _, args := range [][]string{{"rollback", "--emergency", moved}, {"recover", moved}, {"snapshot", "take", moved}} {
+		r := p.Run(t, nil, args...)
+		if r.Status != 1 || !strings.Contains(r.Stderr, "mkdir "+moved+", then \"spectrum ") || !strings.Contains(r.Stderr, " rollback --emergency "+moved+"\"") {
+			t.Errorf("deleted: %v", r)
+		}
+	}
+	if log := p.Must(t, "audit", "show").Stdout; strings.Count(log, " rollback_refused emergency ") != 1 {
+		t.Errorf("an emergency rollback of a deleted root is not logged once:\n%s", log)
+	}
+	if r := p.Run(t, nil, "recover", moved+"-misspelled"); strings.Contains(r.Stderr, "mkdir") {
+		t.Errorf("never a root: %v", r)
+	}
 	harness.Must(t, os.Mkdir(moved, 0o755))
 	p.Must(t, "snapshot", "restore", taken)
 	isIt(moved, before)

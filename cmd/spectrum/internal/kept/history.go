@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,10 +13,12 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -26,8 +29,9 @@ type history struct {
 	root   string // "" for all
 	signed []snapshot.Header
 
-	before, log *audit.Ledger // read before, and after all the others
-	open        map[string]bool
+	before, log *audit.Ledger          // read before, and after all the others
+	open        map[string]bool        // roots in which an action has not ended, as they stand in the log
+	begun       map[string]audit.Entry // the actions that have not ended, by their ids
 	all         savepoint.Survey
 	snapshots   []snapshot.Header
 	damaged     []*snapshot.DamageError
@@ -103,6 +107,7 @@ func (h *history) read() (err error) {
 	for _, root := range open {
 		h.open[root] = true
 	}
+	maps.DeleteFunc(h.begun, func(id string, _ audit.Entry) bool { return open[id] == "" })
 	return nil
 }
 
@@ -123,7 +128,13 @@ func (h *history) ledger() (*audit.Ledger, map[string]string, error) {
 	}
 	log := audit.New(f)
 	defer log.Close()
-	head, err := log.Read(ledger.Add)
+	h.begun = map[string]audit.Entry{}
+	head, err := log.Read(func(e audit.Entry) error {
+		if e.Kind == audit.CommitBegin || e.Kind == audit.RollbackBegin {
+			h.begun[e.Action] = e
+		}
+		return ledger.Add(e)
+	})
 	return ledger, head.Open, err
 }
 
@@ -140,6 +151,7 @@ func (h *history) add(path, remedy, format string, args ...any) {
 func (h *history) compare() error {
 	h.compareSnapshots()
 	h.compareSavepoints()
+	h.compareEnds()
 	if err := h.compareMarks(); err != nil {
 		return err
 	}
@@ -223,6 +235,37 @@ func (h *history) compareSavepoints() {
 			}
 		}
 	}
+}
+
+// compareEnds looks for actions that the log has no end of, though by the savepoints they were
+// completed, and nothing is left of them in their roots: it was cut off.
+func (h *history) compareEnds() {
+	for _, id := range slices.Sorted(maps.Keys(h.begun)) {
+		e := h.begun[id]
+		isDone := slices.ContainsFunc(h.all.Standing, func(sp savepoint.Savepoint) bool { return sp.Attempt() == id })
+		if e.Kind == audit.RollbackBegin {
+			isDone = action.AllRetired(&h.all, e.Actions)
+		}
+		path, err := h.state.RootPath(audit.RootOf(e.Root))
+		if err != nil || !isDone || h.root != "" && e.Root != audit.RootText(h.root) {
+			continue
+		}
+		if left, err := leftovers(path); err != nil || slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, id) }) {
+			continue // it may go on there
+		}
+		h.add(filepath.Join(h.state.Path(), "audit.log"), "\"spectrum recover "+words.Shell(path)+"\" logs it again; "+CutRemedy,
+			"the audit log has no end of %s in %q, which was completed: by entry %d it has begun", id, e.Root, e.Sequence)
+	}
+}
+
+// leftovers are what attempts have left in the root at a path.
+func leftovers(path string) ([]string, error) {
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return staging.Leftovers(dir)
 }
 
 // named returns the savepoint that the log names for a commit.
