@@ -111,7 +111,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	}
 	b := back{
 		Type: audit.Session, Reason: what.Reason, Affected: slices.Concat(unread, attemptsOf(gone)),
-		Savepoint: gone[len(gone)-1].Parent(), Scope: scope,
+		Scope: scope,
 	}
 	if err := in.copyUp(ctx, b, dry, func(*snapshot.Snapshot) ([]staging.Swap, error) { return p.swaps, nil }); err != nil {
 		return nil, err
