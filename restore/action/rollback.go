@@ -169,7 +169,7 @@ func (r *Root) swap(ctx context.Context, done *Done, b back, change staging.Chan
 		return nil, nil, err
 	}
 	for _, s := range tx.Stayed() {
-		stayed = append(stayed, Left{s.Path.String(), s.Why.Error()})
+		stayed = append(stayed, Left{Path: s.Path.String(), Why: s.Why.Error()})
 	}
 	if err := tx.Commit(); err != nil {
 		return nil, nil, err
