@@ -254,7 +254,7 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 	}
 	return h.once(audit.Event{
 		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-		Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
+		Reason: h.why(before.Said[saidReason]), Actions: affected, Brings: Brings(before),
 	})
 }
 
