@@ -161,6 +161,8 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 			return nil, err
 		}
 		swaps = same.stays
+	} else {
+		swaps = slices.Concat(swaps, p.times(done.Snapshot))
 	}
 	u.Files, u.Left = p.files, p.left
 	if u.Changes, err = changesOf(swaps, done.Snapshot, nil); err != nil {
@@ -246,6 +248,7 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 	if err != nil {
 		return err
 	}
+	p.befores = append(p.befores, before)
 	created, err := createdBy(sp)
 	if err != nil {
 		return err
