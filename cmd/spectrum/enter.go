@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		if f, err := state.ReadAuditLog(); err == nil { // else it would be made where it is missing
 			e.Log = audit.New(f)
 		}
-	} else if e.Log, err = openLog(state); err != nil {
+	} else if e.Log, err = a.openLogOf(state); err != nil {
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err
 	}
@@ -73,6 +74,19 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	}
 	a.tellNested(state, in.Real())
 	return in, ended, nil
+}
+
+// openLogOf opens the audit log. One that is gone, of a state directory that has been used, is
+// named: a new one begins.
+func (a *app) openLogOf(state *statedir.Dir) (*audit.Log, error) {
+	f, err := state.ReadAuditLog()
+	if err == nil {
+		_ = f.Close()
+	}
+	if paths, _ := state.RootPaths(); errors.Is(err, fs.ErrNotExist) && len(paths) > 0 {
+		a.tell("spectrum: the audit log %q is gone, and a new one begins; \"spectrum audit verify\" shows what it lacks", filepath.Join(state.Path(), "audit.log"))
+	}
+	return openLog(state)
 }
 
 // tellNested names the other restore roots that a root is in, or that are in it: what is done

@@ -31,6 +31,11 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	for _, path := range r.changed {
 		lines = append(lines, fmt.Sprintf("edited since the commit: %s; your version would be removed and saved in a snapshot", shellQuote(path)))
 	}
+	open := []string{}
+	for _, path := range r.open {
+		open = append(open, path.String())
+		lines = append(lines, fmt.Sprintf("%s may be open for writing by another process; it would be kept in a directory beside it", shellQuote(path.String())))
+	}
 	for _, l := range r.left {
 		lines = append(lines, fmt.Sprintf("%s stays: %s", shellQuote(l.Path), oneLine(l.Why)))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
@@ -46,7 +51,7 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines = append(lines, fmt.Sprintf("OK dry run: %d removed, %d created, %d replaced, metadata of %d; nothing was changed",
 		counts[action.Removed], counts[action.Created], counts[action.Replaced], counts[action.Adjusted]))
 	fields := map[string]any{
-		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true,
+		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
 	}
