@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -192,6 +194,12 @@ func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, 
 // noRoot gives the error of a restore root that cannot be opened its hint: of one that is known
 // and gone, how it comes back.
 func noRoot(state *statedir.Dir, root string, err error) error {
+	if way, unknown := pathsafe.WayTo(root); errors.Is(err, fs.ErrPermission) && unknown == nil && !way.Missing {
+		if int(way.End.UID) == os.Geteuid() {
+			return refusedHint(err, fmt.Sprintf("chmod u+rwx %s, then run this again", shellQuote(way.Real)))
+		}
+		return refusedHint(err, fmt.Sprintf("it belongs to %s: run this as that user, or as root", machine.UserText(int(way.End.UID))))
+	}
 	if !isGone(state, root, err) {
 		return refusedHint(err, noRootHint)
 	}

@@ -81,7 +81,7 @@ func snapshotError(err error) error {
 	var coded *codedError
 	var halt *staging.HaltError
 	var unfinished *action.UnfinishedError
-	if errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) || errors.Is(err, snapshot.ErrHoles) {
+	if errors.Is(err, action.ErrNoRoot) || errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) || errors.Is(err, snapshot.ErrHoles) {
 		return err
 	}
 	if isRefused(err) {
