@@ -117,7 +117,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		unread: done.Unread, changes: done.Changes, spaces: done.Spaces,
+		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart,
 	})
 }
 
@@ -171,6 +171,11 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		for _, sp := range all.Retired {
+			if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+				return savepoint.Savepoint{}, alreadyUndone(state, sp)
+			}
+		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
@@ -179,6 +184,25 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, shortest)
 	}
 	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+}
+
+// alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
+// was, and how to take it back. What the log does not have is not known.
+func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
+	when, hint := "", findsCommits
+	f, err := state.ReadAuditLog()
+	if err == nil {
+		log := audit.New(f)
+		defer log.Close()
+		_, _ = log.Read(func(e audit.Entry) error {
+			if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
+				when = " at " + e.Time.Format(time.RFC3339)
+				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
+			}
+			return nil
+		})
+	}
+	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
 }
 
 // otherWay is the error of a rollback with the other way back where the savepoint of a commit
@@ -257,6 +281,7 @@ type rollbackReport struct {
 	passed  []snapshot.Passed  // damaged snapshots that were passed over to find it
 	changes []action.Change
 	spaces  []action.Space // of a dry run
+	inPart  bool           // the commits stand, since some of what they made is still there
 }
 
 // rolledBack says what was done, or would be.
@@ -268,8 +293,10 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	a.tellUnread(r.unread)
 	attempts := []string{}
 	for _, sp := range r.commits {
-		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		attempts = append(attempts, sp.Attempt())
+		if !r.inPart {
+			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
+		}
 	}
 	for _, path := range r.changed {
 		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
@@ -305,7 +332,33 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
 	}
+	if r.inPart {
+		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
+	}
 	return a.result("OK "+r.done.Action, fields)
+}
+
+// stillStands is the verdict on a rollback that had to leave some of what its commits have made:
+// they are not undone, and the same command goes on there later. More: commits that were made later go with it. Fields are the details.
+func stillStands(commit, real string, more bool, left []action.Left, fields map[string]any) error {
+	delete(fields, "code")
+	delete(fields, "ok")
+	var paths []string
+	for _, l := range left {
+		if l.Committed {
+			paths = append(paths, shellQuote(l.Path))
+		}
+	}
+	later := ""
+	if more {
+		later = "--with-later "
+	}
+	return &codedError{
+		code: codeInPart, details: fields,
+		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), strings.Join(paths, ", ")),
+		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
+			later, foreignOption(real), commit),
+	}
 }
 
 func (r *rollbackReport) targetID() string {

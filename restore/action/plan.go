@@ -41,7 +41,10 @@ type node struct {
 }
 
 // Left is a name that stays, though it was to go.
-type Left struct{ Path, Why string }
+type Left struct {
+	Path, Why string
+	Committed bool // it is as a commit that is undone has made it, so that commit is not undone
+}
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
 
@@ -144,7 +147,7 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 
 func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 	if !st.Mode.IsRegular() {
-		p.left = append(p.left, Left{n.path, "it is no file any more"})
+		p.left = append(p.left, Left{Path: n.path, Why: "it is no file any more"})
 		return visited{}, nil
 	}
 	p.files++
@@ -186,7 +189,7 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 	for _, name := range names {
 		child := n.children[name]
 		if child == nil || child.file == nil && !child.made {
-			p.left = append(p.left, Left{n.path, fmt.Sprintf("it holds %q, which is not of the commit", name)})
+			p.left = append(p.left, Left{Path: n.path, Why: fmt.Sprintf("it holds %q, which is not of the commit", name)})
 			all.whole = false
 		}
 		if child == nil {
@@ -216,12 +219,12 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 // is noted: it is a directory no more, or another file system.
 func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
 	if !st.Mode.IsDir() {
-		p.left = append(p.left, Left{n.path, "it is no directory any more"})
+		p.left = append(p.left, Left{Path: n.path, Why: "it is no directory any more"})
 		return nil, nil
 	}
 	own, err := dir.OpenDir(n.name())
 	if errors.Is(err, pathsafe.ErrCrossesMount) {
-		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept()})
 		return nil, nil
 	}
 	return own, err
@@ -234,7 +237,7 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 	restless := before.Restless()
 	held := map[string]string{} // directories that have to stay, and a name in each that stays
 	leave := func(at, why string) {
-		p.left = append(p.left, Left{at, why})
+		p.left = append(p.left, Left{Path: at, Why: why})
 		held[path.Dir(at)] = path.Base(at)
 	}
 	all := p.swaps
@@ -253,6 +256,7 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		}
 		if !e.Type.Kept() {
 			leave(swap.Path.String(), e.Type.Unkept())
+			p.left[len(p.left)-1].Committed = e.Type == snapshot.Unread
 			continue
 		}
 		n := p.top.find("/" + swap.Path.String())
