@@ -333,7 +333,7 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 	if err := left.sync(); err != nil {
 		return err
 	}
-	if err := syncDirs(parentDirs, a.root); err != nil {
+	if err := syncDirs(parentDirs, a.root); err != nil || entered.h == nil { // an end that was killed has removed it, when all was durable
 		return err
 	}
 	return entered.sync()
