@@ -89,6 +89,7 @@ var pathUses = map[string]string{
 	"fusefs/fusemount.target: os.Readlink":                      "/proc",
 	"internal/served.walk.enter: unix.Openat":                   "one name beneath a handle",
 	"cmd/spectrum.snapshotShelf.repair: pathsafe.OpenRoot":      "the recorded path of the restore root; what is taken from it has to hash to the name of an object",
+	"cmd/spectrum.leftovers: pathsafe.OpenRoot":                 "the recorded path of a restore root: only which names of ours are in it is asked",
 	"cmd/spectrum.leadsTo: pathsafe.OpenRoot":                   "the recorded path of a restore root that was found elsewhere: only whether it is the same one is asked",
 	"restore/action.Retention.unfinishedIn: pathsafe.OpenRoot":  "the recorded path of the restore root; only names are looked at, and a snapshot more stays",
 	"internal/dropin.open: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory, whose owner and mode are checked by the handle",
