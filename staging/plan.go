@@ -50,6 +50,7 @@ type created struct {
 	// access is that of what was made. Of a directory of the plan that exists beneath
 	// the root it is that of the real one.
 	access access
+	taken  *taken // of a file that replaces another one
 }
 
 // anySize is the size of directories and of files not yet whole.

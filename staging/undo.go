@@ -124,7 +124,7 @@ func (u *undo) everything() {
 	}
 	if u.err() == nil {
 		u.unpin()
-		u.lastTouch(func(d *staying) meta { return d.have })
+		u.lastTouch(func(d *staying) Metadata { return d.have })
 	}
 }
 
@@ -327,7 +327,7 @@ func (u *undo) dressAgain(s *swapping, in dir) error {
 	}
 	defer again.close()
 	m := *s.remake
-	m.mode |= ownDir
+	m.Mode |= ownDir
 	return again.give(m)
 }
 
