@@ -18,6 +18,7 @@ import (
 // plan says what of that which commits have created is there, and can go.
 type plan struct {
 	root  *pathsafe.Dir
+	mount pathsafe.ID // that the root is on
 	top   node
 	swaps []staging.Swap
 	files int // that go
@@ -106,6 +107,11 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
+	st, err := root.Stat()
+	if err != nil {
+		return err
+	}
+	p.mount = st.ID
 	return p.below(root, &p.top)
 }
 
@@ -135,6 +141,9 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
+	case !st.IsOn(p.mount):
+		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		return visited{}, nil
 	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
 	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
