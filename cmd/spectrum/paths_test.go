@@ -93,6 +93,8 @@ var pathUses = map[string]string{
 	"cmd/spectrum.leadsTo: pathsafe.OpenRoot":                   "the recorded path of a restore root that was found elsewhere: only whether it is the same one is asked",
 	"restore/action.Retention.unfinishedIn: pathsafe.OpenRoot":  "the recorded path of the restore root; only names are looked at, and a snapshot more stays",
 	"internal/dropin.open: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory, whose owner and mode are checked by the handle",
+	"internal/machine.LeaseText: os.ReadFile":                   "/proc",
+	"internal/machine.LeaseText: os.Stat":                       "/proc",
 	"internal/machine.hasNoJournal: os.ReadFile":                "/sys",
 	"internal/machine.hasNoJournal: os.Readlink":                "/sys",
 	"internal/statedir.makeAll: os.Mkdir":                       "given: what is missing of the state directory, which is then opened once",
