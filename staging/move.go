@@ -336,13 +336,16 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 	if covered || len(parentDirs) > few { // some of them may be in staging by now
 		return errors.Join(a.root.syncFS(), a.stage.sync())
 	}
-	if err := left.sync(); err != nil {
-		return err
+	if left.h != nil { // it may have been removed when all is undone
+		if err := left.sync(); err != nil {
+			return err
+		}
 	}
-	if err := syncDirs(parentDirs, a.root); err != nil {
-		return err
+	err := syncDirs(parentDirs, a.root)
+	if err == nil && entered.h != nil {
+		err = entered.sync()
 	}
-	return entered.sync()
+	return err
 }
 
 // check looks at every name once more, and at everything that went.

@@ -93,6 +93,8 @@ func (a *attempt) undo() error {
 	return u.err()
 }
 
+// everything brings all back, durably, before anything that was made is removed: what a power cut
+// leaves of an exchange must not be the removal alone.
 func (u *undo) everything() {
 	u.note(u.stageName, u.openParts())
 	if u.phase >= phasePrepared && u.err() == nil {
@@ -101,23 +103,25 @@ func (u *undo) everything() {
 			u.note(u.stageName, err)
 		}
 	}
-	if u.isCommit() {
+	prepared := u.phase >= phasePrepared && u.err() == nil
+	if prepared {
+		u.openDirsAgain()
+	}
+	if prepared || u.isCommit() {
 		u.moveBack()
+	}
+	if prepared {
+		u.restoreDirs()
+	}
+	if u.isCommit() {
 		u.discardMade()
 		u.syncNames()
 		u.targets()
-	} else {
-		if u.phase >= phasePrepared && u.err() == nil {
-			u.openDirsAgain()
-			u.moveBack()
-			u.restoreDirs()
-		}
-		if u.err() == nil {
-			u.discardNew()
-		}
-		if u.err() == nil && u.keep {
-			u.note(keepingName, u.keepRest())
-		}
+	} else if u.err() == nil {
+		u.discardNew()
+	}
+	if u.err() == nil && u.keep {
+		u.note(keepingName, u.keepRest())
 	}
 	if u.err() == nil {
 		u.note(u.stageName, u.removeStaging())
