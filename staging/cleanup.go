@@ -79,7 +79,7 @@ func (a *attempt) removeOneDisplaced(s *swapping) error {
 	if err != nil {
 		return err
 	}
-	if a.keep || a.isCommit() {
+	if a.keep || s.replaces() {
 		if is, err := a.isWorthless(s, s.name, st); err != nil || !is {
 			return err
 		}

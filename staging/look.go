@@ -75,7 +75,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		return fail(StepConflict, path, errOther)
 	}
 	s.old, s.was = identityOf(st), stateOf(st)
-	if a.isCommit() {
+	if s.replaces() {
 		has, denied, err := in.metadataOf(s.path.Base())
 		if err != nil {
 			return fail(StepBegin, path, err)

@@ -144,12 +144,9 @@ func (a *attempt) swapAll() *Error {
 // syncReplaced makes durable that the files of a commit that take the place of others have left
 // their own paths in staging.
 func (a *attempt) syncReplaced() error {
-	if !a.isCommit() {
-		return nil
-	}
 	var left []pathsafe.Path
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes {
+		if s := &a.swaps[i]; s.replaces() {
 			left = append(left, parent(s.path))
 		}
 	}
@@ -183,7 +180,7 @@ func (a *attempt) swap(s *swapping) error {
 	if s.goes && s.remake != nil {
 		return a.removeInPlace(s, in, name)
 	}
-	if a.isCommit() {
+	if s.replaces() {
 		return a.replace(s, in)
 	}
 	if s.goes && s.comes && !s.last {

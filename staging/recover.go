@@ -262,7 +262,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if u.end.Left == nil && !u.a.isCommit() {
+	if u.end.Left == nil {
 		u.end.Left = u.a.keptBefore()
 	}
 	u.a.unpin()

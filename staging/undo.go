@@ -113,13 +113,11 @@ func (u *undo) everything() {
 	if prepared {
 		u.restoreDirs()
 	}
-	if u.isCommit() {
-		u.discardMade()
-		u.syncNames()
-		u.targets()
-	} else if u.err() == nil {
-		u.discardNew()
+	u.discardMade()
+	if u.err() == nil {
+		u.discardTrees()
 	}
+	u.targets()
 	if u.err() == nil && u.keep {
 		u.note(keepingName, u.keepRest())
 	}
@@ -280,7 +278,7 @@ func (u *undo) back(i int) error {
 			return err
 		}
 	}
-	if is && !u.isCommit() && !u.keep { // what others have put there since would leave its name with it
+	if is && s.tree && !u.keep { // what others have put there since would leave its name with it
 		if err := s.untouched(in, s.path.Base()); err != nil {
 			return err
 		}
@@ -361,12 +359,12 @@ func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) (done b
 
 // withoutParent: the directory of a swap's name is not there, or is another one. That
 // does not matter where nothing has to come back and nothing has stayed there; what
-// somebody took away with its directory a commit does not miss.
+// somebody took away with its directory is not missed, unless it is a tree.
 func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) error {
 	if slot.h != nil || !isOthers(err) {
 		return err
 	}
-	if !s.comes || u.isCommit() {
+	if !s.tree {
 		return nil
 	}
 	if _, _, missing := u.ours(s, name); missing != nil {
@@ -379,7 +377,7 @@ func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) erro
 // nothing. It is the old thing, or what had taken its place, or that of the new one.
 func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat, err error) {
 	parts := []dir{u.olds, u.news}
-	if u.isCommit() { // which has what comes at other names
+	if !s.tree { // then new may have other things at that name
 		parts = parts[:1]
 	}
 	for _, in := range parts {
@@ -419,7 +417,7 @@ func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat,
 func (u *undo) retrieve(i int, in dir, name string) error {
 	s, to := &u.swaps[i], u.news
 	base := s.path.Base()
-	if u.isCommit() {
+	if !s.tree {
 		to = u.olds
 	}
 	if to.h != nil {
@@ -436,7 +434,7 @@ func (u *undo) retrieve(i int, in dir, name string) error {
 				return err
 			})
 		}
-		if !u.isCommit() {
+		if s.tree {
 			return err
 		}
 	}
@@ -493,15 +491,18 @@ func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) er
 	switch {
 	case u.keep:
 		return back()
-	case u.isCommit():
+	case !s.tree:
 		return both(errForeign, back())
 	}
 	return both(errNoWayBack, back())
 }
 
-// discardNew removes what an exchange has made. After PREPARED others could reach it: what
+// discardTrees removes the trees that were made. After PREPARED others could reach them: what
 // is not any more as it was made stays.
-func (u *undo) discardNew() {
+func (u *undo) discardTrees() {
+	if u.trees() == 0 {
+		return
+	}
 	if u.phase < phasePrepared {
 		if u.news.h != nil {
 			u.note(newsName, u.removeAll(u.news))
@@ -509,7 +510,7 @@ func (u *undo) discardNew() {
 		return
 	}
 	for i := range u.swaps {
-		if s := &u.swaps[i]; s.comes {
+		if s := &u.swaps[i]; s.tree {
 			u.note(s.path.String(), u.discard(s, strconv.Itoa(i)))
 		}
 	}
