@@ -60,7 +60,7 @@ func (a *attempt) makeArtifact(s *swapping, sync bool) error {
 	if err != nil {
 		return err
 	}
-	err = a.fill(f, &s.created, s.artifact.Data)
+	err = a.writeWhole(f, &s.created, s.artifact.Data)
 	s.fresh = s.created.identity(0)
 	if err == nil && sync {
 		err = a.s.syncFile(f)
@@ -69,7 +69,7 @@ func (a *attempt) makeArtifact(s *swapping, sync bool) error {
 }
 
 // place gives each artifact its name, in order, in one step and never over
-// anything, and looks it up afresh from the root, as step 6 does with files.
+// anything, and looks it up afresh from the root, as step 4 does with files.
 func (a *attempt) place() *Error {
 	if a.artifacts == 0 {
 		return nil

@@ -295,7 +295,7 @@ func (u *undo) back(i int) error {
 	case err != nil:
 		return slot.shift(name, in, s.path.Base())
 	case is:
-		return u.replace(i, in, slot, name)
+		return u.swapBack(i, in, slot, name)
 	case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
 		return slot.unlink(name) // a crash has left it with both names
 	}
@@ -456,8 +456,8 @@ func (u *undo) ours(s *swapping, name string) (in dir, st pathsafe.Stat, err err
 	return dir{}, st, fs.ErrNotExist
 }
 
-// replace puts a displaced thing in the place of the new one.
-func (u *undo) replace(i int, in, slot dir, name string) error {
+// swapBack puts a displaced thing in the place of the new one.
+func (u *undo) swapBack(i int, in, slot dir, name string) error {
 	s := &u.swaps[i]
 	base := s.path.Base()
 	err := slot.exchange(name, in, base)
