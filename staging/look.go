@@ -147,6 +147,6 @@ func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
 	if err != nil {
 		return staying{}, err
 	}
-	xattrs, err := in.xattrs()
+	xattrs, err := in.s.xattrs(in.h.Node())
 	return staying{path: path, self: identityOf(st), have: Metadata{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }
