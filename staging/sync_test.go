@@ -168,6 +168,12 @@ sync ROOT`,
 sync STAGE
 rename fresh
 rename new
+sync STAGE/old
+sync existing
+sync inlink
+sync theirs
+sync ROOT
+sync STAGE/new
 sync existing
 sync inlink
 sync theirs
