@@ -27,6 +27,10 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	for _, path := range r.changed {
 		lines = append(lines, fmt.Sprintf("edited since the commit: %s; your version would be removed and saved in a snapshot", shellQuote(path)))
 	}
+	goneKept := r.keptGone()
+	for _, path := range goneKept {
+		lines = append(lines, fmt.Sprintf("kept by an earlier command: %s; what is in it would be saved in the snapshot that is taken first", shellQuote(path)))
+	}
 	for _, l := range r.left {
 		lines = append(lines, fmt.Sprintf("%s stays: %s", shellQuote(l.Path), oneLine(l.Why)))
 		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
@@ -45,6 +49,9 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true,
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
+	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
 	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread

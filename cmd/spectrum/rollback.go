@@ -272,6 +272,10 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	for _, path := range r.changed {
 		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
 	}
+	goneKept := r.keptGone()
+	for _, path := range goneKept {
+		a.tell("spectrum: %s, which an earlier command had kept, was removed; what was in it is in snapshot %s", shellQuote(path), before)
+	}
 	a.tellBeside(in, r.kind != audit.Emergency)
 	kept := []any{}
 	for _, k := range r.done.Kept {
@@ -296,10 +300,24 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if len(kept) > 0 {
 		fields["kept"] = kept
 	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
+	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
 	}
 	return a.result("OK "+r.done.Action, fields)
+}
+
+// keptGone are the directories of what earlier commands have kept that go.
+func (r *rollbackReport) keptGone() (paths []string) {
+	for _, c := range r.changes {
+		stays := slices.ContainsFunc(r.left, func(l action.Left) bool { return l.Path == c.Path })
+		if c.Kind == action.Removed && staging.IsKept(c.Path) && !stays {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 func (r *rollbackReport) targetID() string {
