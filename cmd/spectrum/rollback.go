@@ -269,29 +269,23 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		attempts = append(attempts, sp.Attempt())
 	}
-	for _, path := range r.changed {
-		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
-	}
+	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
 	goneKept := r.keptGone()
-	for _, path := range goneKept {
-		a.tell("spectrum: %s, which an earlier command had kept, was removed; what was in it is in snapshot %s", shellQuote(path), before)
-	}
+	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
-	kept := []any{}
+	kept, keptLines := []any{}, []string{}
 	for _, k := range r.done.Kept {
 		at := filepath.Join(in.Real(), k.At)
 		what := "was changed by another process meanwhile; what it had is kept in"
 		if k.Open {
 			what = "is open for writing by another process, so it is kept in"
 		}
-		a.tell("spectrum: %s %s %s", shellQuote(k.Path.String()), what, shellQuote(at))
+		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
-	left := []any{}
-	for _, l := range r.left {
-		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
-		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
-	}
+	a.tellFew(keptLines)
+	a.tellFew(leftLines(r.left))
+	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
 	fields := map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
