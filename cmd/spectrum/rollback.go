@@ -296,25 +296,23 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		}
 	}
-	for _, path := range r.changed {
-		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
-	}
+	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
+	goneKept := r.keptGone()
+	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
-	kept := []any{}
+	kept, keptLines := []any{}, []string{}
 	for _, k := range r.done.Kept {
 		at := filepath.Join(in.Real(), k.At)
 		what := "was changed by another process meanwhile; what it had is kept in"
 		if k.Open {
 			what = "is open for writing by another process, so it is kept in"
 		}
-		a.tell("spectrum: %s %s %s", shellQuote(k.Path.String()), what, shellQuote(at))
+		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
-	left := []any{}
-	for _, l := range r.left {
-		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
-		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
-	}
+	a.tellFew(keptLines)
+	a.tellFew(leftLines(r.left))
+	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
 	fields := map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
@@ -322,6 +320,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
+	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
 	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
@@ -340,7 +341,7 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	var paths []string
 	for _, l := range left {
 		if l.Committed {
-			paths = append(paths, shellQuote(l.Path))
+			paths = append(paths, l.Path)
 		}
 	}
 	later := ""
@@ -349,10 +350,21 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	}
 	return &codedError{
 		code: codeInPart, details: fields,
-		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), strings.Join(paths, ", ")),
+		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
 		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
 			later, foreignOption(real), commit),
 	}
+}
+
+// keptGone are the directories of what earlier commands have kept that go.
+func (r *rollbackReport) keptGone() (paths []string) {
+	for _, c := range r.changes {
+		stays := slices.ContainsFunc(r.left, func(l action.Left) bool { return l.Path == c.Path })
+		if c.Kind == action.Removed && staging.IsKept(c.Path) && !stays {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 func (r *rollbackReport) targetID() string {
