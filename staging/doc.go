@@ -63,6 +63,9 @@
 // succeeded only if each is back, the very inode. Step 6 removes what was replaced, or keeps it
 // where another process has written to it since, or can (see below).
 //
+// What an artifact takes the place of is moved to old before anything else moves, durably, and comes
+// back last: old artifacts are never seen beside new files, nor new ones beside old files.
+//
 // # Beside others
 //
 // A change with [Change.Keep] goes on whatever others do at its names; keep.go has all of it. A
