@@ -31,11 +31,28 @@ type Target struct {
 	ModeOnly bool
 }
 
-// Replace has a restore replace the files that stand at its targets, and leave those as they are
-// that are the same. Own are the digests of the result artifacts that the commit of the active
-// savepoint made: where one of them still stands it is displaced. What can neither stay nor be
-// displaced stays a conflict, as everything is without Replace. Nothing is written.
-func (r *Restore) Replace(ctx context.Context, own map[string][sha256.Size]byte) error {
+// ForRootReplacing is ForRoot for a restore that replaces the files that stand at its targets, and
+// leaves those as they are that are the same. Own returns the digests of the result artifacts that
+// the commit of the active savepoint made in a root, by their paths: where one of them still stands
+// it is displaced. What can neither stay nor be displaced is a conflict, as everything is of
+// ForRoot. Nothing is written.
+func ForRootReplacing(ctx context.Context, c Candidate, restoreRoot string, own func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error)) (*Restore, error) {
+	r, err := ForRoot(ctx, c, restoreRoot)
+	if err != nil {
+		return nil, err
+	}
+	made, err := own(r.root)
+	if err == nil {
+		err = r.replace(ctx, made)
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte) error {
 	outputs := map[string]verify.Output{}
 	for run := range r.plan.Runs() {
 		for o := range run.Bundle().Outputs() {
@@ -87,7 +104,7 @@ func (r *Restore) Replace(ctx context.Context, own map[string][sha256.Size]byte)
 	return nil
 }
 
-// Replaces reports whether [Restore.Replace] was asked for.
+// Replaces reports whether it was made by [ForRootReplacing].
 func (r *Restore) Replaces() bool { return r.replaces }
 
 // Target returns the file that stands at the target of an output or a result artifact and

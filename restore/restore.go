@@ -13,7 +13,7 @@ type Restore struct {
 	plan      *Plan
 	root      *pathsafe.Dir
 	conflicts []Conflict
-	replaces  bool               // see Replace
+	replaces  bool               // see ForRootReplacing
 	targets   map[string]*Target // by their paths
 }
 

@@ -113,8 +113,8 @@ type Artifact struct {
 // name strconv.Itoa(i).
 type Tree struct{}
 
-// Metadata is what a directory that stays gets after all swaps. What it had comes back with
-// an undo.
+// Metadata is what something has beside its content; as what comes, what a directory that stays
+// gets after all swaps. What that had comes back with an undo.
 type Metadata struct {
 	Mode     uint32 // permission, set-id and sticky bits, 07777
 	UID, GID uint32

@@ -16,7 +16,7 @@ import (
 
 // lastTouch gives the base what it gets once more: the removal of staging and of the lock has
 // changed its time, and its mode may bar its owner. What fails here changes nothing that counts.
-func (a *attempt) lastTouch(which func(d *staying) meta) {
+func (a *attempt) lastTouch(which func(d *staying) Metadata) {
 	if d := a.baseDir(); d != nil {
 		a.lock.release()
 		_ = a.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.sync()) })
@@ -25,7 +25,9 @@ func (a *attempt) lastTouch(which func(d *staying) meta) {
 
 // cleanUp removes what is left when all is done: what went, the chain manifest, the
 // directories in staging, the journal and the staging directory.
-func (a *attempt) cleanUp() error {
+func (a *attempt) cleanUp() error { return a.despiteMounts(a.cleanUpOnce) }
+
+func (a *attempt) cleanUpOnce() error {
 	switch {
 	case !a.known: // there is no INTENT any more: all of it went before
 	case a.isCommit():
@@ -41,7 +43,7 @@ func (a *attempt) cleanUp() error {
 		return err
 	}
 	a.unpin()
-	a.lastTouch(func(d *staying) meta { return d.get })
+	a.lastTouch(func(d *staying) Metadata { return d.get })
 	return nil
 }
 

@@ -97,8 +97,8 @@ func (c *copier) one(i int) *Error {
 	return failure
 }
 
-// fill makes dst the copy of f: content, check, times, mode, identity, and
-// sync where files are synced one by one.
+// fill makes dst the copy of f: content, check, times, mode, what it takes over of the file that
+// it replaces, identity, and sync where files are synced one by one.
 func (c *copier) fill(dst *os.File, f *plannedFile) *Error {
 	name, m := f.path.String(), &f.created
 	if err := c.note(dst, m); err != nil {
@@ -117,7 +117,7 @@ func (c *copier) fill(dst *os.File, f *plannedFile) *Error {
 	if err := c.s.setModTime(dst, f.ModTime); err != nil {
 		return fail(StepStage, name, err)
 	}
-	if err := c.s.chmod(dst, f.Perm); err != nil {
+	if err := c.takeOver(dst, f); err != nil {
 		return fail(StepStage, name, err)
 	}
 	st, err := c.s.identify(dst)

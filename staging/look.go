@@ -76,6 +76,13 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		return fail(StepConflict, path, errOther)
 	}
 	s.old, s.was = identityOf(st), stateOf(st)
+	if a.isCommit() {
+		has, denied, err := in.metadataOf(s.path.Base())
+		if err != nil {
+			return fail(StepBegin, path, err)
+		}
+		s.has, s.leftOut = &has, denied
+	}
 	if s.empty && a.layered {
 		d, err := a.lookAtDir(s.path)
 		if err != nil {
@@ -110,11 +117,11 @@ func (s *swapping) isLive(st pathsafe.Stat) bool {
 
 func (a *attempt) lookAtDirs(c *Change) *Error {
 	var paths []pathsafe.Path
-	get := map[pathsafe.Path]meta{}
+	get := map[pathsafe.Path]Metadata{}
 	for _, s := range c.Swaps {
 		if m, is := s.New.(*Metadata); is {
 			paths = append(paths, s.Path)
-			get[s.Path] = meta{m.Mode, m.UID, m.GID, m.Xattrs, m.ModTime}
+			get[s.Path] = *m
 		}
 	}
 	for _, path := range deepestFirst(paths) {
@@ -142,5 +149,5 @@ func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
 		return staying{}, err
 	}
 	xattrs, err := in.xattrs()
-	return staying{path: path, self: identityOf(st), have: meta{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
+	return staying{path: path, self: identityOf(st), have: Metadata{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }

@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,7 @@ func (a *attempt) openDirs() *Error {
 	}
 	for i := range slices.Backward(a.dirs) {
 		d := &a.dirs[i]
-		if d.openMode() == d.have.mode {
+		if d.openMode() == d.have.Mode {
 			continue
 		}
 		d.touched = true
@@ -56,10 +57,10 @@ func (a *attempt) setMode(s *swapping, from, to uint32) error {
 
 // openMode is the mode that a directory has while names in it are swapped.
 func (d *staying) openMode() uint32 {
-	if int(d.have.uid) != os.Geteuid() {
-		return d.have.mode
+	if int(d.have.UID) != os.Geteuid() {
+		return d.have.Mode
 	}
-	return d.have.mode | 0o300
+	return d.have.Mode | 0o300
 }
 
 // moveTops moves each top of the plan to its place, never over anything, and
@@ -322,6 +323,11 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	if !s.isLive(st) {
 		return errOther
 	}
+	if s.has != nil {
+		if has, _, err := in.metadataOf(name); err != nil || !has.equal(s.has) {
+			return cmp.Or(err, errOther)
+		}
+	}
 	if !s.empty {
 		return nil
 	}
@@ -349,7 +355,7 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 	if err := left.sync(); err != nil {
 		return err
 	}
-	if err := syncDirs(parentDirs, a.root); err != nil {
+	if err := syncDirs(parentDirs, a.root); err != nil || entered.h == nil { // an end that was killed has removed it, when all was durable
 		return err
 	}
 	return entered.sync()

@@ -119,11 +119,7 @@ func (a *attempt) verifyArtifact(s *swapping) error {
 	if !s.created.is(st) {
 		return errReplaced
 	}
-	now, err := a.s.access(f)
-	if err == nil {
-		err = s.created.keeps(now)
-	}
-	if err != nil {
+	if err := a.s.keeps(f, &s.created); err != nil {
 		return err
 	}
 	check := s.check

@@ -385,7 +385,7 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 		if !placed {
 			err = a.forward(ctx)
 		}
-		if isMismatch(err) {
+		if isMismatch(err) && !isMount(err) {
 			a.cause = err
 			if back := a.undo(); back != nil {
 				return 0, both(back, err)
@@ -403,7 +403,7 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 		return Completed, err
 	}
 	if failure := a.placeLast(); failure != nil {
-		if !isMismatch(failure) {
+		if !isMismatch(failure) || isMount(failure) {
 			return 0, failure
 		}
 		a.cause = failure

@@ -101,7 +101,7 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 			}
 			s.goes, s.old, s.was = true, *r.Old, *r.Was
 			if r.Remake != nil {
-				m := r.Remake.meta()
+				m := r.Remake.metadata()
 				s.remake = &m
 			}
 		}
@@ -199,6 +199,13 @@ func (a *attempt) revivePrepared(key []byte, intent bool) error {
 	}
 	if comes != len(r.New) {
 		return errUnfit
+	}
+	for _, l := range r.LeftOut {
+		if l.Swap < 0 || l.Swap >= len(a.swaps) {
+			return errUnfit
+		}
+		s := &a.swaps[l.Swap]
+		s.leftOut = append(s.leftOut, LeftOut{What: string(l.What), Why: errors.New(l.Why)})
 	}
 	a.phase = phasePrepared
 	return nil

@@ -159,10 +159,10 @@ func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err err
 	return f, st, err
 }
 
-// openFile opens the regular file name of d, through no link.
+// openFile opens the regular file name of d, through no link, and waits for no lease.
 func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
 	err = d.s.do("open", name, func() error {
-		f, st, err = d.h.Open(name)
+		f, st, err = d.h.OpenNow(name)
 		return err
 	})
 	return f, st, err
@@ -266,6 +266,28 @@ func (d dir) xattrs() (all []pathsafe.Xattr, err error) {
 		return err
 	})
 	return all, err
+}
+
+// metadataOf returns what stands at a name has, a link itself too, and which extended attributes
+// this user may not read.
+func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
+	err = d.s.do("read metadata", name, func() error {
+		node, err := d.h.Pin(name)
+		if err != nil {
+			return err
+		}
+		defer node.Close()
+		st, err := node.Stat()
+		if err != nil {
+			return err
+		}
+		m = Metadata{Mode: st.Perm, UID: st.UID, GID: st.GID, ModTime: st.ModTime}
+		m.Xattrs, err = node.ReadableXattrs(func(name string, err error) {
+			denied = append(denied, LeftOut{What: name, Why: err})
+		})
+		return err
+	})
+	return m, denied, err
 }
 
 func (d dir) setXattr(x pathsafe.Xattr) error {
@@ -384,6 +406,27 @@ func (s *sysHook) identify(f *os.File) (st pathsafe.Stat, err error) {
 		return err
 	})
 	return st, err
+}
+
+func (s *sysHook) chown(f *os.File, uid, gid uint32) error {
+	return s.do("set owner", f.Name(), func() error { return pathsafe.FileNode(f).Chown(uid, gid) })
+}
+
+// xattrs returns the extended attributes of a file, sorted by name.
+func (s *sysHook) xattrs(f *os.File) (all []pathsafe.Xattr, err error) {
+	err = s.do("read attributes", f.Name(), func() error {
+		all, err = pathsafe.FileNode(f).Xattrs()
+		return err
+	})
+	return all, err
+}
+
+func (s *sysHook) setXattr(f *os.File, x pathsafe.Xattr) error {
+	return s.do("set attribute", f.Name(), func() error { return pathsafe.FileNode(f).SetXattr(x) })
+}
+
+func (s *sysHook) removeXattr(f *os.File, name string) error {
+	return s.do("remove attribute", f.Name(), func() error { return pathsafe.FileNode(f).RemoveXattr(name) })
 }
 
 // access returns who may do what with a file.

@@ -41,11 +41,7 @@ func (v *verifier) do(turn int) *Error {
 	if !f.created.is(st) {
 		return fail(StepVerify, name, errReplaced)
 	}
-	now, err := v.s.access(got)
-	if err == nil {
-		err = f.created.keeps(now)
-	}
-	if err != nil {
+	if err := v.s.keeps(got, &f.created); err != nil {
 		return fail(StepVerify, name, err)
 	}
 	err = v.s.do("check", name, func() error { return f.Check(v.ctx, got) })

@@ -96,6 +96,7 @@ func examples() map[code][]error {
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
 
 		codeLater:      {laterCommits(outside, &action.LaterError{}, "0dbd4d3d")},
+		codeInPart:     {stillStands("0dbd4d3d", "/srv/"+forging, false, []action.Left{{Path: forging, Committed: true}}, map[string]any{})},
 		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot), rollbackError(action.ErrNoWayBack)},
 		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(snapshot.ErrUnsettled), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
 	}

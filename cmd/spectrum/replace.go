@@ -15,19 +15,12 @@ import (
 
 // forRoot runs PREFLIGHT and PLAN, and where it was asked for finds out what is replaced.
 func forRoot(ctx context.Context, state *statedir.Dir, c *candidate, bundles restore.Candidate) (*restore.Restore, error) {
-	r, err := restore.ForRoot(ctx, bundles, c.origin.RestoreRoot)
-	if err != nil || !c.asked.Replace {
-		return r, err
+	if !c.asked.Replace {
+		return restore.ForRoot(ctx, bundles, c.origin.RestoreRoot)
 	}
-	own, err := ownArtifacts(state, r.Root())
-	if err == nil {
-		err = r.Replace(ctx, own)
-	}
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
+	return restore.ForRootReplacing(ctx, bundles, c.origin.RestoreRoot, func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error) {
+		return ownArtifacts(state, root)
+	})
 }
 
 // ownArtifacts are the digests of the result artifacts that the commit of the active savepoint

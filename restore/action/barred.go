@@ -44,7 +44,7 @@ func groups() []int {
 
 // leave notes that a name stays as it is.
 func (d *difference) leave(path, why string) {
-	d.left = append(d.left, Left{cmp.Or(path, "."), why})
+	d.left = append(d.left, Left{Path: cmp.Or(path, "."), Why: why})
 }
 
 // odd reports whether at a name is or was what no snapshot can hold, which stays as it is. It
@@ -223,7 +223,7 @@ func (p *plan) isBarred(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
 		}
 	}
 	if why != "" {
-		p.left = append(p.left, Left{n.path, why})
+		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: true})
 	}
 	return why != ""
 }

@@ -133,6 +133,16 @@ func (p *plan) comesBack(n *node) (visited, error) {
 	return visited{swaps: []staging.Swap{{Path: at, Last: isArtifact(at, nil), New: staging.Tree{}}}}, err
 }
 
+// lost names what would come back beneath a directory that is not there any more.
+func (p *plan) lost(n *node) {
+	for _, child := range n.sorted() {
+		if child.was != nil {
+			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it"})
+		}
+		p.lost(child)
+	}
+}
+
 // comes is what comes back at a path.
 func (p *plan) comes(path string) []snapshot.Entry {
 	n := p.top.find("/" + path)
