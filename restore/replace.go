@@ -109,13 +109,20 @@ func (r *Restore) Replaces() bool { return r.replaces }
 
 // Target returns the file that stands at the target of an output or a result artifact and
 // is displaced, or stays; nil where nothing does.
-func (r *Restore) Target(path string) *Target { return r.targets[path] }
+func (r *Restore) Target(path string) *Target {
+	t := r.targets[path]
+	if t == nil {
+		return nil
+	}
+	copied := *t
+	return &copied
+}
 
 // Targets are those files in the order of their paths.
 func (r *Restore) Targets() []*Target {
 	all := make([]*Target, 0, len(r.targets))
-	for _, t := range r.targets {
-		all = append(all, t)
+	for path := range r.targets {
+		all = append(all, r.Target(path))
 	}
 	slices.SortFunc(all, func(a, b *Target) int { return strings.Compare(a.Path.String(), b.Path.String()) })
 	return all
