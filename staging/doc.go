@@ -70,6 +70,9 @@
 // bits, capabilities and signatures never come: they were meant for another content. What was read
 // in step 1 has to be what the old file has when it was moved aside, or all is undone.
 //
+// What an artifact takes the place of is moved to old before anything else moves, durably, and comes
+// back last: old artifacts are never seen beside new files, nor new ones beside old files.
+//
 // # Beside others
 //
 // A change with [Change.Keep] goes on whatever others do at its names; keep.go has all of it. A

@@ -183,7 +183,7 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 	}
 	for _, name := range artifacts {
 		s.content[name] = "artifact " + name
-		s.spec.artifacts = append(s.spec.artifacts, artifactAt{mustParse(t, name), Artifact{[]byte(s.content[name]), 0o644}})
+		s.spec.artifacts = append(s.spec.artifacts, artifactAt{Path: mustParse(t, name), Artifact: Artifact{[]byte(s.content[name]), 0o644}})
 	}
 	return s
 }
@@ -317,6 +317,11 @@ func (s *scene) staying(before picture) picture {
 			delete(stays, strings.Replace(f.Path.String(), "inlink/", "existing/", 1))
 		}
 	}
+	for _, a := range s.spec.artifacts {
+		if a.old != nil {
+			delete(stays, a.Path.String())
+		}
+	}
 	return stays
 }
 
@@ -396,13 +401,16 @@ func manyScene(t testing.TB, root string) *scene {
 	return newScene(t, root, foreignThings, files, artifacts)
 }
 
-// replaceScene has files that take the place of others, also through a link.
+// replaceScene has files, and an artifact, that take the place of others, also through a link.
 func replaceScene(t testing.TB, root string) *scene {
 	t.Helper()
 	_, made := os.Lstat(root + "/" + foreignThings[0])
-	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/other", "theirs/file"),
+	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/other", "theirs/file", "RESTORE_REPORT.json"),
 		[]string{"existing/keep", "existing/new", "fresh/deep/f1", "fresh0", "inlink/other", "theirs/file"},
-		[]string{"RESTORE_MANIFEST.json"})
+		[]string{"RESTORE_MANIFEST.json", "RESTORE_REPORT.json"})
+	if old, err := s.dir.Lstat("RESTORE_REPORT.json"); err == nil { // else a killed commit has moved it aside
+		s.spec.artifacts[1].old = &old
+	}
 	if s.takes = true; made != nil {
 		must(t, os.Chown(s.at("existing/keep"), namedUID, otherGID))
 		must(t, unix.Setxattr(s.at("existing/keep"), "user.note", []byte("old"), 0))

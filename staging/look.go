@@ -35,7 +35,8 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	}
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
-	if errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes {
+	mayMiss := s.goes && !s.comes && !a.isCommit()
+	if errors.Is(err, fs.ErrNotExist) && mayMiss {
 		s.goes = false
 		return nil
 	}
@@ -53,7 +54,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	s.parent = identityOf(above)
 	st, err := in.stat(s.path.Base())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.goes && (a.keep || !s.comes):
+	case errors.Is(err, fs.ErrNotExist) && (s.goes && a.keep || mayMiss):
 		s.goes = false
 		return nil
 	case err == nil && !st.IsOn(a.mount):

@@ -114,25 +114,34 @@ func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
 	return nil
 }
 
-// swapAll makes all swaps, durably, but for what comes last. What leaves first has left
-// durably before anything else moves.
-func (a *attempt) swapAll() *Error {
-	for _, last := range []bool{true, false} {
-		moved := false
-		for i := range a.swaps {
-			s := &a.swaps[i]
-			if s.last != last || !s.numbered() {
-				continue
-			}
-			moved = moved || s.goes
-			if err := a.swap(s); err != nil {
-				return fail(StepFinalize, s.path.String(), err)
-			}
+// leaveFirst moves aside what leaves first, durably before anything else moves.
+func (a *attempt) leaveFirst() *Error {
+	moved := false
+	for i := range a.swaps {
+		s := &a.swaps[i]
+		if !s.isLast() {
+			continue
 		}
-		if last && moved {
-			if err := a.syncMoves(a.news, a.olds, (*swapping).isLast); err != nil {
-				return fail(StepFinalize, "", err)
-			}
+		moved = moved || s.goes
+		if err := a.swap(s); err != nil {
+			return fail(StepFinalize, s.path.String(), err)
+		}
+	}
+	if !moved {
+		return nil
+	}
+	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).isLast))
+}
+
+// swapAll makes all other swaps, durably, but for what comes last.
+func (a *attempt) swapAll() *Error {
+	for i := range a.swaps {
+		s := &a.swaps[i]
+		if s.last || !s.numbered() {
+			continue
+		}
+		if err := a.swap(s); err != nil {
+			return fail(StepFinalize, s.path.String(), err)
 		}
 	}
 	if err := a.syncReplaced(); err != nil {
@@ -166,7 +175,7 @@ func (s *swapping) isLast() bool { return s.last && s.numbered() }
 func (a *attempt) swap(s *swapping) error {
 	name := s.name
 	in, err := a.parentDir(s)
-	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+	if errors.Is(err, fs.ErrNotExist) && !s.comes && !a.isCommit() {
 		s.goes = false
 		return nil
 	}
@@ -212,8 +221,15 @@ func (a *attempt) swap(s *swapping) error {
 }
 
 // replace puts a file of a commit in the place of another one, in one step: it waits in old under
-// the number of the swap, and what it displaces is there then.
+// the number of the swap, and what it displaces is there then. What an artifact takes the place of
+// is only moved there.
 func (a *attempt) replace(s *swapping, in dir) error {
+	if !s.comes {
+		if err := in.shift(s.path.Base(), a.olds, s.name); err != nil {
+			return err
+		}
+		return a.provenOld(s, a.olds, s.name)
+	}
 	from, err := a.news.open(parent(s.path))
 	if err != nil {
 		return err

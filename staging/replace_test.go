@@ -106,9 +106,9 @@ func TestReplaceRefuses(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	c = sc.spec.change()
-	c.Swaps[len(c.Swaps)-1].Old = c.Swaps[0].Old
+	c.Swaps[len(c.Swaps)-1].Old = &dir
 	if err := c.validate(); !errors.As(err, &failed) {
-		t.Errorf("an artifact: %v", err)
+		t.Errorf("a directory by an artifact: %v", err)
 	}
 }
 

@@ -616,9 +616,23 @@ func (u *undo) targets() {
 	}
 	for i := u.firstArtifact(); i < len(u.swaps); i++ {
 		path := u.swaps[i].path
+		if old := u.leaving(path); old != nil {
+			u.note(path.String(), u.isBack(old))
+			continue
+		}
 		site, err := u.root.survey(path)
 		u.noteTarget(path.String(), site.Exists, err)
 	}
+}
+
+// leaving returns the swap of what an artifact takes the place of; nil for none.
+func (a *attempt) leaving(path pathsafe.Path) *swapping {
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.goes && !s.comes && s.path == path {
+			return s
+		}
+	}
+	return nil
 }
 
 // isBack requires that what a file of a commit was to replace is at its name (decision D32).

@@ -41,7 +41,9 @@ type history struct {
 type commitRecord struct {
 	preview string
 	draft   *savepoint.Draft
-	scope   []pathsafe.Path // what it makes
+	scope   []pathsafe.Path // what it makes, and displaces
+	// replaces are the files that it displaces, or leaves as they are, by their paths.
+	replaces map[string]*restore.Target
 }
 
 // begins requires, for the first action in a root since it was entered, that no other one was
@@ -81,6 +83,9 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 			return map[string]string{SavepointNow: active}
 		})
 		if err != nil {
+			return err
+		}
+		if err := rec.checkSnapshot(before); err != nil {
 			return err
 		}
 		event.Snapshot = before.ID()

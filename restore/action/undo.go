@@ -156,16 +156,16 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		swaps = same.stays
 	}
 	u.Files, u.Left = p.files, p.left
-	if u.Changes, err = changesOf(swaps, done.Snapshot, nil); err != nil {
+	if u.Changes, err = changesOf(swaps, done.Snapshot, p.comes); err != nil {
 		return nil, err
 	}
-	if u.Spaces, err = roomFor(in, done.Snapshot, nil, u.Changes); err != nil {
+	if u.Spaces, err = roomFor(in, done.Snapshot, p.comes, u.Changes); err != nil {
 		return nil, err
 	}
 	if dry {
 		return u, nil
 	}
-	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, nil)
+	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, p.fill(in.Snapshots(), swaps))
 	if err != nil {
 		return nil, err
 	}
