@@ -168,7 +168,7 @@ func (s *swapping) isLast() bool { return s.last && s.numbered() }
 func (a *attempt) swap(s *swapping) error {
 	name := s.name
 	in, err := a.parentDir(s)
-	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+	if !s.comes && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) { // it went with its directory
 		s.goes = false
 		return nil
 	}
