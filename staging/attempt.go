@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"time"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/sys"
@@ -60,13 +59,15 @@ type swapping struct {
 	unsure     bool
 	isOpen     bool           // it was displaced as it was, and a process has it open to write to it
 	last       bool           // see Swap
-	remake     *meta          // of an empty directory that may have to be removed in place, and be made again
+	remake     *Metadata      // of an empty directory that may have to be removed in place, and be made again
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     identity       // the directory of its name; the zero identity is not compared
 	old, fresh identity       // what goes and what comes
 	was        state          // what goes, as the caller saw it
 	live       *pathsafe.Stat // the same; nil of a revived one
+	has        *Metadata      // of a file of a commit that goes: what it has; nil of a revived one
+	leftOut    []LeftOut      // of that
 	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
 	print      string         // what stands beneath fresh
 	created    created        // of a commit: what comes, if it is a file of its own
@@ -78,20 +79,15 @@ type swapping struct {
 // staging: all but files and artifacts.
 func (s *swapping) numbered() bool { return s.goes || s.tree }
 
+// replaces reports whether a file comes in the place of another one.
+func (s *swapping) replaces() bool { return s.goes && s.comes && !s.tree }
+
 // staying is a directory that stays.
 type staying struct {
 	path      pathsafe.Path
 	self      identity
-	get, have meta
+	get, have Metadata
 	touched   bool // something may have been done to it
-}
-
-// meta is what a directory gets, or has.
-type meta struct {
-	mode     uint32
-	uid, gid uint32
-	xattrs   []pathsafe.Xattr
-	time     time.Time
 }
 
 // A state is what can change of something while it stays the same thing.

@@ -38,7 +38,8 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	}
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
-	if s.goes && !s.comes && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) {
+	mayMiss := s.goes && !s.comes && !a.isCommit()
+	if mayMiss && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) {
 		s.goes = false
 		return nil
 	}
@@ -56,7 +57,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	s.parent = identityOf(above)
 	st, err := in.stat(s.path.Base())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.goes && (a.keep || !s.comes):
+	case errors.Is(err, fs.ErrNotExist) && (s.goes && a.keep || mayMiss):
 		s.goes = false
 		return nil
 	case err == nil && !st.IsOn(a.mount):
@@ -78,6 +79,13 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		return fail(StepConflict, path, whatStands(errOther, st))
 	}
 	s.old, s.was = identityOf(st), stateOf(st)
+	if s.replaces() {
+		has, denied, err := in.metadataOf(s.path.Base())
+		if err != nil {
+			return fail(StepBegin, path, err)
+		}
+		s.has, s.leftOut = &has, denied
+	}
 	if s.empty && a.layered {
 		d, err := a.lookAtDir(s.path)
 		if err != nil {
@@ -117,11 +125,11 @@ func (s *swapping) isLive(st pathsafe.Stat) bool {
 
 func (a *attempt) lookAtDirs(c *Change) *Error {
 	var paths []pathsafe.Path
-	get := map[pathsafe.Path]meta{}
+	get := map[pathsafe.Path]Metadata{}
 	for _, s := range c.Swaps {
 		if m, is := s.New.(*Metadata); is {
 			paths = append(paths, s.Path)
-			get[s.Path] = meta{m.Mode, m.UID, m.GID, m.Xattrs, m.ModTime}
+			get[s.Path] = *m
 		}
 	}
 	for _, path := range deepestFirst(paths) {
@@ -148,6 +156,6 @@ func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
 	if err != nil {
 		return staying{}, err
 	}
-	xattrs, err := in.xattrs()
-	return staying{path: path, self: identityOf(st), have: meta{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
+	xattrs, err := in.s.xattrs(in.h.Node())
+	return staying{path: path, self: identityOf(st), have: Metadata{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }

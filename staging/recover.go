@@ -267,7 +267,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if u.end.Left == nil && !u.a.isCommit() {
+	if u.end.Left == nil {
 		u.end.Left = u.a.keptBefore()
 	}
 	u.a.unpin()
@@ -382,42 +382,18 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 	default:
 		return RolledBack, a.undo()
 	}
-	if a.isCommit() {
-		placed, err := a.placedAll()
-		if err != nil {
-			return 0, err
-		}
-		if !placed {
-			err = a.forward(ctx)
-		}
-		if isMismatch(err) && !isMount(err) {
-			a.cause = err
-			if back := a.undo(); back != nil {
-				return 0, both(back, err)
-			}
-			return RolledBack, nil
-		}
-		if err == nil {
-			err = a.syncArtifacts()
-		}
-		if err != nil { // of the machine: it says nothing of the restore, which may have been seen already
-			return 0, err
-		}
-	}
-	if err := a.openParts(); err != nil || a.isCommit() {
-		return Completed, err
-	}
-	if failure := a.placeLast(); failure != nil {
-		if !isMismatch(failure) || isMount(failure) {
-			return 0, failure
-		}
-		a.cause = failure
+	err := a.forward(ctx)
+	if isMismatch(err) && !isMount(err) {
+		a.cause = err
 		if back := a.undo(); back != nil {
-			return 0, both(back, failure)
+			return 0, both(back, err)
 		}
 		return RolledBack, nil
 	}
-	return Completed, nil
+	if err == nil {
+		err = a.syncArtifacts()
+	}
+	return Completed, err // of the machine: it says nothing of what was done, which may have been seen already
 }
 
 // cleanUpOrKeep is cleanUp for what may hold something that nobody can remove, like an

@@ -59,8 +59,8 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
-	case byID && (opts.agent != "" || opts.html != "" || len(opts.scopes)+len(opts.decisions) > 0):
-		return usage(cmd, "what is asked with --agent, --scope, --decide and --html is asked of a preview, and --preview names one that was made")
+	case byID && (opts.agent != "" || opts.html != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
+		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace and --html is asked of a preview, and --preview names one that was made")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
 	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":

@@ -13,8 +13,12 @@ import (
 // foreseen prints what a rollback or a restore would do.
 func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines, commits := []string{}, []string{}
+	verb := "undo"
+	if r.inPart {
+		verb = "undo in part"
+	}
 	for _, sp := range r.commits {
-		lines = append(lines, fmt.Sprintf("undo commit %s, savepoint %s", sp.Attempt(), sp.ID()))
+		lines = append(lines, fmt.Sprintf(verb+" commit %s, savepoint %s", sp.Attempt(), sp.ID()))
 		commits = append(commits, sp.Attempt())
 	}
 	counts, changes := map[action.ChangeKind]int{}, []any{}
@@ -54,6 +58,14 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
+	}
+	if r.inPart {
+		if !a.json {
+			if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
+				return err
+			}
+		}
+		return stillStands(commits[len(commits)-1], in.Real(), len(commits) > 1, r.left, fields)
 	}
 	return a.result(strings.Join(lines, "\n"), fields)
 }

@@ -39,6 +39,7 @@ var systemCalls = []string{
 var pathUses = map[string]string{
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":    "record: only whether a staging directory stands there; what does not is reported",
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
+	"cmd/spectrum.WayOut: pathsafe.OpenRoot":                    "record: the restore root of a snapshot; only the words of a hint follow",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":            "given: the argument of doctor",
 	"cmd/spectrum.openNamespace: unix.Open":                     "/proc/self/fd of a handle",
 	"cmd/spectrum.openNamespace: unix.Openat":                   "one name beneath a handle; only a link of procfs to a namespace is followed",
@@ -92,6 +93,7 @@ var pathUses = map[string]string{
 	"fusefs/fusemount.target: os.Readlink":                      "/proc",
 	"internal/served.walk.enter: unix.Openat":                   "one name beneath a handle",
 	"cmd/spectrum.snapshotShelf.repair: pathsafe.OpenRoot":      "the recorded path of the restore root; what is taken from it has to hash to the name of an object",
+	"cmd/spectrum.leftovers: pathsafe.OpenRoot":                 "the recorded path of a restore root: only which names of ours are in it is asked",
 	"cmd/spectrum.leadsTo: pathsafe.OpenRoot":                   "the recorded path of a restore root that was found elsewhere: only whether it is the same one is asked",
 	"restore/action.Retention.unfinishedIn: pathsafe.OpenRoot":  "the recorded path of the restore root; only names are looked at, and a snapshot more stays",
 	"internal/dropin.open: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory, whose owner and mode are checked by the handle",

@@ -118,7 +118,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		unread: done.Unread, changes: done.Changes, spaces: done.Spaces,
+		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart,
 	})
 }
 
@@ -172,6 +172,11 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		for _, sp := range all.Retired {
+			if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+				return savepoint.Savepoint{}, alreadyUndone(state, sp)
+			}
+		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
@@ -180,6 +185,25 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, shortest)
 	}
 	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+}
+
+// alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
+// was, and how to take it back. What the log does not have is not known.
+func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
+	when, hint := "", findsCommits
+	f, err := state.ReadAuditLog()
+	if err == nil {
+		log := audit.New(f)
+		defer log.Close()
+		_, _ = log.Read(func(e audit.Entry) error {
+			if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
+				when = " at " + e.Time.Format(time.RFC3339)
+				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
+			}
+			return nil
+		})
+	}
+	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
 }
 
 // otherWay is the error of a rollback with the other way back where the savepoint of a commit
@@ -219,6 +243,8 @@ func rollbackError(err error) error {
 		return err
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
+	case errors.Is(err, action.ErrNoWayBack):
+		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: noWayBackHint}
 	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
 	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
@@ -255,6 +281,7 @@ type rollbackReport struct {
 	passed  []snapshot.Passed  // that were passed over to find it
 	changes []action.Change
 	spaces  []action.Space // of a dry run
+	inPart  bool           // the commits stand, since some of what they made is still there
 }
 
 // rolledBack says what was done, or would be.
@@ -266,8 +293,10 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	a.tellUnread(r.unread)
 	attempts := []string{}
 	for _, sp := range r.commits {
-		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		attempts = append(attempts, sp.Attempt())
+		if !r.inPart {
+			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
+		}
 	}
 	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
 	goneKept := r.keptGone()
@@ -300,7 +329,33 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
 	}
+	if r.inPart {
+		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
+	}
 	return a.result("OK "+r.done.Action, fields)
+}
+
+// stillStands is the verdict on a rollback that had to leave some of what its commits have made:
+// they are not undone, and the same command goes on there later. More: commits that were made later go with it. Fields are the details.
+func stillStands(commit, real string, more bool, left []action.Left, fields map[string]any) error {
+	delete(fields, "code")
+	delete(fields, "ok")
+	var paths []string
+	for _, l := range left {
+		if l.Committed {
+			paths = append(paths, l.Path)
+		}
+	}
+	later := ""
+	if more {
+		later = "--with-later "
+	}
+	return &codedError{
+		code: codeInPart, details: fields,
+		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
+		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
+			later, foreignOption(real), commit),
+	}
 }
 
 // keptGone are the directories of what earlier commands have kept that go.
@@ -355,7 +410,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar.done()
 	a.tellPassed(in, to.Passed)
 	if err != nil {
-		return rollbackError(a.partial(in, to.Passed, in.Refused(audit.Emergency, nil, err)))
+		return rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err)))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
@@ -364,27 +419,48 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}))
 }
 
-// partial names the newest snapshot of a root that a person or a timer has taken, where it is
-// the lack of one of which all could be read that an emergency rollback ends with.
-func (a *app) partial(in *action.Root, passed []snapshot.Passed, err error) error {
+// lesserWay names what is left where there is no snapshot that an emergency rollback goes back to:
+// the newest of those with damaged contents, of those that lack what could not be read, then the
+// newest commit that stands, and the newest snapshot at all.
+func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target, err error) error {
 	if !errors.Is(err, action.ErrNoWayBack) {
 		return err
 	}
-	details := map[string]any{"passed": passedFields(in, passed)}
-	for _, p := range passed {
-		if h := p.Header; p.Partial {
-			details["partial"] = h.ID
-			return &codedError{
-				code: codeNoSnapshot, details: details, err: err,
-				hint: fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
-					foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")),
-			}
+	coded := &codedError{code: codeNoSnapshot, details: map[string]any{"passed": passedFields(in, to.Passed)}, err: err}
+	option := foreignOption(in.Real())
+	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
+	for _, p := range to.Passed {
+		if p.Foreign || !slices.ContainsFunc(p.Damage, isContent) {
+			continue
+		}
+		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
+			coded.details["damaged"] = p.Header.ID
+			coded.hint = wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real())
+			return coded
 		}
 	}
-	return &codedError{code: codeNoSnapshot, details: details, err: err, hint: noWayBackHint}
+	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	for _, h := range slices.Backward(all) {
+		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
+			coded.details["partial"] = h.ID
+			coded.hint = fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name"))
+			return coded
+		}
+	}
+	var ways []string
+	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
+		newest := found.Standing[len(found.Standing)-1].Attempt()
+		ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+	}
+	if len(all) > 0 {
+		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
+	}
+	if coded.hint = strings.Join(ways, "; "); coded.hint == "" {
+		coded.hint = fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real()))
+	}
+	return coded
 }
-
-const noWayBackHint = "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs"
 
 // targetText says which snapshot it is, when and why it was taken, and what it covers.
 func targetText(s *snapshot.Snapshot) string {

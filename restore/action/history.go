@@ -41,7 +41,9 @@ type history struct {
 type commitRecord struct {
 	preview string
 	draft   *savepoint.Draft
-	scope   []pathsafe.Path // what it makes
+	scope   []pathsafe.Path // what it makes, and displaces
+	// replaces are the files that it displaces, or leaves as they are, by their paths.
+	replaces map[string]*restore.Target
 }
 
 // begins requires, for the first action in a root since it was entered, that no other one was
@@ -81,6 +83,9 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 			return map[string]string{SavepointNow: active}
 		})
 		if err != nil {
+			return err
+		}
+		if err := rec.checkSnapshot(before); err != nil {
 			return err
 		}
 		event.Snapshot = before.ID()
@@ -278,21 +283,30 @@ func (h *history) open() ([]string, error) {
 // The log knows a root by its path alone. Where another directory stands there
 // now, or another state directory has ended the attempt, this end is a guess;
 // whoever finds the attempt after all logs the true one behind it.
-func (h *history) endStale() error {
+//
+// It returns those that were completed.
+func (h *history) endStale() (completed []staging.Outcome, err error) {
 	ids, err := h.open()
 	if err != nil || len(ids) == 0 {
-		return err
+		return nil, err
 	}
 	var all savepoint.Survey
 	if h.savepoints.store != nil {
 		if all, err = h.savepoints.store.Survey(h.root); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, id := range ids {
-		err = errors.Join(err, h.once(h.trueEnd(id, &all)))
+		event := h.trueEnd(id, &all)
+		err = errors.Join(err, h.once(event))
+		switch {
+		case event.Kind == audit.CommitEnd:
+			completed = append(completed, staging.Outcome{Attempt: id, Kind: staging.KindCommit, Result: staging.Completed})
+		case len(event.Actions) > 0:
+			completed = append(completed, staging.Outcome{Attempt: id, Kind: "rollback", Result: staging.Completed})
+		}
 	}
-	return err
+	return completed, err
 }
 
 // trueEnd returns the end of an attempt of which nothing is left in the root.

@@ -83,7 +83,8 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 		return ended, errors.Join(err, r.history.halted(err))
 	}
 	r.lock.Yield() // the next one may begin
-	return ended, errors.Join(r.endRecords(ctx), r.history.logNewest())
+	completed, err := r.endRecords(ctx)
+	return append(ended, completed...), errors.Join(err, r.history.logNewest())
 }
 
 // errRemoved: nothing is left in the root that could be ended, or says what was changed.
@@ -111,21 +112,22 @@ func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts [
 
 // endRecords ends in the records what has left nothing in the root. What is at work there just
 // now has records too, so that takes the lock; where there are none it is not needed.
-func (r *Root) endRecords(ctx context.Context) error {
+func (r *Root) endRecords(ctx context.Context) (completed []staging.Outcome, err error) {
 	h := r.history
 	left, err := h.hasOpen()
 	if err != nil || !left {
-		return err
+		return nil, err
 	}
 	err = r.lock.Hold(ctx)
 	if machine.IsFull(err) {
-		return nil // the next one to enter the root has another try
+		return nil, nil // the next one to enter the root has another try
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer r.lock.Yield()
-	return errors.Join(h.endStale(), h.savepoints.dropAll(h.root, h.rootID))
+	completed, err = h.endStale()
+	return completed, errors.Join(err, h.savepoints.dropAll(h.root, h.rootID))
 }
 
 // end ends one attempt. That it is complete, or released, is recorded while its journal stands.

@@ -124,7 +124,7 @@ func (d *deciding) unflagged() int {
 			flagged[number] = flagged[number] || c.Type == stateConflict
 		}
 	}
-	return len(d.numbers(func(i *item) bool { return d.proposes(i) && i.Class != create && !flagged[i.number] }))
+	return len(d.numbers(func(i *item) bool { return d.proposes(i) && !i.isFree() && !flagged[i.number] }))
 }
 
 func (d *deciding) staleText(unlabeled int) string {

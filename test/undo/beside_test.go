@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -94,29 +94,20 @@ func TestDryRunMakesNothing(t *testing.T) {
 	}
 }
 
-// TestDamagedStateElsewhere is TestDamagedState for an ordinary user, on a file system on a
-// disk.
-func TestDamagedStateElsewhere(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("an ordinary user runs TestDamagedState anyway")
-	}
-	for _, format := range []harness.Format{harness.Ext4With("ext4", 256<<20), harness.Btrfs} {
-		t.Run(format.Name, func(t *testing.T) {
-			volume := harness.MountedVolume(t, format).Path
-			harness.LetOthersIn(t, volume)
-			for name, from := range map[string]string{"test": os.Args[0], "spectrum": harness.Binary()} {
-				harness.Must(t, os.WriteFile(filepath.Join(volume, name), []byte(harness.ReadFile(t, from)), 0o755))
-			}
-			harness.Must(t, os.Mkdir(filepath.Join(volume, "tmp"), 0o700))
-			harness.GiveToNobody(t, volume)
-			cmd := exec.Command(filepath.Join(volume, "test"), "-test.run=^TestDamagedState$", "-test.v")
-			cmd.Dir = volume
-			cmd.SysProcAttr = harness.AsNobody()
-			cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(volume, "tmp"), "HOME="+volume, "SPECTRUM_BIN="+filepath.Join(volume, "spectrum"))
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "--- PASS: TestDamagedState ") {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
+// TestRetiredUnread: a retired savepoint that a restore brings back cannot be read once. The
+// restore is as any other then, or nothing was done; the log says which.
+func TestRetiredUnread(t *testing.T) {
+	sweep(t, part(), sample.Every(t, 7), func(t *testing.T, w *world, n int) bool {
+		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Errno: unix.EIO, Match: func(c sysfault.Call) bool {
+			return w.looking(c) && strings.Contains(c.Path, "/retired")
+		}}, w.args...)
+		if r.Fault.Fired == 0 {
+			return false
+		}
+		var sum harness.Tally
+		if err := errors.Join(wellSaid(r), w.afterError(t, &sum, r, harness.Fault{Errno: unix.EIO})); err != nil {
+			t.Errorf("%d: %v\n%v", n, r, err)
+		}
+		return true
+	})
 }
