@@ -243,8 +243,6 @@ func rollbackError(err error) error {
 		return err
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, action.ErrNoWayBack):
-		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: noWayBackHint}
 	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
 	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
