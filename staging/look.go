@@ -2,8 +2,11 @@ package staging
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -36,7 +39,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
 	mayMiss := s.goes && !s.comes && !a.isCommit()
-	if errors.Is(err, fs.ErrNotExist) && mayMiss {
+	if mayMiss && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) {
 		s.goes = false
 		return nil
 	}
@@ -59,7 +62,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		return nil
 	case err == nil && !st.IsOn(a.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
-	case err == nil && a.keep && !st.Mode.IsDir() && !(s.goes && s.live.Mode.IsDir()): // whatever it is, it makes way
+	case err == nil && a.keep && !(s.goes && s.live.Mode.IsDir() && s.isLive(st)): // whatever it is, it makes way
 		if s.goes {
 			s.old, s.was = identityOf(*s.live), stateOf(*s.live)
 		}
@@ -71,9 +74,9 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	case err != nil:
 		return fail(StepBegin, path, err)
 	case !s.goes:
-		return fail(StepConflict, path, errTaken)
+		return fail(StepConflict, path, whatStands(errTaken, st))
 	case !s.isLive(st):
-		return fail(StepConflict, path, errOther)
+		return fail(StepConflict, path, whatStands(errOther, st))
 	}
 	s.old, s.was = identityOf(st), stateOf(st)
 	if s.replaces() {
@@ -91,6 +94,11 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		s.remake = &d.have
 	}
 	return nil
+}
+
+// whatStands adds to an error what stands there now, and whose it is.
+func whatStands(err error, st pathsafe.Stat) error {
+	return fmt.Errorf("%w (%s of %s, last changed %s)", err, st.Mode, machine.UserText(int(st.UID)), st.ChangeTime.UTC().Format(time.RFC3339))
 }
 
 // lookAtRemade forgets the identity of directories that an undo may make again.

@@ -175,7 +175,7 @@ func (s *swapping) isLast() bool { return s.last && s.numbered() }
 func (a *attempt) swap(s *swapping) error {
 	name := s.name
 	in, err := a.parentDir(s)
-	if errors.Is(err, fs.ErrNotExist) && !s.comes && !a.isCommit() {
+	if !s.comes && !a.isCommit() && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) { // it went with its directory
 		s.goes = false
 		return nil
 	}

@@ -235,7 +235,12 @@ func (u *undo) noteDir(d *staying, do func(in dir) error) {
 
 // isOthers reports whether an error says that a directory is not there, or another one is.
 func isOthers(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced) || isLink(err)
+}
+
+// isLink reports whether an error says that a link is there.
+func isLink(err error) bool {
+	return errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, pathsafe.ErrEscape)
 }
 
 // keepMode gives a directory that has come back the mode that it had: who was killed

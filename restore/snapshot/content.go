@@ -96,7 +96,7 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 				continue
 			}
 			if err != nil {
-				return fmt.Errorf("%q: %w", e.Path, asReplaced(err))
+				return &scanError{e.Path, asReplaced(err)}
 			}
 		}
 		return nil

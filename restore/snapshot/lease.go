@@ -66,7 +66,7 @@ func (r *reader) await(ctx context.Context, files []*Entry) error {
 			err = r.awaitOne(ctx, e)
 		}
 		if err != nil {
-			return fmt.Errorf("%q: %w", e.Path, asReplaced(err))
+			return &scanError{e.Path, asReplaced(err)}
 		}
 	}
 	return nil
