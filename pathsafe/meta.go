@@ -116,7 +116,7 @@ func sameMount(at, fd int) error {
 	}
 	st, err := peekFd(fd)
 	if err == nil && st.ID.Mount != in.ID.Mount {
-		err = ErrCrossesMount
+		err = crossing(fd, st, in.ID)
 	}
 	return err
 }

@@ -32,6 +32,7 @@ type attempt struct {
 
 	stage, news, olds, trash dir // the staging directory, and those in it
 	hold                     dir // in it, for artifacts
+	free, session, held      dir // see despiteMounts: the root without mounts, that with them, and the staging directory in that, which is locked
 	stageCreated             created
 	swaps                    []swapping
 	artifacts                int       // how many of them, the last ones
@@ -151,9 +152,14 @@ func (a *attempt) isCommit() bool { return a.kind == KindCommit }
 
 // close gives up all handles.
 func (a *attempt) close() {
-	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping} {
+	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping, &a.held} {
 		d.close()
 		*d = dir{}
+	}
+	if a.free.h != nil {
+		a.root = a.session
+		a.free.close()
+		a.free = dir{}
 	}
 }
 

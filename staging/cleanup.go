@@ -25,7 +25,9 @@ func (a *attempt) lastTouch(which func(d *staying) Metadata) {
 
 // cleanUp removes what is left when all is done: what went, the chain manifest, the
 // directories in staging, the journal and the staging directory.
-func (a *attempt) cleanUp() error {
+func (a *attempt) cleanUp() error { return a.despiteMounts(a.cleanUpOnce) }
+
+func (a *attempt) cleanUpOnce() error {
 	if a.known && len(a.swaps) > 0 { // else there is no INTENT any more: all of it went before
 		if err := a.removeDisplaced(); err != nil {
 			return err

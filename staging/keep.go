@@ -61,7 +61,7 @@ func (a *attempt) swapKeeping(s *swapping, in dir) error {
 		return nil
 	}
 	err := a.setAside(in, base, s)
-	if errors.Is(err, fs.ErrPermission) && !s.comes && !s.last { // it is immutable, for one
+	if (errors.Is(err, fs.ErrPermission) || isMount(err)) && !s.comes && !s.last { // it is immutable, for one
 		a.stays(s, err)
 		return nil
 	}
@@ -91,7 +91,7 @@ func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
 		return false, nil
 	case s.comes:
 		return false, gone(err)
-	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission), isMount(err):
 		a.stays(s, err)
 		err = nil
 		if s.isBarred() {
@@ -302,6 +302,10 @@ func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, er
 	if errors.Is(err, fs.ErrPermission) {
 		st, err = d.stat(name)
 		return false, st, err
+	}
+	if errors.Is(err, pathsafe.ErrLeased) { // who holds a lease has the file open
+		st, err = d.stat(name)
+		return true, st, err
 	}
 	if err != nil {
 		return false, st, err

@@ -66,9 +66,9 @@ func (m *created) see(st pathsafe.Stat, size int64) {
 }
 
 // is tells whether st describes what was created. An inode number alone is not
-// enough: ext4 gives it to the next file at once.
+// enough: ext4 gives it to the next file at once. Through which mount it is seen does not count.
 func (m *created) is(st pathsafe.Stat) bool {
-	return m.known && m.id == st.ID && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
+	return m.known && m.id.Dev == st.ID.Dev && m.id.Ino == st.ID.Ino && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
 }
 
 // planFiles surveys the targets of the files and artifacts and plans the way there. The first

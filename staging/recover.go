@@ -378,7 +378,7 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 		return RolledBack, a.undo()
 	}
 	err := a.forward(ctx)
-	if isMismatch(err) {
+	if isMismatch(err) && !isMount(err) {
 		a.cause = err
 		if back := a.undo(); back != nil {
 			return 0, both(back, err)

@@ -159,10 +159,10 @@ func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err err
 	return f, st, err
 }
 
-// openFile opens the regular file name of d, through no link.
+// openFile opens the regular file name of d, through no link, and waits for no lease.
 func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
 	err = d.s.do("open", name, func() error {
-		f, st, err = d.h.Open(name)
+		f, st, err = d.h.OpenNow(name)
 		return err
 	})
 	return f, st, err

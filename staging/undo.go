@@ -44,17 +44,20 @@ func (n *notes) note(path string, err error) {
 	if err == nil {
 		return
 	}
-	if n.count++; n.count > maxTold {
+	if n.count++; n.count > maxTold && (!isMount(err) || isMount(n.first)) {
 		return
 	}
 	if path != "" {
 		err = fmt.Errorf("%q: %w", path, err)
 	}
-	if n.first == nil {
+	switch {
+	case n.first == nil:
 		n.first = err
-		return
+	case isMount(err) && !isMount(n.first): // it may be why the others failed
+		n.first, n.others = err, append(n.others, n.first.Error())
+	default:
+		n.others = append(n.others, err.Error())
 	}
-	n.others = append(n.others, err.Error())
 }
 
 func (n *notes) err() error {
@@ -75,22 +78,25 @@ func (n *notes) err() error {
 // something is unfinished last. The journal goes when all else is gone for good; while it is
 // there the root is not clean.
 func (a *attempt) undo() error {
-	u := &undo{attempt: a}
-	switch err := a.enterRollingBack(); {
-	case err != nil:
-		u.note(rollingBackName, err)
-	case a.stage.h == nil: // nothing else was made
-		u.note(a.stageName, a.removeStage())
-		u.targets()
-	default:
-		u.everything()
-	}
-	if u.err() != nil {
+	err := a.despiteMounts(func() error {
+		u := &undo{attempt: a}
+		switch err := a.enterRollingBack(); {
+		case err != nil:
+			u.note(rollingBackName, err)
+		case a.stage.h == nil: // nothing else was made
+			u.note(a.stageName, a.removeStage())
+			u.targets()
+		default:
+			u.everything()
+		}
+		return u.err()
+	})
+	if err != nil {
 		a.halt()
 	} else {
 		a.unpin()
 	}
-	return u.err()
+	return err
 }
 
 // everything brings all back, durably, before anything that was made is removed: what a power cut
@@ -221,7 +227,7 @@ func (u *undo) keepRemade(s *swapping) error {
 // another one by now.
 func (u *undo) noteDir(d *staying, do func(in dir) error) {
 	err := u.touch(d, do)
-	if !d.touched && isOthers(err) {
+	if !d.touched && (isOthers(err) || isMount(err)) {
 		err = nil
 	}
 	u.note(d.path.String(), gone(err))

@@ -12,8 +12,12 @@ import (
 // foreseen prints what a rollback or a restore would do.
 func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines, commits, left := []string{}, []string{}, []any{}
+	verb := "undo"
+	if r.inPart {
+		verb = "undo in part"
+	}
 	for _, sp := range r.commits {
-		lines = append(lines, fmt.Sprintf("undo commit %s, savepoint %s", sp.Attempt(), sp.ID()))
+		lines = append(lines, fmt.Sprintf(verb+" commit %s, savepoint %s", sp.Attempt(), sp.ID()))
 		commits = append(commits, sp.Attempt())
 	}
 	counts, changes := map[action.ChangeKind]int{}, []any{}
@@ -43,11 +47,19 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		counts[action.Removed], counts[action.Created], counts[action.Replaced], counts[action.Adjusted]))
 	fields := map[string]any{
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true,
-		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
+		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
 	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
+	}
+	if r.inPart {
+		if !a.json {
+			if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
+				return err
+			}
+		}
+		return stillStands(commits[len(commits)-1], in.Real(), len(commits) > 1, r.left, fields)
 	}
 	return a.result(strings.Join(lines, "\n"), fields)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -35,6 +36,7 @@ func (e *haltedError) inspect(state *statedir.Dir) {
 		if err == nil {
 			e.attempts[i].tree = countNames(found)
 		}
+		e.attempts[i].mount, _ = errors.AsType[*pathsafe.MountError](err)
 	}
 }
 
@@ -68,6 +70,9 @@ func (a *haltedAttempt) stands(root string) []string {
 			lines = append(lines, fmt.Sprintf("what was there before is in snapshot %s: compare it with \"spectrum snapshot diff %s\"; once the root is released, \"spectrum snapshot restore %s%s\" brings it back", a.before[:shortest], a.before[:shortest], foreignOption(root), a.before[:shortest]))
 		}
 		return lines
+	}
+	if a.mount != nil {
+		return []string{fmt.Sprintf("which names it has changed cannot be seen: %s; what it has moved away is in %s", oneLine(a.mount.Error()), shellQuote(filepath.Join(root, a.Staging)))}
 	}
 	if t == nil {
 		return []string{fmt.Sprintf("which names it has changed is not known, since its journal cannot be read; what it has moved away is in %s", shellQuote(filepath.Join(root, a.Staging)))}

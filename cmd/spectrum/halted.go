@@ -9,6 +9,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/sys"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/staging"
@@ -29,11 +30,12 @@ type haltedError struct {
 // of it is zero.
 type haltedAttempt struct {
 	*staging.HaltError
-	kind   string    // what began, like "commit"
-	since  time.Time // of the first that the log has of it
-	entry  int64     // the last entry of it
-	before string    // id of the snapshot that was taken before it
-	tree   *halftree // nil where its journal cannot be believed
+	kind   string               // what began, like "commit"
+	since  time.Time            // of the first that the log has of it
+	entry  int64                // the last entry of it
+	before string               // id of the snapshot that was taken before it
+	tree   *halftree            // nil where its journal cannot be believed
+	mount  *pathsafe.MountError // that hides what it has changed
 }
 
 func (e *haltedError) Error() string { return strings.ReplaceAll(e.err.Error(), "\n", "; ") }
@@ -135,7 +137,10 @@ func (e *haltedError) hints() []string {
 	}
 	root := foreignOption(e.root) + shellQuote(e.root)
 	next := fmt.Sprintf("run \"spectrum recover %s\", which tries again", root)
+	hidden := slices.IndexFunc(e.attempts, func(a haltedAttempt) bool { return a.mount != nil })
 	switch {
+	case hidden >= 0:
+		return append(hints, mountHint(e.attempts[hidden].mount, next), acknowledgeHint(root))
 	case !slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.Staging != "" }):
 		return append(hints, acknowledgeHint(root))
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):

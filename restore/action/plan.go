@@ -18,6 +18,7 @@ import (
 // plan says what of that which commits have created is there, and can go.
 type plan struct {
 	root  *pathsafe.Dir
+	mount pathsafe.ID // that the root is on
 	top   node
 	swaps []staging.Swap
 	files int // that go
@@ -41,7 +42,10 @@ type node struct {
 }
 
 // Left is a name that stays, though it was to go.
-type Left struct{ Path, Why string }
+type Left struct {
+	Path, Why string
+	Committed bool // it is as a commit that is undone has made it, so that commit is not undone
+}
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
 
@@ -103,6 +107,11 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
+	st, err := root.Stat()
+	if err != nil {
+		return err
+	}
+	p.mount = st.ID
 	return p.below(root, &p.top)
 }
 
@@ -132,6 +141,9 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
+	case !st.IsOn(p.mount):
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
+		return visited{}, nil
 	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
 	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
@@ -144,7 +156,7 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 
 func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 	if !st.Mode.IsRegular() {
-		p.left = append(p.left, Left{n.path, "it is no file any more"})
+		p.left = append(p.left, Left{Path: n.path, Why: "it is no file any more"})
 		return visited{}, nil
 	}
 	p.files++
@@ -186,7 +198,7 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 	for _, name := range names {
 		child := n.children[name]
 		if child == nil || child.file == nil && !child.made {
-			p.left = append(p.left, Left{n.path, fmt.Sprintf("it holds %q, which is not of the commit", name)})
+			p.left = append(p.left, Left{Path: n.path, Why: fmt.Sprintf("it holds %q, which is not of the commit", name)})
 			all.whole = false
 		}
 		if child == nil {
@@ -216,12 +228,12 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 // is noted: it is a directory no more, or another file system.
 func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
 	if !st.Mode.IsDir() {
-		p.left = append(p.left, Left{n.path, "it is no directory any more"})
+		p.left = append(p.left, Left{Path: n.path, Why: "it is no directory any more"})
 		return nil, nil
 	}
 	own, err := dir.OpenDir(n.name())
 	if errors.Is(err, pathsafe.ErrCrossesMount) {
-		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return nil, nil
 	}
 	return own, err
@@ -234,7 +246,7 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 	restless := before.Restless()
 	held := map[string]string{} // directories that have to stay, and a name in each that stays
 	leave := func(at, why string) {
-		p.left = append(p.left, Left{at, why})
+		p.left = append(p.left, Left{Path: at, Why: why})
 		held[path.Dir(at)] = path.Base(at)
 	}
 	all := p.swaps
@@ -253,6 +265,7 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		}
 		if !e.Type.Kept() {
 			leave(swap.Path.String(), e.Type.Unkept())
+			p.left[len(p.left)-1].Committed = e.Type == snapshot.Unread
 			continue
 		}
 		n := p.top.find("/" + swap.Path.String())

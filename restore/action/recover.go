@@ -239,10 +239,10 @@ func (r *Root) unhalted(halt *staging.HaltError) error {
 }
 
 // isRefused reports whether the system has refused a call, so that the same may succeed the
-// next time. What is wrong with a journal, or stands in the way, is no such error.
+// next time, or when a mount in the way is gone. What is wrong with a journal, or stands in the way, is no such error.
 func isRefused(err error) bool {
 	var errno syscall.Errno
-	return machine.IsFault(err) || errors.As(err, &errno) && machine.IsOrdinary(err)
+	return machine.IsFault(err) || errors.Is(err, pathsafe.ErrCrossesMount) || errors.As(err, &errno) && machine.IsOrdinary(err)
 }
 
 // unmarked is an attempt that failed and could not be rolled back, and that nothing halts the

@@ -65,8 +65,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		}
 		b.Stays = true
 	} else {
-		b.Savepoint = t.Header().Said[SavepointNow]
-		way, err := in.Savepoints().WayTo(in.Path(), b.Savepoint)
+		way, err := in.Savepoints().WayTo(in.Path(), t.Header().Said[SavepointNow])
 		if err != nil {
 			return nil, err
 		}

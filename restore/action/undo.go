@@ -43,6 +43,9 @@ type Undone struct {
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
+	// InPart: names that the commits have made could not be taken away, see [Left]. The commits
+	// stand, so that the rest of them can be undone later.
+	InPart bool
 }
 
 // What says what is undone, and why.
@@ -50,12 +53,17 @@ type What struct {
 	Commit string // its id
 	Later  bool   // the commits that were made after it, too
 	Reason string
+	inPart bool // the snapshot has shown that some of it cannot be kept
 }
+
+// errInPart says that what was taken for readable was not when the snapshot was taken.
+var errInPart = errors.New("some of it cannot be read, and so not be kept")
 
 // Undo undoes a finished commit of a root that was entered, and with Later those
 // that were made after it, newest first and all in one step. What a later one has created
 // whose savepoint cannot be read is not known, so it stays; the chain of savepoints ends
-// before it all the same.
+// before it all the same. What this user may not read, or not move away, stays too: then the
+// commits are undone in part, and stand.
 func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	tight, err := mayNotFit(in, nil)
 	if err == nil && tight { // so that it is known before anything is written
@@ -63,7 +71,14 @@ func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	}
 	var done *Undone
 	if err == nil {
-		done, err = undisturbed(func() (*Undone, error) { return undone(ctx, in, what, false) })
+		done, err = undisturbed(func() (*Undone, error) {
+			u, err := undone(ctx, in, what, false)
+			if errors.Is(err, errInPart) {
+				what.inPart = true
+				u, err = undone(ctx, in, what, false)
+			}
+			return u, err
+		})
 	}
 	return done, in.Refused(audit.Session, []string{what.Commit}, err)
 }
@@ -111,7 +126,12 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	}
 	b := back{
 		Type: audit.Session, Reason: what.Reason, Affected: slices.Concat(unread, attemptsOf(gone)),
-		Savepoint: gone[len(gone)-1].Parent(), Scope: scope,
+		Scope: scope,
+	}
+	isCommitted := func(l Left) bool { return l.Committed }
+	inPart := what.inPart || slices.ContainsFunc(p.left, isCommitted)
+	if inPart { // the same commits are logged as affected, and as standing again
+		b.Brings, b.Stays, b.Reason = b.Affected, true, "in part: "+b.Reason
 	}
 	if err := in.copyUp(ctx, b, dry, func(*snapshot.Snapshot) ([]staging.Swap, error) { return p.swaps, nil }); err != nil {
 		return nil, err
@@ -123,6 +143,9 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	u := &Undone{Done: done, Commits: gone, Unread: unread}
 	if err := p.check(done.Snapshot, u); err != nil {
 		return nil, err
+	}
+	if u.InPart = inPart || slices.ContainsFunc(p.left, isCommitted); u.InPart && !inPart && !dry {
+		return nil, errInPart // before that was recorded
 	}
 	swaps := p.swaps
 	if len(swaps) == 0 { // it is recorded all the same

@@ -79,12 +79,14 @@ func (p *Project) after(before Tree) Tree {
 func (p *Project) makes() (Tree, error) {
 	made := Tree{}
 	umask := umask()
+	uid, gid := p.owner()
 	for _, run := range p.Runs {
 		put := func(name string, thing Thing) {
 			name = filepath.Join(p.ResultRoot(run), name)
+			thing.UID, thing.GID = uid, gid
 			made[name] = thing
 			for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
-				made[dir] = Thing{Mode: os.ModeDir | 0o755&^umask}
+				made[dir] = Thing{Mode: os.ModeDir | 0o755&^umask, UID: uid, GID: gid}
 			}
 		}
 		strictest := os.FileMode(0o644) &^ umask
@@ -105,6 +107,14 @@ func (p *Project) makes() (Tree, error) {
 		put(report, Thing{Mode: strictest | 0o400, Links: 1, Content: digest(p.report(run))})
 	}
 	return made, nil
+}
+
+// owner is who owns what a commit makes.
+func (p *Project) owner() (uid, gid uint32) {
+	if p.User != 0 {
+		return uint32(p.User), uint32(p.User)
+	}
+	return uint32(os.Geteuid()), uint32(os.Getegid())
 }
 
 func umask() os.FileMode {

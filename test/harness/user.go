@@ -38,8 +38,27 @@ func LetOthersIn(t testing.TB, dir string) {
 // GiveToNobody makes Nobody the owner of a directory and of all beneath it.
 func GiveToNobody(t testing.TB, dir string) {
 	t.Helper()
+	GiveAll(t, dir, Nobody)
+}
+
+// GiveTo has an ordinary user run the program from now on, with a copy of the binary in this
+// directory, where he may go. He owns what is in the project and its state directory.
+func (p *Project) GiveTo(t testing.TB, user int, dir string) {
+	t.Helper()
+	p.User, p.Program = user, CopyBinary(t, dir)
+	for _, top := range []string{p.Dir, p.State} {
+		GiveAll(t, top, user)
+	}
+	made, err := p.makes()
+	Must(t, err)
+	p.made = made
+}
+
+// GiveAll makes a user the owner of a directory and of all beneath it.
+func GiveAll(t testing.TB, dir string, user int) {
+	t.Helper()
 	Must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, Nobody, Nobody))
+		return errors.Join(err, os.Lchown(path, user, user))
 	}))
 }
 

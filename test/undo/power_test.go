@@ -19,7 +19,7 @@ func TestPower(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			v := harness.MountedVolume(t, harness.Ext4)
-			w := newWorld(t, place{filepath.Dir(v.Path), filepath.Join(v.Path, "state"), filepath.Join(v.Path, "above")}, a)
+			w := newWorld(t, place{dir: filepath.Dir(v.Path), state: filepath.Join(v.Path, "state"), above: filepath.Join(v.Path, "above")}, a)
 			w.rehearse(t)
 			w.cuts(t, v, 4)
 		})

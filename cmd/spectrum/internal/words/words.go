@@ -91,3 +91,32 @@ func Served(e *served.ForeignError) string {
 	}
 	return fmt.Sprintf("the server of another user is asked nothing (\"findmnt -T PATH\" says what it serves): copy the files elsewhere as %s and name the copy, or run this as %s", user, user)
 }
+
+// MaxNamed is how many things of a list people are told.
+const MaxNamed = 20
+
+// maxShown is how many bytes of a path people are shown.
+const maxShown = 240
+
+// Path is a path for people, as Shell quotes it: of one that is very long its two ends.
+func Path(path string) string {
+	if len(path) <= maxShown {
+		return Shell(path)
+	}
+	const end = maxShown / 2
+	cut := strings.ToValidUTF8(path[:end], "") + "..." + strings.ToValidUTF8(path[len(path)-end:], "")
+	return fmt.Sprintf("%s (%s)", Shell(cut), Count(len(path), "byte"))
+}
+
+// List names the first of some paths, for people, and how many more there are.
+func List(paths []string) string {
+	const most = 5
+	var shown []string
+	for _, path := range paths[:min(len(paths), most)] {
+		shown = append(shown, Path(path))
+	}
+	if more := len(paths) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(shown, ", ")
+}
