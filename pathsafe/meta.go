@@ -121,6 +121,9 @@ func sameMount(at, fd int) error {
 	return err
 }
 
+// Name returns the name that the inode was found at.
+func (n *Node) Name() string { return n.name }
+
 // Close closes a handle made by Pin.
 func (n *Node) Close() error {
 	if n.pin == nil {

@@ -79,6 +79,9 @@ type swapping struct {
 // staging: all but files and artifacts.
 func (s *swapping) numbered() bool { return s.goes || s.tree }
 
+// replaces reports whether a file comes in the place of another one.
+func (s *swapping) replaces() bool { return s.goes && s.comes && !s.tree }
+
 // staying is a directory that stays.
 type staying struct {
 	path      pathsafe.Path

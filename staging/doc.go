@@ -117,7 +117,8 @@
 // # Undo
 //
 // An error of steps 2 to 5 has [Tx.Abort] undo all of it, in reverse order, after COMMITTED
-// has become ROLLING_BACK, which needs no space. Where that record can neither be made durable
+// has become ROLLING_BACK, which needs no space. Everything is back, durably, before anything
+// that was made is removed. Where that record can neither be made durable
 // nor be taken back, nothing is undone: it is for a recovery to decide. What to do is seen from
 // what stands where, so it does not matter where the change or an undo was killed, nor
 // which of its renames a power cut has spared.

@@ -76,7 +76,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		return fail(StepConflict, path, errOther)
 	}
 	s.old, s.was = identityOf(st), stateOf(st)
-	if a.isCommit() {
+	if s.replaces() {
 		has, denied, err := in.metadataOf(s.path.Base())
 		if err != nil {
 			return fail(StepBegin, path, err)
@@ -148,6 +148,6 @@ func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
 	if err != nil {
 		return staying{}, err
 	}
-	xattrs, err := in.xattrs()
+	xattrs, err := in.s.xattrs(in.h.Node())
 	return staying{path: path, self: identityOf(st), have: Metadata{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }

@@ -120,25 +120,25 @@ func (d dir) give(m Metadata) error {
 func (d dir) giveOwner(m Metadata) error {
 	st, err := d.statSelf()
 	if err == nil && (st.UID != m.UID || st.GID != m.GID) {
-		err = d.setOwner(m.UID, m.GID)
+		err = d.s.setOwner(d.h.Node(), m.UID, m.GID)
 	}
 	if err != nil {
 		return err
 	}
-	have, err := d.xattrs()
+	have, err := d.s.xattrs(d.h.Node())
 	if err != nil {
 		return err
 	}
 	for _, x := range have {
 		if !slices.ContainsFunc(m.Xattrs, func(is pathsafe.Xattr) bool { return is.Name == x.Name }) {
-			if err := d.removeXattr(x.Name); err != nil {
+			if err := d.s.removeXattr(d.h.Node(), x.Name); err != nil {
 				return err
 			}
 		}
 	}
 	for _, x := range m.Xattrs {
 		if !slices.Contains(have, x) {
-			if err := d.setXattr(x); err != nil {
+			if err := d.s.setXattr(d.h.Node(), x); err != nil {
 				return err
 			}
 		}

@@ -153,12 +153,9 @@ func (a *attempt) swapAll() *Error {
 // syncReplaced makes durable that the files of a commit that take the place of others have left
 // their own paths in staging.
 func (a *attempt) syncReplaced() error {
-	if !a.isCommit() {
-		return nil
-	}
 	var left []pathsafe.Path
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes && s.comes {
+		if s := &a.swaps[i]; s.replaces() {
 			left = append(left, parent(s.path))
 		}
 	}
@@ -192,7 +189,7 @@ func (a *attempt) swap(s *swapping) error {
 	if s.goes && s.remake != nil {
 		return a.removeInPlace(s, in, name)
 	}
-	if a.isCommit() {
+	if s.replaces() {
 		return a.replace(s, in)
 	}
 	if s.goes && s.comes && !s.last {
@@ -352,13 +349,16 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 	if covered || len(parentDirs) > few { // some of them may be in staging by now
 		return errors.Join(a.root.syncFS(), a.stage.sync())
 	}
-	if err := left.sync(); err != nil {
-		return err
+	if left.h != nil { // it may have been removed when all is undone
+		if err := left.sync(); err != nil {
+			return err
+		}
 	}
-	if err := syncDirs(parentDirs, a.root); err != nil || entered.h == nil { // an end that was killed has removed it, when all was durable
-		return err
+	err := syncDirs(parentDirs, a.root)
+	if err == nil && entered.h != nil {
+		err = entered.sync()
 	}
-	return entered.sync()
+	return err
 }
 
 // check looks at every name once more, and at everything that went.

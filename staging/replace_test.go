@@ -208,3 +208,27 @@ func inodesIn(t testing.TB, root string) map[uint64]bool {
 	}))
 	return all
 }
+
+// TestReplaceKeepsAfterKill: what is kept when a recovery completes a commit is named.
+func TestReplaceKeepsAfterKill(t *testing.T) {
+	sc := replaceScene(t, t.TempDir())
+	sc.abandon("rename 0") // COMMITTED
+	f, err := os.OpenFile(theOnly(t, filepath.Join(sc.root, stagePrefix+"*", oldsName, "0")), os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	defer f.Close()
+	out, err := sc.recover(Automatic)
+	must(t, err)
+	if len(out) != 1 || out[0].Result != Completed || out[0].Left == nil {
+		t.Fatal(out)
+	}
+	_ = theOnly(t, filepath.Join(sc.root, keptPrefix+"*", "existing/keep"))
+}
+
+func theOnly(t testing.TB, pattern string) string {
+	t.Helper()
+	all, err := filepath.Glob(pattern)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%q: %q, %v", pattern, all, err)
+	}
+	return all[0]
+}

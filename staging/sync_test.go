@@ -174,6 +174,12 @@ rename RESTORE_MANIFEST.json
 rename fresh
 rename new
 rename N
+sync STAGE/old
+sync existing
+sync inlink
+sync theirs
+sync ROOT
+sync STAGE/new
 sync existing
 sync inlink
 sync theirs

@@ -254,20 +254,6 @@ func (d dir) chmodDir(name string, mode uint32) error {
 	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, mode) })
 }
 
-// setOwner sets user and group of d itself.
-func (d dir) setOwner(uid, gid uint32) error {
-	return d.s.do("set owner", d.h.Name(), func() error { return d.h.Node().Chown(uid, gid) })
-}
-
-// xattrs returns the extended attributes of d itself, sorted by name.
-func (d dir) xattrs() (all []pathsafe.Xattr, err error) {
-	err = d.s.do("read attributes", d.h.Name(), func() error {
-		all, err = d.h.Node().Xattrs()
-		return err
-	})
-	return all, err
-}
-
 // metadataOf returns what stands at a name has, a link itself too, and which extended attributes
 // this user may not read.
 func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
@@ -288,14 +274,6 @@ func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
 		return err
 	})
 	return m, denied, err
-}
-
-func (d dir) setXattr(x pathsafe.Xattr) error {
-	return d.s.do("set attribute", d.h.Name(), func() error { return d.h.Node().SetXattr(x) })
-}
-
-func (d dir) removeXattr(name string) error {
-	return d.s.do("remove attribute", d.h.Name(), func() error { return d.h.Node().RemoveXattr(name) })
 }
 
 // walk visits all that stands beneath d.
@@ -408,25 +386,27 @@ func (s *sysHook) identify(f *os.File) (st pathsafe.Stat, err error) {
 	return st, err
 }
 
-func (s *sysHook) chown(f *os.File, uid, gid uint32) error {
-	return s.do("set owner", f.Name(), func() error { return pathsafe.FileNode(f).Chown(uid, gid) })
+// Calls on whatever has metadata: a file ([pathsafe.FileNode]), or a directory.
+
+func (s *sysHook) setOwner(n *pathsafe.Node, uid, gid uint32) error {
+	return s.do("set owner", n.Name(), func() error { return n.Chown(uid, gid) })
 }
 
-// xattrs returns the extended attributes of a file, sorted by name.
-func (s *sysHook) xattrs(f *os.File) (all []pathsafe.Xattr, err error) {
-	err = s.do("read attributes", f.Name(), func() error {
-		all, err = pathsafe.FileNode(f).Xattrs()
+// xattrs returns the extended attributes, sorted by name.
+func (s *sysHook) xattrs(n *pathsafe.Node) (all []pathsafe.Xattr, err error) {
+	err = s.do("read attributes", n.Name(), func() error {
+		all, err = n.Xattrs()
 		return err
 	})
 	return all, err
 }
 
-func (s *sysHook) setXattr(f *os.File, x pathsafe.Xattr) error {
-	return s.do("set attribute", f.Name(), func() error { return pathsafe.FileNode(f).SetXattr(x) })
+func (s *sysHook) setXattr(n *pathsafe.Node, x pathsafe.Xattr) error {
+	return s.do("set attribute", n.Name(), func() error { return n.SetXattr(x) })
 }
 
-func (s *sysHook) removeXattr(f *os.File, name string) error {
-	return s.do("remove attribute", f.Name(), func() error { return pathsafe.FileNode(f).RemoveXattr(name) })
+func (s *sysHook) removeXattr(n *pathsafe.Node, name string) error {
+	return s.do("remove attribute", n.Name(), func() error { return n.RemoveXattr(name) })
 }
 
 // access returns who may do what with a file.

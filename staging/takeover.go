@@ -89,15 +89,16 @@ func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
 		s.leftOut = append(s.leftOut, LeftOut{What: what, Why: err})
 		return nil
 	}
-	made, err := c.s.xattrs(dst)
+	node := pathsafe.FileNode(dst)
+	made, err := c.s.xattrs(node)
 	if err != nil {
 		return err
 	}
 	isList := func(x pathsafe.Xattr) bool { return x.Name == accessList }
 	if i := slices.IndexFunc(s.has.Xattrs, isList); i >= 0 {
-		err = leave(accessList, c.s.setXattr(dst, s.has.Xattrs[i]))
+		err = leave(accessList, c.s.setXattr(node, s.has.Xattrs[i]))
 	} else if slices.ContainsFunc(made, isList) { // that of its directory
-		err = leave(accessList, c.s.removeXattr(dst, accessList))
+		err = leave(accessList, c.s.removeXattr(node, accessList))
 	}
 	if err == nil {
 		err = c.s.chmod(dst, ownFile)
@@ -114,7 +115,7 @@ func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
 		case ofContent(x.Name):
 			err = errNever
 		case !slices.Contains(made, x):
-			err = c.s.setXattr(dst, x)
+			err = c.s.setXattr(node, x)
 		}
 		if err == nil {
 			f.created.taken.xattrs = append(f.created.taken.xattrs, x)
@@ -130,11 +131,11 @@ func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
 	}
 	st, err := c.s.identify(dst)
 	if err == nil && st.GID != s.has.GID {
-		err = leave(ofGroup, c.s.chown(dst, st.UID, s.has.GID))
+		err = leave(ofGroup, c.s.setOwner(node, st.UID, s.has.GID))
 	}
 	if err == nil && st.UID != s.has.UID {
 		if st, err = c.s.identify(dst); err == nil {
-			err = leave(ofOwner, c.s.chown(dst, s.has.UID, st.GID))
+			err = leave(ofOwner, c.s.setOwner(node, s.has.UID, st.GID))
 		}
 	}
 	if err == nil {
@@ -157,7 +158,7 @@ func (s *sysHook) keeps(f *os.File, m *created) error {
 	if err != nil {
 		return err
 	}
-	have, err := s.xattrs(f)
+	have, err := s.xattrs(pathsafe.FileNode(f))
 	if err != nil {
 		return err
 	}

@@ -99,6 +99,8 @@ func (a *attempt) undo() error {
 	return err
 }
 
+// everything brings all back, durably, before anything that was made is removed: what a power cut
+// leaves of an exchange must not be the removal alone.
 func (u *undo) everything() {
 	u.note(u.stageName, u.openParts())
 	if u.phase >= phasePrepared && u.err() == nil {
@@ -107,23 +109,23 @@ func (u *undo) everything() {
 			u.note(u.stageName, err)
 		}
 	}
-	if u.isCommit() {
+	prepared := u.phase >= phasePrepared && u.err() == nil
+	if prepared {
+		u.openDirsAgain()
+	}
+	if prepared || u.isCommit() {
 		u.moveBack()
-		u.discardMade()
-		u.syncNames()
-		u.targets()
-	} else {
-		if u.phase >= phasePrepared && u.err() == nil {
-			u.openDirsAgain()
-			u.moveBack()
-			u.restoreDirs()
-		}
-		if u.err() == nil {
-			u.discardNew()
-		}
-		if u.err() == nil && u.keep {
-			u.note(keepingName, u.keepRest())
-		}
+	}
+	if prepared {
+		u.restoreDirs()
+	}
+	u.discardMade()
+	if u.err() == nil {
+		u.discardTrees()
+	}
+	u.targets()
+	if u.err() == nil && u.keep {
+		u.note(keepingName, u.keepRest())
 	}
 	if u.err() == nil {
 		u.note(u.stageName, u.removeStaging())
@@ -282,7 +284,7 @@ func (u *undo) back(i int) error {
 			return err
 		}
 	}
-	if is && !u.isCommit() && !u.keep { // what others have put there since would leave its name with it
+	if is && s.tree && !u.keep { // what others have put there since would leave its name with it
 		if err := s.untouched(in, s.path.Base()); err != nil {
 			return err
 		}
@@ -299,7 +301,7 @@ func (u *undo) back(i int) error {
 	case err != nil:
 		return slot.shift(name, in, s.path.Base())
 	case is:
-		return u.replace(i, in, slot, name)
+		return u.swapBack(i, in, slot, name)
 	case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
 		return slot.unlink(name) // a crash has left it with both names
 	}
@@ -363,12 +365,12 @@ func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) (done b
 
 // withoutParent: the directory of a swap's name is not there, or is another one. That
 // does not matter where nothing has to come back and nothing has stayed there; what
-// somebody took away with its directory a commit does not miss.
+// somebody took away with its directory is not missed, unless it is a tree.
 func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) error {
 	if slot.h != nil || !isOthers(err) {
 		return err
 	}
-	if !s.comes || u.isCommit() {
+	if !s.tree {
 		return nil
 	}
 	if _, _, missing := u.ours(s, name); missing != nil {
@@ -381,7 +383,7 @@ func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) erro
 // nothing. It is the old thing, or what had taken its place, or that of the new one.
 func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat, err error) {
 	parts := []dir{u.olds, u.news}
-	if u.isCommit() { // which has what comes at other names
+	if !s.tree { // then new may have other things at that name
 		parts = parts[:1]
 	}
 	for _, in := range parts {
@@ -421,7 +423,7 @@ func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat,
 func (u *undo) retrieve(i int, in dir, name string) error {
 	s, to := &u.swaps[i], u.news
 	base := s.path.Base()
-	if u.isCommit() {
+	if !s.tree {
 		to = u.olds
 	}
 	if to.h != nil {
@@ -438,7 +440,7 @@ func (u *undo) retrieve(i int, in dir, name string) error {
 				return err
 			})
 		}
-		if !u.isCommit() {
+		if s.tree {
 			return err
 		}
 	}
@@ -460,8 +462,8 @@ func (u *undo) ours(s *swapping, name string) (in dir, st pathsafe.Stat, err err
 	return dir{}, st, fs.ErrNotExist
 }
 
-// replace puts a displaced thing in the place of the new one.
-func (u *undo) replace(i int, in, slot dir, name string) error {
+// swapBack puts a displaced thing in the place of the new one.
+func (u *undo) swapBack(i int, in, slot dir, name string) error {
 	s := &u.swaps[i]
 	base := s.path.Base()
 	err := slot.exchange(name, in, base)
@@ -495,15 +497,18 @@ func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) er
 	switch {
 	case u.keep:
 		return back()
-	case u.isCommit():
+	case !s.tree:
 		return both(errForeign, back())
 	}
 	return both(errNoWayBack, back())
 }
 
-// discardNew removes what an exchange has made. After PREPARED others could reach it: what
+// discardTrees removes the trees that were made. After PREPARED others could reach them: what
 // is not any more as it was made stays.
-func (u *undo) discardNew() {
+func (u *undo) discardTrees() {
+	if u.trees() == 0 {
+		return
+	}
 	if u.phase < phasePrepared {
 		if u.news.h != nil {
 			u.note(newsName, u.removeAll(u.news))
@@ -511,7 +516,7 @@ func (u *undo) discardNew() {
 		return
 	}
 	for i := range u.swaps {
-		if s := &u.swaps[i]; s.comes {
+		if s := &u.swaps[i]; s.tree {
 			u.note(s.path.String(), u.discard(s, strconv.Itoa(i)))
 		}
 	}

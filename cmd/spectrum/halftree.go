@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,15 +23,20 @@ type halftree struct {
 
 // inspect looks at what each attempt has left. What cannot be looked at is not known.
 func (e *haltedError) inspect(state *statedir.Dir) {
-	key, err := state.JournalKey()
-	if err != nil {
-		return
-	}
 	root, err := pathsafe.OpenRoot(e.root)
 	if err != nil {
 		return
 	}
 	defer root.Close()
+	for i := range e.attempts {
+		if st, err := root.Lstat(e.attempts[i].Staging); err == nil && int(st.UID) != os.Geteuid() {
+			e.attempts[i].owner = int(st.UID)
+		}
+	}
+	key, err := state.JournalKey()
+	if err != nil {
+		return
+	}
 	for i := range e.attempts {
 		found, err := staging.Inspect(root, key, e.attempts[i].Staging)
 		if err == nil {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"golang.org/x/sys/unix"
@@ -58,6 +60,25 @@ func machineHints(err error) []string {
 		return []string{changedHint}
 	}
 	return []string{"fix the problem above and retry; " + asksDoctor}
+}
+
+// partHint says how a part of the state directory can be used again, and where the ways back do
+// without it, how they do.
+func partHint(e *statedir.PartError) string {
+	path := shellQuote(e.Path)
+	aside := fmt.Sprintf("mv %s %s", path, shellQuote(e.Path+".aside"))
+	fix := aside
+	switch {
+	case !errors.Is(e, fs.ErrPermission):
+	case e.UID == os.Geteuid():
+		fix = "chmod u+rwX " + path
+	default:
+		fix = fmt.Sprintf("as root: chown -R %d %s", os.Geteuid(), path)
+	}
+	if fix != aside && e.Name != "snapshots" { // a way back needs that
+		fix += "; or " + aside + ", since the ways back are possible without it"
+	}
+	return fix + "; then run this again"
 }
 
 // asksDoctor is the next step after an error that is about the machine.

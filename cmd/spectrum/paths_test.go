@@ -39,6 +39,7 @@ var systemCalls = []string{
 var pathUses = map[string]string{
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":    "record: only whether a staging directory stands there; what does not is reported",
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
+	"cmd/spectrum.WayOut: pathsafe.OpenRoot":                    "record: the restore root of a snapshot; only the words of a hint follow",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":            "given: the argument of doctor",
 	"cmd/spectrum.openNamespace: unix.Open":                     "/proc/self/fd of a handle",
 	"cmd/spectrum.openNamespace: unix.Openat":                   "one name beneath a handle; only a link of procfs to a namespace is followed",
@@ -93,6 +94,8 @@ var pathUses = map[string]string{
 	"cmd/spectrum.leadsTo: pathsafe.OpenRoot":                   "the recorded path of a restore root that was found elsewhere: only whether it is the same one is asked",
 	"restore/action.Retention.unfinishedIn: pathsafe.OpenRoot":  "the recorded path of the restore root; only names are looked at, and a snapshot more stays",
 	"internal/dropin.open: pathsafe.OpenRoot":                   "given: a directory of /etc, or of the state directory, whose owner and mode are checked by the handle",
+	"internal/machine.LeaseText: os.ReadFile":                   "/proc",
+	"internal/machine.LeaseText: os.Stat":                       "/proc",
 	"internal/machine.hasNoJournal: os.ReadFile":                "/sys",
 	"internal/machine.hasNoJournal: os.Readlink":                "/sys",
 	"internal/statedir.makeAll: os.Mkdir":                       "given: what is missing of the state directory, which is then opened once",

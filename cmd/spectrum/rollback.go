@@ -296,25 +296,23 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		}
 	}
-	for _, path := range r.changed {
-		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
-	}
+	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
+	goneKept := r.keptGone()
+	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
-	kept := []any{}
+	kept, keptLines := []any{}, []string{}
 	for _, k := range r.done.Kept {
 		at := filepath.Join(in.Real(), k.At)
 		what := "was changed by another process meanwhile; what it had is kept in"
 		if k.Open {
 			what = "is open for writing by another process, so it is kept in"
 		}
-		a.tell("spectrum: %s %s %s", shellQuote(k.Path.String()), what, shellQuote(at))
+		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
-	left := []any{}
-	for _, l := range r.left {
-		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
-		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
-	}
+	a.tellFew(keptLines)
+	a.tellFew(leftLines(r.left))
+	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
 	fields := map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
@@ -322,6 +320,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
+	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
 	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
@@ -340,7 +341,7 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	var paths []string
 	for _, l := range left {
 		if l.Committed {
-			paths = append(paths, shellQuote(l.Path))
+			paths = append(paths, l.Path)
 		}
 	}
 	later := ""
@@ -349,10 +350,21 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	}
 	return &codedError{
 		code: codeInPart, details: fields,
-		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), strings.Join(paths, ", ")),
+		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
 		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
 			later, foreignOption(real), commit),
 	}
+}
+
+// keptGone are the directories of what earlier commands have kept that go.
+func (r *rollbackReport) keptGone() (paths []string) {
+	for _, c := range r.changes {
+		stays := slices.ContainsFunc(r.left, func(l action.Left) bool { return l.Path == c.Path })
+		if c.Kind == action.Removed && staging.IsKept(c.Path) && !stays {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 func (r *rollbackReport) targetID() string {
@@ -396,7 +408,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar.done()
 	a.tellPassed(in, to.Passed)
 	if err != nil {
-		return rollbackError(a.partial(in, to.Passed, in.Refused(audit.Emergency, nil, err)))
+		return rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err)))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
@@ -405,27 +417,48 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}))
 }
 
-// partial names the newest snapshot of a root that a person or a timer has taken, where it is
-// the lack of one of which all could be read that an emergency rollback ends with.
-func (a *app) partial(in *action.Root, passed []snapshot.Passed, err error) error {
+// lesserWay names what is left where there is no snapshot that an emergency rollback goes back to:
+// the newest of those with damaged contents, of those that lack what could not be read, then the
+// newest commit that stands, and the newest snapshot at all.
+func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target, err error) error {
 	if !errors.Is(err, action.ErrNoWayBack) {
 		return err
 	}
-	details := map[string]any{"passed": passedFields(in, passed)}
-	for _, p := range passed {
-		if h := p.Header; p.Partial {
-			details["partial"] = h.ID
-			return &codedError{
-				code: codeNoSnapshot, details: details, err: err,
-				hint: fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
-					foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")),
-			}
+	coded := &codedError{code: codeNoSnapshot, details: map[string]any{"passed": passedFields(in, to.Passed)}, err: err}
+	option := foreignOption(in.Real())
+	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
+	for _, p := range to.Passed {
+		if p.Foreign || !slices.ContainsFunc(p.Damage, isContent) {
+			continue
+		}
+		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
+			coded.details["damaged"] = p.Header.ID
+			coded.hint = wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real())
+			return coded
 		}
 	}
-	return &codedError{code: codeNoSnapshot, details: details, err: err, hint: noWayBackHint}
+	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	for _, h := range slices.Backward(all) {
+		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
+			coded.details["partial"] = h.ID
+			coded.hint = fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name"))
+			return coded
+		}
+	}
+	var ways []string
+	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
+		newest := found.Standing[len(found.Standing)-1].Attempt()
+		ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+	}
+	if len(all) > 0 {
+		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
+	}
+	if coded.hint = strings.Join(ways, "; "); coded.hint == "" {
+		coded.hint = fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real()))
+	}
+	return coded
 }
-
-const noWayBackHint = "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs"
 
 // targetText says which snapshot it is, when and why it was taken, and what it covers.
 func targetText(s *snapshot.Snapshot) string {

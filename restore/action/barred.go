@@ -63,6 +63,8 @@ func (d *difference) odd(then, now tree) bool {
 		return false
 	case is != "" && (was == "" && !isRoot || now[0].Type == snapshot.Unread):
 		d.leave(now[0].Path, is)
+	case len(then) > 0 && then[0].Type == snapshot.Lost:
+		d.leave(then[0].Path, "in the snapshot "+was)
 	case was != "" && is == "" && len(now) > 0:
 		d.leave(now[0].Path, "in the snapshot "+was+", and nothing of it was kept")
 	case was != "" && len(now) == 0:

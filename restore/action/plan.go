@@ -153,7 +153,7 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	case err != nil:
 		return visited{}, err
 	case !st.IsOn(p.mount):
-		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept()})
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return visited{}, nil
 	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
@@ -248,7 +248,7 @@ func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Di
 	}
 	own, err := dir.OpenDir(n.name())
 	if errors.Is(err, pathsafe.ErrCrossesMount) {
-		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept()})
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return nil, nil
 	}
 	return own, err

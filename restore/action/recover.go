@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -177,7 +178,11 @@ func (r *Root) look() error {
 		if halt := u.Halt(staging.ErrHalted); r.isMarked(halt) {
 			return halt
 		}
-		stands = append(stands, fmt.Sprintf("%q", u.Staging))
+		whose := ""
+		if st, err := r.dir.Lstat(u.Staging); err == nil && int(st.UID) != os.Geteuid() {
+			whose = " of " + machine.UserText(int(st.UID))
+		}
+		stands = append(stands, fmt.Sprintf("%q%s", u.Staging, whose))
 	}
 	if len(stands) == 0 {
 		return err

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -112,7 +111,7 @@ func (s *Store) surveyKeys(keys ...string) (Survey, error) {
 // disk does not give something back it looks twice: a fault that passes must cost no savepoint.
 func (s *Store) foundIn(key string) ([]found, []*DamageError, error) {
 	all, damaged, err := s.foundOnce(key)
-	if machine.IsUnreadable(err) || slices.ContainsFunc(all, func(f found) bool { return f.damage != nil && machine.IsUnreadable(f.damage) }) {
+	if isUnread(err) || slices.ContainsFunc(all, func(f found) bool { return f.damage != nil && isUnread(f.damage) }) {
 		return s.foundOnce(key)
 	}
 	return all, damaged, err

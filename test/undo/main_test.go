@@ -150,15 +150,21 @@ func idle(kind [2]string) *world {
 	return w
 }
 
+// turnsOf returns the grounds for the trials of a command: in a sample one.
+func turnsOf(a *command) []ground {
+	all := sample.From(a.name, grounds())
+	if sample.Now() == sample.Sample {
+		return all[:1]
+	}
+	return all
+}
+
 // sweep runs trials in worlds of a kind, until one reports that there is no such call. In a
 // sample all are on one ground, in a sweep they take turns: each call is tried on one, with
 // another seed on another. Only the long tier tries each call on each.
 func sweep(t *testing.T, a *command, s sample.Stride, trial func(t *testing.T, w *world, n int) bool) {
 	t.Helper()
-	turns := sample.From(a.name, grounds())
-	if sample.Now() == sample.Sample {
-		turns = turns[:1]
-	}
+	turns := turnsOf(a)
 	for i, g := range turns {
 		own := s
 		if sample.Now() < sample.Long {

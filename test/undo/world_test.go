@@ -30,6 +30,7 @@ func files() harness.Files {
 type command struct {
 	name    string
 	stands  bool                         // the commit stands when it is done
+	damaged bool                         // something in the store is, before
 	mount   bool                         // the root is a mount point
 	bound   bool                         // and shows itself; else it is a file system of its own
 	prepare func(t testing.TB, w *world) // makes the root, by the commands of the program
