@@ -276,6 +276,33 @@ func (g *fairground) killRecoveries(n int) int {
 	return len(pairs)
 }
 
+// An exchange is killed while it removes its directories in staging, and the recovery, which
+// makes those again that are missing, before each of its calls.
+func TestExchangeKilledAtItsEnd(t *testing.T) {
+	for _, c := range fairs[:2] {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			total := g.callsOfRun()
+			for n := total - 12; n <= total; n++ {
+				f, none := g.killedAt(n), &injector{}
+				_, err := f.recover(Automatic, none.hook)
+				must(t, err)
+				g.done(f)
+				for m := 1; m <= none.calls && !t.Failed(); m++ {
+					f := g.killedAt(n)
+					_ = survived(func() { _, _ = f.recover(Automatic, killer(m)) })
+					f.settle(Automatic)
+					g.done(f)
+				}
+				if t.Failed() {
+					t.Fatalf("killed at %d of %d", n, total)
+				}
+			}
+		})
+	}
+}
+
 // killedAt makes a fair whose exchange was killed before call n.
 func (g *fairground) killedAt(n int) *fair {
 	g.t.Helper()

@@ -97,7 +97,7 @@ func examples() map[code][]error {
 
 		codeLater:      {laterCommits(outside, &action.LaterError{}, "0dbd4d3d")},
 		codeInPart:     {stillStands("0dbd4d3d", "/srv/"+forging, false, []action.Left{{Path: forging, Committed: true}}, map[string]any{})},
-		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot), rollbackError(action.ErrNoWayBack)},
+		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot)},
 		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(snapshot.ErrUnsettled), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -64,8 +65,8 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
-	case byID && (opts.agent != "" || opts.html != "" || len(opts.scopes)+len(opts.decisions) > 0):
-		return usage(cmd, "what is asked with --agent, --scope, --decide and --html is asked of a preview, and --preview names one that was made")
+	case byID && (opts.agent != "" || opts.html != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
+		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace and --html is asked of a preview, and --preview names one that was made")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
 	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":
@@ -363,6 +364,12 @@ func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.A
 		},
 		Leftover: func(name string, err error) {
 			a.tell("spectrum: the restore is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
+		},
+		LeftOut: func(l staging.LeftOut) {
+			a.tell("spectrum: %s was not given the %s of the file that it replaced: %s", shellQuote(l.Path.String()), l.What, oneLine(l.Why.Error()))
+		},
+		Kept: func(k staging.Kept) {
+			a.tell("spectrum: another process writes to the file that %s replaced, so that file is kept in %s", shellQuote(k.Path.String()), shellQuote(filepath.Join(in.Real(), k.At)))
 		},
 	})
 }

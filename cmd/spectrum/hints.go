@@ -45,6 +45,9 @@ var machineFaults = []struct {
 }
 
 func machineHints(err error) []string {
+	if at, is := errors.AsType[*pathsafe.MountError](err); is {
+		return []string{mountHint(at, "retry")}
+	}
 	if machine.HasNoPlace(err) {
 		return []string{"the working directory is there no more: change to another one, or name absolute paths"}
 	}
@@ -87,6 +90,15 @@ func lackHints(err error) []string {
 		return nil
 	}
 	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
+}
+
+// mountHint says what to do about a mount in the way, and then.
+func mountHint(at *pathsafe.MountError, next string) string {
+	whose := ""
+	if at.UserID >= 0 {
+		whose = fmt.Sprintf(" (%s serves it)", machine.UserText(at.UserID))
+	}
+	return fmt.Sprintf("unmount what is in the way%s: \"umount %s\"; then %s", whose, shellQuote(at.Mountpoint), next)
 }
 
 // notOwnHint says who can unmount a view, and how.

@@ -266,13 +266,10 @@ func rollbackError(err error) error {
 		return err
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, action.ErrNoWayBack):
-		return &codedError{
-			code: codeNoSnapshot, details: map[string]any{}, err: err,
-			hint: "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs",
-		}
 	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
+	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
+		return err
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, action.ErrElsewhere):
@@ -302,7 +299,7 @@ type rollbackReport struct {
 	changed []string
 	left    []action.Left
 	target  *snapshot.Snapshot // that was restored; nil for none
-	passed  []snapshot.Passed  // damaged snapshots that were passed over to find it
+	passed  []snapshot.Passed  // that were passed over to find it
 	changes []action.Change
 	spaces  []action.Space  // of a dry run
 	open    []pathsafe.Path // of a dry run
@@ -323,36 +320,33 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		}
 	}
-	for _, path := range r.changed {
-		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
-	}
+	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
+	goneKept := r.keptGone()
+	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
-	kept := []any{}
+	kept, keptLines := []any{}, []string{}
 	for _, k := range r.done.Kept {
 		at := filepath.Join(in.Real(), k.At)
 		what := "was changed by another process meanwhile; what it had is kept in"
 		if k.Open {
 			what = "may be open for writing by another process, so it is kept in"
 		}
-		a.tell("spectrum: %s %s %s", shellQuote(k.Path.String()), what, shellQuote(at))
+		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
-	left := []any{}
-	for _, l := range r.left {
-		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
-		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
-	}
+	a.tellFew(keptLines)
+	a.tellFew(leftLines(r.left))
+	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
-	passed := []any{}
-	for _, p := range r.passed {
-		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
-	}
 	fields := map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
-		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passed,
+		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passedFields(in, r.passed),
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
+	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
 	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
@@ -371,7 +365,7 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	var paths []string
 	for _, l := range left {
 		if l.Committed {
-			paths = append(paths, shellQuote(l.Path))
+			paths = append(paths, l.Path)
 		}
 	}
 	later := ""
@@ -380,10 +374,21 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	}
 	return &codedError{
 		code: codeInPart, details: fields,
-		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), strings.Join(paths, ", ")),
+		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
 		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
 			later, foreignOption(real), commit),
 	}
+}
+
+// keptGone are the directories of what earlier commands have kept that go.
+func (r *rollbackReport) keptGone() (paths []string) {
+	for _, c := range r.changes {
+		stays := slices.ContainsFunc(r.left, func(l action.Left) bool { return l.Path == c.Path })
+		if c.Kind == action.Removed && staging.IsKept(c.Path) && !stays {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 func (r *rollbackReport) targetID() string {
@@ -425,7 +430,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar := a.newBar("checking the snapshots")
 	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
-	a.tellPassed(to.Passed)
+	a.tellPassed(in, to.Passed)
 	if err != nil {
 		return rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err)))
 	}
@@ -443,11 +448,10 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	if !errors.Is(err, action.ErrNoWayBack) {
 		return err
 	}
-	hint, details := a.waysLeft(ctx, in, to)
-	return &codedError{code: codeNoSnapshot, details: details, err: err, hint: hint}
-}
-
-func (a *app) waysLeft(ctx context.Context, in *action.Root, to snapshot.Target) (hint string, details map[string]any) {
+	details := map[string]any{"passed": passedFields(in, to.Passed)}
+	verdict := func(hint string) error {
+		return &codedError{code: codeNoSnapshot, details: details, err: err, hint: hint}
+	}
 	option := foreignOption(in.Real())
 	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
 	for _, p := range to.Passed {
@@ -455,14 +459,16 @@ func (a *app) waysLeft(ctx context.Context, in *action.Root, to snapshot.Target)
 			continue
 		}
 		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
-			return wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real()), map[string]any{"damaged": p.Header.ID}
+			details["damaged"] = p.Header.ID
+			return verdict(wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real()))
 		}
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
 	for _, h := range slices.Backward(all) {
 		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
-			return fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
-				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")), map[string]any{"partial": h.ID}
+			details["partial"] = h.ID
+			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
 		}
 	}
 	var ways []string
@@ -474,9 +480,9 @@ func (a *app) waysLeft(ctx context.Context, in *action.Root, to snapshot.Target)
 		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
 	}
 	if len(ways) == 0 {
-		ways = []string{fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real()))}
+		return verdict(fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real())))
 	}
-	return strings.Join(ways, "; "), map[string]any{}
+	return verdict(strings.Join(ways, "; "))
 }
 
 // targetText says which snapshot it is, when and why it was taken, and what it covers.
@@ -499,21 +505,54 @@ func targetText(s *snapshot.Snapshot) string {
 	return oneLine(text)
 }
 
-// tellPassed names the damaged snapshots that are passed over.
-func (a *app) tellPassed(passed []snapshot.Passed) {
+// tellPassed names the snapshots that are passed over, and says why.
+func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 	for _, p := range passed {
 		if p.Header.ID == "" {
 			a.tell("spectrum: passed over: %s", oneLine(p.Damage[0].Error()))
 			continue
 		}
-		more := ""
+		why := ""
+		switch {
+		case p.Partial:
+			why = fmt.Sprintf("lacks %s that could not be read: %s", numberOf(p.Header.Unread, "name"), words.List(unreadOf(in, p.Header.ID)))
+		case p.Foreign:
+			why = "is not of this host: " + p.Damage[0].Error()
+		default:
+			why = "is damaged: " + p.Damage[0].Error()
+		}
 		if n := len(p.Damage); n > 1 {
-			more = fmt.Sprintf(", and %d more", n-1)
+			why += fmt.Sprintf(", and %d more", n-1)
 		}
-		what := "is damaged"
-		if p.Foreign {
-			what = "is not of this host"
-		}
-		a.tell("spectrum: passed over: snapshot %s of %s %s: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), what, oneLine(p.Damage[0].Error()), more)
+		a.tell("spectrum: passed over: snapshot %s of %s %s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(why))
 	}
+}
+
+// unreadOf returns the names of a snapshot that could not be read when it was taken, as far as
+// that is known.
+func unreadOf(in *action.Root, id string) (names []string) {
+	s, err := in.Snapshots().Find(id)
+	if err != nil {
+		return nil
+	}
+	for e := range s.Entries() {
+		if e.Type == snapshot.Unread {
+			names = append(names, e.Path)
+		}
+	}
+	return names
+}
+
+// passedFields are the snapshots that were passed over, for a program.
+func passedFields(in *action.Root, passed []snapshot.Passed) []any {
+	all := []any{}
+	for _, p := range passed {
+		fields := damagesOf(p.Header.ID, p.Damage)
+		if p.Partial {
+			unread := unreadOf(in, p.Header.ID)
+			fields["unread"], fields["unread_count"] = jsonTexts(unread[:min(len(unread), maxFields)]), p.Header.Unread
+		}
+		all = append(all, fields)
+	}
+	return all
 }

@@ -150,7 +150,7 @@ type restoring struct {
 	target *snapshot.Snapshot
 	kind   audit.Rollback
 	reason string
-	passed []snapshot.Passed // damaged snapshots that it is restored instead of
+	passed []snapshot.Passed // that it is restored instead of
 	only   []pathsafe.Path   // nil is all of it
 	dryRun bool
 }

@@ -2,6 +2,8 @@ package statedir
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +27,18 @@ type knownRoot struct {
 	Path  string `json:"path"`  // where it was found last
 }
 
+// A rootLine is a line of the file. One whose sum does not fit was damaged: a path of which a
+// byte has changed may be a path all the same.
+type rootLine struct {
+	knownRoot
+	Sum string `json:"sum"`
+}
+
+func (r knownRoot) line() rootLine {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", r.ID, r.Known, r.Path))
+	return rootLine{r, hex.EncodeToString(sum[:8])}
+}
+
 // readRoots returns the last line of each history, the newest first. A line that cannot be
 // read is none: then the path decides.
 func (d *Dir) readRoots() ([]knownRoot, error) {
@@ -44,9 +58,9 @@ func (d *Dir) readRoots() ([]knownRoot, error) {
 	seen := map[string]bool{}
 	lines := bytes.Split(raw.Bytes(), []byte("\n"))
 	for _, line := range slices.Backward(lines) {
-		var r knownRoot
-		if json.Unmarshal(line, &r) == nil && r.Known != "" && !seen[r.Known] {
-			all, seen[r.Known] = append(all, r), true
+		var r rootLine
+		if json.Unmarshal(line, &r) == nil && r == r.line() && !seen[r.Known] {
+			all, seen[r.Known] = append(all, r.knownRoot), true
 		}
 	}
 	return all, nil
@@ -141,7 +155,7 @@ func nameOf(all []knownRoot, at knownRoot, leads func(path string) bool) (name, 
 
 // keepRoot writes a line, durably. It begins with the end of one that was cut off.
 func (d *Dir) keepRoot(r knownRoot) error {
-	raw, err := json.Marshal(r)
+	raw, err := json.Marshal(r.line())
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,44 @@
 package statedir_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 )
+
+// TestChangedRoots: whichever byte of the record changes, a root that did not move has its
+// history under its own path.
+func TestChangedRoots(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	leads := func(path string) bool { return path == "/a" }
+	enter := func() string {
+		t.Helper()
+		name, _, err := open(t, path).EnterRoot("/a", "one", true, leads)
+		must(t, err)
+		return name
+	}
+	_, _, err := open(t, path).EnterRoot("/a", "one", false, leads)
+	must(t, err)
+	file := filepath.Join(path, "roots.log")
+	raw, err := os.ReadFile(file)
+	must(t, err)
+	for i := range raw {
+		for _, bit := range []byte{1, 2, 0x20, 0x80} {
+			changed := bytes.Clone(raw)
+			changed[i] ^= bit
+			must(t, os.WriteFile(file, changed, 0o600))
+			if name := enter(); name != "/a" {
+				t.Errorf("%q: its history is of %q", changed, name)
+			}
+			if at, err := open(t, path).RootPath("/a"); err != nil || at != "/a" {
+				t.Errorf("%q: it is at %q, %v", changed, at, err)
+			}
+		}
+	}
+}
 
 // TestRoots: the identity of a directory decides which history is its own, and its path is a
 // hint. What cannot be read is no record.

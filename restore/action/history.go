@@ -43,7 +43,9 @@ type commitRecord struct {
 	preview string
 	reason  string // in the operator's words; "" for none
 	draft   *savepoint.Draft
-	scope   []pathsafe.Path // what it makes
+	scope   []pathsafe.Path // what it makes, and displaces
+	// replaces are the files that it displaces, or leaves as they are, by their paths.
+	replaces map[string]*restore.Target
 }
 
 // begins requires, for the first action in a root since it was entered, that no other one was
@@ -83,6 +85,9 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 			return map[string]string{SavepointNow: active}
 		})
 		if err != nil {
+			return err
+		}
+		if err := rec.checkSnapshot(before); err != nil {
 			return err
 		}
 		event.Snapshot = before.ID()

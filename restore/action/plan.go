@@ -18,6 +18,7 @@ import (
 // plan says what of that which commits have created is there, and can go.
 type plan struct {
 	root  *pathsafe.Dir
+	mount pathsafe.ID // that the root is on
 	top   node
 	swaps []staging.Swap
 	files int // that go
@@ -38,6 +39,7 @@ type node struct {
 	path     string
 	made     bool // created, and not only on the way
 	file     *verify.Entry
+	was      *displaced // what the oldest of the commits has replaced there; nil for nothing
 	children map[string]*node
 }
 
@@ -54,6 +56,9 @@ func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
 // later commits come first. What was absent before is made by the commit.
 func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	was, err := before.At(e.Path)
+	if errors.Is(err, snapshot.ErrNotCovered) { // it was identical, and stayed as it was
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -76,6 +81,10 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	}
 	if at.file == nil { // else a later commit has created it anew
 		at.file = &e
+	}
+	at.was = nil
+	if was.Type == snapshot.File {
+		at.was = &displaced{before, was.Path}
 	}
 	return nil
 }
@@ -107,6 +116,11 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
+	st, err := root.Stat()
+	if err != nil {
+		return err
+	}
+	p.mount = st.ID
 	return p.below(root, &p.top)
 }
 
@@ -132,10 +146,16 @@ type visited struct {
 func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	st, err := dir.Lstat(n.name())
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && n.was != nil:
+		return p.comesBack(n)
 	case errors.Is(err, fs.ErrNotExist):
+		p.lost(n)
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
+	case !st.IsOn(p.mount):
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
+		return visited{}, nil
 	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
 	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
@@ -158,7 +178,11 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 // goes is one thing that goes, with all that is in it.
 func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
-	return visited{[]staging.Swap{{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}}, true}, err
+	swap := staging.Swap{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}
+	if n.was != nil {
+		swap.New = staging.Tree{}
+	}
+	return visited{[]staging.Swap{swap}, n.was == nil}, err
 }
 
 // visitMade looks into a directory that was created. It goes if all that is in it
@@ -225,7 +249,7 @@ func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Di
 	}
 	own, err := dir.OpenDir(n.name())
 	if errors.Is(err, pathsafe.ErrCrossesMount) {
-		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept()})
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return nil, nil
 	}
 	return own, err
@@ -251,6 +275,11 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		e, err := before.At(swap.Path)
 		if err != nil {
 			return err
+		}
+		if swap.Old == nil || e.Type == snapshot.Absent && swap.New != nil { // it is gone, and comes back
+			swap.Old = nil
+			p.swaps = append(p.swaps, swap)
+			continue
 		}
 		if e.Type == snapshot.Absent || (e.Type == snapshot.Dir) != swap.Old.Mode.IsDir() { // what is there by now is another's
 			continue

@@ -169,10 +169,10 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		swaps = slices.Concat(swaps, p.times(done.Snapshot))
 	}
 	u.Files, u.Left = p.files, p.left
-	if u.Changes, err = changesOf(swaps, done.Snapshot, nil); err != nil {
+	if u.Changes, err = changesOf(swaps, done.Snapshot, p.comes); err != nil {
 		return nil, err
 	}
-	if u.Spaces, err = roomFor(in, done.Snapshot, nil, u.Changes); err != nil {
+	if u.Spaces, err = roomFor(in, done.Snapshot, p.comes, u.Changes); err != nil {
 		return nil, err
 	}
 	if dry {
@@ -188,7 +188,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		}
 		return nil
 	}
-	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, nil)
+	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, p.fill(in.Snapshots(), swaps))
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 // does not: to be killed before it is to be killed before the next call.
 func Changing(c sysfault.Call) bool { return c.Name != "close" && sysfault.Mutating(c) }
 
-// changingCalls are the names of all calls that Changing can match.
-var changingCalls = slices.DeleteFunc(sysfault.MutatingCalls(), func(name string) bool { return name == "close" })
+// ChangingCalls are the names of all calls that Changing can match.
+var ChangingCalls = slices.DeleteFunc(sysfault.MutatingCalls(), func(name string) bool { return name == "close" })
 
 // OnDisk matches the calls that a disk can notice.
 func OnDisk(c sysfault.Call) bool { return c.Name != "flock" && Changing(c) }
@@ -35,7 +35,7 @@ func (s *Site) Beneath(match func(sysfault.Call) bool) func(sysfault.Call) bool 
 // Killing is a plan that kills the command before the n-th of the changing calls that
 // match.
 func Killing(n int, match func(sysfault.Call) bool) *sysfault.Plan {
-	return &sysfault.Plan{N: n, Kill: true, Record: true, Match: match, Only: changingCalls}
+	return &sysfault.Plan{N: n, Kill: true, Record: true, Match: match, Only: ChangingCalls}
 }
 
 // Last describes the last counted call of a command that ran under a plan with Record.

@@ -38,8 +38,27 @@ func LetOthersIn(t testing.TB, dir string) {
 // GiveToNobody makes Nobody the owner of a directory and of all beneath it.
 func GiveToNobody(t testing.TB, dir string) {
 	t.Helper()
+	GiveAll(t, dir, Nobody)
+}
+
+// GiveTo has an ordinary user run the program from now on, with a copy of the binary in this
+// directory, where he may go. He owns what is in the project and its state directory.
+func (p *Project) GiveTo(t testing.TB, user int, dir string) {
+	t.Helper()
+	p.User, p.Program = user, CopyBinary(t, dir)
+	for _, top := range []string{p.Dir, p.State} {
+		GiveAll(t, top, user)
+	}
+	made, err := p.makes()
+	Must(t, err)
+	p.made = made
+}
+
+// GiveAll makes a user the owner of a directory and of all beneath it.
+func GiveAll(t testing.TB, dir string, user int) {
+	t.Helper()
 	Must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, Nobody, Nobody))
+		return errors.Join(err, os.Lchown(path, user, user))
 	}))
 }
 
@@ -54,4 +73,12 @@ func CopyBinary(t testing.TB, dir string) string {
 	Must(t, os.WriteFile(path, []byte(ReadFile(t, binary)), 0o755))
 	Must(t, os.Chmod(path, 0o755))
 	return path
+}
+
+// OwnerOf returns the user whom a file belongs to.
+func OwnerOf(t testing.TB, path string) int {
+	t.Helper()
+	st, err := os.Lstat(path)
+	Must(t, err)
+	return int(st.Sys().(*syscall.Stat_t).Uid) //nolint:forcetypeassert // on Linux it is one
 }

@@ -79,27 +79,52 @@ func NewVolume(t testing.TB, f Format) *Volume {
 // NewVolumeIn is NewVolume with the image and the mount point in this directory.
 func NewVolumeIn(t testing.TB, dir string, f Format) *Volume {
 	t.Helper()
-	v := &Volume{Format: f, Path: filepath.Join(dir, "mnt")}
-	Must(t, os.Mkdir(v.Path, 0o755))
+	path := filepath.Join(dir, "mnt")
+	Must(t, os.Mkdir(path, 0o755))
+	v := f.volume(t, dir, path)
+	t.Cleanup(func() { _ = blocklog.Unmount(v.Path) })
+	return v
+}
+
+// MountOn makes a file system, with its image or its layers in this directory, and mounts it
+// on a path that exists, until the mount goes in which that path is.
+func (f Format) MountOn(t testing.TB, dir, path string) {
+	t.Helper()
+	if f.Kind == Overlay.Kind {
+		f.Options = layersIn(t, dir)
+	}
+	f.volume(t, dir, path).Mount(t)
+	if err := os.Remove(filepath.Join(path, "lost+found")); !errors.Is(err, os.ErrNotExist) {
+		Must(t, err)
+	}
+}
+
+func (f Format) volume(t testing.TB, dir, path string) *Volume {
+	t.Helper()
+	v := &Volume{Format: f, Path: path}
 	if f.Size > 0 {
 		v.Image = filepath.Join(dir, "image")
 		Must(t, f.format(v.Image))
 	}
-	t.Cleanup(func() { _ = blocklog.Unmount(v.Path) })
 	return v
+}
+
+// layersIn makes the layers of an overlay, and returns the options of its mount.
+func layersIn(t testing.TB, dir string) string {
+	t.Helper()
+	var layers []string
+	for _, layer := range []string{"lowerdir", "upperdir", "workdir"} {
+		Must(t, os.Mkdir(filepath.Join(dir, layer), 0o755))
+		layers = append(layers, layer+"="+filepath.Join(dir, layer))
+	}
+	return strings.Join(layers, ",")
 }
 
 // MountedVolume makes a file system and mounts it.
 func MountedVolume(t testing.TB, f Format) *Volume {
 	t.Helper()
 	if f.Kind == Overlay.Kind {
-		below := MountedVolume(t, Tmpfs).Path
-		var layers []string
-		for _, layer := range []string{"lowerdir", "upperdir", "workdir"} {
-			Must(t, os.Mkdir(filepath.Join(below, layer), 0o755))
-			layers = append(layers, layer+"="+filepath.Join(below, layer))
-		}
-		f.Options = strings.Join(layers, ",")
+		f.Options = layersIn(t, MountedVolume(t, Tmpfs).Path)
 	}
 	v := NewVolume(t, f)
 	v.Mount(t)
@@ -234,14 +259,9 @@ func (v *Volume) open(use func(*os.File) error) error {
 // MountedOverlay mounts an overlay in memory and returns where.
 func MountedOverlay(t testing.TB) string {
 	t.Helper()
-	below := MountedVolume(t, Tmpfs).Path
-	var options []string
-	for _, part := range []string{"lowerdir", "upperdir", "workdir"} {
-		Must(t, os.Mkdir(filepath.Join(below, part), 0o755))
-		options = append(options, part+"="+filepath.Join(below, part))
-	}
+	layers := layersIn(t, MountedVolume(t, Tmpfs).Path)
 	dir := t.TempDir()
-	Must(t, unix.Mount("overlay", dir, "overlay", 0, strings.Join(options, ",")))
+	Must(t, unix.Mount("overlay", dir, "overlay", 0, layers))
 	t.Cleanup(func() { Must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	return dir
 }

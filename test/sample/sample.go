@@ -117,3 +117,10 @@ func Pick[T any](t testing.TB, n int, all []T) []T {
 	}
 	return chosen
 }
+
+// From returns all of these in their order, from another one on, which follows from the seed
+// and a name: by a name that several tests share they begin with the same one.
+func From[T any](name string, all []T) []T {
+	first := int(hash(name) % uint64(len(all)))
+	return append(append(make([]T, 0, len(all)), all[first:]...), all[:first]...)
+}

@@ -54,6 +54,27 @@ func TestPick(t *testing.T) {
 	}
 }
 
+func TestFrom(t *testing.T) {
+	all := []int{0, 1, 2, 3, 4}
+	first := map[int]bool{}
+	for seed := range 50 {
+		t.Setenv("SEED", fmt.Sprint(seed))
+		some := From("name", all)
+		if !slices.Equal(some, From("name", all)) || len(some) != len(all) {
+			t.Fatalf("seed %d: %v", seed, some)
+		}
+		for i, n := range some {
+			if n != (some[0]+i)%len(all) {
+				t.Fatalf("seed %d: %v", seed, some)
+			}
+		}
+		first[some[0]] = true
+	}
+	if len(first) != len(all) {
+		t.Errorf("they begin with %v over all seeds", first)
+	}
+}
+
 func TestSweepLeavesNothingOut(t *testing.T) {
 	for _, tier := range []string{"sweep", "long"} {
 		t.Setenv("SPECTRUM_TESTS", tier)

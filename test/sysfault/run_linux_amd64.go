@@ -210,6 +210,9 @@ func (t *tracer) atCall(pid, tid int) {
 	}
 	switch in.Op {
 	case opSeccomp:
+		if t.isSpent() {
+			return
+		}
 		if c, s, ok := entered(tid, in); ok && t.plan.Match(c) {
 			t.count(pid, c, s)
 		}
@@ -219,6 +222,12 @@ func (t *tracer) atCall(pid, tid int) {
 			delete(t.held, tid)
 		}
 	}
+}
+
+// isSpent reports whether the plan has acted, will not act again, and keeps no trace: what
+// the command calls from now on is not looked at.
+func (t *tracer) isSpent() bool {
+	return t.result.Fired > 0 && !t.plan.Onward && !t.plan.Record
 }
 
 // ask has the kernel tell about the call at which a thread is stopped.

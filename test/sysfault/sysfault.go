@@ -44,7 +44,7 @@ type Plan struct {
 
 // A Result is what became of a command.
 type Result struct {
-	Calls          int // how many calls counted
+	Calls          int // how many calls counted; without Onward and Record none after the one that the plan acted on
 	Fired          int // on how many of them the plan acted
 	Pid            int
 	Status         int // the exit status, or 128 and the signal that killed it

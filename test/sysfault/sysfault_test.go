@@ -111,7 +111,7 @@ func TestOneCounterOverAllThreads(t *testing.T) {
 	const total = threads * each
 	for n := 1; n <= total+1; n += 5 {
 		dir := t.TempDir()
-		r := run(t, play("threads", Plan{N: n, Errno: syscall.EIO, Match: mkdirs}), dir)
+		r := run(t, play("threads", Plan{N: n, Errno: syscall.EIO, Match: mkdirs, Record: true}), dir)
 		want := 1
 		if n > total {
 			want = 0
@@ -279,7 +279,7 @@ func TestQuietCalls(t *testing.T) {
 // A plan that names its calls counts the same ones.
 func TestOnly(t *testing.T) {
 	for _, only := range [][]string{nil, {"mkdirat"}, {"write", "mkdirat"}} {
-		r := run(t, play("threads", Plan{N: 5, Errno: syscall.EIO, Match: mkdirs, Only: only}), t.TempDir())
+		r := run(t, play("threads", Plan{N: 5, Errno: syscall.EIO, Match: mkdirs, Only: only, Record: true}), t.TempDir())
 		if r.Calls != threads*each || r.Fired != 1 || string(r.Stdout) != "1" {
 			t.Errorf("only %q: %d calls, fired %d, the program saw %s failures", only, r.Calls, r.Fired, r.Stdout)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,33 +91,6 @@ func TestDryRunMakesNothing(t *testing.T) {
 		if _, err := os.Lstat(state); r.Status != 1 || !strings.Contains(r.Stderr, "\nhint: ") || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v, %v", r, err)
 		}
-	}
-}
-
-// TestDamagedStateElsewhere is TestDamagedState for an ordinary user, on a file system on a
-// disk.
-func TestDamagedStateElsewhere(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("an ordinary user runs TestDamagedState anyway")
-	}
-	for _, format := range []harness.Format{harness.Ext4With("ext4", 256<<20), harness.Btrfs} {
-		t.Run(format.Name, func(t *testing.T) {
-			volume := harness.MountedVolume(t, format).Path
-			harness.LetOthersIn(t, volume)
-			for name, from := range map[string]string{"test": os.Args[0], "spectrum": harness.Binary()} {
-				harness.Must(t, os.WriteFile(filepath.Join(volume, name), []byte(harness.ReadFile(t, from)), 0o755))
-			}
-			harness.Must(t, os.Mkdir(filepath.Join(volume, "tmp"), 0o700))
-			harness.GiveToNobody(t, volume)
-			cmd := exec.Command(filepath.Join(volume, "test"), "-test.run=^TestDamagedState$", "-test.v")
-			cmd.Dir = volume
-			cmd.SysProcAttr = harness.AsNobody()
-			cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(volume, "tmp"), "HOME="+volume, "SPECTRUM_BIN="+filepath.Join(volume, "spectrum"))
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "--- PASS: TestDamagedState ") {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
 	}
 }
 

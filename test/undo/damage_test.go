@@ -77,16 +77,32 @@ type damaged struct {
 // all of its work, or none and names the file and what to do; no root is halted by it, and
 // one way is always left. What damages a snapshot or savepoint, recover and the doctor find.
 func TestDamagedState(t *testing.T) {
-	w := borrow(t, damaging())
-	w.reset(t)
+	var sum harness.Tally
+	turns := turnsOf(damaging())
+	for i, g := range turns {
+		t.Run(g.name, func(t *testing.T) {
+			w := borrowOn(t, damaging(), g)
+			w.reset(t)
+			w.damage(t, &sum, func(n int) bool { return sample.Now() == sample.Long || (n+n/len(turns))%len(turns) == i })
+		})
+	}
+	sum.DemandKinds(t, 2)
+}
+
+// damage tries the damages with these numbers, in a sample a few of them.
+func (w *world) damage(t *testing.T, sum *harness.Tally, has func(n int) bool) {
+	t.Helper()
 	pictures := w.restorable(t)
 	var all []damaged
+	n := 0
 	for _, path := range w.stateFiles(t) {
 		for _, d := range damages() {
-			all = append(all, damaged{path, d})
+			if has(n) {
+				all = append(all, damaged{path, d})
+			}
+			n++
 		}
 	}
-	var sum harness.Tally
 	for _, d := range sample.Pick(t, 5, all) {
 		t.Run(d.name+" "+d.path, func(t *testing.T) {
 			done := 0
@@ -108,7 +124,6 @@ func TestDamagedState(t *testing.T) {
 			w.isFound(t, d)
 		})
 	}
-	sum.DemandKinds(t, 2)
 }
 
 // restorable are the trees of the snapshots of the whole root that somebody has taken, by

@@ -11,22 +11,34 @@ import (
 )
 
 // TestDiskFull fills the disk of the root, or that of the state directory, more or
-// less before each way back, a take and a prune.
+// less before each way back, a take, a prune and a repair.
 func TestDiskFull(t *testing.T) {
 	type full struct {
 		command func() *command
 		place   string
+		format  harness.Format
 	}
-	all := []full{{taking, "state"}, {pruning, "state"}} // nothing is written in the root
-	for _, way := range []func() *command{rollback, whole, part} {
-		all = append(all, full{way, "root"}, full{way, "state"})
+	var all []full
+	formats := sample.From(t.Name(), kindsOfVolumes()) // they take turns, two for each; in the long tier all
+	add := func(command func() *command, place string) {
+		for range sample.Of(2, 2, len(formats)) {
+			all = append(all, full{command, place, formats[len(all)%len(formats)]})
+		}
+	}
+	for _, command := range []func() *command{taking, pruning, repairing} {
+		add(command, "state") // nothing is written in the root
+	}
+	for _, way := range []func() *command{rollback, emergency, whole, part, some} {
+		add(way, "root")
+		add(way, "state")
 	}
 	for _, f := range sample.Pick(t, 2, all) {
-		t.Run(f.command().name+", "+f.place, func(t *testing.T) {
+		t.Run(f.command().name+" "+f.place+" "+f.format.Name, func(t *testing.T) {
 			t.Parallel()
-			v := harness.MountedVolume(t, harness.Ext4)
+			v := harness.MountedVolume(t, f.format)
 			v.PrepareFill(t)
 			at := in(filepath.Dir(v.Path))
+			at.ground.format = f.format
 			if f.place == "root" {
 				at.above = filepath.Join(v.Path, "above")
 			} else {
@@ -42,7 +54,7 @@ func TestDiskFull(t *testing.T) {
 // fill carries the command out with less and less missing.
 func (w *world) fill(t *testing.T, v *harness.Volume) {
 	var sum harness.Tally
-	step, blocks := int64(sample.Of(56, 6, 1)), int64(0)
+	step, blocks := int64(sample.Of(56, 16, 1)), int64(0)
 	if step > 1 {
 		blocks = sample.Rand(t).Int64N(6)
 	}

@@ -26,37 +26,103 @@ func TestMain(m *testing.M) {
 	})))
 }
 
-// worlds are those that no test uses now, by the name of their command. A world is made
-// once by the program, which takes as long as some trials, and reset for each trial.
+// A ground is where roots are, and who runs the program there.
+type ground struct {
+	name   string
+	format harness.Format // of their file system; the zero one: that of the temporary directory
+	user   int            // 0: the one who runs the tests
+}
+
+// grounds are each kind of file system, and an ordinary user. Who may not mount has one.
+func grounds() []ground {
+	if os.Geteuid() != 0 {
+		return []ground{{name: "here"}}
+	}
+	ext4, btrfs := harness.Ext4With("ext4", 256<<20, "-E", "nodiscard"), harness.Btrfs // with room for the worlds of all tests
+	btrfs.Size = 1 << 30
+	all := []ground{{"ordinary user", ext4, harness.Nobody}}
+	for _, f := range []harness.Format{harness.TmpfsWith("tmpfs", ""), ext4, harness.XFS, btrfs, harness.Overlay} {
+		all = append(all, ground{f.Name, f, 0})
+	}
+	return all
+}
+
+// worlds are those that no test uses now, by their command and ground. A world is made once by
+// the program, which takes as long as some trials, and reset for each trial.
 var worlds struct {
 	sync.Mutex
-	made    int
-	idle    map[string][]*world
-	project *harness.Project // of all of them
+	made     int
+	idle     map[[2]string][]*world
+	projects map[int]*harness.Project // of all worlds, by who runs the program
+	volumes  map[string]string        // where they are mounted, by format, as long as this process lives
 }
 
 // project returns the signed project of all worlds.
 func project(t testing.TB) *harness.Project {
 	t.Helper()
-	worlds.Lock()
-	defer worlds.Unlock()
-	if worlds.project == nil {
-		dir := filepath.Join(shared, "project")
-		harness.Must(t, os.Mkdir(dir, 0o755))
-		worlds.project = harness.NewIn(t, dir, files())
-	}
-	return worlds.project
+	return projectOf(t, 0)
 }
 
-// borrow returns a world of this kind for one test. It does not come back from a test
-// that failed.
+// projectOf returns that of a user.
+func projectOf(t testing.TB, user int) *harness.Project {
+	t.Helper()
+	worlds.Lock()
+	defer worlds.Unlock()
+	if worlds.projects == nil {
+		worlds.projects = map[int]*harness.Project{}
+	}
+	if worlds.projects[user] == nil {
+		dir := filepath.Join(shared, fmt.Sprint("project of ", user))
+		harness.Must(t, os.Mkdir(dir, 0o755))
+		p := harness.NewIn(t, dir, files())
+		if user != 0 {
+			harness.LetOthersIn(t, dir)
+			p.GiveTo(t, user, dir)
+		}
+		worlds.projects[user] = p
+	}
+	return worlds.projects[user]
+}
+
+// place returns a new place: the restore root is on this ground, all else is in memory.
+func (g ground) place(t testing.TB) place {
+	t.Helper()
+	worlds.Lock()
+	defer worlds.Unlock()
+	worlds.made++
+	name := fmt.Sprint("world ", worlds.made)
+	at := in(filepath.Join(shared, name))
+	at.ground = g
+	harness.Must(t, os.Mkdir(at.dir, 0o755))
+	if g.format.Kind == "" {
+		return at
+	}
+	if worlds.volumes == nil {
+		worlds.volumes = map[string]string{}
+	}
+	if worlds.volumes[g.format.Name] == "" {
+		dir := filepath.Join(shared, g.format.Name)
+		harness.Must(t, os.MkdirAll(filepath.Join(dir, "mnt"), 0o755))
+		g.format.MountOn(t, dir, filepath.Join(dir, "mnt"))
+		worlds.volumes[g.format.Name] = filepath.Join(dir, "mnt")
+	}
+	at.above = filepath.Join(worlds.volumes[g.format.Name], name)
+	return at
+}
+
+// borrow returns a world of this kind for one test, on a ground that follows from the seed.
 func borrow(t testing.TB, a *command) *world {
 	t.Helper()
-	w := idle(a)
+	return borrowOn(t, a, sample.From(a.name, grounds())[0])
+}
+
+// borrowOn is borrow on this ground. A world does not come back from a test that failed.
+func borrowOn(t testing.TB, a *command, g ground) *world {
+	t.Helper()
+	kind := [2]string{a.name, g.name}
+	w := idle(kind)
 	if w == nil {
-		dir := filepath.Join(shared, fmt.Sprint("world ", number()))
-		harness.Must(t, os.Mkdir(dir, 0o755))
-		w = newWorld(t, in(dir), a)
+		w = newWorld(t, g.place(t), a)
 		w.rehearse(t)
 	}
 	t.Cleanup(func() {
@@ -66,46 +132,59 @@ func borrow(t testing.TB, a *command) *world {
 		worlds.Lock()
 		defer worlds.Unlock()
 		if worlds.idle == nil {
-			worlds.idle = map[string][]*world{}
+			worlds.idle = map[[2]string][]*world{}
 		}
-		worlds.idle[a.name] = append(worlds.idle[a.name], w)
+		worlds.idle[kind] = append(worlds.idle[kind], w)
 	})
 	return w
 }
 
 // idle takes a world that no test uses; nil is none.
-func idle(a *command) *world {
+func idle(kind [2]string) *world {
 	worlds.Lock()
 	defer worlds.Unlock()
-	list := worlds.idle[a.name]
+	list := worlds.idle[kind]
 	if len(list) == 0 {
 		return nil
 	}
 	w := list[len(list)-1]
-	worlds.idle[a.name] = list[:len(list)-1]
+	worlds.idle[kind] = list[:len(list)-1]
 	return w
 }
 
-func number() int {
-	worlds.Lock()
-	defer worlds.Unlock()
-	worlds.made++
-	return worlds.made
+// turnsOf returns the grounds for the trials of a command: in a sample one.
+func turnsOf(a *command) []ground {
+	all := sample.From(a.name, grounds())
+	if sample.Now() == sample.Sample {
+		return all[:1]
+	}
+	return all
 }
 
-// sweep runs trials in worlds of a kind, until one reports that there is no such call.
+// sweep runs trials in worlds of a kind, until one reports that there is no such call. In a
+// sample all are on one ground, in a sweep they take turns: each call is tried on one, with
+// another seed on another. Only the long tier tries each call on each.
 func sweep(t *testing.T, a *command, s sample.Stride, trial func(t *testing.T, w *world, n int) bool) {
 	t.Helper()
-	harness.SweepIn(t, s, func(t *testing.T) func(*testing.T, int) bool {
-		var w *world // when there is a trial for it
-		return func(t *testing.T, n int) bool {
-			if w == nil {
-				w = borrow(t, a)
-			}
-			w.reset(t)
-			return trial(t, w, n)
+	turns := turnsOf(a)
+	for i, g := range turns {
+		own := s
+		if sample.Now() < sample.Long {
+			own = sample.Stride{First: s.At(i), Every: s.Every * len(turns)}
 		}
-	})
+		t.Run(g.name, func(t *testing.T) {
+			harness.SweepIn(t, own, func(t *testing.T) func(*testing.T, int) bool {
+				var w *world // when there is a trial for it
+				return func(t *testing.T, n int) bool {
+					if w == nil {
+						w = borrowOn(t, a, g)
+					}
+					w.reset(t)
+					return trial(t, w, n)
+				}
+			})
+		})
+	}
 }
 
 // changing matches the calls that can change what is on the disk of this world.
@@ -120,5 +199,10 @@ func (w *world) looking(c sysfault.Call) bool { return w.failing(c) && !harness.
 
 // about matches the calls that are about this world.
 func (w *world) about(c sysfault.Call) bool {
-	return harness.Inside(c.Path, w.dir) || harness.Inside(c.To, w.dir)
+	for _, dir := range []string{w.dir, w.above()} {
+		if harness.Inside(c.Path, dir) || harness.Inside(c.To, dir) {
+			return true
+		}
+	}
+	return false
 }

@@ -6,22 +6,39 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/blocklog"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-// TestPower takes the power before some calls of each way back, of a take and of a
-// prune: root and state directory are on a disk that loses what was not synced.
+// TestPower takes the power before some calls of each way back, of a take, a prune and a
+// repair: root and state directory are on a disk that loses what was not synced. The file
+// systems take turns; a btrfs is built again from what its disk was sent.
 func TestPower(t *testing.T) {
-	commands := []*command{rollback(), whole(), part(), taking(), pruning()}
-	for _, a := range sample.Pick(t, 2, commands) {
-		t.Run(a.name, func(t *testing.T) {
+	type cut struct {
+		*command
+		format harness.Format
+	}
+	var all []cut
+	formats := sample.From(t.Name(), []harness.Format{harness.Ext4, harness.XFS, harness.Btrfs})
+	for i, a := range []*command{rollback(), emergency(), whole(), part(), some(), taking(), pruning(), repairing()} {
+		for j := range sample.Of(1, 1, len(formats)) {
+			all = append(all, cut{a, formats[(i+j)%len(formats)]})
+		}
+	}
+	for _, c := range sample.Pick(t, 2, all) {
+		t.Run(c.name+" "+c.format.Name, func(t *testing.T) {
 			t.Parallel()
-			v := harness.MountedVolume(t, harness.Ext4)
-			w := newWorld(t, place{filepath.Dir(v.Path), filepath.Join(v.Path, "state"), filepath.Join(v.Path, "above")}, a)
+			v := harness.MountedVolume(t, c.format)
+			at := place{dir: filepath.Dir(v.Path), state: filepath.Join(v.Path, "state"), above: filepath.Join(v.Path, "above")}
+			w := newWorld(t, at, c.command)
 			w.rehearse(t)
-			w.cuts(t, v, 4)
+			if c.format.Kind == harness.Btrfs.Kind {
+				w.replays(t, v, 4)
+			} else {
+				w.cuts(t, v, 4)
+			}
 		})
 	}
 }
@@ -53,6 +70,48 @@ func (w *world) cuts(t *testing.T, v *harness.Volume, count int) {
 		}
 		sum.Add("cuts")
 	}
+	sum.Demand(t, "cuts", "came late")
+}
+
+// replays runs the command once on a disk that logs what it gets, and looks at the disk after
+// each write, in a sample after about so many, and when the command has ended; each time with
+// another one of eight ways to lose what was not flushed.
+func (w *world) replays(t *testing.T, v *harness.Volume, count int) {
+	var sum harness.Tally
+	w.reset(t)
+	v.Unmount(t)
+	store := blocklog.Serve(t, v.Image)
+	harness.Must(t, v.MountFile(store.Disk))
+	store.Mark(t, "begin")
+	r := w.site.Project.Run(t, nil, w.args...)
+	if r.Status != 0 {
+		t.Fatal(r)
+	}
+	store.Mark(t, "end")
+	v.Unmount(t)
+	records := store.Stop(t)
+	begin, end := blocklog.Find(records, "begin"), blocklog.Find(records, "end")
+	replay, image := blocklog.NewReplay(v.Image, records), filepath.Join(w.dir, "replayed")
+	s := sample.Every(t, max((end-begin)/count, 1))
+	for i := 0; ; i++ {
+		n := min(begin+s.At(i)-1, end)
+		_, err := replay.Image(image, n, uint64(i%8))
+		harness.Must(t, err)
+		harness.Must(t, v.MountFile(image))
+		was := r
+		if n < end {
+			was.Status = 128 + 9 // it went with the power
+			sum.Add("cuts")
+		}
+		if err := w.afterCut(t, &sum, was); err != nil {
+			t.Errorf("the power went after write %d of %d: %v", n-begin, end-begin, err)
+		}
+		v.Unmount(t)
+		if n == end {
+			break
+		}
+	}
+	v.Mount(t)
 	sum.Demand(t, "cuts", "came late")
 }
 

@@ -22,6 +22,7 @@ func files() harness.Files {
 	return harness.Files{
 		"top.txt": "top\n", "out/a.txt": "alpha\n", "out/deep/long.bin": strings.Repeat("long", 50_000),
 		"new/sub/b.txt": "beta\n", "new/c.txt": "gamma\n", "whole/deep/d.txt": "delta\n", "whole/e": "",
+		"out/same.txt": "the same\n",
 	}
 }
 
@@ -29,24 +30,18 @@ func files() harness.Files {
 type command struct {
 	name    string
 	stands  bool                         // the commit stands when it is done
+	damaged bool                         // something in the store is, before
 	mount   bool                         // the root is a mount point
-	flags   uintptr                      // of the mount, which is a tmpfs without any
+	bound   bool                         // and shows itself; else it is a file system of its own
 	prepare func(t testing.TB, w *world) // makes the root, by the commands of the program
 	after   func(w *world) harness.Tree  // what it makes of the root; nil: it changes nothing there
-}
-
-// source is what is mounted on a root: of a bind mount the root itself.
-func (a *command) source(root string) string {
-	if a.flags&unix.MS_BIND != 0 {
-		return root
-	}
-	return "tmpfs"
 }
 
 // A world is a root with a finished commit, what happened to it since, foreign
 // things and snapshots, and a state directory of its own.
 type world struct {
 	command *command
+	ground  ground
 	dir     string // all of it; the root is above/root, the state directory is state
 	site    *harness.Site
 
@@ -64,36 +59,53 @@ type world struct {
 
 // A place is where a world is made: dir holds all of it, and the program knows state
 // and above/root.
-type place struct{ dir, state, above string }
+type place struct {
+	dir, state, above string
+	ground            ground
+}
 
 func in(dir string) place {
-	return place{dir, filepath.Join(dir, "state"), filepath.Join(dir, "above")}
+	return place{dir: dir, state: filepath.Join(dir, "state"), above: filepath.Join(dir, "above")}
 }
 
 // newWorld makes a world, and keeps it for every trial. What it mounts goes with the
 // mount that it is in.
 func newWorld(t testing.TB, at place, a *command) *world {
 	t.Helper()
-	own := *project(t)
+	own := *projectOf(t, at.ground.user)
 	own.State = at.state
-	w := &world{command: a, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
+	w := &world{command: a, ground: at.ground, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
 	harness.Must(t, os.MkdirAll(w.site.Root, 0o755))
 	harness.Must(t, os.Mkdir(own.State, 0o700))
-	if a.mount {
-		harness.Must(t, unix.Mount(a.source(w.site.Root), w.site.Root, "tmpfs", a.flags, ""))
+	switch {
+	case a.bound:
+		harness.Must(t, unix.Mount(w.site.Root, w.site.Root, "", unix.MS_BIND, ""))
+	case a.mount:
+		at.ground.format.MountOn(t, at.dir, w.site.Root)
 	}
 	harness.Must(t, os.WriteFile(filepath.Join(at.above, "beside"), []byte("not yours"), 0o600))
 	w.site = own.Site(t, w.site.Root)
 	w.fit(t)
+	w.give(t)
 	a.prepare(t, w)
+	w.give(t)
 	w.save(t)
 	return w
+}
+
+// give makes an ordinary user the owner of all, if he runs the program.
+func (w *world) give(t testing.TB) {
+	t.Helper()
+	if user := w.site.Project.User; user != 0 {
+		harness.GiveAll(t, w.above(), user)
+		harness.GiveAll(t, w.site.Project.State, user)
+	}
 }
 
 // fit gives the root owners and times that are not those of today.
 func (w *world) fit(t testing.TB) {
 	t.Helper()
-	_ = os.Chown(w.path("beside/deep.txt"), 12, 34)
+	_ = os.Chown(w.path("beside/deep.txt"), 12, 34) // only root can; an ordinary user owns all
 	harness.Must(t, os.Chmod(w.path("beside/deep.txt"), 0o604))
 	when := time.Unix(1_500_000_000, 123_456_789)
 	harness.Must(t, os.Chtimes(w.path("foreign.txt"), when, when))
@@ -116,6 +128,7 @@ func (w *world) run(t testing.TB, into any, args ...string) {
 // commitIt commits the run.
 func (w *world) commitIt(t testing.TB) {
 	t.Helper()
+	w.give(t)
 	if r := w.site.Commit(t, nil); r.Status != 0 {
 		t.Fatal(r)
 	}
@@ -135,6 +148,7 @@ func (w *world) clear(t testing.TB) {
 
 func (w *world) take(t testing.TB) string {
 	t.Helper()
+	w.give(t)
 	var taken struct{ ID string }
 	w.run(t, &taken, "snapshot", "take", "--json", w.site.Root)
 	return taken.ID
@@ -154,6 +168,7 @@ func (w *world) goOn(t testing.TB) {
 	harness.Must(t, os.Chmod(w.path("beside"), 0o700))
 	harness.Must(t, os.Remove(w.path("beside/fifo")))
 	harness.Must(t, os.Mkdir(w.path("beside/fifo"), 0o755))
+	w.give(t)
 }
 
 // picture is what is in the root.
@@ -224,6 +239,12 @@ func (w *world) reset(t testing.TB) {
 func (w *world) look(t testing.TB) {
 	t.Helper()
 	w.site.Before = w.picture(t)
+	for name, thing := range w.site.Before {
+		if thing.Mode.IsDir() && w.ground.format.Kind == harness.Overlay.Kind { // it comes back as another one there
+			thing.Inode = 0
+			w.site.Before[name] = thing
+		}
+	}
 	w.site.After = w.site.Before
 	if w.command.after != nil {
 		w.site.After = w.command.after(w)
@@ -266,6 +287,40 @@ func rollback() *command {
 	}, after: func(w *world) harness.Tree { return w.without(w.site.Before) }}
 }
 
+// replaced undoes a commit that replaced files, and left one as it was. One of them was edited since,
+// and one was removed.
+func replaced() *command {
+	return &command{name: "replaced", prepare: func(t testing.TB, w *world) {
+		p := w.site.Project
+		p.Replaces, p.Identical = []string{"top.txt", "out/a.txt", "out/deep/long.bin"}, []string{"out/same.txt"}
+		harness.Must(t, os.WriteFile(w.path("top.txt"), []byte("old top\n"), 0o640))
+		harness.Must(t, os.WriteFile(w.path("out/a.txt"), []byte("old alpha\n"), 0o755))
+		harness.Must(t, os.WriteFile(w.path("out/deep/long.bin"), []byte(strings.Repeat("old", 50_000)), 0o604))
+		harness.Must(t, os.WriteFile(w.path("out/same.txt"), []byte(files()["out/same.txt"]), 0o644))
+		source, err := os.Stat(p.Source("out/same.txt"))
+		harness.Must(t, err)
+		harness.Must(t, os.Chmod(w.path("out/same.txt"), source.Mode()))
+		for i, name := range append(p.Replaces, p.Identical...) {
+			when := time.Unix(1_400_000_000+int64(i), 123)
+			harness.Must(t, os.Chtimes(w.path(name), when, when))
+		}
+		w.give(t)
+		w.old = anew(w.picture(t))
+		w.commitIt(t)
+		w.goOn(t)
+		harness.Must(t, os.Remove(w.path("top.txt")))
+		w.give(t)
+		w.args = []string{"rollback", "--json", w.commit}
+	}, after: func(w *world) harness.Tree {
+		after := w.without(w.site.Before)
+		after["out/same.txt"] = w.site.Before["out/same.txt"]
+		for _, name := range []string{"top.txt", "out/a.txt", "out/deep/long.bin"} {
+			after[name] = w.old[name]
+		}
+		return after
+	}}
+}
+
 // whole restores a snapshot from before the commit.
 func whole() *command {
 	return &command{name: "whole", prepare: func(t testing.TB, w *world) {
@@ -295,8 +350,44 @@ func byName() *command {
 // bound is byName in a root that is a bind mount.
 func bound() *command {
 	a := byName()
-	a.name, a.flags = "mount point, bound", unix.MS_BIND
+	a.name, a.bound = "mount point, bound", true
 	return a
+}
+
+// emergency goes back to the snapshot that a person has taken before the commit.
+func emergency() *command {
+	a := whole()
+	prepare := a.prepare
+	a.name = "emergency"
+	a.prepare = func(t testing.TB, w *world) {
+		prepare(t, w)
+		w.args = []string{"rollback", "--emergency", "--json", w.site.Root}
+	}
+	return a
+}
+
+// some restores paths of a snapshot from when the commit stood: a file, a directory of which
+// something went and to which something came, and a FIFO where a directory is now.
+func some() *command {
+	paths := []string{"out/a.txt", "new", "beside/fifo"}
+	return &command{name: "paths", stands: true, prepare: func(t testing.TB, w *world) {
+		w.clear(t)
+		w.commitIt(t)
+		w.target, w.old = w.take(t), anew(w.picture(t))
+		w.goOn(t)
+		w.args = append([]string{"snapshot", "restore", "--json", w.target}, paths...)
+	}, after: func(w *world) harness.Tree {
+		after := maps.Clone(w.site.Before)
+		for _, path := range paths {
+			maps.DeleteFunc(after, func(name string, _ harness.Thing) bool { return harness.Inside(name, path) })
+			for name, thing := range w.old {
+				if harness.Inside(name, path) {
+					after[name] = thing
+				}
+			}
+		}
+		return after
+	}}
 }
 
 // part takes a rollback back: only the names of the commit change.
