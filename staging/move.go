@@ -355,7 +355,7 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 		}
 	}
 	err := syncDirs(parentDirs, a.root)
-	if err == nil && entered.h != nil {
+	if err == nil && entered.h != nil { // an end that was killed has removed it, when all was durable
 		err = entered.sync()
 	}
 	return err

@@ -21,6 +21,7 @@ type commitOptions struct {
 	previewOptions
 	preview string
 	approve string
+	reason  string
 }
 
 func newCommit(app *app) *cobra.Command {
@@ -46,12 +47,16 @@ statement; the flags of preview go with these, and not with --preview: what was
 asked is part of that preview. There is no flag that skips either.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
 			return runCommit(cmd, app, opts, runDirs)
 		},
 	}
 	opts.flags(cmd)
 	cmd.Flags().StringVar(&opts.preview, "preview", "", "`id` of the preview to commit")
 	cmd.Flags().StringVar(&opts.approve, "approve", "", "the approval `statement`, word for word")
+	reasonFlag(cmd, &opts.reason)
 	return cmd
 }
 
@@ -225,7 +230,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	if err := checkQuarantine(ctx, state, again, c); err != nil {
 		return err
 	}
-	return a.commitApproved(ctx, state, in, decided{approval, c, r})
+	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason})
 }
 
 // unindented is a statement without what pasting adds to it: white space before and after
@@ -262,6 +267,7 @@ type decided struct {
 	approval  *preview.Approval
 	candidate *candidate
 	restore   *restore.Restore
+	reason    string // of the operator, for the log
 }
 
 // commitApproved carries out what was approved: the candidate as it is, or the
@@ -293,7 +299,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	}
 	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
-	if err := a.carryOut(ctx, in, approved, plan); err != nil {
+	if err := a.carryOut(ctx, in, approved, d.reason); err != nil {
 		return failedIn(state, in.Real(), err)
 	}
 	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
@@ -334,11 +340,13 @@ var phaseWords = map[string]string{
 }
 
 // carryOut runs the commit with a progress bar for each of its phases.
-func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.Approved, plan *restore.Plan) error {
+func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.Approved, reason string) error {
+	plan := approved.Restore().Plan()
 	bar := a.newBar("preparing")
 	defer bar.done()
 	now := ""
 	return action.Commit(ctx, in, approved, action.Watch{
+		Reason: reason,
 		Progress: func(phase string, bytes int64) {
 			if bytes > 0 {
 				bar.add(bytes)

@@ -40,6 +40,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":    "record: only whether a staging directory stands there; what does not is reported",
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.WayOut: pathsafe.OpenRoot":                    "record: the restore root of a snapshot; only the words of a hint follow",
+	"cmd/spectrum.nameOfRoot: pathsafe.OpenRoot":                "given: a restore root; only which records are of it follows",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":            "given: the argument of doctor",
 	"cmd/spectrum.openNamespace: unix.Open":                     "/proc/self/fd of a handle",
 	"cmd/spectrum.openNamespace: unix.Openat":                   "one name beneath a handle; only a link of procfs to a namespace is followed",

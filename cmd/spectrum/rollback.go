@@ -424,7 +424,10 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	if !errors.Is(err, action.ErrNoWayBack) {
 		return err
 	}
-	coded := &codedError{code: codeNoSnapshot, details: map[string]any{"passed": passedFields(in, to.Passed)}, err: err}
+	details := map[string]any{"passed": passedFields(in, to.Passed)}
+	verdict := func(hint string) error {
+		return &codedError{code: codeNoSnapshot, details: details, err: err, hint: hint}
+	}
 	option := foreignOption(in.Real())
 	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
 	for _, p := range to.Passed {
@@ -432,18 +435,16 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 			continue
 		}
 		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
-			coded.details["damaged"] = p.Header.ID
-			coded.hint = wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real())
-			return coded
+			details["damaged"] = p.Header.ID
+			return verdict(wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real()))
 		}
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
 	for _, h := range slices.Backward(all) {
 		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
-			coded.details["partial"] = h.ID
-			coded.hint = fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
-				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name"))
-			return coded
+			details["partial"] = h.ID
+			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
 		}
 	}
 	var ways []string
@@ -454,10 +455,10 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	if len(all) > 0 {
 		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
 	}
-	if coded.hint = strings.Join(ways, "; "); coded.hint == "" {
-		coded.hint = fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real()))
+	if len(ways) == 0 {
+		return verdict(fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real())))
 	}
-	return coded
+	return verdict(strings.Join(ways, "; "))
 }
 
 // targetText says which snapshot it is, when and why it was taken, and what it covers.

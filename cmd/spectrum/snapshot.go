@@ -133,7 +133,7 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		root := ""
 		if len(args) > 0 {
 			if root, err = namedRoot(args[0], foreign); err == nil {
-				root, err = s.state.RootName(root)
+				root, err = nameOfRoot(s.state, root, true)
 			}
 			if err != nil {
 				return err

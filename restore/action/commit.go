@@ -26,6 +26,8 @@ type Watch struct {
 	// though the restore is complete, and why. The next one to enter the root
 	// removes it.
 	Leftover func(name string, err error)
+	// Reason is why, in the operator's words, for the audit log; "" for none.
+	Reason string
 }
 
 // Commit carries an approved restore out in the root that was entered for it. nil
@@ -55,7 +57,7 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 		return restore.Internal(restore.Execute, err)
 	}
 	change.Progress = watch.Progress
-	rec := &commitRecord{preview: approved.PreviewID()}
+	rec := &commitRecord{preview: approved.PreviewID(), reason: watch.Reason}
 	if rec.draft, err = draftOf(approved); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}

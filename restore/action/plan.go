@@ -24,7 +24,8 @@ type plan struct {
 	files int // that go
 	left  []Left
 
-	unread []unreadCommit // the later ones
+	unread  []unreadCommit       // the later ones
+	befores []*snapshot.Snapshot // of what the commits were to create, the newest first
 }
 
 // unreadCommit is a commit whose savepoint cannot be read.

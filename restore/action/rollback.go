@@ -23,6 +23,9 @@ type back struct {
 	Brings   []string        // ids of the commits that stand again afterwards
 	Stays    bool            // the chain of savepoints stays as it is
 	Scope    []pathsafe.Path // what it may change; nil is the whole root
+	// Moved, unless nil, is told what could not be moved, before anything is final; its error
+	// takes everything back.
+	Moved func(stayed []Left) error
 }
 
 // Done says how a rollback was recorded.
@@ -171,6 +174,11 @@ func (r *Root) swap(ctx context.Context, done *Done, b back, change staging.Chan
 	for _, s := range tx.Stayed() {
 		stayed = append(stayed, Left{Path: s.Path.String(), Why: s.Why.Error()})
 	}
+	if b.Moved != nil {
+		if err := b.Moved(stayed); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := tx.Commit(); err != nil {
 		return nil, nil, err
 	}
@@ -246,7 +254,7 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 	}
 	return h.once(audit.Event{
 		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-		Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
+		Reason: h.why(before.Said[saidReason]), Actions: affected, Brings: Brings(before),
 	})
 }
 

@@ -53,11 +53,18 @@ type What struct {
 	Commit string // its id
 	Later  bool   // the commits that were made after it, too
 	Reason string
-	inPart bool // the snapshot has shown that some of it cannot be kept
+	inPart bool // a try has shown that some of it cannot be kept, or not be moved
 }
 
-// errInPart says that what was taken for readable was not when the snapshot was taken.
-var errInPart = errors.New("some of it cannot be read, and so not be kept")
+// errInPart says that what was to go could not be read when the snapshot was taken, or not be
+// moved.
+var errInPart = errors.New("some of it cannot be taken away")
+
+// isInPart reports whether a try has ended with errInPart, and everything is as it was.
+func isInPart(err error) bool {
+	var failed *staging.Error
+	return errors.Is(err, errInPart) && (!errors.As(err, &failed) || failed.Rollback == nil)
+}
 
 // Undo undoes a finished commit of a root that was entered, and with Later those
 // that were made after it, newest first and all in one step. What a later one has created
@@ -73,8 +80,8 @@ func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	if err == nil {
 		done, err = undisturbed(func() (*Undone, error) {
 			u, err := undone(ctx, in, what, false)
-			if errors.Is(err, errInPart) {
-				what.inPart = true
+			for try := 1; isInPart(err) && try <= 2; try++ {
+				what.inPart = try == 2 // the first one may have been a fault that passes
 				u, err = undone(ctx, in, what, false)
 			}
 			return u, err
@@ -154,6 +161,8 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 			return nil, err
 		}
 		swaps = same.stays
+	} else {
+		swaps = slices.Concat(swaps, p.times(done.Snapshot))
 	}
 	u.Files, u.Left = p.files, p.left
 	if u.Changes, err = changesOf(swaps, done.Snapshot, p.comes); err != nil {
@@ -164,6 +173,15 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	}
 	if dry {
 		return u, nil
+	}
+	b.Moved = func(stayed []Left) error {
+		for i := range stayed {
+			n := p.top.find("/" + stayed[i].Path)
+			if stayed[i].Committed = n != nil && n.file != nil; stayed[i].Committed && !inPart {
+				return errInPart
+			}
+		}
+		return nil
 	}
 	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, p.fill(in.Snapshots(), swaps))
 	if err != nil {
@@ -230,6 +248,7 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 	if err != nil {
 		return err
 	}
+	p.befores = append(p.befores, before)
 	created, err := createdBy(sp)
 	if err != nil {
 		return err

@@ -250,12 +250,28 @@ func (r *reader) missing(e *Entry, err error) error {
 // isReplaced reports whether an error of opening or reading something in the root says that
 // another thing stands there: of another type, or in the place of what was opened (ESTALE).
 func isReplaced(err error) bool {
+	if errors.As(err, new(*storeError)) {
+		return false
+	}
 	for _, why := range []error{errReplaced, pathsafe.ErrNotRegular, pathsafe.ErrSymlink, unix.ENOTDIR, unix.ELOOP, unix.ESTALE} {
 		if errors.Is(err, why) {
 			return true
 		}
 	}
 	return false
+}
+
+// A storeError is one of writing to the store: it says nothing of what stands in the root.
+type storeError struct{ err error }
+
+func (e *storeError) Error() string { return e.err.Error() }
+func (e *storeError) Unwrap() error { return e.err }
+
+func ofStore(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storeError{err}
 }
 
 // asReplaced makes an error that isReplaced one that all is looked at again for.
@@ -317,14 +333,14 @@ func (r *reader) bring(e *Entry, write func(name string) error) error {
 	if !r.objects.claim(e.Digest, e.Size, r.own) {
 		return nil
 	}
-	return write(e.Digest.name())
+	return ofStore(write(e.Digest.name()))
 }
 
 func (r *reader) enterOwn() (err error) {
 	if r.own.h == nil {
 		r.own, err = r.objects.room(r.name)
 	}
-	return err
+	return ofStore(err)
 }
 
 func (r *reader) small(name string, e *Entry) error {
@@ -360,7 +376,7 @@ func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
 	const temp = "large"
 	dst, err := r.own.create(temp, objectPerm)
 	if err != nil {
-		return err
+		return ofStore(err)
 	}
 	err = r.copy(ctx, dst, f, e)
 	if err := errors.Join(err, r.seam.closeFile(dst)); err != nil {
@@ -420,13 +436,13 @@ func (c *copier) copy(ctx context.Context, dst, src *os.File, sum hash.Hash, e *
 		sum.Write(c.buf[:n])
 		total += int64(n)
 		if err := w.write(c.buf[:n]); err != nil {
-			return 0, err
+			return 0, ofStore(err)
 		}
 		if n < len(c.buf) {
 			break
 		}
 	}
-	return total, w.end()
+	return total, ofStore(w.end())
 }
 
 func (c *copier) clone(dst, src *os.File, size int64) bool {

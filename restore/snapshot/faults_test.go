@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
@@ -60,6 +62,45 @@ func eachFault(t *testing.T, try func(t *testing.T, f *fault)) {
 				}
 			}
 		})
+	}
+}
+
+// An error that says of a name in the root that another thing stands there says nothing of the
+// kind of an object in the store: one that could not be written is not kept as it is.
+func TestStaleStore(t *testing.T) {
+	for _, size := range []int{100, chunk + 100} {
+		l := newLab(t)
+		for n := 1; ; n++ {
+			writeFile(t, l.path("file"), strings.Repeat(fmt.Sprint(n), size))
+			var mu sync.Mutex
+			calls := 0
+			l.store.seam.hook = func(op, path string, call func() error) error {
+				if strings.HasPrefix(op, "sync") {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.HasPrefix(op, "write") {
+					if calls++; calls == n {
+						return fmt.Errorf("%s %q: %w", op, path, unix.ESTALE)
+					}
+				}
+				return call()
+			}
+			snap, err := l.store.Take(context.Background(), l.request())
+			l.reopen()
+			l.sound()
+			if err == nil {
+				same(t, look(t, l.root), look(t, l.write(snap, "")))
+			}
+			if t.Failed() {
+				t.Fatalf("size %d, write %d", size, n)
+			}
+			if calls < n {
+				must(t, err)
+				break
+			}
+		}
 	}
 }
 

@@ -190,7 +190,7 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 		if err == nil {
 			err = t.contents(ctx, entries)
 		}
-		if !errors.Is(err, errReplaced) && !errors.Is(err, fs.ErrNotExist) {
+		if errors.As(err, new(*storeError)) || !errors.Is(err, errReplaced) && !errors.Is(err, fs.ErrNotExist) {
 			return stayed(entries), err
 		}
 		replaced = err

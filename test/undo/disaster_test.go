@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -37,18 +36,6 @@ func (p *person) does(args ...string) (harness.Reply, string) {
 	r := p.w.site.Project.Run(p.t, nil, args...)
 	p.t.Logf("$ spectrum %s\n%s%s(%d)", strings.Join(args, " "), r.Stdout, r.Stderr, r.Status)
 	return r, r.Stdout + r.Stderr
-}
-
-// printed returns the commands that the hints of an answer name, those with this beginning.
-func printed(answer, begins string) (all [][]string) {
-	for line := range strings.Lines(stateOption.ReplaceAllString(answer, "")) {
-		for _, found := range commandIn.FindAllStringSubmatch(line, -1) {
-			if strings.Contains(line, "hint: ") && strings.HasPrefix(found[1], begins) {
-				all = append(all, strings.Fields(strings.ReplaceAll(found[1], "'", "")))
-			}
-		}
-	}
-	return all
 }
 
 // TestDisasterService: a service goes on writing while its root is taken back. Nothing that it
@@ -114,6 +101,44 @@ func serviceOn(t *testing.T, volume string) {
 		t.Errorf("the service wrote %d lines only", wrote.Load())
 	}
 	p.finds("audit", "verify")
+
+	// Now that the service has ended the person takes it back, by the line that says how, and
+	// goes back once more.
+	p.follows(answer, "snapshot restore", "")
+	if is := harness.ReadFile(t, w.path("beside/deep.txt")); is != "damaged" {
+		t.Errorf("taken back it is %q", is)
+	}
+	p.finds("rollback", "--emergency", site.Root)
+	if is := harness.ReadFile(t, w.path("beside/deep.txt")); is != good {
+		t.Errorf("the damage is there again: %q", is)
+	}
+}
+
+// follows runs the first command that an answer names with this beginning, which must succeed.
+// A place holder is the restore root, or the snapshot that the person means.
+func (p *person) follows(answer, begins, id string) string {
+	p.t.Helper()
+	for _, found := range commandIn.FindAllStringSubmatch(stateOption.ReplaceAllString(answer, ""), -1) {
+		if !strings.HasPrefix(found[1], begins) {
+			continue
+		}
+		args := strings.Fields(found[1])
+		for i, arg := range args {
+			switch arg {
+			case "RESTORE_ROOT":
+				args[i] = p.root
+			case "ID":
+				args[i] = id
+			}
+		}
+		r, answer := p.does(args...)
+		if r.Status != 0 {
+			p.t.Fatalf("%v", r)
+		}
+		return answer
+	}
+	p.t.Fatalf("no command %q in %q", begins, answer)
+	return ""
 }
 
 // finds wants a command to find nothing wrong.
@@ -176,39 +201,61 @@ func gather(path string, lines map[string]bool) error {
 	return nil
 }
 
-// TestDisasterNewestDamaged: the newest snapshot is damaged. The person asks for the newest,
-// is told what is wrong with it and what else there is, and goes back to the one before.
+// TestDisasterNewestDamaged: the newest snapshot is damaged. The person asks for it, and is told
+// what is wrong and what helps. Where the content still stands in the root it is brought again,
+// and the restore works; else the way back is the one before.
 func TestDisasterNewestDamaged(t *testing.T) {
-	w := borrow(t, &command{name: "newest damaged", stands: true, prepare: func(t testing.TB, w *world) {
+	kind := &command{name: "newest damaged", stands: true, prepare: func(t testing.TB, w *world) {
 		w.clear(t)
 		w.target, w.old = w.take(t), anew(w.picture(t))
 		w.goOnAfter(t)
 		w.take(t)
-	}})
-	w.reset(t)
-	p := &person{t, w, w.site.Root}
-	var newest string
-	for _, s := range w.list(t) {
-		newest = s.ID
+		harness.Must(t, os.WriteFile(w.path("foreign.txt"), []byte("went on"), 0o640))
+	}}
+	for _, g := range turnsOf(kind) {
+		t.Run(g.name, func(t *testing.T) {
+			w := borrowOn(t, kind, g)
+			for _, stands := range []bool{true, false} {
+				w.reset(t)
+				w.newestDamaged(t, stands)
+			}
+		})
 	}
+}
+
+func (w *world) newestDamaged(t *testing.T, stands bool) {
+	t.Helper()
+	p := &person{t, w, w.site.Root}
+	newest := w.newest(t)
 	for _, object := range w.glob("snapshots/objects/*/*") {
 		if strings.Contains(harness.ReadFile(t, object), "only in the newest") {
 			harness.Must(t, os.Remove(object))
 		}
 	}
-	harness.Must(t, os.RemoveAll(w.path("precious")))
-	r, answer := p.does("snapshot", "restore", newest)
+	if stands { // at another name
+		harness.Must(t, os.Rename(w.path("precious"), w.path("moved")))
+	} else {
+		harness.Must(t, os.RemoveAll(w.path("precious")))
+	}
+	look := "restore"
+	if stands { // a restore would work: the snapshot before it keeps that content, and so brings it again
+		look = "verify"
+	}
+	r, answer := p.does("snapshot", look, newest)
 	if r.Status != 1 {
 		t.Fatalf("%v", r)
 	}
-	next := printed(answer, "rollback --emergency")
-	if len(next) == 0 {
-		t.Fatalf("no next step in %q", answer)
+	if stands {
+		p.follows(answer, "snapshot verify --repair", newest)
+		p.finds("snapshot", "restore", newest)
+		if is := harness.ReadFile(t, w.path("precious")) + harness.ReadFile(t, w.path("foreign.txt")); is != "only in the newestnot yours: foreign.txt" {
+			t.Errorf("the newest is not back: %q", is)
+		}
+		return
 	}
-	args := append(next[0][:2:2], p.root) // RESTORE_ROOT is what the person knows
-	r, answer = p.does(args...)
-	if r.Status != 0 || !strings.Contains(answer, "passed over: snapshot "+newest[:8]) {
-		t.Fatalf("%v", r)
+	answer = p.follows(answer, "rollback --emergency", "")
+	if !strings.Contains(answer, "passed over: snapshot "+newest[:8]) {
+		t.Fatalf("%q", answer)
 	}
 	if diff := harness.Diff(w.old, anew(w.picture(t))); diff != "" {
 		t.Error(diff)
@@ -222,40 +269,59 @@ func (w *world) goOnAfter(t testing.TB) {
 }
 
 // TestDisasterStateLost: parts of the state directory are lost, one after the other. The doctor
-// names them, and the person goes back with what is left.
+// names them. The person goes back with what is left, takes a new snapshot, breaks something,
+// goes back again, and takes that back by the line that says how.
 func TestDisasterStateLost(t *testing.T) {
-	w := borrow(t, damaging())
-	w.reset(t)
-	pictures := w.restorable(t)
-	for _, lost := range [][]string{
-		{"audit.log"}, {"savepoints"}, {"host.pem"}, {"journal.key", "attempts", "previews"}, {"audit.log", "savepoints", "host.pem", "journal.key", "rolled-back", "roots.log"},
-	} {
-		t.Run(strings.Join(lost, " "), func(t *testing.T) {
+	for _, g := range turnsOf(damaging()) {
+		t.Run(g.name, func(t *testing.T) {
+			w := borrowOn(t, damaging(), g)
 			w.reset(t)
-			for _, name := range lost {
-				out, err := exec.Command("rm", "-rf", filepath.Join(w.state(), name)).CombinedOutput()
-				harness.Must(t, err)
-				if len(out) > 0 {
-					t.Fatalf("%s", out)
-				}
-			}
-			p := &person{t, w, w.site.Root}
-			if r, answer := p.does("doctor", "-q"); lost[0] != "journal.key" && (r.Status != 1 || !strings.Contains(answer, "hint: ")) {
-				t.Errorf("the doctor does not find it: %v", r)
-			}
-			r, answer := p.does("rollback", "--emergency", "--json", w.site.Root)
-			target := ""
-			for id := range pictures {
-				if strings.Contains(answer, `"target":"`+id+`"`) {
-					target = id
-				}
-			}
-			if r.Status != 0 || target == "" {
-				t.Fatalf("%v", r)
-			}
-			if diff := harness.Diff(pictures[target], anew(w.picture(t))); diff != "" {
-				t.Error(diff)
+			pictures := w.restorable(t)
+			for _, lost := range [][]string{
+				{"audit.log"}, {"savepoints"}, {"host.pem"}, {"journal.key", "attempts", "previews"}, {"audit.log", "savepoints", "host.pem", "journal.key", "rolled-back", "roots.log"},
+			} {
+				t.Run(strings.Join(lost, " "), func(t *testing.T) {
+					w.reset(t)
+					w.loses(t, lost, pictures)
+				})
 			}
 		})
+	}
+}
+
+func (w *world) loses(t *testing.T, lost []string, pictures map[string]harness.Tree) {
+	t.Helper()
+	for _, name := range lost {
+		harness.Must(t, os.RemoveAll(filepath.Join(w.state(), name)))
+	}
+	p := &person{t, w, w.site.Root}
+	if r, answer := p.does("doctor", "-q"); lost[0] != "journal.key" && (r.Status != 1 || !strings.Contains(answer, "hint: ")) {
+		t.Errorf("the doctor does not find it: %v", r)
+	}
+	r, answer := p.does("rollback", "--emergency", "--json", w.site.Root)
+	target := ""
+	for id := range pictures {
+		if strings.Contains(answer, `"target":"`+id+`"`) {
+			target = id
+		}
+	}
+	if r.Status != 0 || target == "" {
+		t.Fatalf("%v", r)
+	}
+	if diff := harness.Diff(pictures[target], anew(w.picture(t))); diff != "" {
+		t.Error(diff)
+	}
+	p.finds("snapshot", "take", w.site.Root)
+	good := anew(w.picture(t))
+	harness.Must(t, os.WriteFile(w.path("foreign.txt"), []byte("broken"), 0o640))
+	w.give(t)
+	broken := anew(w.picture(t))
+	_, answer = p.does("rollback", "--emergency", w.site.Root)
+	if diff := harness.Diff(good, anew(w.picture(t))); diff != "" {
+		t.Errorf("back once more:\n%s", diff)
+	}
+	p.follows(answer, "snapshot restore", "")
+	if diff := harness.Diff(broken, anew(w.picture(t))); diff != "" {
+		t.Errorf("and taken back:\n%s", diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
 // TestLive: a service works in the root all the time. It appends to files that it holds open,
@@ -40,7 +42,7 @@ func TestLive(t *testing.T) {
 			}})
 			ways := [][]string{{"rollback", "--json", ""}, {"snapshot", "restore", "--json", w.target}, {"rollback", "--emergency", "--json", w.site.Root}}
 			kept := 0
-			for i := range sample.Of(9, 48, 192) {
+			for i := range sample.Of(9, 12, 48) {
 				if i > 0 {
 					for _, name := range w.site.Project.Targets() {
 						harness.Must(t, os.RemoveAll(w.path(name)))
@@ -72,8 +74,7 @@ func (w *world) beside(t *testing.T, round int, args []string) int {
 	s.start()
 	time.Sleep(3 * time.Millisecond)
 	r := w.site.Project.Run(t, nil, args...)
-	close(s.stop)
-	s.work.Wait()
+	s.end()
 	if r.Status != 0 || s.failed != nil {
 		t.Fatalf("round %d: %v, the service: %v", round, r, s.failed)
 	}
@@ -96,6 +97,18 @@ func (w *world) beside(t *testing.T, round int, args []string) int {
 			t.Errorf("round %d: %q is not named: %v", round, dir, r)
 		}
 	}
+	if lost := w.lostOf(t, s); len(lost) > 0 {
+		t.Errorf("round %d: %d are lost, %q: %v", round, len(lost), lost[:min(len(lost), 10)], r)
+	}
+	if len(s.wrote) < 20 {
+		t.Errorf("round %d: the service has written %d times", round, len(s.wrote))
+	}
+	return len(answer.Kept)
+}
+
+// lostOf returns what the service wrote, and is neither in the root nor in the state directory.
+func (w *world) lostOf(t *testing.T, s *liveService) (lost []string) {
+	t.Helper()
 	there := map[string]bool{}
 	for _, top := range []string{w.site.Root, w.site.Project.State} {
 		harness.Must(t, filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
@@ -109,18 +122,96 @@ func (w *world) beside(t *testing.T, round int, args []string) int {
 			return err
 		}))
 	}
-	lost := 0
 	for token, must := range s.wrote {
 		if must && !there[token] {
-			if lost++; lost < 10 {
-				t.Errorf("round %d: %q is lost: %v", round, token, r)
-			}
+			lost = append(lost, token)
 		}
 	}
-	if len(s.wrote) < 20 {
-		t.Errorf("round %d: the service has written %d times", round, len(s.wrote))
+	return lost
+}
+
+// TestLiveFaults: beside the service a way back is killed before its calls, or they fail. The
+// recovery, beside it too, ends what was begun: what the service does not touch is all as
+// before or all as after, and nothing of what it wrote is lost. Where the service has made a
+// directory in the place of one that has to come back, the root is halted until a person
+// releases it; then the way back works, and nothing is lost either.
+func TestLiveFaults(t *testing.T) {
+	for _, way := range sample.Pick(t, 1, []func() *command{rollback, emergency, whole}) {
+		t.Run(way().name, func(t *testing.T) {
+			var sum harness.Tally
+			sweep(t, way(), sample.Thin(t, 61, 7), func(t *testing.T, w *world, n int) bool { return w.faultBeside(t, &sum, n) })
+			sum.Demand(t, "as before", "as after", "killed")
+		})
 	}
-	return len(answer.Kept)
+}
+
+// faultBeside is false where there is no such call.
+func (w *world) faultBeside(t *testing.T, sum *harness.Tally, n int) bool {
+	t.Helper()
+	s := &liveService{root: w.site.Root, round: n, stop: make(chan struct{}), wrote: map[string]bool{}}
+	s.start()
+	time.Sleep(3 * time.Millisecond)
+	plan := harness.Killing(n, w.changing)
+	if n%2 == 0 {
+		plan = &sysfault.Plan{N: n, Onward: n%4 == 0, Errno: []unix.Errno{unix.EIO, unix.ENOSPC, unix.EMFILE}[n/2%3], Match: w.changing, Only: harness.ChangingCalls, Record: true}
+	}
+	r := w.site.Project.Run(t, plan, w.args...)
+	if r.Killed() {
+		sum.Add("killed")
+	}
+	recovery := w.site.Recover(t, nil)
+	s.end()
+	if r.Fault.Fired == 0 {
+		return false
+	}
+	var errs []error
+	state, err := w.apart()
+	switch {
+	case recovery.Status == 3: // the service has made a directory where one has to come back
+		sum.Add("halted")
+		err = w.site.Halted(t)
+		if r := w.site.Acknowledge(t); r.Status != 0 {
+			errs = append(errs, fmt.Errorf("acknowledge: %v", r))
+		}
+		if r := w.site.Project.Run(t, nil, w.args...); r.Status != 0 {
+			errs = append(errs, fmt.Errorf("once more, after the acknowledgement: %v", r))
+		}
+	case recovery.Status != 0:
+		errs = append(errs, fmt.Errorf("the recovery: %v", recovery))
+	case r.Status == 0 && state != harness.After:
+		errs = append(errs, errors.New("it has not done it"))
+	default:
+		sum.Add("as " + state.String())
+		if again := w.site.Recover(t, nil); again.Status != 0 {
+			errs = append(errs, fmt.Errorf("the next one: %v", again))
+		}
+	}
+	if lost := w.lostOf(t, s); len(lost) > 0 {
+		errs = append(errs, fmt.Errorf("%d are lost, %q", len(lost), lost[:min(len(lost), 10)]))
+	}
+	if err := errors.Join(append(errs, err, s.failed, w.keeps(t), w.site.Ended())...); err != nil {
+		t.Errorf("before %s: %v\n%v", w.site.Last(r), r, err)
+	}
+	return true
+}
+
+// apart is what the root is compared with the way back, as far as the service does not touch it.
+func (w *world) apart() (harness.State, error) {
+	is, err := harness.Take(w.site.Root)
+	if err != nil {
+		return harness.Other, err
+	}
+	names := []string{"top.txt", "new/sub/b.txt", "new/sub/todo.txt", "whole/e", "out/deep/long.bin", "RESTORE_MANIFEST.json", "RESTORE_REPORT.json", "later/own"}
+	fits := func(want harness.Tree) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return is[name].Content != want[name].Content })
+	}
+	switch {
+	case fits(w.site.Before):
+		return harness.Before, nil
+	case fits(w.site.After):
+		return harness.After, nil
+	}
+	return harness.Other, errors.New("what the service does not touch is neither as before nor as after")
 }
 
 // A liveService writes tokens, each once, beneath a root.
@@ -147,6 +238,12 @@ func (s *liveService) start() {
 	s.each("temporary", s.temporary)
 	s.each("kept", s.make("whole/deep"))
 	s.each("more", s.make("fresh/dir"))
+}
+
+// end has all of it end.
+func (s *liveService) end() {
+	close(s.stop)
+	s.work.Wait()
 }
 
 // each writes one token after the other until the service ends.

@@ -38,8 +38,10 @@ func grounds() []ground {
 	if os.Geteuid() != 0 {
 		return []ground{{name: "here"}}
 	}
-	all := []ground{{"ordinary user", harness.Ext4Large, harness.Nobody}}
-	for _, f := range []harness.Format{harness.Tmpfs, harness.Ext4Large, harness.XFS, harness.Btrfs, harness.Overlay} {
+	ext4, btrfs := harness.Ext4With("ext4", 256<<20, "-E", "nodiscard"), harness.Btrfs // with room for the worlds of all tests
+	btrfs.Size = 1 << 30
+	all := []ground{{"ordinary user", ext4, harness.Nobody}}
+	for _, f := range []harness.Format{harness.TmpfsWith("tmpfs", ""), ext4, harness.XFS, btrfs, harness.Overlay} {
 		all = append(all, ground{f.Name, f, 0})
 	}
 	return all

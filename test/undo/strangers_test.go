@@ -127,7 +127,9 @@ func (w *world) stranger(t *testing.T, sum *harness.Tally, name string, n int) e
 		}
 		return w.ended(t, harness.Before, harness.After)
 	}
-	return w.acknowledged(t, sum)
+	err = w.acknowledged(t, sum)
+	_, gone := w.found()
+	return errors.Join(err, gone)
 }
 
 // acknowledged releases a halted root in which somebody has something.
@@ -140,8 +142,7 @@ func (w *world) acknowledged(t *testing.T, sum *harness.Tally) error {
 	if r := w.site.PreviewReply(t, nil); r.Status == 3 {
 		return fmt.Errorf("after the acknowledgement: %v", r)
 	}
-	_, err := w.found()
-	if err := errors.Join(err, w.lost(t), w.keeps(t), w.site.Ended()); err != nil {
+	if err := errors.Join(w.lost(t), w.keeps(t), w.site.Ended()); err != nil {
 		return err
 	}
 	if r := w.site.Project.Run(t, nil, w.args...); r.Status != 0 {
