@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -363,6 +364,12 @@ func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.A
 		},
 		Leftover: func(name string, err error) {
 			a.tell("spectrum: the restore is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
+		},
+		LeftOut: func(l staging.LeftOut) {
+			a.tell("spectrum: %s was not given the %s of the file that it replaced: %s", shellQuote(l.Path.String()), l.What, oneLine(l.Why.Error()))
+		},
+		Kept: func(k staging.Kept) {
+			a.tell("spectrum: another process writes to the file that %s replaced, so that file is kept in %s", shellQuote(k.Path.String()), shellQuote(filepath.Join(in.Real(), k.At)))
 		},
 	})
 }

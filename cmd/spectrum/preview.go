@@ -100,6 +100,9 @@ Identity layer, operator context and restricted context are proposed only when
 --scope asks for them, the identity layer only with the --agent that the candidate
 names. What --scope asks for takes the place of the default scopes.
 
+With --replace existing files are replaced, and those that are the same stay as they
+are; the report names each, and a rollback brings back what was replaced.
+
 The exit status is 0 also for a candidate with conflicts, or one that is held in
 quarantine: the report says so, and commit refuses it. So it is where a disk has no room
 for the restore: that is said on stderr, in the report and on the page, with what is

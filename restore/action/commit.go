@@ -28,6 +28,12 @@ type Watch struct {
 	Leftover func(name string, err error)
 	// Reason is why, in the operator's words, for the audit log; "" for none.
 	Reason string
+	// LeftOut hears what a replaced file had and the file in its place was not given, once the
+	// restore is complete.
+	LeftOut func(staging.LeftOut)
+	// Kept hears of a replaced file that stays in the root, since another process has written to
+	// it, or has it open for that.
+	Kept func(staging.Kept)
 }
 
 // Commit carries an approved restore out in the root that was entered for it. nil
@@ -65,7 +71,7 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 		return restore.Internal(restore.Execute, err)
 	}
 	rec.replaces = targetsOf(r)
-	if err := in.commit(ctx, change, rec, watch.Leftover); err != nil {
+	if err := in.commit(ctx, change, rec, watch); err != nil {
 		in.halt(err)
 		return in.history.failed(rec.failureOf(err), err)
 	}
@@ -74,7 +80,7 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 
 // commit carries a change out. Whatever becomes of it, its
 // beginning and its end are recorded; the savepoint is published while the journal stands.
-func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, leftover func(name string, err error)) (err error) {
+func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, watch Watch) (err error) {
 	if err := r.copyUpReplaced(ctx, &change, rec); err != nil {
 		return err
 	}
@@ -106,8 +112,18 @@ func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRec
 	if left == nil {
 		left = tx.Close()
 	}
-	if left != nil && leftover != nil {
-		leftover(tx.Staging(), left)
+	if left != nil && watch.Leftover != nil {
+		watch.Leftover(tx.Staging(), left)
+	}
+	for _, l := range tx.LeftOut() {
+		if watch.LeftOut != nil {
+			watch.LeftOut(l)
+		}
+	}
+	for _, k := range tx.Kept() {
+		if watch.Kept != nil {
+			watch.Kept(k)
+		}
 	}
 	return nil
 }

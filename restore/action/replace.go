@@ -80,7 +80,9 @@ func (rec *commitRecord) checkSnapshot(before *snapshot.Snapshot) error {
 		if err != nil {
 			return err
 		}
-		if e.Type != snapshot.File || e.Digest != t.Digest {
+		st := e.Stat()
+		same := e.Type == snapshot.File && e.Digest == t.Digest && st.Size == t.Stat.Size && st.ModTime.Equal(t.Stat.ModTime)
+		if !same || st.ID.Ino != t.Stat.ID.Ino {
 			return &staging.Error{Step: staging.StepFinalize, Path: path.String(), Err: errNotApproved}
 		}
 	}

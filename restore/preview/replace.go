@@ -104,6 +104,14 @@ func (d *deciding) replacedText(p plan) []string {
 	return append(parts, "remove nothing")
 }
 
+// observedText says what was looked at.
+func (d *deciding) observedText() string {
+	if d.restore.Replaces() {
+		return "the targets, and the directories that lead there, were observed before and after, and are the same"
+	}
+	return "the restore root was observed before and after, and is the same"
+}
+
 // sameTarget reports whether a restore finds at a target what the preview has shown.
 func (p *Preview) sameTarget(r *restore.Restore, path string) bool {
 	was, is := p.restore.Target(path), r.Target(path)
