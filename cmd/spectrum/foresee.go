@@ -52,11 +52,8 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		counts[action.Removed], counts[action.Created], counts[action.Replaced], counts[action.Adjusted]))
 	fields := map[string]any{
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
-		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
+		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
-	}
-	if len(r.passed) > 0 {
-		fields["passed"] = passedFields(in, r.passed)
 	}
 	if len(goneKept) > 0 {
 		fields["kept_removed"] = jsonTexts(goneKept)
