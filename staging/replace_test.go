@@ -228,3 +228,15 @@ func theOnly(t testing.TB, pattern string) string {
 	}
 	return all[0]
 }
+
+// TestReplacedArtifactGoes: an artifact that is to be replaced and goes away just before that is not
+// taken for one that was not there: the commit fails.
+func TestReplacedArtifactGoes(t *testing.T) {
+	for _, call := range []string{"make directory new", "rename RESTORE_REPORT.json"} {
+		sc := replaceScene(t, t.TempDir())
+		err := sc.run(before(call, func() { must(t, os.Remove(sc.at("RESTORE_REPORT.json"))) }))
+		if e := wantStep(t, err, StepFinalize, "RESTORE_REPORT.json"); e.Rollback == nil {
+			t.Error(e)
+		}
+	}
+}
