@@ -257,7 +257,7 @@ func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
 		err := moving(func() error {
 			return unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_NOREPLACE)
 		}, place{d, name})
-		if err == unix.EINVAL {
+		if errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
 		return err

@@ -21,7 +21,7 @@ func (d *Dir) RenameExchange(name string, to *Dir, newName string) error {
 		err := moving(func() error {
 			return unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_EXCHANGE)
 		}, place{d, name}, place{to, newName})
-		if err == unix.EINVAL || err == unix.ENOSYS {
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
 		return err
