@@ -96,7 +96,7 @@ func (c *climb) enter(name string) error {
 	switch {
 	case err != nil:
 	case !st.IsOn(c.rootID):
-		err = ErrCrossesMount
+		err = crossing(fd, st, c.rootID)
 	case st.Mode&fs.ModeSymlink != 0:
 		err = c.follow(fd)
 	case !st.Mode.IsDir() && len(c.todo) > 0:

@@ -254,8 +254,10 @@ func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
 		return to.wrap("rename to", newName, err)
 	}
 	err := d.doName("rename", name, func(fd int) error {
-		err := unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_NOREPLACE)
-		if err == unix.EINVAL {
+		err := moving(func() error {
+			return unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_NOREPLACE)
+		}, place{d, name})
+		if errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
 		return err
@@ -266,13 +268,15 @@ func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
 
 // Unlink removes the name of something that is not a directory.
 func (d *Dir) Unlink(name string) error {
-	return d.doName("unlink", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
+	return d.doName("unlink", name, func(fd int) error {
+		return moving(func() error { return unix.Unlinkat(fd, name, 0) }, place{d, name})
+	})
 }
 
 // Rmdir removes an empty directory; ENOTEMPTY when it is not.
 func (d *Dir) Rmdir(name string) error {
 	return d.doName("remove directory", name, func(fd int) error {
-		return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+		return moving(func() error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }, place{d, name})
 	})
 }
 

@@ -28,6 +28,8 @@ var (
 	ErrCrossesMount = errors.New("is on another mount or subvolume")
 	// ErrTooLong: the path exceeds MaxPath or a name exceeds MaxName.
 	ErrTooLong = errors.New("path too long")
+	// ErrLeased: another process has a lease on the file, and has not given it up yet.
+	ErrLeased = errors.New("another process holds a lease on it")
 	// ErrLocked: somebody else holds the lock of the directory.
 	ErrLocked = errors.New("locked by another process")
 )

@@ -18,8 +18,10 @@ func (d *Dir) RenameExchange(name string, to *Dir, newName string) error {
 		return to.wrap("exchange with", newName, err)
 	}
 	err := d.doName("exchange", name, func(fd int) error {
-		err := unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_EXCHANGE)
-		if err == unix.EINVAL || err == unix.ENOSYS {
+		err := moving(func() error {
+			return unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_EXCHANGE)
+		}, place{d, name}, place{to, newName})
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
 		return err

@@ -116,10 +116,13 @@ func sameMount(at, fd int) error {
 	}
 	st, err := peekFd(fd)
 	if err == nil && st.ID.Mount != in.ID.Mount {
-		err = ErrCrossesMount
+		err = crossing(fd, st, in.ID)
 	}
 	return err
 }
+
+// Name returns the name that the inode was found at.
+func (n *Node) Name() string { return n.name }
 
 // Close closes a handle made by Pin.
 func (n *Node) Close() error {
@@ -203,6 +206,23 @@ const MaxXattrs = 64 << 10
 // Xattrs returns the extended attributes that this process may see, sorted by
 // name; none where the file system has no such thing.
 func (n *Node) Xattrs() ([]Xattr, error) {
+	return n.xattrs(func(_ string, err error) error { return err })
+}
+
+// ReadableXattrs is Xattrs without those whose value this process may not read: denied gets the
+// name of each, and why.
+func (n *Node) ReadableXattrs(denied func(name string, err error)) ([]Xattr, error) {
+	return n.xattrs(func(name string, err error) error {
+		if !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		denied(name, err)
+		return nil
+	})
+}
+
+// xattrs reads them all; failed decides what becomes of one that cannot be read.
+func (n *Node) xattrs(failed func(name string, err error) error) ([]Xattr, error) {
 	var small [512]byte
 	names, err := n.readXattr("list extended attributes of", small[:], n.list)
 	if errors.Is(err, unix.ENOTSUP) || err == nil && len(names) == 0 {
@@ -218,7 +238,10 @@ func (n *Node) Xattrs() ([]Xattr, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			if err := failed(name, err); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		all = append(all, Xattr{name, string(value)})
 	}

@@ -33,6 +33,22 @@ func (d *Dir) Open(name string) (*os.File, Stat, error) {
 	return d.openRegular(name, NoLinks)
 }
 
+// OpenNow is Open that does not wait for the owner of a lease on the file (fcntl), which the
+// kernel asks to give it up: [ErrLeased] until that is done.
+func (d *Dir) OpenNow(name string) (*os.File, Stat, error) {
+	if err := checkName(name); err != nil {
+		return nil, Stat{}, d.wrap("open", name, err)
+	}
+	f, st, err := d.openAs(name, NoLinks, unix.O_RDONLY|unix.O_NONBLOCK)
+	if errors.Is(err, unix.EAGAIN) {
+		err = fmt.Errorf("%w: %w", ErrLeased, err)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, 0)
+	}
+	return f, st, err
+}
+
 // OpenToWrite opens for reading and writing the regular file name, through no link. Refusals
 // are those of Open.
 func (d *Dir) OpenToWrite(name string) (*os.File, error) {

@@ -1,6 +1,7 @@
 package pathsafe
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -78,10 +79,29 @@ func statAt(fd int, name string, flags int) (Stat, error) {
 	err := retry(func() error {
 		return unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, statMask, &sx)
 	})
+	if errors.Is(err, fs.ErrPermission) && flags&unix.AT_STATX_DONT_SYNC != 0 {
+		return statMount(fd, name, flags, err)
+	}
 	if err != nil {
 		return Stat{}, err
 	}
 	return makeStat(&sx), nil
+}
+
+// statMount describes the root of a file system that is barred to this user, as one that
+// another user serves for himself alone is even to root: the kernel then answers which mount it
+// is, and nothing else, if nothing is asked of it. Elsewhere the error stays.
+func statMount(fd int, name string, flags int, barred error) (Stat, error) {
+	var sx unix.Statx_t
+	err := retry(func() error {
+		return unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, 0, &sx)
+	})
+	if err != nil || sx.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+		return Stat{}, barred
+	}
+	st := makeStat(&sx)
+	st.Mode = fs.ModeIrregular
+	return st, nil
 }
 
 func makeStat(sx *unix.Statx_t) Stat {

@@ -13,6 +13,8 @@ type Restore struct {
 	plan      *Plan
 	root      *pathsafe.Dir
 	conflicts []Conflict
+	replaces  bool               // see ForRootReplacing
+	targets   map[string]*Target // by their paths
 }
 
 // ForRoot runs PREFLIGHT and PLAN (sections 5.2, 5.3 and 6.4) for a restore

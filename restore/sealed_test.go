@@ -21,7 +21,7 @@ func TestSealed(t *testing.T) {
 	}{
 		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Dirs", "Files", "IsChain", "Runs"}},
 		{&restore.Run{}, []string{"Artifacts", "Bundle", "Bytes", "Dir", "Target"}},
-		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Plan", "Root"}},
+		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Plan", "Replaces", "Root", "Target", "Targets"}},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for field := range fieldsOf(typ.Elem()) {

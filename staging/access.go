@@ -21,8 +21,8 @@ func accessOf(a pathsafe.Access) access { return unique.Make(a) }
 var (
 	// errOpenToOthers: a directory of this attempt does not keep others out.
 	errOpenToOthers = machine.Disturbed("the file system does not keep the modes of directories, so others could reach what is staged")
-	// errAccess: mode, group or access list of something are not those that it was given.
-	errAccess = machine.Disturbed("its mode, group or access list was changed")
+	// errAccess: what something has beside its content is not what it was given.
+	errAccess = machine.Disturbed("its mode, owner, group, access list or extended attributes were changed")
 )
 
 // accessText is an access as the journal has it: "" for an unknown one.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -245,14 +244,7 @@ func TestAccess(t *testing.T) {
 			member := filepath.Join(dir, "as-member")
 			must(t, os.Mkdir(member, 0o755))
 			must(t, os.Chown(member, memberUID, memberUID))
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestAccess$")
-			cmd.Dir, cmd.Env = "/", []string{asMember + "=" + member, "TMPDIR=" + member}
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
-				Uid: memberUID, Gid: memberUID, Groups: []uint32{firstGID, otherGID},
-			}}
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("as a member: %v\n%s", err, out)
-			}
+			asMemberIn(t, "TestAccess", member)
 		})
 	}
 }

@@ -228,7 +228,6 @@ func TestMark(t *testing.T) {
 	for name, spoil := range map[string]func(st *pathsafe.Stat){
 		"device": func(st *pathsafe.Stat) { st.ID.Dev++ },
 		"inode":  func(st *pathsafe.Stat) { st.ID.Ino++ },
-		"mount":  func(st *pathsafe.Stat) { st.ID.Mount++ },
 		"birth":  func(st *pathsafe.Stat) { st.BirthTime = st.BirthTime.Add(1) },
 		"size":   func(st *pathsafe.Stat) { st.Size++ },
 	} {
@@ -237,6 +236,11 @@ func TestMark(t *testing.T) {
 		if file.is(other) || folder.is(other) != (name == "size") {
 			t.Errorf("another %s is recognised", name)
 		}
+	}
+	through := seen
+	through.ID.Mount++
+	if !file.is(through) || !folder.is(through) {
+		t.Error("not recognised through another mount")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"time"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/sys"
@@ -33,6 +32,7 @@ type attempt struct {
 
 	stage, news, olds, trash dir // the staging directory, and those in it
 	hold                     dir // in it, for artifacts
+	free, session, held      dir // see despiteMounts: the root without mounts, that with them, and the staging directory in that, which is locked
 	stageCreated             created
 	swaps                    []swapping
 	artifacts                int       // how many of them, the last ones
@@ -59,13 +59,15 @@ type swapping struct {
 	unsure     bool
 	isOpen     bool           // it was displaced as it was, and a process has it open to write to it
 	last       bool           // see Swap
-	remake     *meta          // of an empty directory that may have to be removed in place, and be made again
+	remake     *Metadata      // of an empty directory that may have to be removed in place, and be made again
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     identity       // the directory of its name; the zero identity is not compared
 	old, fresh identity       // what goes and what comes
 	was        state          // what goes, as the caller saw it
 	live       *pathsafe.Stat // the same; nil of a revived one
+	has        *Metadata      // of a file of a commit that goes: what it has; nil of a revived one
+	leftOut    []LeftOut      // of that
 	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
 	print      string         // what stands beneath fresh
 	created    created        // of a commit: what comes, if it is a file of its own
@@ -77,20 +79,15 @@ type swapping struct {
 // staging: all but files and artifacts.
 func (s *swapping) numbered() bool { return s.goes || s.tree }
 
+// replaces reports whether a file comes in the place of another one.
+func (s *swapping) replaces() bool { return s.goes && s.comes && !s.tree }
+
 // staying is a directory that stays.
 type staying struct {
 	path      pathsafe.Path
 	self      identity
-	get, have meta
+	get, have Metadata
 	touched   bool // something may have been done to it
-}
-
-// meta is what a directory gets, or has.
-type meta struct {
-	mode     uint32
-	uid, gid uint32
-	xattrs   []pathsafe.Xattr
-	time     time.Time
 }
 
 // A state is what can change of something while it stays the same thing.
@@ -155,9 +152,14 @@ func (a *attempt) isCommit() bool { return a.kind == KindCommit }
 
 // close gives up all handles.
 func (a *attempt) close() {
-	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping} {
+	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping, &a.held} {
 		d.close()
 		*d = dir{}
+	}
+	if a.free.h != nil {
+		a.root = a.session
+		a.free.close()
+		a.free = dir{}
 	}
 }
 

@@ -53,7 +53,8 @@ type Change struct {
 	Workers int
 }
 
-// KindCommit is the kind of a change that makes files and artifacts, and replaces files.
+// KindCommit is the kind of a change that makes files and artifacts, also in the place of other
+// files.
 const KindCommit = "commit"
 
 // A Swap is what becomes of one name.
@@ -100,7 +101,7 @@ type File struct {
 }
 
 // An Artifact is a small file that appears whole, after COMMITTED, when all other names are in
-// place and checked.
+// place and checked. What it takes the place of leaves before anything else changes.
 type Artifact struct {
 	Data []byte
 	// Perm are its permission bits less the umask, or less what a default access list
@@ -112,8 +113,8 @@ type Artifact struct {
 // name strconv.Itoa(i).
 type Tree struct{}
 
-// Metadata is what a directory that stays gets after all swaps. What it had comes back with
-// an undo.
+// Metadata is what something has beside its content; as what comes, what a directory that stays
+// gets after all swaps. What that had comes back with an undo.
 type Metadata struct {
 	Mode     uint32 // permission, set-id and sticky bits, 07777
 	UID, GID uint32
@@ -239,8 +240,7 @@ func (s *Swap) validate(c *Change) error {
 			return errors.New("swap has neither old nor new")
 		}
 	}
-	_, file := s.New.(*File)
-	if commit != (c.Kind == KindCommit) || commit && s.Old != nil && !(file && s.Old.Mode.IsRegular()) {
+	if commit != (c.Kind == KindCommit) || commit && s.Old != nil && !s.Old.Mode.IsRegular() {
 		return fmt.Errorf("it is not a swap of a %s", c.Kind)
 	}
 	return nil

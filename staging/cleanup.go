@@ -16,7 +16,7 @@ import (
 
 // lastTouch gives the base what it gets once more: the removal of staging and of the lock has
 // changed its time, and its mode may bar its owner. What fails here changes nothing that counts.
-func (a *attempt) lastTouch(which func(d *staying) meta) {
+func (a *attempt) lastTouch(which func(d *staying) Metadata) {
 	if d := a.baseDir(); d != nil {
 		a.lock.release()
 		_ = a.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.sync()) })
@@ -25,14 +25,10 @@ func (a *attempt) lastTouch(which func(d *staying) meta) {
 
 // cleanUp removes what is left when all is done: what went, the chain manifest, the
 // directories in staging, the journal and the staging directory.
-func (a *attempt) cleanUp() error {
-	switch {
-	case !a.known: // there is no INTENT any more: all of it went before
-	case a.isCommit():
-		if err := a.cleanCommit(); err != nil {
-			return err
-		}
-	case len(a.swaps) > 0:
+func (a *attempt) cleanUp() error { return a.despiteMounts(a.cleanUpOnce) }
+
+func (a *attempt) cleanUpOnce() error {
+	if a.known && len(a.swaps) > 0 { // else there is no INTENT any more: all of it went before
 		if err := a.removeDisplaced(); err != nil {
 			return err
 		}
@@ -41,27 +37,34 @@ func (a *attempt) cleanUp() error {
 		return err
 	}
 	a.unpin()
-	a.lastTouch(func(d *staying) meta { return d.get })
+	a.lastTouch(func(d *staying) Metadata { return d.get })
 	return nil
 }
 
-// cleanCommit removes what is left of a commit below staging, which are the directories that
-// exist beneath the root anyway, and the chain manifest.
-func (a *attempt) cleanCommit() error {
+// removeDisplaced removes what went, or keeps it, and of a commit what is left of it elsewhere: the
+// directories below staging that exist beneath the root anyway, and the chain manifest.
+func (a *attempt) removeDisplaced() error {
 	u := &undo{attempt: a}
-	u.note(a.stageName, a.openParts())
-	if u.news.h != nil {
-		u.prune(u.news, span{dirs: [2]int{0, len(a.plan.dirs)}}, func(top int) bool { return top == none }, "", "")
+	if a.isCommit() { // it makes nothing in a staging directory that others have emptied
+		u.note(a.stageName, a.openParts())
+	} else if err := a.allParts(); err != nil {
+		return err
 	}
 	for i := range a.swaps {
-		if a.swaps[i].goes && u.olds.h != nil {
-			u.note(a.swaps[i].path.String(), gone(a.removeReplaced(&a.swaps[i])))
+		if s := &a.swaps[i]; s.goes && a.olds.h != nil {
+			u.note(s.path.String(), gone(a.removeOneDisplaced(s)))
 		}
 	}
-	if u.olds.h != nil && u.err() == nil {
+	if u.err() == nil && a.olds.h != nil && (a.keep || a.isCommit()) {
 		u.note(keepingName, a.keepRest())
 	}
-	if len(a.swaps) > 0 && a.swaps[0].since == phaseIntent {
+	if u.err() == nil && a.trash.h != nil {
+		u.note(trashName, a.removeAll(a.trash))
+	}
+	if a.isCommit() && a.news.h != nil {
+		u.prune(a.news, span{dirs: [2]int{0, len(a.plan.dirs)}}, func(top int) bool { return top == none }, "", "")
+	}
+	if a.swaps[0].since == phaseIntent {
 		u.note(a.swaps[0].path.String(), u.back(0))
 		u.discardTaken()
 		if u.err() == nil {
@@ -71,63 +74,32 @@ func (a *attempt) cleanCommit() error {
 	return u.err()
 }
 
-// removeReplaced removes a file that a commit has replaced, unless another process has written to
-// it since, or can.
-func (a *attempt) removeReplaced(s *swapping) error {
+// removeOneDisplaced removes what went, if that is what is there. What others may have changed, or
+// can, is kept. A directory that was empty is only ever removed empty.
+func (a *attempt) removeOneDisplaced(s *swapping) error {
 	st, err := a.olds.stat(s.name)
 	if err != nil {
 		return err
 	}
-	if is, err := a.isWorthless(s, s.name, st); err != nil || !is {
-		return err
-	}
-	return a.olds.unlink(s.name)
-}
-
-func (a *attempt) removeDisplaced() error {
-	if err := a.allParts(); err != nil {
-		return err
-	}
-	for i := range a.swaps {
-		if err := gone(a.removeOneDisplaced(i)); err != nil {
-			return fmt.Errorf("%q: %w", a.swaps[i].path.String(), err)
-		}
-	}
-	if a.keep {
-		if err := a.keepRest(); err != nil {
-			return err
-		}
-	}
-	return a.removeAll(a.trash)
-}
-
-// removeOneDisplaced removes what went, if that is what stands there. A directory that
-// was empty is only ever removed empty.
-func (a *attempt) removeOneDisplaced(i int) error {
-	s, name := &a.swaps[i], strconv.Itoa(i)
-	if !s.goes {
-		return nil
-	}
-	st, err := a.olds.stat(name)
-	if err != nil {
-		return err
-	}
-	if a.keep {
-		if is, err := a.isWorthless(s, name, st); err != nil || !is {
+	if a.keep || s.replaces() {
+		if is, err := a.isWorthless(s, s.name, st); err != nil || !is {
 			return err
 		}
 	}
 	if !s.old.is(st) {
 		return errForeign
 	}
-	if s.empty {
-		err := a.olds.rmdir(name)
+	switch {
+	case s.empty:
+		err = a.olds.rmdir(s.name)
 		if a.keep && errors.Is(err, unix.ENOTEMPTY) {
 			return nil
 		}
 		return err
+	case st.Mode.IsDir():
+		return a.olds.shift(s.name, a.trash, s.name)
 	}
-	return a.olds.shift(name, a.trash, name)
+	return a.olds.unlink(s.name)
 }
 
 // removeStaging removes the staging directory with its journal. By now there is

@@ -24,8 +24,8 @@ const writeBackMin = 128 << 10
 func (a *attempt) stageFiles(ctx context.Context) *Error {
 	a.progress(PhaseStage, 0)
 	batches := a.batches()
-	return parallel(a.workers, len(batches), func() worker {
-		return &copier{attempt: a, ctx: ctx, at: cache{base: a.news}, batches: batches}
+	return parallel(ctx, a.workers, len(batches), func() worker {
+		return &copier{attempt: a, at: cache{base: a.news}, batches: batches}
 	})
 }
 
@@ -54,11 +54,9 @@ func (a *attempt) batches() (all [][]int) {
 	return all
 }
 
-// A copier is a worker of step 3. It lives as long as one call of stageFiles,
-// whose ctx it has.
+// A copier is a worker of step 3.
 type copier struct {
 	*attempt
-	ctx     context.Context
 	at      cache
 	batches [][]int
 	noClone bool // this file system does not share blocks
@@ -66,19 +64,19 @@ type copier struct {
 
 func (c *copier) close() { c.at.close() }
 
-func (c *copier) do(turn int) *Error {
+func (c *copier) do(ctx context.Context, turn int) *Error {
 	for _, i := range c.batches[turn] {
-		if err := c.one(i); err != nil {
+		if err := c.one(ctx, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *copier) one(i int) *Error {
+func (c *copier) one(ctx context.Context, i int) *Error {
 	f := &c.plan.files[i]
 	name := f.path.String()
-	if err := c.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return fail(StepStage, name, err)
 	}
 	in, err := c.at.open(parent(f.path))
@@ -90,25 +88,25 @@ func (c *copier) one(i int) *Error {
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
-	failure := c.fill(dst, f)
+	failure := c.fill(ctx, dst, f)
 	if err := c.s.closeFile(dst); err != nil && failure == nil {
 		return fail(StepStage, name, err)
 	}
 	return failure
 }
 
-// fill makes dst the copy of f: content, check, times, mode, identity, and
-// sync where files are synced one by one.
-func (c *copier) fill(dst *os.File, f *plannedFile) *Error {
+// fill makes dst the copy of f: content, check, times, mode, what it takes over of the file that
+// it replaces, identity, and sync where files are synced one by one.
+func (c *copier) fill(ctx context.Context, dst *os.File, f *plannedFile) *Error {
 	name, m := f.path.String(), &f.created
 	if err := c.note(dst, m); err != nil {
 		return fail(StepStage, name, err)
 	}
-	if err := c.content(dst, f); err != nil {
+	if err := c.content(ctx, dst, f); err != nil {
 		return fail(StepStage, name, err)
 	}
-	err := c.s.do("check", name, func() error { return f.Check(c.ctx, dst) })
-	if cancelled := c.ctx.Err(); cancelled != nil && errors.Is(err, cancelled) {
+	err := c.s.do("check", name, func() error { return f.Check(ctx, dst) })
+	if cancelled := ctx.Err(); cancelled != nil && errors.Is(err, cancelled) {
 		return fail(StepStage, name, err) // says nothing about the copy
 	}
 	if err != nil {
@@ -117,7 +115,7 @@ func (c *copier) fill(dst *os.File, f *plannedFile) *Error {
 	if err := c.s.setModTime(dst, f.ModTime); err != nil {
 		return fail(StepStage, name, err)
 	}
-	if err := c.s.chmod(dst, f.Perm); err != nil {
+	if err := c.takeOver(dst, f); err != nil {
 		return fail(StepStage, name, err)
 	}
 	st, err := c.s.identify(dst)
@@ -146,7 +144,7 @@ func (c *copier) note(dst *os.File, m *created) error {
 	return err
 }
 
-func (c *copier) content(dst *os.File, f *plannedFile) error {
+func (c *copier) content(ctx context.Context, dst *os.File, f *plannedFile) error {
 	var src *os.File
 	err := c.s.do("open source", f.path.String(), func() (err error) {
 		src, err = f.Open()
@@ -164,14 +162,14 @@ func (c *copier) content(dst *os.File, f *plannedFile) error {
 		}
 		c.noClone = errors.Is(err, unix.EOPNOTSUPP) // else the next one may do; copying does in any case
 	}
-	return c.copyBytes(dst, src, f.Size)
+	return c.copyBytes(ctx, dst, src, f.Size)
 }
 
 // copyBytes copies until the end of src, but never more than one byte beyond
 // size: that is enough to see that it is wrong.
-func (c *copier) copyBytes(dst, src *os.File, size int64) error {
+func (c *copier) copyBytes(ctx context.Context, dst, src *os.File, size int64) error {
 	for done := int64(0); done <= size; {
-		if err := c.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		wanted := min(copyChunk, size+1-done)

@@ -101,11 +101,16 @@ func (c *crasher) crashAt(make func(t testing.TB, root string) *scene, base stri
 	k.lazy = sampled()
 	k.before = take(c.t, root)
 	ok = c.kill(root, "commit", n)
-	last := k.spec.artifacts[len(k.spec.artifacts)-1].Path.String()
-	_, err := os.Lstat(filepath.Join(root, last))
-	k.artifact = err == nil
+	k.artifact = k.lastArtifact()
 	foreignKept(c.t, k.staying(k.before), root)
 	return k, ok
+}
+
+// lastArtifact reports whether the last artifact of the commit is there.
+func (k *crashed) lastArtifact() bool {
+	last := k.spec.artifacts[len(k.spec.artifacts)-1]
+	content, err := os.ReadFile(filepath.Join(k.root, last.Path.String()))
+	return err == nil && string(content) == string(last.Data)
 }
 
 // settle recovers and wants the state before or after; after is wanted if the
@@ -207,8 +212,7 @@ func (k *crashed) settleAny() {
 	k.t.Helper()
 	_, err := k.recover(Automatic)
 	must(k.t, err)
-	last := k.spec.artifacts[len(k.spec.artifacts)-1].Path.String()
-	if _, err := os.Lstat(filepath.Join(k.root, last)); err == nil || k.artifact {
+	if k.lastArtifact() || k.artifact {
 		k.done(k.before)
 	} else {
 		sameTree(k.t, k.before, k.root)

@@ -27,7 +27,8 @@
 //     of the real one, so that all that is made below has from the beginning what it
 //     would have if it were made at its name. It copies every file, several at a time: shares
 //     its blocks where the file system can, else copies inside the kernel; checks the copy by
-//     reading what was written; sets times, then mode. The caller makes its trees in new. All
+//     reading what was written; sets times, then mode, and what it takes over of a file that it
+//     replaces. The caller makes its trees in new. All
 //     becomes durable: up to 16 entries file by file and directory by directory, more of them,
 //     or any tree, by one syncfs. Then the record PREPARED: the identity of everything that was
 //     made, and of a tree a fingerprint of all that is beneath.
@@ -62,6 +63,15 @@
 // looked at again there: on a mismatch all is undone, and what came out goes back. An undo has
 // succeeded only if each is back, the very inode. Step 6 removes what was replaced, or keeps it
 // where another process has written to it since, or can (see below).
+//
+// The new file gets the owner, the group, the access list and the other extended attributes of the
+// one that it replaces, in step 3, before it is durable, and is held to them in step 4; its
+// permission bits are its own. What this user may not read or set is left out ([Tx.LeftOut]). Set-id
+// bits, capabilities and signatures never come: they were meant for another content. What was read
+// in step 1 has to be what the old file has when it was moved aside, or all is undone.
+//
+// What an artifact takes the place of is moved to old before anything else moves, durably, and comes
+// back last: old artifacts are never seen beside new files, nor new ones beside old files.
 //
 // # Beside others
 //
@@ -107,7 +117,8 @@
 // # Undo
 //
 // An error of steps 2 to 5 has [Tx.Abort] undo all of it, in reverse order, after COMMITTED
-// has become ROLLING_BACK, which needs no space. Where that record can neither be made durable
+// has become ROLLING_BACK, which needs no space. Everything is back, durably, before anything
+// that was made is removed. Where that record can neither be made durable
 // nor be taken back, nothing is undone: it is for a recovery to decide. What to do is seen from
 // what stands where, so it does not matter where the change or an undo was killed, nor
 // which of its renames a power cut has spared.
@@ -198,8 +209,8 @@
 //   - A file system without RENAME_NOREPLACE (some FUSE and network file
 //     systems): it is refused in Begin. A file system that does not keep the
 //     order of what was synced (ext4 without its journal) can break the rest.
-//   - Of a commit, extended attributes, owners, set-id bits: they are not carried over.
-//     New entries have the group and the access lists that their directory gives to
+//   - Of a commit, extended attributes, owners, set-id bits of the sources: they are not carried
+//     over. New entries where nothing stood have the group and the access lists that their directory gives to
 //     what is made in it; directories at most 0755 less the umask.
 //   - Two targets that differ only by a link beneath the root: refused.
 //   - Reading back, without root's powers, a file whose own bits forbid that

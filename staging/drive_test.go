@@ -46,6 +46,7 @@ type fileAt struct {
 type artifactAt struct {
 	Path pathsafe.Path
 	Artifact
+	old *pathsafe.Stat // what it takes the place of
 }
 
 func (s *spec) change() Change {
@@ -54,7 +55,7 @@ func (s *spec) change() Change {
 		c.Swaps = append(c.Swaps, Swap{Path: s.files[i].Path, Old: s.files[i].old, New: &s.files[i].File})
 	}
 	for i := range s.artifacts {
-		c.Swaps = append(c.Swaps, Swap{Path: s.artifacts[i].Path, New: &s.artifacts[i].Artifact})
+		c.Swaps = append(c.Swaps, Swap{Path: s.artifacts[i].Path, Old: s.artifacts[i].old, New: &s.artifacts[i].Artifact})
 	}
 	return c
 }

@@ -87,7 +87,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // swapped, or to the directories that lead there: another try may find it at rest.
 func (e *Error) IsDisturbance() bool {
 	moved := e.Step == StepFinalize || e.Step == StepVerify || e.Step == StepPublish
-	return e.Step == StepConflict || moved && (isMismatch(e.Err) || errors.Is(e.Err, errNotEmpty) || errors.Is(e.Err, errFlips))
+	return e.Step == StepConflict || isMount(e.Err) || isLink(e.Err) || moved && (isMismatch(e.Err) || errors.Is(e.Err, errNotEmpty) || errors.Is(e.Err, errFlips))
 }
 
 // fail makes an Error, or nil of a nil err.

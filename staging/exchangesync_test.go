@@ -97,7 +97,6 @@ var spareSyncs = map[string]string{
 	"sync file system BASE after rename N.N":                      keptWhole,
 	"sync STAGE/new after rename .spectrum06_prepared.new":        nothingMoved,
 	"sync STAGE/old after rename .spectrum06_prepared.new":        nothingMoved,
-	"sync STAGE/trash after rename .spectrum06_prepared.new":      nothingMoved,
 	"sync b after rename .spectrum06_prepared.new":                nothingMoved,
 	"sync g after rename .spectrum06_prepared.new":                nothingMoved,
 	"sync to after rename .spectrum06_prepared.new":               nothingMoved,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/tree"
+	"golang.org/x/sys/unix"
 )
 
 var must = harness.Must
@@ -145,6 +147,7 @@ type scene struct {
 	spec    spec
 	lazy    bool // nothing is synced
 	umask   uint32
+	takes   bool // two files take over what they replace has, see replaceScene
 
 	mu     sync.Mutex
 	checks map[string]int                                // how often each target was checked
@@ -180,7 +183,7 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 	}
 	for _, name := range artifacts {
 		s.content[name] = "artifact " + name
-		s.spec.artifacts = append(s.spec.artifacts, artifactAt{mustParse(t, name), Artifact{[]byte(s.content[name]), 0o644}})
+		s.spec.artifacts = append(s.spec.artifacts, artifactAt{Path: mustParse(t, name), Artifact: Artifact{[]byte(s.content[name]), 0o644}})
 	}
 	return s
 }
@@ -288,7 +291,22 @@ func (s *scene) done(before picture) {
 			s.t.Errorf("%q: %v, %.40q", a.Path, fi.Mode(), b)
 		}
 	}
+	if s.takes {
+		s.tookOver()
+	}
 	s.nothingElse(before)
+}
+
+// tookOver sees that the files of replaceScene have what the replaced ones had.
+func (s *scene) tookOver() {
+	s.t.Helper()
+	keep := metadataText(s.t, s.at("existing/keep"))
+	if want := fmt.Sprintf("%d %d [{user.note old}]", namedUID, otherGID); !strings.Contains(keep, want) {
+		s.t.Errorf("existing/keep has %s, not %s", keep, want)
+	}
+	if a := accesses(s.t, s.at("existing"))["other"]; !strings.Contains(a.ACL, string(binary.LittleEndian.AppendUint32([]byte{2, 0, 7, 0}, namedUID))) {
+		s.t.Errorf("existing/other has the access list %x", a.ACL)
+	}
 }
 
 // staying is what is foreign and is not to be replaced.
@@ -297,6 +315,11 @@ func (s *scene) staying(before picture) picture {
 	for _, f := range s.spec.files {
 		if f.old != nil {
 			delete(stays, strings.Replace(f.Path.String(), "inlink/", "existing/", 1))
+		}
+	}
+	for _, a := range s.spec.artifacts {
+		if a.old != nil {
+			delete(stays, a.Path.String())
 		}
 	}
 	return stays
@@ -378,12 +401,21 @@ func manyScene(t testing.TB, root string) *scene {
 	return newScene(t, root, foreignThings, files, artifacts)
 }
 
-// replaceScene has files that take the place of others, also through a link.
+// replaceScene has files, and an artifact, that take the place of others, also through a link.
 func replaceScene(t testing.TB, root string) *scene {
 	t.Helper()
-	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/other", "theirs/file"),
+	_, made := os.Lstat(root + "/" + foreignThings[0])
+	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/other", "theirs/file", "RESTORE_REPORT.json"),
 		[]string{"existing/keep", "existing/new", "fresh/deep/f1", "fresh0", "inlink/other", "theirs/file"},
-		[]string{"RESTORE_MANIFEST.json"})
+		[]string{"RESTORE_MANIFEST.json", "RESTORE_REPORT.json"})
+	if old, err := s.dir.Lstat("RESTORE_REPORT.json"); err == nil { // else a killed commit has moved it aside
+		s.spec.artifacts[1].old = &old
+	}
+	if s.takes = true; made != nil {
+		must(t, os.Chown(s.at("existing/keep"), namedUID, otherGID))
+		must(t, unix.Setxattr(s.at("existing/keep"), "user.note", []byte("old"), 0))
+		must(t, unix.Setxattr(s.at("existing/other"), accessList, []byte(generous), 0))
+	}
 	for i := range s.spec.files {
 		f := &s.spec.files[i]
 		if st, err := s.dir.StatPath(f.Path, pathsafe.LinksBeneath); err == nil {

@@ -226,12 +226,21 @@ func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
 	s := &a.swaps[i]
 	n := InspectedName{Path: s.path.String(), Comes: s.comes}
 	isNew := func(st pathsafe.Stat) bool { return s.fresh.is(st) }
+	old := s
+	if s.since == phaseCommitted {
+		old = a.leaving(s.path)
+	}
 	var isOld func(pathsafe.Stat) bool
-	if s.goes {
-		isOld = func(st pathsafe.Stat) bool { return s.old.is(st) }
+	if old != nil && old.goes {
+		isOld = func(st pathsafe.Stat) bool { return old.old.is(st) }
 	}
 	if err := n.look(at, s.path, isNew, isOld); err != nil {
 		return n, err
+	}
+	if old != nil && old != s && n.Stands != AsBefore && a.olds.h != nil {
+		if st, err := a.olds.stat(old.name); err == nil && old.old.is(st) {
+			n.Before = path.Join(a.stageName, oldsName, old.name)
+		}
 	}
 	parts := map[string]dir{newsName: a.news, oldsName: a.olds, trashName: a.trash, holdName: a.hold}
 	for _, name := range []string{oldsName, newsName, trashName, holdName} {

@@ -77,8 +77,8 @@ type swapRecord struct {
 	Unsure bool      `json:"unsure,omitempty"`
 	Last   bool      `json:"last,omitempty"`
 	// Remake is what Old has, an empty directory that may be removed where it stands.
-	Remake *metaRecord    `json:"remake,omitempty"`
-	Made   *createdRecord `json:"made,omitempty"` // what comes, where that is known already
+	Remake *metadataRecord `json:"remake,omitempty"`
+	Made   *createdRecord  `json:"made,omitempty"` // what comes, where that is known already
 }
 
 // entryRecord is a file or a directory that is made in staging, and the swap that it is a
@@ -92,14 +92,14 @@ type entryRecord struct {
 
 // dirRecord is a directory that stays.
 type dirRecord struct {
-	Path []byte     `json:"path"`
-	Self identity   `json:"self"`
-	Get  metaRecord `json:"get"`
-	Have metaRecord `json:"have"`
+	Path []byte         `json:"path"`
+	Self identity       `json:"self"`
+	Get  metadataRecord `json:"get"`
+	Have metadataRecord `json:"have"`
 }
 
-// metaRecord has the time as seconds since 1970, and nanoseconds of them.
-type metaRecord struct {
+// metadataRecord has the time as seconds since 1970, and nanoseconds of them.
+type metadataRecord struct {
 	Mode   uint32        `json:"mode"`
 	UID    uint32        `json:"uid"`
 	GID    uint32        `json:"gid"`
@@ -121,6 +121,14 @@ type preparedRecord struct {
 	Attempt string          `json:"attempt"`
 	Made    []createdRecord `json:"made,omitempty"`
 	New     []newsRecord    `json:"new,omitempty"`
+	LeftOut []leftOutRecord `json:"left_out,omitempty"` // in the order of the swaps
+}
+
+// leftOutRecord is something that a replaced file has and the one in its place has not got.
+type leftOutRecord struct {
+	Swap int    `json:"swap"`
+	What []byte `json:"what"`
+	Why  string `json:"why"`
 }
 
 type newsRecord struct {
@@ -151,12 +159,22 @@ type createdRecord struct {
 	Size   int64  `json:"size"`             // bytes, anySize for directories
 	SHA256 string `json:"sha256,omitempty"` // lower-case hex, of files
 	Access string `json:"access,omitempty"` // see accessText
+	// Taken is what a file has of the one that it replaces.
+	Taken *takenRecord `json:"taken,omitempty"`
+}
+
+type takenRecord struct {
+	UID    uint32        `json:"uid"`
+	Xattrs []xattrRecord `json:"xattrs,omitempty"`
 }
 
 func recordOf(m *created) createdRecord {
 	t := createdRecord{Ino: m.id.Ino, Size: m.size, Access: accessText(m.access)}
 	if !m.born.IsZero() {
 		t.Born = m.born.UnixNano()
+	}
+	if m.taken != nil {
+		t.Taken = &takenRecord{m.taken.uid, recordsOf(m.taken.xattrs)}
 	}
 	return t
 }
@@ -172,6 +190,9 @@ func (t createdRecord) createdIn(root pathsafe.ID) created {
 	m.id.Ino = t.Ino
 	if t.Born != 0 {
 		m.born = time.Unix(0, t.Born)
+	}
+	if t.Taken != nil {
+		m.taken = &taken{t.Taken.UID, xattrsOf(t.Taken.Xattrs)}
 	}
 	return m
 }
@@ -315,6 +336,9 @@ func (a *attempt) enterPrepared() error {
 		if s := &a.swaps[i]; s.tree {
 			r.New = append(r.New, newsRecord{i, s.fresh, s.print})
 		}
+		for _, l := range a.swaps[i].leftOut {
+			r.LeftOut = append(r.LeftOut, leftOutRecord{i, []byte(l.What), l.Why.Error()})
+		}
 	}
 	return a.enter(phasePrepared, preparedName, r)
 }
@@ -377,16 +401,27 @@ func (d *staying) record() dirRecord {
 	return dirRecord{[]byte(d.path.String()), d.self, d.get.record(), d.have.record()}
 }
 
-func (m meta) record() metaRecord {
-	r := metaRecord{Mode: m.mode, UID: m.uid, GID: m.gid, Sec: m.time.Unix(), Nsec: int64(m.time.Nanosecond())}
-	for _, x := range m.xattrs {
-		r.Xattrs = append(r.Xattrs, xattrRecord{[]byte(x.Name), []byte(x.Value)})
+func (m Metadata) record() metadataRecord {
+	return metadataRecord{Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: recordsOf(m.Xattrs), Sec: m.ModTime.Unix(), Nsec: int64(m.ModTime.Nanosecond())}
+}
+
+func recordsOf(xattrs []pathsafe.Xattr) (records []xattrRecord) {
+	for _, x := range xattrs {
+		records = append(records, xattrRecord{[]byte(x.Name), []byte(x.Value)})
 	}
-	return r
+	return records
+}
+
+// xattrsOf is the inverse of recordsOf.
+func xattrsOf(records []xattrRecord) (xattrs []pathsafe.Xattr) {
+	for _, r := range records {
+		xattrs = append(xattrs, pathsafe.Xattr{Name: string(r.Name), Value: string(r.Value)})
+	}
+	return xattrs
 }
 
 func (r *dirRecord) staying() (staying, error) {
-	d := staying{self: r.Self, get: r.Get.meta(), have: r.Have.meta(), touched: true}
+	d := staying{self: r.Self, get: r.Get.metadata(), have: r.Have.metadata(), touched: true}
 	if len(r.Path) == 0 {
 		return d, nil
 	}
@@ -395,12 +430,8 @@ func (r *dirRecord) staying() (staying, error) {
 	return d, err
 }
 
-func (r metaRecord) meta() meta {
-	m := meta{mode: r.Mode & 0o7777, uid: r.UID, gid: r.GID, time: time.Unix(r.Sec, r.Nsec)}
-	for _, x := range r.Xattrs {
-		m.xattrs = append(m.xattrs, pathsafe.Xattr{Name: string(x.Name), Value: string(x.Value)})
-	}
-	return m
+func (r metadataRecord) metadata() Metadata {
+	return Metadata{Mode: r.Mode & 0o7777, UID: r.UID, GID: r.GID, ModTime: time.Unix(r.Sec, r.Nsec), Xattrs: xattrsOf(r.Xattrs)}
 }
 
 // read reads a record; found is false where there is none of this name.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
@@ -61,7 +62,7 @@ func (a *attempt) swapKeeping(s *swapping, in dir) error {
 		return nil
 	}
 	err := a.setAside(in, base, s)
-	if errors.Is(err, fs.ErrPermission) && !s.comes && !s.last { // it is immutable, for one
+	if (errors.Is(err, fs.ErrPermission) || isMount(err)) && !s.comes && !s.last { // it is immutable, for one
 		a.stays(s, err)
 		return nil
 	}
@@ -91,7 +92,7 @@ func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
 		return false, nil
 	case s.comes:
 		return false, gone(err)
-	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission), isMount(err):
 		a.stays(s, err)
 		err = nil
 		if s.isBarred() {
@@ -202,7 +203,7 @@ func (a *attempt) keepRest() error {
 // keepOne moves something to its path in kept; where that is taken, or something that was kept
 // is on the way there, to a name of its own.
 func (a *attempt) keepOne(from dir, name string, s *swapping) error {
-	path, isOpen := s.path, s.isOpen && from == a.olds && name == s.name
+	path, isOpen := outOfKept(s.path), s.isOpen && from == a.olds && name == s.name
 	if err := a.makeKeeping(); err != nil {
 		return err
 	}
@@ -222,14 +223,14 @@ func (a *attempt) keepOne(from dir, name string, s *swapping) error {
 		in.close()
 	}
 	if err == nil {
-		a.kept = append(a.kept, Kept{path, path.String(), isOpen})
+		a.kept = append(a.kept, Kept{s.path, path.String(), isOpen})
 		return nil
 	}
 	for n := 0; ; n++ {
 		to := fmt.Sprintf("%s-%d", name, n)
 		err := from.shift(name, a.keeping, to)
 		if err == nil {
-			a.kept = append(a.kept, Kept{path, to, isOpen})
+			a.kept = append(a.kept, Kept{s.path, to, isOpen})
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return err
@@ -251,13 +252,13 @@ func (a *attempt) makeKeeping() error {
 
 // showKept gives what is kept a name in the root, durably: what is in it first.
 func (a *attempt) showKept() error {
-	name := keptPrefix + a.id
+	name := ""
 	_, err := a.stage.stat(keepingName)
 	if err == nil {
 		err = a.root.syncFS()
 	}
 	if err == nil {
-		err = a.stage.rename(keepingName, a.root, name)
+		name, err = a.showAs(a.stage, keepingName)
 	}
 	if gone(err) != nil {
 		return err
@@ -265,20 +266,80 @@ func (a *attempt) showKept() error {
 	for i := range a.kept {
 		a.kept[i].At = name + "/" + a.kept[i].At
 	}
-	if _, err := a.root.stat(name); err != nil {
-		return gone(err)
+	shown, err := a.shown()
+	if err != nil || len(shown) == 0 {
+		return err
 	}
 	return errors.Join(a.stage.sync(), a.root.sync()) // also of one that was killed then
+}
+
+// showAs gives a directory of the attempt a name in the root under which it was kept. Another user
+// may have taken the first one, and can foresee none of the others.
+func (a *attempt) showAs(in dir, name string) (shown string, err error) {
+	shown = keptPrefix + a.id
+	for range maxFlips {
+		err = in.rename(name, a.root, shown)
+		if !errors.Is(err, fs.ErrExist) {
+			return shown, err
+		}
+		shown = keptPrefix + a.id + "-" + uuid.NewString()[:8]
+	}
+	return "", errFlips
+}
+
+// shown returns the names in the root that showAs has given, also in one that was killed since.
+func (a *attempt) shown() (names []string, err error) {
+	all, err := a.root.names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range all {
+		if !strings.HasPrefix(name, keptPrefix+a.id) {
+			continue
+		}
+		st, err := a.root.stat(name)
+		if gone(err) != nil {
+			return nil, err
+		}
+		if err == nil && st.Mode.IsDir() && st.Private() {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // keptBefore says where things are that were kept, also by one that was killed since; nil if
 // nothing was.
 func (a *attempt) keptBefore() error {
-	name := keptPrefix + a.id
-	if _, err := a.root.stat(name); err != nil {
-		return gone(err)
+	names, err := a.shown()
+	if err != nil || len(names) == 0 {
+		return err
 	}
-	return fmt.Errorf("what other processes put or changed at its names is kept in %q", name)
+	return fmt.Errorf("what other processes put or changed at its names is kept in %q", strings.Join(names, ", "))
+}
+
+// keptPrefix begins the name of what a transaction has kept, or a released one has left: it is to
+// be seen.
+const keptPrefix = "spectrum-kept-"
+
+// IsKept reports whether a name in a root is that of a directory of what was kept.
+func IsKept(name string) bool {
+	const length = 36 // of a UUID
+	id, is := strings.CutPrefix(name, keptPrefix)
+	return is && len(id) >= length && isUUID(id[:length]) && (len(id) == length || id[length] == '-')
+}
+
+// outOfKept is the path that something had that was kept before: what is kept once more does not
+// get deeper with each time.
+func outOfKept(path pathsafe.Path) pathsafe.Path {
+	for {
+		top, rest, nested := strings.Cut(path.String(), "/")
+		out, err := pathsafe.Found(rest)
+		if !nested || !IsKept(top) || err != nil {
+			return path
+		}
+		path = out
+	}
 }
 
 // isWorthless reports whether something that was displaced under a number is exactly what was
@@ -302,6 +363,10 @@ func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, er
 	if errors.Is(err, fs.ErrPermission) {
 		st, err = d.stat(name)
 		return false, st, err
+	}
+	if errors.Is(err, pathsafe.ErrLeased) { // who holds a lease has the file open
+		st, err = d.stat(name)
+		return true, st, err
 	}
 	if err != nil {
 		return false, st, err

@@ -2,8 +2,11 @@ package staging
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -35,7 +38,8 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	}
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
-	if errors.Is(err, fs.ErrNotExist) && s.goes && !s.comes {
+	mayMiss := s.goes && !s.comes && !a.isCommit()
+	if mayMiss && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) {
 		s.goes = false
 		return nil
 	}
@@ -53,12 +57,12 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	s.parent = identityOf(above)
 	st, err := in.stat(s.path.Base())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.goes && (a.keep || !s.comes):
+	case errors.Is(err, fs.ErrNotExist) && (s.goes && a.keep || mayMiss):
 		s.goes = false
 		return nil
 	case err == nil && !st.IsOn(a.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
-	case err == nil && a.keep && !st.Mode.IsDir() && !(s.goes && s.live.Mode.IsDir()): // whatever it is, it makes way
+	case err == nil && a.keep && !(s.goes && s.live.Mode.IsDir() && s.isLive(st)): // whatever it is, it makes way
 		if s.goes {
 			s.old, s.was = identityOf(*s.live), stateOf(*s.live)
 		}
@@ -70,11 +74,18 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	case err != nil:
 		return fail(StepBegin, path, err)
 	case !s.goes:
-		return fail(StepConflict, path, errTaken)
+		return fail(StepConflict, path, whatStands(errTaken, st))
 	case !s.isLive(st):
-		return fail(StepConflict, path, errOther)
+		return fail(StepConflict, path, whatStands(errOther, st))
 	}
 	s.old, s.was = identityOf(st), stateOf(st)
+	if s.replaces() {
+		has, denied, err := in.metadataOf(s.path.Base())
+		if err != nil {
+			return fail(StepBegin, path, err)
+		}
+		s.has, s.leftOut = &has, denied
+	}
 	if s.empty && a.layered {
 		d, err := a.lookAtDir(s.path)
 		if err != nil {
@@ -83,6 +94,11 @@ func (a *attempt) lookAt(s *swapping) *Error {
 		s.remake = &d.have
 	}
 	return nil
+}
+
+// whatStands adds to an error what stands there now, and whose it is.
+func whatStands(err error, st pathsafe.Stat) error {
+	return fmt.Errorf("%w (%s of %s, last changed %s)", err, st.Mode, machine.UserText(int(st.UID)), st.ChangeTime.UTC().Format(time.RFC3339))
 }
 
 // lookAtRemade forgets the identity of directories that an undo may make again.
@@ -109,11 +125,11 @@ func (s *swapping) isLive(st pathsafe.Stat) bool {
 
 func (a *attempt) lookAtDirs(c *Change) *Error {
 	var paths []pathsafe.Path
-	get := map[pathsafe.Path]meta{}
+	get := map[pathsafe.Path]Metadata{}
 	for _, s := range c.Swaps {
 		if m, is := s.New.(*Metadata); is {
 			paths = append(paths, s.Path)
-			get[s.Path] = meta{m.Mode, m.UID, m.GID, m.Xattrs, m.ModTime}
+			get[s.Path] = *m
 		}
 	}
 	for _, path := range deepestFirst(paths) {
@@ -140,6 +156,6 @@ func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
 	if err != nil {
 		return staying{}, err
 	}
-	xattrs, err := in.xattrs()
-	return staying{path: path, self: identityOf(st), have: meta{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
+	xattrs, err := in.s.xattrs(in.h.Node())
+	return staying{path: path, self: identityOf(st), have: Metadata{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }

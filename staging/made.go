@@ -59,6 +59,7 @@ func (u *undo) discardMade() {
 		u.prune(u.news, span{[2]int{0, len(u.plan.files)}, [2]int{0, len(u.plan.dirs)}}, func(int) bool { return true }, "", "")
 	}
 	u.discardTaken()
+	u.syncNames()
 }
 
 // slotOf is where in staging a swap has its own file; none for a top.
@@ -85,6 +86,9 @@ func (u *undo) discardTaken() {
 			continue // it is foreign, and found when the directory is to go
 		}
 		s := &u.swaps[i]
+		if !s.comes || s.tree {
+			continue
+		}
 		if u.phase < s.since { // nothing was at its name yet
 			u.note(oldsName+"/"+name, errForeign)
 			continue
@@ -213,13 +217,15 @@ func removeDir(in dir, name string, m *created, private bool) error {
 	return err
 }
 
-// syncNames makes the removals from the names of a commit durable.
+// syncNames makes the removals from the names of files durable.
 func (u *undo) syncNames() {
 	var dirs []pathsafe.Path
 	for i := range u.swaps {
-		if u.phase >= u.swaps[i].since {
-			dirs = append(dirs, parent(u.swaps[i].path))
+		if s := &u.swaps[i]; s.comes && !s.tree && u.phase >= s.since {
+			dirs = append(dirs, parent(s.path))
 		}
 	}
-	u.note("", syncDirs(dirs, u.root))
+	if len(dirs) > 0 {
+		u.note("", syncDirs(dirs, u.root))
+	}
 }

@@ -23,7 +23,7 @@ func (a *attempt) setDirs() *Error {
 		a.dirs[i].touched = true
 		d := a.dirs[i]
 		if d.path == (pathsafe.Path{}) {
-			d.get.mode |= 0o300
+			d.get.Mode |= 0o300
 		}
 		err := a.touch(&d, func(in dir) error { return a.give(in, d.get) })
 		if err != nil {
@@ -83,7 +83,7 @@ func (a *attempt) touch(d *staying, do func(in dir) error) error {
 
 // give sets what one of the directories that stay gets, durably unless there are many of
 // them: then syncMany comes when all have it.
-func (a *attempt) give(in dir, m meta) error {
+func (a *attempt) give(in dir, m Metadata) error {
 	if err := in.give(m); err != nil || len(a.dirs) > few {
 		return err
 	}
@@ -99,46 +99,46 @@ func (a *attempt) syncMany() error {
 
 // give sets what a directory gets. Only its owner may set its time: to
 // anybody else who may write in it that time is what the changes beneath made of it.
-func (d dir) give(m meta) error {
+func (d dir) give(m Metadata) error {
 	st, err := d.statSelf()
 	if err != nil {
 		return err
 	}
-	err = d.setTime(m.time)
+	err = d.setTime(m.ModTime)
 	if err != nil && !(errors.Is(err, unix.EPERM) && int(st.UID) != os.Geteuid()) {
 		return err
 	}
 	if err := d.giveOwner(m); err != nil {
 		return err
 	}
-	return d.giveMode(m.mode)
+	return d.giveMode(m.Mode)
 }
 
 // giveOwner sets the owner, the group and the extended attributes that the directory does
 // not have already. A new owner takes away set-id bits, and an access list sets the bits
 // of the group: the mode comes later.
-func (d dir) giveOwner(m meta) error {
+func (d dir) giveOwner(m Metadata) error {
 	st, err := d.statSelf()
-	if err == nil && (st.UID != m.uid || st.GID != m.gid) {
-		err = d.setOwner(m.uid, m.gid)
+	if err == nil && (st.UID != m.UID || st.GID != m.GID) {
+		err = d.s.setOwner(d.h.Node(), m.UID, m.GID)
 	}
 	if err != nil {
 		return err
 	}
-	have, err := d.xattrs()
+	have, err := d.s.xattrs(d.h.Node())
 	if err != nil {
 		return err
 	}
 	for _, x := range have {
-		if !slices.ContainsFunc(m.xattrs, func(is pathsafe.Xattr) bool { return is.Name == x.Name }) {
-			if err := d.removeXattr(x.Name); err != nil {
+		if !slices.ContainsFunc(m.Xattrs, func(is pathsafe.Xattr) bool { return is.Name == x.Name }) {
+			if err := d.s.removeXattr(d.h.Node(), x.Name); err != nil {
 				return err
 			}
 		}
 	}
-	for _, x := range m.xattrs {
+	for _, x := range m.Xattrs {
 		if !slices.Contains(have, x) {
-			if err := d.setXattr(x); err != nil {
+			if err := d.s.setXattr(d.h.Node(), x); err != nil {
 				return err
 			}
 		}

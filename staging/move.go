@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,7 @@ func (a *attempt) openDirs() *Error {
 	}
 	for i := range slices.Backward(a.dirs) {
 		d := &a.dirs[i]
-		if d.openMode() == d.have.mode {
+		if d.openMode() == d.have.Mode {
 			continue
 		}
 		d.touched = true
@@ -56,10 +57,10 @@ func (a *attempt) setMode(s *swapping, from, to uint32) error {
 
 // openMode is the mode that a directory has while names in it are swapped.
 func (d *staying) openMode() uint32 {
-	if int(d.have.uid) != os.Geteuid() {
-		return d.have.mode
+	if int(d.have.UID) != os.Geteuid() {
+		return d.have.Mode
 	}
-	return d.have.mode | 0o300
+	return d.have.Mode | 0o300
 }
 
 // moveTops moves each top of the plan to its place, never over anything, and
@@ -113,25 +114,34 @@ func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
 	return nil
 }
 
-// swapAll makes all swaps, durably, but for what comes last. What leaves first has left
-// durably before anything else moves.
-func (a *attempt) swapAll() *Error {
-	for _, last := range []bool{true, false} {
-		moved := false
-		for i := range a.swaps {
-			s := &a.swaps[i]
-			if s.last != last || !s.numbered() {
-				continue
-			}
-			moved = moved || s.goes
-			if err := a.swap(s); err != nil {
-				return fail(StepFinalize, s.path.String(), err)
-			}
+// leaveFirst moves aside what leaves first, durably before anything else moves.
+func (a *attempt) leaveFirst() *Error {
+	moved := false
+	for i := range a.swaps {
+		s := &a.swaps[i]
+		if !s.isLast() {
+			continue
 		}
-		if last && moved {
-			if err := a.syncMoves(a.news, a.olds, (*swapping).isLast); err != nil {
-				return fail(StepFinalize, "", err)
-			}
+		moved = moved || s.goes
+		if err := a.swap(s); err != nil {
+			return fail(StepFinalize, s.path.String(), err)
+		}
+	}
+	if !moved {
+		return nil
+	}
+	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).isLast))
+}
+
+// swapAll makes all other swaps, durably, but for what comes last.
+func (a *attempt) swapAll() *Error {
+	for i := range a.swaps {
+		s := &a.swaps[i]
+		if s.last || !s.numbered() {
+			continue
+		}
+		if err := a.swap(s); err != nil {
+			return fail(StepFinalize, s.path.String(), err)
 		}
 	}
 	if err := a.syncReplaced(); err != nil {
@@ -143,12 +153,9 @@ func (a *attempt) swapAll() *Error {
 // syncReplaced makes durable that the files of a commit that take the place of others have left
 // their own paths in staging.
 func (a *attempt) syncReplaced() error {
-	if !a.isCommit() {
-		return nil
-	}
 	var left []pathsafe.Path
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes {
+		if s := &a.swaps[i]; s.replaces() {
 			left = append(left, parent(s.path))
 		}
 	}
@@ -168,7 +175,7 @@ func (s *swapping) isLast() bool { return s.last && s.numbered() }
 func (a *attempt) swap(s *swapping) error {
 	name := s.name
 	in, err := a.parentDir(s)
-	if errors.Is(err, fs.ErrNotExist) && !s.comes {
+	if !s.comes && !a.isCommit() && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) { // it went with its directory
 		s.goes = false
 		return nil
 	}
@@ -182,7 +189,7 @@ func (a *attempt) swap(s *swapping) error {
 	if s.goes && s.remake != nil {
 		return a.removeInPlace(s, in, name)
 	}
-	if a.isCommit() {
+	if s.replaces() {
 		return a.replace(s, in)
 	}
 	if s.goes && s.comes && !s.last {
@@ -214,8 +221,15 @@ func (a *attempt) swap(s *swapping) error {
 }
 
 // replace puts a file of a commit in the place of another one, in one step: it waits in old under
-// the number of the swap, and what it displaces is there then.
+// the number of the swap, and what it displaces is there then. What an artifact takes the place of
+// is only moved there.
 func (a *attempt) replace(s *swapping, in dir) error {
+	if !s.comes {
+		if err := in.shift(s.path.Base(), a.olds, s.name); err != nil {
+			return err
+		}
+		return a.provenOld(s, a.olds, s.name)
+	}
 	from, err := a.news.open(parent(s.path))
 	if err != nil {
 		return err
@@ -306,6 +320,11 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	if !s.isLive(st) {
 		return errOther
 	}
+	if s.has != nil {
+		if has, _, err := in.metadataOf(name); err != nil || !has.equal(s.has) {
+			return cmp.Or(err, errOther)
+		}
+	}
 	if !s.empty {
 		return nil
 	}
@@ -330,13 +349,16 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 	if covered || len(parentDirs) > few { // some of them may be in staging by now
 		return errors.Join(a.root.syncFS(), a.stage.sync())
 	}
-	if err := left.sync(); err != nil {
-		return err
+	if left.h != nil { // it may have been removed when all is undone
+		if err := left.sync(); err != nil {
+			return err
+		}
 	}
-	if err := syncDirs(parentDirs, a.root); err != nil || entered.h == nil { // an end that was killed has removed it, when all was durable
-		return err
+	err := syncDirs(parentDirs, a.root)
+	if err == nil && entered.h != nil { // an end that was killed has removed it, when all was durable
+		err = entered.sync()
 	}
-	return entered.sync()
+	return err
 }
 
 // check looks at every name once more, and at everything that went.

@@ -11,14 +11,14 @@ import (
 // A worker does the work of one index after another, and is closed when there
 // is no more.
 type worker interface {
-	do(i int) *Error
+	do(ctx context.Context, i int) *Error
 	close()
 }
 
 // parallel gives the indexes below n to workers made by start. When some fail,
 // the error is that of the lowest index that does, whatever the timing. A
-// worker asks its own ctx: a cancelled one has a step, and so an [Error].
-func parallel(workers, n int, start func() worker) *Error {
+// worker asks ctx itself: a cancelled one has a step, and so an [Error].
+func parallel(ctx context.Context, workers, n int, start func() worker) *Error {
 	var mu sync.Mutex
 	var started []worker
 	begin := func() worker {
@@ -29,7 +29,7 @@ func parallel(workers, n int, start func() worker) *Error {
 		return w
 	}
 	err := inorder.Each(context.Background(), workers, n, begin, func(w worker, i int) error {
-		if failure := w.do(i); failure != nil {
+		if failure := w.do(ctx, i); failure != nil {
 			return failure
 		}
 		return nil

@@ -50,6 +50,7 @@ type created struct {
 	// access is that of what was made. Of a directory of the plan that exists beneath
 	// the root it is that of the real one.
 	access access
+	taken  *taken // of a file that replaces another one
 }
 
 // anySize is the size of directories and of files not yet whole.
@@ -65,9 +66,9 @@ func (m *created) see(st pathsafe.Stat, size int64) {
 }
 
 // is tells whether st describes what was created. An inode number alone is not
-// enough: ext4 gives it to the next file at once.
+// enough: ext4 gives it to the next file at once. Through which mount it is seen does not count.
 func (m *created) is(st pathsafe.Stat) bool {
-	return m.known && m.id == st.ID && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
+	return m.known && m.id.Dev == st.ID.Dev && m.id.Ino == st.ID.Ino && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
 }
 
 // planFiles surveys the targets of the files and artifacts and plans the way there. The first
@@ -98,6 +99,7 @@ func (a *attempt) planFiles(c *Change) *Error {
 		}
 	}
 	p.order = p.byRank()
+	a.addLeaving(c)
 	tops := len(a.swaps)
 	if err := a.addArtifacts(c); err != nil {
 		return err
@@ -181,6 +183,18 @@ func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
 	return nil
 }
 
+// addLeaving plans that what artifacts take the place of leaves before anything else changes: each
+// is a swap of its own, with the old thing only.
+func (a *attempt) addLeaving(c *Change) {
+	for i := range c.Swaps {
+		if _, is := c.Swaps[i].New.(*Artifact); is && c.Swaps[i].Old != nil {
+			a.swaps = append(a.swaps, swapping{
+				path: c.Swaps[i].Path, since: phasePrepared, name: strconv.Itoa(len(a.swaps)), live: c.Swaps[i].Old, goes: true, last: true,
+			})
+		}
+	}
+}
+
 // addArtifacts surveys the targets of the artifacts, and sees that their
 // directories will be there.
 func (a *attempt) addArtifacts(c *Change) *Error {
@@ -194,9 +208,11 @@ func (a *attempt) addArtifacts(c *Change) *Error {
 		switch {
 		case err != nil:
 			return fail(StepBegin, path.String(), err)
-		case site.Exists:
+		case site.Exists && c.Swaps[i].Old == nil:
 			return fail(StepConflict, path.String(), errTaken)
-		case site.Missing < depth(path)-1 && !a.plan.makes(parent(path)):
+		case !site.Exists && c.Swaps[i].Old != nil:
+			return fail(StepConflict, path.String(), errMissing)
+		case !site.Exists && site.Missing < depth(path)-1 && !a.plan.makes(parent(path)):
 			return fail(StepBegin, path.String(), errors.New("its directory will not be there"))
 		}
 		a.swaps = append(a.swaps, swapping{path: path, since: phaseCommitted, name: strconv.Itoa(a.artifacts), comes: true, artifact: artifact})

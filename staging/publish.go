@@ -60,7 +60,7 @@ func (a *attempt) makeArtifact(s *swapping, sync bool) error {
 	if err != nil {
 		return err
 	}
-	err = a.fill(f, &s.created, s.artifact.Data)
+	err = a.writeWhole(f, &s.created, s.artifact.Data)
 	s.fresh = s.created.identity(0)
 	if err == nil && sync {
 		err = a.s.syncFile(f)
@@ -69,7 +69,7 @@ func (a *attempt) makeArtifact(s *swapping, sync bool) error {
 }
 
 // place gives each artifact its name, in order, in one step and never over
-// anything, and looks it up afresh from the root, as step 6 does with files.
+// anything, and looks it up afresh from the root, as step 4 does with files.
 func (a *attempt) place() *Error {
 	if a.artifacts == 0 {
 		return nil
@@ -119,11 +119,7 @@ func (a *attempt) verifyArtifact(s *swapping) error {
 	if !s.created.is(st) {
 		return errReplaced
 	}
-	now, err := a.s.access(f)
-	if err == nil {
-		err = s.created.keeps(now)
-	}
-	if err != nil {
+	if err := a.s.keeps(f, &s.created); err != nil {
 		return err
 	}
 	check := s.check
@@ -135,6 +131,9 @@ func (a *attempt) verifyArtifact(s *swapping) error {
 }
 
 func (a *attempt) syncArtifacts() error {
+	if a.artifacts == 0 {
+		return nil
+	}
 	var dirs []pathsafe.Path
 	for i := a.firstArtifact(); i < len(a.swaps); i++ {
 		dirs = append(dirs, parent(a.swaps[i].path))
@@ -166,19 +165,21 @@ func (a *attempt) placedAll() (bool, error) {
 	return true, nil
 }
 
-// forward is what is left of steps 6 and 7 for a commit that was killed.
+// forward is what is left of step 5 for an attempt that was killed. Unless every artifact has left
+// staging already, all files are checked once more before.
 func (a *attempt) forward(ctx context.Context) error {
+	placed, err := a.placedAll()
+	if err != nil {
+		return err
+	}
+	if placed {
+		return a.run(a.placeLast)
+	}
 	a.plan.order = a.plan.byRank()
 	for i := range a.plan.files {
 		if a.plan.files[i].Check == nil {
 			return errUnfit
 		}
 	}
-	if err := a.verify(ctx); err != nil {
-		return err
-	}
-	if err := a.place(); err != nil {
-		return err
-	}
-	return nil
+	return a.run(func() *Error { return a.verify(ctx) }, a.place, a.placeLast)
 }

@@ -101,6 +101,7 @@ type Unfinished struct {
 	a       *attempt // while it is resolved
 	found   found
 	end     Outcome
+	kept    error // why what is left of it is kept, of one that is released
 }
 
 // Unfinished lists the attempts that stand in the root, in the order of their names. Each is
@@ -238,6 +239,7 @@ func (u *Unfinished) Displaced() (*pathsafe.Dir, []Displaced) {
 func (u *Unfinished) Release(why error) Outcome {
 	u.end = Outcome{Attempt: u.Attempt, Kind: u.Kind, Result: Released, Left: why}
 	if u.found.mine && u.a.holdsAny(&u.found) { // else its maker may still want it
+		u.kept = why
 		u.end.Left = kept(why, keptPrefix+u.Attempt)
 	}
 	return u.end
@@ -254,7 +256,10 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	case Released:
 		u.root.lock.wrote = true
 		if u.found.mine {
-			err = u.a.keepStaging(u.Attempt)
+			err = u.a.keepStaging()
+			if u.kept != nil {
+				u.end.Left = kept(u.kept, u.a.stageName)
+			}
 		} else {
 			err = u.a.stage.setAside(u.found.names)
 		}
@@ -262,7 +267,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if u.end.Left == nil && !u.a.isCommit() {
+	if u.end.Left == nil {
 		u.end.Left = u.a.keptBefore()
 	}
 	u.a.unpin()
@@ -377,47 +382,19 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 	default:
 		return RolledBack, a.undo()
 	}
-	if a.isCommit() {
-		placed, err := a.placedAll()
-		if err != nil {
-			return 0, err
-		}
-		if !placed {
-			err = a.forward(ctx)
-		}
-		if isMismatch(err) {
-			a.cause = err
-			if back := a.undo(); back != nil {
-				return 0, both(back, err)
-			}
-			return RolledBack, nil
-		}
-		if err == nil {
-			err = a.syncArtifacts()
-		}
-		if err != nil { // of the machine: it says nothing of the restore, which may have been seen already
-			return 0, err
-		}
-	}
-	if err := a.openParts(); err != nil || a.isCommit() {
-		return Completed, err
-	}
-	if failure := a.placeLast(); failure != nil {
-		if !isMismatch(failure) {
-			return 0, failure
-		}
-		a.cause = failure
+	err := a.forward(ctx)
+	if isMismatch(err) && !isMount(err) {
+		a.cause = err
 		if back := a.undo(); back != nil {
-			return 0, both(back, failure)
+			return 0, both(back, err)
 		}
 		return RolledBack, nil
 	}
-	return Completed, nil
+	if err == nil {
+		err = a.syncArtifacts()
+	}
+	return Completed, err // of the machine: it says nothing of what was done, which may have been seen already
 }
-
-// keptPrefix begins the name of what a released exchange has left: it is to be
-// seen.
-const keptPrefix = "spectrum-kept-"
 
 // cleanUpOrKeep is cleanUp for what may hold something that nobody can remove, like an
 // immutable file: all is done, and that is no reason to halt a root. It gets a name
@@ -427,18 +404,17 @@ func (a *attempt) cleanUpOrKeep() error {
 	if a.isCommit() || !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	a.left = kept(err, keptPrefix+a.id)
-	return a.keepStaging(a.id)
+	why := err
+	if err := a.keepStaging(); err != nil {
+		return err
+	}
+	a.left = kept(why, a.stageName)
+	return nil
 }
 
 // keepStaging gives the staging directory a name under which it is one no more.
-func (a *attempt) keepStaging(id string) error {
-	name := keptPrefix + id
-	err := a.root.rename(a.stageName, a.root, name)
-	if errors.Is(err, fs.ErrExist) { // what others changed has that name
-		name += "-rest"
-		err = a.root.rename(a.stageName, a.root, name)
-	}
+func (a *attempt) keepStaging() error {
+	name, err := a.showAs(a.root, a.stageName)
 	if err != nil {
 		return err
 	}

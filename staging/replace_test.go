@@ -2,10 +2,16 @@ package staging
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+	"golang.org/x/sys/unix"
 )
 
 // TestReplaceConflicts: what is to be replaced and is not as the caller saw it is a conflict before
@@ -100,8 +106,129 @@ func TestReplaceRefuses(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	c = sc.spec.change()
-	c.Swaps[len(c.Swaps)-1].Old = c.Swaps[0].Old
+	c.Swaps[len(c.Swaps)-1].Old = &dir
 	if err := c.validate(); !errors.As(err, &failed) {
-		t.Errorf("an artifact: %v", err)
+		t.Errorf("a directory by an artifact: %v", err)
 	}
+}
+
+// TestReplaceRivals: another process changes what is to be replaced, or was, or puts something else
+// in its place, at every call. Whatever the end of the commit: nothing of the others is lost, and
+// all other names are as before or complete.
+func TestReplaceRivals(t *testing.T) {
+	const target = "existing/keep"
+	rivals := map[string]func(at string) error{
+		"append":    func(at string) error { return appendTo(at, "more") },
+		"chmod":     func(at string) error { return os.Chmod(at, 0o606) },
+		"attribute": func(at string) error { return unix.Setxattr(at, "user.note", []byte("new"), 0) },
+		"remove":    os.Remove,
+		"directory": func(at string) error { return errors.Join(os.Remove(at), os.Mkdir(at, 0o700)) },
+		"link":      func(at string) error { return errors.Join(os.Remove(at), os.Symlink("new", at)) },
+		"move":      func(at string) error { return errors.Join(os.Rename(at, at+"-moved"), os.WriteFile(at, nil, 0o600)) },
+	}
+	for _, name := range slices.Sorted(maps.Keys(rivals)) {
+		for _, fails := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, %v", name, fails), func(t *testing.T) {
+				t.Parallel()
+				base, ends := scratch(t), &harness.Tally{}
+				s := &sweeper{t: t, base: base, make: replaceScene}
+				_, total := traceOf(t, s)
+				for _, n := range tries(t, 8, total) {
+					sc, before := s.fresh()
+					sc.lazy = true // its power is not cut
+					if fails {
+						sc.hook = failCheck("theirs/file", 2)
+					}
+					at, calls := sc.at(target), 0
+					was := inodeOf(t, at) // of what others had there, as long as they have not removed it
+					theirs := uint64(0)   // of what they have put there
+					err := sc.run(func(op, path string, f func() error) error {
+						if calls++; calls == n {
+							here := inodeOf(t, at)
+							must(t, rivals[name](at))
+							if _, err := os.Lstat(at); err == nil && inodeOf(t, at) != here {
+								theirs = inodeOf(t, at)
+							}
+							if name != "move" && theirs != 0 && here == was || name == "remove" && here == was {
+								was = 0
+							}
+						}
+						return sc.lazily(op, path, f)
+					})
+					rest := sc.staying(before)
+					delete(rest, target)
+					foreignKept(t, rest, sc.root)
+					there := inodesIn(t, sc.root)
+					if theirs != 0 && !there[theirs] {
+						t.Error("what others have put there is lost")
+					}
+					switch {
+					case err == nil:
+						ends.Add("complete")
+					case failure(t, err).Rollback == nil && calls >= n:
+						ends.Add("undone")
+						delete(before, target)
+						now := take(t, sc.root)
+						delete(now, target)
+						delete(now, target+"-moved")
+						if d := diff(before, now, false); d != "" {
+							t.Error(d)
+						}
+					default:
+						ends.Add("halted")
+					}
+					if err != nil && was != 0 && !there[was] {
+						t.Error("what was there is lost")
+					}
+					if t.Failed() {
+						t.Fatalf("call %d of %d: %v", n, total, err)
+					}
+				}
+				t.Log(ends)
+			})
+		}
+	}
+}
+
+func inodeOf(t testing.TB, path string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	return st.Ino
+}
+
+func inodesIn(t testing.TB, root string) map[uint64]bool {
+	t.Helper()
+	all := map[uint64]bool{}
+	must(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		if err == nil {
+			all[inodeOf(t, path)] = true
+		}
+		return err
+	}))
+	return all
+}
+
+// TestReplaceKeepsAfterKill: what is kept when a recovery completes a commit is named.
+func TestReplaceKeepsAfterKill(t *testing.T) {
+	sc := replaceScene(t, t.TempDir())
+	sc.abandon("rename 0") // COMMITTED
+	f, err := os.OpenFile(theOnly(t, filepath.Join(sc.root, stagePrefix+"*", oldsName, "0")), os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	defer f.Close()
+	out, err := sc.recover(Automatic)
+	must(t, err)
+	if len(out) != 1 || out[0].Result != Completed || out[0].Left == nil {
+		t.Fatal(out)
+	}
+	_ = theOnly(t, filepath.Join(sc.root, keptPrefix+"*", "existing/keep"))
+}
+
+func theOnly(t testing.TB, pattern string) string {
+	t.Helper()
+	all, err := filepath.Glob(pattern)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%q: %q, %v", pattern, all, err)
+	}
+	return all[0]
 }

@@ -14,9 +14,18 @@ import (
 // Another process moves a file of its own over a target that is ours by then, or
 // onto its name, at every call. The file stays, whatever the end of the commit is.
 func TestReplacedAtEveryCall(t *testing.T) {
-	for _, target := range []string{"existing/new", "fresh/deep/f2", "RESTORE_REPORT.json"} {
+	for _, c := range []struct {
+		target string
+		make   func(t testing.TB, root string) *scene
+	}{
+		{"existing/new", singleScene},
+		{"fresh/deep/f2", singleScene},
+		{"RESTORE_REPORT.json", singleScene},
+		{"existing/keep", replaceScene},
+		{"existing/other", replaceScene},
+	} {
 		for _, fails := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/%v", target, fails), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%v", c.target, fails), func(t *testing.T) {
 				t.Parallel()
 				base := ""
 				if fails {
@@ -25,7 +34,7 @@ func TestReplacedAtEveryCall(t *testing.T) {
 				} else {
 					base = scratch(t)
 				}
-				sweepReplaced(&sweeper{t: t, base: base, make: singleScene}, target, fails)
+				sweepReplaced(&sweeper{t: t, base: base, make: c.make}, c.target, fails)
 			})
 		}
 	}
@@ -37,7 +46,7 @@ func sweepReplaced(s *sweeper, target string, fails bool) {
 		sc, before := s.fresh()
 		sc.lazy = true // its power is not cut
 		if fails {
-			sc.hook = failCheck("zero", 2)
+			sc.hook = failCheck(sc.spec.files[len(sc.spec.files)-1].Path.String(), 2)
 		}
 		return sc, before
 	}
@@ -50,7 +59,7 @@ func sweepReplaced(s *sweeper, target string, fails bool) {
 			t.Fatalf("%q was not replaced at call %d: %v", target, n, err)
 		}
 		replaced++
-		foreignKept(t, before, sc.root)
+		foreignKept(t, sc.staying(before), sc.root)
 		stillThere(t, filepath.Join(sc.root, target), put)
 		if err != nil {
 			reported++

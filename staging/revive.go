@@ -101,12 +101,12 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 			}
 			s.goes, s.old, s.was = true, *r.Old, *r.Was
 			if r.Remake != nil {
-				m := r.Remake.meta()
+				m := r.Remake.metadata()
 				s.remake = &m
 			}
 		}
 		switch {
-		case a.isCommit() && (!s.comes || s.goes && s.since != phasePrepared), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
+		case a.isCommit() && (!s.comes && !(s.goes && s.last) || s.goes && s.since != phasePrepared), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
 			return errUnfit
 		case s.since == phaseIntent:
 			s.name, s.created, s.check = manifestStaged, r.Made.createdIn(a.mount), r.Made.check()
@@ -199,6 +199,13 @@ func (a *attempt) revivePrepared(key []byte, intent bool) error {
 	}
 	if comes != len(r.New) {
 		return errUnfit
+	}
+	for _, l := range r.LeftOut {
+		if l.Swap < 0 || l.Swap >= len(a.swaps) {
+			return errUnfit
+		}
+		s := &a.swaps[l.Swap]
+		s.leftOut = append(s.leftOut, LeftOut{What: string(l.What), Why: errors.New(l.Why)})
 	}
 	a.phase = phasePrepared
 	return nil

@@ -279,7 +279,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 	refused := 0
 	sc.hook = func(string, int, io.ReaderAt) error {
 		for _, root := range []*pathsafe.Dir{sc.dir, other} {
-			err := run(context.Background(), root, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}})
+			err := run(context.Background(), root, spec{artifacts: []artifactAt{{Path: mustParse(t, "second"), Artifact: Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}})
 			e := wantStep(t, err, StepBegin, "")
 			var busy *BusyError
 			if errors.Is(err, pathsafe.ErrLocked) && e.Rollback == nil && errors.As(err, &busy) && busy.PID == os.Getpid() {
@@ -293,7 +293,7 @@ func TestSecondCommitIsRefused(t *testing.T) {
 		t.Errorf("%d commits were refused, want %d", refused, want)
 	}
 	sc.done(before)
-	must(t, run(context.Background(), other, spec{artifacts: []artifactAt{{mustParse(t, "second"), Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}}))
+	must(t, run(context.Background(), other, spec{artifacts: []artifactAt{{Path: mustParse(t, "second"), Artifact: Artifact{nil, 0o644}}}}, &runner{testKey, &sysHook{}}))
 }
 
 // Two commits of the same targets at the same time: one wins.
@@ -343,7 +343,8 @@ func TestNoReplaceIsFoundOut(t *testing.T) {
 	sameTree(t, before, sc.root)
 }
 
-// Artifacts appear after everything else, in order, and whole.
+// Artifacts appear after everything else, in order, and whole. Those whose place they take are
+// never seen beside anything that the commit puts in place.
 func TestArtifactsComeLast(t *testing.T) {
 	for _, c := range scenes {
 		sc := c.make(t, t.TempDir())
@@ -353,6 +354,12 @@ func TestArtifactsComeLast(t *testing.T) {
 			for i, a := range sc.spec.artifacts {
 				b, readErr := os.ReadFile(filepath.Join(sc.root, a.Path.String()))
 				if errors.Is(readErr, fs.ErrNotExist) {
+					continue
+				}
+				if a.old != nil && strings.HasPrefix(string(b), "foreign") {
+					if _, err := os.Lstat(filepath.Join(sc.root, "existing/new")); err == nil {
+						t.Errorf("after %s %q the old artifact %d stands beside what is new", op, path, i)
+					}
 					continue
 				}
 				if seen++; seen != i+1 || string(b) != string(a.Data) {

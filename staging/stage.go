@@ -22,7 +22,7 @@ func (a *attempt) writeManifest() error {
 	if err != nil {
 		return err
 	}
-	err = a.fill(f, m, a.manifest)
+	err = a.writeWhole(f, m, a.manifest)
 	if err == nil {
 		a.swaps[0].fresh = m.identity(0)
 		err = a.s.syncFile(f)
@@ -108,8 +108,8 @@ func (a *attempt) dress(d *plannedDir, at, real *cache) error {
 	return made.bequeathLike(d.created.access)
 }
 
-// fill writes a file that is not a copy, and notes what it made.
-func (a *attempt) fill(f *os.File, m *created, data []byte) error {
+// writeWhole writes a file that is not a copy, and notes what it made.
+func (a *attempt) writeWhole(f *os.File, m *created, data []byte) error {
 	st, err := a.s.identify(f)
 	if err != nil {
 		return err

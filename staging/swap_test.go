@@ -115,7 +115,7 @@ func swappedCommit(t *testing.T, root, source string, i int, hook func(op, path 
 	}
 	return run(context.Background(), openRoot(t, root), spec{
 		files:     []fileAt{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
-		artifacts: []artifactAt{{mustParse(t, fmt.Sprintf("parent/r%d", i)), Artifact{[]byte("r"), 0o644}}},
+		artifacts: []artifactAt{{Path: mustParse(t, fmt.Sprintf("parent/r%d", i)), Artifact: Artifact{[]byte("r"), 0o644}}},
 		workers:   1,
 	}, &runner{testKey, &sysHook{hook: hook}})
 }

@@ -131,6 +131,10 @@ sync STAGE
 sync .spectrum06_prepared.new
 rename .spectrum06_prepared.new
 sync STAGE
+rename RESTORE_REPORT.json
+sync STAGE/new
+sync ROOT
+sync STAGE/old
 rename new
 rename fresh
 sync existing
@@ -166,8 +170,16 @@ unlink .spectrum06_committed
 sync ROOT`,
 	"replace rollback": `rename .spectrum06_committed
 sync STAGE
+rename RESTORE_MANIFEST.json
 rename fresh
 rename new
+rename N
+sync STAGE/old
+sync existing
+sync inlink
+sync theirs
+sync ROOT
+sync STAGE/new
 sync existing
 sync inlink
 sync theirs

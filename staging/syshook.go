@@ -159,10 +159,10 @@ func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err err
 	return f, st, err
 }
 
-// openFile opens the regular file name of d, through no link.
+// openFile opens the regular file name of d, through no link, and waits for no lease.
 func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
 	err = d.s.do("open", name, func() error {
-		f, st, err = d.h.Open(name)
+		f, st, err = d.h.OpenNow(name)
 		return err
 	})
 	return f, st, err
@@ -254,26 +254,26 @@ func (d dir) chmodDir(name string, mode uint32) error {
 	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, mode) })
 }
 
-// setOwner sets user and group of d itself.
-func (d dir) setOwner(uid, gid uint32) error {
-	return d.s.do("set owner", d.h.Name(), func() error { return d.h.Node().Chown(uid, gid) })
-}
-
-// xattrs returns the extended attributes of d itself, sorted by name.
-func (d dir) xattrs() (all []pathsafe.Xattr, err error) {
-	err = d.s.do("read attributes", d.h.Name(), func() error {
-		all, err = d.h.Node().Xattrs()
+// metadataOf returns what stands at a name has, a link itself too, and which extended attributes
+// this user may not read.
+func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
+	err = d.s.do("read metadata", name, func() error {
+		node, err := d.h.Pin(name)
+		if err != nil {
+			return err
+		}
+		defer node.Close()
+		st, err := node.Stat()
+		if err != nil {
+			return err
+		}
+		m = Metadata{Mode: st.Perm, UID: st.UID, GID: st.GID, ModTime: st.ModTime}
+		m.Xattrs, err = node.ReadableXattrs(func(name string, err error) {
+			denied = append(denied, LeftOut{What: name, Why: err})
+		})
 		return err
 	})
-	return all, err
-}
-
-func (d dir) setXattr(x pathsafe.Xattr) error {
-	return d.s.do("set attribute", d.h.Name(), func() error { return d.h.Node().SetXattr(x) })
-}
-
-func (d dir) removeXattr(name string) error {
-	return d.s.do("remove attribute", d.h.Name(), func() error { return d.h.Node().RemoveXattr(name) })
+	return m, denied, err
 }
 
 // walk visits all that stands beneath d.
@@ -384,6 +384,29 @@ func (s *sysHook) identify(f *os.File) (st pathsafe.Stat, err error) {
 		return err
 	})
 	return st, err
+}
+
+// Calls on whatever has metadata: a file ([pathsafe.FileNode]), or a directory.
+
+func (s *sysHook) setOwner(n *pathsafe.Node, uid, gid uint32) error {
+	return s.do("set owner", n.Name(), func() error { return n.Chown(uid, gid) })
+}
+
+// xattrs returns the extended attributes, sorted by name.
+func (s *sysHook) xattrs(n *pathsafe.Node) (all []pathsafe.Xattr, err error) {
+	err = s.do("read attributes", n.Name(), func() error {
+		all, err = n.Xattrs()
+		return err
+	})
+	return all, err
+}
+
+func (s *sysHook) setXattr(n *pathsafe.Node, x pathsafe.Xattr) error {
+	return s.do("set attribute", n.Name(), func() error { return n.SetXattr(x) })
+}
+
+func (s *sysHook) removeXattr(n *pathsafe.Node, name string) error {
+	return s.do("remove attribute", n.Name(), func() error { return n.RemoveXattr(name) })
 }
 
 // access returns who may do what with a file.

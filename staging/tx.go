@@ -77,7 +77,7 @@ func (a *attempt) planAll(c *Change) *Error {
 	}
 	for i, s := range c.Swaps {
 		_, tree := s.New.(Tree)
-		if _, file := s.New.(*File); file || s.Old == nil && !tree {
+		if a.isCommit() || s.Old == nil && !tree {
 			continue
 		}
 		a.swaps = append(a.swaps, swapping{
@@ -155,6 +155,7 @@ func (tx *Tx) Move(ctx context.Context) error {
 	a.progress(PhaseFinalize, 0)
 	return a.run(
 		a.openDirs,
+		a.leaveFirst,
 		a.moveTops,
 		a.swapAll,
 		a.setDirs,

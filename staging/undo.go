@@ -44,17 +44,20 @@ func (n *notes) note(path string, err error) {
 	if err == nil {
 		return
 	}
-	if n.count++; n.count > maxTold {
+	if n.count++; n.count > maxTold && (!isMount(err) || isMount(n.first)) {
 		return
 	}
 	if path != "" {
 		err = fmt.Errorf("%q: %w", path, err)
 	}
-	if n.first == nil {
+	switch {
+	case n.first == nil:
 		n.first = err
-		return
+	case isMount(err) && !isMount(n.first): // it may be why the others failed
+		n.first, n.others = err, append(n.others, n.first.Error())
+	default:
+		n.others = append(n.others, err.Error())
 	}
-	n.others = append(n.others, err.Error())
 }
 
 func (n *notes) err() error {
@@ -75,24 +78,29 @@ func (n *notes) err() error {
 // something is unfinished last. The journal goes when all else is gone for good; while it is
 // there the root is not clean.
 func (a *attempt) undo() error {
-	u := &undo{attempt: a}
-	switch err := a.enterRollingBack(); {
-	case err != nil:
-		u.note(rollingBackName, err)
-	case a.stage.h == nil: // nothing else was made
-		u.note(a.stageName, a.removeStage())
-		u.targets()
-	default:
-		u.everything()
-	}
-	if u.err() != nil {
+	err := a.despiteMounts(func() error {
+		u := &undo{attempt: a}
+		switch err := a.enterRollingBack(); {
+		case err != nil:
+			u.note(rollingBackName, err)
+		case a.stage.h == nil: // nothing else was made
+			u.note(a.stageName, a.removeStage())
+			u.targets()
+		default:
+			u.everything()
+		}
+		return u.err()
+	})
+	if err != nil {
 		a.halt()
 	} else {
 		a.unpin()
 	}
-	return u.err()
+	return err
 }
 
+// everything brings all back, durably, before anything that was made is removed: what a power cut
+// leaves of an exchange must not be the removal alone.
 func (u *undo) everything() {
 	u.note(u.stageName, u.openParts())
 	if u.phase >= phasePrepared && u.err() == nil {
@@ -101,30 +109,30 @@ func (u *undo) everything() {
 			u.note(u.stageName, err)
 		}
 	}
-	if u.isCommit() {
+	prepared := u.phase >= phasePrepared && u.err() == nil
+	if prepared {
+		u.openDirsAgain()
+	}
+	if prepared || u.isCommit() {
 		u.moveBack()
-		u.discardMade()
-		u.syncNames()
-		u.targets()
-	} else {
-		if u.phase >= phasePrepared && u.err() == nil {
-			u.openDirsAgain()
-			u.moveBack()
-			u.restoreDirs()
-		}
-		if u.err() == nil {
-			u.discardNew()
-		}
-		if u.err() == nil && u.keep {
-			u.note(keepingName, u.keepRest())
-		}
+	}
+	if prepared {
+		u.restoreDirs()
+	}
+	u.discardMade()
+	if u.err() == nil {
+		u.discardTrees()
+	}
+	u.targets()
+	if u.err() == nil && u.keep {
+		u.note(keepingName, u.keepRest())
 	}
 	if u.err() == nil {
 		u.note(u.stageName, u.removeStaging())
 	}
 	if u.err() == nil {
 		u.unpin()
-		u.lastTouch(func(d *staying) meta { return d.have })
+		u.lastTouch(func(d *staying) Metadata { return d.have })
 	}
 }
 
@@ -219,7 +227,7 @@ func (u *undo) keepRemade(s *swapping) error {
 // another one by now.
 func (u *undo) noteDir(d *staying, do func(in dir) error) {
 	err := u.touch(d, do)
-	if !d.touched && isOthers(err) {
+	if !d.touched && (isOthers(err) || isMount(err)) {
 		err = nil
 	}
 	u.note(d.path.String(), gone(err))
@@ -227,7 +235,12 @@ func (u *undo) noteDir(d *staying, do func(in dir) error) {
 
 // isOthers reports whether an error says that a directory is not there, or another one is.
 func isOthers(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced) || isLink(err)
+}
+
+// isLink reports whether an error says that a link is there.
+func isLink(err error) bool {
+	return errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, pathsafe.ErrEscape)
 }
 
 // keepMode gives a directory that has come back the mode that it had: who was killed
@@ -276,7 +289,7 @@ func (u *undo) back(i int) error {
 			return err
 		}
 	}
-	if is && !u.isCommit() && !u.keep { // what others have put there since would leave its name with it
+	if is && s.tree && !u.keep { // what others have put there since would leave its name with it
 		if err := s.untouched(in, s.path.Base()); err != nil {
 			return err
 		}
@@ -293,7 +306,7 @@ func (u *undo) back(i int) error {
 	case err != nil:
 		return slot.shift(name, in, s.path.Base())
 	case is:
-		return u.replace(i, in, slot, name)
+		return u.swapBack(i, in, slot, name)
 	case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
 		return slot.unlink(name) // a crash has left it with both names
 	}
@@ -327,7 +340,7 @@ func (u *undo) dressAgain(s *swapping, in dir) error {
 	}
 	defer again.close()
 	m := *s.remake
-	m.mode |= ownDir
+	m.Mode |= ownDir
 	return again.give(m)
 }
 
@@ -357,12 +370,12 @@ func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) (done b
 
 // withoutParent: the directory of a swap's name is not there, or is another one. That
 // does not matter where nothing has to come back and nothing has stayed there; what
-// somebody took away with its directory a commit does not miss.
+// somebody took away with its directory is not missed, unless it is a tree.
 func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) error {
 	if slot.h != nil || !isOthers(err) {
 		return err
 	}
-	if !s.comes || u.isCommit() {
+	if !s.tree {
 		return nil
 	}
 	if _, _, missing := u.ours(s, name); missing != nil {
@@ -375,7 +388,7 @@ func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) erro
 // nothing. It is the old thing, or what had taken its place, or that of the new one.
 func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat, err error) {
 	parts := []dir{u.olds, u.news}
-	if u.isCommit() { // which has what comes at other names
+	if !s.tree { // then new may have other things at that name
 		parts = parts[:1]
 	}
 	for _, in := range parts {
@@ -415,7 +428,7 @@ func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat,
 func (u *undo) retrieve(i int, in dir, name string) error {
 	s, to := &u.swaps[i], u.news
 	base := s.path.Base()
-	if u.isCommit() {
+	if !s.tree {
 		to = u.olds
 	}
 	if to.h != nil {
@@ -432,7 +445,7 @@ func (u *undo) retrieve(i int, in dir, name string) error {
 				return err
 			})
 		}
-		if !u.isCommit() {
+		if s.tree {
 			return err
 		}
 	}
@@ -454,8 +467,8 @@ func (u *undo) ours(s *swapping, name string) (in dir, st pathsafe.Stat, err err
 	return dir{}, st, fs.ErrNotExist
 }
 
-// replace puts a displaced thing in the place of the new one.
-func (u *undo) replace(i int, in, slot dir, name string) error {
+// swapBack puts a displaced thing in the place of the new one.
+func (u *undo) swapBack(i int, in, slot dir, name string) error {
 	s := &u.swaps[i]
 	base := s.path.Base()
 	err := slot.exchange(name, in, base)
@@ -489,15 +502,18 @@ func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) er
 	switch {
 	case u.keep:
 		return back()
-	case u.isCommit():
+	case !s.tree:
 		return both(errForeign, back())
 	}
 	return both(errNoWayBack, back())
 }
 
-// discardNew removes what an exchange has made. After PREPARED others could reach it: what
+// discardTrees removes the trees that were made. After PREPARED others could reach them: what
 // is not any more as it was made stays.
-func (u *undo) discardNew() {
+func (u *undo) discardTrees() {
+	if u.trees() == 0 {
+		return
+	}
 	if u.phase < phasePrepared {
 		if u.news.h != nil {
 			u.note(newsName, u.removeAll(u.news))
@@ -505,7 +521,7 @@ func (u *undo) discardNew() {
 		return
 	}
 	for i := range u.swaps {
-		if s := &u.swaps[i]; s.comes {
+		if s := &u.swaps[i]; s.tree {
 			u.note(s.path.String(), u.discard(s, strconv.Itoa(i)))
 		}
 	}
@@ -605,9 +621,23 @@ func (u *undo) targets() {
 	}
 	for i := u.firstArtifact(); i < len(u.swaps); i++ {
 		path := u.swaps[i].path
+		if old := u.leaving(path); old != nil {
+			u.note(path.String(), u.isBack(old))
+			continue
+		}
 		site, err := u.root.survey(path)
 		u.noteTarget(path.String(), site.Exists, err)
 	}
+}
+
+// leaving returns the swap of what an artifact takes the place of; nil for none.
+func (a *attempt) leaving(path pathsafe.Path) *swapping {
+	for i := range a.swaps {
+		if s := &a.swaps[i]; s.goes && !s.comes && s.path == path {
+			return s
+		}
+	}
+	return nil
 }
 
 // isBack requires that what a file of a commit was to replace is at its name (decision D32).

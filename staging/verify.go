@@ -6,25 +6,21 @@ import (
 	"io/fs"
 )
 
-// verify is step 6: every target, and then every new directory, is looked up afresh
+// verify is the end of step 4: every target, and then every new directory, is looked up afresh
 // from the root, must be the very one that was staged with the same mode, group and
 // access list, and content is checked again.
 func (a *attempt) verify(ctx context.Context) *Error {
 	a.progress(PhaseVerify, 0)
-	v := &verifier{a, context.WithoutCancel(ctx)}
-	return parallel(a.workers, len(a.plan.files)+len(a.plan.dirs), func() worker { return v })
+	v := &verifier{a}
+	return parallel(context.WithoutCancel(ctx), a.workers, len(a.plan.files)+len(a.plan.dirs), func() worker { return v })
 }
 
-// A verifier is the worker of step 6. It lives as long as one call of verify,
-// whose ctx it has.
-type verifier struct {
-	*attempt
-	ctx context.Context
-}
+// A verifier is the worker of verify.
+type verifier struct{ *attempt }
 
 func (v *verifier) close() {}
 
-func (v *verifier) do(turn int) *Error {
+func (v *verifier) do(ctx context.Context, turn int) *Error {
 	if turn >= len(v.plan.files) {
 		return v.dir(&v.plan.dirs[turn-len(v.plan.files)])
 	}
@@ -41,14 +37,10 @@ func (v *verifier) do(turn int) *Error {
 	if !f.created.is(st) {
 		return fail(StepVerify, name, errReplaced)
 	}
-	now, err := v.s.access(got)
-	if err == nil {
-		err = f.created.keeps(now)
-	}
-	if err != nil {
+	if err := v.s.keeps(got, &f.created); err != nil {
 		return fail(StepVerify, name, err)
 	}
-	err = v.s.do("check", name, func() error { return f.Check(v.ctx, got) })
+	err = v.s.do("check", name, func() error { return f.Check(ctx, got) })
 	if err == nil {
 		v.progress(PhaseVerify, f.Size)
 	}

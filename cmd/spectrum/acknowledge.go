@@ -90,7 +90,7 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 	if strings.TrimSpace(said) != halted.statement() {
 		return nil, &unsaidError{halted, errSaidOther}
 	}
-	return a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Foreign: opts.foreign, Acknowledge: func(attempt string, left error) (string, error) {
+	return a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Foreign: opts.foreign, Reason: opts.reason, Acknowledge: func(attempt string, left error) (string, error) {
 		if !halted.names(attempt) {
 			return "", fmt.Errorf("%w (the statement does not name it)", left)
 		}

@@ -60,6 +60,9 @@ func previewWords(r *preview.Record) []string {
 	for _, id := range slices.Sorted(maps.Keys(asked.Decisions)) {
 		words = append(words, "--decide", id+"="+string(asked.Decisions[id]))
 	}
+	if asked.Replace {
+		words = append(words, "--replace")
+	}
 	if origin.View != nil {
 		return append(words, "--from-mount", origin.View.Mountpoint)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
@@ -149,6 +150,13 @@ func (a *app) say(format string, args ...any) {
 func (a *app) tell(format string, args ...any) {
 	a.bar().clear()
 	_, _ = fmt.Fprintln(a.stderr, visible.Lines(a.here(fmt.Sprintf(format, args...))))
+}
+
+// tellFew says the first of some lines, and how many more there are.
+func (a *app) tellFew(lines []string) {
+	for _, line := range words.Few(lines, words.MaxNamed) {
+		a.tell("spectrum: %s", line)
+	}
 }
 
 // visibleWriter writes whole lines of text for people.

@@ -71,6 +71,8 @@ const (
 	codeLater      code = "ROLLBACK_LATER_COMMITS"
 	codeNoSnapshot code = "ROLLBACK_NO_SNAPSHOT"
 	codeNotUndone  code = "ROLLBACK_REFUSED"
+	// some of what the commit has made is still there, and so the commit stands
+	codeInPart code = "ROLLBACK_INCOMPLETE"
 )
 
 // The codes of looking: a machine that lacks what a restore needs, and a restore root

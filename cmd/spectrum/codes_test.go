@@ -96,7 +96,8 @@ func examples() map[code][]error {
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
 
 		codeLater:      {laterCommits(outside, &action.LaterError{}, "0dbd4d3d")},
-		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot), rollbackError(action.ErrNoWayBack)},
+		codeInPart:     {stillStands("0dbd4d3d", "/srv/"+forging, false, []action.Left{{Path: forging, Committed: true}}, map[string]any{})},
+		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot)},
 		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(snapshot.ErrUnsettled), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -21,6 +22,7 @@ type commitOptions struct {
 	previewOptions
 	preview string
 	approve string
+	reason  string
 }
 
 func newCommit(app *app) *cobra.Command {
@@ -46,12 +48,16 @@ statement; the flags of preview go with these, and not with --preview: what was
 asked is part of that preview. There is no flag that skips either.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
 			return runCommit(cmd, app, opts, runDirs)
 		},
 	}
 	opts.flags(cmd)
 	cmd.Flags().StringVar(&opts.preview, "preview", "", "`id` of the preview to commit")
 	cmd.Flags().StringVar(&opts.approve, "approve", "", "the approval `statement`, word for word")
+	reasonFlag(cmd, &opts.reason)
 	return cmd
 }
 
@@ -59,8 +65,8 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
-	case byID && (opts.agent != "" || opts.html != "" || len(opts.scopes)+len(opts.decisions) > 0):
-		return usage(cmd, "what is asked with --agent, --scope, --decide and --html is asked of a preview, and --preview names one that was made")
+	case byID && (opts.agent != "" || opts.html != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
+		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace and --html is asked of a preview, and --preview names one that was made")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
 	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":
@@ -225,7 +231,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	if err := checkQuarantine(ctx, state, again, c); err != nil {
 		return err
 	}
-	return a.commitApproved(ctx, state, in, decided{approval, c, r})
+	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason})
 }
 
 // unindented is a statement without what pasting adds to it: white space before and after
@@ -262,6 +268,7 @@ type decided struct {
 	approval  *preview.Approval
 	candidate *candidate
 	restore   *restore.Restore
+	reason    string // of the operator, for the log
 }
 
 // commitApproved carries out what was approved: the candidate as it is, or the
@@ -293,7 +300,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	}
 	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
-	if err := a.carryOut(ctx, in, approved, plan); err != nil {
+	if err := a.carryOut(ctx, in, approved, d.reason); err != nil {
 		return failedIn(state, in.Real(), err)
 	}
 	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
@@ -334,11 +341,13 @@ var phaseWords = map[string]string{
 }
 
 // carryOut runs the commit with a progress bar for each of its phases.
-func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.Approved, plan *restore.Plan) error {
+func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.Approved, reason string) error {
+	plan := approved.Restore().Plan()
 	bar := a.newBar("preparing")
 	defer bar.done()
 	now := ""
 	return action.Commit(ctx, in, approved, action.Watch{
+		Reason: reason,
 		Progress: func(phase string, bytes int64) {
 			if bytes > 0 {
 				bar.add(bytes)
@@ -355,6 +364,12 @@ func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.A
 		},
 		Leftover: func(name string, err error) {
 			a.tell("spectrum: the restore is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
+		},
+		LeftOut: func(l staging.LeftOut) {
+			a.tell("spectrum: %s was not given the %s of the file that it replaced: %s", shellQuote(l.Path.String()), l.What, oneLine(l.Why.Error()))
+		},
+		Kept: func(k staging.Kept) {
+			a.tell("spectrum: another process writes to the file that %s replaced, so that file is kept in %s", shellQuote(k.Path.String()), shellQuote(filepath.Join(in.Real(), k.At)))
 		},
 	})
 }

@@ -44,15 +44,17 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 	return slices.Concat(all, more, history), err
 }
 
-// tellFlaws names what is damaged, and each way out.
+// tellFlaws names what is damaged, and each way out, once for those that have the same.
 func (a *app) tellFlaws(flaws []kept.Flaw) {
-	for _, f := range flaws {
+	for i, f := range flaws {
 		at := ""
 		if !strings.Contains(f.What, filepath.Base(f.Path)) {
 			at = fmt.Sprintf("%q: ", f.Path)
 		}
 		a.tell("spectrum: damaged: %s%s", at, oneLine(f.What))
-		a.tell("hint: %s", oneLine(a.truly(f.Remedy)))
+		if i+1 == len(flaws) || flaws[i+1].Remedy != f.Remedy {
+			a.tell("hint: %s", oneLine(a.truly(f.Remedy)))
+		}
 	}
 }
 

@@ -39,18 +39,19 @@ func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*deri
 	if err != nil {
 		return nil, err
 	}
-	return a.planDerived(ctx, origin)
+	return a.planDerived(ctx, state, origin, d.candidate.asked)
 }
 
-func (a *app) planDerived(ctx context.Context, origin preview.Origin) (*derived, error) {
+func (a *app) planDerived(ctx context.Context, state *statedir.Dir, origin preview.Origin, asked preview.Asked) (*derived, error) {
 	c, err := reopen(ctx, origin)
 	if err != nil {
 		return nil, err
 	}
+	c.asked = asked
 	bar := a.newBar("verifying what is approved")
 	defer bar.done()
 	r, err := examine(ctx, c, func() (*restore.Restore, error) {
-		return restore.ForRoot(ctx, c.restore(bar), origin.RestoreRoot)
+		return forRoot(ctx, state, c, c.restore(bar))
 	})
 	if err != nil {
 		c.close()

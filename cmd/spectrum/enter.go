@@ -89,6 +89,22 @@ func (a *app) tellNested(state *statedir.Dir, root string) {
 	}
 }
 
+// nameOfRoot returns the path under which the records of the restore root at a path are kept, by
+// what the directory there is: it may have been moved there since. Unless it is for a look only, where it is now is remembered.
+func nameOfRoot(state *statedir.Dir, path string, look bool) (string, error) {
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return state.RootName(path)
+	}
+	defer dir.Close()
+	id, err := dir.Identity()
+	if err != nil {
+		return state.RootName(path)
+	}
+	name, _, err := state.EnterRoot(path, id, look, func(path string) bool { return leadsTo(path, id) })
+	return name, err
+}
+
 // leadsTo reports whether a path leads to the directory of an identity.
 func leadsTo(path, id string) bool {
 	dir, err := pathsafe.OpenRoot(path)

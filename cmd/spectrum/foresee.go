@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -11,9 +12,13 @@ import (
 
 // foreseen prints what a rollback or a restore would do.
 func (a *app) foreseen(in *action.Root, r rollbackReport) error {
-	lines, commits, left := []string{}, []string{}, []any{}
+	lines, commits := []string{}, []string{}
+	verb := "undo"
+	if r.inPart {
+		verb = "undo in part"
+	}
 	for _, sp := range r.commits {
-		lines = append(lines, fmt.Sprintf("undo commit %s, savepoint %s", sp.Attempt(), sp.ID()))
+		lines = append(lines, fmt.Sprintf(verb+" commit %s, savepoint %s", sp.Attempt(), sp.ID()))
 		commits = append(commits, sp.Attempt())
 	}
 	counts, changes := map[action.ChangeKind]int{}, []any{}
@@ -24,13 +29,12 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 			"change": string(c.Kind), "new": contentFields(c.New), "old": contentFields(c.Old), "path": jsonText(c.Path),
 		})
 	}
-	for _, path := range r.changed {
-		lines = append(lines, fmt.Sprintf("edited since the commit: %s; your version would be removed and saved in a snapshot", shellQuote(path)))
-	}
-	for _, l := range r.left {
-		lines = append(lines, fmt.Sprintf("%s stays: %s", shellQuote(l.Path), oneLine(l.Why)))
-		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
-	}
+	lines = words.Few(lines, words.MaxListed)
+	lines = append(lines, words.Few(each(r.changed, "edited since the commit: %s; your version would be removed and saved in a snapshot"), words.MaxNamed)...)
+	goneKept := r.keptGone()
+	lines = append(lines, words.Few(each(goneKept, "kept by an earlier command: %s; what is in it would be saved in the snapshot that is taken first"), words.MaxNamed)...)
+	lines = append(lines, words.Few(leftLines(r.left), words.MaxNamed)...)
+	left := leftFields(r.left)
 	a.tellBeside(in, r.kind != audit.Emergency)
 	a.tellUnread(r.unread)
 	before, spaces := r.done.Snapshot.Header(), []any{}
@@ -46,15 +50,54 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
 	}
+	if len(r.passed) > 0 {
+		fields["passed"] = passedFields(in, r.passed)
+	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
+	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
+	}
+	if r.inPart {
+		if !a.json {
+			if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
+				return err
+			}
+		}
+		return stillStands(commits[len(commits)-1], in.Real(), len(commits) > 1, r.left, fields)
 	}
 	return a.result(strings.Join(lines, "\n"), fields)
 }
 
+// each says the same of each path.
+func each(paths []string, format string) (lines []string) {
+	for _, path := range paths {
+		lines = append(lines, fmt.Sprintf(format, shortPath(path)))
+	}
+	return lines
+}
+
+// leftLines say what stays, and why.
+func leftLines(left []action.Left) (lines []string) {
+	for _, l := range left {
+		lines = append(lines, fmt.Sprintf("%s stays: %s", shortPath(l.Path), words.Cut(oneLine(l.Why))))
+	}
+	return lines
+}
+
+// leftFields are the same for a program.
+func leftFields(left []action.Left) []any {
+	all := []any{}
+	for _, l := range left {
+		all = append(all, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
+	}
+	return all
+}
+
 // changeText is a change on one line.
 func changeText(c action.Change) string {
-	path := shellQuote(c.Path)
+	path := shortPath(c.Path)
 	if c.Path == "" {
 		path = "."
 	}

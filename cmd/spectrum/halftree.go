@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,20 +23,26 @@ type halftree struct {
 
 // inspect looks at what each attempt has left. What cannot be looked at is not known.
 func (e *haltedError) inspect(state *statedir.Dir) {
-	key, err := state.JournalKey()
-	if err != nil {
-		return
-	}
 	root, err := pathsafe.OpenRoot(e.root)
 	if err != nil {
 		return
 	}
 	defer root.Close()
 	for i := range e.attempts {
+		if st, err := root.Lstat(e.attempts[i].Staging); err == nil && int(st.UID) != os.Geteuid() {
+			e.attempts[i].owner = int(st.UID)
+		}
+	}
+	key, err := state.JournalKey()
+	if err != nil {
+		return
+	}
+	for i := range e.attempts {
 		found, err := staging.Inspect(root, key, e.attempts[i].Staging)
 		if err == nil {
 			e.attempts[i].tree = countNames(found)
 		}
+		e.attempts[i].mount, _ = errors.AsType[*pathsafe.MountError](err)
 	}
 }
 
@@ -68,6 +76,9 @@ func (a *haltedAttempt) stands(root string) []string {
 			lines = append(lines, fmt.Sprintf("what was there before is in snapshot %s: compare it with \"spectrum snapshot diff %s\"; once the root is released, \"spectrum snapshot restore %s%s\" brings it back", a.before[:shortest], a.before[:shortest], foreignOption(root), a.before[:shortest]))
 		}
 		return lines
+	}
+	if a.mount != nil {
+		return []string{fmt.Sprintf("which names it has changed cannot be seen: %s; what it has moved away is in %s", oneLine(a.mount.Error()), shellQuote(filepath.Join(root, a.Staging)))}
 	}
 	if t == nil {
 		return []string{fmt.Sprintf("which names it has changed is not known, since its journal cannot be read; what it has moved away is in %s", shellQuote(filepath.Join(root, a.Staging)))}

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/sys"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/staging"
@@ -29,11 +31,13 @@ type haltedError struct {
 // of it is zero.
 type haltedAttempt struct {
 	*staging.HaltError
-	kind   string    // what began, like "commit"
-	since  time.Time // of the first that the log has of it
-	entry  int64     // the last entry of it
-	before string    // id of the snapshot that was taken before it
-	tree   *halftree // nil where its journal cannot be believed
+	kind   string               // what began, like "commit"
+	since  time.Time            // of the first that the log has of it
+	entry  int64                // the last entry of it
+	before string               // id of the snapshot that was taken before it
+	tree   *halftree            // nil where its journal cannot be believed
+	mount  *pathsafe.MountError // that hides what it has changed
+	owner  int                  // of its staging directory, where that is another user; else -1
 }
 
 func (e *haltedError) Error() string { return strings.ReplaceAll(e.err.Error(), "\n", "; ") }
@@ -73,7 +77,7 @@ func failedIn(state *statedir.Dir, root string, err error) error {
 func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.HaltError) *haltedError {
 	e := &haltedError{root: action.RootPath(root), err: err}
 	for _, halt := range halts {
-		e.attempts = append(e.attempts, haltedAttempt{HaltError: halt})
+		e.attempts = append(e.attempts, haltedAttempt{HaltError: halt, owner: -1})
 	}
 	e.lookUp(state)
 	e.inspect(state)
@@ -123,7 +127,11 @@ func (a *haltedAttempt) where() string {
 	if a.Staging == "" {
 		return fmt.Sprintf("attempt %s%s was not ended: %s", a.Attempt, kind, record)
 	}
-	return fmt.Sprintf("attempt %s%s stands in %q: %s", a.Attempt, kind, a.Staging, record)
+	whose := ""
+	if a.owner >= 0 {
+		whose = ", which belongs to " + machine.UserText(a.owner) + ": no command of this user has made it"
+	}
+	return fmt.Sprintf("attempt %s%s stands in %q%s: %s", a.Attempt, kind, a.Staging, whose, record)
 }
 
 // hints name each attempt, its record, and the next command.
@@ -135,9 +143,14 @@ func (e *haltedError) hints() []string {
 	}
 	root := foreignOption(e.root) + shellQuote(e.root)
 	next := fmt.Sprintf("run \"spectrum recover %s\", which tries again", root)
+	hidden := slices.IndexFunc(e.attempts, func(a haltedAttempt) bool { return a.mount != nil })
 	switch {
+	case hidden >= 0:
+		return append(hints, mountHint(e.attempts[hidden].mount, next), acknowledgeHint(root))
 	case !slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.Staging != "" }):
 		return append(hints, acknowledgeHint(root))
+	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.owner >= 0 }):
+		return append(hints, "ask that user what it is; if it is of no command that has to be ended, move it out of the root, then retry", acknowledgeHint(root))
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
 		return append(hints, haltHints(root)...)
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.foreign+len(a.tree.Foreign) > 0 && len(a.tree.Replaced) == 0 }):
@@ -152,6 +165,9 @@ func (e *haltedError) details() map[string]any {
 	for _, a := range e.attempts {
 		m := map[string]any{
 			"attempt": a.Attempt, "audit_entry": nil, "kind": orNull(a.kind), "since": nil, "snapshot": orNull(a.before), "staging": a.Staging, "stands": a.tree.fields(e.root), "why": jsonText(a.Err.Error()),
+		}
+		if a.owner >= 0 {
+			m["owner"] = a.owner
 		}
 		if a.entry > 0 {
 			m["audit_entry"], m["since"] = a.entry, a.since.Format(time.RFC3339Nano)

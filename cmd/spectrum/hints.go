@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"golang.org/x/sys/unix"
@@ -43,6 +45,9 @@ var machineFaults = []struct {
 }
 
 func machineHints(err error) []string {
+	if at, is := errors.AsType[*pathsafe.MountError](err); is {
+		return []string{mountHint(at, "retry")}
+	}
 	if machine.HasNoPlace(err) {
 		return []string{"the working directory is there no more: change to another one, or name absolute paths"}
 	}
@@ -57,6 +62,25 @@ func machineHints(err error) []string {
 	return []string{"fix the problem above and retry; " + asksDoctor}
 }
 
+// partHint says how a part of the state directory can be used again, and where the ways back do
+// without it, how they do.
+func partHint(e *statedir.PartError) string {
+	path := shellQuote(e.Path)
+	aside := fmt.Sprintf("mv %s %s", path, shellQuote(e.Path+".aside"))
+	fix := aside
+	switch {
+	case !errors.Is(e, fs.ErrPermission):
+	case e.UID == os.Geteuid():
+		fix = "chmod u+rwX " + path
+	default:
+		fix = fmt.Sprintf("as root: chown -R %d %s", os.Geteuid(), path)
+	}
+	if fix != aside && e.Name != "snapshots" { // a way back needs that
+		fix += "; or " + aside + ", since the ways back are possible without it"
+	}
+	return fix + "; then run this again"
+}
+
 // asksDoctor is the next step after an error that is about the machine.
 const asksDoctor = "\"spectrum doctor\" says what this machine can do, and what is missing"
 
@@ -66,6 +90,15 @@ func lackHints(err error) []string {
 		return nil
 	}
 	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
+}
+
+// mountHint says what to do about a mount in the way, and then.
+func mountHint(at *pathsafe.MountError, next string) string {
+	whose := ""
+	if at.UserID >= 0 {
+		whose = fmt.Sprintf(" (%s serves it)", machine.UserText(at.UserID))
+	}
+	return fmt.Sprintf("unmount what is in the way%s: \"umount %s\"; then %s", whose, shellQuote(at.Mountpoint), next)
 }
 
 // notOwnHint says who can unmount a view, and how.

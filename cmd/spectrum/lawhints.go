@@ -82,7 +82,7 @@ var failureHints = map[restore.Code]string{
 
 	restore.SourceMissing:        "it was there a moment ago: see that nobody changes the project, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
 	restore.SourceNotRegularFile: "a restore takes regular files only: put the file itself in the place of the link, then preview again",
-	restore.TargetPathExists:     "a restore never overwrites; move what is there away, then preview again",
+	restore.TargetPathExists:     "a restore overwrites nothing unasked: \"spectrum preview --replace\" shows what would be replaced, and a rollback brings that back; or move what is there away, then preview again",
 	restore.ChainRunIDDuplicate:  "name each run once",
 	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
 

@@ -39,6 +39,8 @@ var systemCalls = []string{
 var pathUses = map[string]string{
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":    "record: only whether a staging directory stands there; what does not is reported",
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
+	"cmd/spectrum.WayOut: pathsafe.OpenRoot":                    "record: the restore root of a snapshot; only the words of a hint follow",
+	"cmd/spectrum.nameOfRoot: pathsafe.OpenRoot":                "given: a restore root; only which records are of it follows",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":            "given: the argument of doctor",
 	"cmd/spectrum.openNamespace: unix.Open":                     "/proc/self/fd of a handle",
 	"cmd/spectrum.openNamespace: unix.Openat":                   "one name beneath a handle; only a link of procfs to a namespace is followed",
@@ -65,6 +67,9 @@ var pathUses = map[string]string{
 	"cmd/spectrum.tamperedCopy: os.WriteFile":                   "through the handle of a box",
 	"cmd/spectrum.writeManualPage: os.MkdirAll":                 "the build: pages are written when the program is packaged",
 	"cmd/spectrum.writeManualPage: os.WriteFile":                "the build: pages are written when the program is packaged",
+	"internal/machine.LeaseText: os.ReadFile":                   "/proc",
+	"internal/machine.LeaseText: os.Stat":                       "/proc",
+	"internal/machine.leaseHolder: os.Open":                     "/proc",
 	"fusefs/fusemount.abortConnection: os.OpenFile":             "/sys",
 	"fusefs/fusemount.abortConnection: unix.Statfs":             "/sys",
 	"fusefs/fusemount.openDevice: unix.Open":                    "/dev/fuse",

@@ -36,6 +36,7 @@ type previewOptions struct {
 	agent       string
 	scopes      []string
 	decisions   []string
+	replace     bool
 	silent      bool // the report is not wanted
 	wait        time.Duration
 }
@@ -48,6 +49,7 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.html, "html", "", "write the preview as a web page to this `file` too, which must not exist")
 	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is named)")
 	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted, in place of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files that differ, and leave those as they are that are the same; a rollback brings them back")
 	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict that a preview has shown, as `C-001=acknowledged`, =rejected or =resolved; may be repeated")
 }
 
@@ -58,7 +60,7 @@ var imperatives = map[string]string{
 
 // asked is what the operator asks of the preview.
 func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
-	asked := preview.Asked{Agent: o.agent, Decisions: map[string]statement.Verdict{}}
+	asked := preview.Asked{Agent: o.agent, Replace: o.replace, Decisions: map[string]statement.Verdict{}}
 	for _, word := range o.scopes {
 		s, err := scope.Parse(word)
 		if err != nil {
@@ -97,6 +99,9 @@ commit has left in the restore root is ended first.
 Identity layer, operator context and restricted context are proposed only when
 --scope asks for them, the identity layer only with the --agent that the candidate
 names. What --scope asks for takes the place of the default scopes.
+
+With --replace existing files are replaced, and those that are the same stay as they
+are; the report names each, and a rollback brings back what was replaced.
 
 The exit status is 0 also for a candidate with conflicts, or one that is held in
 quarantine: the report says so, and commit refuses it. So it is where a disk has no room
@@ -356,7 +361,7 @@ func (a *app) makePreview(ctx context.Context, state *statedir.Dir, c *candidate
 	bar := a.newBar("verifying")
 	defer bar.done()
 	r, err := examine(ctx, c, func() (*restore.Restore, error) {
-		return restore.ForRoot(ctx, c.restore(bar), c.origin.RestoreRoot)
+		return forRoot(ctx, state, c, c.restore(bar))
 	})
 	if err != nil {
 		return nil, nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/verify"
 	"golang.org/x/term"
@@ -238,7 +239,10 @@ func (a *app) bar() *bar {
 func (a *app) watchStore(store *snapshot.Store) {
 	store.Watch(snapshot.Watch{
 		Begin: func(work string, files int, bytes int64) { a.bar().begin(work, files, bytes) },
-		Read:  func(bytes int64) { a.bar().add(bytes) },
+		Waits: func(path string) {
+			a.tell("spectrum: waiting for %s: another process holds a lease on it, which it loses in %s at the latest; Ctrl-C ends this", words.Path(path), snapshot.LeasePatience())
+		},
+		Read: func(bytes int64) { a.bar().add(bytes) },
 	})
 }
 

@@ -104,13 +104,24 @@ func (p *prompt) readLines() (string, error) {
 }
 
 // keys is what is typed, for [term.Terminal], which takes at most 4,096 characters of what is
-// typed and any number of what is pasted: so runs of characters are marked as pasted here.
-// (The terminal itself is not asked to mark what it pastes.) It passes on one line at a time,
-// and so knows whether there is more.
+// typed and any number of what is pasted: so runs of characters are marked as pasted here. The
+// marks of a terminal that marks what is pasted (bracketed paste) are left out: they are around
+// all lines of it, and [term.Terminal] has an error for such a line. It passes on one line at a
+// time, and so knows whether there is more.
 type keys struct {
 	in    *os.File
 	typed []byte // that was not passed on
+	err   error  // that ended the input
 }
+
+// The marks of a bracketed paste.
+const (
+	pasteBegins = "\x1b[200~"
+	pasteEnds   = "\x1b[201~"
+)
+
+// splitTime is how soon the rest of a sequence follows its beginning.
+const splitTime = 50 * time.Millisecond
 
 const (
 	interruptKey = 3 // Ctrl-C
@@ -129,16 +140,11 @@ var sequences = strings.NewReplacer(
 // Read returns [context.Canceled] for Ctrl-C, which [term.Terminal] takes for the end of the
 // input.
 func (k *keys) Read(p []byte) (int, error) {
-	if len(k.typed) == 0 {
-		var typed [1024]byte
-		n, err := k.in.Read(typed[:])
-		switch {
-		case bytes.IndexByte(typed[:n], interruptKey) >= 0:
-			return 0, context.Canceled
-		case n == 0:
-			return 0, err
+	for len(k.typed) == 0 {
+		if k.err != nil {
+			return 0, k.err
 		}
-		k.typed = marked([]byte(sequences.Replace(string(typed[:n]))))
+		k.fill()
 	}
 	line := k.typed
 	if end := bytes.IndexAny(line, "\r\n"); end >= 0 {
@@ -149,13 +155,53 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// fill waits for what is typed next. There is none where only a paste begins or ends.
+func (k *keys) fill() {
+	var typed []byte
+	for {
+		var next [1024]byte
+		n, err := k.in.Read(next[:])
+		switch {
+		case bytes.IndexByte(next[:n], interruptKey) >= 0:
+			k.err = context.Canceled
+			return
+		case n == 0:
+			k.err = err
+		}
+		typed = append(typed, next[:n]...)
+		if n == 0 || !beginsMark(typed) || !k.ready(splitTime) {
+			break
+		}
+	}
+	text := strings.NewReplacer(pasteBegins, "", pasteEnds, "").Replace(string(typed))
+	k.typed = marked([]byte(sequences.Replace(text)))
+}
+
+// beginsMark reports whether what was typed ends within a mark.
+func beginsMark(typed []byte) bool {
+	for n := 1; n < len(pasteBegins); n++ {
+		if bytes.HasSuffix(typed, []byte(pasteBegins[:n])) || bytes.HasSuffix(typed, []byte(pasteEnds[:n])) {
+			return true
+		}
+	}
+	return false
+}
+
 // more reports whether more was typed, or is within this time.
 func (k *keys) more(within time.Duration) bool {
-	if len(k.typed) > 0 {
-		return true
+	for end := time.Now().Add(within); len(k.typed) == 0 && k.err == nil; {
+		if !k.ready(time.Until(end)) {
+			return false
+		}
+		k.fill()
 	}
+	return true
+}
+
+// ready reports whether there is something to read within this time.
+func (k *keys) ready(within time.Duration) bool {
 	ready := []unix.PollFd{{Fd: int32(k.in.Fd()), Events: unix.POLLIN}}
-	n, err := unix.Poll(ready, int(within.Milliseconds()))
+	n, err := unix.Poll(ready, max(0, int(within.Milliseconds())))
 	return err == nil && n > 0
 }
 

@@ -168,6 +168,17 @@ func TestPromptPaste(t *testing.T) {
 		"no among the lines":      {[]string{"Approved: restore\rno\r" + preview.Exactly + "\r"}, statusApproval, ""},
 		"the end after it":        {[]string{preview.Exactly + "\r\x04"}, statusOK, "a b"},
 		"empty lines alone":       {[]string{"\r\r\r"}, statusApproval, ""},
+
+		"marked":                         {[]string{"\x1b[200~" + preview.Exactly + "\x1b[201~\r"}, statusOK, "a b"},
+		"marked, with its Enter":         {[]string{"\x1b[200~" + preview.Exactly + "\r\x1b[201~"}, statusOK, "a b"},
+		"marked, with a line feed":       {[]string{"\x1b[200~" + preview.Exactly + "\n\x1b[201~"}, statusOK, "a b"},
+		"marked, three lines":            {[]string{"\x1b[200~" + broken + "\x1b[201~"}, statusOK, "a b"},
+		"marked, and another answer":     {[]string{"\x1b[200~sure\rok\r\x1b[201~", "\x1b[200~" + preview.Exactly + "\r\x1b[201~"}, statusOK, "a b"},
+		"marked, no Enter at the end":    {[]string{"\x1b[200~" + strings.TrimSuffix(broken, "\r") + "\x1b[201~", "\r"}, statusOK, "a b"},
+		"marked, no end":                 {[]string{"\x1b[200~" + broken}, statusOK, "a b"},
+		"marked, long":                   {[]string{"\x1b[200~" + strings.Repeat("sure ", 2000) + "\r\x1b[201~", preview.Exactly + "\r"}, statusOK, "a b"},
+		"marked, no among the lines":     {[]string{"\x1b[200~Approved: restore\rno\r\x1b[201~"}, statusApproval, ""},
+		"marked, nothing but line feeds": {[]string{"\x1b[200~\n\n\x1b[201~"}, statusApproval, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sit(t, map[string]string{"a": "alpha", "b": "beta"})

@@ -18,6 +18,7 @@ import (
 type recoverOptions struct {
 	acknowledge bool
 	statement   string
+	reason      string
 	foreign     []string
 	wait        time.Duration
 }
@@ -50,11 +51,15 @@ the audit log. It names each with the way out, and its exit status is 1 then. Of
 			if opts.statement != "" && !opts.acknowledge {
 				return usage(cmd, "--statement goes with --acknowledge")
 			}
+			if err := checkReason(cmd, opts.reason); err != nil {
+				return err
+			}
 			return runRecover(cmd.Context(), app, opts, args[0])
 		},
 	}
 	cmd.Flags().BoolVar(&opts.acknowledge, "acknowledge", false, "release a halted root: what cannot be undone stays as it is")
 	cmd.Flags().StringVar(&opts.statement, "statement", "", "the `text` that --acknowledge asks for, word for word")
+	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
 	return cmd
@@ -74,7 +79,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		return err
 	}
 	defer state.Close()
-	ended, err := app.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign})
+	ended, err := app.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, Reason: opts.reason})
 	if halts := action.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
 		var released []staging.Outcome
 		released, err = app.acknowledge(ctx, state, root, opts, haltedBy(state, root, err, halts))

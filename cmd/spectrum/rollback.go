@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -117,7 +118,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		unread: done.Unread, changes: done.Changes, spaces: done.Spaces,
+		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart,
 	})
 }
 
@@ -171,6 +172,11 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		for _, sp := range all.Retired {
+			if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+				return savepoint.Savepoint{}, alreadyUndone(state, sp)
+			}
+		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
@@ -179,6 +185,25 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, shortest)
 	}
 	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+}
+
+// alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
+// was, and how to take it back. What the log does not have is not known.
+func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
+	when, hint := "", findsCommits
+	f, err := state.ReadAuditLog()
+	if err == nil {
+		log := audit.New(f)
+		defer log.Close()
+		_, _ = log.Read(func(e audit.Entry) error {
+			if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
+				when = " at " + e.Time.Format(time.RFC3339)
+				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
+			}
+			return nil
+		})
+	}
+	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
 }
 
 // otherWay is the error of a rollback with the other way back where the savepoint of a commit
@@ -218,13 +243,10 @@ func rollbackError(err error) error {
 		return err
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, action.ErrNoWayBack):
-		return &codedError{
-			code: codeNoSnapshot, details: map[string]any{}, err: err,
-			hint: "\"spectrum rollback COMMIT_ID\" undoes a commit, and \"spectrum snapshot restore ID\" goes back to any snapshot: \"spectrum savepoint list\" and \"spectrum snapshot list\" list the IDs",
-		}
 	case errors.Is(err, action.ErrNoSnapshot):
 		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
+	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
+		return err
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, action.ErrElsewhere):
@@ -254,9 +276,10 @@ type rollbackReport struct {
 	changed []string
 	left    []action.Left
 	target  *snapshot.Snapshot // that was restored; nil for none
-	passed  []snapshot.Passed  // damaged snapshots that were passed over to find it
+	passed  []snapshot.Passed  // that were passed over to find it
 	changes []action.Change
 	spaces  []action.Space // of a dry run
+	inPart  bool           // the commits stand, since some of what they made is still there
 }
 
 // rolledBack says what was done, or would be.
@@ -268,44 +291,80 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	a.tellUnread(r.unread)
 	attempts := []string{}
 	for _, sp := range r.commits {
-		a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		attempts = append(attempts, sp.Attempt())
+		if !r.inPart {
+			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
+		}
 	}
-	for _, path := range r.changed {
-		a.tell("spectrum: %s had been edited since the commit; your version was removed and saved in snapshot %s", shellQuote(path), before)
-	}
+	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
+	goneKept := r.keptGone()
+	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
-	kept := []any{}
+	kept, keptLines := []any{}, []string{}
 	for _, k := range r.done.Kept {
 		at := filepath.Join(in.Real(), k.At)
 		what := "was changed by another process meanwhile; what it had is kept in"
 		if k.Open {
 			what = "is open for writing by another process, so it is kept in"
 		}
-		a.tell("spectrum: %s %s %s", shellQuote(k.Path.String()), what, shellQuote(at))
+		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
-	left := []any{}
-	for _, l := range r.left {
-		a.tell("spectrum: %s stays: %s", shellQuote(l.Path), oneLine(l.Why))
-		left = append(left, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
-	}
+	a.tellFew(keptLines)
+	a.tellFew(leftLines(r.left))
+	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
-	passed := []any{}
-	for _, p := range r.passed {
-		passed = append(passed, damagesOf(p.Header.ID, p.Damage))
-	}
 	fields := map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
-		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passed,
+		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passedFields(in, r.passed),
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
 	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
+	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
 	}
+	if r.inPart {
+		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
+	}
 	return a.result("OK "+r.done.Action, fields)
+}
+
+// stillStands is the verdict on a rollback that had to leave some of what its commits have made:
+// they are not undone, and the same command goes on there later. More: commits that were made later go with it. Fields are the details.
+func stillStands(commit, real string, more bool, left []action.Left, fields map[string]any) error {
+	delete(fields, "code")
+	delete(fields, "ok")
+	var paths []string
+	for _, l := range left {
+		if l.Committed {
+			paths = append(paths, l.Path)
+		}
+	}
+	later := ""
+	if more {
+		later = "--with-later "
+	}
+	return &codedError{
+		code: codeInPart, details: fields,
+		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
+		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
+			later, foreignOption(real), commit),
+	}
+}
+
+// keptGone are the directories of what earlier commands have kept that go.
+func (r *rollbackReport) keptGone() (paths []string) {
+	for _, c := range r.changes {
+		stays := slices.ContainsFunc(r.left, func(l action.Left) bool { return l.Path == c.Path })
+		if c.Kind == action.Removed && staging.IsKept(c.Path) && !stays {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 func (r *rollbackReport) targetID() string {
@@ -347,9 +406,9 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar := a.newBar("checking the snapshots")
 	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
-	a.tellPassed(to.Passed)
+	a.tellPassed(in, to.Passed)
 	if err != nil {
-		return rollbackError(a.partial(in, in.Refused(audit.Emergency, nil, err)))
+		return rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err)))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
@@ -358,23 +417,48 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}))
 }
 
-// partial names the newest snapshot of a root that a person or a timer has taken, where it is
-// the lack of one of which all could be read that an emergency rollback ends with.
-func (a *app) partial(in *action.Root, err error) error {
+// lesserWay names what is left where there is no snapshot that an emergency rollback goes back to:
+// the newest of those with damaged contents, of those that lack what could not be read, then the
+// newest commit that stands, and the newest snapshot at all.
+func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target, err error) error {
 	if !errors.Is(err, action.ErrNoWayBack) {
 		return err
+	}
+	details := map[string]any{"passed": passedFields(in, to.Passed)}
+	verdict := func(hint string) error {
+		return &codedError{code: codeNoSnapshot, details: details, err: err, hint: hint}
+	}
+	option := foreignOption(in.Real())
+	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
+	for _, p := range to.Passed {
+		if p.Foreign || !slices.ContainsFunc(p.Damage, isContent) {
+			continue
+		}
+		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
+			details["damaged"] = p.Header.ID
+			return verdict(wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real()))
+		}
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
 	for _, h := range slices.Backward(all) {
 		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
-			return &codedError{
-				code: codeNoSnapshot, details: map[string]any{"partial": h.ID}, err: err,
-				hint: fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
-					foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")),
-			}
+			details["partial"] = h.ID
+			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
 		}
 	}
-	return err
+	var ways []string
+	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
+		newest := found.Standing[len(found.Standing)-1].Attempt()
+		ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+	}
+	if len(all) > 0 {
+		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
+	}
+	if len(ways) == 0 {
+		return verdict(fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real())))
+	}
+	return verdict(strings.Join(ways, "; "))
 }
 
 // targetText says which snapshot it is, when and why it was taken, and what it covers.
@@ -397,21 +481,54 @@ func targetText(s *snapshot.Snapshot) string {
 	return oneLine(text)
 }
 
-// tellPassed names the damaged snapshots that are passed over.
-func (a *app) tellPassed(passed []snapshot.Passed) {
+// tellPassed names the snapshots that are passed over, and says why.
+func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 	for _, p := range passed {
 		if p.Header.ID == "" {
 			a.tell("spectrum: passed over: %s", oneLine(p.Damage[0].Error()))
 			continue
 		}
-		more := ""
+		why := ""
+		switch {
+		case p.Partial:
+			why = fmt.Sprintf("lacks %s that could not be read: %s", numberOf(p.Header.Unread, "name"), words.List(unreadOf(in, p.Header.ID)))
+		case p.Foreign:
+			why = "is not of this host: " + p.Damage[0].Error()
+		default:
+			why = "is damaged: " + p.Damage[0].Error()
+		}
 		if n := len(p.Damage); n > 1 {
-			more = fmt.Sprintf(", and %d more", n-1)
+			why += fmt.Sprintf(", and %d more", n-1)
 		}
-		what := "is damaged"
-		if p.Foreign {
-			what = "is not of this host"
-		}
-		a.tell("spectrum: passed over: snapshot %s of %s %s: %s%s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), what, oneLine(p.Damage[0].Error()), more)
+		a.tell("spectrum: passed over: snapshot %s of %s %s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(why))
 	}
+}
+
+// unreadOf returns the names of a snapshot that could not be read when it was taken, as far as
+// that is known.
+func unreadOf(in *action.Root, id string) (names []string) {
+	s, err := in.Snapshots().Find(id)
+	if err != nil {
+		return nil
+	}
+	for e := range s.Entries() {
+		if e.Type == snapshot.Unread {
+			names = append(names, e.Path)
+		}
+	}
+	return names
+}
+
+// passedFields are the snapshots that were passed over, for a program.
+func passedFields(in *action.Root, passed []snapshot.Passed) []any {
+	all := []any{}
+	for _, p := range passed {
+		fields := damagesOf(p.Header.ID, p.Damage)
+		if p.Partial {
+			unread := unreadOf(in, p.Header.ID)
+			fields["unread"], fields["unread_count"] = jsonTexts(unread[:min(len(unread), maxFields)]), p.Header.Unread
+		}
+		all = append(all, fields)
+	}
+	return all
 }

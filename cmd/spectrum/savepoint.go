@@ -131,7 +131,7 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 		root := ""
 		if len(args) > 0 {
 			if root, err = rootArg(args[0]); err == nil {
-				root, err = s.state.RootName(root)
+				root, err = nameOfRoot(s.state, root, true)
 			}
 			if err != nil {
 				return err
@@ -245,7 +245,7 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.
 	}
 	name, err := v.root, error(nil)
 	if name != "" {
-		name, err = s.state.RootName(name)
+		name, err = nameOfRoot(s.state, name, true)
 	}
 	if err != nil {
 		return savepoint.Savepoint{}, err

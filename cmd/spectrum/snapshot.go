@@ -102,15 +102,15 @@ func snapshotError(err error) error {
 // damageHint is the way out of damage in the store.
 func damageHint(d *snapshot.DamageError) string {
 	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" passes over what is damaged"
-	if len(d.Names) > 0 {
-		return "\"spectrum snapshot verify --repair ID\" brings it again if it still stands in the restore root; " + others
-	}
 	return "look into who may write the state directory; " + others
 }
 
 // isRefused says whether it is the root that no snapshot can be taken of, or that
 // cannot be written: for what is in it, or for whose it is.
 func isRefused(err error) bool {
+	if _, is := errors.AsType[*statedir.PartError](err); is {
+		return false
+	}
 	for _, why := range []error{snapshot.ErrRefused, pathsafe.ErrCrossesMount, pathsafe.ErrTooLong, fs.ErrPermission} {
 		if errors.Is(err, why) {
 			return true
@@ -133,7 +133,7 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		root := ""
 		if len(args) > 0 {
 			if root, err = namedRoot(args[0], foreign); err == nil {
-				root, err = s.state.RootName(root)
+				root, err = nameOfRoot(s.state, root, true)
 			}
 			if err != nil {
 				return err

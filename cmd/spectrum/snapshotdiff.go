@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
@@ -91,9 +92,7 @@ func (s *snapshotShelf) lookAt(ctx context.Context, path string, scope []pathsaf
 
 // differences prints what differs.
 func (s *snapshotShelf) differences(older, newer *snapshot.Snapshot, all []snapshot.Difference, apart []string) error {
-	for _, path := range apart {
-		s.tell("spectrum: not compared, one of both does not cover it: %s", shellQuote(path))
-	}
+	s.tellFew(each(apart, "not compared, one of both does not cover it: %s"))
 	lines, records := []string{}, []any{}
 	counts := map[string]int{"added": 0, "changed": 0, "removed": 0}
 	for _, d := range all {
@@ -116,7 +115,7 @@ func (s *snapshotShelf) differences(older, newer *snapshot.Snapshot, all []snaps
 	}
 	if !s.json {
 		last := fmt.Sprintf("DIFFERS %s: %d added, %d removed, %d changed", older.ID(), counts["added"], counts["removed"], counts["changed"])
-		if err := s.text(strings.Join(append(lines, last), "\n")); err != nil {
+		if err := s.text(strings.Join(append(words.Few(lines, words.MaxListed), last), "\n")); err != nil {
 			return err
 		}
 	}
@@ -143,7 +142,7 @@ func changeOf(old, now snapshot.Entry) string {
 
 // differenceText is a difference on one line.
 func differenceText(change string, d *snapshot.Difference) string {
-	line := change + " " + shellQuote(d.Path)
+	line := change + " " + shortPath(d.Path)
 	switch {
 	case change == "added":
 		line += ": " + thingText(d.New)
@@ -167,7 +166,7 @@ func thingText(e snapshot.Entry) string {
 	case snapshot.Dir:
 		return "directory"
 	case snapshot.Link:
-		return "link to " + shellQuote(e.Target)
+		return "link to " + shortPath(e.Target)
 	case snapshot.Special:
 		return "socket or device"
 	case snapshot.Unread:

@@ -138,6 +138,9 @@ func (s *snapshotShelf) intoBox(found *snapshot.Snapshot, target string, work fu
 	if err := s.exportDir(b, found, dir); err != nil {
 		return "", err
 	}
+	if err := s.roomIn(b.above, found); err != nil {
+		return "", err
+	}
 	if err := b.make(); err != nil {
 		return "", refusedHint(err, "name a directory in one where you may write")
 	}
@@ -152,6 +155,26 @@ func (s *snapshotShelf) intoBox(found *snapshot.Snapshot, target string, work fu
 		err = exportExists(dir)
 	}
 	return dir, err
+}
+
+// roomIn requires that what is kept of a snapshot has room where it is to be written: at least what
+// its files take there, before anything is made.
+func (s *snapshotShelf) roomIn(dir *pathsafe.Dir, found *snapshot.Snapshot) error {
+	at, err := machine.RoomOf(dir)
+	if err != nil {
+		return err
+	}
+	kind, err := s.state.Root().FileSystem()
+	if err != nil {
+		return err
+	}
+	var need machine.Need
+	for e := range found.Entries() {
+		if e.Type.Kept() && e.Type != snapshot.Absent && e.Hard == "" {
+			need = need.Plus(snapshot.Takes(at, at.MayShare(kind), &e))
+		}
+	}
+	return at.Check(need)
 }
 
 // exportDir checks the directory that is to be made: it must not be there, nor in a place

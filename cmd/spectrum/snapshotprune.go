@@ -63,7 +63,7 @@ snapshot needs stays.`,
 func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error) {
 	if opts.root != "" {
 		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err == nil {
-			opts.policy.Root, err = s.state.RootName(opts.policy.Root)
+			opts.policy.Root, err = nameOfRoot(s.state, opts.policy.Root, opts.policy.DryRun)
 		}
 		if err != nil {
 			return err

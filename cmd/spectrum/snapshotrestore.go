@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -14,6 +16,7 @@ import (
 
 type snapshotRestoreOptions struct {
 	to      string
+	without bool
 	dryRun  bool
 	reason  string
 	foreign []string
@@ -45,6 +48,10 @@ exist: the restore root is not touched, nor looked at, and it may be halted or g
 "spectrum snapshot export" does the same for a whole root, and adds a signed bundle, to
 mount or restore it elsewhere.
 
+A snapshot that lacks a content, or has a damaged one, is not restored: the answer names the
+ways that are left. With --without-damaged all the rest of it is restored, and the files with
+damaged contents stay as they are now, and are named.
+
 The commits that were made since are undone with the restore of a snapshot. What was previewed or
 approved for the root before is void, and views that show it are detached.
 
@@ -61,13 +68,14 @@ listed with its size, what would stay and why, and how much room it needs.`,
 			}
 			return app.withSnapshots(func(s *snapshotShelf) error {
 				if opts.to != "" {
-					return s.writeTo(cmd.Context(), args, opts.to)
+					return s.writeTo(cmd.Context(), args, opts)
 				}
 				return s.restore(cmd.Context(), args, opts)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&opts.to, "to", "", "write it to this new `directory`, and change no restore root")
+	cmd.Flags().BoolVar(&opts.without, "without-damaged", false, "leave files as they are whose contents the snapshot has no more")
 	dryRunFlag(cmd, &opts.dryRun)
 	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
@@ -76,7 +84,7 @@ listed with its size, what would stay and why, and how much room it needs.`,
 }
 
 func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
-	target, err := s.find(args[0])
+	target, err := s.findFor(ctx, args[0], opts.without)
 	if err != nil {
 		return err
 	}
@@ -94,12 +102,55 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 	}))
 }
 
+// findFor finds a snapshot that is to be restored; without its damaged contents, which it
+// looks for then.
+func (s *snapshotShelf) findFor(ctx context.Context, id string, without bool) (*snapshot.Snapshot, error) {
+	found, err := s.find(id)
+	if err != nil || !without {
+		return found, err
+	}
+	bar := s.newBar("checking")
+	damaged, err := s.store.Verify(ctx, found)
+	bar.done()
+	if err != nil {
+		return nil, err
+	}
+	return found.Without(damaged), nil
+}
+
+// withWayOut gives the error of the restore of a snapshot, contents of which are damaged, the next
+// steps.
+func withWayOut(ctx context.Context, store *snapshot.Store, target *snapshot.Snapshot, path string, err error) error {
+	var one *snapshot.DamageError
+	if !errors.As(err, &one) || len(one.Names) == 0 {
+		return err
+	}
+	all, failed := store.Verify(ctx, target)
+	if failed != nil || len(all) == 0 {
+		all = []*snapshot.DamageError{one}
+	}
+	return &codedError{
+		code: codeSnapshotDamaged, details: damagesOf(target.ID(), all), err: err,
+		hint: wayOut(ctx, store, target, all, path),
+	}
+}
+
+// wayOut returns the next steps for a snapshot with damaged contents of the root at a path.
+func wayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot, damaged []*snapshot.DamageError, path string) string {
+	option := foreignOption(path)
+	hint := kept.WayOut(ctx, store, snap, damaged, path, option)
+	if to, err := store.Target(ctx, snap.Header().Root, ""); err == nil && to.Snapshot != nil {
+		hint += fmt.Sprintf("; \"spectrum rollback --emergency %s%s\" passes over what is damaged, and goes back to snapshot %s", option, shellQuote(path), to.Snapshot.ID()[:shortest])
+	}
+	return hint
+}
+
 // restoring is the restore of a snapshot, and why.
 type restoring struct {
 	target *snapshot.Snapshot
 	kind   audit.Rollback
 	reason string
-	passed []snapshot.Passed // damaged snapshots that it is restored instead of
+	passed []snapshot.Passed // that it is restored instead of
 	only   []pathsafe.Path   // nil is all of it
 	dryRun bool
 }
@@ -117,7 +168,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(notInSnapshot(err))
+		return rollbackError(notInSnapshot(withWayOut(ctx, in.Snapshots(), r.target, in.Real(), err)))
 	}
 	what := "restore"
 	if r.kind == audit.Emergency {

@@ -45,8 +45,8 @@ func notInSnapshot(err error) error {
 }
 
 // writeTo writes a snapshot, or some paths of it, to a directory that must not exist.
-func (s *snapshotShelf) writeTo(ctx context.Context, args []string, target string) error {
-	found, err := s.find(args[0])
+func (s *snapshotShelf) writeTo(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
+	found, err := s.findFor(ctx, args[0], opts.without)
 	if err != nil {
 		return err
 	}
@@ -61,11 +61,19 @@ func (s *snapshotShelf) writeTo(ctx context.Context, args []string, target strin
 		}
 		found = found.Only(chosen)
 	}
-	dir, err := s.intoBox(found, target, func(b *box, tree, dir string) error {
+	dir, err := s.intoBox(found, opts.to, func(b *box, tree, dir string) error {
 		return b.told(s.store.WriteHeld(ctx, found, b.dir, tree), tree, dir)
 	})
 	if err != nil {
+		if path, unknown := s.state.RootPath(found.Header().Root); unknown == nil {
+			err = withWayOut(ctx, s.store, found, path, err)
+		}
 		return err
+	}
+	for e := range found.Entries() {
+		if e.Type == snapshot.Lost {
+			s.tell("spectrum: %s is not written: %s", shellQuote(e.Path), e.Type.Unkept())
+		}
 	}
 	h := found.Header()
 	s.say("wrote %s, %s, of snapshot %s; the restore root was not touched", numberOf(h.Files, "file"), bytesText(h.Bytes), h.ID[:shortest])

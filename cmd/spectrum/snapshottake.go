@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -80,28 +81,25 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), in.Path())
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
-	var notKept []string
+	var notKept, notKeptLines []string
 	notOwn := beyond(taken)
 	if n := len(notOwn); n > 0 {
-		a.tell("spectrum: kept, but only root can restore them as they are, for their owners, groups or attributes: %s, the first %s", numberOf(n, "name"), shellQuote(notOwn[0]))
+		a.tell("spectrum: kept, but only root can restore them as they are, for their owners, groups or attributes: %s, the first %s", numberOf(n, "name"), shortPath(notOwn[0]))
 	}
 	for e := range taken.Entries() {
 		if !e.Type.Kept() {
 			notKept = append(notKept, e.Path)
-			a.tell("spectrum: not kept, %s: %s", e.Type.Unkept(), shellQuote(e.Path))
+			notKeptLines = append(notKeptLines, fmt.Sprintf("not kept, %s: %s", e.Type.Unkept(), shortPath(e.Path)))
 		}
 	}
+	a.tellFew(notKeptLines)
 	if h.Unread > 0 {
 		a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; take it as root, or make them readable", numberOf(h.Unread, "name"))
 	}
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
 	fields["needs_root"] = jsonTexts(notOwn)
-	for _, path := range taken.LeftOut() {
-		a.tell("spectrum: left out, it went away or became another thing meanwhile: %s", shellQuote(path))
-	}
-	for _, path := range taken.Restless() {
-		a.tell("spectrum: written to while it was read, so what is kept may never have been its content: %s", shellQuote(path))
-	}
+	a.tellFew(each(taken.LeftOut(), "left out, it went away or became another thing meanwhile: %s"))
+	a.tellFew(each(taken.Restless(), "written to while it was read, so what is kept may never have been its content: %s"))
 	return a.result("OK "+h.ID, fields)
 }
 

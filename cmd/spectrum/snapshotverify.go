@@ -52,7 +52,7 @@ func (s *snapshotShelf) verify(ctx context.Context, id string, repair bool) erro
 		}
 	}
 	if len(damages) > 0 {
-		return s.damaged(found, damages, repair)
+		return s.damaged(ctx, found, damages)
 	}
 	return s.result(fmt.Sprintf("OK %s %s", found.ID(), numberOf(found.Header().Files, "file")), map[string]any{
 		"bytes": found.Header().Bytes, "code": "OK", "details": map[string]any{}, "files": found.Header().Files, "id": found.ID(), "ok": true,
@@ -74,19 +74,19 @@ func (s *snapshotShelf) repair(ctx context.Context, found *snapshot.Snapshot) (r
 	return s.store.Repair(ctx, found, root)
 }
 
-func (s *snapshotShelf) damaged(found *snapshot.Snapshot, damages []*snapshot.DamageError, tried bool) error {
+func (s *snapshotShelf) damaged(ctx context.Context, found *snapshot.Snapshot, damages []*snapshot.DamageError) error {
 	for _, d := range damages {
 		for _, name := range d.Names {
 			s.tell("damaged: %s: %s", shellQuote(name), oneLine(d.Err.Error()))
 		}
 	}
-	hint := fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings again what still stands in %q; \"spectrum snapshot list\" lists other snapshots", found.ID()[:shortest], found.Header().Root)
-	if tried {
-		hint = fmt.Sprintf("what is named stands nowhere in %q with the same content: only a copy from elsewhere, put into the restore root, can be brought again; \"spectrum snapshot list\" lists other snapshots", found.Header().Root)
+	path, err := s.state.RootPath(found.Header().Root)
+	if err != nil {
+		return err
 	}
 	return &codedError{
 		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
 		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
-		hint: hint,
+		hint: wayOut(ctx, s.store, found, damages, path),
 	}
 }

@@ -6,6 +6,8 @@ import "github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 
 func shellQuote(word string) string { return words.Shell(word) }
 
+func shortPath(path string) string { return words.Path(path) }
+
 func jsonText(path string) string { return words.JSON(path) }
 
 func orNull(s string) any { return words.OrNull(s) }

@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -90,6 +91,8 @@ func systemHints(err error, status int) []string {
 	mounted, onMount := errors.AsType[*fusemount.MountpointError](err)
 	owned, isOwned := errors.AsType[*fusemount.NotOwnError](err)
 	foreign, isForeign := errors.AsType[*served.ForeignError](err)
+	part, isPart := errors.AsType[*statedir.PartError](err)
+	isPart = isPart && !machine.IsFault(part)
 	switch {
 	case status == statusInterrupted:
 		return nil
@@ -97,6 +100,8 @@ func systemHints(err error, status int) []string {
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
 	case isForeign:
 		return []string{words.Served(foreign)}
+	case isPart && status == statusMachine:
+		return known(partHint(part))
 	case status == statusMachine && unfinished:
 		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" goes on where this had to stop, and so does the next command there; nothing is halted"})
 	case status == statusMachine:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/visible"
 )
 
@@ -89,7 +90,7 @@ func (a *app) finish(err error) int {
 	if a.json && !errors.Is(err, errRevoked) { // it has had its one value when it was ready
 		_ = a.raw(v.json(err))
 	}
-	a.tell("spectrum: %s", oneLine(wordsOf(err)))
+	a.tell("spectrum: %s", words.Cut(oneLine(wordsOf(err))))
 	for _, hint := range v.hints {
 		a.tell("hint: %s", oneLine(a.truly(hint)))
 	}

@@ -274,12 +274,35 @@ func (d *Dir) ViewLog() (*os.File, error) {
 	return f, nil
 }
 
+// A PartError is a part of the state directory that cannot be used.
+type PartError struct {
+	Path string
+	Name string // its name in the state directory
+	UID  int    // of its owner; -1 where that is not known
+	Err  error
+}
+
+func (e *PartError) Error() string {
+	return fmt.Sprintf("state directory %q: %v", filepath.Dir(e.Path), e.Err)
+}
+
+// Unwrap returns why.
+func (e *PartError) Unwrap() error { return e.Err }
+
+func (d *Dir) part(name string, err error) error {
+	e := &PartError{Path: filepath.Join(d.path, name), Name: name, UID: -1, Err: err}
+	if st, unknown := d.root.Lstat(name); unknown == nil {
+		e.UID = int(st.UID)
+	}
+	return e
+}
+
 // AuditLog opens the audit log, to be read, and written at its end. The name of
 // one that nothing was written to is made durable first.
 func (d *Dir) AuditLog() (*os.File, error) {
 	f, err := openToAppend(d.root, auditLog)
 	if err != nil {
-		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+		return nil, d.part(auditLog, err)
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() == 0 {
@@ -345,9 +368,9 @@ func (d *Dir) Savepoints() (*pathsafe.Dir, error) { return d.durable("savepoints
 func (d *Dir) Snapshots() (*pathsafe.Dir, error) { return d.durable("snapshots") }
 
 func (d *Dir) durable(name string) (*pathsafe.Dir, error) {
-	dir, err := d.place(name)
+	dir, err := d.open(name)
 	if err != nil {
-		return nil, err
+		return nil, d.part(name, err)
 	}
 	if err := d.root.Sync(); err != nil {
 		return nil, errors.Join(err, dir.Close())

@@ -84,7 +84,7 @@ func TestBackIsLogged(t *testing.T) {
 	done, err := b.goBack(in, func() error { return nil })
 	must(t, err)
 	said := map[string]string{
-		action.SavepointNow: in.Savepoint(), "savepoint_after": "", "affected": in.Commit(), "brings": "", "target": "", "rollback": "session", "reason": "because",
+		action.SavepointNow: in.Savepoint(), "affected": in.Commit(), "brings": "", "target": "", "rollback": "session", "reason": "because",
 	}
 	if diff := cmp.Diff(said, done.Snapshot.Header().Said); diff != "" {
 		t.Error(diff)

@@ -44,7 +44,7 @@ func groups() []int {
 
 // leave notes that a name stays as it is.
 func (d *difference) leave(path, why string) {
-	d.left = append(d.left, Left{cmp.Or(path, "."), why})
+	d.left = append(d.left, Left{Path: cmp.Or(path, "."), Why: why})
 }
 
 // odd reports whether at a name is or was what no snapshot can hold, which stays as it is. It
@@ -63,6 +63,8 @@ func (d *difference) odd(then, now tree) bool {
 		return false
 	case is != "" && (was == "" && !isRoot || now[0].Type == snapshot.Unread):
 		d.leave(now[0].Path, is)
+	case len(then) > 0 && then[0].Type == snapshot.Lost:
+		d.leave(then[0].Path, "in the snapshot "+was)
 	case was != "" && is == "" && len(now) > 0:
 		d.leave(now[0].Path, "in the snapshot "+was+", and nothing of it was kept")
 	case was != "" && len(now) == 0:
@@ -223,7 +225,7 @@ func (p *plan) isBarred(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
 		}
 	}
 	if why != "" {
-		p.left = append(p.left, Left{n.path, why})
+		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: true})
 	}
 	return why != ""
 }

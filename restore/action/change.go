@@ -37,9 +37,11 @@ type Content struct {
 	Bytes int64
 }
 
-// changesOf returns what swaps do, in the order of the paths. Target is what is
-// restored; nil where nothing is.
-func changesOf(swaps []staging.Swap, before, target *snapshot.Snapshot) ([]Change, error) {
+// comes returns what is restored at a path, with all that is in it.
+type comes func(path string) []snapshot.Entry
+
+// changesOf returns what swaps do, in the order of the paths.
+func changesOf(swaps []staging.Swap, before *snapshot.Snapshot, target comes) ([]Change, error) {
 	all, swapped := map[string]Change{}, map[pathsafe.Path]bool{}
 	for _, swap := range swaps {
 		if _, stays := swap.New.(*staging.Metadata); !stays {
@@ -72,7 +74,7 @@ func changesOf(swaps []staging.Swap, before, target *snapshot.Snapshot) ([]Chang
 			if c.Kind == Removed {
 				c.Kind = Replaced
 			}
-			c.New = contentOf(target.Tree(path))
+			c.New = contentOf(target(path))
 		}
 		all[path] = c
 	}

@@ -26,6 +26,14 @@ type Watch struct {
 	// though the restore is complete, and why. The next one to enter the root
 	// removes it.
 	Leftover func(name string, err error)
+	// Reason is why, in the operator's words, for the audit log; "" for none.
+	Reason string
+	// LeftOut hears what a replaced file had and the file in its place was not given, once the
+	// restore is complete.
+	LeftOut func(staging.LeftOut)
+	// Kept hears of a replaced file that stays in the root, since another process has written to
+	// it, or has it open for that.
+	Kept func(staging.Kept)
 }
 
 // Commit carries an approved restore out in the root that was entered for it. nil
@@ -55,23 +63,27 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 		return restore.Internal(restore.Execute, err)
 	}
 	change.Progress = watch.Progress
-	rec := &commitRecord{preview: approved.PreviewID()}
+	rec := &commitRecord{preview: approved.PreviewID(), reason: watch.Reason}
 	if rec.draft, err = draftOf(approved); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
 	if rec.scope, err = scopeOf(in.dir, &change); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
-	if err := in.commit(ctx, change, rec, watch.Leftover); err != nil {
+	rec.replaces = targetsOf(r)
+	if err := in.commit(ctx, change, rec, watch); err != nil {
 		in.halt(err)
-		return in.history.failed(failureOf(err), err)
+		return in.history.failed(rec.failureOf(err), err)
 	}
 	return nil
 }
 
-// commit carries a change out that only makes what is not there. Whatever becomes of it, its
+// commit carries a change out. Whatever becomes of it, its
 // beginning and its end are recorded; the savepoint is published while the journal stands.
-func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, leftover func(name string, err error)) (err error) {
+func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, watch Watch) (err error) {
+	if err := r.copyUpReplaced(ctx, &change, rec); err != nil {
+		return err
+	}
 	tx, err := r.lock.PlanLocked(ctx, change)
 	if err != nil {
 		return err
@@ -90,6 +102,9 @@ func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRec
 	if err := tx.Move(ctx); err != nil {
 		return err
 	}
+	if err := r.verifyIdentical(ctx, rec.replaces); err != nil {
+		return err
+	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
@@ -97,8 +112,18 @@ func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRec
 	if left == nil {
 		left = tx.Close()
 	}
-	if left != nil && leftover != nil {
-		leftover(tx.Staging(), left)
+	if left != nil && watch.Leftover != nil {
+		watch.Leftover(tx.Staging(), left)
+	}
+	for _, l := range tx.LeftOut() {
+		if watch.LeftOut != nil {
+			watch.LeftOut(l)
+		}
+	}
+	for _, k := range tx.Kept() {
+		if watch.Kept != nil {
+			watch.Kept(k)
+		}
 	}
 	return nil
 }
@@ -109,7 +134,7 @@ func changeOf(r *restore.Restore) (staging.Change, error) {
 	var artifacts []staging.Swap
 	rank := 0
 	for run := range r.Plan().Runs() {
-		made, err := addRun(&change, run, rank)
+		made, err := addRun(&change, r, run, rank)
 		if err != nil {
 			return staging.Change{}, err
 		}
@@ -132,7 +157,7 @@ func changeOf(r *restore.Restore) (staging.Change, error) {
 
 // addRun adds one bundle's files, and returns its artifacts. Its rank is its place in the
 // chain: the outer order of failures is that of the chain (section 8.4.2).
-func addRun(change *staging.Change, run *restore.Run, rank int) (artifacts []staging.Swap, err error) {
+func addRun(change *staging.Change, r *restore.Restore, run *restore.Run, rank int) (artifacts []staging.Swap, err error) {
 	if dir := run.Dir(); dir != "" {
 		path, err := pathsafe.Parse(dir)
 		if err != nil {
@@ -145,18 +170,22 @@ func addRun(change *staging.Change, run *restore.Run, rank int) (artifacts []sta
 		if err != nil {
 			return nil, err
 		}
+		there := r.Target(path.String())
+		if there != nil && there.Identical { // verifyIdentical reads it
+			continue
+		}
 		file, err := fileOf(path, o, rank)
 		if err != nil {
 			return nil, err
 		}
-		change.Swaps = append(change.Swaps, staging.Swap{Path: path, New: file})
+		change.Swaps = append(change.Swaps, staging.Swap{Path: path, Old: oldOf(there), New: file})
 	}
 	for _, a := range run.Artifacts() {
 		path, err := pathsafe.Parse(a.Path)
 		if err != nil {
 			return nil, err
 		}
-		artifacts = append(artifacts, staging.Swap{Path: path, New: &staging.Artifact{Data: []byte(a.Data), Perm: uint32(a.Perm)}})
+		artifacts = append(artifacts, staging.Swap{Path: path, Old: oldOf(r.Target(a.Path)), New: &staging.Artifact{Data: []byte(a.Data), Perm: uint32(a.Perm)}})
 	}
 	return artifacts, nil
 }

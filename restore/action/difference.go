@@ -36,6 +36,7 @@ type difference struct {
 	parts    []snapshot.Part // what comes, under the number of its swap
 	stays    []staging.Swap  // of the metadata of directories that stay
 	left     []Left
+	told     string // what the last one that stays holds
 }
 
 // plan compares the two snapshots. Of a whole root its own metadata come back in any case:
@@ -213,7 +214,10 @@ func (d *difference) goes(now tree) (swapped bool, err error) {
 	if at == nil {
 		return true, d.swap(nil, now)
 	}
-	d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Type.Unkept()))
+	if d.told != at.Path { // of the directories on the way to it the first is named
+		d.told = at.Path
+		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Type.Unkept()))
+	}
 	_, err = d.inside(nil, now[1:])
 	return false, err
 }

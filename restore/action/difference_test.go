@@ -67,7 +67,7 @@ func TestRestoreBesideUnkept(t *testing.T) {
 	for _, l := range done.Left {
 		left += l.Path + ": " + l.Why + "\n"
 	}
-	if want := "d/sock: it is a socket or a device\nnew: it holds \"new/sub/sock\": it is a socket or a device\nnew/sub: it holds \"new/sub/sock\": it is a socket or a device\nnew/sub/sock: it is a socket or a device\n"; left != want {
+	if want := "d/sock: it is a socket or a device\nnew: it holds \"new/sub/sock\": it is a socket or a device\nnew/sub/sock: it is a socket or a device\n"; left != want {
 		t.Errorf("left %q, want %q", left, want)
 	}
 	if got := w.inodes("old sock", "d/sock", "new/sub/sock"); fmt.Sprint(got) != fmt.Sprint(sockets) {

@@ -29,6 +29,7 @@ type history struct {
 	rootID     string // device and inode
 
 	acknowledge func(attempt string, left error) (string, error)
+	reason      string // why what is found unfinished is ended now, in the operator's words; "" for none
 
 	snapped   bool   // a snapshot was begun
 	entered   string // id of the savepoint that was active when the root was entered
@@ -40,8 +41,11 @@ type history struct {
 // A commitRecord is what is recorded of a commit.
 type commitRecord struct {
 	preview string
+	reason  string // in the operator's words; "" for none
 	draft   *savepoint.Draft
-	scope   []pathsafe.Path // what it makes
+	scope   []pathsafe.Path // what it makes, and displaces
+	// replaces are the files that it displaces, or leaves as they are, by their paths.
+	replaces map[string]*restore.Target
 }
 
 // begins requires, for the first action in a root since it was entered, that no other one was
@@ -75,12 +79,15 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 			return err
 		}
 	}
-	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: rec.preview}
+	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: rec.preview, Reason: rec.reason}
 	if h.snapshots != nil {
 		before, err := h.snap(context.Background(), attempt, rec.scope, false, func(active string) map[string]string {
 			return map[string]string{SavepointNow: active}
 		})
 		if err != nil {
+			return err
+		}
+		if err := rec.checkSnapshot(before); err != nil {
 			return err
 		}
 		event.Snapshot = before.ID()
@@ -142,7 +149,7 @@ func (h *history) endCommit(attempt string) error {
 	h.published, h.attempt = id, attempt
 	event := audit.Event{Kind: audit.CommitEnd, Action: attempt}
 	if id != "" {
-		event.Reason = audit.SavepointReason(id)
+		event.Reason = h.why(audit.SavepointReason(id))
 	}
 	return h.once(event)
 }
@@ -161,7 +168,7 @@ func (h *history) released(attempt string, left error) error {
 	if err != nil {
 		return err
 	}
-	reason := fmt.Sprintf("%.*q; left: %v", maxStatement, statement, left)
+	reason := fmt.Sprintf("%s; left: %v", h.why(fmt.Sprintf("%.*q", maxStatement, statement)), left)
 	return h.once(audit.Event{Kind: audit.Released, Action: attempt, Reason: reason})
 }
 
@@ -196,6 +203,14 @@ func (h *history) failed(failure error, err error) error {
 	return failure
 }
 
+// why adds the reason of the operator to what is logged.
+func (h *history) why(logged string) string {
+	if h.reason == "" {
+		return logged
+	}
+	return fmt.Sprintf("%s; %q", logged, h.reason)
+}
+
 func (h *history) halt(attempt string, why error) error {
 	return h.once(audit.Event{Kind: audit.Halted, Action: attempt, Reason: why.Error()})
 }
@@ -218,6 +233,7 @@ func (h *history) ended(o staging.Outcome) error {
 	if o.Cause != nil {
 		event.Reason = fmt.Sprintf("it was found committed, and is not as it was left: %v", o.Cause)
 	}
+	event.Reason = h.why(event.Reason)
 	switch {
 	case h.log == nil || o.Result == staging.Completed || o.Result == staging.Released:
 		return nil

@@ -18,12 +18,14 @@ import (
 // plan says what of that which commits have created is there, and can go.
 type plan struct {
 	root  *pathsafe.Dir
+	mount pathsafe.ID // that the root is on
 	top   node
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
 
-	unread []unreadCommit // the later ones
+	unread  []unreadCommit       // the later ones
+	befores []*snapshot.Snapshot // of what the commits were to create, the newest first
 }
 
 // unreadCommit is a commit whose savepoint cannot be read.
@@ -37,11 +39,15 @@ type node struct {
 	path     string
 	made     bool // created, and not only on the way
 	file     *verify.Entry
+	was      *displaced // what the oldest of the commits has replaced there; nil for nothing
 	children map[string]*node
 }
 
 // Left is a name that stays, though it was to go.
-type Left struct{ Path, Why string }
+type Left struct {
+	Path, Why string
+	Committed bool // it is as a commit that is undone has made it, so that commit is not undone
+}
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
 
@@ -50,6 +56,9 @@ func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
 // later commits come first. What was absent before is made by the commit.
 func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	was, err := before.At(e.Path)
+	if errors.Is(err, snapshot.ErrNotCovered) { // it was identical, and stayed as it was
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -72,6 +81,10 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	}
 	if at.file == nil { // else a later commit has created it anew
 		at.file = &e
+	}
+	at.was = nil
+	if was.Type == snapshot.File {
+		at.was = &displaced{before, was.Path}
 	}
 	return nil
 }
@@ -103,6 +116,11 @@ func (p *plan) survey() error {
 		return err
 	}
 	defer root.Close()
+	st, err := root.Stat()
+	if err != nil {
+		return err
+	}
+	p.mount = st.ID
 	return p.below(root, &p.top)
 }
 
@@ -128,10 +146,16 @@ type visited struct {
 func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	st, err := dir.Lstat(n.name())
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && n.was != nil:
+		return p.comesBack(n)
 	case errors.Is(err, fs.ErrNotExist):
+		p.lost(n)
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
+	case !st.IsOn(p.mount):
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
+		return visited{}, nil
 	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
 	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
@@ -144,7 +168,7 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 
 func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 	if !st.Mode.IsRegular() {
-		p.left = append(p.left, Left{n.path, "it is no file any more"})
+		p.left = append(p.left, Left{Path: n.path, Why: "it is no file any more"})
 		return visited{}, nil
 	}
 	p.files++
@@ -154,7 +178,11 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 // goes is one thing that goes, with all that is in it.
 func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
-	return visited{[]staging.Swap{{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}}, true}, err
+	swap := staging.Swap{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}
+	if n.was != nil {
+		swap.New = staging.Tree{}
+	}
+	return visited{[]staging.Swap{swap}, n.was == nil}, err
 }
 
 // visitMade looks into a directory that was created. It goes if all that is in it
@@ -186,7 +214,7 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 	for _, name := range names {
 		child := n.children[name]
 		if child == nil || child.file == nil && !child.made {
-			p.left = append(p.left, Left{n.path, fmt.Sprintf("it holds %q, which is not of the commit", name)})
+			p.left = append(p.left, Left{Path: n.path, Why: fmt.Sprintf("it holds %q, which is not of the commit", name)})
 			all.whole = false
 		}
 		if child == nil {
@@ -216,12 +244,12 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 // is noted: it is a directory no more, or another file system.
 func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
 	if !st.Mode.IsDir() {
-		p.left = append(p.left, Left{n.path, "it is no directory any more"})
+		p.left = append(p.left, Left{Path: n.path, Why: "it is no directory any more"})
 		return nil, nil
 	}
 	own, err := dir.OpenDir(n.name())
 	if errors.Is(err, pathsafe.ErrCrossesMount) {
-		p.left = append(p.left, Left{n.path, snapshot.Mount.Unkept()})
+		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return nil, nil
 	}
 	return own, err
@@ -234,7 +262,7 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 	restless := before.Restless()
 	held := map[string]string{} // directories that have to stay, and a name in each that stays
 	leave := func(at, why string) {
-		p.left = append(p.left, Left{at, why})
+		p.left = append(p.left, Left{Path: at, Why: why})
 		held[path.Dir(at)] = path.Base(at)
 	}
 	all := p.swaps
@@ -248,11 +276,17 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		if err != nil {
 			return err
 		}
+		if swap.Old == nil || e.Type == snapshot.Absent && swap.New != nil { // it is gone, and comes back
+			swap.Old = nil
+			p.swaps = append(p.swaps, swap)
+			continue
+		}
 		if e.Type == snapshot.Absent || (e.Type == snapshot.Dir) != swap.Old.Mode.IsDir() { // what is there by now is another's
 			continue
 		}
 		if !e.Type.Kept() {
 			leave(swap.Path.String(), e.Type.Unkept())
+			p.left[len(p.left)-1].Committed = e.Type == snapshot.Unread
 			continue
 		}
 		n := p.top.find("/" + swap.Path.String())

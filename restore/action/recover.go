@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -177,7 +178,11 @@ func (r *Root) look() error {
 		if halt := u.Halt(staging.ErrHalted); r.isMarked(halt) {
 			return halt
 		}
-		stands = append(stands, fmt.Sprintf("%q", u.Staging))
+		whose := ""
+		if st, err := r.dir.Lstat(u.Staging); err == nil && int(st.UID) != os.Geteuid() {
+			whose = " of " + machine.UserText(int(st.UID))
+		}
+		stands = append(stands, fmt.Sprintf("%q%s", u.Staging, whose))
 	}
 	if len(stands) == 0 {
 		return err
@@ -239,10 +244,10 @@ func (r *Root) unhalted(halt *staging.HaltError) error {
 }
 
 // isRefused reports whether the system has refused a call, so that the same may succeed the
-// next time. What is wrong with a journal, or stands in the way, is no such error.
+// next time, or when a mount in the way is gone. What is wrong with a journal, or stands in the way, is no such error.
 func isRefused(err error) bool {
 	var errno syscall.Errno
-	return machine.IsFault(err) || errors.As(err, &errno) && machine.IsOrdinary(err)
+	return machine.IsFault(err) || errors.Is(err, pathsafe.ErrCrossesMount) || errors.As(err, &errno) && machine.IsOrdinary(err)
 }
 
 // unmarked is an attempt that failed and could not be rolled back, and that nothing halts the

@@ -65,8 +65,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		}
 		b.Stays = true
 	} else {
-		b.Savepoint = t.Header().Said[SavepointNow]
-		way, err := in.Savepoints().WayTo(in.Path(), b.Savepoint)
+		way, err := in.Savepoints().WayTo(in.Path(), t.Header().Said[SavepointNow])
 		if err != nil {
 			return nil, err
 		}
@@ -98,10 +97,10 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if result.Changed, err = editedOf(result.Commits, done.Snapshot, d.swaps); err != nil {
 		return nil, err
 	}
-	if result.Changes, err = changesOf(swaps, done.Snapshot, part); err != nil {
+	if result.Changes, err = changesOf(swaps, done.Snapshot, part.Tree); err != nil {
 		return nil, err
 	}
-	if result.Spaces, err = roomFor(in, done.Snapshot, part, result.Changes); err != nil {
+	if result.Spaces, err = roomFor(in, done.Snapshot, part.Tree, result.Changes); err != nil {
 		return nil, err
 	}
 	if dry {

@@ -16,14 +16,16 @@ import (
 
 // A back is what is recorded of a rollback, or of the restore of a snapshot.
 type back struct {
-	Type      audit.Rollback // Session or Emergency
-	Reason    string
-	Target    string          // id of the snapshot that it restores; "" for none
-	Affected  []string        // ids of the commits that it undoes
-	Brings    []string        // ids of the commits that stand again afterwards
-	Savepoint string          // id of the one that is active afterwards; "" for none
-	Stays     bool            // the chain of savepoints stays as it is; Savepoint is ""
-	Scope     []pathsafe.Path // what it may change; nil is the whole root
+	Type     audit.Rollback // Session or Emergency
+	Reason   string
+	Target   string          // id of the snapshot that it restores; "" for none
+	Affected []string        // ids of the commits that it undoes
+	Brings   []string        // ids of the commits that stand again afterwards
+	Stays    bool            // the chain of savepoints stays as it is
+	Scope    []pathsafe.Path // what it may change; nil is the whole root
+	// Moved, unless nil, is told what could not be moved, before anything is final; its error
+	// takes everything back.
+	Moved func(stayed []Left) error
 }
 
 // Done says how a rollback was recorded.
@@ -170,7 +172,12 @@ func (r *Root) swap(ctx context.Context, done *Done, b back, change staging.Chan
 		return nil, nil, err
 	}
 	for _, s := range tx.Stayed() {
-		stayed = append(stayed, Left{s.Path.String(), s.Why.Error()})
+		stayed = append(stayed, Left{Path: s.Path.String(), Why: s.Why.Error()})
+	}
+	if b.Moved != nil {
+		if err := b.Moved(stayed); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := tx.Commit(); err != nil {
 		return nil, nil, err
@@ -189,7 +196,6 @@ func (r *Root) swap(ctx context.Context, done *Done, b back, change staging.Chan
 // The members of what a snapshot before a rollback keeps, so that the next one to enter the
 // root can end one that was interrupted.
 const (
-	saidAfter    = "savepoint_after"
 	saidAffected = "affected"
 	saidType     = "rollback"
 	saidBrings   = "brings"
@@ -210,7 +216,7 @@ const SavepointNow = "savepoint"
 
 func (b *back) members(active string) map[string]string {
 	said := map[string]string{
-		SavepointNow: active, saidAfter: b.Savepoint, saidType: string(b.Type), saidReason: b.Reason,
+		SavepointNow: active, saidType: string(b.Type), saidReason: b.Reason,
 		saidAffected: strings.Join(b.Affected, " "), saidBrings: strings.Join(b.Brings, " "),
 		saidTarget: b.Target,
 	}
@@ -239,7 +245,7 @@ func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error 
 func (h *history) endBack(attempt string, before snapshot.Header) error {
 	affected := strings.Fields(before.Said[saidAffected])
 	if before.Said[saidStays] == "" {
-		if err := h.savepoints.activate(h.root, before.Said[saidAfter]); err != nil {
+		if err := h.savepoints.activate(h.root, affected, Brings(before)); err != nil {
 			return err
 		}
 	}
@@ -248,7 +254,7 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 	}
 	return h.once(audit.Event{
 		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-		Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
+		Reason: h.why(before.Said[saidReason]), Actions: affected, Brings: Brings(before),
 	})
 }
 

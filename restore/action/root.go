@@ -78,6 +78,9 @@ type Entry struct {
 	// is about to release, which is logged before; on an error it is not released, nor
 	// is any when this is nil.
 	Acknowledge func(attempt string, left error) (statement string, err error)
+	// Reason is why what was left in the root is ended now, in the operator's words, for the
+	// audit log; "" for none.
+	Reason string
 }
 
 // Host is who signs savepoints: the operator's account on this machine.
@@ -265,7 +268,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		}
 	}
 	in := &Root{lock: at.lock, dir: at.dir, real: real, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge,
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge, reason: e.Reason,
 		dir: at.dir, root: name, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	var ended []staging.Outcome

@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -86,15 +84,15 @@ func (s savepoints) active(root string) (string, error) {
 	return all.Standing[len(all.Standing)-1].ID(), nil
 }
 
-// activate takes the chain back, or forward again, to a savepoint. One that is lost, or a
-// chain that is damaged, does not keep a root from being what it is already.
-func (s savepoints) activate(root, id string) error {
+// activate takes the chain back, or forward again, as was recorded before anything was changed.
+// A chain that is damaged does not keep a root from being what it is already.
+func (s savepoints) activate(root string, gone, back []string) error {
 	if s.store == nil {
 		return nil
 	}
-	err := s.store.Activate(root, id)
+	err := s.store.Activate(root, gone, back)
 	var damaged *savepoint.DamageError
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &damaged) {
+	if errors.As(err, &damaged) {
 		return nil
 	}
 	return err
@@ -106,9 +104,6 @@ func (s savepoints) bundlesOf(root string, commits []string) ([]string, error) {
 		return nil, nil
 	}
 	all, err := s.store.Survey(root)
-	if err == nil && slices.ContainsFunc(all.Damaged, func(d *savepoint.DamageError) bool { return machine.IsFault(d) }) {
-		all, err = s.store.Survey(root) // a fault that passes must not cost a mark
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type Need = machine.Need
 
 // roomFor requires that there is room for what changes make in the root, and for what the
 // snapshot before them would add to the store.
-func roomFor(in *Root, before, target *snapshot.Snapshot, changes []Change) ([]Space, error) {
+func roomFor(in *Root, before *snapshot.Snapshot, target comes, changes []Change) ([]Space, error) {
 	at, err := machine.RoomOf(in.Dir())
 	if err != nil {
 		return nil, err
@@ -72,12 +72,12 @@ func spaceOf(at *machine.Room, s Space) (Space, error) {
 
 // rootNeed is what comes needs in the root; at least as far as that is known. Shared: a file
 // that is written out may share the blocks of its object.
-func rootNeed(at *machine.Room, shared bool, target *snapshot.Snapshot, changes []Change) (need Need) {
+func rootNeed(at *machine.Room, shared bool, target comes, changes []Change) (need Need) {
 	for _, c := range changes {
 		if c.Kind != Created && c.Kind != Replaced {
 			continue
 		}
-		for _, e := range target.Tree(c.Path) {
+		for _, e := range target(c.Path) {
 			if e.Type.Kept() && e.Hard == "" && NeedsRoot(e) == "" { // else it is not made
 				need = need.Plus(snapshot.Takes(at, shared, &e))
 			}

@@ -43,6 +43,9 @@ type Undone struct {
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
+	// InPart: names that the commits have made could not be taken away, see [Left]. The commits
+	// stand, so that the rest of them can be undone later.
+	InPart bool
 }
 
 // What says what is undone, and why.
@@ -50,12 +53,24 @@ type What struct {
 	Commit string // its id
 	Later  bool   // the commits that were made after it, too
 	Reason string
+	inPart bool // a try has shown that some of it cannot be kept, or not be moved
+}
+
+// errInPart says that what was to go could not be read when the snapshot was taken, or not be
+// moved.
+var errInPart = errors.New("some of it cannot be taken away")
+
+// isInPart reports whether a try has ended with errInPart, and everything is as it was.
+func isInPart(err error) bool {
+	var failed *staging.Error
+	return errors.Is(err, errInPart) && (!errors.As(err, &failed) || failed.Rollback == nil)
 }
 
 // Undo undoes a finished commit of a root that was entered, and with Later those
 // that were made after it, newest first and all in one step. What a later one has created
 // whose savepoint cannot be read is not known, so it stays; the chain of savepoints ends
-// before it all the same.
+// before it all the same. What this user may not read, or not move away, stays too: then the
+// commits are undone in part, and stand.
 func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	tight, err := mayNotFit(in, nil)
 	if err == nil && tight { // so that it is known before anything is written
@@ -63,7 +78,14 @@ func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	}
 	var done *Undone
 	if err == nil {
-		done, err = undisturbed(func() (*Undone, error) { return undone(ctx, in, what, false) })
+		done, err = undisturbed(func() (*Undone, error) {
+			u, err := undone(ctx, in, what, false)
+			for try := 1; isInPart(err) && try <= 2; try++ {
+				what.inPart = try == 2 // the first one may have been a fault that passes
+				u, err = undone(ctx, in, what, false)
+			}
+			return u, err
+		})
 	}
 	return done, in.Refused(audit.Session, []string{what.Commit}, err)
 }
@@ -111,7 +133,12 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	}
 	b := back{
 		Type: audit.Session, Reason: what.Reason, Affected: slices.Concat(unread, attemptsOf(gone)),
-		Savepoint: gone[len(gone)-1].Parent(), Scope: scope,
+		Scope: scope,
+	}
+	isCommitted := func(l Left) bool { return l.Committed }
+	inPart := what.inPart || slices.ContainsFunc(p.left, isCommitted)
+	if inPart { // the same commits are logged as affected, and as standing again
+		b.Brings, b.Stays, b.Reason = b.Affected, true, "in part: "+b.Reason
 	}
 	if err := in.copyUp(ctx, b, dry, func(*snapshot.Snapshot) ([]staging.Swap, error) { return p.swaps, nil }); err != nil {
 		return nil, err
@@ -124,6 +151,9 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if err := p.check(done.Snapshot, u); err != nil {
 		return nil, err
 	}
+	if u.InPart = inPart || slices.ContainsFunc(p.left, isCommitted); u.InPart && !inPart && !dry {
+		return nil, errInPart // before that was recorded
+	}
 	swaps := p.swaps
 	if len(swaps) == 0 { // it is recorded all the same
 		same := difference{before: done.Snapshot}
@@ -131,18 +161,29 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 			return nil, err
 		}
 		swaps = same.stays
+	} else {
+		swaps = slices.Concat(swaps, p.times(done.Snapshot))
 	}
 	u.Files, u.Left = p.files, p.left
-	if u.Changes, err = changesOf(swaps, done.Snapshot, nil); err != nil {
+	if u.Changes, err = changesOf(swaps, done.Snapshot, p.comes); err != nil {
 		return nil, err
 	}
-	if u.Spaces, err = roomFor(in, done.Snapshot, nil, u.Changes); err != nil {
+	if u.Spaces, err = roomFor(in, done.Snapshot, p.comes, u.Changes); err != nil {
 		return nil, err
 	}
 	if dry {
 		return u, nil
 	}
-	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, nil)
+	b.Moved = func(stayed []Left) error {
+		for i := range stayed {
+			n := p.top.find("/" + stayed[i].Path)
+			if stayed[i].Committed = n != nil && n.file != nil; stayed[i].Committed && !inPart {
+				return errInPart
+			}
+		}
+		return nil
+	}
+	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, p.fill(in.Snapshots(), swaps))
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +248,7 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 	if err != nil {
 		return err
 	}
+	p.befores = append(p.befores, before)
 	created, err := createdBy(sp)
 	if err != nil {
 		return err

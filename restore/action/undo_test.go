@@ -180,7 +180,7 @@ func TestUndoIntoAMount(t *testing.T) {
 			if err := unix.Mount(from, w.at(at), "", unix.MS_BIND, ""); err != nil {
 				t.Skip(err)
 			}
-			defer func() { must(t, unix.Unmount(w.at(at), unix.MNT_DETACH)) }()
+			defer func() { _ = unix.Unmount(w.at(at), unix.MNT_DETACH) }()
 			got, err := w.undo(id, false)
 			if err != nil || len(got.Left) == 0 || got.Left[0].Path != at || !strings.Contains(got.Left[0].Why, "mount") {
 				t.Errorf("%+v, %v", got, err)
@@ -188,8 +188,13 @@ func TestUndoIntoAMount(t *testing.T) {
 			if now := w.paths(); now != stays {
 				t.Errorf("there is %q, want %q", now, stays)
 			}
-			if chain := w.chain(); len(chain) > 0 {
-				t.Errorf("chain %q", chain)
+			if chain := w.chain(); len(chain) != 1 || !got.InPart {
+				t.Errorf("chain %q, %+v", chain, got)
+			}
+			must(t, unix.Unmount(w.at(at), unix.MNT_DETACH))
+			got, err = w.undo(id, false)
+			if now := w.paths(); err != nil || got.InPart || now != "d" || len(w.chain()) > 0 {
+				t.Errorf("without the mount: %+v, %v, chain %q, and there is %q", got, err, w.chain(), now)
 			}
 		})
 	}

@@ -221,6 +221,14 @@ func (w *world) seal(outputs map[string]output) (project, run string) {
 // commit seals, previews, approves and commits. Its error may be that of any of it.
 func (w *world) commit(outputs map[string]output) (attempt string, err error) {
 	w.t.Helper()
+	return w.commitBy(outputs, func(c restore.Candidate) (*restore.Restore, error) {
+		return restore.ForRoot(context.Background(), c, w.root)
+	})
+}
+
+// commitBy is commit of a restore that plan plans.
+func (w *world) commitBy(outputs map[string]output, plan func(restore.Candidate) (*restore.Restore, error)) (attempt string, err error) {
+	w.t.Helper()
 	dir, runDir := w.seal(outputs)
 	project, err := pathsafe.OpenRoot(dir)
 	must(w.t, err)
@@ -228,7 +236,7 @@ func (w *world) commit(outputs map[string]output) (attempt string, err error) {
 	run, err := verify.OpenRun(project, runDir)
 	must(w.t, err)
 	defer run.Close()
-	r, err := restore.ForRoot(context.Background(), restore.Candidate{Runs: []*verify.Run{run}}, w.root)
+	r, err := plan(restore.Candidate{Runs: []*verify.Run{run}})
 	if err != nil {
 		return "", err
 	}

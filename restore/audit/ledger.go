@@ -59,7 +59,7 @@ func (l *Ledger) Add(e Entry) error {
 	case e.Kind == CommitBegin:
 		a.begun = e.Sequence
 	case e.Kind == CommitEnd:
-		id, _ := strings.CutPrefix(e.Reason, savepointPrefix)
+		id, _, _ := strings.Cut(strings.TrimPrefix(e.Reason, savepointPrefix), "; ") // the operator's reason may follow
 		a.ended, a.completed, a.savepoint, a.undone, a.isBack = true, true, id, false, false
 	case e.Kind.ends():
 		a.ended, a.undone = true, a.undone || e.Kind == RolledBack

@@ -306,8 +306,9 @@ func (a *Approval) covers(r *restore.Restore) error {
 	items := outputsOf(r.Plan())
 	same := looked.ID == found.ID && len(items) == len(a.items) && r.Plan().IsChain() == a.preview.restore.Plan().IsChain()
 	for n := 0; same && n < len(items); n++ {
-		same = sameOutput(items[n], a.preview.decided.items[a.items[n]-1])
+		same = sameOutput(items[n], a.preview.decided.items[a.items[n]-1]) && a.preview.sameTarget(r, items[n].Path)
 	}
+	same = same && a.preview.sameArtifacts(r)
 	shown := map[grantedDir]bool{}
 	for _, d := range a.preview.block.Candidate.Directories {
 		shown[d] = true

@@ -34,6 +34,8 @@ type block struct {
 	Totals    totals               `json:"totals"`
 	Findings  []quarantine.Finding `json:"findings"` // of the rules of quarantine
 	Checks    []check              `json:"state_protection"`
+	// Replacement is what was asked for with Asked.Replace; null and missing without.
+	Replacement *replacement `json:"replacement,omitzero"`
 }
 
 // source is what the candidate says of itself (protocol section 8.1). What it
@@ -88,7 +90,10 @@ type item struct {
 	Bytes  int64       `json:"bytes"`
 	Mode   string      `json:"mode"`     // permission bits, four octal digits
 	Time   string      `json:"modified"` // RFC 3339, to the nanosecond
+	// Before is the existing file that is replaced.
+	Before *before `json:"replaces,omitzero"`
 
+	free   bool // nothing hinders it: what is there is the same, or is replaced
 	follow bool // agents follow a file of this name
 	number int  // of ID
 	run    int  // place of its run in the candidate
@@ -119,6 +124,7 @@ const (
 	create    class = "create"    // nothing is there
 	identical class = "identical" // a regular file with the same bytes is there
 	different class = "conflict"  // something else is there
+	replaces  class = "replace"   // a regular file is there, and is replaced
 	blocked   class = "blocked"   // nothing can be put there
 )
 

@@ -38,6 +38,7 @@ func (d *deciding) block(root rootState) block {
 		b.Totals.Proposed++
 		b.Totals.Restore += i.Bytes
 	}
+	b.Replacement = d.replacement()
 	b.Checks = d.checks(&b)
 	return b
 }

@@ -279,6 +279,9 @@ func (d *deciding) targets() []conflict {
 			Risk:       "a restore never overwrites: the commit will be refused with " + string(found.Failure().Code),
 			Resolution: "move the existing entry away, then preview again",
 		}
+		if d.restore.Replaces() {
+			c.Risk = "it is not replaced: the commit will be refused with " + string(found.Failure().Code)
+		}
 		if found.Failure().Code == restore.FinalizeFailed {
 			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be refused with " + string(restore.FinalizeFailed)
 			c.Resolution = "unmount it, or put a directory in the place of the subvolume, then preview again; or leave these items out, and restore them with a restore root that is in it"

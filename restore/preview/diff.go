@@ -75,7 +75,7 @@ func (p *Preview) differences(ctx context.Context) (diffs, error) {
 	d := diffs{room: budget{diffBytes}}
 	for n := range p.block.Items {
 		i := &p.block.Items[n]
-		if i.Class != different {
+		if !i.differs() {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -88,7 +88,7 @@ func (p *Preview) differences(ctx context.Context) (diffs, error) {
 	if !d.read {
 		return d, nil
 	}
-	after, err := observe(ctx, p.restore.Root(), p.block.Root.Path)
+	after, err := observeFor(ctx, p.restore, p.block.Root.Path)
 	if err == nil && after.witness != p.witness.Root {
 		err = ErrUnsettled
 	}

@@ -49,9 +49,17 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 	return inorder.Each(ctx, 0, len(d.items), blockhash.NewHasher, func(h *blockhash.Hasher, n int) error {
 		i := &d.items[n]
 		found, taken := standing[i.Path]
-		i.Runs = d.runsOf(i, taken)
-		if !taken {
+		t := d.restore.Target(i.Path)
+		i.Runs = d.runsOf(i, taken || t != nil)
+		switch {
+		case t != nil:
+			i.stands(t)
+			return nil
+		case !taken:
 			i.Class = create
+			return nil
+		case d.restore.Replaces():
+			i.Class = blocked
 			return nil
 		}
 		class, err := classOf(ctx, d.restore.Root(), found, i.output, h)

@@ -52,9 +52,11 @@ func revives(s scope.Scope) bool { return s == scope.OpenQuestions || s == scope
 // labelOf is the label of an item that is proposed.
 func (d *deciding) labelOf(i *item) label {
 	switch {
-	case i.Class == different && d.stale:
+	case (i.Class == different || i.Class == replaces) && d.stale:
 		return superseded
-	case i.Class != create:
+	case i.Class == replaces:
+		return needsConfirmation
+	case !i.isFree():
 		return inConflict
 	case i.follow:
 		return needsConfirmation

@@ -46,6 +46,7 @@ type restoredItem struct {
 	Result string      `json:"result"`
 	SHA256 string      `json:"sha256"`
 	Bytes  int64       `json:"bytes"`
+	Before string      `json:"replaced_sha256,omitzero"` // of the file that was there; a rollback brings it back
 }
 
 type skippedItem struct {
@@ -109,7 +110,14 @@ func (a *Approval) fillItems(o *Outcome) {
 	for _, i := range a.preview.decided.items {
 		switch why, left := a.excluded[i.number]; {
 		case approved[i.number]:
-			o.Restored = append(o.Restored, restoredItem{i.ID, i.Path, i.Scope, operatorApproved, "restored", i.SHA256, i.Bytes})
+			restored := restoredItem{ID: i.ID, Path: i.Path, Scope: i.Scope, Label: operatorApproved, Result: "restored", SHA256: i.SHA256, Bytes: i.Bytes}
+			switch {
+			case i.Class == replaces:
+				restored.Result, restored.Before = "replaced", i.Before.SHA256
+			case i.Class == identical:
+				restored.Result = "identical, stays as it was"
+			}
+			o.Restored = append(o.Restored, restored)
 			o.Context.Files++
 			o.Context.Bytes += i.Bytes
 		case left:

@@ -89,7 +89,7 @@ func (p *Preview) PagePerm() fs.FileMode {
 		if err != nil {
 			return 0o600
 		}
-		if i.Class != different {
+		if !i.differs() {
 			continue
 		}
 		bits, err := root.GrantedPath(at, pathsafe.LinksBeneath)
@@ -178,7 +178,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,
 		Plan:      b.Approval.Plan,
 		PlanNotes: p.planNotes(),
-		Undoing:   undoing,
+		Undoing:   p.undoing(),
 		RunsMore:  max(0, len(b.Candidate.Runs)-maxRows),
 	}
 	v.Approval = p.approvalFields()

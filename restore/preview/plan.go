@@ -46,7 +46,7 @@ func (d *deciding) recommendedPlan() plan {
 	exact := d.exactPlan()
 	p := plan{secrets: exact.secrets}
 	for _, n := range exact.restores {
-		if d.items[n-1].Class == create {
+		if d.items[n-1].isFree() {
 			p.restores = append(p.restores, n)
 		} else {
 			p.taken = append(p.taken, n)
@@ -192,7 +192,7 @@ func (d *deciding) planText(p plan) string {
 		parts = slices.Insert(parts, 0, "restore nothing")
 		return strings.Join(parts, "; ") + "."
 	}
-	parts = append(parts, "replace nothing", "remove nothing")
+	parts = append(parts, d.replacedText(p)...)
 	add("acknowledge", statement.FormatConflicts(p.acknowledge), "")
 	add("reject", statement.FormatConflicts(p.reject), "")
 	return strings.Join(parts, "; ") + "."

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,8 +39,11 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	if err := checkTrust(r.Plan(), q.Trust); err != nil {
 		return nil, err
 	}
+	if q.Asked.Replace != r.Replaces() {
+		return nil, errors.New("internal error: the restore and the request do not agree on what is replaced")
+	}
 	name := q.Origin.RestoreRoot
-	before, err := observe(ctx, r.Root(), name)
+	before, err := observeFor(ctx, r, name)
 	if err != nil {
 		return nil, fmt.Errorf("looking at restore root %q: %w", name, err)
 	}
@@ -47,7 +51,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := observe(ctx, r.Root(), name)
+	after, err := observeFor(ctx, r, name)
 	if err == nil && !after.equals(&before) {
 		err = ErrUnsettled
 	}

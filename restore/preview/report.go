@@ -119,7 +119,7 @@ func (p *Preview) writePlan(out *reporter) {
 		out.line("%s\n", sentence)
 	}
 	out.line("How this can be undone:\n")
-	for _, sentence := range undoing {
+	for _, sentence := range p.undoing() {
 		out.line("- %s", sentence)
 	}
 	out.line("")

@@ -32,6 +32,8 @@ type Asked struct {
 	Agent     string                       `json:"agent"`     // who would go on with what is restored; "" when nobody said
 	Scopes    []scope.Scope                `json:"scopes"`    // none: the default ones (protocol section 5)
 	Decisions map[string]statement.Verdict `json:"decisions"` // on conflicts of an earlier preview, by conflict id
+	// Replace: existing files are replaced; the restore was made so, by restore.ForRootReplacing.
+	Replace bool `json:"replace,omitzero"`
 }
 
 // Request is everything that a preview is made of beside the restore.

@@ -93,7 +93,7 @@ func (d *deciding) checks(b *block) []check {
 	})
 	unlabeled := len(d.numbers(func(i *item) bool { return d.stale && i.Class == different && i.Label == inConflict }))
 	return []check{
-		{"Was current state left as it is?", yes, "the restore root was observed before and after, and is the same"},
+		{"Was current state left as it is?", yes, d.observedText()},
 		{"Did I preserve current higher-authority instructions?", answer(checkTrust(d.plan, d.request.Trust) == nil), "no validator is revoked, and none is unpinned while others are pinned"},
 		{"Did I avoid restoring unapproved items?", answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), fmt.Sprintf("nothing is written without an approval; %d of %d items are proposed", len(b.Items), len(d.items))},
 		{"Did I avoid treating historical status as current status?", answer(len(revived) == 0), d.stalenessText()},
@@ -124,7 +124,7 @@ func (d *deciding) unflagged() int {
 			flagged[number] = flagged[number] || c.Type == stateConflict
 		}
 	}
-	return len(d.numbers(func(i *item) bool { return d.proposes(i) && i.Class != create && !flagged[i.number] }))
+	return len(d.numbers(func(i *item) bool { return d.proposes(i) && !i.isFree() && !flagged[i.number] }))
 }
 
 func (d *deciding) staleText(unlabeled int) string {

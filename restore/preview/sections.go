@@ -163,6 +163,9 @@ func (p *Preview) planNotes() []string {
 	if !p.decided.noRoomForResult() {
 		notes = append(notes, "To approve the preview exactly as proposed would be to "+p.decided.planText(p.decided.exactPlan()))
 	}
+	if p.restore.Replaces() {
+		return append(notes, "A commit of the preview exactly as proposed will be rejected: targets exist that cannot be replaced.")
+	}
 	return append(notes, "A commit of the preview exactly as proposed will be rejected: a restore never overwrites, and targets exist.")
 }
 

@@ -48,7 +48,7 @@ func (p *Preview) quarantineNote() string {
 // their bytes.
 func (p *Preview) unhindered() (n int, bytes int64) {
 	for i := range p.block.Items {
-		if p.block.Items[i].Class == create {
+		if p.block.Items[i].isFree() {
 			n++
 			bytes += p.block.Items[i].Bytes
 		}

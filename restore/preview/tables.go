@@ -87,6 +87,10 @@ func whyOf(i *item) string {
 func riskOf(i *item) string {
 	risk := "low: nothing is there"
 	switch {
+	case i.Class == replaces:
+		risk = fmt.Sprintf("the existing file of %s is displaced; a rollback brings it back", counted(int(i.Before.Bytes), "byte"))
+	case i.Class == identical && i.free:
+		risk = "none: the same is there, and stays as it is"
 	case i.Class == identical:
 		risk = "identical, but its presence blocks the commit"
 	case i.Class != create:

@@ -148,7 +148,7 @@ func (g *grower) leaf(f entry) leaf {
 // what is worst.
 func takenText(d *directory) string {
 	var parts []string
-	for _, c := range []class{blocked, different, identical} {
+	for _, c := range []class{blocked, different, replaces, identical} {
 		if d.taken[c] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", digits(int64(d.taken[c])), c))
 		}

@@ -1,11 +1,23 @@
 package preview
 
 // undoing says how a commit can be undone, what the snapshot before it holds, and how long
-// that is kept (rollback contract, sections 4.2 and 10.1). It is the same for every commit:
-// a restore never overwrites, so nothing stands at the names that it creates.
+// that is kept (rollback contract, sections 4.2 and 10.1). It is the same for every commit that
+// replaces nothing: nothing stands at the names that it creates.
 var undoing = []string{
 	"Rollback is supported. After the commit, \"spectrum rollback COMMIT_ID\" removes what the commit created and nothing else, all of it or nothing; the commit prints its ID. \"spectrum rollback --dry-run COMMIT_ID\" lists that first.",
 	"Before the commit writes anything, a snapshot is taken of the names that it creates. Nothing stands there, so the snapshot holds no content. If it cannot be taken, nothing is committed.",
 	"What is edited after the commit is saved in a snapshot of its own before a rollback removes it.",
 	"The snapshot before the commit is kept as long as the commit can be undone or brought back; \"spectrum snapshot prune\" does not remove it.",
+}
+
+// undoing is that of this preview.
+func (p *Preview) undoing() []string {
+	if !p.restore.Replaces() {
+		return undoing
+	}
+	return []string{
+		"Rollback is supported. After the commit, \"spectrum rollback COMMIT_ID\" removes what the commit created and brings back what it replaced, and changes nothing else, all of it or nothing; the commit prints its ID. \"spectrum rollback --dry-run COMMIT_ID\" lists that first.",
+		"Before the commit writes anything, a snapshot is taken of the names that it creates or replaces: it holds every file that is displaced. If it cannot be taken, nothing is committed.",
+		undoing[2], undoing[3],
+	}
 }

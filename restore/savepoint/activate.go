@@ -10,30 +10,22 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Activate makes a savepoint the tip of its chain, durably: one of the chain, one
-// that was retired, or none ("") when the restore root is as before its first
-// commit. Those behind it are retired, and those on its way that were retired come
-// back. At every moment the chain is a whole one, and after a kill the same call
-// ends what it began.
-//
-// Damage stops none of that. A savepoint that cannot be read is retired by its name where it
-// is behind the tip, and stays where it may be on the way. The error is fs.ErrNotExist when
-// there is no such savepoint that can be read: then those that were made after it are
-// retired, as far as they name it.
-func (s *Store) Activate(root, tip string) error {
-	if err := s.activate(root, tip); err != nil {
+// Activate takes the chain of a restore root to another tip, durably: it retires the savepoints
+// of the attempts in gone, and brings those in back out of retirement. Both are as [Store.WayTo]
+// has decided and as it was recorded before anything was changed, so no savepoint is read here:
+// what can be read meanwhile, or cannot any more, changes nothing. At every moment the chain is a
+// whole one, and after a kill the same call ends what it began.
+func (s *Store) Activate(root string, gone, back []string) error {
+	if err := s.activate(root, gone, back); err != nil {
 		return fmt.Errorf("going back in the savepoints of %q: %w", root, err)
 	}
 	return nil
 }
 
-func (s *Store) activate(root, tip string) error {
+func (s *Store) activate(root string, gone, back []string) error {
 	c, err := s.enter(root)
-	if err != nil {
+	if err != nil || c == nil {
 		return err
-	}
-	if c == nil {
-		return absentUnless(tip == "")
 	}
 	defer c.close()
 	if c.retired == nil {
@@ -41,25 +33,20 @@ func (s *Store) activate(root, tip string) error {
 			return err
 		}
 	}
-	all, _, err := c.survey()
+	standing, _, err := c.slotsIn(published)
 	if err != nil {
 		return err
 	}
-	way := wayTo(all, tip)
-	if err := c.retire(way.gone); err != nil {
+	away, _, err := c.slotsIn(retired)
+	if err != nil {
 		return err
 	}
-	if err := c.bringBack(way.back); err != nil {
+	standing = slices.DeleteFunc(standing, func(s slot) bool { return !slices.Contains(gone, s.attempt) })
+	slices.Reverse(standing)
+	if err := c.retire(standing); err != nil {
 		return err
 	}
-	return absentUnless(way.known)
-}
-
-func absentUnless(ok bool) error {
-	if ok {
-		return nil
-	}
-	return fs.ErrNotExist
+	return c.bringBack(slices.DeleteFunc(away, func(s slot) bool { return !slices.Contains(back, s.attempt) }))
 }
 
 func (s *Store) makeRetired(c *chain) error {
@@ -74,15 +61,15 @@ func (s *Store) makeRetired(c *chain) error {
 
 // way is what moves so that a savepoint becomes the tip.
 type way struct {
-	gone  []found // from the chain, the newest first
-	back  []found // to the chain, the oldest first
-	known bool    // the tip can be read, or is to be none
+	gone []found // from the chain, the newest first
+	back []found // to the chain, the oldest first
 }
 
 // wayTo returns the way to a tip. Where a savepoint on it cannot be read, those before it
-// are not known: of them the chain stays as it is.
+// are not known: of them the chain stays as it is. Where the tip itself is lost, those that were
+// made after it are retired, as far as they name it.
 func wayTo(all []found, tip string) way {
-	w, on, first := way{known: true}, map[slot]bool{}, math.MaxInt
+	w, on, first, isLost := way{}, map[slot]bool{}, math.MaxInt, false
 	id := tip
 	for id != "" {
 		i := slices.IndexFunc(all, func(f found) bool { return f.damage == nil && f.sp.id == id })
@@ -97,7 +84,7 @@ func wayTo(all []found, tip string) way {
 	slices.Reverse(w.back)
 	isWhole := id == ""
 	if !isWhole && len(on) == 0 {
-		w.known = false
+		isLost = true
 		for _, f := range all {
 			if f.where == published && f.damage == nil && f.sp.Parent() == tip {
 				first = min(first, f.sequence)
@@ -105,7 +92,7 @@ func wayTo(all []found, tip string) way {
 		}
 	}
 	for _, f := range slices.Backward(all) {
-		isParent := f.damage != nil || !w.known // of the first on the way, for all that is known
+		isParent := f.damage != nil || isLost // of the first on the way, for all that is known
 		if f.where == published && !on[f.slot] && (isWhole || f.sequence >= first || f.sequence == first-1 && !isParent) {
 			w.gone = append(w.gone, f)
 		}
@@ -114,13 +101,13 @@ func wayTo(all []found, tip string) way {
 }
 
 // retire retires savepoints, in this order. A copy of one that was retired before makes way.
-func (c *chain) retire(gone []found) error {
+func (c *chain) retire(gone []slot) error {
 	for _, f := range gone {
-		err := move(c.published, c.retired, f.slot)
+		err := move(c.published, c.retired, f)
 		if errors.Is(err, fs.ErrExist) {
 			err = c.retired.RenameNoReplace(f.name(), c.prepared, dropped+f.name())
 			if err == nil || errors.Is(err, fs.ErrExist) {
-				err = move(c.published, c.retired, f.slot)
+				err = move(c.published, c.retired, f)
 			}
 		}
 		if err != nil {
@@ -131,11 +118,11 @@ func (c *chain) retire(gone []found) error {
 }
 
 // bringBack puts savepoints back into the chain, the oldest first.
-func (c *chain) bringBack(back []found) error {
+func (c *chain) bringBack(back []slot) error {
 	for _, f := range back {
 		_, err := c.published.Lstat(f.name())
 		if errors.Is(err, fs.ErrNotExist) {
-			err = move(c.retired, c.published, f.slot)
+			err = move(c.retired, c.published, f)
 		}
 		if err != nil {
 			return err
@@ -148,7 +135,7 @@ func move(from, to *pathsafe.Dir, at slot) error {
 	return from.RenameNoReplace(at.name(), to, at.name())
 }
 
-// Way is what [Store.Activate] moves.
+// Way is what [Store.Activate] is to move.
 type Way struct {
 	Behind []Savepoint    // that are retired, the newest first
 	Unread []*DamageError // that are retired and cannot be read
@@ -174,7 +161,11 @@ func (w Way) Attempts() []string {
 
 func (sp Savepoint) slot() slot { return slot{sp.Sequence(), sp.Attempt()} }
 
-// WayTo returns what Activate would move, and where that is damaged what is known of it.
+// WayTo returns what [Store.Activate] has to move to make a savepoint the tip of its chain: one
+// of the chain, one that was retired, or none ("") when the restore root is as before its first
+// commit. Those behind it are retired, and those on its way that were retired come back. Damage
+// stops none of that: what cannot be read is retired by its name where it is behind the tip, and
+// stays where it may be on the way.
 func (s *Store) WayTo(root, tip string) (Way, error) {
 	key, _, err := keyOf(root)
 	if err != nil {

@@ -1,8 +1,6 @@
 package savepoint_test
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +14,7 @@ import (
 func TestActivate(t *testing.T) {
 	s := newShelf(t)
 	const root = "/srv"
-	must(t, s.Activate(root, "")) // nothing was ever done there
+	must(t, s.Activate(root, nil, nil)) // nothing was ever done there
 	a, b, c := s.add(root), s.add(root), s.add(root)
 	other := s.add("/other")
 	s.activate(root, b)
@@ -37,13 +35,13 @@ func TestActivate(t *testing.T) {
 	s.wantChain("/other", other)
 	must(t, s.VerifyChain(root, s.key.ValidatorID()))
 	for _, id := range []string{other, "", "x"} {
-		if err := s.Activate("/none", id); (err == nil) != (id == "") {
-			t.Errorf("%q where nothing was done: %v", id, err)
+		if way, err := s.WayTo("/none", id); err != nil || len(way.Attempts())+len(way.Ahead) > 0 {
+			t.Errorf("%q where nothing was done: %+v, %v", id, way, err)
 		}
 	}
 	for _, id := range []string{other, "x", b[:60]} {
-		if err := s.Activate(root, id); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%q: %v", id, err)
+		if way, err := s.WayTo(root, id); err != nil || len(way.Attempts())+len(way.Ahead) > 0 {
+			t.Errorf("%q: %+v, %v", id, way, err)
 		}
 	}
 	s.wantChain(root, a, b, d)
@@ -78,7 +76,7 @@ func TestActivateAgain(t *testing.T) {
 			must(t, os.Rename(filepath.Join(place, from, dirs[id]), filepath.Join(place, to, dirs[id])))
 		}
 		must(t, s.VerifyChain(root, ""))
-		s.activate(root, c)
+		must(t, s.Activate(root, way.Attempts(), attemptsOf(way.Ahead)))
 		s.wantChain(root, a, b, c)
 	}
 }
@@ -113,7 +111,17 @@ func TestActivateModel(t *testing.T) {
 
 func (s *shelf) activate(root, tip string) {
 	s.Helper()
-	must(s, s.Activate(root, tip))
+	way, err := s.WayTo(root, tip)
+	must(s, err)
+	must(s, s.Activate(root, way.Attempts(), attemptsOf(way.Ahead)))
+}
+
+func attemptsOf(all []savepoint.Savepoint) []string {
+	ids := make([]string, len(all))
+	for i, sp := range all {
+		ids[i] = sp.Attempt()
+	}
+	return ids
 }
 
 func (s *shelf) retired(root string) []savepoint.Savepoint {

@@ -24,8 +24,10 @@
 //  2. [Store.Publish], after the commit is complete: one rename. It may be called
 //     again after a crash, by whoever finishes the commit.
 //  3. [Store.Drop], when the commit was undone: one rename, then the removal.
-//  4. [Store.Activate], when the restore root was taken back to an earlier state:
-//     what came after it is retired, and nothing is lost.
+//  4. [Store.WayTo], before the restore root is taken back to an earlier state: which
+//     savepoints are retired, and which come back. The caller records that.
+//  5. [Store.Activate], when the restore root was taken back: it moves exactly those,
+//     and nothing is lost.
 //
 // # Trust
 //

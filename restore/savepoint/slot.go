@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -169,6 +170,9 @@ func (c *chain) slotsIn(where string) (slots []slot, strange []*DamageError, err
 	return slots, strange, nil
 }
 
+// isUnread reports whether an error is that one file or directory cannot be read: the others can.
+func isUnread(err error) bool { return machine.IsUnreadable(err) || errors.Is(err, fs.ErrPermission) }
+
 // survey returns what stands in the chain, and then what was retired from it, in the order
 // of their slots; and what has no name of a slot.
 func (c *chain) survey() (all []found, strange []*DamageError, err error) {
@@ -181,7 +185,7 @@ func (c *chain) survey() (all []found, strange []*DamageError, err error) {
 		for _, s := range slots {
 			f := found{slot: s, where: where}
 			f.sp, err = c.load(where, s)
-			if isUnreadable := machine.IsUnreadable(err); err != nil && !errors.As(err, &f.damage) && !isUnreadable {
+			if isUnreadable := isUnread(err); err != nil && !errors.As(err, &f.damage) && !isUnreadable {
 				return nil, nil, err
 			} else if isUnreadable {
 				f.damage = &DamageError{RunDir: c.runDir(where, s), Err: err}

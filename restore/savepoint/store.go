@@ -107,8 +107,17 @@ func (s *Store) surveyKeys(keys ...string) (Survey, error) {
 	return all, nil
 }
 
-// foundIn returns what stands in the place of a root, and what is no savepoint there.
+// foundIn returns what stands in the place of a root, and what is no savepoint there. Where the
+// disk does not give something back it looks twice: a fault that passes must cost no savepoint.
 func (s *Store) foundIn(key string) ([]found, []*DamageError, error) {
+	all, damaged, err := s.foundOnce(key)
+	if isUnread(err) || slices.ContainsFunc(all, func(f found) bool { return f.damage != nil && isUnread(f.damage) }) {
+		return s.foundOnce(key)
+	}
+	return all, damaged, err
+}
+
+func (s *Store) foundOnce(key string) ([]found, []*DamageError, error) {
 	var damaged *DamageError
 	c, err := s.enterNamed(key)
 	if errors.As(err, &damaged) {

@@ -87,14 +87,24 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 		readers = append(readers, r)
 		return r
 	}
-	return inorder.Each(ctx, 0, len(parts), start, func(r *reader, i int) error {
+	var later leased
+	err := inorder.Each(ctx, 0, len(parts), start, func(r *reader, i int) error {
 		for _, e := range parts[i] {
-			if err := r.file(ctx, e); err != nil {
-				return fmt.Errorf("%q: %w", e.Path, asReplaced(err))
+			err := r.file(ctx, e)
+			if errors.Is(err, pathsafe.ErrLeased) {
+				later.add(e)
+				continue
+			}
+			if err != nil {
+				return &scanError{e.Path, asReplaced(err)}
 			}
 		}
 		return nil
 	})
+	if err != nil || len(later.files) == 0 {
+		return err
+	}
+	return start().await(ctx, later.files)
 }
 
 // survey refuses files of which more than [bundle.MaxHoles] bytes are holes, before any is
@@ -243,7 +253,7 @@ func isReplaced(err error) bool {
 	if errors.As(err, new(*storeError)) {
 		return false
 	}
-	for _, why := range []error{errReplaced, pathsafe.ErrNotRegular, pathsafe.ErrSymlink, unix.ENOTDIR, unix.ELOOP, unix.ESTALE} {
+	for _, why := range []error{errReplaced, pathsafe.ErrNotRegular, pathsafe.ErrSymlink, pathsafe.ErrCrossesMount, unix.ENOTDIR, unix.ELOOP, unix.ESTALE} {
 		if errors.Is(err, why) {
 			return true
 		}

@@ -27,6 +27,8 @@ const (
 	Unread   Type = "unread"
 	Reserved Type = "reserved" // a name of the root that begins as those of this program
 	Deep     Type = "deep"     // a directory with a path in it of more than [pathsafe.MaxPath] bytes
+	// Lost is a file whose content the store has no more. It is in no manifest, see [Snapshot.Without].
+	Lost Type = "lost"
 )
 
 var types = []Type{File, Dir, Link, Fifo, Absent, Special, Mount, Unread, Reserved, Deep}
@@ -47,6 +49,8 @@ func (t Type) Unkept() string {
 		return "its name begins as those of this program"
 	case Deep:
 		return "a path in it is too long"
+	case Lost:
+		return "its content is damaged or lost"
 	}
 	return ""
 }

@@ -36,6 +36,26 @@ func (s *Snapshot) Only(chosen []Chosen) *Snapshot {
 	return only
 }
 
+// Without returns a snapshot in which files whose contents are damaged are [Lost]. It has the ID of
+// the one that it is made of, and is in no store.
+func (s *Snapshot) Without(damaged []*DamageError) *Snapshot {
+	lost := map[string]bool{}
+	for _, d := range damaged {
+		for _, name := range d.Names {
+			lost[name] = true
+		}
+	}
+	without := &Snapshot{header: s.Header(), entries: slices.Clone(s.entries)}
+	for i := range without.entries {
+		if e := &without.entries[i]; lost[e.Path] {
+			e.Type, e.Size = Lost, 0
+		}
+	}
+	without.header.Names, without.header.Files, without.header.Bytes, without.header.Unread = 0, 0, 0, 0
+	total(&without.header, without.entries)
+	return without
+}
+
 // isOf reports whether an entry is one at a path, in it, or on the way to it.
 func (e *Entry) isOf(path string) bool {
 	return e.Path == path || beneath(e.Path, path) || e.Type == Dir && beneath(path, e.Path)

@@ -49,6 +49,25 @@ func (s *Store) repair(ctx context.Context, snap *Snapshot, root *pathsafe.Dir) 
 	return repaired, left, nil
 }
 
+// Repairable returns what of the damage of a snapshot [Store.Repair] would bring again from a root
+// as it is now. It writes nothing.
+func (s *Store) Repairable(ctx context.Context, snap *Snapshot, root *pathsafe.Dir, damaged []*DamageError) ([]*DamageError, error) {
+	t := &take{Store: s, root: dir{root, s.seam}, req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}, looks: true}
+	defer t.loading.Wait()
+	err := t.compareWith()
+	lost := map[Digest]bool{}
+	if err == nil {
+		lost, err = t.findAgain(ctx, snap, damaged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking in %q for the contents of snapshot %s: %w", root.Name(), snap.header.ID, err)
+	}
+	return slices.DeleteFunc(slices.Clone(damaged), func(d *DamageError) bool {
+		digest, err := hexDigest(filepath.Base(d.Path))
+		return err != nil || lost[digest]
+	}), nil
+}
+
 // bringAgain brings the objects that are found in the root.
 func (s *Store) bringAgain(ctx context.Context, snap *Snapshot, root *pathsafe.Dir, damaged []*DamageError) (err error) {
 	t := &take{Store: s, root: dir{root, s.seam}, req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}}
@@ -56,7 +75,16 @@ func (s *Store) bringAgain(ctx context.Context, snap *Snapshot, root *pathsafe.D
 	if err := t.begin(); err != nil {
 		return err
 	}
-	lost := map[Digest]bool{}
+	if _, err := t.findAgain(ctx, snap, damaged); err != nil {
+		return err
+	}
+	return t.objects.persist()
+}
+
+// findAgain looks for damaged contents in the root, and unless it only looks makes objects of
+// them. It returns those that are still lost.
+func (t *take) findAgain(ctx context.Context, snap *Snapshot, damaged []*DamageError) (lost map[Digest]bool, err error) {
+	lost = map[Digest]bool{}
 	for _, d := range damaged {
 		if digest, err := hexDigest(filepath.Base(d.Path)); err == nil {
 			lost[digest] = true
@@ -70,24 +98,33 @@ func (s *Store) bringAgain(ctx context.Context, snap *Snapshot, root *pathsafe.D
 	}
 	r := &reader{take: t, at: descent{base: t.root}, name: "0", buf: make([]byte, chunk)}
 	defer r.close()
-	if err := r.enterOwn(); err != nil {
-		return err
+	if !t.looks {
+		if err := r.enterOwn(); err != nil {
+			return nil, err
+		}
 	}
 	for i := range snap.entries {
 		if e := &snap.entries[i]; e.Type == File && lost[e.Digest] {
 			found, err := r.mend(ctx, e.Path, e)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			lost[e.Digest] = !found
 		}
 	}
-	if wanted = slices.DeleteFunc(wanted, func(e *Entry) bool { return !lost[e.Digest] }); len(wanted) > 0 {
+	wanted = slices.DeleteFunc(wanted, func(e *Entry) bool { return !lost[e.Digest] })
+	clear(lost)
+	if len(wanted) > 0 {
 		if err := r.search(ctx, wanted); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return t.objects.persist()
+	for _, e := range wanted {
+		if e != nil {
+			lost[e.Digest] = true
+		}
+	}
+	return lost, nil
 }
 
 // search looks for contents anywhere in the root, by their sizes.
@@ -134,12 +171,19 @@ func (r *reader) mend(ctx context.Context, path string, want *Entry) (bool, erro
 	if st.Size != want.Size || !st.IsOn(r.mount) {
 		return false, nil
 	}
+	e := Entry{Path: path, Size: want.Size, Sparse: want.Sparse}
+	if r.looks {
+		err := r.copy(ctx, nil, f, &e)
+		if errors.Is(err, errUnsettled) {
+			err = nil
+		}
+		return err == nil && e.Digest == want.Digest, err
+	}
 	const temp = "large"
 	dst, err := r.own.create(temp, objectPerm)
 	if err != nil {
 		return false, err
 	}
-	e := Entry{Path: path, Size: want.Size, Sparse: want.Sparse}
 	err = r.copy(ctx, dst, f, &e)
 	if err := errors.Join(err, r.seam.closeFile(dst)); err != nil && !errors.Is(err, errUnsettled) {
 		return false, errors.Join(err, r.own.unlink(temp))

@@ -49,6 +49,13 @@ func TestRepair(t *testing.T) {
 				must(t, damage(l.object(snap, path)))
 			}
 			must(t, os.Rename(l.path("d/moved"), l.path("elsewhere")))
+			damaged, err := l.store.Verify(ctx, snap)
+			must(t, err)
+			able, err := l.store.Repairable(ctx, snap, l.handle, damaged)
+			if err != nil || len(able) != 3 {
+				t.Fatalf("repairable are %v, %v", able, err)
+			}
+			l.emptyIncoming()
 			repaired, left, err := l.store.Repair(ctx, snap, l.handle)
 			if err != nil || len(repaired) != 3 || len(left) > 0 {
 				t.Fatalf("%v, %v, %v", repaired, left, err)

@@ -49,6 +49,9 @@ type scanError struct {
 	err  error
 }
 
+func (e *scanError) Error() string { return fmt.Sprintf("%q: %v", e.path, e.err) }
+func (e *scanError) Unwrap() error { return e.err }
+
 // A scanTask is a directory to enter, or a part of one that was entered.
 type scanTask struct {
 	in    *sharedDir
@@ -99,7 +102,7 @@ func (s *scanner) scan(ctx context.Context, d dir, top Entry) ([]Entry, error) {
 	case s.stopped != nil:
 		return nil, s.stopped
 	case s.failure != nil:
-		return nil, fmt.Errorf("%q: %w", s.failure.path, s.failure.err)
+		return nil, s.failure
 	}
 	return root.flatten(append(make([]Entry, 0, 1+root.count()), top)), nil
 }

@@ -21,11 +21,14 @@ type seam struct {
 	everywhere bool
 }
 
-// Watch hears how far long work on a store has got. Both may be nil.
+// Watch hears how far long work on a store has got. Each may be nil.
 type Watch struct {
 	// Begin is told what begins ("keeping", "reading", "writing", "checking", or "syncing",
 	// which has no bytes), of how many files and bytes.
 	Begin func(work string, files int, bytes int64)
+	// Waits is told which file of a root is waited for, when a wait begins: another process holds
+	// a lease on it.
+	Waits func(path string)
 	// Read is told how many bytes more were read, by several goroutines at once.
 	Read func(bytes int64)
 }
@@ -150,7 +153,7 @@ func (d dir) names() (names []string, err error) {
 
 func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
 	err = d.s.do("open", name, func() error {
-		f, st, err = d.h.Open(name)
+		f, st, err = d.h.OpenNow(name)
 		return err
 	})
 	return f, st, err

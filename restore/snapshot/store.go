@@ -35,6 +35,7 @@ type Store struct {
 	roots    dir
 	incoming dir
 	own      []pathsafe.ID // the store and the directory that it is in
+	leases   leases
 }
 
 // Open opens a store: the absolute path of a directory that exists and that

@@ -195,7 +195,31 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 		}
 		replaced = err
 	}
-	return nil, fmt.Errorf("%w: %v", ErrUnsettled, replaced) //nolint:errorlint // why they could not be is of no use to a caller
+	return nil, fmt.Errorf("%w: %v%s", ErrUnsettled, replaced, t.whose(replaced)) //nolint:errorlint // why they could not be is of no use to a caller
+}
+
+// whose says what is at the path of an error now, and whose that and its directory are.
+func (t *take) whose(err error) string {
+	at, is := errors.AsType[*scanError](err)
+	if !is {
+		return ""
+	}
+	d := descent{base: t.root}
+	defer d.close()
+	up, name := split(at.path)
+	in, err := d.open(up)
+	if err != nil {
+		return ""
+	}
+	dir, err := in.statSelf()
+	if err != nil {
+		return ""
+	}
+	now := "nothing"
+	if st, err := in.stat(name); err == nil {
+		now = fmt.Sprintf("%s of %s", st.Mode, machine.UserText(int(st.UID)))
+	}
+	return fmt.Sprintf("; now it is %s, in a directory of %s", now, machine.UserText(int(dir.UID)))
 }
 
 // stayed returns the entries without what went away. A name that was asked for is absent.
@@ -469,8 +493,14 @@ func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
 	scope := slices.Clone(t.req.Scope)
 	slices.SortFunc(scope, func(a, b pathsafe.Path) int { return comparePaths(a.String(), b.String()) })
 	for _, p := range scope {
-		if err := g.gather(ctx, p); err != nil {
-			return nil, fmt.Errorf("%q: %w", p, asReplaced(err))
+		err := g.gather(ctx, p)
+		if t.last && isReplaced(err) {
+			t.note(&t.leftOut, p.String())
+			g.found[p.String()] = Entry{Path: p.String(), Type: Absent, Asked: true}
+			err = nil
+		}
+		if err != nil {
+			return nil, &scanError{p.String(), asReplaced(err)}
 		}
 	}
 	all := make([]Entry, 0, len(g.found))

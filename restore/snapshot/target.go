@@ -10,16 +10,18 @@ import (
 // Target is the snapshot that an emergency rollback of a root goes back to.
 type Target struct {
 	Snapshot *Snapshot // nil where there is none
-	// Passed are the damaged snapshots that were passed over: those that are newer, the
-	// newest first, and manifests that cannot be read, whatever they were.
+	// Passed are the snapshots that were passed over: those that are newer, the newest first, and
+	// manifests that cannot be read, whatever they were.
 	Passed []Passed
 }
 
-// Passed is a snapshot that is damaged, or that is not signed by this host.
+// Passed is a snapshot that is damaged, or that is not signed by this host, or of a root not all
+// of which could be read.
 type Passed struct {
 	Header  Header // the zero one for a manifest that cannot be read
 	Damage  []*DamageError
 	Foreign bool // it is signed by another validator; that is the first of the damage
+	Partial bool // it lacks what could not be read; there is no damage
 }
 
 // Target returns the newest snapshot of a root that an emergency rollback may go back to
@@ -59,6 +61,9 @@ func (s *Store) target(ctx context.Context, at place, headers []Header, host str
 	var foreign *Snapshot // the newest that another has signed
 	for _, h := range slices.Backward(headers) {
 		if !h.ForEmergency() {
+			if h.Whole && h.Kind != PreAction {
+				to.Passed = append(to.Passed, Passed{Header: h, Partial: true})
+			}
 			continue
 		}
 		snap, err := at.load(h.fileName())
@@ -73,7 +78,7 @@ func (s *Store) target(ctx context.Context, at place, headers []Header, host str
 		isForeign := host != "" && snap.header.Signer != host
 		if isForeign {
 			why := fmt.Errorf("it is signed by validator %s, not by this host's %s", snap.header.Signer, host)
-			to.Passed = append(to.Passed, Passed{h, []*DamageError{{Path: at.path(h.fileName()), Err: why}}, true})
+			to.Passed = append(to.Passed, Passed{h, []*DamageError{{Path: at.path(h.fileName()), Err: why}}, true, false})
 			if foreign != nil {
 				continue
 			}

@@ -27,6 +27,7 @@ const serverEnv = "ATTACK_VIEW_SERVER"
 type answers struct {
 	Size   int64 // of every file: so many bytes of JSON
 	Attack bool  // take the requester's limits and its life
+	Own    bool  // only its user may ask, and not even root
 }
 
 // init is where the test binary goes on when it was started as a server. The
@@ -175,7 +176,10 @@ func serveAs(t *testing.T, uid uint32, dir string, a answers) *served {
 	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	harness.Must(t, err)
 	defer dev.Close()
-	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other", dev.Fd(), uid, uid)
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", dev.Fd(), uid, uid)
+	if !a.Own {
+		options += ",allow_other"
+	}
 	harness.Must(t, unix.Mount("spectrum", dir, "fuse.spectrum", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, options))
 	s := &served{dir: dir, cmd: exec.Command("/proc/self/exe")}
 	s.cmd.Env = []string{serverEnv + "=" + string(text)}

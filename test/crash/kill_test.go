@@ -33,7 +33,12 @@ func TestLongKill(t *testing.T) {
 // preview or commit.
 func killEverywhere(t *testing.T, tr *trials, stride int) {
 	t.Helper()
-	harness.Sweep(t, sample.Every(t, stride), func(t *testing.T, n int) bool {
+	killAt(t, tr, sample.Every(t, stride))
+}
+
+func killAt(t *testing.T, tr *trials, calls sample.Stride) {
+	t.Helper()
+	harness.Sweep(t, calls, func(t *testing.T, n int) bool {
 		s := tr.site(t, n)
 		waiting := s.Preview(t)
 		r := tr.killed(t, s, n)

@@ -40,6 +40,38 @@ func TestNoRoom(t *testing.T) {
 	})
 }
 
+// TestNoRoomElsewhere: a snapshot is written to another place, or exported, where it cannot fit:
+// that is known, with both numbers, before anything is made there.
+func TestNoRoomElsewhere(t *testing.T) {
+	for _, f := range sample.Pick(t, 2, formats) {
+		t.Run(f.Name, func(t *testing.T) {
+			p, v := harness.New(t, small()), filled(t, f)
+			root := filepath.Join(t.TempDir(), "root")
+			harness.Must(t, os.Mkdir(root, 0o755))
+			content := make([]byte, 4<<20)
+			for i := range content {
+				content[i] = byte(i * i >> 8)
+			}
+			harness.Must(t, os.WriteFile(filepath.Join(root, "large"), content, 0o644))
+			id := strings.TrimPrefix(strings.TrimSpace(p.Must(t, "snapshot", "take", "-q", root).Stdout), "OK ")
+			v.LeaveBytes(t, 1<<20)
+			v.Sync(t)
+			stamp, err := harness.Stamp(v.Path)
+			harness.Must(t, err)
+			for _, args := range [][]string{{"snapshot", "restore", "--to", filepath.Join(v.Path, "to"), id}, {"snapshot", "export", id, filepath.Join(v.Path, "to")}} {
+				r := p.Run(t, nil, args...)
+				m := shortage.FindStringSubmatch(r.Stderr)
+				if r.Status != 74 || m == nil || m[1] != v.Path {
+					t.Errorf("%v", r)
+				}
+				if now, err := harness.Stamp(v.Path); err != nil || now != stamp {
+					t.Errorf("something was written: %v", err)
+				}
+			}
+		})
+	}
+}
+
 func wantShort(t *testing.T, site *harness.Site, v *harness.Volume, of string) {
 	t.Helper()
 	shown := site.PreviewReply(t, nil)

@@ -34,6 +34,8 @@ type Project struct {
 	User       int      // who runs the program; 0: the one who runs the tests
 	Program    string   // the binary, where that user can run it; "" for the one under test
 	Places     []string // directories that stand in each root before, beside the usual ones
+	Replaces   []string // outputs at whose targets other files stand in each root before; previews are made with --replace then
+	Identical  []string // and those at whose targets the same stands
 	chainRoot  string   // of all runs
 	made       Tree     // what a commit makes, computed when it was signed
 }

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spectrumfs/spectrum/test/sysfault"
 	"github.com/spectrumfs/spectrum/test/tree"
@@ -58,6 +60,18 @@ func (p *Project) furnish(root string) error {
 	for _, file := range files {
 		err = errors.Join(err, os.WriteFile(at(file), []byte("not yours: "+file), 0o640))
 	}
+	for i, name := range p.Replaces {
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(at(name)), 0o755),
+			os.WriteFile(at(name), []byte("old: "+name), 0o640), os.Chtimes(at(name), time.Time{}, time.Unix(1_400_000_000+int64(i), 7)))
+	}
+	for _, name := range p.Identical {
+		content, readErr := os.ReadFile(p.Source(name))
+		st, statErr := os.Stat(p.Source(name))
+		if readErr != nil || statErr != nil {
+			return errors.Join(err, readErr, statErr)
+		}
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(at(name)), 0o755), os.WriteFile(at(name), content, 0o600), os.Chmod(at(name), st.Mode()&0o777|0o200))
+	}
 	return errors.Join(err,
 		os.Link(at("foreign.txt"), at("beside/hard link")),
 		os.Symlink("nowhere", at("beside/dangling")),
@@ -68,6 +82,9 @@ func (p *Project) furnish(root string) error {
 func (p *Project) after(before Tree) Tree {
 	after := maps.Clone(before)
 	for name, thing := range p.made {
+		if slices.Contains(p.Identical, name) {
+			continue
+		}
 		if _, ok := after[name]; !ok || !thing.Mode.IsDir() {
 			after[name] = thing
 		}
@@ -166,6 +183,9 @@ func (s *Site) ReportSeen() bool {
 func (s *Site) PreviewReply(t testing.TB, plan *sysfault.Plan) Reply {
 	t.Helper()
 	args := []string{"preview", "-q", "--restore-root", s.Root}
+	if len(s.Project.Replaces) > 0 {
+		args = append(args, "--replace")
+	}
 	for _, run := range s.Project.Runs {
 		args = append(args, run.Dir)
 	}

@@ -74,3 +74,11 @@ func CopyBinary(t testing.TB, dir string) string {
 	Must(t, os.Chmod(path, 0o755))
 	return path
 }
+
+// OwnerOf returns the user whom a file belongs to.
+func OwnerOf(t testing.TB, path string) int {
+	t.Helper()
+	st, err := os.Lstat(path)
+	Must(t, err)
+	return int(st.Sys().(*syscall.Stat_t).Uid) //nolint:forcetypeassert // on Linux it is one
+}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
@@ -91,4 +92,22 @@ func TestDryRunMakesNothing(t *testing.T) {
 			t.Errorf("%v, %v", r, err)
 		}
 	}
+}
+
+// TestRetiredUnread: a retired savepoint that a restore brings back cannot be read once. The
+// restore is as any other then, or nothing was done; the log says which.
+func TestRetiredUnread(t *testing.T) {
+	sweep(t, part(), sample.Every(t, 7), func(t *testing.T, w *world, n int) bool {
+		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Errno: unix.EIO, Match: func(c sysfault.Call) bool {
+			return w.looking(c) && strings.Contains(c.Path, "/retired")
+		}}, w.args...)
+		if r.Fault.Fired == 0 {
+			return false
+		}
+		var sum harness.Tally
+		if err := errors.Join(wellSaid(r), w.afterError(t, &sum, r, harness.Fault{Errno: unix.EIO})); err != nil {
+			t.Errorf("%d: %v\n%v", n, r, err)
+		}
+		return true
+	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ways are the ways back.
-var ways = []func() *command{rollback, emergency, whole, byName, part, some}
+var ways = []func() *command{rollback, replaced, emergency, whole, byName, part, some}
 
 // rehearse carries the command out in a world: it must do what it is to do.
 func (w *world) rehearse(t testing.TB) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -192,11 +191,8 @@ func sweep(t *testing.T, a *command, s sample.Stride, trial func(t *testing.T, w
 func (w *world) changing(c sysfault.Call) bool { return harness.Changing(c) && w.about(c) }
 
 // failing matches the calls that can fail. A close that does closes all the same,
-// which cannot be played. A retired savepoint that cannot be read once counts as damaged, and
-// the log is not told then that a restore brings its commit back: a known fault.
-func (w *world) failing(c sysfault.Call) bool {
-	return c.Name != "close" && w.about(c) && (harness.Changing(c) || !strings.Contains(c.Path, "/retired"))
-}
+// which cannot be played.
+func (w *world) failing(c sysfault.Call) bool { return c.Name != "close" && w.about(c) }
 
 // looking matches those of them that change nothing.
 func (w *world) looking(c sysfault.Call) bool { return w.failing(c) && !harness.Changing(c) }

@@ -53,6 +53,15 @@ func movedOn(t *testing.T, volume string) {
 	if r := p.Run(t, nil, "snapshot", "restore", taken); r.Status != 1 || !strings.Contains(r.Stderr, "recover NEW_PATH") || !strings.Contains(r.Stderr, "mkdir") {
 		t.Errorf("not found where it was: %v", r)
 	}
+	if got := count(moved); got != was {
+		t.Errorf("before anything else, %d snapshots of the root that was moved, want %d", got, was)
+	}
+	if all := said(t, p.Must(t, "savepoint", "list", "--json", moved))["savepoints"].([]any); len(all) != 1 {
+		t.Errorf("savepoints of the root that was moved: %v", all)
+	}
+	if r := p.Must(t, "snapshot", "prune", "--keep-last", "1", "--dry-run", moved); strings.Contains(r.Stderr, "no snapshots") {
+		t.Errorf("%v", r)
+	}
 	if r := p.Must(t, "recover", moved); !strings.Contains(r.Stderr, "was moved here from") {
 		t.Errorf("the move is not named: %v", r)
 	}

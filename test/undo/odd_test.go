@@ -316,7 +316,8 @@ func TestOnlyPartial(t *testing.T) {
 }
 
 // TestRollbackOfOthers: an ordinary user undoes a commit of which he may not read a file, or not
-// move one away: those stay, and are named, and the others go.
+// move one away: those stay, and are named, and the others go. The commit stands, and is undone when they
+// can be taken away; after that it says when it was.
 func TestRollbackOfOthers(t *testing.T) {
 	onEveryVolume(t, func(t *testing.T, u user, root string) {
 		at := func(name string) string { return filepath.Join(root, name) }
@@ -333,22 +334,51 @@ func TestRollbackOfOthers(t *testing.T) {
 		harness.Must(t, os.Chown(at("out/deep"), 0, 0))
 		var list struct{ Savepoints []struct{ Attempt string } }
 		u.must(t, &list, "savepoint", "list", "--json", root)
-		var done leftOf
-		r := u.must(t, &done, "rollback", "--json", list.Savepoints[0].Attempt)
+		commit := list.Savepoints[0].Attempt
 		want := []string{"out/deep/long.bin", "top.txt", "whole/deep"}
-		paths := done.paths()
-		slices.Sort(paths)
 		if u.id == 0 {
 			want = nil
 		}
-		if !slices.Equal(paths, want) {
-			t.Errorf("it has left %q, want %q: %v", paths, want, r)
+		for _, dry := range []string{"--dry-run", "--json", "--json"} { // twice, with nothing else to take away
+			r := u.run(t, "rollback", "--json", dry, commit)
+			var done struct {
+				leftOf
+				Code    string
+				Details leftOf
+			}
+			harness.Must(t, json.Unmarshal([]byte(r.Stdout), &done))
+			paths := append(done.paths(), done.Details.paths()...)
+			slices.Sort(paths)
+			if !slices.Equal(paths, want) || (r.Status == 1 && done.Code == "ROLLBACK_INCOMPLETE") != (want != nil) {
+				t.Errorf("it has left %q, want %q: %v", paths, want, r)
+			}
+			if want != nil && strings.Contains(r.Stderr, "undone: commit") {
+				t.Errorf("it says that it is undone: %v", r)
+			}
+			if dry == "--json" && want == nil {
+				break
+			}
 		}
 		for _, name := range []string{"out/a.txt", "new", "RESTORE_REPORT.json"} {
 			if _, err := os.Lstat(at(name)); err == nil {
 				t.Errorf("%q is there", name)
 			}
 		}
+		if u.id != 0 {
+			u.must(t, nil, "audit", "verify")
+			u.must(t, nil, "recover", root)
+			harness.Must(t, os.Chmod(at("top.txt"), 0o644))
+			harness.Must(t, os.Chmod(at("whole/deep"), 0o755))
+			harness.Must(t, os.Chown(at("out/deep"), u.id, u.id))
+			u.must(t, nil, "rollback", commit)
+		}
+		if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
+			t.Errorf("%v is there, %v", left, err)
+		}
+		if r := u.run(t, "rollback", commit); r.Status != 1 || !strings.Contains(r.Stderr, "commit "+commit+" was already undone at 2") {
+			t.Errorf("a second time: %v", r)
+		}
+		u.must(t, nil, "audit", "verify")
 	})
 }
 

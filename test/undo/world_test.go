@@ -22,6 +22,7 @@ func files() harness.Files {
 	return harness.Files{
 		"top.txt": "top\n", "out/a.txt": "alpha\n", "out/deep/long.bin": strings.Repeat("long", 50_000),
 		"new/sub/b.txt": "beta\n", "new/c.txt": "gamma\n", "whole/deep/d.txt": "delta\n", "whole/e": "",
+		"out/same.txt": "the same\n",
 	}
 }
 
@@ -284,6 +285,40 @@ func rollback() *command {
 		w.goOn(t)
 		w.args = []string{"rollback", "--json", w.commit}
 	}, after: func(w *world) harness.Tree { return w.without(w.site.Before) }}
+}
+
+// replaced undoes a commit that replaced files, and left one as it was. One of them was edited since,
+// and one was removed.
+func replaced() *command {
+	return &command{name: "replaced", prepare: func(t testing.TB, w *world) {
+		p := w.site.Project
+		p.Replaces, p.Identical = []string{"top.txt", "out/a.txt", "out/deep/long.bin"}, []string{"out/same.txt"}
+		harness.Must(t, os.WriteFile(w.path("top.txt"), []byte("old top\n"), 0o640))
+		harness.Must(t, os.WriteFile(w.path("out/a.txt"), []byte("old alpha\n"), 0o755))
+		harness.Must(t, os.WriteFile(w.path("out/deep/long.bin"), []byte(strings.Repeat("old", 50_000)), 0o604))
+		harness.Must(t, os.WriteFile(w.path("out/same.txt"), []byte(files()["out/same.txt"]), 0o644))
+		source, err := os.Stat(p.Source("out/same.txt"))
+		harness.Must(t, err)
+		harness.Must(t, os.Chmod(w.path("out/same.txt"), source.Mode()))
+		for i, name := range append(p.Replaces, p.Identical...) {
+			when := time.Unix(1_400_000_000+int64(i), 123)
+			harness.Must(t, os.Chtimes(w.path(name), when, when))
+		}
+		w.give(t)
+		w.old = anew(w.picture(t))
+		w.commitIt(t)
+		w.goOn(t)
+		harness.Must(t, os.Remove(w.path("top.txt")))
+		w.give(t)
+		w.args = []string{"rollback", "--json", w.commit}
+	}, after: func(w *world) harness.Tree {
+		after := w.without(w.site.Before)
+		after["out/same.txt"] = w.site.Before["out/same.txt"]
+		for _, name := range []string{"top.txt", "out/a.txt", "out/deep/long.bin"} {
+			after[name] = w.old[name]
+		}
+		return after
+	}}
 }
 
 // whole restores a snapshot from before the commit.

@@ -3,7 +3,6 @@ package kept
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -35,6 +34,12 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 	if err != nil {
 		return nil, snapshot.Inspected{}, err
 	}
+	contents, remedies := map[string][]*snapshot.DamageError{}, map[string]string{}
+	for _, f := range in.Found {
+		if len(f.Damage.Names) > 0 {
+			contents[f.Header.ID] = append(contents[f.Header.ID], f.Damage)
+		}
+	}
 	var flaws []Flaw
 	for _, f := range in.Found {
 		flaw := Flaw{Path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), What: f.Damage.Error()}
@@ -43,7 +48,15 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 			flaw.Remedy = "an earlier spectrum reads it; else move it away and take a new snapshot"
 		case len(f.Damage.Names) > 0:
 			flaw.IsContent = true
-			flaw.Remedy = fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings it again if it still stands in the restore root; other snapshots are ways back all the same", f.Header.ID[:words.Shortest])
+			if remedies[f.Header.ID] == "" {
+				remedies[f.Header.ID] = "other snapshots are ways back all the same"
+				snap, err := store.Find(f.Header.ID)
+				path, unknown := state.RootPath(f.Header.Root)
+				if err == nil && unknown == nil {
+					remedies[f.Header.ID] = WayOut(ctx, store, snap, contents[f.Header.ID], path, "") + "; other snapshots are ways back all the same"
+				}
+			}
+			flaw.Remedy = remedies[f.Header.ID]
 		default:
 			flaw.Remedy = "find out who may write there; then move it away: other snapshots are ways back all the same, and \"spectrum snapshot prune\" refuses to work beside it"
 		}

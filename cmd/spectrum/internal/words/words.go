@@ -4,6 +4,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -90,4 +91,59 @@ func Served(e *served.ForeignError) string {
 		user = machine.UserText(e.UserID)
 	}
 	return fmt.Sprintf("the server of another user is asked nothing (\"findmnt -T PATH\" says what it serves): copy the files elsewhere as %s and name the copy, or run this as %s", user, user)
+}
+
+// Lists for people are bounded: by MaxNamed lines beside a result, by MaxListed where the list is
+// the result.
+const (
+	MaxNamed  = 20
+	MaxListed = 1000
+)
+
+// maxShown is how many bytes of a path people are shown, and maxTold of a text.
+const (
+	maxShown = 240
+	maxTold  = 2000
+)
+
+// Path is a path for people, as Shell quotes it: of one that is very long its two ends.
+func Path(path string) string {
+	if len(path) <= maxShown {
+		return Shell(path)
+	}
+	return fmt.Sprintf("%s (%s)", Shell(ends(path, maxShown)), Count(len(path), "byte"))
+}
+
+// Cut is a text for people: of one that is very long its two ends.
+func Cut(text string) string {
+	if len(text) <= maxTold {
+		return text
+	}
+	return ends(text, maxTold)
+}
+
+func ends(text string, most int) string {
+	return strings.ToValidUTF8(text[:most/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-most/2:], "")
+}
+
+// Few are the first lines of a list, and one that says how many more there are.
+func Few(lines []string, most int) []string {
+	if len(lines) <= most {
+		return lines
+	}
+	more := fmt.Sprintf("and %d more; --json names all of them", len(lines)-most)
+	return append(slices.Clip(lines[:most]), more)
+}
+
+// List names the first of some paths, for people, and how many more there are.
+func List(paths []string) string {
+	const most = 5
+	var shown []string
+	for _, path := range paths[:min(len(paths), most)] {
+		shown = append(shown, Path(path))
+	}
+	if more := len(paths) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(shown, ", ")
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/preview"
+)
+
+// forRoot runs PREFLIGHT and PLAN, and where it was asked for finds out what is replaced.
+func forRoot(ctx context.Context, state *statedir.Dir, c *candidate, bundles restore.Candidate) (*restore.Restore, error) {
+	if !c.asked.Replace {
+		return restore.ForRoot(ctx, bundles, c.origin.RestoreRoot)
+	}
+	return restore.ForRootReplacing(ctx, bundles, c.origin.RestoreRoot, func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error) {
+		return ownArtifacts(state, root)
+	})
+}
+
+// ownArtifacts are the digests of the result artifacts that the commit of the active savepoint
+// made, by their paths.
+func ownArtifacts(state *statedir.Dir, root *pathsafe.Dir) (map[string][sha256.Size]byte, error) {
+	real, err := root.RealPath()
+	if errors.Is(err, pathsafe.ErrMoved) {
+		err = errors.Join(preview.ErrUnsettled, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	name, err := state.RootName(real)
+	if err != nil {
+		return nil, err
+	}
+	store, err := kept.Savepoints(state)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	tip, ok, err := store.Tip(name)
+	if err != nil || !ok {
+		return nil, savepointError(err)
+	}
+	files, err := tip.Hashes(action.ResultArtifacts)
+	if err != nil {
+		return nil, savepointError(err)
+	}
+	own := map[string][sha256.Size]byte{}
+	for _, f := range files {
+		own[f.Path.String()] = f.Digest
+	}
+	return own, nil
+}

@@ -1,0 +1,136 @@
+package pathsafe
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/spectrumfs/spectrum/internal/served"
+	"golang.org/x/sys/unix"
+)
+
+// A MountError is an [ErrCrossesMount] that names the mount in the way. Its server was not asked.
+type MountError struct {
+	Mountpoint string // absolute, as in the mount table
+	Type       string // of its file system
+	UserID     int    // the user who serves it (FUSE); -1 where that is no user
+}
+
+func (e *MountError) Error() string {
+	by := ""
+	if e.UserID >= 0 {
+		by = fmt.Sprintf(" of user %d", e.UserID)
+	}
+	return fmt.Sprintf("%v: a mount (%s%s) on %q", ErrCrossesMount, e.Type, by, e.Mountpoint)
+}
+
+// Is makes it an [ErrCrossesMount].
+func (e *MountError) Is(target error) bool { return target == ErrCrossesMount }
+
+// crossing returns the error for what a descriptor names on another mount than the root's, or
+// in a subvolume, which is on the same one.
+func crossing(fd int, st Stat, root ID) error {
+	if st.ID.Mount == root.Mount {
+		return ErrCrossesMount
+	}
+	id, err := served.MountID(fd)
+	if err != nil {
+		return ErrCrossesMount
+	}
+	m, err := served.Numbered(id)
+	if err != nil { // it was unmounted meanwhile
+		return ErrCrossesMount
+	}
+	e := &MountError{Mountpoint: m.Mountpoint, Type: m.FSType, UserID: -1}
+	if served.IsFUSE(m) {
+		e.UserID = served.By(m)
+	}
+	return e
+}
+
+// A place is a name in a directory.
+type place struct {
+	dir  *Dir
+	name string
+}
+
+// moving runs a call that takes things from these names. On a name with a mount on it the
+// kernel refuses that ([MountError]), unless the directory is one [Dir.WithoutMounts].
+func moving(f func() error, places ...place) error {
+	err := f()
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	for _, p := range places {
+		if _, free := p.dir.w.(freeWalker); free {
+			return outsideMounts(f)
+		}
+		if found := p.mount(); found != nil {
+			return found
+		}
+	}
+	return err
+}
+
+// mount returns the [MountError] of what is mounted on a name; nil for nothing.
+func (p place) mount() error {
+	fd, err := retryFd(func() (int, error) {
+		return unix.Openat(p.dir.Fd(), p.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil
+	}
+	defer closeFd(fd)
+	in, err := peekFd(p.dir.Fd())
+	if err != nil {
+		return nil
+	}
+	st, err := peekFd(fd)
+	if err != nil || st.ID.Mount == in.ID.Mount {
+		return nil
+	}
+	return crossing(fd, st, in.ID)
+}
+
+// A freeWalker walks in a copy of a mount without the mounts in it.
+type freeWalker struct{ walker }
+
+// WithoutMounts returns a handle on the same directory in which nothing is mounted, and which
+// nobody can mount anything in: names beneath it are those of its own file system, also where a
+// mount hides them, or is mounted on them itself. What is mounted on a name goes with it when it
+// is moved, and is gone when it is removed. It takes CAP_SYS_ADMIN and Linux 5.2.
+func (d *Dir) WithoutMounts() (*Dir, error) {
+	tree, err := d.openFd("copy the mount of", ".", func(fd int) (int, error) {
+		return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer closeFd(tree)
+	fd, err := retryFd(func() (int, error) { return unix.Openat(tree, ".", openDirectory|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, d.wrap("copy the mount of", ".", err)
+	}
+	return newDir(fd, d.Name(), freeWalker{d.w}), nil
+}
+
+// outsideMounts runs f on a thread of its own that sees no mounts, and ends with it: the kernel
+// refuses to move and to remove only what is a mount point for the one who asks.
+func outsideMounts(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		err := unix.Unshare(unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		if err == nil {
+			err = unix.Unmount("/", unix.MNT_DETACH)
+		}
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	}()
+	return <-done
+}

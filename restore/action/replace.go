@@ -1,0 +1,182 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
+)
+
+// targetsOf are the files that stand at the targets of a restore and are displaced, or stay; by
+// their paths.
+func targetsOf(r *restore.Restore) map[string]*restore.Target {
+	all := map[string]*restore.Target{}
+	for _, t := range r.Targets() {
+		all[t.Path.String()] = t
+	}
+	return all
+}
+
+// oldOf is what a target displaces; nil for nothing.
+func oldOf(there *restore.Target) *pathsafe.Stat {
+	if there == nil || there.Identical {
+		return nil
+	}
+	st := there.Stat
+	return &st
+}
+
+// copyUpReplaced has the files that are displaced in the upper layer of an overlay, under the
+// lock, before it is planned what is moved: a move would make each another inode.
+func (r *Root) copyUpReplaced(ctx context.Context, change *staging.Change, rec *commitRecord) error {
+	kind, err := r.dir.FileSystem()
+	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC || !rec.displaces() {
+		return err
+	}
+	if err := r.Hold(ctx); err != nil {
+		return err
+	}
+	var old []staging.Swap
+	for _, s := range change.Swaps {
+		if s.Old != nil {
+			old = append(old, s)
+		}
+	}
+	return r.lock.CopyUp(old)
+}
+
+// displaces reports whether a commit displaces anything.
+func (rec *commitRecord) displaces() bool {
+	for _, t := range rec.replaces {
+		if !t.Identical {
+			return true
+		}
+	}
+	return false
+}
+
+// errNotApproved: what is to be displaced is not what was approved.
+var errNotApproved = machine.Disturbed("it is not the file that was approved for replacement any more")
+
+// checkSnapshot requires that what the snapshot before a commit holds of the files that are
+// displaced is what was approved: so it is what a rollback brings back.
+func (rec *commitRecord) checkSnapshot(before *snapshot.Snapshot) error {
+	for _, path := range rec.scope {
+		t := rec.replaces[path.String()]
+		if t == nil || t.Identical {
+			continue
+		}
+		e, err := before.At(path)
+		if err != nil {
+			return err
+		}
+		st := e.Stat()
+		same := e.Type == snapshot.File && e.Digest == t.Digest && st.Size == t.Stat.Size && st.ModTime.Equal(t.Stat.ModTime)
+		if !same || st.ID.Ino != t.Stat.ID.Ino {
+			return &staging.Error{Step: staging.StepFinalize, Path: path.String(), Err: errNotApproved}
+		}
+	}
+	return nil
+}
+
+// verifyIdentical is step 4.1 of the law for the files that stay as they are (7.4.2): each is read
+// again, in path order.
+func (r *Root) verifyIdentical(ctx context.Context, all map[string]*restore.Target) error {
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		t := all[path]
+		if !t.Identical {
+			continue
+		}
+		err := t.Verify(context.WithoutCancel(ctx), r.dir)
+		step := staging.StepVerify
+		if errors.Is(err, fs.ErrNotExist) {
+			step = staging.StepMissing
+		}
+		if err != nil {
+			return &staging.Error{Step: step, Path: t.Path.String(), Err: fmt.Errorf("it stays as it was: %w", err)}
+		}
+	}
+	return nil
+}
+
+// failureOf is the code of a failed commit. What changed at a name that was to be replaced, after
+// it was looked at, is no existing target.
+func (rec *commitRecord) failureOf(err error) error {
+	var e *staging.Error
+	if errors.As(err, &e) && e.Step == staging.StepConflict && rec.replaces[e.Path] != nil {
+		moved := *e
+		moved.Step = staging.StepFinalize
+		return failureOf(&moved)
+	}
+	return failureOf(err)
+}
+
+// displaced is a file that commits have replaced: the one that stood at a path when a snapshot
+// was taken.
+type displaced struct {
+	from *snapshot.Snapshot
+	path string
+}
+
+// comesBack plans that what a commit has replaced comes back at a name at which nothing is any
+// more.
+func (p *plan) comesBack(n *node) (visited, error) {
+	at, err := pathsafe.Parse(n.path)
+	return visited{swaps: []staging.Swap{{Path: at, Last: isArtifact(at, nil), New: staging.Tree{}}}}, err
+}
+
+// lost names what would come back beneath a directory that is not there any more.
+func (p *plan) lost(n *node) {
+	for _, child := range n.sorted() {
+		if child.was != nil {
+			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it"})
+		}
+		p.lost(child)
+	}
+}
+
+// comes is what comes back at a path.
+func (p *plan) comes(path string) []snapshot.Entry {
+	n := p.top.find("/" + path)
+	if n == nil || n.was == nil {
+		return nil
+	}
+	return n.was.from.Tree(n.was.path)
+}
+
+// fill writes what comes back out of the snapshots that have it; nil where nothing does.
+func (p *plan) fill(store *snapshot.Store, swaps []staging.Swap) fill {
+	var froms []*snapshot.Snapshot
+	parts := map[*snapshot.Snapshot][]snapshot.Part{}
+	for i, swap := range swaps {
+		if swap.New != (staging.Tree{}) {
+			continue
+		}
+		was := p.top.find("/" + swap.Path.String()).was
+		if parts[was.from] == nil {
+			froms = append(froms, was.from)
+		}
+		parts[was.from] = append(parts[was.from], snapshot.Part{Path: swap.Path, Name: strconv.Itoa(i)})
+	}
+	if len(froms) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, dir *pathsafe.Dir) error {
+		for _, from := range froms {
+			if err := store.WriteParts(ctx, from, parts[from], dir); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

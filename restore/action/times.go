@@ -1,0 +1,62 @@
+package action
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// What a commit does after its last name has appeared, and that gives the root another time: it
+// removes its staging directory and its lock.
+const closing = 5 * time.Second
+
+// tick is how far apart the times are that one rename gives to a name and its directory.
+const tick = 10 * time.Millisecond
+
+// times plans that directories that stay, and out of which something goes, have the time that they
+// had before the commit; or where something else has changed in one since, that which it has now.
+// Only its owner, or root, can do that.
+func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
+	goes, newest := map[pathsafe.Path]bool{}, map[string]time.Time{}
+	for _, s := range p.swaps {
+		goes[s.Path] = true
+	}
+	for _, s := range p.swaps {
+		up, _ := s.Path.Parent()
+		if goes[up] {
+			continue
+		}
+		dir := ""
+		if up != (pathsafe.Path{}) {
+			dir = up.String()
+		}
+		if at := s.Old.ChangeTime; at.After(newest[dir]) {
+			newest[dir] = at
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(newest)) {
+		is := now.Tree(dir)
+		if len(is) == 0 || is[0].Type != snapshot.Dir || os.Geteuid() != 0 && int(is[0].UID) != os.Geteuid() || NeedsRoot(is[0]) != "" {
+			continue
+		}
+		d := &difference{}
+		e, by := is[0], newest[dir].Add(tick)
+		if dir == "" {
+			by = by.Add(closing)
+		}
+		for _, before := range p.befores {
+			if was := before.Tree(dir); len(was) > 0 && was[0].Type == snapshot.Dir && !is[0].ModTime.After(by) {
+				e.ModTime = was[0].ModTime // that before the oldest comes last
+			}
+		}
+		if d.gives(e) == nil {
+			keep = append(keep, d.stays...)
+		}
+	}
+	return keep
+}

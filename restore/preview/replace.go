@@ -1,0 +1,216 @@
+package preview
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/statement"
+	"golang.org/x/sys/unix"
+)
+
+// replacement is what a preview says of replacements beside its items.
+type replacement struct {
+	// Artifacts are the result artifacts of the active savepoint's commit that are displaced.
+	Artifacts []displacedArtifact `json:"displaced_artifacts"`
+}
+
+type displacedArtifact struct {
+	Path   string `json:"item"`
+	SHA256 string `json:"sha256"`
+}
+
+// before is an existing file that is replaced.
+type before struct {
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+	Mode   string `json:"mode"`  // permission bits, four octal digits
+	Owner  uint32 `json:"owner"` // user id
+	Time   string `json:"modified"`
+	// ModeOnly: it has the signed bytes, and other executable bits, which nobody has signed.
+	ModeOnly bool `json:"mode_only"`
+}
+
+// isFree reports whether nothing hinders an item: nothing is at its target, or what is there
+// stays, or is replaced.
+func (i *item) isFree() bool { return i.Class == create || i.free }
+
+// differs reports whether a file with other content is at the target of an item.
+func (i *item) differs() bool {
+	return i.Class == different || i.Class == replaces && !i.Before.ModeOnly
+}
+
+// stands enters the file that stands at the target of an item.
+func (i *item) stands(t *restore.Target) {
+	i.Class, i.free = identical, true
+	if t.Identical {
+		return
+	}
+	i.Class = replaces
+	i.Before = &before{hashText(t.Digest), t.Stat.Size, fmt.Sprintf("%04o", t.Stat.Perm), t.Stat.UID, timeText(t.Stat.ModTime), t.ModeOnly}
+	if t.ModeOnly {
+		i.Reason = joined(i.Reason, fmt.Sprintf("only its mode changes, from %04o to %s, and a mode is not signed", t.Stat.Perm, i.Mode))
+	}
+	if t.Stat.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+		i.Reason = joined(i.Reason, "the existing file has set-id bits, which the new one does not get")
+	}
+	if t.Stat.Links > 1 {
+		i.Reason = joined(i.Reason, fmt.Sprintf("the existing file has %d names, and the others keep the old content", t.Stat.Links))
+	}
+}
+
+func hashText(digest [sha256.Size]byte) string { return "sha256:" + hex.EncodeToString(digest[:]) }
+
+// replacement is nil unless it was asked for.
+func (d *deciding) replacement() *replacement {
+	if !d.restore.Replaces() {
+		return nil
+	}
+	r := &replacement{Artifacts: []displacedArtifact{}}
+	for _, t := range d.restore.Targets() {
+		if isResult(t.Path.String()) {
+			r.Artifacts = append(r.Artifacts, displacedArtifact{t.Path.String(), hashText(t.Digest)})
+		}
+	}
+	return r
+}
+
+// replacedText is the part of a plan that is about what exists.
+func (d *deciding) replacedText(p plan) []string {
+	of := func(c class) string {
+		return statement.FormatItems(slices.DeleteFunc(slices.Clone(p.restores), func(n int) bool { return d.items[n-1].Class != c || !d.items[n-1].free }))
+	}
+	parts := []string{"replace nothing"}
+	if replaced := of(replaces); replaced != "" {
+		parts[0] = "replace what is at the targets of " + replaced + ", which a rollback brings back"
+	}
+	if same := of(identical); same != "" {
+		parts = append(parts, "leave what is at the targets of "+same+" as it is, which is identical")
+	}
+	if r := d.replacement(); r != nil && len(r.Artifacts) > 0 {
+		var names []string
+		for _, a := range r.Artifacts {
+			names = append(names, a.Path)
+		}
+		parts = append(parts, "displace "+strings.Join(names, " and ")+" of the active savepoint's commit")
+	}
+	return append(parts, "remove nothing")
+}
+
+// observedText says what was looked at.
+func (d *deciding) observedText() string {
+	if d.restore.Replaces() {
+		return "the targets, and the directories that lead there, were observed before and after, and are the same"
+	}
+	return "the restore root was observed before and after, and is the same"
+}
+
+// sameTarget reports whether a restore finds at a target what the preview has shown.
+func (p *Preview) sameTarget(r *restore.Restore, path string) bool {
+	was, is := p.restore.Target(path), r.Target(path)
+	if was == nil || is == nil {
+		return was == is && p.restore.Replaces() == r.Replaces()
+	}
+	return was.Is(is) && was.Identical == is.Identical
+}
+
+func (p *Preview) sameArtifacts(r *restore.Restore) bool {
+	for run := range r.Plan().Runs() {
+		for _, a := range run.Artifacts() {
+			if !p.sameTarget(r, a.Path) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// observeFor looks at what an approval of a restore binds: everything beneath the restore
+// root, or, where existing files are replaced, what is at the paths of the plan and the
+// directories that lead there (D23): whatever else happens in the root does not matter then.
+func observeFor(ctx context.Context, r *restore.Restore, name string) (observed, error) {
+	if !r.Replaces() {
+		return observe(ctx, r.Root(), name)
+	}
+	root := r.Root()
+	st, err := root.Stat()
+	if err != nil {
+		return observed{}, err
+	}
+	o := observed{root: st}
+	if o.way, err = pathsafe.WayTo(name); err != nil {
+		return observed{}, err
+	}
+	if err := o.way.LeadsTo(root); err != nil {
+		return observed{}, fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
+	state, witness := sha256.New(), sha256.New()
+	seen := map[string]bool{}
+	look := func(rel string, st pathsafe.Stat, err error) {
+		switch {
+		case err != nil: // nothing is there, or nothing can be reached there
+			_, _ = fmt.Fprintf(state, "%q absent\n", rel)
+		case st.Mode.IsDir(): // its times are those of others' work in it
+			describe(state, rel, st)
+			_, _ = fmt.Fprintf(witness, "%q %v %d:%d %d %d\n", rel, st.Mode, st.UID, st.GID, st.ID.Dev, st.ID.Ino)
+		default:
+			describe(state, rel, st)
+			identify(witness, rel, st)
+		}
+	}
+	look("", st, nil)
+	for run := range r.Plan().Runs() {
+		var paths []string
+		for o := range run.Bundle().Outputs() {
+			paths = append(paths, run.Target(o.Path().String()))
+		}
+		for _, a := range run.Artifacts() {
+			paths = append(paths, a.Path)
+		}
+		for _, path := range paths {
+			if err := ctx.Err(); err != nil {
+				return observed{}, err
+			}
+			if err := lookAlong(root, path, seen, look); err != nil {
+				return observed{}, err
+			}
+		}
+	}
+	o.state, o.witness = hex.EncodeToString(state.Sum(nil)), hex.EncodeToString(witness.Sum(nil))
+	return o, nil
+}
+
+// lookAlong looks at every name on the way to a target, and at the target, each once.
+func lookAlong(root *pathsafe.Dir, path string, seen map[string]bool, look func(rel string, st pathsafe.Stat, err error)) error {
+	p, err := pathsafe.Parse(path)
+	if err != nil {
+		return err
+	}
+	names := p.Components()
+	for n, name := range names {
+		rel := strings.Join(names[:n+1], "/")
+		if seen[rel] {
+			continue
+		}
+		seen[rel] = true
+		var st pathsafe.Stat
+		dir, err := root.OpenParent(p, n)
+		if err == nil {
+			st, err = dir.Lstat(name)
+			dir.Close()
+		}
+		nothing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrCrossesMount)
+		if err != nil && !nothing {
+			return err
+		}
+		look(rel, st, err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// This file is law: what a replacement may displace (decisions D21, D31 and D33).
+
+package restore
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+)
+
+// Target is the regular file that stands where an output or a result artifact goes, as it was
+// read from one handle.
+type Target struct {
+	Path   pathsafe.Path
+	Stat   pathsafe.Stat
+	Digest [sha256.Size]byte
+	// Identical: it has the signed bytes and the same executable bits, so it stays as it is and
+	// counts as restored (7.4.2). Else it is displaced.
+	Identical bool
+	// ModeOnly: of what is displaced, it has the signed bytes.
+	ModeOnly bool
+}
+
+// ForRootReplacing is ForRoot for a restore that replaces the files that stand at its targets, and
+// leaves those as they are that are the same. Own returns the digests of the result artifacts that
+// the commit of the active savepoint made in a root, by their paths: where one of them still stands
+// it is displaced. What can neither stay nor be displaced is a conflict, as everything is of
+// ForRoot. Nothing is written.
+func ForRootReplacing(ctx context.Context, c Candidate, restoreRoot string, own func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error)) (*Restore, error) {
+	r, err := ForRoot(ctx, c, restoreRoot)
+	if err != nil {
+		return nil, err
+	}
+	made, err := own(r.root)
+	if err == nil {
+		err = r.replace(ctx, made)
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte) error {
+	outputs := map[string]verify.Output{}
+	for run := range r.plan.Runs() {
+		for o := range run.Bundle().Outputs() {
+			outputs[run.Target(o.Path().String())] = o
+		}
+	}
+	found := make([]*Target, len(r.conflicts))
+	err := inorder.Each(ctx, 0, len(r.conflicts), blockhash.NewHasher, func(h *blockhash.Hasher, n int) error {
+		c := &r.conflicts[n]
+		if c.mount != "" {
+			return nil
+		}
+		path, err := pathsafe.Parse(c.Path)
+		if err != nil {
+			return Internal(Planning, err)
+		}
+		t, why := readTarget(ctx, r.root, path, h)
+		if ctx.Err() != nil {
+			return Internal(Planning, ctx.Err())
+		}
+		o, isOutput := outputs[c.Path]
+		switch digest, isOwn := own[c.Path]; {
+		case why != nil:
+			c.State += ", which cannot be replaced: " + why.Error()
+		case isOutput:
+			same, bits := t.Digest == o.Digest(), uint32(o.Perm())&0o111 == t.Stat.Perm&0o111
+			t.Identical, t.ModeOnly = same && bits, same && !bits
+			found[n] = t
+		case isOwn && digest == t.Digest:
+			found[n] = t
+		default:
+			c.State += ", which is not that of the active savepoint's commit"
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	blocked := []Conflict{}
+	r.targets = map[string]*Target{}
+	for n, c := range r.conflicts {
+		if t := found[n]; t != nil {
+			r.targets[c.Path] = t
+		} else {
+			blocked = append(blocked, c)
+		}
+	}
+	r.conflicts, r.replaces = blocked, true
+	return nil
+}
+
+// Replaces reports whether it was made by [ForRootReplacing].
+func (r *Restore) Replaces() bool { return r.replaces }
+
+// Target returns the file that stands at the target of an output or a result artifact and
+// is displaced, or stays; nil where nothing does.
+func (r *Restore) Target(path string) *Target {
+	t := r.targets[path]
+	if t == nil {
+		return nil
+	}
+	copied := *t
+	return &copied
+}
+
+// Targets are those files in the order of their paths.
+func (r *Restore) Targets() []*Target {
+	all := make([]*Target, 0, len(r.targets))
+	for path := range r.targets {
+		all = append(all, r.Target(path))
+	}
+	slices.SortFunc(all, func(a, b *Target) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	return all
+}
+
+// readTarget reads the file that stands at a target. The error is why it cannot be replaced.
+func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *blockhash.Hasher) (*Target, error) {
+	names := path.Components()
+	parent, err := root.OpenParent(path, len(names)-1)
+	if err != nil {
+		return nil, errors.New("a parent of it is not a directory")
+	}
+	defer parent.Close()
+	base := names[len(names)-1]
+	top, err := root.Stat()
+	if err != nil {
+		return nil, err
+	}
+	st, err := parent.Lstat(base)
+	uid := os.Geteuid()
+	switch {
+	case err != nil:
+		return nil, err
+	case !st.IsOn(top.ID):
+		return nil, errors.New("it is another mount or subvolume")
+	case !st.Mode.IsRegular():
+		return nil, errors.New("it is not a regular file")
+	case uid != 0 && int(st.UID) != uid:
+		return nil, fmt.Errorf("it belongs to user %d, and only root replaces it", st.UID)
+	}
+	f, st, err := parent.Open(base)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, errors.New("it cannot be read")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	table, err := h.Sum(ctx, f, st.Size)
+	if err != nil {
+		return nil, err
+	}
+	now, err := pathsafe.StatFile(f)
+	if err == nil && (table.Size() != st.Size || now.Size != st.Size || !now.ModTime.Equal(st.ModTime) || !now.ChangeTime.Equal(st.ChangeTime)) {
+		err = errors.New("it is being written to")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Target{Path: path, Stat: now, Digest: table.Digest()}, nil
+}
+
+// Verify reads an identical file again: it has to be what was looked at, with the signed bytes
+// (5.5: identical files count as restored).
+func (t *Target) Verify(ctx context.Context, root *pathsafe.Dir) error {
+	now, err := readTarget(ctx, root, t.Path, blockhash.NewHasher())
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	if !now.Is(t) {
+		return errors.New("it is not the file that was looked at any more")
+	}
+	return nil
+}
+
+// Is reports whether two targets are the very same file with the same content, mode and owner.
+func (t *Target) Is(other *Target) bool {
+	a, b := &t.Stat, &other.Stat
+	return t.Path == other.Path && t.Digest == other.Digest && a.ID == b.ID && a.Mode == b.Mode && a.Perm == b.Perm &&
+		a.UID == b.UID && a.GID == b.GID && a.Size == b.Size && a.ModTime.Equal(b.ModTime)
+}

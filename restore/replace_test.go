@@ -1,0 +1,116 @@
+package restore_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
+	"github.com/spectrumfs/spectrum/verify/bundletest"
+)
+
+// replacing plans a restore of a run with one output, "dir/out" with the content "new" and the mode
+// 0644, that replaces what is in a root.
+func replacing(t *testing.T, root string, own map[string][sha256.Size]byte) *restore.Restore {
+	t.Helper()
+	project := t.TempDir()
+	run := (&bundletest.Project{T: t, Root: project}).Run("run", map[string]string{"dir/out": "new"})
+	must(t, os.Chmod(filepath.Join(project, "dir/out"), 0o644))
+	c := restore.Candidate{Runs: restoretest.OpenRuns(t, project, run.Dir)}
+	r, err := restore.ForRootReplacing(context.Background(), c, root, func(*pathsafe.Dir) (map[string][sha256.Size]byte, error) { return own, nil })
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// TestReplaceTargets: what stands at a target is identical, is replaced, or is a conflict.
+func TestReplaceTargets(t *testing.T) {
+	type verdict struct{ blocked, stands, identical, modeOnly bool }
+	put := func(content string, mode os.FileMode) func(at string) error {
+		return func(at string) error {
+			return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o600), os.Chmod(at, mode))
+		}
+	}
+	for name, c := range map[string]struct {
+		make func(at string) error
+		want verdict
+	}{
+		"nothing":           {func(string) error { return nil }, verdict{}},
+		"the same":          {put("new", 0o644), verdict{stands: true, identical: true}},
+		"the same, private": {put("new", 0o600), verdict{stands: true, identical: true}},
+		"executable":        {put("new", 0o755), verdict{stands: true, modeOnly: true}},
+		"another content":   {put("old", 0o644), verdict{stands: true}},
+		"longer":            {put("newer", 0o644), verdict{stands: true}},
+		"empty":             {put("", 0o644), verdict{stands: true}},
+		"set-id":            {put("old", 0o755|os.ModeSetuid), verdict{stands: true}},
+		"directory":         {func(at string) error { return os.MkdirAll(at, 0o755) }, verdict{blocked: true}},
+		"link": {func(at string) error {
+			return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at+"2", []byte("new"), 0o644), os.Symlink("out2", at))
+		}, verdict{blocked: true}},
+		"fifo": {func(at string) error {
+			return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), syscall.Mkfifo(at, 0o644))
+		}, verdict{blocked: true}},
+		"a parent is a file": {func(at string) error { return os.WriteFile(filepath.Dir(at), nil, 0o644) }, verdict{blocked: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			must(t, c.make(filepath.Join(root, "dir/out")))
+			r := replacing(t, root, nil)
+			got := verdict{blocked: r.Blocked() != nil}
+			if there := r.Target("dir/out"); there != nil {
+				got.stands, got.identical, got.modeOnly = true, there.Identical, there.ModeOnly
+			}
+			if got != c.want {
+				t.Errorf("%+v, want %+v: %v", got, c.want, r.Conflicts())
+			}
+		})
+	}
+}
+
+// TestReplaceArtifacts: result artifacts are displaced if they are those of the active savepoint's
+// commit, byte for byte.
+func TestReplaceArtifacts(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{restore.ManifestName, restore.ReportName} {
+		must(t, os.WriteFile(filepath.Join(root, name), []byte(name), 0o644))
+	}
+	own := map[string][sha256.Size]byte{
+		restore.ManifestName: sha256.Sum256([]byte(restore.ManifestName)),
+		restore.ReportName:   sha256.Sum256([]byte("another one")),
+	}
+	r := replacing(t, root, own)
+	if r.Target(restore.ManifestName) == nil || r.Target(restore.ReportName) != nil || len(r.Conflicts()) != 1 || r.Conflicts()[0].Path != restore.ReportName {
+		t.Errorf("%+v, %v", r.Targets(), r.Conflicts())
+	}
+}
+
+// TestReplaceVerify: an identical file that was changed after it was looked at is no longer the one.
+func TestReplaceVerify(t *testing.T) {
+	for name, change := range map[string]func(at string) error{
+		"content": func(at string) error { return os.WriteFile(at, []byte("odd"), 0o644) },
+		"mode":    func(at string) error { return os.Chmod(at, 0o755) },
+		"gone":    os.Remove,
+		"replaced": func(at string) error {
+			return errors.Join(os.WriteFile(at+"2", []byte("new"), 0o644), os.Rename(at+"2", at))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			at := filepath.Join(root, "dir/out")
+			must(t, errors.Join(os.Mkdir(filepath.Dir(at), 0o755), os.WriteFile(at, []byte("new"), 0o644)))
+			r := replacing(t, root, nil)
+			there := r.Target("dir/out")
+			must(t, there.Verify(context.Background(), r.Root()))
+			must(t, change(at))
+			if err := there.Verify(context.Background(), r.Root()); err == nil {
+				t.Error("nothing is found")
+			}
+		})
+	}
+}

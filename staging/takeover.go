@@ -1,0 +1,178 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// A LeftOut is something of a replaced file that the file in its place was not given.
+type LeftOut struct {
+	Path pathsafe.Path
+	What string // "owner", "group", "set-id bits" or the name of an extended attribute
+	Why  error
+}
+
+// LeftOut returns what replaced files had and those in their places were not given, once Stage is
+// done, in the order of the swaps.
+func (tx *Tx) LeftOut() []LeftOut { return tx.a.allLeftOut() }
+
+// LeftOut is that of [Tx.LeftOut], once Resolve has completed the attempt, until Forget.
+func (u *Unfinished) LeftOut() []LeftOut {
+	if u.end.Result != Completed {
+		return nil
+	}
+	return u.a.allLeftOut()
+}
+
+func (a *attempt) allLeftOut() (all []LeftOut) {
+	for i := range a.swaps {
+		for _, l := range a.swaps[i].leftOut {
+			l.Path = a.swaps[i].path
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// taken is what a file has of the one that it replaces, beside its access.
+type taken struct {
+	uid    uint32
+	xattrs []pathsafe.Xattr
+}
+
+// What a LeftOut is of, beside extended attributes.
+const (
+	ofOwner = "owner"
+	ofGroup = "group"
+	ofSetID = "set-id bits"
+)
+
+// The extended attribute that is an access list; XFS shows root the same under a name of its own.
+const (
+	accessList      = "system.posix_acl_access"
+	accessListOfXFS = "trusted.SGI_ACL_FILE"
+)
+
+// errNever is why something is left out that would be wrong of another content.
+var errNever = errors.New("it is of the replaced content, and is never taken over")
+
+// ofContent reports whether an extended attribute is one of this very inode or content: what a
+// program may do (capabilities), signatures, and what an overlay keeps in its layers.
+func ofContent(name string) bool {
+	switch name {
+	case "security.capability", "security.ima", "security.evm":
+		return true
+	}
+	return strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.")
+}
+
+// takeOver gives a copy its mode and, of the file that it replaces, owner, group and extended
+// attributes, access lists too. The access list is the first, since it sets permission bits, which
+// this user needs for the other attributes; the owner is the last, since a file of another user
+// takes less from this one. What this user may not give is left out.
+func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
+	s := &c.swaps[f.top]
+	if !s.goes {
+		return c.s.chmod(dst, f.Perm)
+	}
+	leave := func(what string, err error) error {
+		if isDenied := errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EINVAL) || errors.Is(err, errNever); !isDenied {
+			return err
+		}
+		s.leftOut = append(s.leftOut, LeftOut{What: what, Why: err})
+		return nil
+	}
+	node := pathsafe.FileNode(dst)
+	made, err := c.s.xattrs(node)
+	if err != nil {
+		return err
+	}
+	isList := func(x pathsafe.Xattr) bool { return x.Name == accessList }
+	if i := slices.IndexFunc(s.has.Xattrs, isList); i >= 0 {
+		err = leave(accessList, c.s.setXattr(node, s.has.Xattrs[i]))
+	} else if slices.ContainsFunc(made, isList) { // that of its directory
+		err = leave(accessList, c.s.removeXattr(node, accessList))
+	}
+	if err == nil {
+		err = c.s.chmod(dst, ownFile)
+	}
+	if err != nil {
+		return err
+	}
+	f.created.taken = &taken{}
+	for _, x := range s.has.Xattrs {
+		err := error(nil)
+		switch {
+		case isList(x) || x.Name == accessListOfXFS:
+			continue
+		case ofContent(x.Name):
+			err = errNever
+		case !slices.Contains(made, x):
+			err = c.s.setXattr(node, x)
+		}
+		if err == nil {
+			f.created.taken.xattrs = append(f.created.taken.xattrs, x)
+		} else if err := leave(x.Name, err); err != nil {
+			return err
+		}
+	}
+	if s.has.Mode&0o6000 != 0 {
+		_ = leave(ofSetID, errNever)
+	}
+	if err := c.s.chmod(dst, f.Perm); err != nil {
+		return err
+	}
+	st, err := c.s.identify(dst)
+	if err == nil && st.GID != s.has.GID {
+		err = leave(ofGroup, c.s.setOwner(node, st.UID, s.has.GID))
+	}
+	if err == nil && st.UID != s.has.UID {
+		if st, err = c.s.identify(dst); err == nil {
+			err = leave(ofOwner, c.s.setOwner(node, s.has.UID, st.GID))
+		}
+	}
+	if err == nil {
+		st, err = c.s.identify(dst)
+		f.created.taken.uid = st.UID
+	}
+	return err
+}
+
+// keeps requires a file to have the access that it was given, and what it has taken over.
+func (s *sysHook) keeps(f *os.File, m *created) error {
+	now, err := s.access(f)
+	if err == nil {
+		err = m.keeps(now)
+	}
+	if err != nil || m.taken == nil {
+		return err
+	}
+	st, err := s.identify(f)
+	if err != nil {
+		return err
+	}
+	have, err := s.xattrs(pathsafe.FileNode(f))
+	if err != nil {
+		return err
+	}
+	if st.UID != m.taken.uid {
+		return fmt.Errorf("%w: its owner is %d, not %d", errAccess, st.UID, m.taken.uid)
+	}
+	for _, x := range m.taken.xattrs {
+		if !slices.Contains(have, x) {
+			return fmt.Errorf("%w: attribute %q", errAccess, x.Name)
+		}
+	}
+	return nil
+}
+
+func (m *Metadata) equal(other *Metadata) bool {
+	return m.Mode == other.Mode && m.UID == other.UID && m.GID == other.GID && m.ModTime.Equal(other.ModTime) && slices.Equal(m.Xattrs, other.Xattrs)
+}

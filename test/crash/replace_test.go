@@ -1,0 +1,87 @@
+package crash
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
+	"github.com/spectrumfs/spectrum/test/sysfault"
+)
+
+// replacing are trials of commits that replace files, in the root and in a directory, and leave one
+// as it is.
+func replacing(t *testing.T, dir string) *trials {
+	t.Helper()
+	files := harness.Small()
+	files["out/same.txt"] = "the same\n"
+	tr := newTrials(t, dir, files)
+	tr.Replaces, tr.Identical = []string{"top.txt", "out/a.txt"}, []string{"out/same.txt"}
+	return tr
+}
+
+// grounds are directories on each kind of file system; who may not mount has one.
+func grounds(t *testing.T) map[string]string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return map[string]string{"here": t.TempDir()}
+	}
+	all := map[string]string{}
+	for _, f := range []harness.Format{harness.Tmpfs, harness.Ext4, harness.XFS, harness.Btrfs, harness.Overlay} {
+		all[f.Name] = harness.MountedVolume(t, f).Path
+	}
+	return all
+}
+
+// TestReplaceEverywhere commits, and undoes it, on each file system: what was replaced is back.
+func TestReplaceEverywhere(t *testing.T) {
+	for name, dir := range grounds(t) {
+		t.Run(name, func(t *testing.T) {
+			tr := replacing(t, dir)
+			s := tr.site(t, "root")
+			r := s.Commit(t, nil)
+			if _, err := s.Recovered(t, harness.After); err != nil || r.Status != 0 {
+				t.Fatal(r, err)
+			}
+			if again := s.Commit(t, nil); again.Status != 0 { // its own artifacts are not in the way
+				t.Fatal(again)
+			}
+			if _, err := s.Recovered(t, harness.After); err != nil {
+				t.Fatal(err)
+			}
+			var list struct {
+				Savepoints []struct{ Attempt string } `json:"savepoints"`
+			}
+			harness.Must(t, json.Unmarshal([]byte(s.Project.Must(t, "savepoint", "list", "--json", s.Root).Stdout), &list))
+			if len(list.Savepoints) != 2 {
+				t.Fatal(list)
+			}
+			s.Project.Must(t, "rollback", "--json", "--with-later", list.Savepoints[0].Attempt)
+			for name, thing := range s.Before { // what comes back out of the snapshot is another inode
+				thing.Inode = 0
+				s.Before[name] = thing
+			}
+			if _, err := s.Recovered(t, harness.Before); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestKillReplace kills a commit that replaces on each file system, in a sweep before one of three
+// of its calls.
+func TestKillReplace(t *testing.T) {
+	for name, dir := range grounds(t) {
+		t.Run(name, func(t *testing.T) { killAt(t, replacing(t, dir), sample.Thin(t, 47, 3)) })
+	}
+}
+
+func TestErrorsReplace(t *testing.T) {
+	failEverywhere(t, replacing(t, harness.MemoryDir(t)), sample.Every(t, 43), sysfault.Mutating, rotating(1))
+}
+
+// TestKillReplaceTwice kills the recovery of a killed commit too.
+func TestKillReplaceTwice(t *testing.T) {
+	pairs(t, replacing(t, harness.MemoryDir(t)), sample.Of(211, 41, 41), 11)
+}
