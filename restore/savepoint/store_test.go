@@ -122,7 +122,7 @@ func TestVerifies(t *testing.T) {
 func TestFind(t *testing.T) {
 	s := newShelf(t)
 	id := s.add("/r")
-	for _, good := range []string{id, id[:4], id[:63]} {
+	for _, good := range []string{id, id[:4], id[:8], id[:63]} {
 		if sp, err := s.Find(good); err != nil || sp.ID() != id {
 			t.Errorf("%q: %v", good, err)
 		}
