@@ -24,9 +24,9 @@ func kinds() int { return sample.Of(1, 1, 3) }
 func TestErrors(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name+", changing", func(t *testing.T) {
-			failEverywhere(t, way(), sample.Every(t, 97), harness.ChangingCalls, (*world).changing)
+			failEverywhere(t, way(), sample.Thin(t, 97, 2), harness.ChangingCalls, (*world).changing)
 		})
-		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 5), nil, (*world).looking) })
+		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 9), nil, (*world).looking) })
 	}
 }
 
@@ -134,7 +134,7 @@ func (w *world) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, f 
 // TestErrorsInRecover kills a way back and fails a call of the recovery. It may fail, but then
 // nothing halts the root unless it is said to be halted, and the next recovery does all of it.
 func TestErrorsInRecover(t *testing.T) {
-	stride := sample.Of(401, 53, 5)
+	stride := sample.Of(401, 79, 5)
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
@@ -150,7 +150,7 @@ func TestErrorsInRecover(t *testing.T) {
 // no such call.
 func (w *world) failRecoveries(t *testing.T, sum *harness.Tally, n int) bool {
 	t.Helper()
-	stride := sample.Thin(t, 89, 11)
+	stride := sample.Thin(t, 89, 31)
 	for i := 0; ; i++ {
 		f := harness.Fault{Errno: []syscall.Errno{syscall.EIO, syscall.EMFILE, syscall.ENOSPC}[i%3], Onward: i%2 == 1}
 		w.reset(t)

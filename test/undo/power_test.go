@@ -52,7 +52,7 @@ func (w *world) cuts(t *testing.T, v *harness.Volume, count int) {
 	var sum harness.Tally
 	w.reset(t)
 	calls := w.site.Project.Run(t, &sysfault.Plan{Match: w.onDisk}, w.args...).Fault.Calls
-	s := sample.Every(t, calls/count)
+	s := sample.Thin(t, calls/count, 3)
 	for i := 0; ; i++ {
 		w.reset(t)
 		v.Sync(t)
@@ -92,7 +92,7 @@ func (w *world) replays(t *testing.T, v *harness.Volume, count int) {
 	records := store.Stop(t)
 	begin, end := blocklog.Find(records, "begin"), blocklog.Find(records, "end")
 	replay, image := blocklog.NewReplay(v.Image, records), filepath.Join(w.dir, "replayed")
-	s := sample.Every(t, max((end-begin)/count, 1))
+	s := sample.Thin(t, max((end-begin)/count, 1), 3)
 	for i := 0; ; i++ {
 		n := min(begin+s.At(i)-1, end)
 		_, err := replay.Image(image, n, uint64(i%8))
