@@ -75,7 +75,7 @@ func TestLeases(t *testing.T) {
 			before := filesIn(t, l.root)
 			var paths []string
 			for name := range before {
-				if path := filepath.Join(l.root, name); strings.HasPrefix(name, "u/") && before[name] != "directory" {
+				if path := filepath.Join(l.root, name); strings.HasPrefix(name, "u/") && before[name] != "no file" {
 					paths = append(paths, path)
 				}
 			}

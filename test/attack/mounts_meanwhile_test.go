@@ -32,8 +32,8 @@ func filesIn(t *testing.T, dir string) map[string]string {
 	all := map[string]string{}
 	harness.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(dir, path)
-		text := "directory"
-		if err == nil && !e.IsDir() {
+		text := "no file"
+		if err == nil && e.Type().IsRegular() {
 			var raw []byte
 			raw, err = os.ReadFile(path)
 			text = string(raw)
