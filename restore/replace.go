@@ -104,8 +104,8 @@ func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte)
 	return nil
 }
 
-// Replaces reports whether it was made by [ForRootReplacing].
-func (r *Restore) Replaces() bool { return r.replaces }
+// Replaces reports whether it was made by [ForRootReplacing]; a nil Restore replaces nothing.
+func (r *Restore) Replaces() bool { return r != nil && r.replaces }
 
 // Target returns the file that stands at the target of an output or a result artifact and
 // is displaced, or stays; nil where nothing does.

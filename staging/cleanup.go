@@ -81,7 +81,7 @@ func (a *attempt) removeOneDisplaced(s *swapping) error {
 	if err != nil {
 		return err
 	}
-	if a.keep || s.replaces() {
+	if a.keep || a.isCommit() {
 		if is, err := a.isWorthless(s, s.name, st); err != nil || !is {
 			return err
 		}

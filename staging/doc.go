@@ -82,7 +82,7 @@
 // the end of an undo, what is in old is removed only if it is what the caller saw, by its identity,
 // size, time, mode and owner, and if no process has it open to write to it, which the kernel
 // answers by a lease. All else is moved to its path in the directory kept, which then gets the
-// name spectrum-kept-<uuid> in the root, durably, before the journal goes ([Tx.Kept],
+// name spectrum-kept-<uuid>, or that with a suffix, in the root, durably, before the journal goes ([Tx.Kept],
 // [Outcome].Left). What others put at a name after that was swapped stays there. Only the
 // directories that lead to the names have to hold still; what goes wrong there is undone
 // ([Error.IsDisturbance]).

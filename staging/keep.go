@@ -378,6 +378,49 @@ func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, er
 	return open, st, err
 }
 
+// HeldOpen returns the paths of those files of swaps that go and that a change would keep as things
+// stand ([Change].Keep): a process has them open to write to, or they did not come to rest. Nothing
+// is changed. What cannot be looked at is not held.
+func HeldOpen(root *pathsafe.Dir, swaps []Swap) (held []pathsafe.Path) {
+	s := &sysHook{}
+	for i := range swaps {
+		old := swaps[i].Old
+		if old == nil || !old.Mode.IsRegular() {
+			continue
+		}
+		f, err := openBeneath(root, swaps[i].Path)
+		if err != nil {
+			continue
+		}
+		if has, _ := s.hasWriter(f); has || swaps[i].Unsure {
+			held = append(held, swaps[i].Path)
+		}
+		_ = f.Close()
+	}
+	return held
+}
+
+// openBeneath opens a regular file on a path without links.
+func openBeneath(root *pathsafe.Dir, path pathsafe.Path) (*os.File, error) {
+	in, err := root.Reopen()
+	names := path.Components()
+	last := len(names) - 1
+	for _, name := range names[:last] {
+		if err != nil {
+			return nil, err
+		}
+		above := in
+		in, err = above.OpenDir(name)
+		above.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	f, _, err := in.Open(names[last])
+	return f, err
+}
+
 // hasWriter reports whether a process has a file open to write to it: the kernel grants a lease
 // for reading only if not. Of another user's file only root is told: it counts as open. A file
 // system without leases has none.

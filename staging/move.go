@@ -203,7 +203,7 @@ func (a *attempt) swap(s *swapping) error {
 	}
 	if s.goes {
 		err := in.shift(s.path.Base(), a.olds, name)
-		if errors.Is(err, fs.ErrNotExist) && !s.comes {
+		if errors.Is(err, fs.ErrNotExist) && !s.comes && !a.isCommit() {
 			s.goes = false
 			return nil
 		}
@@ -221,15 +221,8 @@ func (a *attempt) swap(s *swapping) error {
 }
 
 // replace puts a file of a commit in the place of another one, in one step: it waits in old under
-// the number of the swap, and what it displaces is there then. What an artifact takes the place of
-// is only moved there.
+// the number of the swap, and what it displaces is there then.
 func (a *attempt) replace(s *swapping, in dir) error {
-	if !s.comes {
-		if err := in.shift(s.path.Base(), a.olds, s.name); err != nil {
-			return err
-		}
-		return a.provenOld(s, a.olds, s.name)
-	}
 	from, err := a.news.open(parent(s.path))
 	if err != nil {
 		return err

@@ -276,7 +276,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 
 // kindExchange stands for the kind of an attempt whose journal cannot be read, and that is not
 // a commit.
-const kindExchange = "exchange"
+const kindExchange = "rollback_or_restore"
 
 // attemptOf reads the name of a staging directory; the kind is "" where it is none.
 func attemptOf(name string) (id, kind string) {

@@ -74,22 +74,18 @@ func TestReplaceMeetsOthers(t *testing.T) {
 // TestReplaceKeeps: a file that a process has open to write to, or has written to since, is kept
 // when it was replaced.
 func TestReplaceKeeps(t *testing.T) {
-	sc := replaceScene(t, t.TempDir())
-	f, err := os.OpenFile(filepath.Join(sc.root, "existing/keep"), os.O_WRONLY|os.O_APPEND, 0)
-	must(t, err)
-	defer f.Close()
-	must(t, sc.commit())
-	_, err = f.WriteString(" and later")
-	must(t, err)
-	kept, err := filepath.Glob(filepath.Join(sc.root, keptPrefix+"*", "existing/keep"))
-	if err != nil || len(kept) != 1 {
-		t.Fatalf("%q, %v", kept, err)
-	}
-	if text, err := os.ReadFile(kept[0]); err != nil || string(text) != "foreign existing/keep and later" {
-		t.Errorf("%q, %v", text, err)
-	}
-	if others, err := filepath.Glob(filepath.Join(sc.root, keptPrefix+"*", "*")); err != nil || len(others) != 1 {
-		t.Errorf("%q, %v", others, err)
+	for _, name := range []string{"existing/keep", "RESTORE_REPORT.json"} {
+		sc := replaceScene(t, t.TempDir())
+		f, err := os.OpenFile(sc.at(name), os.O_WRONLY|os.O_APPEND, 0)
+		must(t, err)
+		must(t, sc.commit())
+		_, err = f.WriteString(" and later")
+		must(t, errors.Join(err, f.Close()))
+		kept := theOnly(t, filepath.Join(sc.root, keptPrefix+"*", name))
+		if text, err := os.ReadFile(kept); err != nil || string(text) != "foreign "+name+" and later" {
+			t.Errorf("%q, %v", text, err)
+		}
+		_ = theOnly(t, filepath.Join(sc.root, keptPrefix+"*", "*"))
 	}
 }
 
@@ -231,4 +227,16 @@ func theOnly(t testing.TB, pattern string) string {
 		t.Fatalf("%q: %q, %v", pattern, all, err)
 	}
 	return all[0]
+}
+
+// TestReplacedArtifactGoes: an artifact that is to be replaced and goes away just before that is not
+// taken for one that was not there: the commit fails.
+func TestReplacedArtifactGoes(t *testing.T) {
+	for _, call := range []string{"make directory new", "rename RESTORE_REPORT.json"} {
+		sc := replaceScene(t, t.TempDir())
+		err := sc.run(before(call, func() { must(t, os.Remove(sc.at("RESTORE_REPORT.json"))) }))
+		if e := wantStep(t, err, StepFinalize, "RESTORE_REPORT.json"); e.Rollback == nil {
+			t.Error(e)
+		}
+	}
 }

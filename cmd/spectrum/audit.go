@@ -71,7 +71,7 @@ func openLog(state *statedir.Dir) (*audit.Log, error) {
 func (a *app) showLog(log *audit.Log) error {
 	if !a.json {
 		_, err := log.Read(func(e audit.Entry) error { return a.text(entryText(&e)) })
-		return err
+		return unlessGone(err)
 	}
 	var entries []any
 	head, err := log.Read(func(e audit.Entry) error {

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -37,7 +40,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		if f, err := state.ReadAuditLog(); err == nil { // else it would be made where it is missing
 			e.Log = audit.New(f)
 		}
-	} else if e.Log, err = openLog(state); err != nil {
+	} else if e.Log, err = a.openLogOf(state); err != nil {
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err
 	}
@@ -73,6 +76,19 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	}
 	a.tellNested(state, in.Real())
 	return in, ended, nil
+}
+
+// openLogOf opens the audit log. One that is gone, of a state directory that has been used, is
+// named: a new one begins.
+func (a *app) openLogOf(state *statedir.Dir) (*audit.Log, error) {
+	f, err := state.ReadAuditLog()
+	if err == nil {
+		_ = f.Close()
+	}
+	if paths, _ := state.RootPaths(); errors.Is(err, fs.ErrNotExist) && len(paths) > 0 {
+		a.tell("spectrum: the audit log %q is gone, and a new one begins; \"spectrum audit verify\" shows what it lacks", filepath.Join(state.Path(), "audit.log"))
+	}
+	return openLog(state)
 }
 
 // tellNested names the other restore roots that a root is in, or that are in it: what is done
@@ -178,6 +194,12 @@ func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, 
 // noRoot gives the error of a restore root that cannot be opened its hint: of one that is known
 // and gone, how it comes back.
 func noRoot(state *statedir.Dir, root string, err error) error {
+	if way, unknown := pathsafe.WayTo(root); errors.Is(err, fs.ErrPermission) && unknown == nil && !way.Missing {
+		if int(way.End.UID) == os.Geteuid() {
+			return refusedHint(err, fmt.Sprintf("chmod u+rwx %s, then run this again", shellQuote(way.Real)))
+		}
+		return refusedHint(err, fmt.Sprintf("it belongs to %s: run this as that user, or as root", machine.UserText(int(way.End.UID))))
+	}
 	if !isGone(state, root, err) {
 		return refusedHint(err, noRootHint)
 	}

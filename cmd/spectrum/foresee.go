@@ -33,6 +33,11 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines = append(lines, words.Few(each(r.changed, "edited since the commit: %s; your version would be removed and saved in a snapshot"), words.MaxNamed)...)
 	goneKept := r.keptGone()
 	lines = append(lines, words.Few(each(goneKept, "kept by an earlier command: %s; what is in it would be saved in the snapshot that is taken first"), words.MaxNamed)...)
+	open := []string{}
+	for _, path := range r.open {
+		open = append(open, path.String())
+	}
+	lines = append(lines, words.Few(each(open, "%s may be open for writing by another process; it would be kept in a directory beside it"), words.MaxNamed)...)
 	lines = append(lines, words.Few(leftLines(r.left), words.MaxNamed)...)
 	left := leftFields(r.left)
 	a.tellBeside(in, r.kind != audit.Emergency)
@@ -46,12 +51,9 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines = append(lines, fmt.Sprintf("OK dry run: %d removed, %d created, %d replaced, metadata of %d; nothing was changed",
 		counts[action.Removed], counts[action.Created], counts[action.Replaced], counts[action.Adjusted]))
 	fields := map[string]any{
-		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true,
-		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces,
+		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
+		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
-	}
-	if len(r.passed) > 0 {
-		fields["passed"] = passedFields(in, r.passed)
 	}
 	if len(goneKept) > 0 {
 		fields["kept_removed"] = jsonTexts(goneKept)

@@ -164,7 +164,7 @@ func (e *haltedError) details() map[string]any {
 	attempts := make([]any, 0, len(e.attempts))
 	for _, a := range e.attempts {
 		m := map[string]any{
-			"attempt": a.Attempt, "audit_entry": nil, "kind": orNull(a.kind), "since": nil, "snapshot": orNull(a.before), "staging": a.Staging, "stands": a.tree.fields(e.root), "why": jsonText(a.Err.Error()),
+			"attempt": a.Attempt, "audit_entry": nil, "kind": orNull(a.kind), "owner": nil, "since": nil, "snapshot": orNull(a.before), "staging": a.Staging, "stands": a.tree.fields(e.root), "why": jsonText(a.Err.Error()),
 		}
 		if a.owner >= 0 {
 			m["owner"] = a.owner

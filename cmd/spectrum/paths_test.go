@@ -69,7 +69,6 @@ var pathUses = map[string]string{
 	"cmd/spectrum.writeManualPage: os.WriteFile":                "the build: pages are written when the program is packaged",
 	"internal/machine.LeaseText: os.ReadFile":                   "/proc",
 	"internal/machine.LeaseText: os.Stat":                       "/proc",
-	"internal/machine.leaseHolder: os.Open":                     "/proc",
 	"fusefs/fusemount.abortConnection: os.OpenFile":             "/sys",
 	"fusefs/fusemount.abortConnection: unix.Statfs":             "/sys",
 	"fusefs/fusemount.openDevice: unix.Open":                    "/dev/fuse",

@@ -445,7 +445,7 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 
 // loadRecord reads a preview that was kept, by its id or the beginning of it.
 func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
-	if found, err := state.FindPreview(id, shortest); err == nil {
+	if found, err := state.FindPreview(id, least); err == nil {
 		id = found
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, refusedHint(err, "name more digits of the id")

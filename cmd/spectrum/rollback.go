@@ -41,8 +41,8 @@ func newRollback(app *app) *cobra.Command {
 		Long: `rollback removes what a finished commit created. Files that were changed since go
 too, and are kept, as they are now, in a snapshot that is taken first; "spectrum
 snapshot restore" brings them back. What the commit did not create stays. COMMIT_ID
-is what commit has printed, or eight or more digits of it; that of its savepoint
-will do.
+is what commit has printed, or four or more digits of it; that of its savepoint
+will do, and so will "latest" where there is one restore root only.
 
 Commits that were made later in the same root build on it. They are named, and go
 with it when --with-later says so.
@@ -118,7 +118,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart,
+		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart, open: done.Open,
 	})
 }
 
@@ -139,8 +139,15 @@ func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.E
 	return why
 }
 
-// shortest is how many digits of an ID are enough to name something.
-const shortest = words.Shortest
+// shortest is how many digits of an ID are printed, and least how many are enough to name
+// something.
+const (
+	shortest = words.Shortest
+	least    = words.Least
+)
+
+// latest stands for the newest of what an ID is taken of.
+const latest = "latest"
 
 // findsCommits is the next step for an operator without the ID of a commit.
 const findsCommits = "find the ID with \"spectrum savepoint list\", which lists the commits in place by their savepoints, or with \"spectrum audit show\", which lists every commit"
@@ -158,13 +165,16 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		return savepoint.Savepoint{}, savepointError(err)
 	}
 	var found []savepoint.Savepoint
+	if id == latest {
+		return newestCommit(all.Standing)
+	}
 	for _, sp := range all.Standing {
-		if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+		if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
 			found = append(found, sp)
 		}
 	}
 	for _, d := range all.Damaged {
-		if len(found) == 0 && len(id) >= shortest && !d.Retired && strings.HasPrefix(d.Attempt, id) {
+		if len(found) == 0 && len(id) >= least && !d.Retired && strings.HasPrefix(d.Attempt, id) {
 			return savepoint.Savepoint{}, &action.UnreadError{Commit: d.Attempt, Err: d}
 		}
 	}
@@ -173,7 +183,7 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		return found[0], nil
 	case 0:
 		for _, sp := range all.Retired {
-			if len(id) >= shortest && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+			if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
 				return savepoint.Savepoint{}, alreadyUndone(state, sp)
 			}
 		}
@@ -181,10 +191,23 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
 	}
-	if len(id) < shortest {
-		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, shortest)
+	if len(id) < least {
+		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)
 	}
 	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+}
+
+// newestCommit is the savepoint of the newest commit that stands, where there is one restore root
+// only.
+func newestCommit(standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
+	if len(standing) == 0 {
+		return savepoint.Savepoint{}, refusedHint(errors.New("there is no commit that could be undone"), findsCommits)
+	}
+	newest := standing[len(standing)-1]
+	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
+		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), findsCommits)
+	}
+	return newest, nil
 }
 
 // alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
@@ -278,8 +301,9 @@ type rollbackReport struct {
 	target  *snapshot.Snapshot // that was restored; nil for none
 	passed  []snapshot.Passed  // that were passed over to find it
 	changes []action.Change
-	spaces  []action.Space // of a dry run
-	inPart  bool           // the commits stand, since some of what they made is still there
+	spaces  []action.Space  // of a dry run
+	open    []pathsafe.Path // of a dry run
+	inPart  bool            // the commits stand, since some of what they made is still there
 }
 
 // rolledBack says what was done, or would be.
@@ -305,7 +329,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		at := filepath.Join(in.Real(), k.At)
 		what := "was changed by another process meanwhile; what it had is kept in"
 		if k.Open {
-			what = "is open for writing by another process, so it is kept in"
+			what = "may be open for writing by another process, so it is kept in"
 		}
 		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})

@@ -39,7 +39,7 @@ compare with an ID that "savepoint list" printed before.`,
 			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(listSavepoints(args)) },
 		},
 		&cobra.Command{
-			Use:   "show ID",
+			Use:   "show ID|latest",
 			Short: "print the Restore Commit Report of a savepoint",
 			Args:  exactly(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(showSavepoint(args[0])) },
@@ -119,6 +119,13 @@ func rootArg(path string) (string, error) {
 
 // find finds a savepoint by its ID.
 func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
+	if id == latest {
+		all, err := s.store.List("")
+		if err != nil {
+			return savepoint.Savepoint{}, err
+		}
+		return newestCommit(all)
+	}
 	sp, err := s.store.Find(id)
 	if errors.Is(err, savepoint.ErrAmbiguous) || errors.Is(err, fs.ErrNotExist) {
 		err = refusedHint(err, "\"spectrum savepoint list\" lists the IDs")
@@ -240,7 +247,7 @@ func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
 
 // find finds the savepoint that was named.
 func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.Savepoint, error) {
-	if v.id != "latest" {
+	if v.id != latest {
 		return s.find(v.id)
 	}
 	name, err := v.root, error(nil)

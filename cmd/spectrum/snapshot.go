@@ -25,7 +25,7 @@ kept once, whatever snapshots it is in, and what has not changed since the last
 snapshot of a root is not read again. Before every commit, rollback and restore of
 a snapshot one is taken of what that can change; nothing skips it.`,
 	}
-	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotDiff(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app), newSnapshotVerify(app))
+	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotDiff(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app), newSnapshotShow(app), newSnapshotVerify(app))
 	return cmd
 }
 
@@ -81,7 +81,7 @@ func snapshotError(err error) error {
 	var coded *codedError
 	var halt *staging.HaltError
 	var unfinished *action.UnfinishedError
-	if errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) || errors.Is(err, snapshot.ErrHoles) {
+	if errors.Is(err, action.ErrNoRoot) || errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) || errors.Is(err, snapshot.ErrHoles) {
 		return err
 	}
 	if isRefused(err) {
@@ -119,8 +119,21 @@ func isRefused(err error) bool {
 	return false
 }
 
-// find finds a snapshot by its ID.
+// find finds a snapshot by its ID, or by four or more digits of it; or the newest, where there is
+// one restore root only.
 func (s *snapshotShelf) find(id string) (*snapshot.Snapshot, error) {
+	if id == latest {
+		all, _, err := s.store.Survey("") // what cannot be read is not the newest
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range all {
+			if h.Root != all[0].Root {
+				return nil, refusedHint(errors.New("there are snapshots of several restore roots, so latest names none"), "\"spectrum snapshot list RESTORE_ROOT\" lists the IDs")
+			}
+			id = h.ID
+		}
+	}
 	found, err := s.store.Find(id)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, snapshot.ErrAmbiguous) {
 		err = refusedHint(err, "\"spectrum snapshot list\" lists the IDs")

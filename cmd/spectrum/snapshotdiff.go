@@ -60,7 +60,7 @@ func (s *snapshotShelf) diff(ctx context.Context, args, foreign []string) error 
 		if root, err = s.state.RootPath(older.Header().Root); err == nil {
 			newer, err = s.lookAt(ctx, root, older.Scope())
 		}
-	case likeID.MatchString(args[1]):
+	case likeID.MatchString(args[1]) || args[1] == latest:
 		newer, err = s.find(args[1])
 	default:
 		var root string

@@ -162,12 +162,41 @@ func (b *bench) noReplace() error {
 	})
 }
 
+// exchange exchanges two directories with something in each, and requires that each has what was in
+// the other; and then one of them and a file.
 func (b *bench) exchange() error {
-	dir := b.name()
-	if err := b.dir.Mkdir(dir, 0o700); err != nil {
+	dirs := [2]string{b.name(), b.name()}
+	for _, dir := range dirs {
+		if err := b.dir.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		in, err := b.dir.OpenDir(dir)
+		if err == nil {
+			err = in.Mkdir("of-"+dir, 0o700)
+			in.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := b.dir.RenameExchange(dirs[0], b.dir, dirs[1]); err != nil {
 		return err
 	}
-	return b.withFile(func(_ *os.File, name string) error { return b.dir.RenameExchange(name, b.dir, dir) })
+	for i, dir := range dirs {
+		in, err := b.dir.OpenDir(dir)
+		if err != nil {
+			return err
+		}
+		err = in.Rmdir("of-" + dirs[1-i])
+		in.Close()
+		if errors.Is(err, fs.ErrNotExist) {
+			return unlike("directories were exchanged, and what is in them was not")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.withFile(func(_ *os.File, name string) error { return b.dir.RenameExchange(name, b.dir, dirs[0]) })
 }
 
 func (b *bench) fileSync() error {

@@ -31,6 +31,7 @@ type Restored struct {
 	Left    []Left                // directories that came since, in the order of their paths
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
+	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
 }
 
 // Restore makes everything that a snapshot is of as it was, in a root that was
@@ -55,6 +56,9 @@ func ForeseeRestore(ctx context.Context, in *Root, t *snapshot.Snapshot, how How
 func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry bool) (*Restored, error) {
 	if root := t.Header().Root; root != in.Path() {
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
+	}
+	if err := in.mayChange(); err != nil {
+		return nil, err
 	}
 	result, part := &Restored{}, t
 	b := back{Type: how.Type, Reason: how.Reason, Target: t.ID()}
@@ -104,6 +108,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		return nil, err
 	}
 	if dry {
+		result.Open = staging.HeldOpen(in.Dir(), swaps)
 		return result, nil
 	}
 	stayed, err := in.goBack(ctx, &result.Done, b, staging.Change{Kind: "snapshot_restore", Swaps: swaps}, func(ctx context.Context, dir *pathsafe.Dir) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/google/uuid"
@@ -38,6 +39,22 @@ type Done struct {
 }
 
 var errNoSnapshots = errors.New("there is no store of snapshots")
+
+// mayChange requires that this user can make something in the root, so that a dry run and what
+// follows it end alike. The mode of a directory of his own is opened for that.
+func (r *Root) mayChange() error {
+	if r == nil || r.lock == nil {
+		return nil // before says why
+	}
+	st, err := r.dir.Stat()
+	if err != nil || int(st.UID) == os.Geteuid() {
+		return err
+	}
+	if err := r.dir.Writable(); err != nil {
+		return fmt.Errorf("the restore root belongs to user %d, and this user may change nothing in it: %w", st.UID, err)
+	}
+	return nil
+}
 
 // copyUp has what a rollback is going to change in the upper layer of an overlay, if the root is
 // on one, before a snapshot says which inodes those are. What that is swaps returns, of a look

@@ -28,7 +28,7 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 	}
 	for _, s := range p.swaps {
 		up, _ := s.Path.Parent()
-		if goes[up] {
+		if goes[up] || s.Old == nil {
 			continue
 		}
 		dir := ""

@@ -43,6 +43,7 @@ type Undone struct {
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
+	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
 	// InPart: names that the commits have made could not be taken away, see [Left]. The commits
 	// stand, so that the rest of them can be undone later.
 	InPart bool
@@ -96,6 +97,9 @@ func ForeseeUndo(ctx context.Context, in *Root, what What) (*Undone, error) {
 }
 
 func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error) {
+	if err := in.mayChange(); err != nil {
+		return nil, err
+	}
 	gone, unread, err := chosen(in, what.Commit, what.Later)
 	if err != nil {
 		return nil, err
@@ -172,6 +176,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		return nil, err
 	}
 	if dry {
+		u.Open = staging.HeldOpen(in.Dir(), swaps)
 		return u, nil
 	}
 	b.Moved = func(stayed []Left) error {

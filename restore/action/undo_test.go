@@ -499,14 +499,16 @@ func TestUndoMeetsSomebody(t *testing.T) {
 func TestDisturbedTryIsLogged(t *testing.T) {
 	w := newWorld(t)
 	w.mkdir("d")
-	id := w.mustCommit(map[string]string{"d/f": "f", "g": "g"})
+	w.mustCommit(map[string]string{"d/f": "f", "g": "g"})
+	taken := w.take()
+	w.write("d/f", "changed")
 	in := w.enter()
 	moved := &wedge{op: "stat", path: "f", do: func() {
-		w.remove("d/f")
-		w.mkdir("d/f")
+		must(t, os.Rename(w.at("d"), w.at("elsewhere")))
+		w.mkdir("d")
 	}}
 	in.whenStaging(moved.call)
-	_, err := action.Undo(context.Background(), in.Root, action.What{Commit: id, Reason: "asked for"})
+	_, err := action.Restore(context.Background(), in.Root, taken, action.How{Type: audit.Session, Reason: "asked for"})
 	in.leave()
 	must(t, err)
 	all, _, err := w.snapshots().Survey("")
@@ -517,7 +519,7 @@ func TestDisturbedTryIsLogged(t *testing.T) {
 			t.Errorf("the log does not know snapshot %d of %d", snap.Sequence, len(all))
 		}
 	}
-	if len(all) < 3 { // before the commit, and of two tries
+	if len(all) < 4 { // before the commit, after it, and of two tries
 		t.Errorf("%d snapshots: nothing was disturbed", len(all))
 	}
 }

@@ -33,8 +33,11 @@ var told = []string{
 
 func claimsOf(b *verify.Bundle) claims {
 	c := claims{text: map[string]string{}}
-	value, _ := b.TaskSpec().Get("constraints")
-	constraints, _ := value.Object() // what is none says nothing that has a meaning here
+	value, said := b.TaskSpec().Get("constraints")
+	constraints, isObject := value.Object()
+	if said && !isObject { // whatever is in it, such as that it is deprecated, cannot be read (D22)
+		c.faults, c.unread = append(c.faults, "constraints is not an object"), true
+	}
 	for _, name := range told {
 		c.tell(constraints, name)
 	}

@@ -177,11 +177,11 @@ func (s *Store) ofKey(key string, list func(*chain) ([]Savepoint, error)) ([]Sav
 	return list(c)
 }
 
-// Find finds a savepoint by its ID, or by eight or more of its first digits. The
+// Find finds a savepoint by its ID, or by four or more of its first digits. The
 // error is fs.ErrNotExist when there is none, ErrAmbiguous when there are
 // several, and a [*DamageError] when any savepoint of the store is damaged.
 func (s *Store) Find(id string) (Savepoint, error) {
-	const shortest = 8
+	const shortest = 4
 	if len(id) < shortest || strings.Trim(id, "0123456789abcdef") != "" {
 		return Savepoint{}, fmt.Errorf("%.100q is not the id of a savepoint, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
 	}

@@ -122,12 +122,12 @@ func TestVerifies(t *testing.T) {
 func TestFind(t *testing.T) {
 	s := newShelf(t)
 	id := s.add("/r")
-	for _, good := range []string{id, id[:8], id[:63]} {
+	for _, good := range []string{id, id[:4], id[:8], id[:63]} {
 		if sp, err := s.Find(good); err != nil || sp.ID() != id {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", id[:7], strings.ToUpper(id), id + "0", "../" + id, strings.Repeat("0", 64), "latest"} {
+	for _, bad := range []string{"", id[:3], strings.ToUpper(id), id + "0", "../" + id, strings.Repeat("0", 64), "latest"} {
 		if sp, err := s.Find(bad); !errors.Is(err, fs.ErrNotExist) || sp.ID() != "" {
 			t.Errorf("%q: %v", bad, err)
 		}

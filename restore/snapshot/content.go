@@ -96,7 +96,7 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 				continue
 			}
 			if err != nil {
-				return &scanError{e.Path, asReplaced(err)}
+				return &scanError{e.Path, asMounted(err)}
 			}
 		}
 		return nil
@@ -253,7 +253,7 @@ func isReplaced(err error) bool {
 	if errors.As(err, new(*storeError)) {
 		return false
 	}
-	for _, why := range []error{errReplaced, pathsafe.ErrNotRegular, pathsafe.ErrSymlink, pathsafe.ErrCrossesMount, unix.ENOTDIR, unix.ELOOP, unix.ESTALE} {
+	for _, why := range []error{errReplaced, pathsafe.ErrNotRegular, pathsafe.ErrSymlink, unix.ENOTDIR, unix.ELOOP, unix.ESTALE} {
 		if errors.Is(err, why) {
 			return true
 		}
@@ -280,6 +280,14 @@ func asReplaced(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errReplaced, err)
+}
+
+// asMounted is asReplaced where there was no mount a moment ago.
+func asMounted(err error) error {
+	if errors.Is(err, pathsafe.ErrCrossesMount) {
+		return fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	return asReplaced(err)
 }
 
 func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {

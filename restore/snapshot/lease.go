@@ -66,7 +66,7 @@ func (r *reader) await(ctx context.Context, files []*Entry) error {
 			err = r.awaitOne(ctx, e)
 		}
 		if err != nil {
-			return &scanError{e.Path, asReplaced(err)}
+			return &scanError{e.Path, asMounted(err)}
 		}
 	}
 	return nil

@@ -184,7 +184,7 @@ func (s *scanner) fail(path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure == nil || comparePaths(path, s.failure.path) < 0 {
-		s.failure = &scanError{path, asReplaced(err)}
+		s.failure = &scanError{path, asMounted(err)}
 	}
 }
 

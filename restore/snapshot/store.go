@@ -348,11 +348,11 @@ func byTime(all []Header) []Header {
 	return all
 }
 
-// Find reads a snapshot by its ID, or by eight or more of its first digits. The
+// Find reads a snapshot by its ID, or by four or more of its first digits. The
 // error is fs.ErrNotExist when there is none, ErrAmbiguous when there are
 // several, and a [*DamageError] when it is damaged. Damage beside it is ignored.
 func (s *Store) Find(id string) (*Snapshot, error) {
-	const shortest = 8
+	const shortest = 4
 	if len(id) < shortest || !isHex(id) {
 		return nil, fmt.Errorf("%.100q is not the id of a snapshot, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
 	}

@@ -382,6 +382,32 @@ func TestRollbackOfOthers(t *testing.T) {
 	})
 }
 
+// TestRootOfOthers: in a root in which this user may make nothing, a dry run and what follows it end
+// alike, before anything is written.
+func TestRootOfOthers(t *testing.T) {
+	onEveryVolume(t, func(t *testing.T, u user, root string) {
+		if u.id == 0 {
+			t.Skip("root may write everywhere")
+		}
+		u.write(t, filepath.Join(root, "f"), "f\n")
+		var taken leftOf
+		u.must(t, &taken, "snapshot", "take", "--json", root)
+		u.write(t, filepath.Join(root, "f"), "other, longer\n")
+		harness.Must(t, os.Chown(root, 0, 0))
+		list := u.must(t, nil, "snapshot", "list", root).Stdout
+		for _, args := range [][]string{{"snapshot", "restore", taken.ID}, {"snapshot", "restore", taken.ID, "f"}, {"rollback", "--emergency", root}} {
+			dry := u.run(t, append(slices.Clone(args), "--dry-run")...)
+			r := u.run(t, args...)
+			if dry.Status != 1 || r.Status != 1 || !strings.Contains(r.Stderr, "belongs to user 0") {
+				t.Errorf("%v\n%v", dry, r)
+			}
+		}
+		if now := u.must(t, nil, "snapshot", "list", root).Stdout; now != list {
+			t.Errorf("snapshots were taken: %s", now)
+		}
+	})
+}
+
 // TestOpenFileOfOthers: what another user has open to write to is kept, also where only root is
 // told who has a file open.
 func TestOpenFileOfOthers(t *testing.T) {
@@ -397,6 +423,11 @@ func TestOpenFileOfOthers(t *testing.T) {
 		defer log.Close()
 		harness.Must(t, log.Chmod(0o644))
 		harness.Must(t, log.Chown(4711, 4711))
+		var dry struct{ Open []string }
+		u.must(t, &dry, "snapshot", "restore", "--dry-run", "--json", taken.ID)
+		if !slices.Equal(dry.Open, []string{"shared/log"}) {
+			t.Errorf("the dry run says that %q would be kept", dry.Open)
+		}
 		var done struct{ Kept []struct{ At string } }
 		u.must(t, &done, "snapshot", "restore", "--json", taken.ID)
 		_, err = log.WriteString("later")

@@ -81,8 +81,12 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, units[unit])
 }
 
-// Shortest is how many digits of an ID are enough to name something.
-const Shortest = 8
+// Shortest is how many digits of an ID are printed where it is to be short, and Least is how many
+// are enough to name something, if nothing else begins with them.
+const (
+	Shortest = 8
+	Least    = 4
+)
 
 // Served is the next step where another user serves what was named, or the way to it.
 func Served(e *served.ForeignError) string {

@@ -27,3 +27,24 @@ func TestShell(t *testing.T) {
 		}
 	}
 }
+
+// TestBounds: what people read of long paths and lists is short, and says how much more there is.
+func TestBounds(t *testing.T) {
+	long := strings.Repeat("d/", 2000) + "end"
+	if got := Path(long); len(got) > 400 || !strings.Contains(got, "(4003 bytes)") || !strings.Contains(got, "end'") {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	if got := Path("a b"); got != "'a b'" {
+		t.Error(got)
+	}
+	if got := Cut(strings.Repeat(long, 10)); len(got) > 2100 {
+		t.Errorf("%d bytes", len(got))
+	}
+	all := make([]string, 25)
+	if got := Few(all, MaxNamed); len(got) != 21 || got[20] != "and 5 more; --json names all of them" {
+		t.Errorf("%q", got)
+	}
+	if got := List([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e, 2 more" {
+		t.Error(got)
+	}
+}
