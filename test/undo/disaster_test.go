@@ -26,6 +26,9 @@ type person struct {
 // commandIn finds a command in a hint.
 var commandIn = regexp.MustCompile(`"spectrum ([^"]*)"`)
 
+// word finds a word of a command, which is in quotes where it has spaces.
+var word = regexp.MustCompile(`'[^']*'|[^ ]+`)
+
 // stateOption is what a printed command has for this state directory, which the person's own
 // commands have anyway.
 var stateOption = regexp.MustCompile(` --state-dir ('[^']*'|[^ ']*)`)
@@ -122,9 +125,9 @@ func (p *person) follows(answer, begins, id string) string {
 		if !strings.HasPrefix(found[1], begins) {
 			continue
 		}
-		args := strings.Fields(found[1])
+		args := word.FindAllString(found[1], -1)
 		for i, arg := range args {
-			switch arg {
+			switch args[i] = strings.Trim(arg, "'"); arg {
 			case "RESTORE_ROOT":
 				args[i] = p.root
 			case "ID":
