@@ -164,20 +164,21 @@ func (b *bench) noReplace() error {
 
 // exchange exchanges two directories with something in each, and requires that each has what was in
 // the other; and then one of them and a file.
-func (b *bench) exchange() error {
+func (b *bench) exchange() (left error) {
 	dirs := [2]string{b.name(), b.name()}
 	for _, dir := range dirs {
 		if err := b.dir.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 		in, err := b.dir.OpenDir(dir)
-		if err == nil {
-			err = in.Mkdir("of-"+dir, 0o700)
-			in.Close()
-		}
 		if err != nil {
 			return err
 		}
+		defer in.Close()
+		if err := in.Mkdir("of-"+dir, 0o700); err != nil {
+			return err
+		}
+		defer func() { left = errors.Join(left, in.Rmdir("of-"+dir)) }()
 	}
 	if err := b.dir.RenameExchange(dirs[0], b.dir, dirs[1]); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (b *bench) exchange() error {
 		if err != nil {
 			return err
 		}
-		err = in.Rmdir("of-" + dirs[1-i])
+		_, err = in.Lstat("of-" + dirs[1-i])
 		in.Close()
 		if errors.Is(err, fs.ErrNotExist) {
 			return unlike("directories were exchanged, and what is in them was not")

@@ -67,6 +67,7 @@ func TestRollbackBesideLaterSavepoint(t *testing.T) {
 		first, later := filepath.Base(chain[0])[len("000001-"):], filepath.Base(chain[1])[len("000002-"):]
 		harness.Must(t, os.WriteFile(filepath.Join(chain[1], "STATUS.json"), []byte("{}"), 0o600))
 		harness.Must(t, os.Mkdir(filepath.Join(filepath.Dir(chain[1]), "000002-3d3ae5f1-3b3c-4b05-9d43-6d8e3c2d5a10"), 0o700))
+		w.give(t)
 		before := w.picture(t)
 		r := w.site.Project.Run(t, nil, "rollback", option, first)
 		if r.Status != 0 || !strings.Contains(r.Stderr, filepath.Base(chain[1])) || !strings.Contains(r.Stderr, "commit "+later+" was made later") {
