@@ -318,7 +318,7 @@ func (s *scene) staying(before picture) picture {
 		}
 	}
 	for _, a := range s.spec.artifacts {
-		if a.old != nil {
+		if a.old != nil || s.takes { // a killed commit has moved the old one aside
 			delete(stays, a.Path.String())
 		}
 	}

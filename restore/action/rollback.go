@@ -26,7 +26,7 @@ type back struct {
 	Scope    []pathsafe.Path // what it may change; nil is the whole root
 	// Moved, unless nil, is told what could not be moved, before anything is final; its error
 	// takes everything back.
-	Moved func(stayed []Left) error
+	Moved func(stayed []staging.Stayed, left []Left) error
 }
 
 // Done says how a rollback was recorded.
@@ -192,7 +192,7 @@ func (r *Root) swap(ctx context.Context, done *Done, b back, change staging.Chan
 		stayed = append(stayed, Left{Path: s.Path.String(), Why: s.Why.Error()})
 	}
 	if b.Moved != nil {
-		if err := b.Moved(stayed); err != nil {
+		if err := b.Moved(tx.Stayed(), stayed); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -179,10 +179,11 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		u.Open = staging.HeldOpen(in.Dir(), swaps)
 		return u, nil
 	}
-	b.Moved = func(stayed []Left) error {
-		for i := range stayed {
-			n := p.top.find("/" + stayed[i].Path)
-			if stayed[i].Committed = n != nil && n.file != nil; stayed[i].Committed && !inPart {
+	b.Moved = func(stayed []staging.Stayed, left []Left) error {
+		for i, s := range stayed {
+			n := p.top.find("/" + left[i].Path)
+			left[i].Committed = n != nil && (n.file != nil || n.made && errors.Is(s.Why, fs.ErrPermission))
+			if left[i].Committed && !inPart {
 				return errInPart
 			}
 		}

@@ -166,8 +166,11 @@ func contradiction(t *testing.T, _ *stage) {
 		w.Must(t, "quarantine", "release", s.Source, "--reason", "looked at it")
 		w.refused(t, s.ID, exactly, 4, "APPROVAL_UNFIT")
 	}
-	// Constraints of another form say nothing that has a meaning here.
-	free(t, newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: []any{}}))
+	// Constraints of another form may declare what nobody can read (D22).
+	s := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: []any{}}).show(t)
+	if !slices.Equal(s.rules(), []string{"machine_readable_contradiction"}) || len(s.Proposed) != 0 {
+		t.Errorf("constraints that are a list: %q, proposed %+v", s.rules(), s.Proposed)
+	}
 }
 
 func artifactStatus(t *testing.T, _ *stage) {
