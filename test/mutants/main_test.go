@@ -130,7 +130,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// The patches of this directory keep the form, and there are enough of them.
+// The patches of this directory keep the form, there are enough of them, and each fits the code.
 func TestPatches(t *testing.T) {
 	r := &runner{}
 	must(t, r.load(".", ""))
@@ -138,6 +138,11 @@ func TestPatches(t *testing.T) {
 		t.Error("none is wanted, and that is no error")
 	}
 	t.Logf("%d mutants", len(r.mutants))
+	for _, m := range r.mutants {
+		if _, err := output("../..", "git", "apply", "--check", m.path); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
+	}
 }
 
 func TestForm(t *testing.T) {
