@@ -460,7 +460,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 		}
 		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
 			details["damaged"] = p.Header.ID
-			return verdict(wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real()))
+			return verdict(wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real(), ""))
 		}
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back

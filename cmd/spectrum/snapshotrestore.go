@@ -119,8 +119,8 @@ func (s *snapshotShelf) findFor(ctx context.Context, id string, without bool) (*
 }
 
 // withWayOut gives the error of the restore of a snapshot, contents of which are damaged, the next
-// steps.
-func withWayOut(ctx context.Context, store *snapshot.Store, target *snapshot.Snapshot, path string, err error) error {
+// steps. To is as that of [kept.WayOut].
+func withWayOut(ctx context.Context, store *snapshot.Store, target *snapshot.Snapshot, path, to string, err error) error {
 	var one *snapshot.DamageError
 	if !errors.As(err, &one) || len(one.Names) == 0 {
 		return err
@@ -131,14 +131,17 @@ func withWayOut(ctx context.Context, store *snapshot.Store, target *snapshot.Sna
 	}
 	return &codedError{
 		code: codeSnapshotDamaged, details: damagesOf(target.ID(), all), err: err,
-		hint: wayOut(ctx, store, target, all, path),
+		hint: wayOut(ctx, store, target, all, path, to),
 	}
 }
 
 // wayOut returns the next steps for a snapshot with damaged contents of the root at a path.
-func wayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot, damaged []*snapshot.DamageError, path string) string {
+func wayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot, damaged []*snapshot.DamageError, path, to string) string {
 	option := foreignOption(path)
-	hint := kept.WayOut(ctx, store, snap, damaged, path, option)
+	hint := kept.WayOut(ctx, store, snap, damaged, path, option, to)
+	if to != "" {
+		return hint
+	}
 	if to, err := store.Target(ctx, snap.Header().Root, ""); err == nil && to.Snapshot != nil {
 		hint += fmt.Sprintf("; \"spectrum rollback --emergency %s%s\" passes over what is damaged, and goes back to snapshot %s", option, shellQuote(path), to.Snapshot.ID()[:shortest])
 	}
@@ -168,7 +171,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(notInSnapshot(withWayOut(ctx, in.Snapshots(), r.target, in.Real(), err)))
+		return rollbackError(notInSnapshot(withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err)))
 	}
 	what := "restore"
 	if r.kind == audit.Emergency {

@@ -66,7 +66,7 @@ func (s *snapshotShelf) writeTo(ctx context.Context, args []string, opts snapsho
 	})
 	if err != nil {
 		if path, unknown := s.state.RootPath(found.Header().Root); unknown == nil {
-			err = withWayOut(ctx, s.store, found, path, err)
+			err = withWayOut(ctx, s.store, found, path, opts.to, err)
 		}
 		return err
 	}

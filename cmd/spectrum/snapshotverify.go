@@ -87,6 +87,6 @@ func (s *snapshotShelf) damaged(ctx context.Context, found *snapshot.Snapshot, d
 	return &codedError{
 		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
 		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
-		hint: wayOut(ctx, s.store, found, damages, path),
+		hint: wayOut(ctx, s.store, found, damages, path, ""),
 	}
 }

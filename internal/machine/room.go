@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func RoomOf(dir *pathsafe.Dir) (*Room, error) {
 		return nil, err
 	}
 	r := &Room{dir: dir, kind: kind, unit: max(v.Unit, 1)}
-	r.all = os.Geteuid() == 0 || has(v.Options, "resuid", "resgid")
+	r.all = os.Geteuid() == 0 || mayReserved(v.Options)
 	switch kind {
 	case unix.TMPFS_MAGIC:
 		r.counted, r.least, r.inodes = true, 1, true
@@ -80,6 +81,18 @@ func has(options []string, names ...string) bool {
 	return slices.ContainsFunc(options, func(o string) bool {
 		name, _, _ := strings.Cut(o, "=")
 		return slices.Contains(names, name)
+	})
+}
+
+// mayReserved reports whether a file system is mounted with an option that lets this user take what
+// is kept for privileged users.
+func mayReserved(options []string) bool {
+	groups, _ := os.Getgroups() // without them nothing more is counted as free
+	groups = append(groups, os.Getegid())
+	return slices.ContainsFunc(options, func(o string) bool {
+		name, value, _ := strings.Cut(o, "=")
+		id, err := strconv.Atoi(value)
+		return err == nil && (name == "resuid" && id == os.Geteuid() || name == "resgid" && slices.Contains(groups, id))
 	})
 }
 

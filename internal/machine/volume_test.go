@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -233,5 +234,18 @@ func TestRelease(t *testing.T) {
 	}
 	if r, err := KernelRelease(); err != nil || r.Major < 3 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestReserved: what is kept for another user or group is not free for this one.
+func TestReserved(t *testing.T) {
+	user, group := fmt.Sprint("resuid=", os.Geteuid()), fmt.Sprint("resgid=", os.Getegid())
+	other := fmt.Sprint("resuid=", os.Geteuid()+1)
+	for want, all := range map[bool][][]string{true: {{"rw", user}, {other, group}}, false: {{}, {"rw", other}, {"resgid=4294967294"}, {"resuid"}}} {
+		for _, options := range all {
+			if mayReserved(options) != want {
+				t.Errorf("%q: %v", options, !want)
+			}
+		}
 	}
 }

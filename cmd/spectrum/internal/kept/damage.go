@@ -53,7 +53,7 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 				snap, err := store.Find(f.Header.ID)
 				path, unknown := state.RootPath(f.Header.Root)
 				if err == nil && unknown == nil {
-					remedies[f.Header.ID] = WayOut(ctx, store, snap, contents[f.Header.ID], path, "") + "; other snapshots are ways back all the same"
+					remedies[f.Header.ID] = WayOut(ctx, store, snap, contents[f.Header.ID], path, "", "") + "; other snapshots are ways back all the same"
 				}
 			}
 			flaw.Remedy = remedies[f.Header.ID]

@@ -11,8 +11,9 @@ import (
 )
 
 // WayOut returns the next steps for a snapshot of the root at a path, contents of which are
-// damaged: only what works as things stand. Option is what the commands need for that root.
-func WayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot, damaged []*snapshot.DamageError, path, option string) string {
+// damaged: only what works as things stand. Option is what the commands need for that root. To is
+// the directory that was to be written instead of the root; "" for none.
+func WayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot, damaged []*snapshot.DamageError, path, option, to string) string {
 	var steps []string
 	id := snap.ID()[:words.Shortest]
 	able := 0
@@ -28,7 +29,10 @@ func WayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot,
 		}
 		steps = append(steps, fmt.Sprintf("\"spectrum snapshot verify --repair %s\" brings %s again from %q", id, what, path))
 	}
-	if able < len(damaged) {
+	if able < len(damaged) && to != "" {
+		steps = append(steps, fmt.Sprintf("\"spectrum snapshot restore --without-damaged --to %s %s\" writes all of it but the files with damaged contents", words.Shell(to), id))
+	}
+	if able < len(damaged) && to == "" {
 		steps = append(steps, fmt.Sprintf("\"spectrum snapshot restore --without-damaged %s%s\" goes back to all of it but the files with damaged contents, which stay as they are now", option, id))
 	}
 	if able < len(damaged) {
