@@ -161,6 +161,17 @@ func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *
 		return nil, err
 	}
 	defer f.Close()
+	barred := ""
+	xattrs, err := pathsafe.FileNode(f).ReadableXattrs(func(name string, _ error) { barred = name })
+	if err == nil && barred != "" {
+		err = fmt.Errorf("its attribute %s cannot be read, so nothing could bring it back", barred)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if why := NeedsRoot(int(st.UID), int(st.GID), xattrs); why != "" {
+		return nil, fmt.Errorf("%s, and only root could bring it back as it is", why)
+	}
 	table, err := h.Sum(ctx, f, st.Size)
 	if err != nil {
 		return nil, err
@@ -173,6 +184,28 @@ func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *
 		return nil, err
 	}
 	return &Target{Path: path, Stat: now, Digest: table.Digest()}, nil
+}
+
+// NeedsRoot says why this user cannot make something with this owner, group and attributes; ""
+// where he can.
+func NeedsRoot(uid, gid int, xattrs []pathsafe.Xattr) string {
+	own := os.Geteuid()
+	if own == 0 {
+		return ""
+	}
+	groups, _ := os.Getgroups() // of what is not known he is not a member
+	switch {
+	case uid != own:
+		return fmt.Sprintf("it is of user %d", uid)
+	case gid != os.Getegid() && !slices.Contains(groups, gid):
+		return fmt.Sprintf("it is of group %d", gid)
+	}
+	for _, x := range xattrs {
+		if strings.HasPrefix(x.Name, "trusted.") || strings.HasPrefix(x.Name, "security.") && x.Name != "security.selinux" {
+			return "it has the attribute " + x.Name
+		}
+	}
+	return ""
 }
 
 // Verify reads an identical file again: it has to be what was looked at, with the signed bytes

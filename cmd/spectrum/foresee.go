@@ -31,6 +31,7 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	}
 	lines = words.Few(lines, words.MaxListed)
 	lines = append(lines, words.Few(each(r.changed, "edited since the commit: %s; your version would be removed and saved in a snapshot"), words.MaxNamed)...)
+	lines = append(lines, words.Few(editLines(r.edits), words.MaxNamed)...)
 	goneKept := r.keptGone()
 	lines = append(lines, words.Few(each(goneKept, "kept by an earlier command: %s; what is in it would be saved in the snapshot that is taken first"), words.MaxNamed)...)
 	open := []string{}
@@ -54,6 +55,9 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
+	}
+	if len(r.edits) > 0 {
+		fields["edits"] = editFields(r.edits)
 	}
 	if len(goneKept) > 0 {
 		fields["kept_removed"] = jsonTexts(goneKept)
@@ -86,6 +90,22 @@ func leftLines(left []action.Left) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%s stays: %s", shortPath(l.Path), words.Cut(oneLine(l.Why))))
 	}
 	return lines
+}
+
+// editLines name what was edited between two commits, and where it is.
+func editLines(edits []action.Edit) (lines []string) {
+	for _, e := range edits {
+		lines = append(lines, fmt.Sprintf("%s had been edited before a later commit replaced it; that version does not come back: it is in snapshot %s", shortPath(e.Path), e.Snapshot[:shortest]))
+	}
+	return lines
+}
+
+func editFields(edits []action.Edit) []any {
+	all := []any{}
+	for _, e := range edits {
+		all = append(all, map[string]any{"path": jsonText(e.Path), "snapshot": e.Snapshot})
+	}
+	return all
 }
 
 // leftFields are the same for a program.

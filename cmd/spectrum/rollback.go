@@ -118,7 +118,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart, open: done.Open,
+		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart, open: done.Open, edits: done.Edits,
 	})
 }
 
@@ -303,6 +303,7 @@ type rollbackReport struct {
 	changes []action.Change
 	spaces  []action.Space  // of a dry run
 	open    []pathsafe.Path // of a dry run
+	edits   []action.Edit   // between commits that are undone
 	inPart  bool            // the commits stand, since some of what they made is still there
 }
 
@@ -321,6 +322,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		}
 	}
 	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
+	a.tellFew(editLines(r.edits))
 	goneKept := r.keptGone()
 	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
@@ -341,6 +343,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	fields := map[string]any{
 		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "files": r.files, "left": left, "ok": true,
 		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passedFields(in, r.passed),
+	}
+	if len(r.edits) > 0 {
+		fields["edits"] = editFields(r.edits)
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
@@ -11,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -148,6 +151,27 @@ func wayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot,
 	return hint
 }
 
+// withoutParent gives the error of a restore into a directory that is not there any more the
+// command that makes it: a snapshot of a part of the root does not know what that was like.
+func withoutParent(in *action.Root, err error) error {
+	var failed *staging.Error
+	if !errors.As(err, &failed) || failed.Rollback != nil || failed.Step != staging.StepConflict {
+		return err
+	}
+	path, unfit := pathsafe.Found(failed.Path)
+	parent, hasOne := path.Parent()
+	if unfit != nil || !hasOne || parent == (pathsafe.Path{}) {
+		return err
+	}
+	if _, gone := in.Dir().StatPath(parent, pathsafe.LinksBeneath); !errors.Is(gone, fs.ErrNotExist) {
+		return err
+	}
+	return &codedError{
+		code: codeNotUndone, details: map[string]any{"missing": jsonText(parent.String())}, err: err,
+		hint: fmt.Sprintf("%s: the directory that it goes to is gone, and this snapshot does not hold it; a later one may (\"spectrum snapshot list\"), or make it: mkdir -p %s", unchanged, shellQuote(filepath.Join(in.Real(), parent.String()))),
+	}
+}
+
 // restoring is the restore of a snapshot, and why.
 type restoring struct {
 	target *snapshot.Snapshot
@@ -171,7 +195,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(notInSnapshot(withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err)))
+		return rollbackError(withoutParent(in, notInSnapshot(withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err))))
 	}
 	what := "restore"
 	if r.kind == audit.Emergency {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
@@ -19,27 +20,10 @@ import (
 
 // NeedsRoot says why this user cannot make what a snapshot has as it was; "" where he can.
 func NeedsRoot(e snapshot.Entry) string {
-	own := os.Geteuid()
-	switch {
-	case own == 0 || e.Type == snapshot.Absent || !e.Type.Kept():
+	if e.Type == snapshot.Absent || !e.Type.Kept() {
 		return ""
-	case int(e.UID) != own:
-		return fmt.Sprintf("it belonged to user %d", e.UID)
-	case !slices.Contains(groups(), int(e.GID)):
-		return fmt.Sprintf("it was of group %d", e.GID)
 	}
-	for _, x := range e.Xattrs() {
-		if strings.HasPrefix(x.Name, "security.capability") || strings.HasPrefix(x.Name, "trusted.") {
-			return "it had the attribute " + x.Name
-		}
-	}
-	return ""
-}
-
-// groups are those of this user.
-func groups() []int {
-	more, _ := os.Getgroups() // what is not known he is not a member of
-	return append(more, os.Getegid())
+	return restore.NeedsRoot(int(e.UID), int(e.GID), e.Xattrs())
 }
 
 // leave notes that a name stays as it is.

@@ -23,6 +23,7 @@ type plan struct {
 	swaps []staging.Swap
 	files int // that go
 	left  []Left
+	edits []Edit
 
 	unread  []unreadCommit       // the later ones
 	befores []*snapshot.Snapshot // of what the commits were to create, the newest first
@@ -81,6 +82,9 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	}
 	if at.file == nil { // else a later commit has created it anew
 		at.file = &e
+	}
+	if at.was != nil {
+		p.noteEdit(at, &e)
 	}
 	at.was = nil
 	if was.Type == snapshot.File {
@@ -146,6 +150,8 @@ type visited struct {
 func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	st, err := dir.Lstat(n.name())
 	switch {
+	case p.needsRoot(n):
+		return visited{}, nil
 	case errors.Is(err, fs.ErrNotExist) && n.was != nil:
 		return p.comesBack(n)
 	case errors.Is(err, fs.ErrNotExist):
@@ -168,7 +174,11 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 
 func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 	if !st.Mode.IsRegular() {
-		p.left = append(p.left, Left{Path: n.path, Why: "it is no file any more"})
+		why := "it is no file any more"
+		if n.was != nil {
+			why += ", so the file that stood there before the commit does not come back: move it away"
+		}
+		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: n.was != nil})
 		return visited{}, nil
 	}
 	p.files++
@@ -245,6 +255,7 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
 	if !st.Mode.IsDir() {
 		p.left = append(p.left, Left{Path: n.path, Why: "it is no directory any more"})
+		p.lost(n)
 		return nil, nil
 	}
 	own, err := dir.OpenDir(n.name())
@@ -291,6 +302,9 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		}
 		n := p.top.find("/" + swap.Path.String())
 		isChanged := n.file != nil && e.Type == snapshot.File && e.Digest != n.file.Digest
+		if isChanged && n.was != nil && e.Digest == n.was.entry().Digest {
+			isChanged = false // it has come back already
+		}
 		if i := p.laterOf(swap.Path, isChanged); i >= 0 {
 			if n.file != nil {
 				p.files--

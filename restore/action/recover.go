@@ -13,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -91,7 +92,9 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 var errRemoved = fmt.Errorf("all that it had left in the root to be undone with was removed: %w", staging.ErrHalted)
 
 // removed returns the attempts that halt the root by their marks in the state directory alone:
-// the log has no end of them, and nothing of them stands in the root any more.
+// the log has no end of them, and nothing of them stands in the root any more. Where all is as it
+// was before one, since a power cut or a lost journal of the file system took all of it, it halts
+// nothing.
 func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts []*staging.HaltError, err error) {
 	if r.entry.Halts == nil {
 		return nil, nil
@@ -103,11 +106,48 @@ func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts [
 		halted, unknown := r.entry.Halts.Halted(id)
 		if unknown != nil {
 			err = errors.Join(err, unknown)
-		} else if halted {
+		} else if halted && !r.isAsBefore(id) {
 			halts = append(halts, &staging.HaltError{Attempt: id, Kind: "action", Err: errRemoved})
 		}
 	}
 	return halts, err
+}
+
+// isAsBefore reports whether all that the snapshot before an action has of the root is the very same
+// now, and what was not there is not. Directories are not compared.
+func (r *Root) isAsBefore(id string) bool {
+	if r.history.snapshots == nil {
+		return false
+	}
+	before, err := beforeCommit(r.history.snapshots, r.history.root, id)
+	if err != nil {
+		return false
+	}
+	for e := range before.Entries() {
+		if e.Path == "" || e.Type == snapshot.Dir {
+			continue
+		}
+		at, err := pathsafe.Found(e.Path)
+		for err == nil && at != (pathsafe.Path{}) {
+			was, unknown := before.At(at)
+			if unknown != nil {
+				break // nothing is known of the directories above
+			}
+			now, gone := r.dir.StatPath(at, pathsafe.NoLinks)
+			if isGone := errors.Is(gone, fs.ErrNotExist); gone != nil && !isGone || isGone != (was.Type == snapshot.Absent) {
+				return false
+			}
+			then := was.Stat()
+			if gone == nil && was.Type != snapshot.Dir && (now.Mode != then.Mode || now.ID.Ino != then.ID.Ino || was.Type == snapshot.File && now.Size != then.Size || !now.ModTime.Equal(then.ModTime)) {
+				return false
+			}
+			at, _ = at.Parent()
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // endRecords ends in the records what has left nothing in the root. What is at work there just
@@ -126,7 +166,15 @@ func (r *Root) endRecords(ctx context.Context) (completed []staging.Outcome, err
 		return nil, err
 	}
 	defer r.lock.Yield()
-	completed, err = h.endStale()
+	ids, err := h.open()
+	if err != nil {
+		return nil, err
+	}
+	if completed, err = h.endStale(); err == nil && r.entry.Halts != nil {
+		for _, id := range ids { // it may be marked, and all of it has gone
+			err = errors.Join(err, r.entry.Halts.Release(id))
+		}
+	}
 	return completed, errors.Join(err, h.savepoints.dropAll(h.root, h.rootID))
 }
 

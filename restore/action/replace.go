@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
 	"golang.org/x/sys/unix"
 )
 
@@ -128,6 +129,33 @@ type displaced struct {
 	path string
 }
 
+func (d *displaced) entry() snapshot.Entry { return d.from.Tree(d.path)[0] }
+
+// needsRoot reports whether a file that a commit has replaced cannot come back, since only root
+// can make it as it was. It is noted; the commit stands.
+func (p *plan) needsRoot(n *node) bool {
+	if n.was == nil {
+		return false
+	}
+	why := NeedsRoot(n.was.entry())
+	if why != "" {
+		p.left = append(p.left, Left{Path: n.path, Why: "the file that stood there before the commit cannot come back: " + why + ", and only root can give it that", Committed: true})
+	}
+	return why != ""
+}
+
+// An Edit is a file that one commit has made and somebody has changed before another commit, that is
+// undone too, replaced it.
+type Edit struct{ Path, Snapshot string } // the snapshot before that other commit has it
+
+// noteEdit notes an edit between a commit that has made a file and the one, seen before, that has
+// replaced it.
+func (p *plan) noteEdit(n *node, made *verify.Entry) {
+	if n.was.entry().Digest != made.Digest {
+		p.edits = append(p.edits, Edit{n.path, n.was.from.ID()})
+	}
+}
+
 // comesBack plans that what a commit has replaced comes back at a name at which nothing is any
 // more.
 func (p *plan) comesBack(n *node) (visited, error) {
@@ -139,7 +167,7 @@ func (p *plan) comesBack(n *node) (visited, error) {
 func (p *plan) lost(n *node) {
 	for _, child := range n.sorted() {
 		if child.was != nil {
-			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it"})
+			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8], Committed: true})
 		}
 		p.lost(child)
 	}

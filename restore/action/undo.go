@@ -40,6 +40,7 @@ type Undone struct {
 	Unread  []string              // ids of later commits whose savepoints cannot be read, the newest first: what they have created stays
 	Files   int                   // of them that were there, and went
 	Changed []string              // paths of those whose content was not the commit's any more
+	Edits   []Edit                // between commits that are undone
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
@@ -168,7 +169,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	} else {
 		swaps = slices.Concat(swaps, p.times(done.Snapshot))
 	}
-	u.Files, u.Left = p.files, p.left
+	u.Files, u.Left, u.Edits = p.files, p.left, p.edits
 	if u.Changes, err = changesOf(swaps, done.Snapshot, p.comes); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func mappedContent(t *testing.T, format harness.Format, uid int) {
 	m.write()
 	m.take(t, p, nil, root)
 	m.write()
-	stride := sample.Thin(t, 11, 3)
+	stride := sample.Thin(t, 11, 6)
 	acted := 0
 	for i := 0; ; i++ {
 		n, seen := stride.At(i), 0

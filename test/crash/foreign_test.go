@@ -95,7 +95,7 @@ func TestStrangers(t *testing.T) {
 	for _, x := range sample.Pick(t, 3, strangers) {
 		t.Run(x.name, func(t *testing.T) {
 			tr := newTrials(t, t.TempDir(), harness.Small())
-			harness.Sweep(t, sample.Thin(t, 89, 2), func(t *testing.T, n int) bool {
+			harness.Sweep(t, sample.Thin(t, 89, 6), func(t *testing.T, n int) bool {
 				s := tr.site(t, n)
 				r := tr.killed(t, s, n)
 				if !r.Killed() {
@@ -212,7 +212,7 @@ func TestStrangersKillTwice(t *testing.T) {
 	tr := newTrials(t, t.TempDir(), harness.Small())
 	for _, m := range []moment{moments[3], moments[5]} {
 		for _, x := range []stranger{strangers[1], strangers[3], strangers[5]} {
-			harness.Sweep(t, sample.Every(t, 31), func(t *testing.T, n int) bool {
+			harness.Sweep(t, sample.Thin(t, 31, 4), func(t *testing.T, n int) bool {
 				s := tr.site(t, m.name, x.name, n)
 				killedAt(t, s, m)
 				name, err := x.act(s)

@@ -33,7 +33,7 @@ func TestLongKill(t *testing.T) {
 // preview or commit.
 func killEverywhere(t *testing.T, tr *trials, stride int) {
 	t.Helper()
-	killAt(t, tr, sample.Every(t, stride))
+	killAt(t, tr, sample.Thin(t, stride, 2))
 }
 
 func killAt(t *testing.T, tr *trials, calls sample.Stride) {
@@ -137,8 +137,8 @@ func TestKillNewState(t *testing.T) {
 // TestKillTwice kills a commit before some of its calls, and its recovery before some
 // of its own.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 17, 17), 7)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 29, 29), 11)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 47, 17), 7)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 79, 29), 11)
 }
 
 func TestLongKillTwice(t *testing.T) {

@@ -73,15 +73,15 @@ func TestReplaceEverywhere(t *testing.T) {
 // of its calls.
 func TestKillReplace(t *testing.T) {
 	for name, dir := range grounds(t) {
-		t.Run(name, func(t *testing.T) { killAt(t, replacing(t, dir), sample.Thin(t, 47, 3)) })
+		t.Run(name, func(t *testing.T) { killAt(t, replacing(t, dir), sample.Thin(t, 47, 9)) })
 	}
 }
 
 func TestErrorsReplace(t *testing.T) {
-	failEverywhere(t, replacing(t, harness.MemoryDir(t)), sample.Every(t, 43), sysfault.Mutating, rotating(1))
+	failEverywhere(t, replacing(t, harness.MemoryDir(t)), sample.Thin(t, 43, 9), sysfault.Mutating, rotating(1))
 }
 
 // TestKillReplaceTwice kills the recovery of a killed commit too.
 func TestKillReplaceTwice(t *testing.T) {
-	pairs(t, replacing(t, harness.MemoryDir(t)), sample.Of(211, 41, 41), 11)
+	pairs(t, replacing(t, harness.MemoryDir(t)), sample.Of(211, 101, 41), 11)
 }

@@ -41,7 +41,7 @@ func TestKill(t *testing.T) {
 
 func killEverywhere(t *testing.T, a *command) {
 	var sum harness.Tally
-	sweep(t, a, sample.Thin(t, 61, 2), func(t *testing.T, w *world, n int) bool {
+	sweep(t, a, sample.Thin(t, 61, 5), func(t *testing.T, w *world, n int) bool {
 		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
 		if !r.Killed() {
 			sum.Add(fmt.Sprint("calls ", r.Fault.Calls))
@@ -124,7 +124,7 @@ func (w *world) back(t testing.TB, state harness.State, n int) error {
 
 // TestKillTwice kills some ways back, and the recovery of each before its calls.
 func TestKillTwice(t *testing.T) {
-	stride := sample.Of(211, 79, 5)
+	stride := sample.Of(211, 149, 5)
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
 			killTwice(t, way(), sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}, sample.Thin(t, 13, 5))

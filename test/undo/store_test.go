@@ -99,7 +99,7 @@ func (w *world) strays() ([]string, error) {
 // TestKillTake kills a take before its calls. The next one succeeds, and nothing is
 // left of the other.
 func TestKillTake(t *testing.T) {
-	storeSweep(t, taking(), sample.Every(t, 17), func(w *world, n int) []sysfault.Plan {
+	storeSweep(t, taking(), sample.Thin(t, 17, 2), func(w *world, n int) []sysfault.Plan {
 		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
@@ -122,7 +122,7 @@ func TestKillRepair(t *testing.T) {
 func TestStoreErrors(t *testing.T) {
 	for _, a := range []*command{taking(), pruning(), repairing()} {
 		t.Run(a.name, func(t *testing.T) {
-			storeSweep(t, a, sample.Thin(t, 89, 3), func(w *world, n int) (plans []sysfault.Plan) {
+			storeSweep(t, a, sample.Thin(t, 89, 6), func(w *world, n int) (plans []sysfault.Plan) {
 				for _, f := range harness.FaultsAt(n, kinds()) {
 					plans = append(plans, sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Record: true, Match: w.failing})
 				}
