@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -43,7 +44,8 @@ func damages() []damage {
 		if err != nil {
 			return err
 		}
-		return errors.Join(os.Remove(path), os.WriteFile(path, raw, info.Mode().Perm()))
+		owner := info.Sys().(*syscall.Stat_t)
+		return errors.Join(os.Remove(path), os.WriteFile(path, raw, info.Mode().Perm()), os.Lchown(path, int(owner.Uid), int(owner.Gid)))
 	}
 	return []damage{
 		{"missing", func(path string, _ []byte) error { return os.Remove(path) }},
