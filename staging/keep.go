@@ -351,14 +351,14 @@ func (a *attempt) isWorthless(s *swapping, name string, st pathsafe.Stat) (bool,
 	if !st.Mode.IsRegular() {
 		return true, nil
 	}
-	open, now, err := a.isWritten(a.olds, name)
+	open, now, err := a.olds.isWritten(name)
 	s.isOpen = open && stateOf(st) == s.was
 	return !open && stateOf(now) == s.was, err
 }
 
 // isWritten reports whether a process has the regular file name of d open to write to it, and
 // describes it as it is if none has. Of a file that this user may not read it cannot be known.
-func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, err error) {
+func (d dir) isWritten(name string) (open bool, st pathsafe.Stat, err error) {
 	f, st, err := d.openFile(name)
 	if errors.Is(err, fs.ErrPermission) {
 		st, err = d.stat(name)
@@ -372,8 +372,8 @@ func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, er
 		return false, st, err
 	}
 	defer f.Close()
-	if open, err = a.s.hasWriter(f); err == nil && !open {
-		st, err = a.s.identify(f)
+	if open, err = d.s.hasWriter(f); err == nil && !open {
+		st, err = d.s.identify(f)
 	}
 	return open, st, err
 }
@@ -382,43 +382,23 @@ func (a *attempt) isWritten(d dir, name string) (open bool, st pathsafe.Stat, er
 // stand ([Change].Keep): a process has them open to write to, or they did not come to rest. Nothing
 // is changed. What cannot be looked at is not held.
 func HeldOpen(root *pathsafe.Dir, swaps []Swap) (held []pathsafe.Path) {
-	s := &sysHook{}
+	top := dir{root, &sysHook{}}
 	for i := range swaps {
-		old := swaps[i].Old
+		old, path := swaps[i].Old, swaps[i].Path
 		if old == nil || !old.Mode.IsRegular() {
 			continue
 		}
-		f, err := openBeneath(root, swaps[i].Path)
+		in, err := top.open(parent(path))
 		if err != nil {
 			continue
 		}
-		if has, _ := s.hasWriter(f); has || swaps[i].Unsure {
-			held = append(held, swaps[i].Path)
+		open, _, err := in.isWritten(path.Base())
+		in.close()
+		if err == nil && (open || swaps[i].Unsure) {
+			held = append(held, path)
 		}
-		_ = f.Close()
 	}
 	return held
-}
-
-// openBeneath opens a regular file on a path without links.
-func openBeneath(root *pathsafe.Dir, path pathsafe.Path) (*os.File, error) {
-	in, err := root.Reopen()
-	names := path.Components()
-	last := len(names) - 1
-	for _, name := range names[:last] {
-		if err != nil {
-			return nil, err
-		}
-		above := in
-		in, err = above.OpenDir(name)
-		above.Close()
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	f, _, err := in.Open(names[last])
-	return f, err
 }
 
 // hasWriter reports whether a process has a file open to write to it: the kernel grants a lease

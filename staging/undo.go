@@ -568,7 +568,7 @@ func (u *undo) discardFrom(in dir, s *swapping, name string) error {
 		return nil // it is kept
 	}
 	if u.keep && err == nil && fs.FileMode(s.fresh.Type).IsRegular() {
-		open, _, openErr := u.isWritten(in, name)
+		open, _, openErr := in.isWritten(name)
 		if openErr != nil || open {
 			return openErr
 		}
