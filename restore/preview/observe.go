@@ -27,27 +27,35 @@ type observed struct {
 	way     pathsafe.Way // that the path of the root leads
 }
 
-// observe looks at a restore root, and requires that the path under which it was named
-// still leads there. File contents are not read: changing them changes the times.
-func observe(ctx context.Context, root *pathsafe.Dir, name string) (observed, error) {
-	state, witness := sha256.New(), sha256.New()
-	st, err := root.Stat()
-	if err != nil {
+// observeRoot looks at the root itself, and requires that the path under which it was named
+// still leads there.
+func observeRoot(root *pathsafe.Dir, name string) (o observed, err error) {
+	if o.root, err = root.Stat(); err != nil {
 		return observed{}, err
 	}
-	o := observed{root: st}
 	if o.way, err = pathsafe.WayTo(name); err != nil {
 		return observed{}, err
 	}
 	if err := o.way.LeadsTo(root); err != nil {
 		return observed{}, fmt.Errorf("%w: %w", ErrUnsettled, err)
 	}
+	return o, nil
+}
+
+// observe looks at a restore root, and requires that the path under which it was named
+// still leads there. File contents are not read: changing them changes the times.
+func observe(ctx context.Context, root *pathsafe.Dir, name string) (observed, error) {
+	o, err := observeRoot(root, name)
+	if err != nil {
+		return observed{}, err
+	}
+	state, witness := sha256.New(), sha256.New()
 	look := func(rel string, st pathsafe.Stat) error {
 		describe(state, rel, st)
 		identify(witness, rel, st)
 		return nil
 	}
-	_ = look("", st)
+	_ = look("", o.root)
 	err = root.Walk(ctx, look)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ESTALE) { // a name that was just listed is gone
 		err = fmt.Errorf("%w: %w", ErrUnsettled, err)

@@ -140,16 +140,9 @@ func observeFor(ctx context.Context, r *restore.Restore, name string) (observed,
 		return observe(ctx, r.Root(), name)
 	}
 	root := r.Root()
-	st, err := root.Stat()
+	o, err := observeRoot(root, name)
 	if err != nil {
 		return observed{}, err
-	}
-	o := observed{root: st}
-	if o.way, err = pathsafe.WayTo(name); err != nil {
-		return observed{}, err
-	}
-	if err := o.way.LeadsTo(root); err != nil {
-		return observed{}, fmt.Errorf("%w: %w", ErrUnsettled, err)
 	}
 	state, witness := sha256.New(), sha256.New()
 	seen := map[string]bool{}
@@ -165,7 +158,7 @@ func observeFor(ctx context.Context, r *restore.Restore, name string) (observed,
 			identify(witness, rel, st)
 		}
 	}
-	look("", st, nil)
+	look("", o.root, nil)
 	for run := range r.Plan().Runs() {
 		var paths []string
 		for o := range run.Bundle().Outputs() {
