@@ -18,7 +18,7 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		verb = "undo in part"
 	}
 	for _, sp := range r.commits {
-		lines = append(lines, fmt.Sprintf(verb+" commit %s, savepoint %s", sp.Attempt(), sp.ID()))
+		lines = append(lines, fmt.Sprintf("%s commit %s, savepoint %s", verb, sp.Attempt(), sp.ID()))
 		commits = append(commits, sp.Attempt())
 	}
 	counts, changes := map[action.ChangeKind]int{}, []any{}

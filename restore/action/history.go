@@ -295,11 +295,10 @@ func (h *history) open() ([]string, error) {
 // now, or another state directory has ended the attempt, this end is a guess;
 // whoever finds the attempt after all logs the true one behind it.
 //
-// It returns those that were completed.
-func (h *history) endStale() (completed []staging.Outcome, err error) {
-	ids, err := h.open()
-	if err != nil || len(ids) == 0 {
-		return nil, err
+// Ids are theirs; those that were completed are returned.
+func (h *history) endStale(ids []string) (completed []staging.Outcome, err error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
 	var all savepoint.Survey
 	if h.savepoints.store != nil {
@@ -334,10 +333,7 @@ func (h *history) trueEnd(id string, all *savepoint.Survey) audit.Event {
 	}
 	before, err := h.snapshotBefore(id)
 	if affected := strings.Fields(before.Said[saidAffected]); err == nil && AllRetired(all, affected) {
-		return audit.Event{
-			Kind: audit.RolledBack, Action: id, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-			Reason: before.Said[saidReason], Actions: affected, Brings: Brings(before),
-		}
+		return rolledBack(id, before)
 	}
 	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency, Reason: "nothing of it was found"}
 }

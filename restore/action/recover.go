@@ -128,26 +128,36 @@ func (r *Root) isAsBefore(id string) bool {
 			continue
 		}
 		at, err := pathsafe.Found(e.Path)
-		for err == nil && at != (pathsafe.Path{}) {
-			was, unknown := before.At(at)
-			if unknown != nil {
-				break // nothing is known of the directories above
+		if err != nil {
+			return false
+		}
+		for at != (pathsafe.Path{}) { // with the directories above, as far as something is known of them
+			was, err := before.At(at)
+			if err != nil {
+				break
 			}
-			now, gone := r.dir.StatPath(at, pathsafe.NoLinks)
-			if isGone := errors.Is(gone, fs.ErrNotExist); gone != nil && !isGone || isGone != (was.Type == snapshot.Absent) {
-				return false
-			}
-			then := was.Stat()
-			if gone == nil && was.Type != snapshot.Dir && (now.Mode != then.Mode || now.ID.Ino != then.ID.Ino || was.Type == snapshot.File && now.Size != then.Size || !now.ModTime.Equal(then.ModTime)) {
+			if !r.isAs(at, &was) {
 				return false
 			}
 			at, _ = at.Parent()
 		}
-		if err != nil {
-			return false
-		}
 	}
 	return true
+}
+
+// isAs reports whether at a path is the very same as in an entry: the same file, a directory, or
+// nothing.
+func (r *Root) isAs(at pathsafe.Path, was *snapshot.Entry) bool {
+	now, err := r.dir.StatPath(at, pathsafe.NoLinks)
+	if was.Type == snapshot.Absent {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	if err != nil || was.Type == snapshot.Dir {
+		return err == nil
+	}
+	then := was.Stat()
+	isSameSize := was.Type != snapshot.File || now.Size == then.Size
+	return now.Mode == then.Mode && now.ID.Ino == then.ID.Ino && isSameSize && now.ModTime.Equal(then.ModTime)
 }
 
 // endRecords ends in the records what has left nothing in the root. What is at work there just
@@ -170,7 +180,7 @@ func (r *Root) endRecords(ctx context.Context) (completed []staging.Outcome, err
 	if err != nil {
 		return nil, err
 	}
-	if completed, err = h.endStale(); err == nil && r.entry.Halts != nil {
+	if completed, err = h.endStale(ids); err == nil && r.entry.Halts != nil {
 		for _, id := range ids { // it may be marked, and all of it has gone
 			err = errors.Join(err, r.entry.Halts.Release(id))
 		}

@@ -269,10 +269,17 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 	if err := h.revoke(affected); err != nil {
 		return err
 	}
-	return h.once(audit.Event{
+	event := rolledBack(attempt, before)
+	event.Reason = h.why(event.Reason)
+	return h.once(event)
+}
+
+// rolledBack is the end of a rollback, as the snapshot before it describes it.
+func rolledBack(attempt string, before snapshot.Header) audit.Event {
+	return audit.Event{
 		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-		Reason: h.why(before.Said[saidReason]), Actions: affected, Brings: Brings(before),
-	})
+		Reason: before.Said[saidReason], Actions: strings.Fields(before.Said[saidAffected]), Brings: Brings(before),
+	}
 }
 
 // revoke takes back what was allowed to look at the commits that were undone.

@@ -11,8 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// What a commit does after its last name has appeared, and that gives the root another time: it
-// removes its staging directory and its lock.
+// closing is how long a commit may take, after its last name has appeared, to remove its staging
+// directory and its lock, which changes the time of the root.
 const closing = 5 * time.Second
 
 // tick is how far apart the times are that one rename gives to a name and its directory.

@@ -105,43 +105,19 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlan(in.Dir())
-	for _, id := range unread {
-		before, err := beforeCommit(in.Snapshots(), in.Path(), id)
-		if err != nil && machine.IsFault(err) {
-			return nil, err
-		}
-		p.unread = append(p.unread, unreadCommit{id, before})
-	}
-	for _, sp := range gone {
-		if err := p.addCommit(in.Snapshots(), sp); err != nil {
-			return nil, fmt.Errorf("commit %s: %w", sp.Attempt(), err)
-		}
-	}
-	if err := p.survey(); err != nil {
+	p, err := planUndo(in, gone, unread)
+	if err != nil {
 		return nil, err
 	}
-	var scope []pathsafe.Path
-	swapped := map[pathsafe.Path]bool{}
-	for _, swap := range p.swaps {
-		swapped[swap.Path] = true
-	}
-	for _, swap := range p.swaps {
-		if !isBeneath(swapped, swap.Path) {
-			scope = append(scope, swap.Path)
-		}
-	}
-	if len(scope) == 0 { // there is nothing left of it
-		if scope, err = p.someFile(); err != nil {
-			return nil, err
-		}
+	scope, err := p.scope()
+	if err != nil {
+		return nil, err
 	}
 	b := back{
 		Type: audit.Session, Reason: what.Reason, Affected: slices.Concat(unread, attemptsOf(gone)),
 		Scope: scope,
 	}
-	isCommitted := func(l Left) bool { return l.Committed }
-	inPart := what.inPart || slices.ContainsFunc(p.left, isCommitted)
+	inPart := what.inPart || p.leavesCommitted()
 	if inPart { // the same commits are logged as affected, and as standing again
 		b.Brings, b.Stays, b.Reason = b.Affected, true, "in part: "+b.Reason
 	}
@@ -156,7 +132,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if err := p.check(done.Snapshot, u); err != nil {
 		return nil, err
 	}
-	if u.InPart = inPart || slices.ContainsFunc(p.left, isCommitted); u.InPart && !inPart && !dry {
+	if u.InPart = inPart || p.leavesCommitted(); u.InPart && !inPart && !dry {
 		return nil, errInPart // before that was recorded
 	}
 	swaps := p.swaps
@@ -196,6 +172,47 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	}
 	u.Left = append(u.Left, stayed...)
 	return u, nil
+}
+
+// planUndo plans how commits go, the newest first, beside later ones that cannot be read.
+func planUndo(in *Root, gone []savepoint.Savepoint, unread []string) (*plan, error) {
+	p := newPlan(in.Dir())
+	for _, id := range unread {
+		before, err := beforeCommit(in.Snapshots(), in.Path(), id)
+		if err != nil && machine.IsFault(err) {
+			return nil, err
+		}
+		p.unread = append(p.unread, unreadCommit{id, before})
+	}
+	for _, sp := range gone {
+		if err := p.addCommit(in.Snapshots(), sp); err != nil {
+			return nil, fmt.Errorf("commit %s: %w", sp.Attempt(), err)
+		}
+	}
+	return p, p.survey()
+}
+
+// scope is what the snapshot before the undo has to hold: the names that are swapped and beneath no
+// other one, or one of the files where none is left.
+func (p *plan) scope() (scope []pathsafe.Path, err error) {
+	swapped := map[pathsafe.Path]bool{}
+	for _, swap := range p.swaps {
+		swapped[swap.Path] = true
+	}
+	for _, swap := range p.swaps {
+		if !isBeneath(swapped, swap.Path) {
+			scope = append(scope, swap.Path)
+		}
+	}
+	if len(scope) == 0 {
+		return p.someFile()
+	}
+	return scope, nil
+}
+
+// leavesCommitted reports whether something stays that a commit has made.
+func (p *plan) leavesCommitted() bool {
+	return slices.ContainsFunc(p.left, func(l Left) bool { return l.Committed })
 }
 
 // chosen are the commits to undo, the newest first, and the ids of later ones whose savepoints
