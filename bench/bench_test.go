@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/spectrumfs/spectrum/test/sample"
 )
@@ -103,6 +106,40 @@ func TestCancelCleansUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEmpty(t, dir)
+}
+
+// TestViewCopiedElsewhere ends the server of a view that another mount namespace has a copy
+// of, as one has that was made while the view was mounted.
+func TestViewCopiedElsewhere(t *testing.T) {
+	args, _ := stubArgs(t)
+	opts, err := parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBench(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(b.work) })
+	err = b.withSet(t.Context(), set{name: "copied", n: 1, size: 1}, func(s set) error {
+		m, err := b.mountLoopback(t.Context(), s)
+		if err != nil {
+			return err
+		}
+		holder := exec.Command("cat")
+		holder.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+		stdin, err := holder.StdinPipe()
+		if err != nil {
+			return err
+		}
+		if err := holder.Start(); err != nil {
+			return errors.Join(err, m.close())
+		}
+		return errors.Join(m.close(), stdin.Close(), holder.Wait())
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // built is a directory of programs that the tests have built.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/moby/sys/mountinfo"
 )
 
 func main() {
@@ -35,14 +36,41 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	ended := make(chan struct{})
 	go func() {
-		for range interrupted {
-			if err := server.Unmount(); err != nil {
-				log.Print(err)
-			}
-		}
+		server.Wait()
+		close(ended)
 	}()
-	server.Wait()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-interrupted:
+			err := unmount(server, flag.Arg(0))
+			if err == nil {
+				return
+			}
+			log.Print(err)
+		}
+	}
+}
+
+// unmount returns when the mount is gone from here. The server itself would wait for all
+// copies of it in other mount namespaces to go too.
+func unmount(server *fuse.Server, mountpoint string) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Unmount() }()
+	for {
+		mounted, err := mountinfo.Mounted(mountpoint)
+		if err != nil || !mounted {
+			return err
+		}
+		select {
+		case err := <-failed:
+			return err
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
 }
 
 func mount(name string, disabled uint64, mountpoint, dir string) (*fuse.Server, error) {
