@@ -68,9 +68,11 @@ func (a *app) truly(hint string) string {
 }
 
 // hasDone notes something that this command has done and that stays, whatever becomes of
-// the rest of its work.
+// the rest of its work. What it does again, in another try, is told once.
 func (a *app) hasDone(format string, args ...any) {
-	a.done = append(a.done, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(a.done, text) {
+		a.done = append(a.done, text)
+	}
 }
 
 // hasEnded notes what was found unfinished and was ended.
