@@ -35,6 +35,8 @@ type Stat struct {
 	Links      uint32
 	UID        uint32
 	GID        uint32
+	Immutable  bool // chattr +i: nothing of it can be changed, its names included
+	AppendOnly bool // chattr +a
 }
 
 // StatFile describes the file that f holds.
@@ -116,6 +118,8 @@ func makeStat(sx *unix.Statx_t) Stat {
 		Links:      sx.Nlink,
 		UID:        sx.Uid,
 		GID:        sx.Gid,
+		Immutable:  sx.Attributes&unix.STATX_ATTR_IMMUTABLE != 0,
+		AppendOnly: sx.Attributes&unix.STATX_ATTR_APPEND != 0,
 	}
 	if sx.Mask&unix.STATX_BTIME != 0 {
 		st.BirthTime = time.Unix(sx.Btime.Sec, int64(sx.Btime.Nsec))

@@ -29,6 +29,7 @@ type Target struct {
 	Identical bool
 	// ModeOnly: of what is displaced, it has the signed bytes.
 	ModeOnly bool
+	fixed    string // why the kernel does not let it be renamed; "" for nothing
 }
 
 // ForRootReplacing is ForRoot for a restore that replaces the files that stand at its targets, and
@@ -84,13 +85,18 @@ func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte)
 		case isOwn && digest == t.Digest:
 			found[n] = t
 		default:
-			c.State += ", which is not that of the active savepoint's commit"
+			c.State += ", which is foreign: it is not what the commit of the active savepoint made"
+		}
+		if t = found[n]; t != nil && !t.Identical && t.fixed != "" {
+			c.State += ", which cannot be replaced: " + t.fixed
+			found[n] = nil
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	r.blockTogether(found)
 	blocked := []Conflict{}
 	r.targets = map[string]*Target{}
 	for n, c := range r.conflicts {
@@ -102,6 +108,39 @@ func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte)
 	}
 	r.conflicts, r.replaces = blocked, true
 	return nil
+}
+
+// blockTogether makes conflicts of those targets that reach one file, by hard links or through a
+// link on the way, unless it stays for all of them: what is displaced at one name would be what is
+// there at the other. Found has a target for each conflict, or nil.
+func (r *Restore) blockTogether(found []*Target) {
+	type group struct {
+		paths   []string
+		changes bool // something comes at one of them
+	}
+	of := map[pathsafe.ID]*group{}
+	for n, t := range found {
+		if t == nil {
+			continue
+		}
+		g := of[t.Stat.ID]
+		if g == nil {
+			g = &group{}
+			of[t.Stat.ID] = g
+		}
+		g.paths, g.changes = append(g.paths, r.conflicts[n].Path), g.changes || !t.Identical
+	}
+	for n, t := range found {
+		if t == nil || len(of[t.Stat.ID].paths) == 1 || !of[t.Stat.ID].changes {
+			continue
+		}
+		other := of[t.Stat.ID].paths[0]
+		if other == r.conflicts[n].Path {
+			other = of[t.Stat.ID].paths[1]
+		}
+		r.conflicts[n].State += fmt.Sprintf(", which cannot be replaced: it is the same file as %q, another target", other)
+		found[n] = nil
+	}
 }
 
 // Replaces reports whether it was made by [ForRootReplacing]; a nil Restore replaces nothing.
@@ -138,6 +177,10 @@ func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *
 	defer parent.Close()
 	base := names[len(names)-1]
 	top, err := root.Stat()
+	if err != nil {
+		return nil, err
+	}
+	in, err := parent.Stat()
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +226,22 @@ func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *
 	if err != nil {
 		return nil, err
 	}
-	return &Target{Path: path, Stat: now, Digest: table.Digest()}, nil
+	return &Target{Path: path, Stat: now, Digest: table.Digest(), fixed: fixedBy(now, in)}, nil
+}
+
+// fixedBy says why the kernel does not let a file in a directory be renamed; "" where it does.
+func fixedBy(file, dir pathsafe.Stat) string {
+	switch {
+	case file.Immutable:
+		return "it is immutable (chattr +i)"
+	case file.AppendOnly:
+		return "it is append-only (chattr +a)"
+	case dir.Immutable:
+		return "the directory that it is in is immutable (chattr +i)"
+	case dir.AppendOnly:
+		return "the directory that it is in is append-only (chattr +a)"
+	}
+	return ""
 }
 
 // NeedsRoot says why this user cannot make something with this owner, group and attributes; ""

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -19,9 +22,17 @@ import (
 // 0644, that replaces what is in a root.
 func replacing(t *testing.T, root string, own map[string][sha256.Size]byte) *restore.Restore {
 	t.Helper()
+	return replacingBy(t, root, own, map[string]string{"dir/out": "new"})
+}
+
+// replacingBy is replacing for other outputs, all of the mode 0644.
+func replacingBy(t *testing.T, root string, own map[string][sha256.Size]byte, outputs map[string]string) *restore.Restore {
+	t.Helper()
 	project := t.TempDir()
-	run := (&bundletest.Project{T: t, Root: project}).Run("run", map[string]string{"dir/out": "new"})
-	must(t, os.Chmod(filepath.Join(project, "dir/out"), 0o644))
+	run := (&bundletest.Project{T: t, Root: project}).Run("run", outputs)
+	for name := range outputs {
+		must(t, os.Chmod(filepath.Join(project, name), 0o644))
+	}
 	c := restore.Candidate{Runs: restoretest.OpenRuns(t, project, run.Dir)}
 	r, err := restore.ForRootReplacing(context.Background(), c, root, func(*pathsafe.Dir) (map[string][sha256.Size]byte, error) { return own, nil })
 	must(t, err)
@@ -73,6 +84,60 @@ func TestReplaceTargets(t *testing.T) {
 	}
 }
 
+// TestReplaceFixed: a file that the kernel does not let be renamed, or whose directory is such, is not
+// replaced. It may stay if it is the same.
+func TestReplaceFixed(t *testing.T) {
+	for _, flag := range []string{"i", "a"} {
+		for _, at := range []string{"dir/out", "dir"} {
+			for _, content := range []string{"old", "new"} {
+				t.Run(fmt.Sprintf("+%s %s, %s", flag, at, content), func(t *testing.T) {
+					root := t.TempDir()
+					out, fixed := filepath.Join(root, "dir/out"), filepath.Join(root, at)
+					must(t, errors.Join(os.Mkdir(filepath.Dir(out), 0o755), os.WriteFile(out, []byte(content), 0o644)))
+					chattr := func(how string) {
+						if said, err := exec.CommandContext(context.Background(), "chattr", how+flag, fixed).CombinedOutput(); err != nil {
+							t.Fatalf("chattr: %v: %s", err, said)
+						}
+					}
+					chattr("+")
+					t.Cleanup(func() { chattr("-") })
+					r := replacing(t, root, nil)
+					switch there := r.Target("dir/out"); {
+					case content == "new" && (there == nil || !there.Identical):
+						t.Errorf("%v", r.Conflicts())
+					case content == "old" && (there != nil || !strings.Contains(r.Conflicts()[0].State, "(chattr +"+flag+")")):
+						t.Errorf("%v, %v", there, r.Conflicts())
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestReplaceOneFile: two outputs that reach one file, by hard links or through a link on the way,
+// block each other unless the file stays for both.
+func TestReplaceOneFile(t *testing.T) {
+	ways := map[string]func(root string) error{
+		"hard links": func(root string) error {
+			return errors.Join(os.Mkdir(filepath.Join(root, "other"), 0o755), os.Link(filepath.Join(root, "dir/out"), filepath.Join(root, "other/out")))
+		},
+		"a link on the way": func(root string) error { return os.Symlink("dir", filepath.Join(root, "other")) },
+	}
+	for name, way := range ways {
+		for content, blocks := range map[string]bool{"old": true, "new": false} {
+			t.Run(name+", "+content, func(t *testing.T) {
+				root := t.TempDir()
+				out := filepath.Join(root, "dir/out")
+				must(t, errors.Join(os.Mkdir(filepath.Dir(out), 0o755), os.WriteFile(out, []byte(content), 0o644), way(root)))
+				r := replacingBy(t, root, nil, map[string]string{"dir/out": "new", "other/out": "new", "third": "new"})
+				if found := r.Conflicts(); !blocks && len(found) > 0 || blocks && (len(found) != 2 || !strings.HasSuffix(found[0].State, `it is the same file as "other/out", another target`)) {
+					t.Errorf("%v", found)
+				}
+			})
+		}
+	}
+}
+
 // TestReplaceArtifacts: result artifacts are displaced if they are those of the active savepoint's
 // commit, byte for byte.
 func TestReplaceArtifacts(t *testing.T) {
@@ -87,6 +152,11 @@ func TestReplaceArtifacts(t *testing.T) {
 	r := replacing(t, root, own)
 	if r.Target(restore.ManifestName) == nil || r.Target(restore.ReportName) != nil || len(r.Conflicts()) != 1 || r.Conflicts()[0].Path != restore.ReportName {
 		t.Errorf("%+v, %v", r.Targets(), r.Conflicts())
+	}
+	for _, c := range append(r.Conflicts(), replacing(t, root, nil).Conflicts()...) {
+		if !strings.HasSuffix(c.State, "which is foreign: it is not what the commit of the active savepoint made") {
+			t.Error(c)
+		}
 	}
 }
 

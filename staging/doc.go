@@ -60,9 +60,13 @@
 //
 // A file of a commit may take the place of another one ([Swap].Old). In step 4 it waits in old under
 // the number of its swap, and is exchanged with the one at its name (RENAME_EXCHANGE), which is
-// looked at again there: on a mismatch all is undone, and what came out goes back. An undo has
-// succeeded only if each is back, the very inode. Step 6 removes what was replaced, or keeps it
-// where another process has written to it since, or can (see below).
+// looked at again there: on a mismatch all is undone, and what came out goes back. Step 6 removes
+// what was replaced, or keeps it where another process has written to it since, or can (see below).
+//
+// In an undo each comes back, the very inode, unless another process has put something newer at the
+// name, or has written to the new file there: that stays, and what was replaced is kept (see below,
+// [Kept].Old). A name that others have left empty before the exchange stays so. So what others do at
+// such a name never makes an undo fail (reinstate.go).
 //
 // The new file gets the owner, the group, the access list and the other extended attributes of the
 // one that it replaces, in step 3, before it is durable, and is held to them in step 4; its

@@ -61,7 +61,8 @@ type Error struct {
 	// Staging is the name of its staging directory, which is left when Rollback is
 	// not nil, in the root.
 	Staging string
-	// Kept is what others put at the names meanwhile, of a change with [Change.Keep].
+	// Kept is what others put at the names meanwhile, of a change with [Change.Keep]; of a commit
+	// what it had displaced, where something newer is at the name.
 	Kept []Kept
 }
 
@@ -75,7 +76,11 @@ func (e *Error) Error() string {
 		text += fmt.Sprintf("; rollback failed: %v", e.Rollback)
 	}
 	for _, k := range e.Kept {
-		text += fmt.Sprintf("; what another process has put at %q is kept in %q", k.Path, k.At)
+		what := "what another process has put at %q is kept in %q"
+		if k.Old {
+			what = "another process has put something newer at %q; what was there is kept in %q"
+		}
+		text += "; " + fmt.Sprintf(what, k.Path, k.At)
 	}
 	return text
 }

@@ -27,6 +27,9 @@ type Kept struct {
 	Path pathsafe.Path // at which it stood
 	At   string        // where it is now, beneath the root
 	Open bool          // it is what was to go, and a process has it open to write to it
+	Old  bool          // a commit has displaced it and was undone, and something newer is at Path
+	// Undone: it is what a commit that was undone had put there, and a process writes to it.
+	Undone bool
 }
 
 // A Stayed is what was to go, and the reason that it stays: something else is in it, or this user
@@ -203,7 +206,12 @@ func (a *attempt) keepRest() error {
 // keepOne moves something to its path in kept; where that is taken, or something that was kept
 // is on the way there, to a name of its own.
 func (a *attempt) keepOne(from dir, name string, s *swapping) error {
-	path, isOpen := outOfKept(s.path), s.isOpen && from == a.olds && name == s.name
+	keep := Kept{Path: s.path, Open: s.isOpen && from == a.olds && name == s.name}
+	if st, err := from.stat(name); a.displacesForCommit(s) && a.phase != phaseCommitted && err == nil {
+		keep.Undone = s.fresh.is(st)
+		keep.Old = !keep.Undone
+	}
+	path := outOfKept(s.path)
 	if err := a.makeKeeping(); err != nil {
 		return err
 	}
@@ -223,14 +231,16 @@ func (a *attempt) keepOne(from dir, name string, s *swapping) error {
 		in.close()
 	}
 	if err == nil {
-		a.kept = append(a.kept, Kept{s.path, path.String(), isOpen})
+		keep.At = path.String()
+		a.kept = append(a.kept, keep)
 		return nil
 	}
 	for n := 0; ; n++ {
 		to := fmt.Sprintf("%s-%d", name, n)
 		err := from.shift(name, a.keeping, to)
 		if err == nil {
-			a.kept = append(a.kept, Kept{s.path, to, isOpen})
+			keep.At = to
+			a.kept = append(a.kept, keep)
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return err

@@ -86,6 +86,10 @@ func (u *undo) discardTaken() {
 			continue // it is foreign, and found when the directory is to go
 		}
 		s := &u.swaps[i]
+		if u.displacesForCommit(s) {
+			u.note(s.path.String(), gone(u.discardReplacing(s)))
+			continue
+		}
 		if !s.comes || s.tree {
 			continue
 		}

@@ -3,10 +3,12 @@ package staging
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,36 +38,28 @@ func TestReplaceConflicts(t *testing.T) {
 }
 
 // TestReplaceMeetsOthers: what another process does to a file just before it is replaced undoes the
-// commit. Where it is still the same file, with what was written, all is as it was; a file that
-// another process has put there stays, and the rollback has failed (decisions D15, D32).
+// commit, and is what is there then: the same file with what was written, another file, or none.
 func TestReplaceMeetsOthers(t *testing.T) {
-	for name, c := range map[string]struct {
-		do     func(at string)
-		failed bool
-	}{
-		"written to":   {func(at string) { must(t, appendTo(at, "more")) }, false},
-		"another file": {func(at string) { must(t, rewrite(at)) }, true},
-		"gone":         {func(at string) { must(t, os.Remove(at)) }, true},
+	for name, do := range map[string]func(at string){
+		"written to":   func(at string) { must(t, appendTo(at, "more")) },
+		"another file": func(at string) { must(t, rewrite(at)) },
+		"gone":         func(at string) { must(t, os.Remove(at)) },
 	} {
 		for _, call := range []string{"exchange keep", "make directory new"} {
 			t.Run(name+", before "+call, func(t *testing.T) {
 				sc := replaceScene(t, t.TempDir())
 				was := take(t, sc.root)
 				err := sc.run(before(call, func() {
-					c.do(filepath.Join(sc.root, "existing/keep"))
+					do(filepath.Join(sc.root, "existing/keep"))
 					was["existing/keep"] = take(t, sc.root)["existing/keep"]
 				}))
 				if was["existing/keep"] == "" {
 					delete(was, "existing/keep")
 				}
-				e := failure(t, err)
-				if (e.Rollback != nil) != c.failed {
-					t.Fatalf("%v", err)
+				if e := wantStep(t, err, StepFinalize, "existing/keep"); e.Rollback != nil {
+					t.Error(e)
 				}
-				foreignKept(t, was, sc.root)
-				if !c.failed {
-					sameTree(t, was, sc.root)
-				}
+				sameTree(t, was, sc.root)
 			})
 		}
 	}
@@ -108,79 +102,208 @@ func TestReplaceRefuses(t *testing.T) {
 	}
 }
 
+// rivals are what another process does to a file that is replaced, or was; those whose result has
+// to be at its name when the commit is undone return that.
+var rivals = map[string]func(at string) (newest string, err error){
+	"append": func(at string) (string, error) {
+		err := appendTo(at, "more")
+		b, read := os.ReadFile(at)
+		return string(b), errors.Join(err, read)
+	},
+	"edit": func(at string) (string, error) { return "edited", os.WriteFile(at, []byte("edited"), 0o600) },
+	"flip": func(at string) (string, error) { // as long as before
+		b, err := os.ReadFile(at)
+		for i := range b {
+			b[i] ^= 1
+		}
+		return string(b), errors.Join(err, os.WriteFile(at, b, 0o600))
+	},
+	"save": func(at string) (string, error) {
+		return "saved", errors.Join(os.WriteFile(at+".tmp", []byte("saved"), 0o600), os.Rename(at+".tmp", at))
+	},
+	"relink": func(at string) (string, error) {
+		return "linked", errors.Join(os.WriteFile(at+"-other", []byte("linked"), 0o600), os.Remove(at), os.Link(at+"-other", at))
+	},
+	"ln":        func(at string) (string, error) { return "", os.Link(at, at+"-moved") },
+	"chmod":     func(at string) (string, error) { return "", os.Chmod(at, 0o606) },
+	"attribute": func(at string) (string, error) { return "", unix.Setxattr(at, "user.note", []byte("new"), 0) },
+	"remove":    func(at string) (string, error) { return "", os.Remove(at) },
+	"directory": func(at string) (string, error) { return "a directory", errors.Join(os.Remove(at), os.Mkdir(at, 0o700)) },
+	"link":      func(at string) (string, error) { return "a link", errors.Join(os.Remove(at), os.Symlink("new", at)) },
+	"move": func(at string) (string, error) {
+		return "moved", errors.Join(os.Rename(at, at+"-moved"), os.WriteFile(at, []byte("moved"), 0o600))
+	},
+}
+
+// standing is what rivals return of what is at a name.
+func standing(t testing.TB, at string) string {
+	t.Helper()
+	st, err := os.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "nothing"
+	case err == nil && st.IsDir():
+		return "a directory"
+	case err == nil && st.Mode().Type() == fs.ModeSymlink:
+		return "a link"
+	}
+	b, read := os.ReadFile(at)
+	must(t, errors.Join(err, read))
+	return string(b)
+}
+
 // TestReplaceRivals: another process changes what is to be replaced, or was, or puts something else
-// in its place, at every call. Whatever the end of the commit: nothing of the others is lost, and
-// all other names are as before or complete.
+// in its place, at every call, or removes it. Whatever the end of the commit: nothing of the others
+// is lost, what they wrote last is at the name, all other names are as before or complete, and
+// nothing halts the root.
 func TestReplaceRivals(t *testing.T) {
 	const target = "existing/keep"
-	rivals := map[string]func(at string) error{
-		"append":    func(at string) error { return appendTo(at, "more") },
-		"chmod":     func(at string) error { return os.Chmod(at, 0o606) },
-		"attribute": func(at string) error { return unix.Setxattr(at, "user.note", []byte("new"), 0) },
-		"remove":    os.Remove,
-		"directory": func(at string) error { return errors.Join(os.Remove(at), os.Mkdir(at, 0o700)) },
-		"link":      func(at string) error { return errors.Join(os.Remove(at), os.Symlink("new", at)) },
-		"move":      func(at string) error { return errors.Join(os.Rename(at, at+"-moved"), os.WriteFile(at, nil, 0o600)) },
-	}
 	for _, name := range slices.Sorted(maps.Keys(rivals)) {
 		for _, fails := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, %v", name, fails), func(t *testing.T) {
 				t.Parallel()
-				base, ends := scratch(t), &harness.Tally{}
-				s := &sweeper{t: t, base: base, make: replaceScene}
-				_, total := traceOf(t, s)
-				for _, n := range tries(t, 8, total) {
+				s, ends := &sweeper{t: t, base: scratch(t), make: replaceScene}, &harness.Tally{}
+				fresh := func() (*scene, picture) {
 					sc, before := s.fresh()
 					sc.lazy = true // its power is not cut
 					if fails {
 						sc.hook = failCheck("theirs/file", 2)
 					}
-					at, calls := sc.at(target), 0
-					was := inodeOf(t, at) // of what others had there, as long as they have not removed it
-					theirs := uint64(0)   // of what they have put there
+					return sc, before
+				}
+				total := 0
+				sc, _ := fresh()
+				_ = sc.run(func(op, path string, f func() error) error {
+					total++
+					return sc.lazily(op, path, f)
+				})
+				for _, n := range tries(t, 8, total) {
+					sc, before := fresh()
+					r := &rival{t: t, sc: sc, at: sc.at(target), do: rivals[name]}
 					err := sc.run(func(op, path string, f func() error) error {
-						if calls++; calls == n {
-							here := inodeOf(t, at)
-							must(t, rivals[name](at))
-							if _, err := os.Lstat(at); err == nil && inodeOf(t, at) != here {
-								theirs = inodeOf(t, at)
-							}
-							if name != "move" && theirs != 0 && here == was || name == "remove" && here == was {
-								was = 0
-							}
-						}
+						r.count(n)
 						return sc.lazily(op, path, f)
 					})
-					rest := sc.staying(before)
-					delete(rest, target)
-					foreignKept(t, rest, sc.root)
-					there := inodesIn(t, sc.root)
-					if theirs != 0 && !there[theirs] {
-						t.Error("what others have put there is lost")
-					}
-					switch {
-					case err == nil:
-						ends.Add("complete")
-					case failure(t, err).Rollback == nil && calls >= n:
-						ends.Add("undone")
-						delete(before, target)
-						now := take(t, sc.root)
-						delete(now, target)
-						delete(now, target+"-moved")
-						if d := diff(before, now, false); d != "" {
-							t.Error(d)
-						}
-					default:
-						ends.Add("halted")
-					}
-					if err != nil && was != 0 && !there[was] {
-						t.Error("what was there is lost")
-					}
+					ends.Add(r.judge(before, target, err))
 					if t.Failed() {
 						t.Fatalf("call %d of %d: %v", n, total, err)
 					}
 				}
 				t.Log(ends)
+			})
+		}
+	}
+}
+
+// A rival acts once on a file that a scene replaces.
+type rival struct {
+	t      *testing.T
+	sc     *scene
+	at     string
+	do     func(at string) (string, error)
+	calls  int
+	acted  bool
+	newest string
+	was    uint64 // the inode that was there before all, unless the rival has removed it
+	theirs uint64 // the inode that the rival has put there; 0 for none
+}
+
+// count has it act before call n.
+func (r *rival) count(n int) {
+	if r.calls++; r.calls == 1 {
+		r.was = inodeOf(r.t, r.at)
+	}
+	if r.calls != n {
+		return
+	}
+	if _, err := os.Lstat(r.at); err != nil {
+		return // an undo has it in its hands
+	}
+	here := inodeOf(r.t, r.at)
+	var err error
+	r.newest, err = r.do(r.at)
+	must(r.t, err)
+	r.acted = true
+	if _, err := os.Lstat(r.at); err == nil && inodeOf(r.t, r.at) != here {
+		r.theirs = inodeOf(r.t, r.at)
+	}
+	if here == r.was && !inodesIn(r.t, filepath.Dir(r.at))[here] {
+		r.was = 0
+	}
+}
+
+// judge compares the root with what was there before, and returns how the commit ended.
+func (r *rival) judge(before picture, target string, err error) string {
+	t, root := r.t, r.sc.root
+	t.Helper()
+	rest := r.sc.staying(before)
+	delete(rest, target)
+	foreignKept(t, rest, root)
+	there := inodesIn(t, root)
+	if r.theirs != 0 && !there[r.theirs] {
+		t.Error("what others have put there is lost")
+	}
+	if r.acted && r.newest != "" && (err != nil || r.theirs != 0) && standing(t, r.at) != r.newest {
+		t.Errorf("%q is at the name, not %q", standing(t, r.at), r.newest)
+	}
+	if err == nil {
+		return "complete"
+	}
+	e := failure(t, err)
+	if e.Rollback != nil {
+		t.Error("it halts the root")
+	}
+	if r.was != 0 && !there[r.was] {
+		t.Error("what was there is lost")
+	}
+	now := take(t, root)
+	kept := false
+	for _, p := range []picture{before, now} {
+		for path := range p {
+			if IsKept(strings.Split(path, "/")[0]) {
+				kept = true
+				delete(p, path)
+			} else if path == target || strings.HasPrefix(path, target+"-") {
+				delete(p, path)
+			}
+		}
+	}
+	if kept != (len(e.Kept) > 0) {
+		t.Errorf("kept: %v", e.Kept)
+	}
+	if d := diff(before, now, false); d != "" {
+		t.Error(d)
+	}
+	return "undone"
+}
+
+// TestReplaceRivalsAfterKill: the same between a kill and the recovery, which ends by itself.
+func TestReplaceRivalsAfterKill(t *testing.T) {
+	const target = "theirs/file"
+	for _, name := range slices.Sorted(maps.Keys(rivals)) {
+		for _, call := range []string{"create .spectrum06_prepared.new", "exchange keep", "exchange other", allMoved, notPublished, oneIsMissing} {
+			t.Run(name+", killed at "+call, func(t *testing.T) {
+				sc := replaceScene(t, t.TempDir())
+				before := take(t, sc.root)
+				r := &rival{t: t, sc: sc, at: sc.at(target), do: rivals[name]}
+				r.count(0)
+				sc.abandon(call)
+				r.count(2)
+				out, err := sc.recover(Automatic)
+				if err != nil || len(out) != 1 {
+					t.Fatal(out, err)
+				}
+				if out[0].Result == Completed {
+					_ = r.judge(before, target, nil)
+					return
+				}
+				failed := &Error{Err: out[0].Cause}
+				if out[0].Left != nil {
+					failed.Kept = []Kept{{}}
+				}
+				if r.judge(before, target, failed) != "undone" || out[0].Result != RolledBack {
+					t.Error(out)
+				}
 			})
 		}
 	}
@@ -235,7 +358,7 @@ func TestReplacedArtifactGoes(t *testing.T) {
 	for _, call := range []string{"make directory new", "rename RESTORE_REPORT.json"} {
 		sc := replaceScene(t, t.TempDir())
 		err := sc.run(before(call, func() { must(t, os.Remove(sc.at("RESTORE_REPORT.json"))) }))
-		if e := wantStep(t, err, StepFinalize, "RESTORE_REPORT.json"); e.Rollback == nil {
+		if e := wantStep(t, err, StepFinalize, "RESTORE_REPORT.json"); e.Rollback != nil {
 			t.Error(e)
 		}
 	}

@@ -124,7 +124,7 @@ func (u *undo) everything() {
 		u.discardTrees()
 	}
 	u.targets()
-	if u.err() == nil && u.keep {
+	if u.err() == nil && (u.keep || slices.ContainsFunc(u.swaps, func(s swapping) bool { return u.displacesForCommit(&s) })) {
 		u.note(keepingName, u.keepRest())
 	}
 	if u.err() == nil {
@@ -267,6 +267,9 @@ func (u *undo) backAmidst(i int) (err error) {
 // back undoes one swap.
 func (u *undo) back(i int) error {
 	s, name := &u.swaps[i], strconv.Itoa(i)
+	if u.displacesForCommit(s) {
+		return u.reinstate(s)
+	}
 	slot, was, err := u.displaced(s, name)
 	if err != nil {
 		return err
@@ -640,7 +643,8 @@ func (a *attempt) leaving(path pathsafe.Path) *swapping {
 	return nil
 }
 
-// isBack requires that what a file of a commit was to replace is at its name (decision D32).
+// isBack requires that the file of a commit that took the place of another one is not at its name
+// any more, as it was made (decision D32): what was there is back, or something newer is there.
 func (u *undo) isBack(s *swapping) error {
 	in, err := u.parentDir(s)
 	if err != nil {
@@ -648,10 +652,10 @@ func (u *undo) isBack(s *swapping) error {
 	}
 	defer in.close()
 	st, err := in.stat(s.path.Base())
-	if err == nil && !s.old.is(st) {
-		err = errNoWayBack
+	if err != nil || !s.fresh.is(st) {
+		return gone(err)
 	}
-	return err
+	return u.lostUnlessEdited(s, in)
 }
 
 func (u *undo) noteTarget(path string, exists bool, err error) {

@@ -32,7 +32,8 @@ type Watch struct {
 	// restore is complete.
 	LeftOut func(staging.LeftOut)
 	// Kept hears of a replaced file that stays in the root, since another process has written to
-	// it, or has it open for that.
+	// it, or has it open for that; of a commit that was undone, also of one in the place of which
+	// another process has put something meanwhile.
 	Kept func(staging.Kept)
 }
 
@@ -72,6 +73,10 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 	}
 	rec.replaces = targetsOf(r)
 	if err := in.commit(ctx, change, rec, watch); err != nil {
+		var e *staging.Error
+		if errors.As(err, &e) {
+			watch.kept(e.Kept)
+		}
 		in.halt(err)
 		return in.history.failed(rec.failureOf(err), err)
 	}
@@ -120,12 +125,16 @@ func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRec
 			watch.LeftOut(l)
 		}
 	}
-	for _, k := range tx.Kept() {
-		if watch.Kept != nil {
-			watch.Kept(k)
+	watch.kept(tx.Kept())
+	return nil
+}
+
+func (w *Watch) kept(all []staging.Kept) {
+	for _, k := range all {
+		if w.Kept != nil {
+			w.Kept(k)
 		}
 	}
-	return nil
 }
 
 // changeOf describes the plan as a change of the restore root.

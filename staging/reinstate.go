@@ -1,0 +1,164 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// What a commit has displaced comes back to its name in an undo, unless something newer is there: a
+// file that another process has put there since, or its writes to the commit's own file. That stays,
+// and what was displaced, whatever it is, is kept as in a change with [Change.Keep]. So an undo of a
+// replacement loses nothing of others, and succeeds.
+
+// displacesForCommit reports whether a swap of a commit takes something from its name.
+func (a *attempt) displacesForCommit(s *swapping) bool { return a.isCommit() && s.goes }
+
+// reinstate undoes what a commit has displaced at one name.
+func (u *undo) reinstate(s *swapping) error {
+	in, err := u.parentDir(s)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	for range maxFlips {
+		was, isDisplaced, err := u.waiting(s)
+		if err != nil {
+			return err
+		}
+		st, err := in.stat(s.path.Base())
+		if gone(err) != nil {
+			return err
+		}
+		isOurs := err == nil && s.fresh.is(st)
+		switch {
+		case !isDisplaced && isOurs:
+			return u.lostUnlessEdited(s, in)
+		case !isDisplaced:
+			return nil // it was not displaced yet, or is back
+		case err != nil:
+			err = u.olds.shift(s.name, in, s.path.Base())
+		case isOurs:
+			err = u.giveBack(s, in)
+		case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
+			return u.olds.unlink(s.name) // a crash has left it with both names
+		default:
+			return nil // what is there is newer
+		}
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return errFlips
+}
+
+// waiting describes what was displaced, if it waits in staging.
+func (u *undo) waiting(s *swapping) (st pathsafe.Stat, is bool, err error) {
+	if u.olds.h == nil {
+		return st, false, nil
+	}
+	st, err = u.olds.stat(s.name)
+	return st, err == nil && !s.fresh.is(st), gone(err)
+}
+
+// lostUnlessEdited: the commit's file is at its name, and what it has displaced is not in staging.
+// An undo before this one has kept that, if it has left the file there.
+func (u *undo) lostUnlessEdited(s *swapping, in dir) error {
+	edited, err := u.isEdited(s, in, s.path.Base())
+	if err == nil && !edited {
+		err = errLost
+	}
+	return err
+}
+
+// giveBack exchanges what was displaced with the commit's file. What comes out has to be that file,
+// as it was made: anything else came to the name later than what was displaced, and goes back.
+func (u *undo) giveBack(s *swapping, in dir) error {
+	expected := s.fresh
+	for turn := range maxFlips {
+		put, err := u.olds.stat(s.name)
+		if err == nil {
+			err = u.olds.exchange(s.name, in, s.path.Base())
+		}
+		var out pathsafe.Stat
+		if err == nil {
+			out, err = u.olds.stat(s.name)
+		}
+		if err != nil {
+			return err
+		}
+		isIt, edited := expected.is(out), false
+		if isIt && turn == 0 {
+			if edited, err = u.isEdited(s, u.olds, s.name); err != nil {
+				return err
+			}
+		}
+		if isIt && !edited {
+			return nil
+		}
+		expected = identityOf(put)
+	}
+	return errFlips
+}
+
+// isEdited reports whether the commit's file, at a name, has another content than it was made with.
+func (u *undo) isEdited(s *swapping, in dir, name string) (bool, error) {
+	f := u.fileAt(s)
+	if f == nil {
+		return false, nil
+	}
+	got, st, err := in.openFile(name)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, pathsafe.ErrLeased) {
+		st, err = in.stat(name)
+		return err == nil && !f.created.is(st), err
+	}
+	if err != nil {
+		return false, err
+	}
+	defer got.Close()
+	if !f.created.is(st) {
+		return true, nil
+	}
+	content := f.Check
+	if !u.revived {
+		content = createdRecord{Size: f.Size}.with(f.SHA256).check()
+	}
+	err = u.s.do("check", name, func() error { return content(context.Background(), got) })
+	if errors.Is(err, errChanged) {
+		return true, nil
+	}
+	return false, err
+}
+
+// fileAt returns the file of the plan that takes the place of another one; nil for none.
+func (u *undo) fileAt(s *swapping) *plannedFile {
+	if !s.comes {
+		return nil
+	}
+	for i := range u.plan.files {
+		if u.plan.files[i].path == s.path {
+			return &u.plan.files[i]
+		}
+	}
+	return nil
+}
+
+// discardReplacing removes the commit's file that was taken back, if it is as it was made, and no
+// process has it open to write to it. Else it is kept.
+func (u *undo) discardReplacing(s *swapping) error {
+	st, err := u.olds.stat(s.name)
+	if err != nil || !s.fresh.is(st) {
+		return err
+	}
+	open, _, err := u.olds.isWritten(s.name)
+	if err != nil || open {
+		return err
+	}
+	edited, err := u.isEdited(s, u.olds, s.name)
+	if err != nil || edited {
+		return err
+	}
+	return u.olds.unlink(s.name)
+}
