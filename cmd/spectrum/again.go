@@ -47,9 +47,8 @@ func (a *app) commandLine(words ...string) string {
 	return strings.Join(line, " ")
 }
 
-// previewWords are the words of the command that makes the preview of a record anew.
-func previewWords(r *preview.Record) []string {
-	origin, asked := r.Origin(), r.Asked()
+// previewWords are the words of the command that makes a preview.
+func previewWords(origin preview.Origin, asked preview.Asked) []string {
 	words := []string{"preview", "--restore-root", origin.RestoreRoot}
 	if asked.Agent != "" {
 		words = append(words, "--agent", asked.Agent)

@@ -65,8 +65,8 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
-	case byID && (opts.agent != "" || opts.html != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
-		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace and --html is asked of a preview, and --preview names one that was made")
+	case byID && (opts.agent != "" || opts.html != "" || opts.report != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
+		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace, --html and --report is asked of a preview, and --preview names one that was made")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
 	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":
@@ -97,6 +97,7 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, runDirs []string) error {
 	canAsk := !a.json && onTerminal(os.Stdin) && onTerminal(a.stderr)
 	opts.silent = !canAsk && (a.quiet || a.json) // what is approved is shown, whatever else is not
+	opts.asks = canAsk
 	shown, err := a.showPreview(cmd, state, opts.previewOptions, runDirs)
 	if err != nil {
 		return err
@@ -120,6 +121,10 @@ const statementLines = 3
 // fit what was shown, is explained and asked for again. The third is returned whatever it is,
 // unless it alone is vague.
 func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, error) {
+	a.tell("")
+	if err := shown.preview.WriteRecap(a.stderr, a.screen()); err != nil {
+		return "", err
+	}
 	a.tell("")
 	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C refuses.")
 	asking := a.newPrompt("statement: ")
@@ -184,7 +189,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	}
 	err = a.commitRecord(ctx, state, record, opts)
 	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
-		return &againError{a.commandLine(previewWords(record)...), err}
+		return &againError{a.commandLine(previewWords(record.Origin(), record.Asked())...), err}
 	}
 	return err
 }
@@ -304,13 +309,16 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		return failedIn(state, in.Real(), err)
 	}
 	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
-	if !a.quiet {
+	if !a.quiet && !onTerminal(a.stderr) {
 		_, _ = a.stderr.Write(approved.Outcome().Markdown())
 	}
 	if in.Savepoint() == "" { // the restore is complete, and stays so
 		a.tell("spectrum: the savepoint is prepared, and could not be published; \"spectrum recover %s%s\" does that", foreignOption(in.Real()), shellQuote(r.Root().Name()))
 	} else {
 		a.say("savepoint %s", in.Savepoint())
+		if onTerminal(a.stderr) {
+			a.say("\"%s\" shows the full report", a.commandLine("savepoint", "show", in.Savepoint()))
+		}
 		a.say("\"spectrum rollback %s%s\" undoes it", foreignOption(in.Real()), in.Commit())
 	}
 	if err := a.commitResult(); err != nil {
@@ -369,7 +377,15 @@ func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.A
 			a.tell("spectrum: %s was not given the %s of the file that it replaced: %s", shellQuote(l.Path.String()), l.What, oneLine(l.Why.Error()))
 		},
 		Kept: func(k staging.Kept) {
-			a.tell("spectrum: another process writes to the file that %s replaced, so that file is kept in %s", shellQuote(k.Path.String()), shellQuote(filepath.Join(in.Real(), k.At)))
+			path, at := shellQuote(k.Path.String()), shellQuote(filepath.Join(in.Real(), k.At))
+			switch {
+			case k.Old:
+				a.tell("spectrum: another process has put a newer file at %s, which stays; the file that was there is kept in %s", path, at)
+			case k.Undone:
+				a.tell("spectrum: another process writes to the file that was at %s before the commit was undone, so that file is kept in %s", path, at)
+			default:
+				a.tell("spectrum: another process writes to the file that %s replaced, so that file is kept in %s", path, at)
+			}
 		},
 	})
 }

@@ -87,6 +87,8 @@ would change, and commits exactly what was approved: all of it or nothing.
 Start with:  spectrum demo /tmp/demo`,
 	}
 	setUp(root, app)
+	root.Version = programVersion() // for --version
+	root.SetVersionTemplate("spectrum {{.Version}}\n")
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
 		newLs(app), newCat(app), newDiff(app), newPreview(app), newCommit(app), newRollback(app), newRecover(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,12 +29,13 @@ type previewOptions struct {
 	chain       bool
 	fromMount   string
 	html        string
-	pageDir     *pathsafe.Dir // of that, open
+	report      string // a file, or onStream
 	agent       string
 	scopes      []string
 	decisions   []string
 	replace     bool
-	silent      bool // the report is not wanted
+	silent      bool // nothing is to be shown
+	asks        bool // the statement is asked for next
 	wait        time.Duration
 }
 
@@ -47,11 +45,16 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "take the candidate that the view on this `mountpoint` shows")
 	addChain(cmd, &o.chain)
 	cmd.Flags().StringVar(&o.html, "html", "", "write the preview as a web page to this `file` too, which must not exist")
+	cmd.Flags().StringVar(&o.report, "report", "", "print the full report with its ten sections, also on a terminal; or, with =`FILE`, write it to this file, which must not exist")
+	cmd.Flags().Lookup("report").NoOptDefVal = onStream
 	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is named)")
 	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted, in place of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files that differ, and leave those as they are that are the same; a rollback brings them back")
 	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict that a preview has shown, as `C-001=acknowledged`, =rejected or =resolved; may be repeated")
 }
+
+// onStream is the value of --report without a file.
+const onStream = "-"
 
 // imperatives are the verdicts as the words of a statement.
 var imperatives = map[string]string{
@@ -92,9 +95,11 @@ func newPreview(app *app) *cobra.Command {
 		Use:   "preview --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
 		Short: "show what a restore would do, and print the id of this preview",
 		Long: `preview verifies the candidate, plans the restore, and shows the plan held
-against the restore root: the report on stderr, its id on stdout. The id is what
-"spectrum commit --preview ID" takes. Nothing is restored; only what a killed
-commit has left in the restore root is ended first.
+against the restore root: on a terminal a summary, elsewhere the full report, both
+on stderr, and its id on stdout. The id is what "spectrum commit --preview ID"
+takes. Nothing is restored; only what a killed commit has left in the restore root
+is ended first. The full report is always kept in the state directory; the summary
+names the file.
 
 Identity layer, operator context and restricted context are proposed only when
 --scope asks for them, the identity layer only with the --agent that the candidate
@@ -148,6 +153,7 @@ type shownPreview struct {
 	source      string
 	held        []quarantine.Mark // in quarantine, for these reasons
 	preview     *preview.Preview
+	report      string // the full one
 }
 
 // showPreview plans a restore, keeps its preview, and shows it.
@@ -156,12 +162,11 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	if err != nil {
 		return shownPreview{}, err
 	}
-	if opts.pageDir, err = opts.openPageDir(); err != nil {
+	files, err := opts.openFiles()
+	if err != nil {
 		return shownPreview{}, err
 	}
-	if opts.pageDir != nil {
-		defer opts.pageDir.Close()
-	}
+	defer files.close()
 	c, err := a.openProposed(cmd, opts, runDirs)
 	if err != nil {
 		return shownPreview{}, err
@@ -187,7 +192,7 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		return shownPreview{}, err
 	}
 	defer r.Close()
-	shown, err := a.present(cmd.Context(), state, p, c, opts)
+	shown, err := a.present(cmd.Context(), state, presented{preview: p, restore: r, candidate: c, opts: opts, files: files})
 	if err == nil && c.warning != "" {
 		a.tell("spectrum: %s", oneLine(c.warning))
 	}
@@ -201,29 +206,47 @@ func (a *app) tellHeld(shown shownPreview) {
 	}
 }
 
-// present keeps a preview and shows it.
-func (a *app) present(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate, opts previewOptions) (shownPreview, error) {
-	held, err := a.judge(ctx, state, p, c)
+// presented is a preview that is to be shown, with what it was made of.
+type presented struct {
+	preview   *preview.Preview
+	restore   *restore.Restore
+	candidate *candidate
+	opts      previewOptions
+	files     previewFiles
+	held      []quarantine.Mark // what holds the candidate
+}
+
+// present keeps a preview and shows it: on a terminal its summary, elsewhere the full report.
+func (a *app) present(ctx context.Context, state *statedir.Dir, s presented) (shownPreview, error) {
+	held, err := a.judge(ctx, state, s.preview, s.candidate)
 	if err != nil {
 		return shownPreview{}, err
 	}
-	p = p.HeldBy(held)
+	p := s.preview.HeldBy(held)
+	s.preview, s.held = p, held
+	var report bytes.Buffer
+	if err := p.WriteReport(&report); err != nil {
+		return shownPreview{}, err
+	}
+	if err := state.SaveReport(p.ID(), report.Bytes()); err != nil {
+		return shownPreview{}, fmt.Errorf("keeping the report: %w", err)
+	}
 	raw, err := keepPreview(state, p)
 	if err != nil {
 		return shownPreview{}, err
 	}
 	a.hasDone("preview %s was kept", p.ID()[:shortest])
-	if opts.html != "" {
-		if err := writePage(ctx, opts.pageDir, filepath.Base(opts.html), p); err != nil {
-			return shownPreview{}, err
-		}
+	if err := s.files.write(ctx, p, report.Bytes()); err != nil {
+		return shownPreview{}, err
 	}
-	if !opts.silent {
-		if err := writeReport(a.stderr, p); err != nil {
-			return shownPreview{}, err
-		}
+	switch {
+	case s.opts.silent:
+	case s.opts.report == onStream || s.opts.report == "" && !onTerminal(a.stderr):
+		_, err = a.stderr.Write(report.Bytes())
+	default:
+		err = a.showSummary(ctx, state, s)
 	}
-	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held, p}, nil
+	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held, p, report.String()}, err
 }
 
 // judge marks a candidate with what the rules of quarantine have found, and
@@ -239,47 +262,6 @@ func (a *app) judge(ctx context.Context, state *statedir.Dir, p *preview.Preview
 		a.hasDone("what holds the candidate in quarantine was noted")
 	}
 	return held, err
-}
-
-// openPageDir opens the directory of the web page; nil for none. A page that could not be
-// written is rejected before anything is done for it. Who puts something there later is
-// found when it is written.
-func (o *previewOptions) openPageDir() (*pathsafe.Dir, error) {
-	if o.html == "" {
-		return nil, nil
-	}
-	if err := overlap("web page", o.html, []place{{"the restore root", o.restoreRoot}}); err != nil {
-		return nil, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
-	}
-	dir, err := pathsafe.OpenOwn(filepath.Dir(o.html))
-	if err != nil {
-		return nil, pageRefused(err)
-	}
-	_, err = dir.Lstat(filepath.Base(o.html))
-	if errors.Is(err, fs.ErrNotExist) {
-		return dir, nil
-	}
-	if err == nil {
-		err = fmt.Errorf("%q exists", o.html)
-	}
-	return nil, errors.Join(pageRefused(err), dir.Close())
-}
-
-func pageRefused(err error) error {
-	return refusedHint(fmt.Errorf("--html: %w", err), "name a file that does not exist yet, in a directory that does")
-}
-
-// writePage writes a file that appears whole or not at all, and replaces none. Its readers
-// are those of all that the page shows.
-func writePage(ctx context.Context, dir *pathsafe.Dir, name string, p *preview.Preview) error {
-	var page bytes.Buffer
-	if err := p.WritePage(ctx, &page); err != nil {
-		return err
-	}
-	if err := dir.WriteFile(name, page.Bytes(), uint32(p.PagePerm())); err != nil {
-		return pageRefused(err)
-	}
-	return nil
 }
 
 // check refuses what says too little or too much about the candidate.
@@ -348,11 +330,6 @@ func checkText(c *candidate) error {
 		}
 	}
 	return nil
-}
-
-func writeReport(w io.Writer, p *preview.Preview) error {
-	buffered := bufio.NewWriter(w)
-	return errors.Join(p.WriteReport(buffered), buffered.Flush())
 }
 
 // makePreview runs PREFLIGHT and PLAN and makes the preview of what came out.

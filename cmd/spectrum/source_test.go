@@ -135,6 +135,7 @@ func resolve(command string) error {
 		return err
 	}
 	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
 	if err := cmd.ParseFlags(rest); err != nil {
 		return err
 	}

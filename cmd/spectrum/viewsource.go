@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -124,16 +123,12 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 		return err
 	}
 	defer r.Close()
-	shown, err := v.app.present(ctx, state, p, v.candidate, previewOptions{silent: true})
+	shown, err := v.app.present(ctx, state, presented{preview: p, restore: r, candidate: v.candidate, opts: previewOptions{silent: true}})
 	if err != nil {
 		return err
 	}
-	var report bytes.Buffer
-	if err := shown.preview.WriteReport(&report); err != nil {
-		return err
-	}
 	v.app.tellHeld(shown)
-	v.plan, v.report = r.Plan(), report.String()
+	v.plan, v.report = r.Plan(), shown.report
 	return nil
 }
 

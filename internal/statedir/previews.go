@@ -16,10 +16,11 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// The places of a preview: its record, and the mark that it was used.
+// The places of a preview: its record, its report for people, and the mark that it was used.
 const (
 	previews = "previews"
 	record   = ".json"
+	report   = ".md"
 	used     = ".used"
 )
 
@@ -49,6 +50,23 @@ func (d *Dir) SavePreview(id string, data []byte) error {
 	}
 	return d.write(dir, id+record, data)
 }
+
+// SaveReport keeps the report of a preview for people. One that was kept before gives way: it
+// may say other things of the same preview, such as what holds it in quarantine by now.
+func (d *Dir) SaveReport(id string, text []byte) error {
+	dir, err := d.previews(id)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := d.unlink(dir, id+report); err != nil {
+		return err
+	}
+	return d.write(dir, id+report, text)
+}
+
+// ReportPath returns the path of what [Dir.SaveReport] keeps.
+func (d *Dir) ReportPath(id string) string { return filepath.Join(d.path, previews, id+report) }
 
 // unlink removes a file, if it is there.
 func (d *Dir) unlink(dir *pathsafe.Dir, name string) error {

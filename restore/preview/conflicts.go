@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/trust"
@@ -279,6 +280,12 @@ func (d *deciding) targets() []conflict {
 			Risk:       "a restore never overwrites: the commit will be refused with " + string(found.Failure().Code),
 			Resolution: "move the existing entry away, then preview again",
 		}
+		if d.isReplaceable(found) {
+			c.Resolution = "preview again with --replace, which replaces the file; or move it away, then preview again"
+			if !isItem {
+				c.Resolution = "preview again with --replace, which displaces it if your last commit here made it; or move it away, then preview again"
+			}
+		}
 		if d.restore.Replaces() {
 			c.Risk = "it is not replaced: the commit will be refused with " + string(found.Failure().Code)
 		}
@@ -286,19 +293,30 @@ func (d *deciding) targets() []conflict {
 			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be refused with " + string(restore.FinalizeFailed)
 			c.Resolution = "unmount it, or put a directory in the place of the subvolume, then preview again; or leave these items out, and restore them with a restore root that is in it"
 		}
-		if !isItem {
-			c.Resolution = "it is of an earlier restore: move it away, then preview again"
-		}
 		if isItem {
 			c.items = []int{number}
 			if d.items[number-1].Class == identical {
 				c.Current += ", the same byte for byte"
-				c.Resolution = "leave " + itemID(number) + " out: it is there already"
+				c.Resolution = "leave " + itemID(number) + " out: it is there already; or preview again with --replace, which leaves it as it is"
 			}
 		}
 		conflicts = append(conflicts, c)
 	}
 	return conflicts
+}
+
+// isReplaceable reports whether a preview with --replace may find no conflict where this one does:
+// a regular file is there.
+func (d *deciding) isReplaceable(found restore.Conflict) bool {
+	if d.restore.Replaces() || found.Failure().Code == restore.FinalizeFailed {
+		return false
+	}
+	path, err := pathsafe.Parse(found.Path)
+	if err != nil {
+		return false
+	}
+	st, err := restore.Standing(d.restore.Root(), path)
+	return err == nil && st.Mode.IsRegular()
 }
 
 func isResult(path string) bool { return path == restore.ManifestName || path == restore.ReportName }

@@ -416,7 +416,7 @@ func TestPageVerdicts(t *testing.T) {
 		state, want string
 		put         func(s *scene)
 	}{
-		{"free", "Nothing is in the way of the 2 proposed files.", func(*scene) {}},
+		{"free", "Nothing is in the way of 2 proposed files.", func(*scene) {}},
 		{"part", "A part can be restored: 1 of 2 proposed files.", func(s *scene) { taken(s, "a") }},
 		{"nothing", "Nothing can be restored as things stand.", func(s *scene) { taken(s, "a", "b") }},
 		{"nothing", "Nothing can be restored as things stand. There is no room", func(s *scene) { taken(s, "RESTORE_REPORT.json") }},

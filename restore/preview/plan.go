@@ -186,7 +186,11 @@ func (d *deciding) planText(p plan) string {
 	add("retain", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == reference })), " as reference only")
 	add("do not restore", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == unwanted })), "")
 	if d.noRoomForResult() {
-		return "restore nothing: " + restore.ManifestName + " or " + restore.ReportName + " already exists; move it away first."
+		advice := "move it away first."
+		if slices.ContainsFunc(d.restore.Conflicts(), func(c restore.Conflict) bool { return isResult(c.Path) && d.isReplaceable(c) }) {
+			advice = "preview again with --replace, or " + advice
+		}
+		return "restore nothing: " + restore.ManifestName + " or " + restore.ReportName + " already exists; " + advice
 	}
 	if len(p.restores) == 0 {
 		parts = slices.Insert(parts, 0, "restore nothing")

@@ -55,8 +55,16 @@ func (i *item) stands(t *restore.Target) {
 	}
 	i.Class = replaces
 	i.Before = &before{hashText(t.Digest), t.Stat.Size, fmt.Sprintf("%04o", t.Stat.Perm), t.Stat.UID, timeText(t.Stat.ModTime), t.ModeOnly}
-	if t.ModeOnly {
-		i.Reason = joined(i.Reason, fmt.Sprintf("only its mode changes, from %04o to %s, and a mode is not signed", t.Stat.Perm, i.Mode))
+	was, comes := t.Stat.Perm&0o777, uint32(i.output.Perm())
+	more := ""
+	if comes&^was&0o077 != 0 {
+		more = ", and gives other users more access"
+	}
+	switch {
+	case t.ModeOnly:
+		i.Reason = joined(i.Reason, fmt.Sprintf("only its mode changes, from %04o to %04o, which is not signed%s", was, comes, more))
+	case was != comes:
+		i.Reason = joined(i.Reason, fmt.Sprintf("its mode changes from %04o to %04o, which is not signed%s", was, comes, more))
 	}
 	if t.Stat.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		i.Reason = joined(i.Reason, "the existing file has set-id bits, which the new one does not get")
@@ -64,6 +72,12 @@ func (i *item) stands(t *restore.Target) {
 	if t.Stat.Links > 1 {
 		i.Reason = joined(i.Reason, fmt.Sprintf("the existing file has %d names, and the others keep the old content", t.Stat.Links))
 	}
+}
+
+// CouldReplace reports whether something in the way of a proposed item may be replaced with
+// [Asked].Replace, which was not asked for. Only the preview that asks for it says whether it is.
+func (p *Preview) CouldReplace() bool {
+	return !p.restore.Replaces() && slices.ContainsFunc(p.block.Items, func(i item) bool { return i.Class == different || i.Class == identical })
 }
 
 func hashText(digest [sha256.Size]byte) string { return "sha256:" + hex.EncodeToString(digest[:]) }

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -166,7 +167,11 @@ func (p *Preview) planNotes() []string {
 	if p.restore.Replaces() {
 		return append(notes, "A commit of the preview exactly as proposed will be rejected: targets exist that cannot be replaced.")
 	}
-	return append(notes, "A commit of the preview exactly as proposed will be rejected: a restore never overwrites, and targets exist.")
+	note := "A commit of the preview exactly as proposed will be rejected: a restore never overwrites, and targets exist."
+	if slices.ContainsFunc(p.restore.Conflicts(), p.decided.isReplaceable) {
+		note += " A preview with --replace replaces existing files, and a rollback brings them back."
+	}
+	return append(notes, note)
 }
 
 // listed is section 3, 4 or 5: what is alike in a table, and the tree of all.

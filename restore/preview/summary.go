@@ -71,5 +71,5 @@ func (p *Preview) verdict(free int) (state, text string) {
 		return "part", fmt.Sprintf("A part can be restored: %s of %s. Something is in the way of the others.",
 			digits(int64(free)), counted(proposed, "proposed file"))
 	}
-	return "free", fmt.Sprintf("Nothing is in the way of the %s.", counted(proposed, "proposed file"))
+	return "free", fmt.Sprintf("Nothing is in the way of %s.", counted(proposed, "proposed file"))
 }

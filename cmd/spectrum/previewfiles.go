@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/preview"
+)
+
+// previewFiles are the files that a preview writes beside what it shows.
+type previewFiles struct{ page, report newFile }
+
+// newFile is a file that must not exist yet, in a directory that is open. The zero newFile is
+// none.
+type newFile struct {
+	flag string
+	name string
+	dir  *pathsafe.Dir
+}
+
+// openFiles opens the directories of the files that are wanted, so that a file that could not
+// be written is rejected before anything else is done.
+func (o *previewOptions) openFiles() (files previewFiles, err error) {
+	if o.html != "" {
+		files.page, err = openNew("--html", "web page", o.html, o.restoreRoot)
+	}
+	if err == nil && o.report != "" && o.report != onStream {
+		files.report, err = openNew("--report", "report", o.report, o.restoreRoot)
+	}
+	if err != nil {
+		files.close()
+	}
+	return files, err
+}
+
+// openNew opens the directory of a new file. A file that another process creates there later is
+// found when this one is written.
+func openNew(flag, what, path, restoreRoot string) (newFile, error) {
+	f := newFile{flag: flag, name: filepath.Base(path)}
+	if err := overlap(what, path, []place{{"the restore root", restoreRoot}}); err != nil {
+		return f, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
+	}
+	dir, err := pathsafe.OpenOwn(filepath.Dir(path))
+	if err != nil {
+		return f, f.refused(err)
+	}
+	_, err = dir.Lstat(f.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.dir = dir
+		return f, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%q exists", path)
+	}
+	return f, errors.Join(f.refused(err), dir.Close())
+}
+
+func (f newFile) refused(err error) error {
+	return refusedHint(fmt.Errorf("%s: %w", f.flag, err), "name a file that does not exist yet, in a directory that does")
+}
+
+// close has no error: nothing is written through the handle of a directory.
+func (f previewFiles) close() {
+	for _, one := range []newFile{f.page, f.report} {
+		if one.dir != nil {
+			_ = one.dir.Close()
+		}
+	}
+}
+
+// write writes the files, each of which appears whole or not at all and replaces none. Who may
+// read the page may read all that it shows; the report is the operator's.
+func (f previewFiles) write(ctx context.Context, p *preview.Preview, report []byte) error {
+	if f.page.dir != nil {
+		var page bytes.Buffer
+		if err := p.WritePage(ctx, &page); err != nil {
+			return err
+		}
+		if err := f.page.dir.WriteFile(f.page.name, page.Bytes(), uint32(p.PagePerm())); err != nil {
+			return f.page.refused(err)
+		}
+	}
+	if f.report.dir != nil {
+		if err := f.report.dir.WriteFile(f.report.name, report, 0o600); err != nil {
+			return f.report.refused(err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"golang.org/x/term"
+)
+
+// screen is the terminal on stderr.
+func (a *app) screen() preview.Screen {
+	s := preview.Screen{Columns: columnsOf(a.stderr), Lines: preview.MaxLines, Color: onTerminal(a.stderr) && colored()}
+	if f, ok := a.stderr.(*os.File); ok {
+		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
+			s.Lines = height
+		}
+	}
+	return s
+}
+
+// colored reports whether colors may be written to a terminal.
+func colored() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+
+// showSummary writes the summary of a preview to the terminal, with the commands that go on.
+func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presented) error {
+	p, r, s := shown.preview, shown.restore, a.screen()
+	if at, err := machine.RoomOf(r.Root()); err == nil { // it is only shown: a commit counts again
+		if free, err := at.Free(); err == nil {
+			s.Free = free.Bytes
+		}
+	}
+	if recommended := p.Recommended(); recommended != "" && !shown.opts.asks && len(shown.held) == 0 {
+		s.Next = append(s.Next, preview.Row{Name: "approve", Value: a.commandLine("commit", "--preview", p.ID()[:shortest], "--approve", recommended)})
+	}
+	if asked := shown.candidate.asked; p.CouldReplace() {
+		asked.Replace = true
+		s.Next = append(s.Next, preview.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...)})
+	}
+	if diff := a.diffLine(shown.candidate.origin); diff != "" {
+		s.Next = append(s.Next, preview.Row{Name: "see more", Value: diff})
+	}
+	s.Next = append(s.Next, preview.Row{Name: "report", Value: state.ReportPath(p.ID())})
+	a.bar().clear()
+	var out bytes.Buffer
+	if err := p.WriteSummary(ctx, &out, s); err != nil {
+		return err
+	}
+	_, err := a.stderr.Write(out.Bytes())
+	return err
+}
+
+// diffLine is the command that shows the content of what a preview is about; "" for a chain,
+// whose command would be longer than what it is worth.
+func (a *app) diffLine(o preview.Origin) string {
+	if len(o.RunDirs) != 1 || o.Chain {
+		return ""
+	}
+	words := []string{"diff", "-u"}
+	if derived, err := projectRootOf(o.RunDirs); err != nil || derived != o.ProjectRoot {
+		words = append(words, "--project-root", o.ProjectRoot)
+	}
+	return a.commandLine(append(words, o.RunDirs[0], o.RestoreRoot)...)
+}

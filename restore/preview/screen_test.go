@@ -1,0 +1,166 @@
+package preview_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+)
+
+// summary is the summary of a preview on a screen, without colors.
+func summary(t *testing.T, p *preview.Preview, s preview.Screen) string {
+	t.Helper()
+	var plain, colored strings.Builder
+	must(t, p.WriteSummary(context.Background(), &plain, s))
+	s.Color = true
+	must(t, p.WriteSummary(context.Background(), &colored, s))
+	if strings.Contains(plain.String(), "\x1b") {
+		t.Errorf("an escape sequence without colors:\n%q", plain.String())
+	}
+	if got := colors.ReplaceAllString(colored.String(), ""); got != plain.String() {
+		t.Errorf("colors change the text:\n%s\n%s", got, plain.String())
+	}
+	return plain.String()
+}
+
+var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// TestSummaryFits: a summary has at most so many lines, and none is wider than the screen, for
+// any number of files and any names.
+func TestSummaryFits(t *testing.T) {
+	scenes := map[string]map[string]string{
+		"one":   {"a": "1"},
+		"three": {"src/a.go": "1", "src/b.go": "2", "README.md": "3"},
+		"long":  {strings.Repeat(strings.Repeat("d", 200)+"/", 15) + "f": "1"},
+		"odd":   {"white \u2003 space": "1", "\x1b[31mred": "2", "new\nline": "3", "-dash": "4", "\u202eright": "5"},
+		"many":  {}, "wide": {},
+	}
+	for n := range 2000 {
+		scenes["many"][fmt.Sprintf("d%02d/e%d/file-%04d", n%40, n%7, n)] = "x"
+		scenes["wide"][fmt.Sprintf("file-%04d", n)] = "x"
+	}
+	for name, files := range scenes {
+		t.Run(name, func(t *testing.T) {
+			s := bareScene(t)
+			s.add("run-1", files)
+			p := s.preview()
+			for _, columns := range []int{20, 40, 60, 80, 200} {
+				for _, lines := range []int{5, 24, 40, 100} {
+					text := summary(t, p, preview.Screen{Columns: columns, Lines: lines, Free: 1 << 30})
+					width := max(columns, preview.MinColumns)
+					height := 0
+					for line := range strings.Lines(text) {
+						n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+						if n > width && !strings.HasPrefix(line, "  to  ") {
+							t.Errorf("%dx%d: a line of %d: %q", columns, lines, n, line)
+						}
+						height++
+					}
+					if height > preview.MaxLines {
+						t.Errorf("%dx%d: %d lines:\n%s", columns, lines, height, text)
+					}
+					if columns >= 80 && lines >= 24 && height >= lines {
+						t.Errorf("%dx%d: %d lines do not fit:\n%s", columns, lines, height, text)
+					}
+					if !strings.Contains(text, fmt.Sprintf("%s to create", number(len(files)))) {
+						t.Errorf("%dx%d: not all files are counted:\n%s", columns, lines, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+func number(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+// TestSummaryOrder: what is in conflict comes before what is created, a text file has the number
+// of lines that change, and what is left out is named last.
+func TestSummaryOrder(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"a/new.txt": "new\n", "b/same.txt": "same", "b/changed.txt": "one\n2\n3\n", "deploy/.env": "secret", "run.sh": "#!/bin/sh\n"})
+	must(t, os.MkdirAll(s.at("b"), 0o755))
+	must(t, os.WriteFile(s.at("b/changed.txt"), []byte("one\ntwo\n"), 0o644))
+	must(t, os.WriteFile(s.at("b/same.txt"), []byte("same"), 0o644))
+	p := s.preview()
+	if !p.CouldReplace() {
+		t.Error("what is in the way could be replaced")
+	}
+	text := summary(t, p, preview.Screen{Columns: 80, Lines: 40})
+	at := -1
+	for _, want := range []string{"IN PART: ", "files      2 in conflict, 2 to create, 1 left out", "C-002 and 1 more, state_conflict", "conflict   b/changed.txt  +2 -1\n", "conflict   b/same.txt  the same file is there, 4 B\n", "create     a/new.txt  4 B\n", "left out   deploy/.env"} {
+		next := strings.Index(text, want)
+		if next <= at {
+			t.Errorf("%q is not there, or not after what comes before it:\n%s", want, text)
+		}
+		at = next
+	}
+}
+
+// TestSummaryCounts: each file is named, is in a directory that is, or is counted.
+func TestSummaryCounts(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^  create     (?:([0-9,]+) more files?$|\S+/  ([0-9,]+) files?, |\S+  [0-9.]+ B$)`)
+	for _, width := range []int{1, 3, 30} {
+		for _, all := range []int{1, 2, 35, 700} {
+			s := bareScene(t)
+			files := map[string]string{}
+			for n := range all {
+				files[fmt.Sprintf("d%d/e%d/f%d", n%width, n%5, n)] = "x"
+			}
+			s.add("run-1", files)
+			p := s.preview()
+			for lines := 10; lines <= 45; lines += 5 {
+				text, counted := summary(t, p, preview.Screen{Columns: 80, Lines: lines}), 0
+				for _, m := range line.FindAllStringSubmatch(text, -1) {
+					n := 1
+					if digits := strings.ReplaceAll(m[1]+m[2], ",", ""); digits != "" {
+						_, err := fmt.Sscan(digits, &n)
+						must(t, err)
+					}
+					counted += n
+				}
+				if counted != all {
+					t.Errorf("%d files in %d directories on %d lines: %d counted:\n%s", all, width, lines, counted, text)
+				}
+			}
+		}
+	}
+}
+
+// TestSummaryLongRows: last rows that are longer than the screen hide neither the verdict nor names.
+func TestSummaryLongRows(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"a": "1"})
+	text := summary(t, s.preview(), preview.Screen{Columns: 80, Lines: 24, Next: []preview.Row{{Name: "report", Value: strings.Repeat("p", 4096)}}})
+	for _, want := range []string{"READY: ", "1 to create", "signed by ", "  create     a  1 B\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
+// TestRecap: what stands above the question fits in six lines of 80 columns.
+func TestRecap(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"a": "1", ".git/hooks/pre-commit": "#!/bin/sh\n"})
+	var text strings.Builder
+	must(t, s.preview().WriteRecap(&text, preview.Screen{Columns: 80, Lines: 24}))
+	folded := strings.Join(strings.Fields(text.String()), " ") // the path of the root may need a line of its own
+	for _, want := range []string{"2 to create, 11 B to write, in ", "signed by ", "(not pinned)", "conflicts: ", ".git/hooks/pre-commit", "spectrum rollback"} {
+		if !strings.Contains(folded, want) {
+			t.Errorf("no %q in:\n%s", want, text.String())
+		}
+	}
+	if n := strings.Count(text.String(), "\n"); n > 8 {
+		t.Errorf("%d lines:\n%s", n, text.String())
+	}
+}
