@@ -58,6 +58,9 @@ func (e *haltedError) statement() string {
 	if oneLine(root) != root {
 		root = strconv.QuoteToASCII(root)
 	}
+	if e.bar != nil {
+		return fmt.Sprintf("I have looked at %s; it stays as it is without %s.", root, e.bar.name())
+	}
 	ids := make([]string, 0, len(e.attempts))
 	for _, a := range e.attempts {
 		ids = append(ids, a.Attempt[:attemptDigits])
@@ -80,15 +83,8 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 			a.tell("spectrum: %s", oneLine(line))
 		}
 	}
-	said := opts.statement
-	if said == "" {
-		var err error
-		if said, err = a.askStatement(ctx, halted); err != nil {
-			return nil, err
-		}
-	}
-	if strings.TrimSpace(said) != halted.statement() {
-		return nil, &unsaidError{halted, errSaidOther}
+	if err := a.hear(ctx, opts.statement, halted); err != nil {
+		return nil, err
 	}
 	return a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Foreign: opts.foreign, Reason: opts.reason, Acknowledge: func(attempt string, left error) (string, error) {
 		if !halted.names(attempt) {
@@ -96,6 +92,21 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 		}
 		return halted.statement(), nil
 	}})
+}
+
+// hear requires the statement that releases a halted root. One that was not given with the command
+// is asked for.
+func (a *app) hear(ctx context.Context, said string, halted *haltedError) error {
+	if said == "" {
+		var err error
+		if said, err = a.askStatement(ctx, halted); err != nil {
+			return err
+		}
+	}
+	if strings.TrimSpace(said) != halted.statement() {
+		return &unsaidError{halted, errSaidOther}
+	}
+	return nil
 }
 
 // askStatement reads the statement from the terminal, where there is one.

@@ -44,7 +44,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		_ = errors.Join(e.Savepoints.Close(), e.Snapshots.Close())
 		return nil, nil, err
 	}
-	e.Halts, e.Authority, e.State = state, authority{a, state}, state.Root()
+	e.Halts, e.Bars, e.Authority, e.State = state, state, authority{a, state}, state.Root()
 	e.Leftover = func(name string, err error) {
 		a.tell("spectrum: this is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
 	}

@@ -24,6 +24,7 @@ const stagingPrefix = sys.Prefix + "staging_"
 type haltedError struct {
 	root     string // the path by which it is known
 	attempts []haltedAttempt
+	bar      *barMark // of a rollback that could not be carried out; nil for none
 	err      error
 }
 
@@ -46,6 +47,10 @@ func (e *haltedError) Unwrap() error { return e.err }
 // haltedIn gives an error the records of the attempts that halt the root, if that
 // is what it says.
 func haltedIn(state *statedir.Dir, root string, err error) error {
+	if barred, is := errors.AsType[*action.BarredError](err); is {
+		mark, _ := state.BarOf(barred.Root)
+		return &haltedError{root: action.RootPath(root), bar: &barMark{mark}, err: err}
+	}
 	halts := action.HaltsOf(err)
 	if len(halts) == 0 {
 		return err
@@ -136,6 +141,9 @@ func (a *haltedAttempt) where() string {
 
 // hints name each attempt, its record, and the next command.
 func (e *haltedError) hints() []string {
+	if e.bar != nil {
+		return e.bar.hints(e.root)
+	}
 	var hints []string
 	for i := range e.attempts {
 		hints = append(hints, e.attempts[i].where())
@@ -174,5 +182,9 @@ func (e *haltedError) details() map[string]any {
 		}
 		attempts = append(attempts, m)
 	}
-	return map[string]any{"attempts": attempts, "restore_root": jsonText(e.root)}
+	details := map[string]any{"attempts": attempts, "restore_root": jsonText(e.root)}
+	if e.bar != nil {
+		details["rollback_refused"] = e.bar.fields()
+	}
+	return details
 }

@@ -43,6 +43,9 @@ statement that names it, like
 Elsewhere that comes with --statement. Then the root is released: what is left
 stays, and is nobody's. The statement is in the audit log before.
 
+A root that is halted since a rollback could not be carried out is released when nothing
+is unfinished there and nothing is damaged; else --acknowledge asks for a statement.
+
 At last it looks for damage among what is kept of the root: snapshots, savepoints and
 the audit log. It names each with the way out, and its exit status is 1 then. Of contents it reads at most 256 MiB;
 "spectrum snapshot verify" reads all.`,
@@ -99,6 +102,10 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		return err
 	}
 	app.tellFlaws(flaws)
+	if err := app.endBar(ctx, state, name, opts, flaws); err != nil {
+		app.tellEnded(ended)
+		return err
+	}
 	return app.recovered(root, ended, flaws)
 }
 

@@ -58,7 +58,9 @@ has taken, and that verifies. It prints which one that is. A damaged one is name
 passed over. Run twice, it goes back to the same one.
 
 What was previewed or approved for the root before is void, and views that show
-what was rolled back are detached.`,
+what was rolled back are detached. A rollback that was validly asked for, and cannot begin
+or fails, halts the root for preview, commit and prune, until a rollback succeeds or
+"spectrum recover"; every way back works.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			err := exactly(1)(cmd, args)
 			var use *usageError
@@ -98,6 +100,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	defer state.Close()
 	sp, err := findCommit(state, id)
 	if err != nil {
+		app.unreadable(state, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
 		return app.otherWay(state, err)
 	}
 	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
@@ -116,7 +119,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return haltedIn(state, in.Real(), rollbackError(app.otherWay(state, err)))
+		return app.notDone(state, in, rollbackError(app.otherWay(state, err)))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -130,13 +133,19 @@ func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.E
 	if dry {
 		return why
 	}
+	event.Kind, event.Action, event.Root, event.Reason = audit.RollbackRefused, uuid.NewString(), name, why.Error()
 	log, err := openLog(state)
 	if err == nil {
-		event.Kind, event.Action, event.Root, event.Reason = audit.RollbackRefused, uuid.NewString(), name, why.Error()
 		err = errors.Join(log.Append(event), log.Close())
 	}
 	if err != nil {
 		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
+	}
+	if action.IsBarring(why) {
+		if err := state.Bar(name, event.Action, string(event.Rollback), event.Reason); err != nil {
+			a.tell("spectrum: %s", oneLine(err.Error()))
+		}
+		a.tellBarred(state, name)
 	}
 	return why
 }
@@ -439,11 +448,11 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar.done()
 	a.tellPassed(in, to.Passed)
 	if err != nil {
-		return rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err)))
+		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err))))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
-	return haltedIn(state, in.Real(), a.restoreSnapshot(ctx, in, restoring{
+	return a.notDone(state, in, a.restoreSnapshot(ctx, in, restoring{
 		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, dryRun: opts.dryRun,
 	}))
 }

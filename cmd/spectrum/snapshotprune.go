@@ -112,10 +112,16 @@ func (s *snapshotShelf) notHalted(name string) error {
 		return err
 	}
 	halts, err := action.HaltsAt(path, s.state)
-	if err != nil || len(halts) == 0 {
+	if err != nil {
 		return err
 	}
-	return haltedBy(s.state, path, halts[0], halts)
+	if len(halts) > 0 {
+		return haltedBy(s.state, path, halts[0], halts)
+	}
+	if is, err := s.state.Barred(name); is {
+		return haltedIn(s.state, path, &action.BarredError{Root: name, Err: err})
+	}
+	return nil
 }
 
 // retention returns why snapshots must stay.
@@ -143,7 +149,7 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 		return nil, err
 	}
 	keep, err := action.RetentionOf(store, s.store, action.Records{
-		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.Halted...), Roots: said.Roots, Path: s.state.RootPath,
+		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.Halted...), Roots: said.Roots, Path: s.state.RootPath, Bars: s.state,
 	})
 	return keep, savepointError(err)
 }

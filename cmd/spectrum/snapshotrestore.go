@@ -89,6 +89,7 @@ listed with its size, what would stay and why, and how much room it needs.`,
 func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
 	target, err := s.findFor(ctx, args[0], opts.without)
 	if err != nil {
+		s.unreadable(s.state, opts.dryRun || len(args) > 1, audit.Event{Rollback: audit.Session}, err)
 		return err
 	}
 	only, err := pathsIn(target, args[1:])
@@ -100,7 +101,7 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 		return s.notBegun(s.state, target.Header().Root, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
 	}
 	defer in.Leave()
-	return haltedIn(s.state, in.Real(), s.restoreSnapshot(ctx, in, restoring{
+	return s.notDone(s.state, in, s.restoreSnapshot(ctx, in, restoring{
 		target: target, kind: audit.Session, reason: restoreReason(target.ID(), opts.reason), only: only, dryRun: opts.dryRun,
 	}))
 }

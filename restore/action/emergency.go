@@ -11,6 +11,9 @@ import (
 // ErrNoWayBack says that a root has no snapshot that an emergency rollback can go back to.
 var ErrNoWayBack = errors.New("there is no snapshot of all of it, taken by a person or a timer, that verifies")
 
+// ErrNeverTaken is an ErrNoWayBack: no such snapshot was ever taken.
+var ErrNeverTaken = fmt.Errorf("%w", ErrNoWayBack)
+
 // Emergency returns the target of an emergency rollback of a root that was entered: the
 // newest snapshot of all of it that a person or a timer has taken, and that verifies, see
 // [snapshot.Store.Target]. One that was taken before an action is never the target, so another
@@ -18,7 +21,10 @@ var ErrNoWayBack = errors.New("there is no snapshot of all of it, taken by a per
 // over.
 func Emergency(ctx context.Context, in *Root, host string) (snapshot.Target, error) {
 	to, err := in.Snapshots().Target(ctx, in.Path(), host)
-	if err == nil && to.Snapshot == nil {
+	switch {
+	case err == nil && to.Snapshot == nil && len(to.Passed) == 0:
+		err = fmt.Errorf("%q: %w", in.Path(), ErrNeverTaken)
+	case err == nil && to.Snapshot == nil:
 		err = fmt.Errorf("%q: %w", in.Path(), ErrNoWayBack)
 	}
 	return to, err

@@ -38,15 +38,18 @@ func (w *world) lookIn() (*action.Root, func(), error) {
 
 // prints are what stands beneath the root and the state directory: identities, contents and
 // the times of change, so that every write shows.
-func (w *world) prints() []string { return w.printsBut("") }
+func (w *world) prints() []string { return w.printsBut() }
 
-// printsBut are the prints without a name.
-func (w *world) printsBut(name string) (all []string) {
+// printsBut are the prints without some names.
+func (w *world) printsBut(names ...string) (all []string) {
 	w.t.Helper()
 	for _, top := range []string{w.root, filepath.Join(w.base, "state")} {
 		must(w.t, filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 			must(w.t, err)
-			if e.Name() == name {
+			if slices.Contains(names, e.Name()) {
+				if e.IsDir() {
+					return fs.SkipDir
+				}
 				return nil
 			}
 			var st unix.Stat_t

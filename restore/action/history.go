@@ -24,6 +24,7 @@ type history struct {
 	snapshots  *snapshot.Store
 	took       func(*snapshot.Snapshot) // may be nil
 	authority  Authority
+	bars       Bars // may be nil
 	dir        *pathsafe.Dir
 	root       string // its path
 	rootID     string // device and inode

@@ -21,6 +21,7 @@ type Retention struct {
 	roots   map[string]string // halted ones, and those that were looked at
 	all     string            // "" where only some must
 	path    func(root string) (string, error)
+	bars    Bars
 }
 
 // Records are what the audit log and the state directory have of actions.
@@ -30,11 +31,12 @@ type Records struct {
 	Roots  map[string]string // of actions and attempts
 	// Path, unless nil, returns where a root is now that is known by a path, see [Entry].Known.
 	Path func(root string) (string, error)
+	Bars Bars // may be nil
 }
 
 // RetentionOf returns why snapshots must stay.
 func RetentionOf(savepoints *savepoint.Store, snapshots *snapshot.Store, r Records) (*Retention, error) {
-	keep := &Retention{actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}, path: r.Path}
+	keep := &Retention{actions: map[string]string{}, ids: map[string]string{}, roots: map[string]string{}, path: r.Path, bars: r.Bars}
 	standing, err := savepoints.List("")
 	if err != nil {
 		return nil, err
@@ -74,6 +76,11 @@ func (keep *Retention) Of(h snapshot.Header) string {
 	why, looked := keep.roots[h.Root]
 	if !looked {
 		why = keep.unfinishedIn(h.Root)
+		if keep.bars != nil && why == "" {
+			if is, _ := keep.bars.Barred(h.Root); is {
+				why = "its restore root is halted: a rollback could not be carried out"
+			}
+		}
 		keep.roots[h.Root] = why
 	}
 	return cmp.Or(keep.all, why, keep.actions[h.Action], keep.ids[h.ID])

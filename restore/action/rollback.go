@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -51,7 +53,10 @@ func (r *Root) mayChange() error {
 		return err
 	}
 	if err := r.dir.Writable(); err != nil {
-		return fmt.Errorf("the restore root belongs to user %d, and this user may change nothing in it: %w", st.UID, err)
+		if !errors.Is(err, fs.ErrPermission) { // such as a read-only file system
+			return err
+		}
+		return fmt.Errorf("the restore root belongs to user %d, and %w: %w", st.UID, errOthers, err)
 	}
 	return nil
 }
@@ -243,18 +248,38 @@ func (b *back) members(active string) map[string]string {
 	return said
 }
 
-// Refused logs that a rollback could not begin, and why, and returns why. An error of one
-// that had begun is logged already.
+// Refused logs that a rollback could not begin, and why, and halts the root unless that is
+// harmless; it returns why. An error of one that had begun is logged already.
 func (r *Root) Refused(kind audit.Rollback, affected []string, why error) error {
-	var e *staging.Error
-	var unfinished *UnfinishedError
-	begun := errors.As(why, &e) && e.Attempt != "" || errors.As(why, &unfinished)
-	if why == nil || begun || r == nil || r.history == nil || r.entry.DryRun {
+	return r.refused(kind, affected, true, why)
+}
+
+// refused is Refused. Whole: it was to take all of a commit or of a snapshot back.
+func (r *Root) refused(kind audit.Rollback, affected []string, whole bool, why error) error {
+	if why == nil || r == nil || r.history == nil || r.entry.DryRun {
 		return why
 	}
-	return errors.Join(why, r.history.append(audit.Event{
-		Kind: audit.RollbackRefused, Action: uuid.NewString(), Rollback: kind, Actions: affected, Reason: why.Error(),
-	}))
+	var e *staging.Error
+	var unfinished *UnfinishedError
+	id, errs := "", []error{why}
+	switch {
+	case errors.As(why, &e) && e.Attempt != "":
+		id = e.Attempt
+	case errors.As(why, &unfinished):
+		id = unfinished.Of.Attempt
+	default:
+		id = uuid.NewString()
+		errs = append(errs, r.history.append(audit.Event{
+			Kind: audit.RollbackRefused, Action: id, Rollback: kind, Actions: affected, Reason: why.Error(),
+		}))
+	}
+	if whole {
+		errs = append(errs, r.bar(id, kind, why))
+	}
+	if errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil }); len(errs) == 1 {
+		return why
+	}
+	return errors.Join(errs...)
 }
 
 // endBack records the end of a rollback, also of one that was found complete: what it is the
@@ -263,6 +288,9 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 	affected := strings.Fields(before.Said[saidAffected])
 	if before.Said[saidStays] == "" {
 		if err := h.savepoints.activate(h.root, affected, Brings(before)); err != nil {
+			return err
+		}
+		if err := h.unbar(); err != nil {
 			return err
 		}
 	}

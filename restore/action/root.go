@@ -40,6 +40,9 @@ func NotEntered(err error) *Root { return &Root{err: err} }
 type Entry struct {
 	Key   []byte // authenticates journals, at least staging.MinKey bytes
 	Halts Halts  // may be nil
+	// Bars, unless nil, remembers the rollbacks that could not be carried out. With Previewed a
+	// root that is halted by one is a [*BarredError].
+	Bars Bars
 	// Log is told of what is done to roots; nil keeps none. It is closed when
 	// the root is left, or was not entered.
 	Log *audit.Log
@@ -268,7 +271,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		}
 	}
 	in := &Root{lock: at.lock, dir: at.dir, real: real, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge, reason: e.Reason,
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge, reason: e.Reason, bars: e.Bars,
 		dir: at.dir, root: name, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	var ended []staging.Outcome
@@ -287,6 +290,9 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		err = at.stays(path)
 	}
 	if err == nil {
+		err = in.barred()
+	}
+	if err == nil {
 		in.history.entered, err = in.history.savepoints.active(name)
 	}
 	if err != nil {
@@ -303,6 +309,9 @@ func (r *Root) Hold(ctx context.Context) error {
 		return fmt.Errorf("the restore root was not entered: %w", r.reason())
 	}
 	if err := r.lock.Hold(ctx); err != nil {
+		return err
+	}
+	if err := r.barred(); err != nil {
 		return err
 	}
 	return r.history.begins()

@@ -229,7 +229,7 @@ func chosen(in *Root, attempt string, later bool) (gone []savepoint.Savepoint, u
 				return nil, nil, &UnreadError{attempt, d}
 			}
 		}
-		return nil, nil, fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), fs.ErrNotExist)
+		return nil, nil, fmt.Errorf("commit %s of %q: %w", attempt, in.Path(), errNoCommit)
 	}
 	gone = slices.Clone(all.Standing[at:])
 	slices.Reverse(gone)
@@ -257,6 +257,9 @@ func (e *UnreadError) Error() string {
 
 // Unwrap returns the damage.
 func (e *UnreadError) Unwrap() error { return e.Err }
+
+// errNoCommit says that a commit does not stand in a root.
+var errNoCommit = fmt.Errorf("it does not stand there: %w", fs.ErrNotExist)
 
 func attemptsOf(all []savepoint.Savepoint) []string {
 	ids := make([]string, len(all))

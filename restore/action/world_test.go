@@ -187,7 +187,7 @@ func (w *world) tryToEnter(mode staging.Mode) (*inside, error) {
 	must(w.t, err)
 	own := quietHalts{state, w}
 	in, _, err := action.Enter(context.Background(), w.root, action.Entry{
-		Key: key, Halts: own, Log: audit.New(f), Savepoints: w.savepoints(), Snapshots: w.snapshots(),
+		Key: key, Halts: own, Bars: own, Log: audit.New(f), Savepoints: w.savepoints(), Snapshots: w.snapshots(),
 		Host:      func() (action.Host, error) { return action.Host{Key: w.key, BuildID: "git:x"}, nil },
 		Authority: own, Mode: mode, State: state.Root(),
 	})

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,10 +261,31 @@ func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
 		}
 		checks = append(checks, c.but(Warn, "every command on that root ends with exit status 3", fmt.Sprintf("\"spectrum recover %[1]s\" tries again; \"spectrum recover --acknowledge %[1]s\" shows what is in the way", where)))
 	}
+	bars, err := state.Bars()
+	if err != nil {
+		checks = append(checks, fine(id, state.Path(), "%v", err).but(Warn, "whether a restore root is halted is not known", ""))
+	}
+	for _, bar := range bars {
+		checks = append(checks, barCheck(state, bar))
+	}
 	if len(checks) == 0 {
 		return []Check{fine(id, state.Path(), "no restore root is known to be halted")}
 	}
 	return checks
+}
+
+// barCheck is a restore root in which a rollback could not be carried out.
+func barCheck(state *statedir.Dir, bar statedir.BarMark) Check {
+	root, err := state.RootPath(bar.Root)
+	if err != nil || root == "" {
+		root = cmp.Or(bar.Root, "RESTORE_ROOT")
+	}
+	c := fine("halts", root, "%q is halted: the %s rollback of %s could not be carried out: %s", root, bar.Kind, bar.Time.Format(time.RFC3339), bar.Reason)
+	if bar.Err != nil {
+		c.Found = fmt.Sprintf("%q is halted: a rollback could not be carried out: %v", root, bar.Err)
+	}
+	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root end with exit status 3; every way back works",
+		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another way back; or \"spectrum recover %[1]s\"", words.Shell(root)))
 }
 
 // oldest is a time before which there was no spectrum.

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+)
+
+// A barMark is why a root is halted in which a rollback could not be carried out (rollback
+// contract, section 12). Nothing is left in the root that has to be ended.
+type barMark struct{ statedir.BarMark }
+
+// name is what a statement calls the rollback.
+func (b *barMark) name() string {
+	if b.Err != nil {
+		return "the rollback"
+	}
+	return "rollback " + b.ID[:attemptDigits]
+}
+
+// what says which rollback it was, and why it could not be carried out.
+func (b *barMark) what() string {
+	if b.Err != nil {
+		return fmt.Sprintf("a rollback could not be carried out; what it was is not known, since its mark cannot be read: %v; \"spectrum audit show\" has the log", b.Err)
+	}
+	return fmt.Sprintf("the %s rollback %s of %s could not be carried out: %s", b.Kind, b.ID, b.Time.Format(time.RFC3339), b.Reason)
+}
+
+func (b *barMark) hints(path string) []string {
+	root := foreignOption(path) + shellQuote(path)
+	return []string{
+		oneLine(b.what()),
+		fmt.Sprintf("the root is as it was; every way back works: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
+		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
+		acknowledgeHint(root),
+	}
+}
+
+// fields are what a program needs of it.
+func (b *barMark) fields() map[string]any {
+	if b.Err != nil {
+		return map[string]any{"id": nil, "kind": nil, "time": nil, "why": nil}
+	}
+	return map[string]any{"id": b.ID, "kind": b.Kind, "time": b.Time.Format(time.RFC3339Nano), "why": jsonText(b.Reason)}
+}
+
+// tellBarred says that the root of a name is halted now, if a rollback has done that.
+func (a *app) tellBarred(state *statedir.Dir, name string) {
+	if is, _ := state.Barred(name); is {
+		a.tell("spectrum: %s is halted now for preview, commit and prune, until a rollback succeeds, or \"spectrum recover\"; every way back works", shellQuote(name))
+	}
+}
+
+// notDone says of a rollback that has failed whether the root is halted now, and returns its error.
+func (a *app) notDone(state *statedir.Dir, in *action.Root, err error) error {
+	if err != nil && !a.dryRun && action.IsBarring(err) {
+		a.tellBarred(state, in.Path())
+	}
+	return haltedIn(state, in.Real(), err)
+}
+
+// unreadable logs a rollback that needs a savepoint or a snapshot which cannot be read, and halts
+// the root that this is of. A dry run does neither.
+func (a *app) unreadable(state *statedir.Dir, dry bool, event audit.Event, why error) {
+	at := ""
+	if unread, is := errors.AsType[*action.UnreadError](why); is {
+		at, event.Actions = unread.Err.RunDir, []string{unread.Commit}
+	} else if damage, is := errors.AsType[*snapshot.DamageError](why); is {
+		at = damage.Path
+	}
+	for name := range strings.SplitSeq(at, "/") {
+		if root := state.RootOfKey(name); root != "" {
+			_ = a.notBegun(state, root, dry, event, why)
+		}
+	}
+}
+
+// endBar ends the halt of a root in which a rollback could not be carried out, where a person runs
+// recover: nothing is unfinished there now. While something of what is kept of it is damaged,
+// that takes a statement.
+func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []kept.Flaw) error {
+	mark, is := state.BarOf(name)
+	if !is {
+		return nil
+	}
+	bar := &barMark{mark}
+	path, err := state.RootPath(name)
+	if err != nil {
+		return err
+	}
+	halted := &haltedError{root: path, bar: bar, err: &action.BarredError{Root: name}}
+	reason := "recover found nothing unfinished and nothing damaged"
+	if len(flaws) > 0 {
+		if !opts.acknowledge {
+			a.tell("spectrum: %s", oneLine(bar.what()))
+			a.tell("spectrum: %s stays halted for preview, commit and prune", shellQuote(path))
+			a.tell("hint: %s", acknowledgeHint(foreignOption(path)+shellQuote(path)))
+			return nil
+		}
+		a.tell("spectrum: %s", oneLine(bar.what()))
+		if err := a.hear(ctx, opts.statement, halted); err != nil {
+			return err
+		}
+		reason = fmt.Sprintf("%q", halted.statement())
+	}
+	if err := logUnbarred(state, bar, name, withReason(reason, opts.reason)); err != nil {
+		return err
+	}
+	if err := state.Unbar(name); err != nil {
+		return err
+	}
+	a.tell("spectrum: the halt is ended: %s", oneLine(bar.what()))
+	return nil
+}
+
+// withReason adds the words of the operator to what is logged.
+func withReason(logged, reason string) string {
+	if reason == "" {
+		return logged
+	}
+	return fmt.Sprintf("%s; %q", logged, reason)
+}
+
+// logUnbarred logs that a person has ended the halt, before it ends.
+func logUnbarred(state *statedir.Dir, bar *barMark, name, reason string) error {
+	log, err := openLog(state)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	event := audit.Event{Kind: audit.Released, Action: bar.ID, Root: name, Reason: reason}
+	if bar.Err != nil {
+		event.Action = uuid.NewString()
+	}
+	return log.Append(event)
+}

@@ -1,0 +1,185 @@
+package statedir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// barred is the directory of the restore roots in which a rollback could not begin, or has
+// failed and was taken back (rollback and snapshot contract, section 12): a file for each. The
+// file halts the root; what is in it is for the person.
+const barred = "barred"
+
+// maxBar bounds what is written and read of a mark, in bytes; maxWhy what of it is the reason.
+const (
+	maxBar = 64 << 10
+	maxWhy = 4 << 10
+)
+
+// A BarMark says which rollback it was. Of a mark that cannot be read only Err is known.
+type BarMark struct {
+	ID     string    `json:"id"`     // of the refusal, or of the action that failed, in the audit log; a UUID
+	Kind   string    `json:"kind"`   // session or emergency
+	Reason string    `json:"reason"` // why it could not begin, or has failed
+	Root   string    `json:"root"`   // the path under which the records of the root are kept
+	Time   time.Time `json:"time"`
+	Err    error     `json:"-"`
+}
+
+// Bar halts a restore root, durably: nothing is previewed, committed or pruned there until
+// [Dir.Unbar]. One that is halted so keeps its first mark. Where there is no room for what it
+// says, the mark is empty.
+func (d *Dir) Bar(root, id, kind, reason string) error {
+	if len(reason) > maxWhy {
+		reason = reason[:maxWhy]
+	}
+	raw, err := json.Marshal(BarMark{ID: id, Kind: kind, Reason: strings.ToValidUTF8(reason, "\uFFFD"), Root: root, Time: time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	dir, err := d.open(barred)
+	if err == nil {
+		defer dir.Close()
+		err = dir.WriteFile(attemptsOf(root), append(raw, '\n'), 0o600)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			err = dir.WriteFile(attemptsOf(root), nil, 0o600)
+		}
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+		err = errors.Join(err, dir.Sync(), d.root.Sync())
+	}
+	if err != nil {
+		return fmt.Errorf("state directory %q: halting a restore root: %w", d.path, err)
+	}
+	return nil
+}
+
+// Barred reports whether a restore root is halted by [Dir.Bar]. Where that cannot be looked up it
+// counts as halted, with the reason: only a mark that is not there says that it is not.
+func (d *Dir) Barred(root string) (bool, error) {
+	dir, err := d.root.OpenDir(barred)
+	if err == nil {
+		defer dir.Close()
+		_, err = dir.Lstat(attemptsOf(root))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	return true, nil
+}
+
+// Unbar ends what Bar has begun, durably. It is no error that there is no mark.
+func (d *Dir) Unbar(root string) error {
+	if is, _ := d.Barred(root); !is {
+		return nil
+	}
+	dir, err := d.root.OpenDir(barred)
+	if err == nil {
+		defer dir.Close()
+		if err = dir.Unlink(attemptsOf(root)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		err = errors.Join(err, dir.Sync())
+	}
+	if err != nil {
+		return fmt.Errorf("state directory %q: ending the halt of a restore root: %w", d.path, err)
+	}
+	return nil
+}
+
+// BarOf returns the mark of a restore root that Bar has halted; false where there is none.
+func (d *Dir) BarOf(root string) (BarMark, bool) {
+	if is, err := d.Barred(root); !is || err != nil {
+		return BarMark{Root: root, Err: err}, is
+	}
+	dir, err := d.root.OpenDir(barred)
+	if err != nil {
+		return BarMark{Root: root, Err: err}, true
+	}
+	defer dir.Close()
+	mark, err := readBar(dir, attemptsOf(root))
+	if err == nil && mark.Root != root {
+		err = errors.New("it is of another restore root")
+	}
+	if err != nil {
+		return BarMark{Root: root, Err: err}, true
+	}
+	return mark, true
+}
+
+// Bars returns the marks of all restore roots that are halted by Bar, in the order of their
+// names. One that cannot be read has no Root.
+func (d *Dir) Bars() (all []BarMark, err error) {
+	dir, err := d.root.OpenDir(barred)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+	}
+	for _, name := range names {
+		if !isDigest(name) { // what a killed command has left of one
+			continue
+		}
+		mark, err := readBar(dir, name)
+		if err != nil || attemptsOf(mark.Root) != name {
+			mark = BarMark{Root: d.RootOfKey(name), Err: errors.Join(err, errBarUnread)}
+		}
+		all = append(all, mark)
+	}
+	return all, nil
+}
+
+var errBarUnread = errors.New("the mark cannot be read, and halts the root all the same")
+
+func readBar(dir *pathsafe.Dir, name string) (BarMark, error) {
+	f, _, err := dir.Open(name)
+	if err != nil {
+		return BarMark{}, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxBar))
+	var mark BarMark
+	if err == nil {
+		err = json.Unmarshal(raw, &mark)
+	}
+	if err == nil {
+		_, err = uuid.Parse(mark.ID)
+	}
+	if err != nil {
+		return BarMark{}, err
+	}
+	return mark, nil
+}
+
+// RootOfKey returns the path under which the records of a restore root are kept, of which only the
+// name of its directory there is known; "" where no root that was entered has it.
+func (d *Dir) RootOfKey(key string) string {
+	all, err := d.readRoots()
+	if err != nil {
+		return ""
+	}
+	for _, r := range all {
+		if attemptsOf(r.Known) == key {
+			return r.Known
+		}
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// Bars remembers, durably and outside of every restore root, in which of them a rollback could
+// not begin, or has failed (rollback contract, section 12): nothing is previewed, committed or
+// pruned there until a rollback succeeds, or a person has looked.
+type Bars interface {
+	Bar(root, id, kind, reason string) error
+	// Barred counts as true where it cannot be looked up, which the error is about.
+	Barred(root string) (bool, error)
+	Unbar(root string) error
+}
+
+// A BarredError is a restore root in which a rollback could not begin, or has failed. It halts
+// what goes on there, and no way back.
+type BarredError struct {
+	Root string // as [Root.Path]
+	Err  error  // why that is not known; nil where it is
+}
+
+func (e *BarredError) Error() string {
+	msg := fmt.Sprintf("%q is halted: a rollback that was asked for could not be carried out", e.Root)
+	if e.Err != nil {
+		msg += fmt.Sprintf(", for all that is known: %v", e.Err)
+	}
+	return msg
+}
+
+// Unwrap returns why it is not known.
+func (e *BarredError) Unwrap() error { return e.Err }
+
+// barred returns a [*BarredError] where the root is halted for what goes on in it.
+func (r *Root) barred() error {
+	if r.entry.Bars == nil || !r.entry.Previewed {
+		return nil
+	}
+	if is, err := r.entry.Bars.Barred(r.history.root); is {
+		return &BarredError{r.history.root, err}
+	}
+	return nil
+}
+
+// errOthers says that a restore root is another user's.
+var errOthers = errors.New("this user may change nothing in it")
+
+// harmless are the refusals of a rollback that halt nothing: what was asked for was a mistake of
+// the person, or another command was at work. Every other one has a reason in the state of the
+// root, of what is kept of it, or of the machine, and so halts the root.
+var harmless = []struct {
+	why string
+	is  func(error) bool
+}{
+	{"it was interrupted by the person", isErr(context.Canceled)},
+	{"another command is at work there: to run it again is enough", isA[*staging.BusyError]},
+	{"another command has changed the root meanwhile: to run it again is enough", isErr(staging.ErrOvertaken)},
+	{"it is halted already, by an attempt that cannot be ended", isA[*staging.HaltError]},
+	{"it is halted by the attempt itself, which could not be taken back", func(err error) bool {
+		failed, is := errors.AsType[*staging.Error](err)
+		return is && failed.Rollback != nil
+	}},
+	{"the commit is not one of this root, or was undone meanwhile", isErr(errNoCommit)},
+	{"commits were made later, and --with-later was not given", isA[*LaterError]},
+	{"the snapshot has nothing at the paths that were named", isErr(ErrNothingThere)},
+	{"the snapshot is not of the paths that were named", isErr(snapshot.ErrNotCovered)},
+	{"the path leads to another root than the one that is meant", isErr(ErrElsewhere)},
+	{"another root was named with --foreign-root", isA[*OtherRootError]},
+	{"another user can rename the root, and --foreign-root was not given", isA[*ForeignError]},
+	{"the root is another user's", isErr(errOthers)},
+	{"the root may not be opened by this user", func(err error) bool {
+		return errors.Is(err, ErrNoRoot) && errors.Is(err, fs.ErrPermission)
+	}},
+	{"no snapshot of all of the root was ever taken", isErr(ErrNeverTaken)},
+	{"it was a dry run, or something has to be ended first", isErr(ErrUnended)},
+}
+
+func isErr(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}
+
+// IsBarring reports whether the error of a rollback halts its root: it was validly asked for, and
+// could not begin or has failed.
+func IsBarring(err error) bool {
+	if isA[*UnfinishedError](err) { // no other mark halts the root
+		return true
+	}
+	for _, h := range harmless {
+		if h.is(err) {
+			return false
+		}
+	}
+	return err != nil
+}
+
+// bar halts the root for the error of a rollback, if that does.
+func (r *Root) bar(id string, kind audit.Rollback, err error) error {
+	if r.entry.Bars == nil || !IsBarring(err) {
+		return nil
+	}
+	return r.entry.Bars.Bar(r.history.root, id, string(kind), err.Error())
+}
+
+// unbar ends the halt of a root that was taken back.
+func (h *history) unbar() error {
+	if h.bars == nil {
+		return nil
+	}
+	return h.bars.Unbar(h.root)
+}
