@@ -21,9 +21,8 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		lines = append(lines, fmt.Sprintf("%s commit %s, savepoint %s", verb, sp.Attempt(), sp.ID()))
 		commits = append(commits, sp.Attempt())
 	}
-	counts, changes := map[action.ChangeKind]int{}, []any{}
+	changes := []any{}
 	for _, c := range r.changes {
-		counts[c.Kind]++
 		lines = append(lines, oneLine(changeText(c)))
 		changes = append(changes, map[string]any{
 			"change": string(c.Kind), "new": contentFields(c.New), "old": contentFields(c.Old), "path": jsonText(c.Path),
@@ -49,10 +48,9 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		lines = append(lines, fmt.Sprintf("%s: at least %s needed, %s free", spaceText(s), bytesText(int64(s.Need.Bytes)), bytesText(int64(s.Free.Bytes)))) //nolint:gosec // no file system has so many
 		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})        //nolint:gosec // the same
 	}
-	lines = append(lines, fmt.Sprintf("OK dry run: %d removed, %d created, %d replaced, metadata of %d; nothing was changed",
-		counts[action.Removed], counts[action.Created], counts[action.Replaced], counts[action.Adjusted]))
+	lines = append(lines, fmt.Sprintf("OK dry run: %s, %d left; nothing was changed", r.counts().changed(), len(r.left)))
 	fields := map[string]any{
-		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
+		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "counts": r.counts().fields(), "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
 		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
 	}

@@ -76,6 +76,9 @@ var harmless = []struct {
 	{"another root was named with --foreign-root", isA[*OtherRootError]},
 	{"another user can rename the root, and --foreign-root was not given", isA[*ForeignError]},
 	{"the root is another user's", isErr(errOthers)},
+	{"the root is not at its path, so nothing goes on there", func(err error) bool {
+		return errors.Is(err, ErrNoRoot) && errors.Is(err, fs.ErrNotExist)
+	}},
 	{"the root may not be opened by this user", func(err error) bool {
 		return errors.Is(err, ErrNoRoot) && errors.Is(err, fs.ErrPermission)
 	}},

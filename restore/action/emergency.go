@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
@@ -11,7 +12,8 @@ import (
 // ErrNoWayBack says that a root has no snapshot that an emergency rollback can go back to.
 var ErrNoWayBack = errors.New("there is no snapshot of all of it, taken by a person or a timer, that verifies")
 
-// ErrNeverTaken is an ErrNoWayBack: no such snapshot was ever taken.
+// ErrNeverTaken is an ErrNoWayBack: no such snapshot was ever taken, but for those
+// that lack what could not be read.
 var ErrNeverTaken = fmt.Errorf("%w", ErrNoWayBack)
 
 // Emergency returns the target of an emergency rollback of a root that was entered: the
@@ -21,8 +23,9 @@ var ErrNeverTaken = fmt.Errorf("%w", ErrNoWayBack)
 // over.
 func Emergency(ctx context.Context, in *Root, host string) (snapshot.Target, error) {
 	to, err := in.Snapshots().Target(ctx, in.Path(), host)
+	isDamaged := func(p snapshot.Passed) bool { return !p.Partial }
 	switch {
-	case err == nil && to.Snapshot == nil && len(to.Passed) == 0:
+	case err == nil && to.Snapshot == nil && !slices.ContainsFunc(to.Passed, isDamaged):
 		err = fmt.Errorf("%q: %w", in.Path(), ErrNeverTaken)
 	case err == nil && to.Snapshot == nil:
 		err = fmt.Errorf("%q: %w", in.Path(), ErrNoWayBack)

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+)
+
+// counts are how many names a rollback or a restore has changed, and how many files are in them;
+// how many stayed where something was to be done, and how many files of other processes are kept.
+type counts struct {
+	removed, created, replaced, adjusted tally
+	left, kept                           int
+}
+
+// A tally is of names, each with all that is in it, and of the regular files there.
+type tally struct{ names, files int }
+
+func (t *tally) add(c action.Content) {
+	t.names++
+	t.files += c.Files
+}
+
+// text has the files where they are not as many as the names.
+func (t tally) text(verb string) string {
+	if t.names == t.files || t.names == 0 {
+		return fmt.Sprintf("%d %s", t.names, verb)
+	}
+	return fmt.Sprintf("%d %s (%s)", t.names, verb, numberOf(t.files, "file"))
+}
+
+// counts returns what was done, or is foreseen: what was to go and stays is no change.
+func (r *rollbackReport) counts() counts {
+	n := counts{left: len(r.left), kept: len(r.done.Kept)}
+	stays := r.stays()
+	for _, c := range r.changes {
+		switch {
+		case stays[c.Path]:
+		case c.Kind == action.Removed:
+			n.removed.add(c.Old)
+		case c.Kind == action.Created:
+			n.created.add(c.New)
+		case c.Kind == action.Replaced:
+			n.replaced.add(c.New)
+		default:
+			n.adjusted.names++
+		}
+	}
+	return n
+}
+
+// changed is the part of it that a dry run has too.
+func (n counts) changed() string {
+	return fmt.Sprintf("%s, %s, %s, metadata of %d", n.removed.text("removed"), n.created.text("created"), n.replaced.text("replaced"), n.adjusted.names)
+}
+
+func (n counts) String() string { return fmt.Sprintf("%s, %d left, %d kept", n.changed(), n.left, n.kept) }
+
+// fields are the same for a program.
+func (n counts) fields() map[string]any {
+	of := func(t tally) map[string]any { return map[string]any{"files": t.files, "names": t.names} }
+	return map[string]any{
+		"created": of(n.created), "kept": n.kept, "left": n.left, "metadata": n.adjusted.names, "removed": of(n.removed), "replaced": of(n.replaced),
+	}
+}
+
+// stays are the names that stay where something was to be done.
+func (r *rollbackReport) stays() map[string]bool {
+	stays := map[string]bool{}
+	for _, l := range r.left {
+		stays[l.Path] = true
+	}
+	return stays
+}
+
+// displaced are lines that name what went, and what was replaced.
+func (r *rollbackReport) displaced() (lines []string) {
+	stays := r.stays()
+	for _, c := range r.changes {
+		switch {
+		case stays[c.Path]:
+		case c.Kind == action.Removed:
+			lines = append(lines, oneLine(fmt.Sprintf("removed %s: %s", shortPath(c.Path), contentText(c.Old))))
+		case c.Kind == action.Replaced:
+			lines = append(lines, oneLine(fmt.Sprintf("replaced %s: %s, by %s", shortPath(c.Path), contentText(c.Old), contentText(c.New))))
+		}
+	}
+	return lines
+}
+
+// lacksSomeOf reports whether a file of a commit stays although the commit goes.
+func (r *rollbackReport) lacksSomeOf(sp savepoint.Savepoint) bool {
+	if len(r.left) == 0 || sp.Listing() == nil {
+		return false
+	}
+	stays := r.stays()
+	for e := range sp.Listing().Entries() {
+		if stays[e.Path.String()] {
+			return true
+		}
+	}
+	return false
+}

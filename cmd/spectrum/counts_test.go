@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// TestCounts: what was to go and stays is not counted as removed, and not named so.
+func TestCounts(t *testing.T) {
+	file := action.Content{Type: snapshot.File, Names: 1, Files: 1, Bytes: 3}
+	dir := action.Content{Type: snapshot.Dir, Names: 4, Files: 3, Bytes: 9}
+	r := rollbackReport{
+		changes: []action.Change{
+			{Path: "gone", Kind: action.Removed, Old: file},
+			{Path: "dir", Kind: action.Removed, Old: dir},
+			{Path: "stays", Kind: action.Removed, Old: dir},
+			{Path: "new", Kind: action.Created, New: dir},
+			{Path: "other", Kind: action.Replaced, Old: file, New: file},
+			{Path: "mode", Kind: action.Adjusted, Old: dir, New: dir},
+		},
+		left: []action.Left{{Path: "stays", Why: "busy"}, {Path: "elsewhere", Why: "a socket"}},
+		done: action.Done{Kept: []staging.Kept{{At: "spectrum-kept/x"}}},
+	}
+	const want = "2 removed (4 files), 1 created (3 files), 1 replaced, metadata of 1, 2 left, 1 kept"
+	if got := r.counts().String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	lines := r.displaced()
+	if len(lines) != 3 || lines[0] != "removed gone: file, 3 bytes" || lines[2] != "replaced other: file, 3 bytes, by file, 3 bytes" {
+		t.Errorf("%q", lines)
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// rollbackReport is what a rollback has done.
+type rollbackReport struct {
+	kind    audit.Rollback
+	what    string // "rollback" or "restore"
+	done    action.Done
+	commits []savepoint.Savepoint
+	unread  []string // ids of later commits whose savepoints cannot be read
+	files   int
+	changed []string
+	left    []action.Left
+	target  *snapshot.Snapshot // that was restored; nil for none
+	passed  []snapshot.Passed  // that were passed over to find it
+	changes []action.Change
+	spaces  []action.Space  // of a dry run
+	open    []pathsafe.Path // of a dry run
+	edits   []action.Edit   // between commits that are undone
+	inPart  bool            // the commits stand, since some of what they made is still there
+}
+
+// rolledBack says what was done, or would be.
+func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
+	if r.done.Action == "" {
+		return a.foreseen(in, r)
+	}
+	before := r.done.Snapshot.ID()[:shortest]
+	a.tellUnread(r.unread)
+	attempts := []string{}
+	for _, sp := range r.commits {
+		attempts = append(attempts, sp.Attempt())
+		switch {
+		case r.inPart:
+		case r.lacksSomeOf(sp):
+			a.say("no longer in place: commit %s, savepoint %s; what could not be taken back of it is named as what stays", sp.Attempt(), sp.ID())
+		default:
+			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
+		}
+	}
+	if r.target != nil {
+		for _, line := range words.Few(r.displaced(), words.MaxNamed) {
+			a.say("%s", line)
+		}
+	}
+	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
+	a.tellFew(editLines(r.edits))
+	goneKept := r.keptGone()
+	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
+	a.tellBeside(in, r.kind != audit.Emergency)
+	kept, keptLines := []any{}, []string{}
+	for _, k := range r.done.Kept {
+		at := filepath.Join(in.Real(), k.At)
+		what := "was changed by another process meanwhile; what it had is kept in"
+		if k.Open {
+			what = "may be open for writing by another process, so it is kept in"
+		}
+		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
+		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
+	}
+	a.tellFew(keptLines)
+	a.tellFew(leftLines(r.left))
+	left := leftFields(r.left)
+	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
+	fields := map[string]any{
+		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "counts": r.counts().fields(), "files": r.files, "left": left, "ok": true,
+		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passedFields(in, r.passed),
+	}
+	if len(r.edits) > 0 {
+		fields["edits"] = editFields(r.edits)
+	}
+	if len(kept) > 0 {
+		fields["kept"] = kept
+	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
+	}
+	if len(r.unread) > 0 {
+		fields["unread"] = r.unread
+	}
+	if r.inPart {
+		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
+	}
+	return a.result(fmt.Sprintf("OK %s: %s", r.done.Action, r.counts()), fields)
+}
+
+// stillStands is the verdict on a rollback that had to leave some of what its commits have made:
+// they are not undone, and the same command goes on there later. More: commits that were made later go with it. Fields are the details.
+func stillStands(commit, real string, more bool, left []action.Left, fields map[string]any) error {
+	delete(fields, "code")
+	delete(fields, "ok")
+	var paths []string
+	for _, l := range left {
+		if l.Committed {
+			paths = append(paths, l.Path)
+		}
+	}
+	later := ""
+	if more {
+		later = "--with-later "
+	}
+	return &codedError{
+		code: codeInPart, details: fields,
+		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
+		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
+			later, foreignOption(real), commit),
+	}
+}
+
+// keptGone are the directories of what earlier commands have kept that go.
+func (r *rollbackReport) keptGone() (paths []string) {
+	for _, c := range r.changes {
+		stays := slices.ContainsFunc(r.left, func(l action.Left) bool { return l.Path == c.Path })
+		if c.Kind == action.Removed && staging.IsKept(c.Path) && !stays {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
+}
+
+func (r *rollbackReport) targetID() string {
+	if r.target == nil {
+		return ""
+	}
+	return r.target.ID()
+}
+
+func jsonTexts(all []string) []string {
+	texts := make([]string, len(all))
+	for i, s := range all {
+		texts[i] = jsonText(s)
+	}
+	return texts
+}
+
