@@ -55,7 +55,9 @@ func (n counts) changed() string {
 	return fmt.Sprintf("%s, %s, %s, metadata of %d", n.removed.text("removed"), n.created.text("created"), n.replaced.text("replaced"), n.adjusted.names)
 }
 
-func (n counts) String() string { return fmt.Sprintf("%s, %d left, %d kept", n.changed(), n.left, n.kept) }
+func (n counts) String() string {
+	return fmt.Sprintf("%s, %d left, %d kept", n.changed(), n.left, n.kept)
+}
 
 // fields are the same for a program.
 func (n counts) fields() map[string]any {

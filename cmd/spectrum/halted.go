@@ -7,12 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -25,6 +27,7 @@ type haltedError struct {
 	root     string // the path by which it is known
 	attempts []haltedAttempt
 	bar      *barMark // of a rollback that could not be carried out; nil for none
+	newest   string   // id of the newest snapshot of all of it that an emergency rollback may go back to; "" for none
 	err      error
 }
 
@@ -85,8 +88,30 @@ func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.Halt
 		e.attempts = append(e.attempts, haltedAttempt{HaltError: halt, owner: -1})
 	}
 	e.lookUp(state)
+	e.newest = newestWhole(state, root)
 	e.inspect(state)
 	return e
+}
+
+// newestWhole returns the id of the newest snapshot of all of a root that a person or a timer has
+// taken and that lacks nothing; it is not verified. What cannot be read is none.
+func newestWhole(state *statedir.Dir, root string) (id string) {
+	name, err := nameOfRoot(state, action.RootPath(root), true)
+	if err != nil {
+		return ""
+	}
+	store, err := kept.Snapshots(state)
+	if err != nil {
+		return ""
+	}
+	defer store.Close()
+	all, _, _ := store.Survey(name) // as far as it can be read
+	for _, h := range all {
+		if h.Whole && h.Kind != snapshot.PreAction && h.Unread == 0 {
+			id = h.ID
+		}
+	}
+	return id
 }
 
 // lookUp finds the attempts in the audit log. As far as that cannot be read, what
@@ -151,6 +176,9 @@ func (e *haltedError) hints() []string {
 	}
 	root := foreignOption(e.root) + shellQuote(e.root)
 	next := fmt.Sprintf("run \"spectrum recover %s\", which tries again", root)
+	if e.newest != "" {
+		hints = append(hints, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, whatever stands there, if that verifies", root, e.newest[:shortest]))
+	}
 	hidden := slices.IndexFunc(e.attempts, func(a haltedAttempt) bool { return a.mount != nil })
 	switch {
 	case hidden >= 0:

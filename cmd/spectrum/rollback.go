@@ -52,8 +52,8 @@ with it when --with-later says so.
 With --dry-run nothing is written: what would be removed is listed with its size, what
 would stay and why, what was edited since the commit, and how much room it needs.
 
-With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, and
-then takes all of that back to the newest snapshot of all of it that a person or a timer
+With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, or
+releases it where something foreign is in the way, and then takes all of that back to the newest snapshot of all of it that a person or a timer
 has taken, and that verifies. It prints which one that is. A damaged one is named and
 passed over. Run twice, it goes back to the same one.
 
@@ -312,6 +312,9 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}
 	defer state.Close()
 	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
+	if halted, is := errors.AsType[*haltedError](err); is && len(halted.attempts) > 0 {
+		in, err = a.enterHalted(ctx, state, opts, halted)
+	}
 	if err != nil {
 		name, unnamed := state.RootName(action.RootPath(root))
 		if unnamed != nil || errors.Is(err, action.ErrNoRoot) && !isGone(state, root, err) { // a path may be misspelled

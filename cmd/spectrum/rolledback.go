@@ -145,4 +145,3 @@ func jsonTexts(all []string) []string {
 	}
 	return texts
 }
-

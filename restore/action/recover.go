@@ -228,12 +228,15 @@ func (r *Root) look() error {
 		return err
 	}
 	gone, err := r.removed(unfinished, open)
-	if len(gone) > 0 {
+	if len(gone) > 0 && !r.entry.Releases {
 		return gone[0]
 	}
 	var stands []string
 	for _, u := range unfinished {
 		if halt := u.Halt(staging.ErrHalted); r.isMarked(halt) {
+			if r.entry.Releases {
+				continue
+			}
 			return halt
 		}
 		whose := ""

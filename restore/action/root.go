@@ -77,6 +77,8 @@ type Entry struct {
 	// DryRun: nothing is written, so nothing is ended that an attempt has left, which is
 	// an error, and nothing is recorded. Only [Root.Foresee] can be called then.
 	DryRun bool
+	// Releases: a dry run of what releases the attempts that halt the root, so they are no error.
+	Releases bool
 	// Acknowledge returns what a person has said of an attempt that [staging.Acknowledged]
 	// is about to release, which is logged before; on an error it is not released, nor
 	// is any when this is nil.

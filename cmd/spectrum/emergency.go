@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/staging"
+)
+
+// releasedBy is what the audit log has of the attempts that an emergency rollback releases.
+const releasedBy = "rollback --emergency"
+
+// enterHalted enters a root for an emergency rollback that attempts halt which cannot be ended: all
+// of the root goes back to a snapshot, so nothing that such an attempt has left is needed. They
+// are released, once it is known that there is such a snapshot; the root stays halted for what
+// goes on there until the rollback has succeeded.
+func (a *app) enterHalted(ctx context.Context, state *statedir.Dir, opts rollbackOptions, halted *haltedError) (*action.Root, error) {
+	name, err := nameOfRoot(state, halted.root, true)
+	if err != nil {
+		return nil, err
+	}
+	store, err := a.openSnapshots(state)
+	if err != nil {
+		return nil, err
+	}
+	bar := a.newBar("checking the snapshots")
+	to, err := store.Target(ctx, name, a.knownHost(state))
+	bar.done()
+	_ = store.Close()
+	if err != nil {
+		return nil, err
+	}
+	if to.Snapshot == nil {
+		return nil, halted
+	}
+	verb := "is released"
+	if opts.dryRun {
+		verb = "would be released"
+	}
+	for i := range halted.attempts {
+		at := &halted.attempts[i]
+		a.tell("spectrum: %s", oneLine(at.where()))
+		a.tell("spectrum: it cannot be undone, and %s, since all of the root goes back: %s", verb, oneLine(at.Err.Error()))
+	}
+	entry := action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun, Releases: opts.dryRun, Reason: opts.reason, Mode: staging.Acknowledged}
+	if opts.dryRun {
+		return a.enterNamed(ctx, state, halted.root, entry)
+	}
+	why := fmt.Sprintf("the root was halted when it began: %v", halted)
+	if err := state.Bar(name, uuid.NewString(), string(audit.Emergency), why); err != nil {
+		return nil, err
+	}
+	entry.Acknowledge = func(attempt string, left error) (string, error) {
+		if !halted.names(attempt) {
+			return "", left
+		}
+		return releasedBy, nil
+	}
+	return a.enterNamed(ctx, state, halted.root, entry)
+}
