@@ -115,7 +115,7 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	return &codedError{
 		code: codeInPart, details: fields,
 		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
-		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root; then \"spectrum rollback %s%s%s\" takes it away too",
+		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back; then \"spectrum rollback %s%s%s\" takes it away too",
 			later, foreignOption(real), commit),
 	}
 }

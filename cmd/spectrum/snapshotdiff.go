@@ -169,7 +169,7 @@ func thingText(e snapshot.Entry) string {
 		return "link to " + shortPath(e.Target)
 	case snapshot.Special:
 		return "socket or device"
-	case snapshot.Unread:
+	case snapshot.Unread, snapshot.Broken:
 		return "unreadable"
 	}
 	return string(e.Type)

@@ -82,19 +82,31 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
 	var notKept, notKeptLines []string
+	broken := 0
 	notOwn := beyond(taken)
 	if n := len(notOwn); n > 0 {
 		a.tell("spectrum: kept, but only root can restore them as they are, for their owners, groups or attributes: %s, the first %s", numberOf(n, "name"), shortPath(notOwn[0]))
 	}
 	for e := range taken.Entries() {
 		if !e.Type.Kept() {
+			if e.Type == snapshot.Broken {
+				broken++
+			}
 			notKept = append(notKept, e.Path)
-			notKeptLines = append(notKeptLines, fmt.Sprintf("not kept, %s: %s", e.Type.Unkept(), shortPath(e.Path)))
+			notKeptLines = append(notKeptLines, fmt.Sprintf("not kept, %s: %s", e.Unkept(), shortPath(e.Path)))
 		}
 	}
 	a.tellFew(notKeptLines)
 	if h.Unread > 0 {
-		a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; take it as root, or make them readable", numberOf(h.Unread, "name"))
+		remedy := "take it as root, or make them readable"
+		switch broken {
+		case 0:
+		case h.Unread:
+			remedy = "get them back from a backup, and look into the disk (\"dmesg\")"
+		default:
+			remedy += "; get those that the disk does not give back from a backup"
+		}
+		a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; %s", numberOf(h.Unread, "name"), remedy)
 	}
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
 	fields["needs_root"] = jsonTexts(notOwn)

@@ -36,16 +36,16 @@ func (d *difference) leave(path, why string) {
 func (d *difference) odd(then, now tree) bool {
 	was, is := "", ""
 	if len(then) > 0 {
-		was = then[0].Type.Unkept()
+		was = then[0].Unkept()
 	}
 	if len(now) > 0 {
-		is = now[0].Type.Unkept()
+		is = now[0].Unkept()
 	}
 	isRoot := len(then) == 1 && then[0].Type == snapshot.Dir && len(now) > 0 && now[0].Type == snapshot.Mount
 	switch {
 	case was == "" && is == "":
 		return false
-	case is != "" && (was == "" && !isRoot || now[0].Type == snapshot.Unread):
+	case is != "" && (was == "" && !isRoot || now[0].Type.IsUnread()):
 		d.leave(now[0].Path, is)
 	case len(then) > 0 && then[0].Type == snapshot.Lost:
 		d.leave(then[0].Path, "in the snapshot "+was)

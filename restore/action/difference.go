@@ -195,7 +195,7 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 		return false, nil
 	}
 	if at := unkept(now); at != nil {
-		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Type.Unkept()))
+		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Unkept()))
 		return false, nil
 	}
 	if d.barred(then, now) {
@@ -216,7 +216,7 @@ func (d *difference) goes(now tree) (swapped bool, err error) {
 	}
 	if d.told != at.Path { // of the directories on the way to it the first is named
 		d.told = at.Path
-		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Type.Unkept()))
+		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Unkept()))
 	}
 	_, err = d.inside(nil, now[1:])
 	return false, err

@@ -296,8 +296,8 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 			continue
 		}
 		if !e.Type.Kept() {
-			leave(swap.Path.String(), e.Type.Unkept())
-			p.left[len(p.left)-1].Committed = e.Type == snapshot.Unread
+			leave(swap.Path.String(), e.Unkept())
+			p.left[len(p.left)-1].Committed = e.Type.IsUnread()
 			continue
 		}
 		n := p.top.find("/" + swap.Path.String())

@@ -114,7 +114,8 @@ func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts [
 }
 
 // isAsBefore reports whether all that the snapshot before an action has of the root is the very same
-// now, and what was not there is not. Directories are not compared.
+// now, with modes and owners, and what was not there is not. Of directories the times are not
+// compared: others work in them.
 func (r *Root) isAsBefore(id string) bool {
 	if r.history.snapshots == nil {
 		return false
@@ -124,7 +125,11 @@ func (r *Root) isAsBefore(id string) bool {
 		return false
 	}
 	for e := range before.Entries() {
-		if e.Path == "" || e.Type == snapshot.Dir {
+		if e.Path == "" {
+			now, err := r.dir.Stat()
+			if err != nil || !hasSameOwner(&now, &e) {
+				return false
+			}
 			continue
 		}
 		at, err := pathsafe.Found(e.Path)
@@ -148,16 +153,25 @@ func (r *Root) isAsBefore(id string) bool {
 // isAs reports whether at a path is the very same as in an entry: the same file, a directory, or
 // nothing.
 func (r *Root) isAs(at pathsafe.Path, was *snapshot.Entry) bool {
-	now, err := r.dir.StatPath(at, pathsafe.NoLinks)
+	now, err := standing(r.dir, at)
 	if was.Type == snapshot.Absent {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	if err != nil || was.Type == snapshot.Dir {
-		return err == nil
-	}
 	then := was.Stat()
+	switch {
+	case err != nil || !hasSameOwner(&now, was):
+		return false
+	case was.Type == snapshot.Dir:
+		return now.Mode.IsDir()
+	}
 	isSameSize := was.Type != snapshot.File || now.Size == then.Size
-	return now.Mode == then.Mode && now.ID.Ino == then.ID.Ino && isSameSize && now.ModTime.Equal(then.ModTime)
+	return now.Mode.Type() == then.Mode && now.ID.Ino == then.ID.Ino && isSameSize && now.ModTime.Equal(then.ModTime)
+}
+
+// hasSameOwner reports whether mode, owner and group are those of an entry. The mode of a link is
+// none.
+func hasSameOwner(now *pathsafe.Stat, was *snapshot.Entry) bool {
+	return now.UID == was.UID && now.GID == was.GID && (now.Perm == was.Mode || was.Type == snapshot.Link)
 }
 
 // endRecords ends in the records what has left nothing in the root. What is at work there just

@@ -161,6 +161,9 @@ func (o *object) entry(e *Entry) {
 	o.instant("ctime", e.ChangeTime)
 	o.key("dev")
 	o.b = strconv.AppendUint(o.b, e.Dev, 10)
+	if e.Type == Broken {
+		o.text("error", e.Err)
+	}
 	o.number("gid", int64(e.GID))
 	if e.Hard != "" {
 		o.text("hard", e.Hard)
@@ -222,6 +225,9 @@ func (r *lineReader) entry(e *Entry) {
 	if r.key("ctime") {
 		e.ChangeTime = r.instant()
 		r.wants("dev", func() { e.Dev = r.unsigned() })
+		if r.key("error") {
+			e.Err = r.text()
+		}
 		r.wants("gid", func() { e.GID = uint32(r.number()) })
 		if r.key("hard") {
 			e.Hard = r.text()
@@ -274,6 +280,8 @@ func (e *Entry) check() error {
 		return errors.New("its mode or size makes no sense")
 	case e.Path == "" && e.Type != Dir:
 		return errors.New("the root is not a directory")
+	case (e.Err != "") != (e.Type == Broken):
+		return errors.New("its error makes no sense")
 	case e.Hard != "" && e.Type == Dir:
 		return errors.New("a directory has one name")
 	case e.Target == "" && e.Type == Link, len(e.Target) > pathsafe.MaxPath:

@@ -180,6 +180,9 @@ func (r *reader) file(ctx context.Context, e *Entry) error {
 	for with := atRest; with <= most; with++ {
 		for range tries {
 			err := r.once(ctx, e, with)
+			if e.mayBreak(r.req.Live) && errors.As(err, new(*sourceError)) && e.breaks(err) {
+				return nil
+			}
 			if err == nil && with > atRest {
 				r.note(&r.restless, e.Path)
 			}
@@ -196,6 +199,10 @@ func (r *reader) file(ctx context.Context, e *Entry) error {
 	return &ChangedError{e.Path, errUnsettled.Error()}
 }
 
+// mayBreak reports whether a snapshot may lack it: a name that was asked for is needed, but for a
+// way back, which leaves it where it is.
+func (e *Entry) mayBreak(live bool) bool { return live || !e.Asked }
+
 func (r *reader) once(ctx context.Context, e *Entry, with care) error {
 	in, name := split(e.Path)
 	d, err := r.at.open(in)
@@ -204,7 +211,7 @@ func (r *reader) once(ctx context.Context, e *Entry, with care) error {
 	}
 	f, st, err := d.openFile(name)
 	if err != nil {
-		return r.missing(e, err)
+		return ofSource(r.missing(e, err))
 	}
 	defer f.Close()
 	if !st.IsOn(r.mount) {
@@ -223,7 +230,7 @@ func (r *reader) once(ctx context.Context, e *Entry, with care) error {
 	}
 	st, err = r.seam.identify(f)
 	if err != nil {
-		return err
+		return ofSource(err)
 	}
 	if after := makeEntry(e.Path, st); with < anyhow && !after.same(&now) {
 		return errUnsettled
@@ -274,6 +281,19 @@ func ofStore(err error) error {
 	return &storeError{err}
 }
 
+// A sourceError is one of reading a file of the root.
+type sourceError struct{ err error }
+
+func (e *sourceError) Error() string { return e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
+
+func ofSource(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &sourceError{err}
+}
+
 // asReplaced makes an error that isReplaced one that all is looked at again for.
 func asReplaced(err error) error {
 	if err == nil || errors.Is(err, errReplaced) || !isReplaced(err) {
@@ -292,12 +312,12 @@ func asMounted(err error) error {
 
 func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
 	if e.xattrs, err = readXattrs(r.seam, e.Path, pathsafe.FileNode(f)); err != nil {
-		return err
+		return ofSource(err)
 	}
 	if e.Size >= holeSize {
 		var holes int64
 		if e.Sparse, holes, err = r.seam.holes(f, e.Size); err != nil {
-			return err
+			return ofSource(err)
 		}
 		if holes > bundle.MaxHoles { // it has grown since the survey
 			return &bundle.HolesError{Path: e.Path, Size: e.Size, Err: ErrHoles}
@@ -308,7 +328,7 @@ func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
 	}
 	n, err := r.seam.read(f, r.buf[:e.Size])
 	if err != nil {
-		return err
+		return ofSource(err)
 	}
 	if int64(n) != e.Size {
 		return errUnsettled
@@ -431,7 +451,7 @@ func (c *copier) copy(ctx context.Context, dst, src *os.File, sum hash.Hash, e *
 		}
 		n, err := c.s.read(from, buf)
 		if err != nil {
-			return 0, err
+			return 0, ofSource(err) // a clone has the same blocks
 		}
 		sum.Write(c.buf[:n])
 		total += int64(n)

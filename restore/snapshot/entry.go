@@ -24,14 +24,16 @@ const (
 	Mount   Type = "mount"   // another file system, or a subvolume
 	// Unread is what this user may not read: a file, a directory with all that is in it, or
 	// attributes. The snapshot is a partial one.
-	Unread   Type = "unread"
+	Unread Type = "unread"
+	// Broken is what the disk does not give back: [Entry.Err] says why. The snapshot is a partial one.
+	Broken   Type = "broken"
 	Reserved Type = "reserved" // a name of the root that begins as those of this program
 	Deep     Type = "deep"     // a directory with a path in it of more than [pathsafe.MaxPath] bytes
 	// Lost is a file whose content the store has no more. It is in no manifest, see [Snapshot.Without].
 	Lost Type = "lost"
 )
 
-var types = []Type{File, Dir, Link, Fifo, Absent, Special, Mount, Unread, Reserved, Deep}
+var types = []Type{File, Dir, Link, Fifo, Absent, Special, Mount, Unread, Broken, Reserved, Deep}
 
 // Kept reports whether the snapshot can bring back what has the type.
 func (t Type) Kept() bool { return t.Unkept() == "" }
@@ -45,6 +47,8 @@ func (t Type) Unkept() string {
 		return "it is a mount or a subvolume"
 	case Unread:
 		return "this user may not read it"
+	case Broken:
+		return "the disk does not give it back"
 	case Reserved:
 		return "its name begins as those of this program"
 	case Deep:
@@ -54,6 +58,9 @@ func (t Type) Unkept() string {
 	}
 	return ""
 }
+
+// IsUnread reports whether it could not be read, so that a snapshot with it is a partial one.
+func (t Type) IsUnread() bool { return t == Unread || t == Broken }
 
 // Digest is the SHA-256 of a file's content.
 type Digest [sha256.Size]byte
@@ -72,6 +79,7 @@ type Entry struct {
 	Sparse  bool   // a file that had holes
 	Hard    string // path of an earlier entry that is the same inode; "" for none
 	Target  string // of a link
+	Err     string // of what is Broken: the error of the system
 
 	// The identity that Take saw.
 	Dev, Ino   uint64
@@ -83,6 +91,14 @@ type Entry struct {
 	gone   bool // it went away while it was looked at
 	links  uint32
 	holes  int64 // of a file, as far as the room that it takes tells
+}
+
+// Unkept is that of its type, with the error of what is broken.
+func (e Entry) Unkept() string {
+	if e.Type == Broken {
+		return e.Type.Unkept() + ": " + e.Err
+	}
+	return e.Type.Unkept()
 }
 
 // Xattrs returns the extended attributes, sorted by name.

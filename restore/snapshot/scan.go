@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // A scanner looks at everything below a directory, several directories at a
@@ -302,10 +304,25 @@ func (s *scanner) isGone(e *Entry, err error) bool {
 
 // isBarred makes an entry one that could not be read.
 func (s *scanner) isBarred(e *Entry, err error) bool {
-	if !s.all || !errors.Is(err, fs.ErrPermission) {
+	switch {
+	case !s.all:
+		return false
+	case errors.Is(err, fs.ErrPermission):
+		e.bar()
+		return true
+	}
+	return e.breaks(err)
+}
+
+// breaks makes it an entry of something that the disk does not give back, if that is what an error
+// of reading it says.
+func (e *Entry) breaks(err error) bool {
+	var errno unix.Errno
+	if !machine.IsUnreadable(err) || !errors.As(err, &errno) {
 		return false
 	}
 	e.bar()
+	e.Type, e.Err = Broken, errno.Error()
 	return true
 }
 

@@ -420,10 +420,10 @@ func total(h *Header, entries []Entry) {
 		if e.Asked {
 			h.Names++
 		}
-		switch e.Type {
-		case File:
+		switch {
+		case e.Type == File:
 			h.Files++
-		case Unread:
+		case e.Type.IsUnread():
 			h.Unread++
 		}
 		if e.Type == File && e.Hard == "" {

@@ -1,0 +1,86 @@
+package action_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// TestAsBefore: a halt of which nothing is left in the root ends by itself only where all is as it
+// was before the action, with modes and owners, those of directories too.
+func TestAsBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		halts  bool
+	}{
+		"nothing":              {func(*world) {}, false},
+		"something elsewhere":  {func(w *world) { w.write("else", "where") }, false},
+		"a name in the same":   {func(w *world) { w.write("dir/other", "") }, false},
+		"content":              {func(w *world) { w.write("dir/file", "longer than before") }, true},
+		"gone":                 {func(w *world) { w.remove("dir/file") }, true},
+		"come":                 {func(w *world) { w.write("dir/new", "") }, true},
+		"mode of a file":       {func(w *world) { must(t, os.Chmod(w.at("dir/file"), 0o600)) }, true},
+		"owner of a file":      {func(w *world) { must(t, os.Chown(w.at("dir/file"), 1, -1)) }, true},
+		"group of a file":      {func(w *world) { must(t, os.Chown(w.at("dir/file"), -1, 1)) }, true},
+		"owner of a link":      {func(w *world) { must(t, os.Lchown(w.at("dir/link"), 1, -1)) }, true},
+		"mode of a directory":  {func(w *world) { must(t, os.Chmod(w.at("dir"), 0o700)) }, true},
+		"owner of a directory": {func(w *world) { must(t, os.Chown(w.at("dir"), 1, -1)) }, true},
+		"mode of what is in a directory that was asked for": {func(w *world) { must(t, os.Chmod(w.at("whole/sub"), 0o700)) }, true},
+		"mode of the root": {func(w *world) { must(t, os.Chmod(w.root, 0o700)) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root gives files away")
+			}
+			w := newWorld(t)
+			w.write("dir/file", "content")
+			w.link("file", "dir/link")
+			w.mkdir("whole/sub")
+			w.haltOf("dir/file", "dir/link", "dir/new", "whole")
+			c.change(w)
+			in, err := w.tryToEnter(staging.Automatic)
+			if halts := action.HaltsOf(err); (len(halts) == 1) != c.halts || (err != nil) != c.halts {
+				t.Errorf("%v", err)
+			}
+			if err == nil {
+				in.leave()
+			}
+		})
+	}
+}
+
+// haltOf marks an action as one whose rollback has failed: it has changed these names, and nothing
+// that it has left is in the root.
+func (w *world) haltOf(names ...string) {
+	w.t.Helper()
+	id := uuid.NewString()
+	dir, err := pathsafe.OpenRoot(w.root)
+	must(w.t, err)
+	defer dir.Close()
+	req := snapshot.Request{Root: w.root, Dir: dir, Kind: snapshot.PreAction, Action: id, Key: func() (bundle.Key, error) { return w.key, nil }}
+	for _, name := range names {
+		p, err := pathsafe.Parse(name)
+		must(w.t, err)
+		req.Scope = append(req.Scope, p)
+	}
+	store := w.snapshots()
+	defer store.Close()
+	before, err := store.Take(context.Background(), req)
+	must(w.t, err)
+	state := w.state()
+	defer state.Close()
+	f, err := state.AuditLog()
+	must(w.t, err)
+	log := audit.New(f)
+	defer log.Close()
+	must(w.t, log.Append(audit.Event{Kind: audit.CommitBegin, Action: id, Root: w.root, Snapshot: before.ID()}))
+	must(w.t, state.Halt(id))
+}
