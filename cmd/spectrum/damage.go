@@ -46,6 +46,7 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 
 // tellFlaws names what is damaged, and each way out, once for those that have the same.
 func (a *app) tellFlaws(flaws []kept.Flaw) {
+	flaws = kept.Fold(flaws)
 	for i, f := range flaws {
 		at := ""
 		if !strings.Contains(f.What, filepath.Base(f.Path)) {

@@ -24,11 +24,12 @@ const stagingPrefix = sys.Prefix + "staging_"
 // haltedError is a root in which something cannot be ended without a person, with
 // what is recorded of it.
 type haltedError struct {
-	root     string // the path by which it is known
-	attempts []haltedAttempt
-	bar      *barMark // of a rollback that could not be carried out; nil for none
-	newest   string   // id of the newest snapshot of all of it that an emergency rollback may go back to; "" for none
-	err      error
+	root      string // the path by which it is known
+	attempts  []haltedAttempt
+	bar       *barMark // of a rollback that could not be carried out; nil for none
+	inRecover bool     // it is recover that says so
+	newest    string   // id of the newest snapshot of all of it that an emergency rollback may go back to; "" for none
+	err       error
 }
 
 // haltedAttempt is an attempt that halts a root. What the audit log does not say
@@ -176,6 +177,9 @@ func (e *haltedError) hints() []string {
 	}
 	root := foreignOption(e.root) + shellQuote(e.root)
 	next := fmt.Sprintf("run \"spectrum recover %s\", which tries again", root)
+	if e.inRecover {
+		next = "run this again"
+	}
 	if e.newest != "" {
 		hints = append(hints, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, whatever stands there, if that verifies", root, e.newest[:shortest]))
 	}

@@ -89,6 +89,9 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		ended = append(ended, released...)
 	}
 	if err != nil {
+		if halted, is := errors.AsType[*haltedError](err); is {
+			halted.inRecover = true
+		}
 		app.tellEnded(ended)
 		return err
 	}

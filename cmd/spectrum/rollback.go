@@ -198,6 +198,9 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 				return savepoint.Savepoint{}, alreadyUndone(state, sp)
 			}
 		}
+		if killed := unfinishedCommit(state, id); killed != nil {
+			return savepoint.Savepoint{}, killed
+		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
@@ -206,6 +209,36 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)
 	}
 	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+}
+
+// unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
+// a kill: recover undoes or completes it. It is nil where the log has no such one.
+func unfinishedCommit(state *statedir.Dir, id string) error {
+	f, err := state.ReadAuditLog()
+	if err != nil || len(id) < least {
+		return nil
+	}
+	log := audit.New(f)
+	defer log.Close()
+	began := map[string]string{}
+	head, _ := log.Read(func(e audit.Entry) error {
+		if e.Kind == audit.CommitBegin && strings.HasPrefix(e.Action, id) {
+			began[e.Action] = e.Root
+		}
+		return nil
+	})
+	for _, attempt := range slices.Sorted(maps.Keys(began)) {
+		if _, open := head.Open[attempt]; !open {
+			continue
+		}
+		path, err := state.RootPath(audit.RootOf(began[attempt]))
+		if err != nil {
+			return nil
+		}
+		return refusedHint(fmt.Errorf("commit %s has not ended: it was killed, or is at work", attempt),
+			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
+	}
+	return nil
 }
 
 // newestCommit is the savepoint of the newest commit that stands, where there is one restore root
@@ -247,7 +280,13 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 	if !errors.As(err, &unread) {
 		return err
 	}
-	hint := "\"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"
+	root := "RESTORE_ROOT"
+	for name := range strings.SplitSeq(unread.Err.RunDir, "/") {
+		if path, unknown := state.RootPath(state.RootOfKey(name)); unknown == nil && path != "" {
+			root = foreignOption(path) + shellQuote(path)
+		}
+	}
+	hint := fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root)
 	if store, failed := a.openSnapshots(state); failed == nil {
 		defer store.Close()
 		all, _, _ := store.Survey("") // what cannot be read is no way back
@@ -432,7 +471,7 @@ func unreadOf(in *action.Root, id string) (names []string) {
 		return nil
 	}
 	for e := range s.Entries() {
-		if e.Type == snapshot.Unread {
+		if e.Type.IsUnread() {
 			names = append(names, e.Path)
 		}
 	}

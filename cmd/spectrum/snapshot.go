@@ -87,7 +87,7 @@ func snapshotError(err error) error {
 	if isRefused(err) {
 		return &codedError{
 			code: codeSnapshotRefused, details: map[string]any{}, err: err,
-			hint: unchanged + "; move away what is named, end what writes to it, or run as its owner, and try again",
+			hint: unchanged + "; move away what is named, end what writes to it, make it yours to write (chmod u+rwx) if it belongs to you, or run as its owner, and try again",
 		}
 	}
 	if !errors.As(err, &damage) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -49,8 +50,14 @@ func (r *Root) mayChange() error {
 		return nil // before says why
 	}
 	st, err := r.dir.Stat()
-	if err != nil || int(st.UID) == os.Geteuid() {
+	if err != nil {
 		return err
+	}
+	if int(st.UID) == os.Geteuid() {
+		if err := r.dir.Writable(); err != nil && machine.IsFault(err) { // such as a read-only file system
+			return err
+		}
+		return nil
 	}
 	if err := r.dir.Writable(); err != nil {
 		if !errors.Is(err, fs.ErrPermission) { // such as a read-only file system

@@ -33,7 +33,7 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []Check {
 		if len(flaws) == 0 {
 			checks = append(checks, fine(id, path, "%s", found))
 		}
-		for _, f := range flaws {
+		for _, f := range kept.Fold(flaws) {
 			checks = append(checks, fine(id, f.Path, "%s", f.What).but(Fail, consequence, f.Remedy))
 		}
 	}

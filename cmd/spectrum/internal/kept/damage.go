@@ -3,7 +3,9 @@ package kept
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
@@ -16,6 +18,33 @@ import (
 type Flaw struct {
 	Path, What, Remedy string
 	IsContent          bool // of a snapshot, whose manifest is whole
+}
+
+// varying is what tells findings of one kind apart: ids, numbers and quoted names.
+var varying = regexp.MustCompile(`"(\\.|[^"\\])*"|[0-9a-f]{8}[0-9a-f-]*|[0-9]+`)
+
+// Fold has each kind of finding once, with how many more there are of it where they are more than
+// three: what says the same of other ids and names, and has the same remedy.
+func Fold(flaws []Flaw) (folded []Flaw) {
+	const most = 3
+	kinds := make([]string, len(flaws))
+	count := map[string]int{}
+	for i, f := range flaws {
+		kinds[i] = varying.ReplaceAllString(f.What, "") + "\x00" + varying.ReplaceAllString(f.Remedy, "")
+		count[kinds[i]]++
+	}
+	seen := map[string]bool{}
+	for i, f := range flaws {
+		n := count[kinds[i]]
+		if n > most && seen[kinds[i]] {
+			continue
+		}
+		if seen[kinds[i]] = true; n > most {
+			f.What = fmt.Sprintf("%s; and %d more findings of this kind", f.What, n-1)
+		}
+		folded = append(folded, f)
+	}
+	return folded
 }
 
 // Fields are a flaw in a result.
