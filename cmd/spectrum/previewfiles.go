@@ -43,7 +43,7 @@ func (o *previewOptions) openFiles() (files previewFiles, err error) {
 func openNew(flag, what, path, restoreRoot string) (newFile, error) {
 	f := newFile{flag: flag, name: filepath.Base(path)}
 	if err := overlap(what, path, []place{{"the restore root", restoreRoot}}); err != nil {
-		return f, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
+		return f, refusedHint(err, "name a file elsewhere: nothing but what is approved is written under the restore root")
 	}
 	dir, err := pathsafe.OpenOwn(filepath.Dir(path))
 	if err != nil {
@@ -66,19 +66,23 @@ func (f newFile) refused(err error) error {
 
 // close has no error: nothing is written through the handle of a directory.
 func (f previewFiles) close() {
-	for _, one := range []newFile{f.page, f.report} {
-		if one.dir != nil {
-			_ = one.dir.Close()
-		}
+	f.page.close()
+	f.report.close()
+}
+
+func (f newFile) close() {
+	if f.dir != nil {
+		_ = f.dir.Close()
 	}
 }
 
 // write writes the files, each of which appears whole or not at all and replaces none. Who may
-// read the page may read all that it shows; the report is the operator's.
-func (f previewFiles) write(ctx context.Context, p *preview.Preview, report []byte) error {
+// read the page may read all that it shows; the report is the operator's. Approve is the command
+// line that approves what is recommended.
+func (f previewFiles) write(ctx context.Context, p *preview.Preview, report []byte, approve string) error {
 	if f.page.dir != nil {
 		var page bytes.Buffer
-		if err := p.WritePage(ctx, &page); err != nil {
+		if err := p.WritePage(ctx, &page, approve); err != nil {
 			return err
 		}
 		if err := f.page.dir.WriteFile(f.page.name, page.Bytes(), uint32(p.PagePerm())); err != nil {
