@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/ignore"
 	"github.com/spf13/cobra"
 )
 
@@ -25,6 +26,8 @@ type sealOptions struct {
 	scopes      []string
 	agent       string
 	constraints []string
+	exclude     []string
+	skipSpecial bool
 }
 
 func newSeal(app *app) *cobra.Command {
@@ -33,7 +36,15 @@ func newSeal(app *app) *cobra.Command {
 		Use:   "seal --run-dir DIR OUTPUT...",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
-found as a run directory, which must be new or empty.
+found as a run directory, which must be new or empty. The project root itself can
+be named, as "." in it.
+
+Beneath a directory these are left out, and named on stderr: .git, CONTRACTS/_runs
+and LAW/CONTRACTS/_runs, names that a restore keeps for itself, the key, the state
+directory, and what --exclude or a file .spectrumignore leaves out, both in the
+syntax of gitignore. What is named itself is sealed. Only regular files can be
+sealed: links, FIFOs, sockets and devices are an error, unless --skip-special leaves
+them out.
 
 What --agent, --scope and --constraint say is signed with it, and every preview
 shows it. It approves nothing. A pattern like notes/ is everything beneath a
@@ -53,6 +64,8 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
 	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
 	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
+	cmd.Flags().StringArrayVar(&opts.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
+	cmd.Flags().BoolVar(&opts.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
 	return cmd
 }
 
@@ -97,6 +110,9 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return err
 	}
+	if _, err := ignore.New(nil, opts.exclude); err != nil {
+		return usage(cmd, "--exclude: %w", err)
+	}
 	root, runDir, err := app.sealRoots(cmd, opts.runDir)
 	if err != nil {
 		return err
@@ -114,19 +130,26 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return err
 	}
 	defer project.Close()
+	private, err := app.privateIn(root, opts.key)
+	if err != nil {
+		return err
+	}
 	bar := app.newBar("looking at the outputs")
 	defer bar.done()
+	var left leftOut
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
 		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
+	bar.done()
+	left.say(app)
 	if err != nil {
 		return sealError(err)
 	}
-	bar.done()
 	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
 	return app.result(sealed.BundleRoot, map[string]any{
-		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
+		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	})
 }
 
@@ -137,9 +160,14 @@ func sealError(err error) error {
 	if errors.Is(err, bundle.ErrHoles) { // operator policy
 		return fmt.Errorf("nothing was sealed: %w", err)
 	}
-	hint := "fix the problem above, or leave that file out, then seal again"
-	if errors.Is(err, fs.ErrPermission) {
-		hint = "make that file or directory readable for this user, or leave it out, then seal again"
+	hint := "fix the problem above, or leave that file out with --exclude PATTERN, then seal again"
+	switch special, isSpecial := errors.AsType[*bundle.SpecialError](err); {
+	case isSpecial:
+		hint = specialHint(special)
+	case errors.Is(err, ignore.ErrPattern):
+		hint = "fix that pattern, then seal again; \"man gitignore\" has the syntax"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "make that file or directory readable for this user, or leave it out with --exclude PATTERN, then seal again"
 	}
 	var size *bundle.SizeError
 	if errors.As(err, &size) {
@@ -197,9 +225,6 @@ func beneath(root string, args []string) ([]string, error) {
 		rel, err := filepath.Rel(root, abs)
 		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 			return nil, fmt.Errorf("output %q is not under the project root %q", arg, root)
-		}
-		if rel == "." {
-			return nil, fmt.Errorf("output %q is the project root itself, which holds the run directories too", arg)
 		}
 		out = append(out, rel)
 	}

@@ -167,6 +167,7 @@ var wrongUses = [][]string{
 	{"seal", "x"}, {"seal", "--run-dir", "nowhere", "x"},
 	{"seal", "--run-dir", "r", "--constraint", "x", "y"}, {"seal", "--run-dir", "r", "--agent", "a", "--constraint", "agent_id=b", "y"},
 	{"seal", "--run-dir", "r", "--scope", "x", "y"}, {"seal", "--run-dir", "r", "--scope", "a=nothing", "y"}, {"seal", "--run-dir", "r", "--scope", "/a=decisions", "y"},
+	{"seal", "--run-dir", "r", "--exclude", "[", "y"},
 	{"mount", "mnt"}, {"mount", "elsewhere", "p/CONTRACTS/_runs/r"}, {"mount", "--all", "--chain", "runs", "mnt"}, {"mount", "--all", "--restore-root", "/r", "runs", "mnt"}, {"mount", "--all", "a", "b", "mnt"},
 	{"mount", "--all", "elsewhere", "mnt"}, {"mount", "-o", "nonsense", "r", "mnt"}, {"mount", "-o", "remount", "r", "mnt"},
 	{"preview"}, {"preview", "--from-mount", "m", "x"}, {"preview", "--scope", "nothing", "--restore-root", "/r", "x"},

@@ -19,18 +19,26 @@ import (
 // Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
 const Semver = "1.1.0"
 
-// SealOptions says what to seal. All fields but In, Inputs, Constraints, Now, Listed and
-// Hashed are required.
+// SealOptions says what to seal. Project, RunDir, Outputs, Key and BuildID are required.
 type SealOptions struct {
 	Project *pathsafe.Dir // the project root
 	RunDir  string        // the run directory to make; it must not exist, or be empty
 	In      *pathsafe.Dir // what RunDir is a path in; nil: of its own
-	Outputs []string      // files or directories, as slash-separated paths below the project root
+	Outputs []string      // files or directories, as slash-separated paths below the project root, or [Whole]
 	Inputs  []string      // references for TASK_SPEC.json
 	Key     Key
 	BuildID string // validator_build_id, "git:…" or "file:…"
 
 	Constraints map[string]any // of TASK_SPEC.json; nil is {}
+
+	// What is found in a directory is left out where a pattern of Exclude fits it, one of
+	// a file named [ignore.File], or where it is one of Private, which are paths below the
+	// project root. What Outputs itself names is not. With SkipSpecial, what is not a
+	// regular file is left out; else it is a [*SpecialError].
+	Exclude     []string
+	Private     []string
+	SkipSpecial bool
+	LeftOut     func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
 
 	Now time.Time // creation time; the zero time is now
 	// Listed is told how many files are to be hashed, and of how many bytes, before
@@ -58,7 +66,7 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	outputs, err := collect(ctx, opts.Project, opts.Outputs)
+	outputs, err := collect(ctx, opts)
 	if err != nil {
 		return Sealed{}, err
 	}
