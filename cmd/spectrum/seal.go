@@ -21,6 +21,7 @@ import (
 
 type sealOptions struct {
 	runDir      string
+	task        string
 	key         string
 	inputs      []string
 	scopes      []string
@@ -33,11 +34,17 @@ type sealOptions struct {
 func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
-		Use:   "seal --run-dir DIR OUTPUT...",
+		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT...",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
-found as a run directory, which must be new or empty. The project root itself can
-be named, as "." in it.
+found as a run directory. The project root itself can be named, as "." in it.
+
+Without --run-dir the run directory is a new one in CONTRACTS/_runs of the project,
+named by the time and --task, and its path is the result on stdout; the project is
+--project-root, or the nearest directory at or above this one that has such a
+directory, or this one. With --run-dir, which must be new or empty, the result is
+the bundle root. Without --key the key is key.pem in the state directory, which is
+made when it is missing.
 
 Beneath a directory these are left out, and named on stderr: .git, CONTRACTS/_runs
 and LAW/CONTRACTS/_runs, names that a restore keeps for itself, the key, the state
@@ -52,14 +59,12 @@ directory, notes/*.md the files in it; where several fit, the more specific one
 decides. A pattern that fits no output puts the candidate in quarantine.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, outputs []string) error {
-			if opts.runDir == "" {
-				return usage(cmd, "--run-dir is required")
-			}
 			return runSeal(cmd, app, opts, outputs)
 		},
 	}
-	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make")
-	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory)")
+	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
+	cmd.Flags().StringVar(&opts.task, "task", "", "`name` of the task, for the name of the run directory")
+	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
 	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
 	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
 	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
@@ -113,11 +118,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if _, err := ignore.New(nil, opts.exclude); err != nil {
 		return usage(cmd, "--exclude: %w", err)
 	}
-	root, runDir, err := app.sealRoots(cmd, opts.runDir)
-	if err != nil {
-		return err
-	}
-	key, err := app.loadKey(opts.key)
+	root, runDir, err := app.sealRoots(cmd, opts)
 	if err != nil {
 		return err
 	}
@@ -130,6 +131,10 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return err
 	}
 	defer project.Close()
+	key, err := app.sealingKey(opts.key)
+	if err != nil {
+		return err
+	}
 	private, err := app.privateIn(root, opts.key)
 	if err != nil {
 		return err
@@ -148,7 +153,12 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return sealError(err)
 	}
 	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
-	return app.result(sealed.BundleRoot, map[string]any{
+	result := sealed.BundleRoot
+	if opts.runDir == "" {
+		app.say("bundle root %s", sealed.BundleRoot)
+		result = runDir
+	}
+	return app.result(result, map[string]any{
 		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	})
 }
@@ -174,43 +184,6 @@ func sealError(err error) error {
 		hint = "seal the outputs as several bundles; together they can be verified and restored as a chain"
 	}
 	return refusedHint(fmt.Errorf("nothing was sealed: %w", err), hint)
-}
-
-// sealRoots finds the project root and the run directory as absolute paths.
-func (a *app) sealRoots(cmd *cobra.Command, runDir string) (root, dir string, err error) {
-	if dir, err = filepath.Abs(runDir); err != nil {
-		return "", "", err
-	}
-	if a.projectRoot == "" {
-		if root, err = projectRootOf([]string{dir}); err != nil {
-			return "", "", usage(cmd, "%w", err)
-		}
-		return root, dir, nil
-	}
-	root, err = filepath.Abs(a.projectRoot)
-	return root, dir, err
-}
-
-func (a *app) loadKey(named string) (bundle.Key, error) {
-	path, err := a.keyPath(named)
-	if err != nil {
-		return bundle.Key{}, err
-	}
-	key, err := bundle.LoadKey(path)
-	if err != nil {
-		hint := "name another key with --key FILE; \"spectrum keygen --out FILE\" makes one"
-		if errors.Is(err, fs.ErrNotExist) {
-			hint = "\"spectrum keygen\" makes a key"
-		}
-		if errors.Is(err, fs.ErrPermission) {
-			hint = fmt.Sprintf("run chmod 600 %s as its owner, or name another key with --key FILE", shellQuote(path))
-		}
-		if errors.Is(err, bundle.ErrKeyMode) {
-			hint = "run chmod 600 " + shellQuote(path)
-		}
-		return bundle.Key{}, refusedHint(err, hint)
-	}
-	return key, nil
 }
 
 // beneath turns arguments into paths below the project root. Only their form
