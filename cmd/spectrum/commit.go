@@ -23,6 +23,8 @@ type commitOptions struct {
 	preview string
 	approve string
 	reason  string
+	receipt string
+	file    newFile // of the receipt
 }
 
 func newCommit(app *app) *cobra.Command {
@@ -45,7 +47,12 @@ root or whom you trust has changed, or any commit has begun there.
 
 With run directories, on a terminal, commit shows the preview and asks for the
 statement; the flags of preview go with these, and not with --preview: what was
-asked is part of that preview. There is no flag that skips either.`,
+asked is part of that preview. There is no flag that skips either.
+
+With --receipt a file that must not exist yet, outside of the restore root, gets one
+canonical JSON value when all is in place: the ids of the commit, its savepoint, the
+snapshot before it, the preview and the bundles, what was created, replaced and found
+identical, and the command that undoes it.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			if err := checkReason(cmd, opts.reason); err != nil {
@@ -57,6 +64,7 @@ asked is part of that preview. There is no flag that skips either.`,
 	opts.flags(cmd)
 	cmd.Flags().StringVar(&opts.preview, "preview", "", "`id` of the preview to commit")
 	cmd.Flags().StringVar(&opts.approve, "approve", "", "the approval `statement`, word for word")
+	cmd.Flags().StringVar(&opts.receipt, "receipt", "", "write what was done to this new `file`, in JSON")
 	reasonFlag(cmd, &opts.reason)
 	return cmd
 }
@@ -84,6 +92,10 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 		return err
 	}
 	defer state.Close()
+	if opts.file, err = openReceipt(state, &opts); err != nil {
+		return err
+	}
+	defer opts.file.close()
 	if opts.preview == "" {
 		if err := app.askApproval(cmd, state, &opts, runDirs); err != nil {
 			return err
@@ -236,7 +248,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	if err := checkQuarantine(ctx, state, again, c); err != nil {
 		return err
 	}
-	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason})
+	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, opts.file})
 }
 
 // unindented is a statement without what pasting adds to it: white space before and after
@@ -274,6 +286,7 @@ type decided struct {
 	candidate *candidate
 	restore   *restore.Restore
 	reason    string // of the operator, for the log
+	receipt   newFile
 }
 
 // commitApproved carries out what was approved: the candidate as it is, or the
@@ -308,7 +321,8 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	if err := a.carryOut(ctx, in, approved, d.reason); err != nil {
 		return failedIn(state, in.Real(), err)
 	}
-	a.say("restored %s, %s, under %q", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name())
+	kinds := kindsOf(r)
+	a.say("restored %s, %s, under %q%s", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name(), kinds.text())
 	if !a.quiet && !onTerminal(a.stderr) {
 		_, _ = a.stderr.Write(approved.Outcome().Markdown())
 	}
@@ -320,6 +334,9 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 			a.say("\"%s\" shows the full report", a.commandLine("savepoint", "show", in.Savepoint()))
 		}
 		a.say("\"spectrum rollback %s%s\" undoes it", foreignOption(in.Real()), in.Commit())
+	}
+	if err := writeReceipt(d.receipt, in, approved, kinds); err != nil {
+		return fmt.Errorf("the restore under %q is complete, but its receipt could not be written: %w", r.Root().Name(), err)
 	}
 	if err := a.commitResult(); err != nil {
 		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)

@@ -43,7 +43,7 @@ func (o *previewOptions) openFiles() (files previewFiles, err error) {
 func openNew(flag, what, path, restoreRoot string) (newFile, error) {
 	f := newFile{flag: flag, name: filepath.Base(path)}
 	if err := overlap(what, path, []place{{"the restore root", restoreRoot}}); err != nil {
-		return f, refusedHint(err, "name a file elsewhere: a preview writes nothing under the restore root")
+		return f, refusedHint(err, "name a file elsewhere: nothing but what is approved is written under the restore root")
 	}
 	dir, err := pathsafe.OpenOwn(filepath.Dir(path))
 	if err != nil {
@@ -66,10 +66,13 @@ func (f newFile) refused(err error) error {
 
 // close has no error: nothing is written through the handle of a directory.
 func (f previewFiles) close() {
-	for _, one := range []newFile{f.page, f.report} {
-		if one.dir != nil {
-			_ = one.dir.Close()
-		}
+	f.page.close()
+	f.report.close()
+}
+
+func (f newFile) close() {
+	if f.dir != nil {
+		_ = f.dir.Close()
 	}
 }
 

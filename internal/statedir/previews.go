@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -115,6 +116,27 @@ func (d *Dir) FindPreview(prefix string, digits int) (string, error) {
 		return found[0], nil
 	}
 	return "", fmt.Errorf("%d previews begin with %q", len(found), prefix)
+}
+
+// Unused returns the identities of the previews that were kept and not used, sorted.
+func (d *Dir) Unused() ([]string, error) {
+	dir, err := d.open(previews)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, record); ok && isDigest(id) && !slices.Contains(names, id+used) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
 }
 
 func readRecord(dir *pathsafe.Dir, id string) ([]byte, error) {

@@ -36,6 +36,7 @@ type history struct {
 	begun     bool   // an action has begun since
 	published string // id of the savepoint of the last commit
 	attempt   string // id of the last commit
+	before    string // id of the snapshot before it
 }
 
 // A commitRecord is what is recorded of a commit.
@@ -90,7 +91,7 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 		if err := rec.checkSnapshot(before); err != nil {
 			return err
 		}
-		event.Snapshot = before.ID()
+		event.Snapshot, h.before = before.ID(), before.ID()
 	}
 	if err := h.mark(rec.draft); err != nil {
 		return err

@@ -380,6 +380,9 @@ func (r *Root) Savepoint() string { return r.history.published }
 // entered; "" for none.
 func (r *Root) Commit() string { return r.history.attempt }
 
+// SnapshotBefore is the id of the snapshot that was taken before that commit; "" for none.
+func (r *Root) SnapshotBefore() string { return r.history.before }
+
 // Real is where the root is: the path of the directory that was opened.
 func (r *Root) Real() string { return r.real }
 

@@ -137,7 +137,7 @@ func TestSealed(t *testing.T) {
 		methods string
 	}{
 		{&preview.Preview{}, "BundleRoots CouldReplace Findings Fits HeldBy ID JSON Keep PagePerm Recommended Source WritePage WriteRecap WriteReport WriteSummary"},
-		{&preview.Record{}, "Approve Asked ID Origin Recommended Source"},
+		{&preview.Record{}, "Approve Asked Attempts ID Origin Recommended Source"},
 		{&preview.Approval{}, "Accept Parts PreviewID Whole"},
 		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Take Targets"},
 	} {

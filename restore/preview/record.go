@@ -74,6 +74,10 @@ func (r *Record) Asked() Asked { return r.kept.Asked }
 // Source names the candidate that was shown; see [SourceID].
 func (r *Record) Source() string { return r.shown().Source }
 
+// Attempts is how many commits had ever begun in the restore root when the preview was made: with
+// another one since, it counts no longer.
+func (r *Record) Attempts() int64 { return r.kept.Witness.Attempts }
+
 // Recommended is the statement that the preview recommends, or "".
 func (r *Record) Recommended() string { return r.shown().Approval.Statement }
 

@@ -21,8 +21,11 @@ import (
 
 var (
 	varying  = regexp.MustCompile(`\d{8}T\d{6}\.\d{3}Z|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8,64}\b`)
-	operator = regexp.MustCompile(`(?m)^(\d+ [0-9T:-]+Z )\S+( )|(, released [0-9T:-]+Z by )\S+`)
+	operator = regexp.MustCompile(`(?m)^(\d+ [0-9T:-]+Z )\S+( )|(, released [0-9T:-]+Z by )\S+|^([0-9T:-]+Z (?:commit|rollback) .* by )[^:\s]+`)
 )
+
+// asAda replaces an operator.
+const asAda = "${1}${3}${4}ada${2}"
 
 // checkPrinted holds the output of each block against what the page shows of it.
 func checkPrinted(t *testing.T, blocks []block, printed []string) {
@@ -35,7 +38,7 @@ func checkPrinted(t *testing.T, blocks []block, printed []string) {
 		if len(b.shown) == 0 {
 			continue
 		}
-		out := operator.ReplaceAllString(printed[n], "${1}${3}ada${2}")
+		out := operator.ReplaceAllString(printed[n], asAda)
 		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 		if err := ids.compare(b.shown, lines); err != nil {
 			t.Errorf("after %q: %v\n--- printed ---\n%s", b.commands[len(b.commands)-1], err, out)

@@ -45,11 +45,12 @@ func TestOperatorOfOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for shown, printed := range map[string]string{
-		"3 2026-01-01T00:00:00Z ada commit_begin":     "3 2026-01-01T00:00:00Z " + who.Username + " commit_begin",
-		`x, released 2026-01-01T00:00:00Z by ada "y"`: `x, released 2026-01-01T00:00:00Z by ` + who.Username + ` "y"`,
+		"3 2026-01-01T00:00:00Z ada commit_begin":                    "3 2026-01-01T00:00:00Z " + who.Username + " commit_begin",
+		`x, released 2026-01-01T00:00:00Z by ada "y"`:                `x, released 2026-01-01T00:00:00Z by ` + who.Username + ` "y"`,
+		"2026-01-01T00:00:00Z commit   4969c5ea done /r by ada: why": "2026-01-01T00:00:00Z commit   4969c5ea done /r by " + who.Username + ": why",
 		"restore root": "restore root",
 	} {
-		if got := operator.ReplaceAllString(printed, "${1}${3}ada${2}"); got != shown {
+		if got := operator.ReplaceAllString(printed, asAda); got != shown {
 			t.Errorf("%q, not %q", got, shown)
 		}
 	}

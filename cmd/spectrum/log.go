@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spf13/cobra"
+)
+
+func newLog(app *app) *cobra.Command {
+	last := 0
+	cmd := &cobra.Command{
+		Use:   "log [RESTORE_ROOT]",
+		Short: "list the commits and rollbacks of a restore root, or of all, the oldest first",
+		Long: `log prints a line for each commit and each rollback that the audit log tells of: when
+it began, its ID, and how it ended.
+
+	done        all of it is in place, unless a rollback has undone it since
+	failed      nothing of it is left in the root
+	unfinished  it is at work, or was killed: "spectrum recover" ends it
+	halted      it could be neither undone nor completed: a person must act
+	released    a person has released the root from it, and what it left stays
+	refused     a rollback that could not begin
+
+The restore of a snapshot is a rollback too. An ID, or four or more digits of it, is
+what "spectrum rollback" takes. "spectrum audit show" prints the log entry for entry.`,
+		Args: atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if last < 0 {
+				return usage(cmd, "--last wants a number of lines")
+			}
+			return app.listActions(args, last)
+		},
+	}
+	cmd.Flags().IntVarP(&last, "last", "n", 0, "print only the last `N` (0: all)")
+	return cmd
+}
+
+// listActions prints what a log tells. Of one that was damaged these are the actions before that.
+func (a *app) listActions(args []string, last int) error {
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	root := ""
+	if len(args) > 0 {
+		if root, err = rootArg(args[0]); err == nil {
+			root, err = nameOfRoot(state, root, true)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	all, damage := actionsOf(state, root)
+	if len(all) == 0 && damage == nil && root != "" {
+		if err := notKnown(root, "commit", "\"spectrum log\" lists all commits with their roots"); err != nil {
+			return err
+		}
+		a.say("no commits in %q", root)
+	}
+	if last > 0 && last < len(all) {
+		all = all[len(all)-last:]
+	}
+	lines, records := make([]string, 0, len(all)), make([]any, 0, len(all))
+	for _, c := range all {
+		lines = append(lines, actionText(c))
+		records = append(records, actionFields(c))
+	}
+	if damage == nil {
+		return a.result(strings.Join(lines, "\n"), map[string]any{"actions": records, "code": "OK", "ok": true})
+	}
+	if !a.json && len(lines) > 0 {
+		if err := a.text(strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+	}
+	return damage
+}
+
+// actionsOf returns the actions in the root of a name, or in all when that is empty. Those that
+// come before a damage of the log are returned with the error.
+func actionsOf(state *statedir.Dir, root string) ([]*audit.Action, error) {
+	f, err := state.ReadAuditLog()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	log := audit.New(f)
+	defer log.Close()
+	var history audit.History
+	_, err = log.Read(func(e audit.Entry) error {
+		if root == "" || e.Root == audit.RootText(root) {
+			history.See(&e)
+		}
+		return nil
+	})
+	return history.Actions(), err
+}
+
+// actionText is an action on one line, with what came from outside at its end.
+func actionText(c *audit.Action) string {
+	at := c.Began
+	if at.IsZero() {
+		at = c.Ended
+	}
+	when, kind := "-", "commit"
+	if !at.IsZero() {
+		when = at.UTC().Format(time.RFC3339)
+	}
+	if !c.IsCommit() {
+		kind = "rollback"
+	}
+	line := fmt.Sprintf("%s %-8s %s %s", when, kind, c.ID[:min(shortest, len(c.ID))], c.State)
+	switch {
+	case c.UndoneBy != "":
+		line += ", undone by " + c.UndoneBy[:shortest]
+	case c.State == audit.Done && len(c.Undoes) > 0:
+		line += ", undid " + strings.Join(shortIDs(c.Undoes), " ")
+	}
+	if c.State == audit.Done && len(c.Brings) > 0 {
+		line += ", brought back " + strings.Join(shortIDs(c.Brings), " ")
+	}
+	line += fmt.Sprintf(" %s", shellQuote(audit.RootOf(c.Root)))
+	if c.Operator != "" {
+		line += " by " + c.Operator
+	}
+	if c.Reason != "" {
+		line += ": " + c.Reason
+	}
+	return oneLine(line)
+}
+
+func shortIDs(ids []string) []string {
+	short := make([]string, 0, len(ids))
+	for _, id := range ids {
+		short = append(short, id[:min(shortest, len(id))])
+	}
+	return short
+}
+
+func actionFields(c *audit.Action) map[string]any {
+	kind, rollback := "commit", any(nil)
+	if !c.IsCommit() {
+		kind, rollback = "rollback", string(c.Rollback)
+	}
+	return map[string]any{
+		"began_at": timeOrNull(c.Began), "brings": jsonTexts(c.Brings), "ended_at": timeOrNull(c.Ended), "id": c.ID, "kind": kind,
+		"operator": orNull(c.Operator), "preview": orNull(c.Preview), "reason": orNull(jsonText(c.Reason)), "restore_root": c.Root,
+		"rollback": rollback, "savepoint": orNull(c.Savepoint), "snapshot": orNull(c.Snapshot), "state": string(c.State),
+		"uid": int64(c.UID), "undoes": jsonTexts(c.Undoes), "undone_by": orNull(c.UndoneBy),
+	}
+}
+
+func timeOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

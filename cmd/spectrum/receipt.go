@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+)
+
+// openReceipt opens the directory of the receipt, if one is wanted, so that a file that could not
+// be written is rejected before anything is asked or done.
+func openReceipt(state *statedir.Dir, opts *commitOptions) (newFile, error) {
+	if opts.receipt == "" {
+		return newFile{}, nil
+	}
+	root := opts.restoreRoot
+	if opts.preview != "" {
+		record, err := loadRecord(state, opts.preview)
+		if err != nil {
+			return newFile{}, err
+		}
+		root = record.Origin().RestoreRoot
+	}
+	return openNew("--receipt", "receipt", opts.receipt, root)
+}
+
+// kinds are the outputs of a commit by what it did to them: paths beneath the restore root, in
+// ascending order.
+type kinds struct{ created, replaced, identical []string }
+
+func kindsOf(r *restore.Restore) kinds {
+	var all kinds
+	for run := range r.Plan().Runs() {
+		for o := range run.Bundle().Outputs() {
+			path := run.Target(o.Path().String())
+			switch there := r.Target(path); {
+			case there == nil:
+				all.created = append(all.created, path)
+			case there.Identical:
+				all.identical = append(all.identical, path)
+			default:
+				all.replaced = append(all.replaced, path)
+			}
+		}
+	}
+	for _, paths := range [][]string{all.created, all.replaced, all.identical} {
+		slices.Sort(paths)
+	}
+	return all
+}
+
+// text says what was not created; nothing where all was.
+func (k kinds) text() string {
+	var parts []string
+	if len(k.replaced) > 0 {
+		parts = append(parts, fmt.Sprintf("%d replaced", len(k.replaced)))
+	}
+	if len(k.identical) > 0 {
+		parts = append(parts, fmt.Sprintf("%d identical before", len(k.identical)))
+	}
+	if parts == nil {
+		return ""
+	}
+	return fmt.Sprintf(": %d created, ", len(k.created)) + strings.Join(parts, ", ")
+}
+
+// writeReceipt writes what was done, if that is wanted: one canonical JSON value. The file
+// appears whole or not at all, and replaces none.
+func writeReceipt(file newFile, in *action.Root, approved *preview.Approved, kinds kinds) error {
+	if file.dir == nil {
+		return nil
+	}
+	plan, artifacts := approved.Restore().Plan(), []string{}
+	for run := range plan.Runs() {
+		for _, a := range run.Artifacts() {
+			artifacts = append(artifacts, a.Path)
+		}
+	}
+	raw, err := canonjson.Marshal(map[string]any{
+		"bundle_roots": approved.BundleRoots(), "bytes": plan.Bytes(), "commit": in.Commit(),
+		"counts":  map[string]any{"created": len(kinds.created), "identical": len(kinds.identical), "replaced": len(kinds.replaced)},
+		"created": jsonTexts(kinds.created), "form": 1, "identical": jsonTexts(kinds.identical), "preview": approved.PreviewID(),
+		"replaced": jsonTexts(kinds.replaced), "restore_root": jsonText(in.Real()), "result_artifacts": jsonTexts(artifacts),
+		"savepoint": orNull(in.Savepoint()), "snapshot": orNull(in.SnapshotBefore()), "undo": "spectrum rollback " + in.Commit(),
+	})
+	if err != nil {
+		return err
+	}
+	return file.dir.WriteFile(file.name, raw, 0o600)
+}

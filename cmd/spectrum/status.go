@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spf13/cobra"
+)
+
+func newStatus(app *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [RESTORE_ROOT]",
+		Short: "say how a restore root stands, or all: halts, drift, ways back, what waits",
+		Long: `status says of a restore root, or of all that are known,
+
+	state      whether it is clean, unfinished (a command is at work, or was killed),
+	           halted (a person must act), or gone
+	savepoint  the active one, and how many of its files are not as they were committed
+	snapshot   the newest one of the whole root
+	previews   those that can still be approved
+	views      those that are mounted for it
+	held       the candidates for it that are in quarantine
+	space      what is free for this user
+
+It takes no lock of a root, and changes nothing. It reads the files of the active savepoint,
+and no snapshot: "spectrum snapshot verify" does that. The exit status is 0 also of a
+root that is halted; "spectrum doctor" is for a monitor.`,
+		Args: atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.withSavepoints(func(s *savepointShelf) error { return s.status(cmd.Context(), args) })
+		},
+	}
+}
+
+// rootStatus is how one restore root stands.
+type rootStatus struct {
+	name, path string // what its records are of, and where it is now
+	state      string // see the constants
+	halted     []string
+	unfinished []string // names in the root, and ids of actions
+	tip        *savepoint.Savepoint
+	files      int // of the savepoint
+	drifts     []savepoint.Drift
+	whole      *snapshot.Header
+	previews   []string
+	views      []string
+	silent     []string // views that do not say what they show
+	held       []string
+	free       int64
+	unknown    []error // what could not be found out
+}
+
+// How a root stands.
+const (
+	rootClean      = "clean"
+	rootUnfinished = "unfinished"
+	rootHalted     = "halted"
+	rootGone       = "gone"
+)
+
+func (s *savepointShelf) status(ctx context.Context, args []string) error {
+	roots, err := s.rootsOf(args)
+	if err != nil {
+		return err
+	}
+	if len(roots) == 0 {
+		s.say("no restore root is known; \"spectrum commit\" and \"spectrum snapshot take\" make one known")
+	}
+	parts, records := make([]string, 0, len(roots)), make([]any, 0, len(roots))
+	for _, st := range roots {
+		s.examine(ctx, st)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		parts = append(parts, st.text())
+		records = append(records, st.fields())
+	}
+	return s.result(strings.Join(parts, "\n\n"), map[string]any{"code": "OK", "ok": true, "roots": records})
+}
+
+// rootsOf returns the roots that are asked about, with their names and paths.
+func (s *savepointShelf) rootsOf(args []string) ([]*rootStatus, error) {
+	if len(args) == 0 {
+		return s.allRoots()
+	}
+	path, err := rootArg(args[0])
+	if err != nil {
+		return nil, err
+	}
+	name, err := nameOfRoot(s.state, path, true)
+	if err != nil {
+		return nil, err
+	}
+	return []*rootStatus{{name: name, path: path}}, notKnown(path, "commit or snapshot", "\"spectrum status\" lists all roots")
+}
+
+// allRoots returns all roots that are known, by their names: what is lost of where they are, the
+// log may still have.
+func (s *savepointShelf) allRoots() ([]*rootStatus, error) {
+	paths, err := s.state.RootPaths()
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]string{}
+	all, _ := actionsOf(s.state, "") // what is wrong with it is said of each root
+	for _, c := range all {
+		at[audit.RootOf(c.Root)] = audit.RootOf(c.Root)
+	}
+	for _, path := range slices.Backward(paths) { // the newest is where it is
+		name, err := s.state.RootName(path)
+		if err != nil {
+			return nil, err
+		}
+		at[name] = path
+	}
+	var roots []*rootStatus
+	for _, name := range slices.Sorted(maps.Keys(at)) {
+		roots = append(roots, &rootStatus{name: name, path: at[name]})
+	}
+	return roots, nil
+}
+
+// examine finds out how a root stands. What cannot be found out is noted, and keeps nothing else
+// from being known.
+func (s *savepointShelf) examine(ctx context.Context, st *rootStatus) {
+	st.unended(s.state)
+	dir, err := pathsafe.OpenRoot(st.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		st.state = rootGone
+	case st.knows(err):
+		defer dir.Close()
+		st.look(dir)
+	}
+	if tip, ok, err := s.store.Tip(st.name); st.knows(err) && ok {
+		st.tip, st.files = &tip, tip.Listing().Len()
+		if dir != nil {
+			_, st.drifts, err = s.compare(ctx, tip, st.path)
+			st.knows(err)
+			st.drifts = slices.DeleteFunc(st.drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
+		}
+	}
+	st.newestWhole(s.state)
+	st.waiting(s.state)
+	st.views, st.silent, err = view.ForRoot(ctx, st.name, st.path)
+	st.knows(err)
+	st.heldBack(ctx, s)
+}
+
+// newestWhole finds the newest snapshot that has everything.
+func (st *rootStatus) newestWhole(state *statedir.Dir) {
+	store, err := kept.Snapshots(state)
+	if !st.knows(err) {
+		return
+	}
+	defer store.Close()
+	all, damaged, err := store.Survey(st.name)
+	st.knows(err)
+	for _, d := range damaged {
+		st.knows(d)
+	}
+	for _, h := range all {
+		if h.Whole && h.Unread == 0 {
+			st.whole = &h
+		}
+	}
+}
+
+// knows notes an error, and reports whether there is none.
+func (st *rootStatus) knows(err error) bool {
+	if err != nil {
+		st.unknown = append(st.unknown, err)
+	}
+	return err == nil
+}
+
+// unended finds the actions of the log that have not ended, and those that halt the root.
+func (st *rootStatus) unended(state *statedir.Dir) {
+	all, err := actionsOf(state, st.name)
+	st.knows(err)
+	for _, c := range all {
+		switch c.State {
+		case audit.Stands:
+			st.halted = append(st.halted, c.ID)
+		case audit.Open:
+			st.unfinished = append(st.unfinished, c.ID)
+		}
+	}
+	halts, err := action.HaltsAt(st.path, state)
+	st.knows(err)
+	for _, h := range halts {
+		if !slices.Contains(st.halted, h.Attempt) {
+			st.halted = append(st.halted, h.Attempt)
+		}
+	}
+	switch {
+	case len(st.halted) > 0:
+		st.state = rootHalted
+	case len(st.unfinished) > 0:
+		st.state = rootUnfinished
+	default:
+		st.state = rootClean
+	}
+}
+
+// look looks at the root itself.
+func (st *rootStatus) look(dir *pathsafe.Dir) {
+	left, err := staging.Leftovers(dir)
+	if st.knows(err) && len(left) > 0 {
+		st.unfinished = append(st.unfinished, left...)
+		if st.state == rootClean {
+			st.state = rootUnfinished
+		}
+	}
+	if v, err := machine.Describe(dir); st.knows(err) {
+		st.free = int64(min(v.Bytes.Free, 1<<62)) //nolint:gosec // bounded
+	}
+}
+
+// waiting finds the previews that can still be approved.
+func (st *rootStatus) waiting(state *statedir.Dir) {
+	ids, err := state.Unused()
+	st.knows(err)
+	begun, err := state.Attempts(st.name)
+	if !st.knows(err) {
+		return
+	}
+	for _, id := range ids {
+		record, err := loadRecord(state, id)
+		if errors.Is(err, fs.ErrNotExist) || !st.knows(err) {
+			continue
+		}
+		root, err := state.RootName(record.Origin().RestoreRoot)
+		if err == nil && root == st.name && record.Attempts() == begun {
+			st.previews = append(st.previews, id)
+		}
+	}
+}
+
+// heldBack finds the candidates for the root that are held.
+func (st *rootStatus) heldBack(ctx context.Context, s *savepointShelf) {
+	store, err := openQuarantine(s.state)
+	if !st.knows(err) {
+		return
+	}
+	defer store.Close()
+	records, err := store.List(ctx)
+	st.knows(err)
+	for _, r := range records {
+		if root, err := s.state.RootName(r.RestoreRoot); err == nil && root == st.name && len(r.Held()) > 0 {
+			st.held = append(st.held, r.Source)
+		}
+	}
+}
+
+func (st *rootStatus) text() string {
+	lines := []string{shellQuote(st.path)}
+	if st.name != st.path {
+		lines[0] += ", known as " + shellQuote(st.name)
+	}
+	add := func(label, format string, args ...any) {
+		lines = append(lines, oneLine(fmt.Sprintf("  %-10s ", label)+fmt.Sprintf(format, args...)))
+	}
+	path := foreignOption(st.path) + shellQuote(st.path)
+	switch st.state {
+	case rootHalted:
+		add("state", "halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
+	case rootUnfinished:
+		add("state", "unfinished: a command is at work, or was killed; \"spectrum recover %s\" ends it", path)
+	case rootGone:
+		add("state", "gone: nothing is there; \"spectrum snapshot list %s\" lists what it can be made of again", path)
+	default:
+		add("state", "clean")
+	}
+	add("savepoint", "%s", st.savepointText())
+	if st.whole == nil {
+		add("snapshot", "none of the whole root: \"spectrum snapshot take %s\"", path)
+	} else {
+		add("snapshot", "%s of %s, %s, %s", st.whole.ID[:shortest], st.whole.Time.UTC().Format(time.RFC3339), numberOf(st.whole.Files, "file"), bytesText(st.whole.Bytes))
+	}
+	if len(st.previews) > 0 {
+		add("previews", "%s", strings.Join(shortIDs(st.previews), " "))
+	}
+	for _, at := range st.views {
+		add("view", "%s", shellQuote(at))
+	}
+	for _, at := range st.silent {
+		add("view", "%s does not say what it shows", shellQuote(at))
+	}
+	if len(st.held) > 0 {
+		add("held", "%s: \"spectrum quarantine list\" says why", strings.Join(shortIDs(st.held), " "))
+	}
+	if st.state != rootGone {
+		add("space", "%s free", bytesText(st.free))
+	}
+	for _, err := range st.unknown {
+		add("not known", "%s", err.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// savepointText is the active savepoint, and what has changed since.
+func (st *rootStatus) savepointText() string {
+	if st.tip == nil {
+		return "none: no commit stands"
+	}
+	text := fmt.Sprintf("%s of %s, commit %s, ", st.tip.ID()[:shortest], st.tip.Created().UTC().Format(time.RFC3339), st.tip.Attempt()[:shortest])
+	if st.state == rootGone {
+		return text + numberOf(st.files, "file")
+	}
+	if len(st.drifts) == 0 {
+		return text + numberOf(st.files, "file") + ", none has changed since"
+	}
+	return text + fmt.Sprintf("%d of %s not as committed: \"spectrum savepoint verify %s\" lists them", len(st.drifts), numberOf(st.files, "file"), st.tip.ID()[:shortest])
+}
+
+func (st *rootStatus) fields() map[string]any {
+	drifts, errs := []any{}, []string{}
+	for _, d := range st.drifts {
+		drifts = append(drifts, map[string]any{"path": d.Path, "state": string(d.State)})
+	}
+	for _, err := range st.unknown {
+		errs = append(errs, err.Error())
+	}
+	tip, whole := any(nil), any(nil)
+	if st.tip != nil {
+		tip = map[string]any{"attempt": st.tip.Attempt(), "created_at": timeOrNull(st.tip.Created()), "files": st.files, "id": st.tip.ID()}
+	}
+	if st.whole != nil {
+		whole = snapshotFields(*st.whole)
+	}
+	return map[string]any{
+		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "held": jsonTexts(st.held),
+		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "known_as": jsonText(st.name), "savepoint": tip,
+		"silent_views": jsonTexts(st.silent), "snapshot": whole, "state": st.state, "unfinished": jsonTexts(st.unfinished), "views": jsonTexts(st.views),
+	}
+}
