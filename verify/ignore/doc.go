@@ -23,5 +23,5 @@
 //
 // A file that git would understand in part is refused as a whole, with the number of the
 // line: a bracket that does not end, a backslash at the end, an empty name, bytes that are not
-// UTF-8.
+// UTF-8, more than [MaxPattern] bytes.
 package ignore

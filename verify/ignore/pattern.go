@@ -7,7 +7,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
+
+// MaxPattern is the length in bytes of the longest pattern.
+const MaxPattern = pathsafe.MaxPath
 
 // ErrPattern means that a text is not a pattern.
 var ErrPattern = errors.New("not a pattern")
@@ -26,6 +30,9 @@ func parseLine(line string) (pattern, bool, error) {
 	text := trimSpaces(line)
 	if text == "" || text[0] == '#' {
 		return p, false, nil
+	}
+	if len(text) > MaxPattern {
+		return p, false, fmt.Errorf("%w: %.100q has more than %d bytes", ErrPattern, line, MaxPattern)
 	}
 	if !utf8.ValidString(text) {
 		return p, false, fmt.Errorf("%w: %.100q is not UTF-8; write ? for such a byte", ErrPattern, line)
