@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -142,8 +143,12 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	bar := app.newBar("looking at the outputs")
 	defer bar.done()
 	var left leftOut
+	var another func() string
+	if opts.runDir == "" {
+		another = func() string { runDir = freeRunDir(root, time.Now(), opts.task); return runDir }
+	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, Another: another, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})

@@ -80,10 +80,17 @@ func freeRunDir(root string, now time.Time, task string) string {
 		name += "-" + task
 	}
 	path := filepath.Join(root, runs, name)
-	for n := 2; isThere(path); n++ {
+	dir, err := pathsafe.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return path // nothing is in it, or the seal finds out why
+	}
+	defer dir.Close()
+	for n := 2; ; n++ {
+		if _, err := dir.Lstat(filepath.Base(path)); err != nil {
+			return path
+		}
 		path = filepath.Join(root, runs, fmt.Sprintf("%s-%d", name, n))
 	}
-	return path
 }
 
 // isThere reports whether something is at a path.

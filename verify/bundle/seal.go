@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -23,6 +24,9 @@ const Semver = "1.1.0"
 type SealOptions struct {
 	Project *pathsafe.Dir // the project root
 	RunDir  string        // the run directory to make; it must not exist, or be empty
+	// Another is asked for another RunDir when another process has taken it meanwhile; nil:
+	// that is an error.
+	Another func() string
 	In      *pathsafe.Dir // what RunDir is a path in; nil: of its own
 	Outputs []string      // files or directories, as slash-separated paths below the project root, or [Whole]
 	Inputs  []string      // references for TASK_SPEC.json
@@ -62,7 +66,7 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := opts.complete(); err != nil {
 		return Sealed{}, err
 	}
-	target, err := findRunDir(opts.In, opts.RunDir)
+	target, err := opts.place(opts.RunDir)
 	if err != nil {
 		return Sealed{}, err
 	}
@@ -79,11 +83,34 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := hashAll(ctx, opts, outputs); err != nil {
 		return Sealed{}, err
 	}
-	return statement{
+	s := statement{
 		inputs: opts.Inputs, expected: opts.Outputs, constraints: opts.Constraints, outputs: outputs,
 		key: opts.Key, buildID: opts.BuildID, now: opts.Now,
-	}.seal(ctx, target, nil)
+	}
+	sealed, err := s.seal(ctx, target, nil)
+	for n := 0; n < maxNames && opts.another(err); n++ {
+		if target, err = opts.place(opts.Another()); err != nil {
+			return Sealed{}, err
+		}
+		sealed, err = s.seal(ctx, target, nil)
+	}
+	return sealed, err
 }
+
+// place finds the run directory, or another one where that is taken.
+func (o SealOptions) place(path string) (runDir, error) {
+	target, err := findRunDir(o.In, path)
+	for n := 0; n < maxNames && o.another(err); n++ {
+		target, err = findRunDir(o.In, o.Another())
+	}
+	return target, err
+}
+
+// another reports whether an error is one for which another run directory is asked for.
+func (o SealOptions) another(err error) bool { return o.Another != nil && errors.Is(err, fs.ErrExist) }
+
+// maxNames is how often [SealOptions.Another] is asked.
+const maxNames = 100
 
 // statement is what the artifacts of a bundle say.
 type statement struct {
