@@ -97,6 +97,7 @@ Start with:  spectrum demo /tmp/demo`,
 	addCompletion(root)
 	settle(root)
 	completeWords(root)
+	app.completeIDs(root)
 	return root
 }
 

@@ -236,7 +236,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, s presented) (sh
 		return shownPreview{}, err
 	}
 	a.hasDone("preview %s was kept", p.ID()[:shortest])
-	if err := s.files.write(ctx, p, report.Bytes()); err != nil {
+	if err := s.files.write(ctx, p, report.Bytes(), a.approveLine(p)); err != nil {
 		return shownPreview{}, err
 	}
 	switch {

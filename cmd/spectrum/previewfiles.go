@@ -77,11 +77,12 @@ func (f newFile) close() {
 }
 
 // write writes the files, each of which appears whole or not at all and replaces none. Who may
-// read the page may read all that it shows; the report is the operator's.
-func (f previewFiles) write(ctx context.Context, p *preview.Preview, report []byte) error {
+// read the page may read all that it shows; the report is the operator's. Approve is the command
+// line that approves what is recommended.
+func (f previewFiles) write(ctx context.Context, p *preview.Preview, report []byte, approve string) error {
 	if f.page.dir != nil {
 		var page bytes.Buffer
-		if err := p.WritePage(ctx, &page); err != nil {
+		if err := p.WritePage(ctx, &page, approve); err != nil {
 			return err
 		}
 		if err := f.page.dir.WriteFile(f.page.name, page.Bytes(), uint32(p.PagePerm())); err != nil {

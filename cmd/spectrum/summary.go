@@ -33,8 +33,8 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 			s.Free = free.Bytes
 		}
 	}
-	if recommended := p.Recommended(); recommended != "" && !shown.opts.asks && len(shown.held) == 0 {
-		s.Next = append(s.Next, preview.Row{Name: "approve", Value: a.commandLine("commit", "--preview", p.ID()[:shortest], "--approve", recommended)})
+	if line := a.approveLine(p); line != "" && !shown.opts.asks && len(shown.held) == 0 {
+		s.Next = append(s.Next, preview.Row{Name: "approve", Value: line})
 	}
 	if asked := shown.candidate.asked; p.CouldReplace() {
 		asked.Replace = true
@@ -51,6 +51,15 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 	}
 	_, err := a.stderr.Write(out.Bytes())
 	return err
+}
+
+// approveLine is the command that approves what a preview recommends; "" where it recommends
+// nothing.
+func (a *app) approveLine(p *preview.Preview) string {
+	if p.Recommended() == "" {
+		return ""
+	}
+	return a.commandLine("commit", "--preview", p.ID()[:shortest], "--approve", p.Recommended())
 }
 
 // diffLine is the command that shows the content of what a preview is about; "" for a chain,

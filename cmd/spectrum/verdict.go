@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -301,6 +302,12 @@ func trustHint(validator string) string {
 // failureHintsOf are the next steps after a verdict on a restore.
 func failureHintsOf(e *restore.Failure) []string {
 	hints := known(failureHints[e.Code])
+	if abs, err := filepath.Abs(e.Path); e.Code == restore.TargetNotAbsolute && e.Path != "" && err == nil {
+		hints = []string{"give --restore-root as an absolute path: --restore-root " + shellQuote(abs)}
+	}
+	if e.Code == restore.TargetNotExist && e.Path != "" {
+		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
+	}
 	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
 		hints = []string{crossingHint}
 	}

@@ -62,45 +62,56 @@ const (
 	shownOfValid = 16 // digits of a validator's id
 )
 
+// A glance is one row of what a preview comes to. Its text is safe to show.
+type glance struct{ Name, Text, color string }
+
 // facts writes what stands between the verdict and the names of files.
 func (p *painter) facts(v *Preview) {
-	b := &v.block
-	p.line("", heading("to"), cut(name(b.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
-	p.row("", heading("files"), v.countsText())
-	size := sizeText(v.bytesToWrite()) + " to write"
-	if p.Free > 0 {
-		size += ", " + sizeText(int64(p.Free)) + " free"
+	p.line("", heading("to"), cut(name(v.block.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
+	for _, g := range v.glances(p.Free) {
+		p.row(g.color, heading(g.Name), g.Text)
 	}
-	p.row("", heading("size"), size)
-	for _, signer := range v.signers() {
-		p.row("", heading("signed by"), signer)
+}
+
+// glances are what an operator must know before the names of files, in this order; a row without
+// a name goes on with the one before. Free is as in [Screen].
+func (p *Preview) glances(free uint64) []glance {
+	b := &p.block
+	size := sizeText(p.bytesToWrite()) + " to write"
+	if free > 0 {
+		size += ", " + sizeText(int64(free)) + " free"
 	}
-	p.row("", heading("conflicts"), v.conflictsText())
+	rows := []glance{{"files", p.countsText(), ""}, {"size", size, ""}}
+	for _, signer := range p.signers() {
+		rows = append(rows, glance{"signed by", signer, ""})
+	}
+	rows = append(rows, glance{"conflicts", p.conflictsText(), ""})
 	for n, kind := range kindsOfConflicts(b.Conflicts) {
 		if n == maxKinds {
-			p.row("", heading(""), "and others")
+			rows = append(rows, glance{"", "and others", ""})
 			break
 		}
-		p.row("", heading(""), kind)
+		rows = append(rows, glance{"", kind, ""})
 	}
-	for n, f := range v.held {
+	for n, f := range p.held {
 		if n == maxHeld {
-			p.row("", heading(""), counted(len(v.held)-n, "more finding"))
+			rows = append(rows, glance{"", counted(len(p.held)-n, "more finding"), ""})
 			break
 		}
-		p.row(red, heading("quarantine"), string(f.Rule)+": "+escaped(f.Detail))
+		rows = append(rows, glance{"quarantine", string(f.Rule) + ": " + escaped(f.Detail), red})
 	}
-	if runs := v.runsText(); runs != "" {
-		p.row(yellow, heading("can run"), runs)
+	if runs := p.runsText(); runs != "" {
+		rows = append(rows, glance{"can run", runs, yellow})
 	}
-	for _, warning := range append(slices.Clone(b.Root.Warnings), v.request.Warning) {
+	for _, warning := range append(slices.Clone(b.Root.Warnings), p.request.Warning) {
 		if warning != "" {
-			p.row(red, heading("warning"), escaped(warning))
+			rows = append(rows, glance{"warning", escaped(warning), red})
 		}
 	}
-	for _, note := range v.notes() {
-		p.row(yellow, heading("note"), note)
+	for _, note := range p.notes() {
+		rows = append(rows, glance{"note", note, yellow})
 	}
+	return rows
 }
 
 // countsText is the number of proposed files by what becomes of them, and of the others.
@@ -164,6 +175,9 @@ func (p *Preview) conflictsText() string {
 		text = digits(int64(all)) + ", all decided"
 	case all > 0:
 		text = fmt.Sprintf("%s, %s not decided", digits(int64(all)), digits(int64(open)))
+		if open == all {
+			text = digits(int64(all)) + ", none decided"
+		}
 		if n := len(p.decided.recommendedPlan().acknowledge); n > 0 && len(p.held) == 0 {
 			text += fmt.Sprintf("; the approval acknowledges %s", digits(int64(n)))
 		}

@@ -23,18 +23,28 @@ var pageHTML string
 //go:embed page/page.css
 var pageCSS string
 
-// pageTemplate is the page with its style in it. The policy allows that style by
-// its hash and nothing else: no script, no image, no address.
+//go:embed page/copy.js
+var pageJS string
+
+// pageTemplate is the page with its style and its script in it. The policy allows these by their
+// hashes and nothing else: no other script, no image, no address.
 var pageTemplate = sync.OnceValue(func() *template.Template {
-	sum := sha256.Sum256([]byte(pageCSS))
-	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+	policy := "default-src 'none'; style-src " + hashSource(pageCSS) + "; script-src " + hashSource(pageJS) + "; base-uri 'none'; form-action 'none'"
 	whole := strings.Replace(pageHTML, "POLICY", policy, 1)
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"style": func() template.CSS { return template.CSS(pageCSS) },
+		// The script copies what is on the page, and the page needs it for nothing else.
+		"script": func() template.JS { return template.JS(pageJS) },
 		"words": words,
 		"name":  name,
 	}).Parse(whole))
 })
+
+// hashSource allows a text in a policy.
+func hashSource(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
 
 // How much of one kind the page shows, in bytes of it; the JSON has all.
 const (
@@ -44,8 +54,10 @@ const (
 )
 
 // WritePage writes the preview for people, as one HTML page that needs neither a
-// network nor a script: the ten sections of protocol section 8, the conflict
-// register with what differs in text files first. Every name and every text
+// network nor a script: what a summary has, in the same order, then the ten sections of
+// protocol section 8, the conflict register with what differs in text files first. Approve is the
+// command line that approves what is recommended, "" for none; a button copies it, where scripts
+// run. Every name and every text
 // that comes from a bundle or from the disk is escaped, and what cannot be seen
 // is shown as an escape. The page says how much it leaves out; the JSON has all.
 // The same preview gives the same bytes.
@@ -54,11 +66,12 @@ const (
 // is that of a source that is not what was signed, [ErrUnsettled] when the
 // restore root is not the one that was previewed any more, or ctx's; then
 // nothing was written. Contents of restricted context are never shown.
-func (p *Preview) WritePage(ctx context.Context, w io.Writer) error {
+func (p *Preview) WritePage(ctx context.Context, w io.Writer, approve string) error {
 	page, err := p.page(ctx)
 	if err != nil {
 		return fmt.Errorf("making the page of preview %s: %w", p.id, err)
 	}
+	page.Approve = approve
 	var made bytes.Buffer
 	if err := pageTemplate().Execute(&made, page); err != nil {
 		return fmt.Errorf("making the page of preview %s: %w", p.id, err)
@@ -122,7 +135,9 @@ func readersOf(granted uint32, err error) fs.FileMode {
 // template makes them safe to see.
 type page struct {
 	ID         string
+	Approve    string // a command line
 	Summary    summary
+	Glances    []glance
 	Quarantine []quarantine.Finding
 	Register   register
 	Diffs      diffs
@@ -172,7 +187,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 	}
 	b := &p.block
 	v := &page{
-		ID: p.id, Summary: p.summary(), Quarantine: p.held, Diffs: found,
+		ID: p.id, Summary: p.summary(), Glances: p.glances(0), Quarantine: p.held, Diffs: found,
 		Register: registerOf(p.conflictRows(), found.shown()),
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,

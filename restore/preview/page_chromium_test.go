@@ -66,8 +66,8 @@ func checkWidth(t *testing.T, c *chromium, page []byte, width int) {
 		if got.scroll > width || got.inner != width || got.outside != "" {
 			t.Errorf("%d px, opened up %v: the page is %d px wide in a window of %d; outside: %s", width, n > 0, got.scroll, got.inner, got.outside)
 		}
-		if got.paper != "rgb(252, 251, 249)" || got.scripts != 0 {
-			t.Errorf("the style is not applied, or there is a script: paper is %s, %d scripts", got.paper, got.scripts)
+		if got.paper != "rgb(252, 251, 249)" || got.scripts != 1 {
+			t.Errorf("the style is not applied, or there is another script than the one that copies: paper is %s, %d scripts", got.paper, got.scripts)
 		}
 	}
 }
@@ -208,7 +208,7 @@ type measured struct {
 }
 
 // ruler writes into the document around the frame: first of the page as it is,
-// then of the page with everything opened up. The page itself has no script.
+// then of the page with everything opened up.
 const ruler = `<p id="o"></p><script>
 const f = document.getElementById("f"), o = document.getElementById("o");
 f.onload = () => {
@@ -227,12 +227,17 @@ f.onload = () => {
   look();
   d.querySelectorAll("details").forEach(e => e.open = true);
   look();
+  const buttons = d.querySelectorAll("button:not([hidden])");
+  buttons.forEach(b => b.click());
+  setTimeout(() => o.textContent += "B|" + [...buttons].map(b => b.textContent + "|").join("") + "E", 1000);
 };
 </script>`
 
 var measure = regexp.MustCompile(`M\|(\d+)\|(\d+)\|(\d+)\|([^|<]*)\|([^|<]*)\|`)
 
-// measure measures the page twice.
+var answered = regexp.MustCompile(`B\|((?:[^|]*\|)*)E`)
+
+// measure measures the page twice, and wants its buttons to work.
 func (c *chromium) measure(t *testing.T, page []byte, width int) [2]measured {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
@@ -242,6 +247,11 @@ func (c *chromium) measure(t *testing.T, page []byte, width int) [2]measured {
 	found := measure.FindAllSubmatch(dom, -1)
 	if len(found) != 2 {
 		t.Fatalf("nothing was measured: %.500s", dom)
+	}
+	if answers := answered.FindSubmatch(dom); answers == nil || !regexp.MustCompile(`^((Copied|Selected: copy it with the keyboard)\|)*$`).Match(answers[1]) {
+		t.Errorf("the buttons do not copy: %.300s", dom)
+	} else if n, want := bytes.Count(answers[1], []byte("|")), bytes.Count(page, []byte("<button")); n != want {
+		t.Errorf("%d of %d buttons are shown", n, want)
 	}
 	var all [2]measured
 	for i, f := range found {

@@ -27,7 +27,7 @@ import (
 func pageOf(t testing.TB, p *preview.Preview) string {
 	t.Helper()
 	var b strings.Builder
-	must(t, p.WritePage(t.Context(), &b))
+	must(t, p.WritePage(t.Context(), &b, "spectrum commit --preview 01234567 --approve 'Approved: <so>.'"))
 	checkPage(t, b.String())
 	return b.String()
 }
@@ -59,7 +59,7 @@ var known = func() map[string]string {
 		"html": "lang", "meta": "charset http-equiv content name", "details": "class open", "a": "href", "nav": "aria-label",
 		"div": "class tabindex role aria-label", "section": "class aria-labelledby", "h2": "id", "h3": "id", "p": "class id aria-hidden",
 		"pre": "class id tabindex role aria-label", "span": "class", "table": "class", "th": "scope", "td": "data-l", "li": "class",
-		"header": "class", "dl": "class", "del": "class", "ins": "class",
+		"header": "class", "dl": "class", "button": "type data-copies hidden", "del": "class", "ins": "class",
 	}
 	for _, name := range strings.Fields("head title style body h1 code bdi dt dd small b i mark main footer caption thead tbody tr summary ul") {
 		all[name] = ""
@@ -69,7 +69,7 @@ var known = func() map[string]string {
 
 // checkPage holds what is so of every page: the elements and attributes that are
 // known and no others, no address but that of a place in it that exists, the one
-// style that its policy allows, every character one that can be seen, the ten
+// style and the one script at its end that its policy allows, every character one that can be seen, the ten
 // sections with what matters first.
 func checkPage(t testing.TB, page string) {
 	t.Helper()
@@ -81,9 +81,20 @@ func checkPage(t testing.TB, page string) {
 	if !ok || !styled {
 		t.Fatal("there is no style")
 	}
-	sum := sha256.Sum256([]byte(style))
-	if policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "';"; !strings.Contains(before, policy) {
+	body, script, scripted := strings.Cut(body, "<script>")
+	script, end, ends := strings.Cut(script, "</script>")
+	if !scripted || !ends || end != "\n</body>\n</html>\n" && end != "\n</body>\n</html>" {
+		t.Errorf("there is no script at the end, but %.100q", end)
+	}
+	hash := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	if policy := "default-src 'none'; style-src " + hash(style) + "; script-src " + hash(script) + "; base-uri"; !strings.Contains(before, policy) {
 		t.Errorf("the policy is not %s in %s", policy, before)
+	}
+	if strings.Contains(script, "innerHTML") || strings.Contains(script, "fetch") || strings.Contains(script, "://") {
+		t.Error("the script does more than to copy")
 	}
 	if strings.ContainsAny(style, "<@\\") && strings.Contains(style, "@import") || strings.Contains(style, "url(") {
 		t.Error("the style has an address")
@@ -115,7 +126,7 @@ func checkPage(t testing.TB, page string) {
 			case "id":
 				places[a[2]]++
 				checked[piece] = false
-			case "href", "aria-labelledby":
+			case "href", "aria-labelledby", "data-copies":
 				links[strings.TrimPrefix(a[2], "#")] = true
 				if a[1] == "href" && !strings.HasPrefix(a[2], "#") {
 					t.Errorf("an address: %s", piece)
@@ -364,7 +375,7 @@ func TestPageOfTamperedSource(t *testing.T) {
 		p := s.preview()
 		must(t, change(filepath.Join(s.Root, "a")))
 		var b bytes.Buffer
-		err := p.WritePage(t.Context(), &b)
+		err := p.WritePage(t.Context(), &b, "")
 		var mismatch *blockhash.MismatchError
 		if err == nil || b.Len() > 0 || name == "changed" && !errors.As(err, &mismatch) {
 			t.Errorf("%s: %v, %d bytes", name, err, b.Len())
@@ -378,7 +389,7 @@ func TestPageOfAnotherState(t *testing.T) {
 	p := s.preview()
 	must(t, os.WriteFile(s.at("a"), []byte("OLD\n"), 0o644))
 	var b bytes.Buffer
-	if err := p.WritePage(t.Context(), &b); !errors.Is(err, preview.ErrUnsettled) || b.Len() > 0 {
+	if err := p.WritePage(t.Context(), &b, ""); !errors.Is(err, preview.ErrUnsettled) || b.Len() > 0 {
 		t.Errorf("%v, %d bytes", err, b.Len())
 	}
 }
@@ -389,7 +400,7 @@ func TestPageCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		var b bytes.Buffer
-		if err := p.WritePage(ctx, &b); !errors.Is(err, context.Canceled) || b.Len() > 0 {
+		if err := p.WritePage(ctx, &b, ""); !errors.Is(err, context.Canceled) || b.Len() > 0 {
 			t.Errorf("%v, %d bytes", err, b.Len())
 		}
 	}
@@ -399,10 +410,10 @@ func TestPageCancelled(t *testing.T) {
 func TestPageCannotBeWritten(t *testing.T) {
 	p := newScene(t).preview()
 	w := &failingWriter{}
-	if err := p.WritePage(t.Context(), w); !errors.Is(err, errFull) || w.after > 0 {
+	if err := p.WritePage(t.Context(), w, ""); !errors.Is(err, errFull) || w.after > 0 {
 		t.Errorf("%v, then %d more", err, w.after)
 	}
-	must(t, p.WritePage(t.Context(), &failingWriter{left: 1}))
+	must(t, p.WritePage(t.Context(), &failingWriter{left: 1}, ""))
 }
 
 // TestPageVerdicts: what stands at the top.
@@ -485,7 +496,7 @@ func BenchmarkPage(b *testing.B) {
 	p := largeScene(b, 20000).preview()
 	for b.Loop() {
 		var page bytes.Buffer
-		must(b, p.WritePage(b.Context(), &page))
+		must(b, p.WritePage(b.Context(), &page, ""))
 		b.SetBytes(int64(page.Len()))
 	}
 }

@@ -11,37 +11,15 @@ type summary struct {
 	State     string // "quarantined", "nothing", "part" or "free"
 	Verdict   string // what it comes to, in a sentence
 	Root      string
-	Facts     []fact
 	Statement string
 }
 
-// fact is one number of the summary.
-type fact struct{ Name, Value, Note string }
-
-// summary says what would happen, how much of it, and what stands in the way.
+// summary says what would happen, and what approves it.
 func (p *Preview) summary() summary {
-	b := &p.block
-	free, bytes := p.unhindered()
-	s := summary{Root: b.Root.Real, Statement: b.Approval.Statement}
+	free, _ := p.unhindered()
+	s := summary{Root: p.block.Root.Real, Statement: p.block.Approval.Statement}
 	s.State, s.Verdict = p.verdict(free)
-	s.Facts = []fact{
-		{"Files proposed", digits(int64(b.Totals.Proposed)), "of " + digits(int64(b.Totals.Files)) + " in the candidate"},
-		{"Bytes proposed", sizeText(b.Totals.Restore), digits(b.Totals.Restore) + " of " + digits(b.Totals.Bytes) + " bytes"},
-		{"Nothing in their way", digits(int64(free)), sizeText(bytes)},
-		{"Conflicts", digits(int64(len(b.Conflicts))), digits(int64(len(p.decided.pendingConflicts()))) + " undecided"},
-		{"Quarantined", answer(len(p.held) > 0), p.quarantineNote()},
-	}
 	return s
-}
-
-func (p *Preview) quarantineNote() string {
-	switch {
-	case len(p.held) > 0:
-		return counted(len(p.held), "finding")
-	case len(p.block.Findings) > 0:
-		return "released by a person: " + counted(len(p.block.Findings), "finding")
-	}
-	return "no rule that can be computed is against it"
 }
 
 // unhindered counts the proposed items that nothing stands in the way of, and

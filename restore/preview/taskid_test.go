@@ -18,7 +18,7 @@ func TestSignedName(t *testing.T) {
 	r.Dir = renamed
 	p := s.preview()
 	var page bytes.Buffer
-	must(t, p.WritePage(t.Context(), &page))
+	must(t, p.WritePage(t.Context(), &page, ""))
 	for what, shown := range map[string][3]string{
 		"report": {reportOf(t, p), "| `\"production-2026-12\"` |", "| `\"nightly_7\"` |"},
 		"page":   {page.String(), "<bdi>production-2026-12</bdi>", "<bdi>nightly_7</bdi>"},

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spf13/cobra"
+)
+
+// listIDs lists the IDs of one kind that the state directory has, the newest first, each with
+// what the shell shows beside it. What cannot be read is not listed.
+type listIDs func(ctx context.Context, state *statedir.Dir) []cobra.Completion
+
+// idArguments are the commands whose first argument is an ID.
+var idArguments = map[string]listIDs{
+	"spectrum rollback":           commitIDs,
+	"spectrum savepoint show":     savepointIDs,
+	"spectrum savepoint verify":   savepointIDs,
+	"spectrum snapshot show":      snapshotIDs,
+	"spectrum snapshot verify":    snapshotIDs,
+	"spectrum snapshot restore":   snapshotIDs,
+	"spectrum snapshot diff":      snapshotIDs,
+	"spectrum snapshot export":    snapshotIDs,
+	"spectrum quarantine show":    candidateIDs,
+	"spectrum quarantine release": candidateIDs,
+}
+
+// completeIDs has the shell complete the IDs that the state directory has.
+func (a *app) completeIDs(root *cobra.Command) {
+	for _, cmd := range allCommands(root) {
+		if list := idArguments[cmd.CommandPath()]; list != nil {
+			others := completionOf(cmd.Use)
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				if emergency := cmd.Flag("emergency"); emergency != nil && emergency.Changed {
+					return nil, cobra.ShellCompDirectiveFilterDirs
+				}
+				if len(args) > 0 {
+					return others(cmd, args, typed)
+				}
+				return a.listed(cmd.Context(), list, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+			}
+		}
+		if cmd.CommandPath() == "spectrum commit" {
+			_ = cmd.RegisterFlagCompletionFunc("preview", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) { // the flag is there
+				return a.listed(cmd.Context(), previewIDs, typed), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	}
+}
+
+func allCommands(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, sub := range cmd.Commands() {
+		all = append(all, allCommands(sub)...)
+	}
+	return all
+}
+
+// listed lists IDs as short as they are taken, unless more is typed already. It makes no state
+// directory.
+func (a *app) listed(ctx context.Context, list listIDs, typed string) []cobra.Completion {
+	a.dryRun = true
+	state, err := a.openState()
+	if err != nil {
+		return nil
+	}
+	defer state.Close()
+	all := []cobra.Completion{}
+	for _, c := range list(ctx, state) {
+		id, about, _ := strings.Cut(c, "\t")
+		if len(typed) <= shortest {
+			id = id[:shortest]
+		}
+		if strings.HasPrefix(id, typed) {
+			all = append(all, cobra.CompletionWithDesc(id, oneLine(about)))
+		}
+	}
+	return all
+}
+
+// described is an ID with what the shell shows beside it.
+func described(id string, at time.Time, root string) cobra.Completion {
+	return cobra.CompletionWithDesc(id, at.Local().Format("2006-01-02 15:04")+" "+shellQuote(root))
+}
+
+func commitIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
+	all, _ := actionsOf(state, "")
+	var ids []cobra.Completion
+	for n := len(all) - 1; n >= 0; n-- {
+		if c := all[n]; c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" {
+			ids = append(ids, described(c.ID, c.Began, audit.RootOf(c.Root)))
+		}
+	}
+	return ids
+}
+
+func savepointIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
+	store, err := kept.Savepoints(state)
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	found, err := store.Survey("")
+	if err != nil {
+		return nil
+	}
+	var ids []cobra.Completion
+	for n := len(found.Standing) - 1; n >= 0; n-- {
+		sp := found.Standing[n]
+		ids = append(ids, described(sp.ID(), sp.Created(), sp.Root()))
+	}
+	return ids
+}
+
+func snapshotIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
+	store, err := kept.Snapshots(state)
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	all, _, err := store.Survey("")
+	if err != nil {
+		return nil
+	}
+	var ids []cobra.Completion
+	for n := len(all) - 1; n >= 0; n-- {
+		ids = append(ids, described(all[n].ID, all[n].Time, all[n].Root))
+	}
+	return ids
+}
+
+func previewIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
+	unused, _ := state.Unused()
+	var ids []cobra.Completion
+	for _, id := range unused {
+		if record, err := loadRecord(state, id); err == nil {
+			ids = append(ids, cobra.CompletionWithDesc(id, shellQuote(record.Origin().RestoreRoot)))
+		}
+	}
+	return ids
+}
+
+func candidateIDs(ctx context.Context, state *statedir.Dir) []cobra.Completion {
+	store, err := openQuarantine(state)
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	records, err := store.List(ctx)
+	if err != nil {
+		return nil
+	}
+	var ids []cobra.Completion
+	for _, r := range records {
+		if len(r.Held()) > 0 {
+			ids = append(ids, cobra.CompletionWithDesc(r.Source, shellQuote(r.RestoreRoot)))
+		}
+	}
+	return ids
+}
