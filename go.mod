@@ -3,6 +3,7 @@ module github.com/spectrumfs/spectrum
 go 1.26.5
 
 require (
+	github.com/bmatcuk/doublestar/v4 v4.10.4
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0

@@ -2,12 +2,15 @@ package pathsafe
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 )
 
 // Walk calls visit for every entry below d, in the byte order of the paths
 // ("a", "a.b", "a/b"), whatever it is. It follows no links and does not enter
-// other mounts or subvolumes, though it visits the directory that one begins with. It
-// stops at the first error: of visit, of ctx, or because an entry went away.
+// other mounts or subvolumes, though it visits the directory that one begins with. It does
+// not enter a directory for which visit returns [fs.SkipDir]. It stops at the first other
+// error: of visit, of ctx, or because an entry went away.
 func (d *Dir) Walk(ctx context.Context, visit func(rel string, st Stat) error) error {
 	top, err := d.Stat()
 	if err != nil {
@@ -56,7 +59,11 @@ func (w *walk) entry(d *Dir, prefix, name string, pending []string) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	if err := w.visit(prefix+name, st); err != nil {
+	err = w.visit(prefix+name, st)
+	if errors.Is(err, fs.SkipDir) {
+		return pending, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if st.Mode.IsDir() && st.IsOn(w.top) {

@@ -44,6 +44,26 @@ func TestWalkInPathOrder(t *testing.T) {
 	})
 }
 
+// TestWalkSkips: a directory is not entered when the visitor says so, and need not be
+// readable then.
+func TestWalkSkips(t *testing.T) {
+	eachWalker(t, func(t *testing.T, w walker) {
+		root := t.TempDir()
+		plant(t, root, "a/b", "a.b", "a/c/d", "e/f")
+		var got []string
+		must(t, openDir(t, root, w).Walk(t.Context(), func(rel string, _ Stat) error {
+			got = append(got, rel)
+			if rel == "a" || rel == "a.b" {
+				return fs.SkipDir
+			}
+			return nil
+		}))
+		if want := []string{"a", "a.b", "e", "e/f"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 func TestWalkStops(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, "a/b", "c")

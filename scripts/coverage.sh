@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 least=90
 listed=docs/coverage.md
 packages=("$@")
-[ $# -gt 0 ] || packages=(verify verify/canonjson verify/blockhash verify/bundle pathsafe restore restore/preview restore/glob restore/scope restore/statement restore/privacy restore/quarantine restore/standing restore/savepoint restore/trust restore/audit restore/action staging)
+[ $# -gt 0 ] || packages=(verify verify/canonjson verify/blockhash verify/ignore verify/bundle pathsafe restore restore/preview restore/glob restore/scope restore/statement restore/privacy restore/quarantine restore/standing restore/savepoint restore/trust restore/audit restore/action staging)
 
 profiles=${PROFILES:-}
 if [ -z "$profiles" ]; then

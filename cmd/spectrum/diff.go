@@ -7,12 +7,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
-type diffOptions struct{ chain, unified bool }
+type diffOptions struct {
+	chain, unified, stat, names bool
+	paged                       paged
+}
+
+// form is what is printed. The flags exclude each other.
+func (o *diffOptions) form() diffForm {
+	switch {
+	case o.unified:
+		return formUnified
+	case o.stat:
+		return formStat
+	case o.names:
+		return formNames
+	}
+	return formList
+}
 
 func newDiff(app *app) *cobra.Command {
 	var opts diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff [-u] [--chain] RUN_DIR... RESTORE_ROOT",
+		Use:   "diff [-u | --stat | --name-status] [--chain] RUN_DIR... RESTORE_ROOT",
 		Short: "show what a restore would find in a restore root, without a mount",
 		Long: `diff verifies the candidate as mount does, and holds each file that a restore
 would write against what stands there now, by content. It prints a line for each
@@ -22,8 +38,14 @@ file that is not there already:
     conflict  something else is there, which a restore never overwrites
     blocked   something on the way there is no directory, or leads elsewhere
 
-With -u the lines of text files in conflict follow, from what is there to what
-the candidate holds. What the candidate does not name is not looked at. Links,
+With -u the lines of text files follow, from what is there to what the candidate
+holds: a patch that "git apply" and "patch -p1" accept, into a pipe byte for byte.
+--stat counts these lines, --name-status prints a letter for each file: A for
+create, M for a conflict of contents, T for one with something that is no file, B
+for blocked. On a terminal there are colours, unless NO_COLOR is set, and a pager
+(SPECTRUM_PAGER, PAGER, else less).
+
+What the candidate does not name is not looked at. Links,
 FIFOs and devices are named, and never opened; nothing is written, and a restore
 root in which a commit is at work can be looked at too.
 
@@ -38,14 +60,17 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 			return unlessGone(runDiff(cmd, app, opts, args[:last], args[last]))
 		},
 	}
-	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show the lines of text files that differ, too")
+	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show the lines of text files that differ, too, as a patch")
+	cmd.Flags().BoolVar(&opts.stat, "stat", false, "show how many lines each file has more and less")
+	cmd.Flags().BoolVar(&opts.names, "name-status", false, "show a letter and the name of each file")
+	opts.paged.addFlags(cmd)
 	addChain(cmd, &opts.chain)
 	return cmd
 }
 
 func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, rootPath string) error {
-	if opts.unified && app.json {
-		return usage(cmd, "--unified is for people; without it --json has sizes and hashes")
+	if err := opts.check(cmd, app.json); err != nil {
+		return err
 	}
 	root, err := pathsafe.OpenRoot(rootPath)
 	if err != nil {
@@ -60,15 +85,29 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 		return err
 	}
 	defer l.close()
-	d := rootDiff{look: l, root: root, rootPath: rootPath}
+	d := rootDiff{look: l, root: root, rootPath: rootPath, form: opts.form()}
 	if err := l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context()) }); err != nil {
 		return err
 	}
 	if len(d.files) > 0 && !app.json {
-		err = l.whileReading(cmd.Context(), func() error { return d.print(cmd.Context(), opts.unified) })
+		err = opts.paged.show(app, func(w *diffWriter) error {
+			return l.whileReading(cmd.Context(), func() error { return d.print(cmd.Context(), w) })
+		})
 	}
 	if err := unlessGone(err); err != nil {
 		return err
 	}
 	return d.verdict()
+}
+
+// check reports flags that exclude each other.
+func (o *diffOptions) check(cmd *cobra.Command, json bool) error {
+	form := o.form()
+	if json && form != formList {
+		return usage(cmd, "-u, --stat and --name-status are for people; without them --json has sizes and hashes")
+	}
+	if o.unified && o.stat || o.unified && o.names || o.stat && o.names {
+		return usage(cmd, "give one of -u, --stat and --name-status")
+	}
+	return o.paged.check(cmd)
 }

@@ -95,6 +95,7 @@ var environment = manpage.Part{Title: "ENVIRONMENT", Rows: []manpage.Row{
 	{Term: "XDG_STATE_HOME", Text: "the state directory is spectrum in it; else it is ~/.local/state/spectrum"},
 	{Term: "HOME", Text: "where it is not set, at boot, it is what the password database says"},
 	{Term: "NO_COLOR", Text: "when it is set, no colours on a terminal"},
+	{Term: "SPECTRUM_PAGER, PAGER", Text: "the pager of diff on a terminal; when it is empty or cat there is none, when neither is set it is less"},
 	{Term: "NOTIFY_SOCKET", Text: "where a mount in the foreground tells a service manager that the view is ready"},
 }}
 

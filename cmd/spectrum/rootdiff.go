@@ -1,25 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/standing"
 )
-
-// maxUnified is the size of the largest file whose lines are compared.
-const maxUnified = 1 << 20
 
 // class is how a file of a candidate stands to a restore root, in the words of a
 // preview.
@@ -37,6 +27,7 @@ type rootDiff struct {
 	look     *look
 	root     *pathsafe.Dir
 	rootPath string
+	form     diffForm
 
 	files  []heldAgainst // those that are not identical, in path order
 	counts map[class]int // of all
@@ -133,80 +124,16 @@ func (h *heldAgainst) record() map[string]any {
 	return r
 }
 
-// print prints a line for each file that is not identical; with unified, the lines
-// of text files too.
-func (d *rootDiff) print(ctx context.Context, unified bool) error {
-	var failed error
-	err := d.look.app.writeLines(func(yield func(string) bool) {
-		for i := range d.files {
-			h := &d.files[i]
-			if failed = ctx.Err(); failed != nil || !yield(h.line()) {
-				return
-			}
-			if !unified || h.class != classConflict || h.there.Refused != nil {
-				continue
-			}
-			var text string
-			if text, failed = d.unified(h); failed != nil || !yield(text) {
-				return
-			}
-		}
-		yield(fmt.Sprintf("DIFFERS %s %d of %d files: %d create, %d conflict, %d blocked", preview.SourceID(d.look.plan),
-			len(d.files), len(d.look.files), d.counts[classCreate], d.counts[classConflict], d.counts[classBlocked]))
-	})
-	if failed != nil {
-		return failed
-	}
-	return err
-}
-
-// unified is the difference line by line, or a line that says why there is none.
-func (d *rootDiff) unified(h *heldAgainst) (string, error) {
-	const none = "no lines are shown: "
-	if h.Size > maxUnified || h.there.Size > maxUnified {
-		return none + "too large, the limit is " + bytesText(maxUnified), nil
-	}
-	young, err := contentOf(h.File)
-	if err != nil {
-		return "", err
-	}
-	old, err := d.contentThere(h)
-	switch {
-	case err != nil:
-		return "", d.unreadable(err)
-	case sha256.Sum256(old) != h.there.Digest:
-		return none + "what is there has just changed", nil
-	case !isText(old) || !isText(young):
-		return none + "it is no text", nil
-	}
-	name := shownPath(h.Path)
-	return strings.TrimSuffix(string(diff.Diff("current/"+name, old, "candidate/"+name, young)), "\n"), nil
-}
-
-// contentThere is what stands in the restore root, as far as it would be shown.
-func (d *rootDiff) contentThere(h *heldAgainst) ([]byte, error) {
-	f, _, err := standing.Open(d.root, h.path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxUnified+1))
-}
-
-// isText says whether lines can be shown: what moves a cursor is no text.
-func isText(content []byte) bool {
-	lines := bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
-	return utf8.Valid(lines) && !bytes.ContainsFunc(lines, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\t' && r != '\n'
-	})
-}
-
 // verdict is the result, or, where there is a difference, the error.
 func (d *rootDiff) verdict() error {
 	source, total := preview.SourceID(d.look.plan), len(d.look.files)
 	fields := map[string]any{"candidate": source, "counts": d.counts, "restore_root": jsonText(d.rootPath), "total": total}
 	if len(d.files) == 0 {
-		return d.look.app.result(fmt.Sprintf("OK %s %s", source, numberOf(total, "file")), map[string]any{"code": "OK", "details": fields, "ok": true})
+		text := fmt.Sprintf("OK %s %s", source, numberOf(total, "file"))
+		if d.form == formNames {
+			text = ""
+		}
+		return d.look.app.result(text, map[string]any{"code": "OK", "details": fields, "ok": true})
 	}
 	records := make([]any, 0, len(d.files))
 	for i := range d.files {

@@ -11,29 +11,48 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/ignore"
 	"github.com/spf13/cobra"
 )
 
 type sealOptions struct {
 	runDir      string
+	task        string
 	key         string
 	inputs      []string
 	scopes      []string
 	agent       string
 	constraints []string
+	exclude     []string
+	skipSpecial bool
 }
 
 func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
-		Use:   "seal --run-dir DIR OUTPUT...",
+		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT...",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
-found as a run directory, which must be new or empty.
+found as a run directory. The project root itself can be named, as "." in it.
+
+Without --run-dir the run directory is a new one in CONTRACTS/_runs of the project,
+named by the time and --task, and its path is the result on stdout; the project is
+--project-root, or the nearest directory at or above this one that has such a
+directory, or this one. With --run-dir, which must be new or empty, the result is
+the bundle root. Without --key the key is key.pem in the state directory, which is
+made when it is missing.
+
+Beneath a directory these are left out, and named on stderr: .git, CONTRACTS/_runs
+and LAW/CONTRACTS/_runs, names that a restore keeps for itself, the key, the state
+directory, and what --exclude or a file .spectrumignore leaves out, both in the
+syntax of gitignore. What is named itself is sealed. Only regular files can be
+sealed: links, FIFOs, sockets and devices are an error, unless --skip-special leaves
+them out.
 
 What --agent, --scope and --constraint say is signed with it, and every preview
 shows it. It approves nothing. A pattern like notes/ is everything beneath a
@@ -41,18 +60,18 @@ directory, notes/*.md the files in it; where several fit, the more specific one
 decides. A pattern that fits no output puts the candidate in quarantine.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, outputs []string) error {
-			if opts.runDir == "" {
-				return usage(cmd, "--run-dir is required")
-			}
 			return runSeal(cmd, app, opts, outputs)
 		},
 	}
-	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make")
-	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory)")
+	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
+	cmd.Flags().StringVar(&opts.task, "task", "", "`name` of the task, for the name of the run directory")
+	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
 	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
 	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
 	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
 	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
+	cmd.Flags().StringArrayVar(&opts.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
+	cmd.Flags().BoolVar(&opts.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
 	return cmd
 }
 
@@ -97,11 +116,10 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return err
 	}
-	root, runDir, err := app.sealRoots(cmd, opts.runDir)
-	if err != nil {
-		return err
+	if _, err := ignore.New(nil, opts.exclude); err != nil {
+		return usage(cmd, "--exclude: %w", err)
 	}
-	key, err := app.loadKey(opts.key)
+	root, runDir, err := app.sealRoots(cmd, opts)
 	if err != nil {
 		return err
 	}
@@ -114,19 +132,39 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return err
 	}
 	defer project.Close()
+	key, err := app.sealingKey(opts.key)
+	if err != nil {
+		return err
+	}
+	private, err := app.privateIn(root, opts.key)
+	if err != nil {
+		return err
+	}
 	bar := app.newBar("looking at the outputs")
 	defer bar.done()
+	var left leftOut
+	var another func() string
+	if opts.runDir == "" {
+		another = func() string { runDir = freeRunDir(root, time.Now(), opts.task); return runDir }
+	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, Another: another, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
+	bar.done()
+	left.say(app)
 	if err != nil {
 		return sealError(err)
 	}
-	bar.done()
 	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
-	return app.result(sealed.BundleRoot, map[string]any{
-		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
+	result := sealed.BundleRoot
+	if opts.runDir == "" {
+		app.say("bundle root %s", sealed.BundleRoot)
+		result = runDir
+	}
+	return app.result(result, map[string]any{
+		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	})
 }
 
@@ -137,52 +175,20 @@ func sealError(err error) error {
 	if errors.Is(err, bundle.ErrHoles) { // operator policy
 		return fmt.Errorf("nothing was sealed: %w", err)
 	}
-	hint := "fix the problem above, or leave that file out, then seal again"
-	if errors.Is(err, fs.ErrPermission) {
-		hint = "make that file or directory readable for this user, or leave it out, then seal again"
+	hint := "fix the problem above, or leave that file out with --exclude PATTERN, then seal again"
+	switch special, isSpecial := errors.AsType[*bundle.SpecialError](err); {
+	case isSpecial:
+		hint = specialHint(special)
+	case errors.Is(err, ignore.ErrPattern):
+		hint = "fix that pattern, then seal again; \"man gitignore\" has the syntax"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "make that file or directory readable for this user, or leave it out with --exclude PATTERN, then seal again"
 	}
 	var size *bundle.SizeError
 	if errors.As(err, &size) {
 		hint = "seal the outputs as several bundles; together they can be verified and restored as a chain"
 	}
 	return refusedHint(fmt.Errorf("nothing was sealed: %w", err), hint)
-}
-
-// sealRoots finds the project root and the run directory as absolute paths.
-func (a *app) sealRoots(cmd *cobra.Command, runDir string) (root, dir string, err error) {
-	if dir, err = filepath.Abs(runDir); err != nil {
-		return "", "", err
-	}
-	if a.projectRoot == "" {
-		if root, err = projectRootOf([]string{dir}); err != nil {
-			return "", "", usage(cmd, "%w", err)
-		}
-		return root, dir, nil
-	}
-	root, err = filepath.Abs(a.projectRoot)
-	return root, dir, err
-}
-
-func (a *app) loadKey(named string) (bundle.Key, error) {
-	path, err := a.keyPath(named)
-	if err != nil {
-		return bundle.Key{}, err
-	}
-	key, err := bundle.LoadKey(path)
-	if err != nil {
-		hint := "name another key with --key FILE; \"spectrum keygen --out FILE\" makes one"
-		if errors.Is(err, fs.ErrNotExist) {
-			hint = "\"spectrum keygen\" makes a key"
-		}
-		if errors.Is(err, fs.ErrPermission) {
-			hint = fmt.Sprintf("run chmod 600 %s as its owner, or name another key with --key FILE", shellQuote(path))
-		}
-		if errors.Is(err, bundle.ErrKeyMode) {
-			hint = "run chmod 600 " + shellQuote(path)
-		}
-		return bundle.Key{}, refusedHint(err, hint)
-	}
-	return key, nil
 }
 
 // beneath turns arguments into paths below the project root. Only their form
@@ -197,9 +203,6 @@ func beneath(root string, args []string) ([]string, error) {
 		rel, err := filepath.Rel(root, abs)
 		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 			return nil, fmt.Errorf("output %q is not under the project root %q", arg, root)
-		}
-		if rel == "." {
-			return nil, fmt.Errorf("output %q is the project root itself, which holds the run directories too", arg)
 		}
 		out = append(out, rel)
 	}

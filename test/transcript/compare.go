@@ -20,7 +20,7 @@ import (
 // Everything else is compared letter by letter.
 
 var (
-	varying  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8,64}\b`)
+	varying  = regexp.MustCompile(`\d{8}T\d{6}\.\d{3}Z|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8,64}\b`)
 	operator = regexp.MustCompile(`(?m)^(\d+ [0-9T:-]+Z )\S+( )|(, released [0-9T:-]+Z by )\S+|^([0-9T:-]+Z (?:commit|rollback) .* by )[^:\s]+`)
 )
 

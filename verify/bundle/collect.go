@@ -12,6 +12,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/ignore"
 )
 
 // output is one file that will be named in OUTPUT_HASHES.json.
@@ -22,79 +23,170 @@ type output struct {
 	digest [sha256.Size]byte
 }
 
-// collect finds every file that the arguments name, in ascending order of the
-// path's bytes, each once.
-func collect(ctx context.Context, project *pathsafe.Dir, args []string) ([]output, error) {
-	var outputs []output
-	for _, arg := range args {
-		found, err := collectArg(ctx, project, arg)
-		if err != nil {
-			return nil, err
-		}
-		outputs = append(outputs, found...)
-	}
-	if len(outputs) == 0 {
-		return nil, errors.New("there is no file to seal: the outputs are empty directories")
-	}
-	slices.SortFunc(outputs, func(a, b output) int { return strings.Compare(a.path.String(), b.path.String()) })
-	return slices.CompactFunc(outputs, func(a, b output) bool { return a.path == b.path }), nil
-}
-
-func collectArg(ctx context.Context, project *pathsafe.Dir, arg string) ([]output, error) {
-	path, err := pathsafe.Parse(arg)
-	if err != nil {
-		return nil, fmt.Errorf("output %q: %w", arg, err)
-	}
-	st, err := project.StatPath(path, pathsafe.NoLinks)
-	if err != nil {
-		return nil, fmt.Errorf("output %q: %w", arg, err)
-	}
-	if !st.Mode.IsDir() {
-		one, err := newOutput(arg, st)
-		return []output{one}, err
-	}
-	return collectDir(ctx, project, path)
-}
-
-func collectDir(ctx context.Context, project *pathsafe.Dir, path pathsafe.Path) ([]output, error) {
-	dir, err := project.OpenParent(path, len(path.Components()))
-	if err != nil {
-		return nil, fmt.Errorf("output %q: %w", path, err)
-	}
-	defer dir.Close()
-	top, err := dir.Stat()
+// collect finds every file that is named by an argument, or stands in a directory that is
+// and is not left out, in ascending order of the path's bytes, each once.
+func collect(ctx context.Context, opts SealOptions) ([]output, error) {
+	rules, err := ignore.New(opts.Project, opts.Exclude)
 	if err != nil {
 		return nil, err
 	}
-	var outputs []output
-	err = dir.Walk(ctx, func(rel string, st pathsafe.Stat) error {
-		if !st.IsOn(top.ID) {
-			return fmt.Errorf("output %q: %w", path.String()+"/"+rel, pathsafe.ErrCrossesMount)
+	c := collecting{ctx: ctx, opts: opts, rules: rules}
+	for _, arg := range opts.Outputs {
+		if err := c.arg(arg); err != nil {
+			return nil, err
 		}
-		if st.Mode.IsDir() {
-			return nil
-		}
-		o, err := newOutput(path.String()+"/"+rel, st)
-		outputs = append(outputs, o)
-		return err
-	})
-	return outputs, err
+	}
+	if len(c.special) > 0 && !opts.SkipSpecial {
+		return nil, &SpecialError{group(c.special)}
+	}
+	c.tell()
+	if len(c.outputs) == 0 {
+		return nil, errors.New("there is no file to seal: " + c.whyNone())
+	}
+	slices.SortFunc(c.outputs, func(a, b output) int { return strings.Compare(a.path.String(), b.path.String()) })
+	return slices.CompactFunc(c.outputs, func(a, b output) bool { return a.path == b.path }), nil
 }
 
-// newOutput refuses what could be sealed but never be restored.
-func newOutput(name string, st pathsafe.Stat) (output, error) {
-	path, err := pathsafe.Parse(name)
+// collecting is what was found so far.
+type collecting struct {
+	ctx     context.Context
+	opts    SealOptions
+	rules   *ignore.Rules
+	outputs []output
+	left    []leftOut
+	special []leftOut // what cannot be sealed by its kind
+}
+
+// tell tells what was left out, but for what another argument names.
+func (c *collecting) tell() {
+	left := slices.DeleteFunc(c.left, func(l leftOut) bool { return slices.Contains(c.opts.Outputs, l.path) })
+	if left = append(left, c.special...); len(left) > 0 && c.opts.LeftOut != nil {
+		c.opts.LeftOut(group(left))
+	}
+}
+
+func (c *collecting) whyNone() string {
+	if len(c.left)+len(c.special) > 0 {
+		return "the outputs are empty, but for what is left out"
+	}
+	return "the outputs are empty directories"
+}
+
+// arg finds what an argument names. It is sealed whatever the rules say of its own name.
+func (c *collecting) arg(arg string) error {
+	if arg == Whole {
+		return c.dir(c.opts.Project, "")
+	}
+	path, err := pathsafe.Parse(arg)
+	if err != nil {
+		return fmt.Errorf("output %q: %w", arg, err)
+	}
+	st, err := c.opts.Project.StatPath(path, pathsafe.NoLinks)
+	if errors.Is(err, pathsafe.ErrSymlink) && c.opts.SkipSpecial && c.isLink(path) {
+		c.special = append(c.special, leftOut{arg, Special, kindOf(fs.ModeSymlink)})
+		return nil
+	}
 	switch {
 	case err != nil:
-		return output{}, fmt.Errorf("output %q: %w", name, err)
-	case !st.Mode.IsRegular():
-		return output{}, fmt.Errorf("output %q is %s; only regular files can be sealed", name, kindOf(st.Mode))
+		return fmt.Errorf("output %q: %w", arg, err)
 	case Reserved(path):
-		return output{}, fmt.Errorf("output %q: this name is reserved for a restore", name)
+		return fmt.Errorf("output %q: this name is reserved for a restore", arg)
+	case !st.Mode.IsDir():
+		return c.file(arg, st)
+	}
+	dir, err := c.opts.Project.OpenParent(path, len(path.Components()))
+	if err != nil {
+		return fmt.Errorf("output %q: %w", path, err)
+	}
+	defer dir.Close()
+	return c.dir(dir, arg+"/")
+}
+
+// isLink reports whether a path, to which no link leads, is one itself.
+func (c *collecting) isLink(path pathsafe.Path) bool {
+	dir, err := c.opts.Project.OpenParent(path, len(path.Components())-1)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	st, err := dir.Lstat(path.Base())
+	return err == nil && st.Mode.Type() == fs.ModeSymlink
+}
+
+// dir finds what stands in a directory.
+func (c *collecting) dir(dir *pathsafe.Dir, prefix string) error {
+	top, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	return dir.Walk(c.ctx, func(rel string, st pathsafe.Stat) error {
+		name := prefix + rel
+		why, err := c.why(name, st)
+		switch {
+		case err != nil:
+			return err
+		case why != "":
+			c.left = append(c.left, leftOut{name, why, ""})
+			if st.Mode.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !st.IsOn(top.ID):
+			return fmt.Errorf("output %q: %w", name, pathsafe.ErrCrossesMount)
+		case st.Mode.IsDir():
+			return nil
+		}
+		return c.file(name, st)
+	})
+}
+
+// why returns what leaves out a name that was found in a directory, if anything does.
+func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	top, _, _ := strings.Cut(name, "/")
+	switch {
+	case base == ".git" || name == runs || name == lawRuns:
+		return History, nil
+	case reservedName(top):
+		return ForRestore, nil
+	case slices.Contains(c.opts.Private, name):
+		return Private, nil
+	}
+	by, err := c.rules.Match(name, st.Mode.IsDir())
+	switch {
+	case err != nil:
+		return "", err
+	case by == ignore.ByGiven:
+		return Excluded, nil
+	case by == ignore.ByFile:
+		return Ignored, nil
+	}
+	return "", nil
+}
+
+// runs and lawRuns are where the run directories of a project are.
+const (
+	runs    = "CONTRACTS/_runs"
+	lawRuns = "LAW/" + runs
+)
+
+// file notes a file.
+func (c *collecting) file(name string, st pathsafe.Stat) error {
+	if !st.Mode.IsRegular() {
+		c.special = append(c.special, leftOut{name, Special, kindOf(st.Mode)})
+		return nil
+	}
+	path, err := pathsafe.Parse(name)
+	if err != nil {
+		return fmt.Errorf("output %q: %w", name, err)
 	}
 	o, err := namedOutput(path)
+	if err != nil {
+		return err
+	}
 	o.size, o.holes = st.Size, max(0, st.Size-st.Allocated) // as far as is known before it is read
-	return o, err
+	c.outputs = append(c.outputs, o)
+	return nil
 }
 
 // namedOutput refuses the zero path, and one that JSON cannot hold.
@@ -113,21 +205,12 @@ func namedOutput(path pathsafe.Path) (output, error) {
 // ".spectrum06_" (decision D10).
 func Reserved(p pathsafe.Path) bool {
 	top, _, _ := strings.Cut(p.String(), "/")
+	return reservedName(top)
+}
+
+func reservedName(top string) bool {
 	return top == "RESTORE_MANIFEST.json" || top == "RESTORE_REPORT.json" || strings.HasPrefix(top, ReservedPrefix)
 }
 
 // ReservedPrefix begins the names that a restore makes for itself.
 const ReservedPrefix = sys.Prefix
-
-func kindOf(mode fs.FileMode) string {
-	switch mode.Type() {
-	case fs.ModeSymlink:
-		return "a symbolic link"
-	case fs.ModeNamedPipe:
-		return "a FIFO"
-	case fs.ModeSocket:
-		return "a socket"
-	default:
-		return "a special file"
-	}
-}

@@ -7,8 +7,9 @@
 // # Sealing
 //
 //  1. every output is found beneath the project root, through directory
-//     handles; links, special files and paths that could never be restored are
-//     refused before anything is hashed;
+//     handles, but for what package ignore and the other rules of [SealOptions] leave
+//     out; links, special files and paths that could never be restored are refused
+//     before anything is hashed;
 //  2. the outputs are hashed on all cores;
 //  3. the seven artifacts are written as canonical JSON into a directory beside
 //     the run directory, and synced;

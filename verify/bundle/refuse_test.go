@@ -39,7 +39,7 @@ var refusals = []refusal{
 	{"missing below a file", fs.ErrNotExist, outputs("good.txt/x")},
 	{"missing beside a good one", fs.ErrNotExist, outputs("good.txt", "missing")},
 	{"empty path", pathsafe.ErrTraversal, outputs("")},
-	{"dot", pathsafe.ErrTraversal, outputs(".")},
+	{"dot and slash", pathsafe.ErrTraversal, outputs("./")},
 	{"dot dot", pathsafe.ErrTraversal, outputs("..")},
 	{"leads out", pathsafe.ErrTraversal, outputs("../good.txt")},
 	{"stays in", pathsafe.ErrTraversal, outputs("dir/../good.txt")},

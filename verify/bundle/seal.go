@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -19,18 +20,29 @@ import (
 // Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
 const Semver = "1.1.0"
 
-// SealOptions says what to seal. All fields but In, Inputs, Constraints, Now, Listed and
-// Hashed are required.
+// SealOptions says what to seal. Project, RunDir, Outputs, Key and BuildID are required.
 type SealOptions struct {
 	Project *pathsafe.Dir // the project root
 	RunDir  string        // the run directory to make; it must not exist, or be empty
+	// Another is asked for another RunDir when another process has taken it meanwhile; nil:
+	// that is an error.
+	Another func() string
 	In      *pathsafe.Dir // what RunDir is a path in; nil: of its own
-	Outputs []string      // files or directories, as slash-separated paths below the project root
+	Outputs []string      // files or directories, as slash-separated paths below the project root, or [Whole]
 	Inputs  []string      // references for TASK_SPEC.json
 	Key     Key
 	BuildID string // validator_build_id, "git:…" or "file:…"
 
 	Constraints map[string]any // of TASK_SPEC.json; nil is {}
+
+	// What is found in a directory is left out where a pattern of Exclude fits it, one of
+	// a file named [ignore.File], or where it is one of Private, which are paths below the
+	// project root. What Outputs itself names is not. With SkipSpecial, what is not a
+	// regular file is left out; else it is a [*SpecialError].
+	Exclude     []string
+	Private     []string
+	SkipSpecial bool
+	LeftOut     func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
 
 	Now time.Time // creation time; the zero time is now
 	// Listed is told how many files are to be hashed, and of how many bytes, before
@@ -54,11 +66,11 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := opts.complete(); err != nil {
 		return Sealed{}, err
 	}
-	target, err := findRunDir(opts.In, opts.RunDir)
+	target, err := opts.place(opts.RunDir)
 	if err != nil {
 		return Sealed{}, err
 	}
-	outputs, err := collect(ctx, opts.Project, opts.Outputs)
+	outputs, err := collect(ctx, opts)
 	if err != nil {
 		return Sealed{}, err
 	}
@@ -71,11 +83,34 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := hashAll(ctx, opts, outputs); err != nil {
 		return Sealed{}, err
 	}
-	return statement{
+	s := statement{
 		inputs: opts.Inputs, expected: opts.Outputs, constraints: opts.Constraints, outputs: outputs,
 		key: opts.Key, buildID: opts.BuildID, now: opts.Now,
-	}.seal(ctx, target, nil)
+	}
+	sealed, err := s.seal(ctx, target, nil)
+	for n := 0; n < maxNames && opts.another(err); n++ {
+		if target, err = opts.place(opts.Another()); err != nil {
+			return Sealed{}, err
+		}
+		sealed, err = s.seal(ctx, target, nil)
+	}
+	return sealed, err
 }
+
+// place finds the run directory, or another one where that is taken.
+func (o SealOptions) place(path string) (runDir, error) {
+	target, err := findRunDir(o.In, path)
+	for n := 0; n < maxNames && o.another(err); n++ {
+		target, err = findRunDir(o.In, o.Another())
+	}
+	return target, err
+}
+
+// another reports whether an error is one for which another run directory is asked for.
+func (o SealOptions) another(err error) bool { return o.Another != nil && errors.Is(err, fs.ErrExist) }
+
+// maxNames is how often [SealOptions.Another] is asked.
+const maxNames = 100
 
 // statement is what the artifacts of a bundle say.
 type statement struct {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -269,4 +270,34 @@ func failsUnchanged(t *testing.T, s *sealing, want error) {
 func oneProcessor(t *testing.T) {
 	before := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// TestSealAnother: a name that another process takes while files are hashed is left to it,
+// and another one is asked for.
+func TestSealAnother(t *testing.T) {
+	s := goldenSealing(t)
+	taken := s.opts.RunDir
+	var first sync.Once
+	s.opts.Hashed = func(int64) { first.Do(func() { s.Write("CONTRACTS/_runs/run-1/theirs", "x") }) }
+	asked := 0
+	s.opts.Another = func() string {
+		asked++
+		if asked == 1 {
+			return taken
+		}
+		s.opts.RunDir = s.path("CONTRACTS/_runs/run-2")
+		return s.opts.RunDir
+	}
+	_, err := bundle.Seal(t.Context(), s.opts)
+	must(t, err)
+	strict(t, s)
+	if got := namesIn(t, taken); !slices.Equal(got, []string{"theirs"}) || asked != 2 {
+		t.Errorf("asked %d times, and there is %q", asked, got)
+	}
+	s.opts.Another = func() string { return taken }
+	s.opts.RunDir = s.path("CONTRACTS/_runs/run-3")
+	s.opts.Hashed = func(int64) { s.Write("CONTRACTS/_runs/run-3/theirs", "x") }
+	if sealed, err := bundle.Seal(t.Context(), s.opts); !errors.Is(err, fs.ErrExist) || sealed != (bundle.Sealed{}) {
+		t.Errorf("sealed %+v, %v", sealed, err)
+	}
 }

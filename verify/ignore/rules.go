@@ -1,0 +1,142 @@
+package ignore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// File is the name of the files that are read.
+const File = ".spectrumignore"
+
+// MaxFile is the size in bytes of the largest such file.
+const MaxFile = 1 << 20
+
+// Rules decide what is left out beneath a root. They may not be used by several goroutines
+// at once.
+type Rules struct {
+	root  *pathsafe.Dir
+	given []pattern
+	files map[string][]pattern // by directory, "." is the root
+}
+
+// New returns the rules of a root, with patterns that decide before those of files.
+func New(root *pathsafe.Dir, given []string) (*Rules, error) {
+	r := &Rules{root: root, files: map[string][]pattern{}}
+	for _, text := range given {
+		p, says, err := parseLine(text)
+		if err != nil {
+			return nil, err
+		}
+		if !says {
+			return nil, fmt.Errorf("%w: %.100q is empty or a comment", ErrPattern, text)
+		}
+		r.given = append(r.given, p)
+	}
+	return r, nil
+}
+
+// A Reason is what left a path out.
+type Reason string
+
+// The reasons. The empty one is that nothing does.
+const (
+	ByGiven Reason = "given"
+	ByFile  Reason = "file"
+)
+
+// Match returns what leaves out a path beneath the root, in slashes. The directories above
+// it are not left out, or it would not be asked about.
+func (r *Rules) Match(name string, isDir bool) (Reason, error) {
+	if out, decided := decide(r.given, name, isDir); decided {
+		return reasonIf(out, ByGiven), nil
+	}
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		patterns, err := r.of(dir)
+		if err != nil {
+			return "", err
+		}
+		if out, decided := decide(patterns, strings.TrimPrefix(name, dir+"/"), isDir); decided {
+			return reasonIf(out, ByFile), nil
+		}
+		if dir == "." {
+			return "", nil
+		}
+	}
+}
+
+func reasonIf(out bool, reason Reason) Reason {
+	if !out {
+		return ""
+	}
+	return reason
+}
+
+// decide returns what the last of the patterns that fit says.
+func decide(patterns []pattern, name string, isDir bool) (out, decided bool) {
+	for i := len(patterns) - 1; i >= 0; i-- {
+		if patterns[i].match(name, isDir) {
+			return !patterns[i].negated, true
+		}
+	}
+	return false, false
+}
+
+// of returns the patterns of the file in a directory.
+func (r *Rules) of(dir string) ([]pattern, error) {
+	if patterns, known := r.files[dir]; known {
+		return patterns, nil
+	}
+	name := path.Join(dir, File)
+	patterns, err := r.read(name)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", name, err)
+	}
+	r.files[dir] = patterns
+	return patterns, nil
+}
+
+func (r *Rules) read(name string) ([]pattern, error) {
+	p, err := pathsafe.Found(name)
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := r.root.OpenRegular(p, pathsafe.NoLinks)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, pathsafe.ErrTooLong) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err == nil && len(raw) > MaxFile {
+		err = fmt.Errorf("it has more than %d bytes", MaxFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parse(string(raw))
+}
+
+// parse reads the lines of a file.
+func parse(text string) ([]pattern, error) {
+	var patterns []pattern
+	n := 0
+	for line := range strings.SplitSeq(strings.TrimPrefix(text, "\ufeff"), "\n") {
+		n++
+		p, says, err := parseLine(strings.TrimSuffix(line, "\r"))
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if says {
+			patterns = append(patterns, p)
+		}
+	}
+	return patterns, nil
+}
