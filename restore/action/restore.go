@@ -38,7 +38,7 @@ type Restored struct {
 // entered. The savepoint that was active then is active again.
 func Restore(ctx context.Context, in *Root, t *snapshot.Snapshot, how How) (*Restored, error) {
 	tight, err := mayNotFit(in, t)
-	partial := t.Scope() != nil // what it does not hold may be gone, as the directories to its names
+	partial := t.Scope() != nil           // what it does not hold may be gone, as the directories to its names
 	if err == nil && (tight || partial) { // so that it is known before anything is written
 		_, err = ForeseeRestore(ctx, in, t, how)
 	}

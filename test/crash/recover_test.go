@@ -62,7 +62,7 @@ func TestErrorsGoForward(t *testing.T) {
 		if !m.forward {
 			continue
 		}
-		harness.Sweep(t, sample.Thin(t, 113, 21), func(t *testing.T, n int) bool {
+		harness.Sweep(t, sample.Thin(t, 173, 21), func(t *testing.T, n int) bool {
 			for _, errno := range []syscall.Errno{syscall.EIO, syscall.EMFILE} {
 				f := harness.Fault{Errno: errno, Onward: n%2 == 0}
 				s := tr.site(t, m.name, n, int(errno))

@@ -54,7 +54,7 @@ func TestInterruptStore(t *testing.T) {
 		all := w.list(t)
 		w.args = []string{"snapshot", "verify", "--json", all[len(all)-1].ID}
 	}
-	for a, stride := range map[*command]int{taking(): 107, pruning(): 67, checking: 37} {
+	for a, stride := range map[*command]int{taking(): 211, pruning(): 131, checking: 73} {
 		t.Run(a.name, func(t *testing.T) {
 			var sum harness.Tally
 			sweep(t, a, sample.Thin(t, stride, 12), func(t *testing.T, w *world, n int) bool {
