@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 func TestHostile(t *testing.T) { play(t, sample.Every(t, 11), table()) }
 
 // TestHostileAlike does the same with the trees of which there are thousands.
-func TestHostileAlike(t *testing.T) { play(t, sample.Thin(t, 400, 8), alike()) }
+func TestHostileAlike(t *testing.T) { play(t, sample.Thin(t, 400, 13), alike()) }
 
 // play plays these trees of a table.
 func play(t *testing.T, stride sample.Stride, entries []entry) {
