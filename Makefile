@@ -1,9 +1,9 @@
 # make            install what is missing, build bin/spectrum, say what to do next
 # make demo       the same, then the main job from beginning to end on an embedded sample
 # make test       what every change must pass, at most ten minutes on two cores: the lanes
-#                 lint, unit, scripts, race, faults, views, page and fuzz, with the time of
-#                 each (and that of tools, which is not counted). Exhaustive tests try a
-#                 sample, chosen by SEED
+#                 lint, scripts, unit, race, faults, views, page and fuzz, with the time of
+#                 each (and that of tools, which is not counted); some of them two at a time.
+#                 Exhaustive tests try a sample, chosen by SEED
 # make sweep      the same tests without sampling, and the lanes cross and mutants: at most
 #                 50 minutes on two cores
 # make test-long  what takes hours
@@ -11,9 +11,11 @@
 # The lanes, each of which is a target too:
 # make tools      install what is missing: packages by apt (needs root), the linters by go install
 # make lint       gofmt, golangci-lint with vet and staticcheck, govulncheck
-# make unit       the packages' own tests, in make test with -race; PKG=./verify/... narrows it
+# make unit       the packages' own tests, in make test with -race where the package starts
+#                 goroutines; PKG=./verify/... narrows it
 # make scripts    the tests of cmd/spectrum on the built binary: scripts, mounts, documents
-# make race       the concurrent tests of cmd/spectrum, and a sample of the scripts, with -race
+# make race       the concurrent tests of cmd/spectrum, and a sample of the scripts, with -race;
+#                 in make sweep also a sample of the packages that unit tests without it
 # make faults     kills, errors, full disks, power cuts, rivals, hostile bundles and the
 #                 conformance suite on the built binary; FAULTS=./test/crash narrows it
 # make views      the tests of views on one processor
@@ -59,9 +61,12 @@ export SPECTRUM_RACE_BIN := $(CURDIR)/bin/spectrum-race
 VIEWS    := RunsAreVerifiedOnce|ChangedRunIsNoticed|ReadersAtWork|StatusUnderLoad|StatusCounts|DaemonHoldsNothing|DaemonKilled|RollbackRevokesViews|TestNotify|ViewSurvives|HangUp|ForegroundMount|NextViewOnTheSpot|InterruptWhileVerifying|MountManyReaders|MountShelf|MountLive
 # The concurrent tests of cmd/spectrum, and its scripts: the lane "race" of make test.
 RACE     := Scripts|View|Daemon|Run|Status|Latest|Notify|Progress|Bar|Signal|Interrupt|Beside|Waits|Readers|Stuck|HostKey|Descriptors|Hang
-# What watches the packages' own tests for races. A sweep tries more values, and no more
-# threads, so it does without.
+# What watches the packages' own tests for races, and the packages that make test runs
+# without it, since their own code starts no goroutines: the lane "race" of a sweep runs a
+# sample of their tests with it. A sweep tries more values, and no more threads.
 UNITRACE := -race
+CALM     := $(addprefix github.com/spectrumfs/spectrum/,restore $(addprefix restore/,action audit \
+              preview quarantine savepoint statement) verify/bundle verify/canonjson)
 # A sweep runs all of them, and all that are about views on one processor; not those with
 # the race detector that send a signal at every call, which the lane "scripts" sweeps.
 ifneq ($(filter sweep long,$(SPECTRUM_TESTS)),)
@@ -69,6 +74,7 @@ VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
 RACE     := .
 NORACE   := ^TestSignalDuringMount$$|^TestDoctorInterrupted$$
 UNITRACE :=
+RACECALM := env SPECTRUM_TESTS=sample
 FUZZTIME ?= 5s
 endif
 NORACE   ?= ^$$
@@ -146,19 +152,24 @@ race-build:
 GOTEST := go test -vet=off -count=1 -p $(shell echo $$((2 * $$(nproc))))
 
 test:
-	@scripts/lanes.sh "make test" tools build lint unit scripts race faults views page fuzz
+	@scripts/lanes.sh "make test" tools build race-build lint+scripts unit+race faults views+page fuzz
 
 sweep: tools
-	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build cross unit scripts race faults views page fuzz mutants
+	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build race-build cross unit+scripts faults+race views+page fuzz mutants
 
+unit: RACED = $(filter-out $(CALM),$(shell go list $(PKG)))
+unit: PLAIN = $(filter $(CALM),$(shell go list $(PKG)))
 unit: need-test build
-	scripts/leftovers.sh $(GOTEST) $(UNITRACE) -timeout 30m -skip '^$(PAGE)$$' $(PKG)
+	@go list $(PKG) >/dev/null
+	$(if $(RACED),scripts/leftovers.sh $(GOTEST) $(UNITRACE) -timeout 30m -skip '^$(PAGE)$$' $(RACED))
+	$(if $(PLAIN),scripts/leftovers.sh $(GOTEST) -timeout 30m -skip '^$(PAGE)$$' $(PLAIN))
 
 scripts: need-test build
 	scripts/leftovers.sh $(GOTEST) -timeout 30m ./cmd/spectrum/...
 
 race: need-test race-build
 	scripts/leftovers.sh $(GOTEST) -race -timeout 30m -run '$(RACE)' -skip '$(NORACE)' ./cmd/spectrum/...
+	$(if $(RACECALM),scripts/leftovers.sh $(RACECALM) $(GOTEST) -race -timeout 30m -skip '^$(PAGE)$$' $(CALM))
 
 views: need-test build
 	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -timeout 30m -run '$(VIEWS)' ./fusefs/... ./cmd/spectrum

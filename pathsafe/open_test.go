@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -238,9 +237,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		plant(t, root, "dir/x", "fifo|", "file")
 		must(t, unix.Mknod(filepath.Join(root, "char"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
 		must(t, unix.Mknod(filepath.Join(root, "block"), unix.S_IFBLK|0o666, int(unix.Mkdev(7, 99))))
-		sock, err := net.Listen("unix", filepath.Join(root, "sock"))
-		must(t, err)
-		defer sock.Close()
+		must(t, unix.Mknod(filepath.Join(root, "sock"), unix.S_IFSOCK|0o644, 0)) // bind takes no long paths
 		d := openDir(t, root, w)
 		for name, kind := range map[string]fs.FileMode{
 			"dir": fs.ModeDir, "fifo": fs.ModeNamedPipe, "char": fs.ModeDevice | fs.ModeCharDevice,

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
@@ -57,7 +58,7 @@ func (m serviceManager) silent() {
 // TestNotify: a manager hears when the view is there, and when it is to end, on
 // a socket in the file system and on an abstract one.
 func TestNotify(t *testing.T) {
-	sockets := t.TempDir()
+	sockets := harness.ShortDir(t)
 	for _, address := range []string{filepath.Join(sockets, "socket"), "@" + sockets} {
 		t.Run(address[:1], func(t *testing.T) {
 			run, dir := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"}), t.TempDir()
@@ -111,7 +112,7 @@ func TestNotifyNobody(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 
-	socket, dir := filepath.Join(t.TempDir(), "s"), t.TempDir()
+	socket, dir := filepath.Join(harness.ShortDir(t), "s"), t.TempDir()
 	manager := listen(t, socket)
 	t.Setenv(notifyVariable, socket)
 	unmountAfter(t, dir)
@@ -147,7 +148,7 @@ func TestUnit(t *testing.T) {
 	if program != "/usr/local/bin/spectrum" {
 		t.Errorf("program %q", program)
 	}
-	address := filepath.Join(t.TempDir(), "notify")
+	address := filepath.Join(harness.ShortDir(t), "notify")
 	serveUnder(t, command(t, strings.Fields(args)...), listen(t, address), dir, address)
 }
 

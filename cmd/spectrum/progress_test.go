@@ -201,6 +201,7 @@ func TestBarFits(t *testing.T) {
 // TestNarrowProgress: a bar leaves no line behind on a narrow terminal, and counts in the
 // units of messages.
 func TestNarrowProgress(t *testing.T) {
+	t.Parallel()
 	for _, columns := range []int{40, 60, 79, 120} {
 		tty := terminal.Open(t)
 		tty.Resize(t, columns)
@@ -232,6 +233,7 @@ func TestNarrowProgress(t *testing.T) {
 // TestResizedProgress: a bar leaves no line in a terminal that gets narrower, and a number of
 // files is shown whole or not at all.
 func TestResizedProgress(t *testing.T) {
+	t.Parallel()
 	for _, to := range []int{20, 45, 59} {
 		tty := terminal.Open(t)
 		tty.Resize(t, 60)

@@ -102,6 +102,7 @@ func (s *sitting) ends(status int, held bool) {
 
 // TestPromptRefuses: to refuse at the prompt writes nothing and marks nothing.
 func TestPromptRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		typed  string
 		status int
@@ -111,6 +112,7 @@ func TestPromptRefuses(t *testing.T) {
 		"a vague line, then no": {"sure\rno\r", statusApproval}, "two vague lines, then Ctrl-D": {"sure\rok\r\x04", statusApproval},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := sit(t, map[string]string{"a": "alpha"})
 			s.answer(1, c.typed)
 			s.ends(c.status, false)
@@ -121,6 +123,7 @@ func TestPromptRefuses(t *testing.T) {
 // TestPromptSlips: a slip is explained and asked for again; one prompt with up to three
 // lines is one approval, and only a third vague line is a vague approval.
 func TestPromptSlips(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		lines  []string
 		said   string
@@ -137,6 +140,7 @@ func TestPromptSlips(t *testing.T) {
 		"three vague":     {[]string{"sure", "approved", "ok"}, "the candidate is in quarantine now", statusApproval},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := sit(t, map[string]string{"a": "alpha"})
 			for n, line := range c.lines {
 				s.answer(n+1, line+"\r")
@@ -152,6 +156,7 @@ func TestPromptSlips(t *testing.T) {
 // TestPromptPaste: lines that arrive together are one answer, so a statement that was pasted
 // with line breaks is one statement, and none of it is left out.
 func TestPromptPaste(t *testing.T) {
+	t.Parallel()
 	broken := "Approved: commit the restore\r  preview exactly as\r\tproposed.\r"
 	for name, c := range map[string]struct {
 		answers []string
@@ -181,6 +186,7 @@ func TestPromptPaste(t *testing.T) {
 		"marked, nothing but line feeds": {[]string{"\x1b[200~\n\n\x1b[201~"}, statusApproval, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := sit(t, map[string]string{"a": "alpha", "b": "beta"})
 			for n, text := range c.answers {
 				if strings.Trim(text, "\r") == "" && n > 0 { // Enter, some time after the paste
@@ -204,6 +210,7 @@ func TestPromptPaste(t *testing.T) {
 // TestPromptUnfit: an explicit statement that does not fit what was shown is explained and
 // asked for again, and holds no candidate.
 func TestPromptUnfit(t *testing.T) {
+	t.Parallel()
 	const open, wrong = "Approved: restore items R-001 only.", "Approved: restore items R-001 and R-009 only."
 	for name, c := range map[string]struct {
 		lines  []string
@@ -218,6 +225,7 @@ func TestPromptUnfit(t *testing.T) {
 		"vague lines before":      {[]string{"sure", "ok", open}, "conflicts are not decided", statusApproval},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := sit(t, map[string]string{"a": "alpha", "b": "beta"})
 			for n, line := range c.lines {
 				s.answer(n+1, line+"\r")
@@ -232,6 +240,7 @@ func TestPromptUnfit(t *testing.T) {
 
 // TestPromptKeys: the keys that terminals send for the ends of a line and for the arrows.
 func TestPromptKeys(t *testing.T) {
+	t.Parallel()
 	for home, end := range map[string]string{"\x1b[H": "\x1b[F", "\x1b[1~": "\x1b[4~", "\x1b[7~": "\x1b[8~", "\x1bOH": "\x1bOF", "\x01": "\x05"} {
 		for left, right := range map[string]string{"\x1b[D": "\x1b[C", "\x1bOD": "\x1bOC"} {
 			s := sit(t, map[string]string{"a": "alpha"})
@@ -247,6 +256,7 @@ func TestPromptKeys(t *testing.T) {
 
 // TestPromptLong: a statement may be longer than the line that a terminal edits.
 func TestPromptLong(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{}
 	var ids []string
 	for n := range 1500 {

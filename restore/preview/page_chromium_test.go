@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -141,9 +142,7 @@ func (c *chromium) run(t *testing.T, file, scheme string, args ...string) []byte
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	number := map[string]string{"dark": "0", "light": "1"}[scheme]
-	short, err := os.MkdirTemp("", "c") // it makes a socket there, and those have short names
-	must(t, err)
-	defer os.RemoveAll(short)
+	short := harness.ShortDir(t) // it makes a socket there
 	args = append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
 		"--disable-background-networking", "--disable-breakpad", "--user-data-dir=" + t.TempDir(),

@@ -76,7 +76,7 @@ func (l *lodger) write(t *testing.T, name, text string) {
 // serves on a directory of his in the root: over names that are swapped, or on one of them. It
 // goes on with everything else, or nothing is changed; for root it never halts. What is in the
 // way is named with its owner and what to do, and his server is asked nothing.
-func TestMountsMeanwhile(t *testing.T) { victims(t, 2, mountsMeanwhile) }
+func TestMountsMeanwhile(t *testing.T) { victims(t, mountsMeanwhile) }
 
 func mountsMeanwhile(t *testing.T, uid int) {
 	l := newLodger(t, uid)
@@ -94,7 +94,7 @@ func mountsMeanwhile(t *testing.T, uid int) {
 			all = append(all, moment{at, n + 1})
 		}
 	}
-	stride := sample.Thin(t, max(len(all)/12, 1), 3)
+	stride := sample.Thin(t, max(len(all)/6, 1), 3)
 	for i, m := range all {
 		if !stride.Has(i + 1) {
 			continue
@@ -184,7 +184,7 @@ func takeAwayIn(t *testing.T, dir string) {
 
 // TestMountsBefore: what another user serves in a root, for all or for himself alone, is named
 // in a snapshot, which is of all of the root nevertheless: an emergency rollback goes to it.
-func TestMountsBefore(t *testing.T) { victims(t, 2, mountsBefore) }
+func TestMountsBefore(t *testing.T) { victims(t, mountsBefore) }
 
 func mountsBefore(t *testing.T, uid int) {
 	for _, private := range []bool{false, true} {

@@ -79,7 +79,7 @@ func (e *exporting) inHostile(c sysfault.Call) bool {
 // TestExportInHostileDirectory: the owner of the directory that an export is made in
 // exchanges it, or what is made in it, with links to a tree elsewhere, at any call, and
 // the export fails or does not. That tree is as it was.
-func TestExportInHostileDirectory(t *testing.T) { victims(t, 2, exportInHostileDirectory) }
+func TestExportInHostileDirectory(t *testing.T) { victims(t, exportInHostileDirectory) }
 
 func exportInHostileDirectory(t *testing.T, uid int) {
 	e := newExporting(t, uid)
@@ -146,7 +146,7 @@ func exportInHostileDirectory(t *testing.T, uid int) {
 
 // TestExportTwice: a second export into the same directory, begun and ended while the
 // first one is at any of its calls: what one of them called complete stays complete.
-func TestExportTwice(t *testing.T) { victims(t, 2, exportTwice) }
+func TestExportTwice(t *testing.T) { victims(t, exportTwice) }
 
 func exportTwice(t *testing.T, uid int) {
 	e := newExporting(t, uid)

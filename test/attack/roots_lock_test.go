@@ -65,7 +65,7 @@ var commitID = regexp.MustCompile(`([-0-9a-f]{36})" undoes`)
 func TestReaderHoldsUpNobody(t *testing.T) {
 	for _, mode := range []string{"-s", "-x"} {
 		t.Run(mode, func(t *testing.T) {
-			victims(t, 2, func(t *testing.T, uid int) {
+			victims(t, func(t *testing.T, uid int) {
 				s := newTenancy(t, uid, 0o755)
 				held(t, mode, s.Root)
 				id := s.Preview(t)
@@ -161,7 +161,7 @@ func (s *tenancy) approved(t *testing.T) []string {
 // TestLockIsTaken: who may write in the root holds the lock, or has put something else at its
 // name. Nothing is followed, waited for or changed, and the error says what it is.
 func TestLockIsTaken(t *testing.T) {
-	victims(t, 2, func(t *testing.T, uid int) {
+	victims(t, func(t *testing.T, uid int) {
 		s := newTenancy(t, uid, 0o777)
 		aim := filepath.Join(filepath.Dir(s.Root), "aim")
 		harness.Must(t, os.WriteFile(aim, []byte("precious"), 0o666))
@@ -211,7 +211,7 @@ func TestLockIsTaken(t *testing.T) {
 // TestLockIsReplaced: while a commit is at work, who may write in the root puts another file
 // in the place of its lock, or takes it away. No other command undoes the commit, and it ends.
 func TestLockIsReplaced(t *testing.T) {
-	victims(t, 2, func(t *testing.T, uid int) {
+	victims(t, func(t *testing.T, uid int) {
 		for _, change := range []string{"rm -f .spectrum06_lock", "mv .spectrum06_lock mine; : >.spectrum06_lock; chmod 666 .spectrum06_lock"} {
 			t.Run(strings.Fields(change)[0], func(t *testing.T) {
 				s := newTenancy(t, uid, 0o777)

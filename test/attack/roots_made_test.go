@@ -17,7 +17,7 @@ import (
 // TestMadeInHostileDirectory: the owner of the directory in which seal makes a run
 // directory with those above it, or demo its project, exchanges it with a link to a tree
 // elsewhere once it was opened; and a call fails later, or none. That tree is as it was.
-func TestMadeInHostileDirectory(t *testing.T) { victims(t, 2, madeInHostileDirectory) }
+func TestMadeInHostileDirectory(t *testing.T) { victims(t, madeInHostileDirectory) }
 
 func madeInHostileDirectory(t *testing.T, uid int) {
 	e := newExporting(t, uid)
@@ -76,7 +76,7 @@ func (e *exporting) made(t *testing.T, s sample.Stride, errno syscall.Errno, arg
 // TestBoxIsImitated: the owner of the directory in which an export or a demo is made puts
 // directories with the same names in the place of those that are made there. Nothing is
 // written in his, and what is complete lacks nothing.
-func TestBoxIsImitated(t *testing.T) { victims(t, 2, boxIsImitated) }
+func TestBoxIsImitated(t *testing.T) { victims(t, boxIsImitated) }
 
 func boxIsImitated(t *testing.T, uid int) {
 	e := newExporting(t, uid)
@@ -84,7 +84,7 @@ func boxIsImitated(t *testing.T, uid int) {
 	for name, args := range map[string][]string{"export": e.args(), "demo": {"demo", place}} {
 		t.Run(name, func(t *testing.T) {
 			acted := 0
-			for s, i := sample.Thin(t, 7, 2), 0; ; i++ {
+			for s, i := sample.Thin(t, 13, 2), 0; ; i++ {
 				n, seen := s.At(i), 0
 				var mine harness.Tree
 				e.afresh(t, e.victim)

@@ -17,7 +17,7 @@ import (
 // another one between any two calls of the program that look it up, and back before the
 // next open. What is kept of his directory is never kept under the name of the other:
 // a restore would put his files there.
-func TestRootNameIsOfWhatWasOpened(t *testing.T) { victims(t, 2, rootName) }
+func TestRootNameIsOfWhatWasOpened(t *testing.T) { victims(t, rootName) }
 
 func rootName(t *testing.T, uid int) {
 	top := open(t)

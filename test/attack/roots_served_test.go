@@ -13,7 +13,7 @@ import (
 // root or a directory on the way to it, on a directory in it, under the name of a staging
 // directory, or over the project, a directory of its outputs or the runs. He could answer with files of root that are set-id, or never.
 // Each command ends, and his server hears of none.
-func TestServedDirectoriesAreNotAsked(t *testing.T) { victims(t, 2, servedDirectories) }
+func TestServedDirectoriesAreNotAsked(t *testing.T) { victims(t, servedDirectories) }
 
 func servedDirectories(t *testing.T, uid int) {
 	p, site, commit := committed(t, uid)

@@ -41,7 +41,7 @@ func commitOf(stderr string) string {
 // TestViewsOfOthersAreNotAsked: a rollback beside views of another user, whose
 // server kills the process that asks it, takes its limits, or answers with much. It sends
 // no request, completes, and names the views.
-func TestViewsOfOthersAreNotAsked(t *testing.T) { victims(t, 2, viewsOfOthers) }
+func TestViewsOfOthersAreNotAsked(t *testing.T) { victims(t, viewsOfOthers) }
 
 func viewsOfOthers(t *testing.T, uid int) {
 	p, site, commit := committed(t, uid)
@@ -129,7 +129,7 @@ func TestHiddenViewIsRevoked(t *testing.T) {
 
 // TestForeignMountIsJudgedByTheTable: no command sends a request to the server of another
 // user, on whose mount, or in which, it is pointed. Only root takes his mount away.
-func TestForeignMountIsJudgedByTheTable(t *testing.T) { victims(t, 2, judgedByTheTable) }
+func TestForeignMountIsJudgedByTheTable(t *testing.T) { victims(t, judgedByTheTable) }
 
 func judgedByTheTable(t *testing.T, uid int) {
 	p := harness.New(t, harness.Small())
@@ -192,7 +192,7 @@ func judgedByTheTable(t *testing.T, uid int) {
 // TestLongAnswerCostsLittle: a view of the user's own answers with 16 MiB of small JSON
 // values. What is read of it is bounded, and so is the memory; and it is detached, since
 // it may show what was rolled back.
-func TestLongAnswerCostsLittle(t *testing.T) { victims(t, 2, longAnswer) }
+func TestLongAnswerCostsLittle(t *testing.T) { victims(t, longAnswer) }
 
 func longAnswer(t *testing.T, uid int) {
 	p, _, commit := committed(t, uid)

@@ -59,7 +59,7 @@ func init() {
 // TestReadersDoNotGrowTheServer: another user, whom --allow-other lets in, holds as many
 // handles of a view of many runs as he can. The server's memory stays what it was, but
 // for what is bounded.
-func TestReadersDoNotGrowTheServer(t *testing.T) { victims(t, 1, readersDoNotGrow) }
+func TestReadersDoNotGrowTheServer(t *testing.T) { victims(t, readersDoNotGrow) }
 
 func readersDoNotGrow(t *testing.T, uid int) {
 	files := harness.Files{}

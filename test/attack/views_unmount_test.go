@@ -61,7 +61,7 @@ func (s *swap) check(what string, gone bool) {
 // TestUmountTakesWhatItChecked: the owner of a parent directory exchanges it before every
 // call of "spectrum umount" that looks at it or at the mount table. The other mount
 // stays; and the view goes, if the command says so.
-func TestUmountTakesWhatItChecked(t *testing.T) { victims(t, 2, umountTakesWhatItChecked) }
+func TestUmountTakesWhatItChecked(t *testing.T) { victims(t, umountTakesWhatItChecked) }
 
 func umountTakesWhatItChecked(t *testing.T, uid int) {
 	top := open(t)
@@ -102,7 +102,7 @@ func umountTakesWhatItChecked(t *testing.T, uid int) {
 
 // TestServerTakesItsOwnMount: a view of root is ended, by a signal, by a rollback, and by
 // the end of its connection, after the parent of its mount point was exchanged.
-func TestServerTakesItsOwnMount(t *testing.T) { victims(t, 2, serverTakesItsOwnMount) }
+func TestServerTakesItsOwnMount(t *testing.T) { victims(t, serverTakesItsOwnMount) }
 
 func serverTakesItsOwnMount(t *testing.T, uid int) {
 	for name, end := range map[string]func(p *harness.Project, v *harness.View, commit string){

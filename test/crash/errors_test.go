@@ -30,18 +30,18 @@ var others = []string{"REFUSED", "MACHINE_FAULT", "APPROVAL_STALE", "SAVEPOINT_I
 
 func TestErrorsSmall(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, sample.Thin(t, 29, 3), sysfault.Mutating, rotating(1))
+	failEverywhere(t, tr, sample.Thin(t, 29, 5), sysfault.Mutating, rotating(1))
 }
 
 func TestErrorsChain(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...)
-	failEverywhere(t, tr, sample.Thin(t, 61, 4), sysfault.Mutating, rotating(1))
+	failEverywhere(t, tr, sample.Thin(t, 61, 7), sysfault.Mutating, rotating(1))
 }
 
 // TestErrorsReading fails calls that only look; of these a sweep tries one of five.
 func TestErrorsReading(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, sample.Thin(t, 47, 15), func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
+	failEverywhere(t, tr, sample.Thin(t, 47, 23), func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they
@@ -52,7 +52,7 @@ func TestErrorsLooking(t *testing.T) {
 	}
 	for name, runs := range map[string][]harness.Files{"single": {harness.Small()}, "chain": harness.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
-			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), sample.Thin(t, 41, 15), looking, func(int) []harness.Fault {
+			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), sample.Thin(t, 41, 23), looking, func(int) []harness.Fault {
 				return []harness.Fault{{Errno: syscall.EIO}, {Errno: syscall.EACCES}}
 			})
 		})

@@ -95,7 +95,7 @@ func TestStrangers(t *testing.T) {
 	for _, x := range sample.Pick(t, 3, strangers) {
 		t.Run(x.name, func(t *testing.T) {
 			tr := newTrials(t, t.TempDir(), harness.Small())
-			harness.Sweep(t, sample.Thin(t, 89, 6), func(t *testing.T, n int) bool {
+			harness.Sweep(t, sample.Thin(t, 89, 9), func(t *testing.T, n int) bool {
 				s := tr.site(t, n)
 				r := tr.killed(t, s, n)
 				if !r.Killed() {

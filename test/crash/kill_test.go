@@ -33,7 +33,7 @@ func TestLongKill(t *testing.T) {
 // preview or commit.
 func killEverywhere(t *testing.T, tr *trials, stride int) {
 	t.Helper()
-	killAt(t, tr, sample.Thin(t, stride, 2))
+	killAt(t, tr, sample.Thin(t, stride, 3))
 }
 
 func killAt(t *testing.T, tr *trials, calls sample.Stride) {

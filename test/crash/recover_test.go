@@ -51,7 +51,7 @@ func killedAt(t *testing.T, s *harness.Site, m moment) harness.Reply {
 // TestErrorsInRecover fails the calls of a recovery. It may fail, but then the
 // next one must do all that is left; and the root is called halted only if the next command
 // does not end it by itself.
-func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, 15, rotating(1)) }
+func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, 23, rotating(1)) }
 
 // TestErrorsGoForward fails the calls of a recovery from COMMITTED with errors of the
 // machine. None of them takes back what may have been announced, and the next recovery
@@ -62,7 +62,7 @@ func TestErrorsGoForward(t *testing.T) {
 		if !m.forward {
 			continue
 		}
-		harness.Sweep(t, sample.Thin(t, 113, 21), func(t *testing.T, n int) bool {
+		harness.Sweep(t, sample.Thin(t, 173, 31), func(t *testing.T, n int) bool {
 			for _, errno := range []syscall.Errno{syscall.EIO, syscall.EMFILE} {
 				f := harness.Fault{Errno: errno, Onward: n%2 == 0}
 				s := tr.site(t, m.name, n, int(errno))

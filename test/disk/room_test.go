@@ -168,7 +168,7 @@ func TestNoFaultIsABug(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	top := filepath.Dir(p.Dir)
 	var sum harness.Tally
-	stride, tried := sample.Thin(t, 47, 31), 0
+	stride, tried := sample.Thin(t, 131, 31), 0
 	for number, c := range []func(site *harness.Site) []string{
 		func(*harness.Site) []string {
 			return []string{"keygen", "--json", "--out", filepath.Join(top, "new.pem")}

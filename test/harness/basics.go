@@ -64,6 +64,20 @@ func MemoryDir(t testing.TB) string {
 	return dir
 }
 
+// ShortDir returns a temporary directory with a short path, for sockets, whose paths may have
+// 107 bytes: in /tmp where TMPDIR is long.
+func ShortDir(t testing.TB) string {
+	t.Helper()
+	parent := os.TempDir()
+	if len(parent) > 48 {
+		parent = "/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, "s")
+	Must(t, err)
+	t.Cleanup(func() { Must(t, os.RemoveAll(dir)) })
+	return dir
+}
+
 // Mount mounts a file system until the test ends. Where the target does not exist it makes a
 // directory.
 func Mount(t testing.TB, source, target, kind string, flags uintptr, options string) {

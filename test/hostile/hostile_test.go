@@ -15,10 +15,10 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // TestHostile puts every tree of the table through all commands that look at a
 // candidate or make one.
-func TestHostile(t *testing.T) { play(t, sample.Every(t, 6), table()) }
+func TestHostile(t *testing.T) { play(t, sample.Every(t, 11), table()) }
 
 // TestHostileAlike does the same with the trees of which there are thousands.
-func TestHostileAlike(t *testing.T) { play(t, sample.Thin(t, 400, 8), alike()) }
+func TestHostileAlike(t *testing.T) { play(t, sample.Thin(t, 400, 13), alike()) }
 
 // play plays these trees of a table.
 func play(t *testing.T, stride sample.Stride, entries []entry) {

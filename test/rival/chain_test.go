@@ -39,7 +39,7 @@ func TestChainLateFailure(t *testing.T) {
 			mend := mender(t, p.Source(lastSource))
 			var sum harness.Tally
 			codes := map[string]int{}
-			inWindows(t, sample.Thin(t, 41, 2), func(n int) int {
+			inWindows(t, sample.Thin(t, 41, 3), func(n int) int {
 				a := newAttempt(t, p, fmt.Sprint(n))
 				r := a.Commit(t, &sysfault.Plan{N: n, Match: a.names, Before: func(sysfault.Call) {
 					act(a)

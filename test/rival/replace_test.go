@@ -38,7 +38,7 @@ func TestWriters(t *testing.T) {
 				p.Replaces = []string{"out/new.txt", "top.txt"}
 				var sum harness.Tally
 				trials := 0
-				inWindows(t, sample.Thin(t, 17, 2), func(n int) int {
+				inWindows(t, sample.Thin(t, 37, 4), func(n int) int {
 					trials++
 					w := &writer{attempt: newAttempt(t, p, fmt.Sprint(trials)), act: writers[name]}
 					w.at = filepath.Join(w.Root, p.Replaces[trials%2])

@@ -98,7 +98,7 @@ func TestDryRunMakesNothing(t *testing.T) {
 // TestRetiredUnread: a retired savepoint that a restore brings back cannot be read once. The
 // restore is as any other then, or nothing was done; the log says which.
 func TestRetiredUnread(t *testing.T) {
-	sweep(t, part(), sample.Thin(t, 7, 3), func(t *testing.T, w *world, n int) bool {
+	sweep(t, part(), sample.Thin(t, 17, 3), func(t *testing.T, w *world, n int) bool {
 		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Errno: unix.EIO, Match: func(c sysfault.Call) bool {
 			return w.looking(c) && strings.Contains(c.Path, "/retired")
 		}}, w.args...)

@@ -24,9 +24,9 @@ func kinds() int { return sample.Of(1, 1, 3) }
 func TestErrors(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name+", changing", func(t *testing.T) {
-			failEverywhere(t, way(), sample.Thin(t, 97, 6), harness.ChangingCalls, (*world).changing)
+			failEverywhere(t, way(), sample.Thin(t, 97, 9), harness.ChangingCalls, (*world).changing)
 		})
-		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 27), nil, (*world).looking) })
+		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 41), nil, (*world).looking) })
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 )
@@ -60,13 +62,14 @@ func tamperings() []tampering {
 		{"a retired savepoint is put in the place of the one that stands", func(_ testing.TB, w *world) error {
 			from := w.glob("savepoints/*/retired/*")[0]
 			chain := filepath.Join(filepath.Dir(filepath.Dir(from)), "chain")
-			return errors.Join(os.RemoveAll(chain), os.Mkdir(chain, 0o700), os.Rename(from, filepath.Join(chain, filepath.Base(from))))
+			return errors.Join(os.RemoveAll(chain), os.Mkdir(chain, 0o700), w.own(chain), os.Rename(from, filepath.Join(chain, filepath.Base(from))))
 		}, "", false},
 		{"a retired savepoint is deleted", func(_ testing.TB, w *world) error { return os.RemoveAll(w.glob("savepoints/*/retired/*")[0]) }, "the log names it, and it is not there", false},
 		{"a mark is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.glob("rolled-back/root-*")[0]) }, "the mark of it is gone", false},
 		{"the mark of a bundle is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.glob("rolled-back/bundle-*")[0]) }, "the mark of it is gone", false},
 		{"a mark is made", func(_ testing.TB, w *world) error {
-			return os.WriteFile(filepath.Join(w.state(), "rolled-back", "root-"+strings.Repeat("ab", 32)), nil, 0o600)
+			mark := filepath.Join(w.state(), "rolled-back", "root-"+strings.Repeat("ab", 32))
+			return errors.Join(os.WriteFile(mark, nil, 0o600), w.own(mark))
 		}, "a mark of a rollback that the audit log does not have", false},
 		{"the host's key is another one", func(t testing.TB, w *world) error {
 			key := w.glob("*.pem")[slices.IndexFunc(w.glob("*.pem"), func(p string) bool { return strings.Contains(p, "host") })]
@@ -101,6 +104,13 @@ func (w *world) glob(pattern string) []string {
 
 func (w *world) manifests() []string { return w.glob("snapshots/roots/*/*") }
 
+// own gives what was put into the state directory to its owner, who is an ordinary user on one
+// of the grounds.
+func (w *world) own(path string) error {
+	var state unix.Stat_t
+	return errors.Join(unix.Stat(w.state(), &state), os.Lchown(path, int(state.Uid), int(state.Gid)))
+}
+
 // forge changes the reason in a manifest, and gives it the name that it must have then.
 func (w *world) forge(path string) (string, error) {
 	raw, err := os.ReadFile(path)
@@ -108,7 +118,7 @@ func (w *world) forge(path string) (string, error) {
 	sum := sha256.Sum256(forged)
 	number, _, _ := strings.Cut(filepath.Base(path), "-")
 	to := filepath.Join(filepath.Dir(path), fmt.Sprintf("%s-%x", number, sum))
-	return to, errors.Join(err, os.Remove(path), os.WriteFile(to, forged, 0o400))
+	return to, errors.Join(err, os.Remove(path), os.WriteFile(to, forged, 0o400), w.own(to))
 }
 
 // TestHistory: whoever takes something away from the history, or puts something into it, is

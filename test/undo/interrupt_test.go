@@ -17,7 +17,7 @@ func TestInterrupt(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, way(), sample.Thin(t, 127, 15), func(t *testing.T, w *world, n int) bool {
+			sweep(t, way(), sample.Thin(t, 127, 23), func(t *testing.T, w *world, n int) bool {
 				r := w.site.Project.Run(t, harness.Interrupt(n, w.changing), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
@@ -54,10 +54,10 @@ func TestInterruptStore(t *testing.T) {
 		all := w.list(t)
 		w.args = []string{"snapshot", "verify", "--json", all[len(all)-1].ID}
 	}
-	for a, stride := range map[*command]int{taking(): 107, pruning(): 67, checking: 37} {
+	for a, stride := range map[*command]int{taking(): 211, pruning(): 131, checking: 73} {
 		t.Run(a.name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, a, sample.Thin(t, stride, 12), func(t *testing.T, w *world, n int) bool {
+			sweep(t, a, sample.Thin(t, stride, 19), func(t *testing.T, w *world, n int) bool {
 				r := w.site.Project.Run(t, harness.Interrupt(n, w.about), w.args...)
 				if r.Fault.Fired == 0 {
 					return false

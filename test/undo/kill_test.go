@@ -41,7 +41,7 @@ func TestKill(t *testing.T) {
 
 func killEverywhere(t *testing.T, a *command) {
 	var sum harness.Tally
-	sweep(t, a, sample.Thin(t, 61, 5), func(t *testing.T, w *world, n int) bool {
+	sweep(t, a, sample.Thin(t, 61, 7), func(t *testing.T, w *world, n int) bool {
 		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
 		if !r.Killed() {
 			sum.Add(fmt.Sprint("calls ", r.Fault.Calls))

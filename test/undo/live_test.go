@@ -139,7 +139,7 @@ func TestLiveFaults(t *testing.T) {
 	for _, way := range sample.Pick(t, 1, []func() *command{rollback, emergency, whole}) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, way(), sample.Thin(t, 61, 9), func(t *testing.T, w *world, n int) bool { return w.faultBeside(t, &sum, n) })
+			sweep(t, way(), sample.Thin(t, 61, 13), func(t *testing.T, w *world, n int) bool { return w.faultBeside(t, &sum, n) })
 			sum.Demand(t, "as before", "as after", "killed")
 		})
 	}

@@ -23,7 +23,7 @@ import (
 // them, after which recover ends what was left. A model knows what must stand after every step:
 // the tree, the commits that can be undone, the snapshots; and what must be reachable: each
 // snapshot of the whole root is written out at the end, and is what the root was.
-func TestHistories(t *testing.T) { histories(t, sample.Of(2, 10, 20)) }
+func TestHistories(t *testing.T) { histories(t, sample.Of(1, 10, 20)) }
 
 func TestLongHistories(t *testing.T) {
 	sample.Need(t, sample.Long)

@@ -122,7 +122,7 @@ func TestKillRepair(t *testing.T) {
 func TestStoreErrors(t *testing.T) {
 	for _, a := range []*command{taking(), pruning(), repairing()} {
 		t.Run(a.name, func(t *testing.T) {
-			storeSweep(t, a, sample.Thin(t, 89, 6), func(w *world, n int) (plans []sysfault.Plan) {
+			storeSweep(t, a, sample.Thin(t, 151, 10), func(w *world, n int) (plans []sysfault.Plan) {
 				for _, f := range harness.FaultsAt(n, kinds()) {
 					plans = append(plans, sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Record: true, Match: w.failing})
 				}

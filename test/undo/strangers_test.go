@@ -18,7 +18,7 @@ import (
 // their things stay, whatever becomes of the way back.
 func TestStrangers(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
-		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Thin(t, 79, 6)) })
+		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Thin(t, 79, 9)) })
 	}
 }
 
