@@ -64,15 +64,24 @@ func pagerCommand() string {
 			return command
 		}
 	}
-	if _, err := exec.LookPath("less"); err != nil {
-		return ""
+	for _, dir := range []string{"/usr/bin", "/bin", "/usr/local/bin"} { // PATH may lead where another user serves
+		if path, err := exec.LookPath(dir + "/less"); err == nil {
+			return path
+		}
 	}
-	return "less"
+	return ""
 }
+
+// The exit statuses of a shell that could not start a command. What else a pager ends with,
+// by Ctrl-C for one, is no concern of ours.
+const (
+	notRunnable = 126
+	notFound    = 127
+)
 
 // throughPager gives print the input of a pager. That its user has seen enough is no error.
 func throughPager(command string, a *app, print func(io.Writer) error) error {
-	pager := exec.Command("sh", "-c", command) //nolint:noctx // Ctrl-C is for the pager too, which decides when it ends
+	pager := exec.Command("/bin/sh", "-c", command) //nolint:noctx // Ctrl-C is for the pager too, which decides when it ends
 	pager.Stdout, pager.Stderr = a.stdout, a.stderr
 	pager.Env = os.Environ()
 	if _, ok := os.LookupEnv("LESS"); !ok {
@@ -90,7 +99,8 @@ func throughPager(command string, a *app, print func(io.Writer) error) error {
 		printed = nil
 	}
 	_ = input.Close()
-	if err := pager.Wait(); err != nil && printed == nil {
+	err = pager.Wait()
+	if status := pager.ProcessState.ExitCode(); err != nil && printed == nil && (status == notRunnable || status == notFound) {
 		return refusedHint(fmt.Errorf("the pager %q: %w", command, err), "name another one with PAGER, or use --no-pager")
 	}
 	return printed
