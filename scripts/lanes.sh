@@ -29,14 +29,14 @@ report() {
     echo "    $1 after $((SECONDS - begun)) s"
 }
 
-# lane NAME: runs it, and writes its time into the file that is open as 3.
+# lane NAME FILE: runs it, and writes its time into the file.
 lane() {
     local from=$SECONDS status
     echo
     echo "== $title: $1"
     make --no-print-directory "$1"
     status=$?
-    echo $((SECONDS - from)) >&3
+    echo $((SECONDS - from)) >"$2"
     return $status
 }
 
@@ -46,11 +46,11 @@ for pair in "$@"; do
     IFS=+ read -r one two <<<"$pair"
     if [ -n "$two" ]; then
         set -m # else it could not be interrupted
-        lane "$two" >"$dir/output" 2>&1 3>"$dir/two" &
+        lane "$two" "$dir/two" >"$dir/output" 2>&1 &
         set +m
         beside=$!
     fi
-    lane "$one" 3>"$dir/one" || failed=$one
+    lane "$one" "$dir/one" || failed=$one
     times+=("$one" "$(cat "$dir/one")")
     if [ -n "$two" ]; then
         wait "$beside" || failed=${failed:-$two}

@@ -70,7 +70,11 @@ func CopyBinary(t testing.TB, dir string) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	Must(t, os.WriteFile(path, []byte(ReadFile(t, binary)), 0o755))
+	content := []byte(ReadFile(t, binary))
+	syscall.ForkLock.RLock() // a child of another test would hold it open to write to, and none could run it
+	err := os.WriteFile(path, content, 0o755)
+	syscall.ForkLock.RUnlock()
+	Must(t, err)
 	Must(t, os.Chmod(path, 0o755))
 	return path
 }
