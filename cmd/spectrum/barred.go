@@ -138,8 +138,14 @@ func logUnbarred(state *statedir.Dir, bar *barMark, name, reason string) error {
 	}
 	defer log.Close()
 	event := audit.Event{Kind: audit.Released, Action: bar.ID, Root: name, Reason: reason}
-	if bar.Err != nil {
+	if bar.Err != nil { // the last that was refused there
 		event.Action = uuid.NewString()
+		_, _ = log.Read(func(e audit.Entry) error {
+			if e.Kind == audit.RollbackRefused && audit.RootOf(e.Root) == name {
+				event.Action = e.Action
+			}
+			return nil
+		})
 	}
 	return log.Append(event)
 }

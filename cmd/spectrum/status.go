@@ -53,6 +53,7 @@ type rootStatus struct {
 	name, path string // what its records are of, and where it is now
 	state      string // see the constants
 	halted     []string
+	bar        *barMark // of a rollback that could not be carried out; nil for none
 	unfinished []string // names in the root, and ids of actions
 	tip        *savepoint.Savepoint
 	files      int // of the savepoint
@@ -209,8 +210,11 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 			st.halted = append(st.halted, h.Attempt)
 		}
 	}
+	if mark, is := state.BarOf(st.name); is {
+		st.bar = &barMark{mark}
+	}
 	switch {
-	case len(st.halted) > 0:
+	case len(st.halted) > 0 || st.bar != nil:
 		st.state = rootHalted
 	case len(st.unfinished) > 0:
 		st.state = rootUnfinished
@@ -278,12 +282,14 @@ func (st *rootStatus) text() string {
 		lines = append(lines, oneLine(fmt.Sprintf("  %-10s ", label)+fmt.Sprintf(format, args...)))
 	}
 	path := foreignOption(st.path) + shellQuote(st.path)
-	switch st.state {
-	case rootHalted:
+	switch {
+	case st.state == rootHalted && len(st.halted) == 0:
+		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds ends it, or \"spectrum recover %s\"", st.bar.what(), path)
+	case st.state == rootHalted:
 		add("state", "halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
-	case rootUnfinished:
+	case st.state == rootUnfinished:
 		add("state", "unfinished: a command is at work, or was killed; \"spectrum recover %s\" ends it", path)
-	case rootGone:
+	case st.state == rootGone:
 		add("state", "gone: nothing is there; \"spectrum snapshot list %s\" lists what it can be made of again", path)
 	default:
 		add("state", "clean")
@@ -345,9 +351,13 @@ func (st *rootStatus) fields() map[string]any {
 	if st.whole != nil {
 		whole = snapshotFields(*st.whole)
 	}
+	bar := any(nil)
+	if st.bar != nil {
+		bar = st.bar.fields()
+	}
 	return map[string]any{
 		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "held": jsonTexts(st.held),
-		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "known_as": jsonText(st.name), "savepoint": tip,
+		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "rollback_refused": bar, "known_as": jsonText(st.name), "savepoint": tip,
 		"silent_views": jsonTexts(st.silent), "snapshot": whole, "state": st.state, "unfinished": jsonTexts(st.unfinished), "views": jsonTexts(st.views),
 	}
 }

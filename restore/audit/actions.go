@@ -73,7 +73,9 @@ func (h *History) See(e *Entry) {
 		a := h.of(e)
 		a.State, a.Reason = Stands, e.Reason
 	case Released:
-		h.end(e, LeftAsIs).Reason = e.Reason
+		if a := h.of(e); a.State != Refused { // of that it ends the halt, and nothing was done
+			h.end(e, LeftAsIs).Reason = e.Reason
+		}
 	case RollbackBegin:
 		a := h.begin(e)
 		a.Rollback, a.Snapshot, a.Reason, a.Undoes, a.Brings = e.Rollback, e.Snapshot, e.Reason, e.Actions, e.Brings
