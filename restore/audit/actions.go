@@ -73,7 +73,8 @@ func (h *History) See(e *Entry) {
 		a := h.of(e)
 		a.State, a.Reason = Stands, e.Reason
 	case Released:
-		if a := h.of(e); a.State != Refused { // of that it ends the halt, and nothing was done
+		a := h.of(e)
+		if isBack := a.Rollback != ""; a.State != Refused && (a.State != Failed || !isBack) { // else it ends the halt of a rollback that was not carried out
 			h.end(e, LeftAsIs).Reason = e.Reason
 		}
 	case RollbackBegin:

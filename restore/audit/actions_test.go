@@ -33,6 +33,7 @@ func TestHistory(t *testing.T) {
 		{Kind: audit.Released, Action: "let go", Root: "/r", Reason: "left: a"},
 		{Kind: audit.CommitBegin, Action: "open", Root: "/r"},
 		{Kind: audit.Released, Action: "refused", Root: "/r", Reason: "its halt has ended"},
+		{Kind: audit.Released, Action: "killed", Root: "/r", Reason: "its halt has ended"},
 	}
 	var h audit.History
 	for i, e := range events {
