@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 )
 
 // Walk calls visit for every entry below d, in the byte order of the paths
@@ -12,17 +13,25 @@ import (
 // not enter a directory for which visit returns [fs.SkipDir]. It stops at the first other
 // error: of visit, of ctx, or because an entry went away.
 func (d *Dir) Walk(ctx context.Context, visit func(rel string, st Stat) error) error {
+	return d.WalkEntering(ctx, func(string, *Dir) error { return nil }, visit)
+}
+
+// WalkEntering is Walk, and calls enter for d and for every directory that it enters, before it
+// visits what is in it: with the path below d ("" for d itself), and the directory, which is open
+// until all of it was visited. Its error stops the walk.
+func (d *Dir) WalkEntering(ctx context.Context, enter func(rel string, dir *Dir) error, visit func(rel string, st Stat) error) error {
 	top, err := d.Stat()
 	if err != nil {
 		return err
 	}
-	w := walk{visit: visit, top: top.ID}
+	w := walk{enters: enter, visit: visit, top: top.ID}
 	return w.dir(ctx, d, "")
 }
 
 type walk struct {
-	visit func(rel string, st Stat) error
-	top   ID
+	enters func(rel string, dir *Dir) error
+	visit  func(rel string, st Stat) error
+	top    ID
 }
 
 // dir visits what stands in d. A directory has two places in the order: its
@@ -30,6 +39,9 @@ type walk struct {
 // pending. Of two that are pending the later one has the name of the earlier
 // one as its prefix and comes first, so a stack will do.
 func (w *walk) dir(ctx context.Context, d *Dir, prefix string) error {
+	if err := w.enters(strings.TrimSuffix(prefix, "/"), d); err != nil {
+		return err
+	}
 	names, err := d.Names()
 	if err != nil {
 		return err

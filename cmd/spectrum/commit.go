@@ -138,6 +138,9 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, er
 		return "", err
 	}
 	a.tell("")
+	if shown.recommended != "" {
+		a.tell("what is recommended is approved with: %s", shown.recommended)
+	}
 	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C refuses.")
 	asking := a.newPrompt("statement: ")
 	allVague := true

@@ -137,7 +137,12 @@ func previewIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
 	unused, _ := state.Unused()
 	var ids []cobra.Completion
 	for _, id := range unused {
-		if record, err := loadRecord(state, id); err == nil {
+		record, err := loadRecord(state, id)
+		if err != nil {
+			continue
+		}
+		name, err := state.RootName(record.Origin().RestoreRoot)
+		if begun, failed := state.Attempts(name); err == nil && failed == nil && record.Attempts() == begun {
 			ids = append(ids, cobra.CompletionWithDesc(id, shellQuote(record.Origin().RestoreRoot)))
 		}
 	}

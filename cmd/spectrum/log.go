@@ -27,8 +27,8 @@ it began, its ID, and how it ended.
 	released    a person has released the root from it, and what it left stays
 	refused     a rollback that could not begin
 
-The restore of a snapshot is a rollback too. An ID, or four or more digits of it, is
-what "spectrum rollback" takes. "spectrum audit show" prints the log entry for entry.`,
+The restore of a snapshot is a rollback too. "spectrum rollback" takes the ID of a commit,
+or four or more digits of it. "spectrum audit show" prints the log entry for entry.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if last < 0 {

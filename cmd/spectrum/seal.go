@@ -196,6 +196,9 @@ func sealError(err error) error {
 func beneath(root string, args []string) ([]string, error) {
 	out := make([]string, 0, len(args))
 	for _, arg := range args {
+		if arg == "" { // of a shell's variable that is not set, for one: it is not the working directory
+			return nil, errors.New("an output is empty")
+		}
 		abs, err := filepath.Abs(arg)
 		if err != nil {
 			return nil, err

@@ -40,7 +40,7 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 		asked.Replace = true
 		s.Next = append(s.Next, preview.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...)})
 	}
-	if diff := a.diffLine(shown.candidate.origin); diff != "" {
+	if diff := a.diffLine(shown.candidate.origin); diff != "" && s.Lines > preview.LowScreen { // else the verdict scrolls away
 		s.Next = append(s.Next, preview.Row{Name: "see more", Value: diff})
 	}
 	s.Next = append(s.Next, preview.Row{Name: "report", Value: state.ReportPath(p.ID())})

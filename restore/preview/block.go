@@ -95,6 +95,7 @@ type item struct {
 
 	free   bool // nothing hinders it: what is there is the same, or is replaced
 	follow bool // agents follow a file of this name
+	opens  bool // it replaces a file that other users had less access to
 	number int  // of ID
 	run    int  // place of its run in the candidate
 	output verify.Output

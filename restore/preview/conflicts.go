@@ -297,7 +297,7 @@ func (d *deciding) targets() []conflict {
 			c.items = []int{number}
 			if d.items[number-1].Class == identical {
 				c.Current += ", the same byte for byte"
-				c.Resolution = "leave " + itemID(number) + " out: it is there already; or preview again with --replace, which leaves it as it is"
+				c.Resolution = "leave " + itemID(number) + " out: the same is there already; or preview again with --replace, which leaves that as it is"
 			}
 		}
 		conflicts = append(conflicts, c)

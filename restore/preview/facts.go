@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,25 +11,29 @@ import (
 
 // verdict writes what the preview comes to.
 func (p *painter) verdict(v *Preview) {
-	free, _ := v.unhindered()
-	state, text := v.verdict(free)
-	word, color := "READY", green
-	switch {
-	case state == "quarantined":
-		word, color = "QUARANTINED", red
-	case v.block.Totals.Proposed == 0:
-		word, color = "NOTHING PROPOSED", red
-	case state == "nothing":
-		word, color = "BLOCKED", red
-	case state == "part":
-		word, color = "IN PART", yellow
-	case v.decided.isDone():
-		word, color, text = "NOTHING TO DO", yellow, "Every proposed file is there already."
-	}
+	word, text, color := v.outcome()
 	p.row(bold, "Preview "+v.id[:shortID]+" ", "of "+v.sourceText())
-	p.row("", "", "")
 	p.row(bold+";"+color, word+": ", text)
 	p.row("", "", "")
+}
+
+// outcome is what the preview comes to, in a word and in a sentence.
+func (p *Preview) outcome() (word, text, color string) {
+	free, _ := p.unhindered()
+	state, text := p.verdict(free)
+	switch {
+	case state == "quarantined":
+		return "QUARANTINED", text, red
+	case p.block.Totals.Proposed == 0:
+		return "NOTHING PROPOSED", text, red
+	case state == "nothing":
+		return "BLOCKED", text, red
+	case state == "part":
+		return "IN PART", text, yellow
+	case p.decided.isDone():
+		return "NOTHING TO DO", "Every proposed file is there already.", yellow
+	}
+	return "READY", text, green
 }
 
 // shortID is how many digits of an identity are shown where all are not needed.
@@ -68,14 +73,19 @@ type glance struct{ Name, Text, color string }
 // facts writes what stands between the verdict and the names of files.
 func (p *painter) facts(v *Preview) {
 	p.line("", heading("to"), cut(name(v.block.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
-	for _, g := range v.glances(p.Free) {
+	most := maxKinds
+	if p.isLow() {
+		most = maxKinds / 2
+	}
+	for _, g := range v.glances(p.Free, most) {
 		p.row(g.color, heading(g.Name), g.Text)
 	}
 }
 
 // glances are what an operator must know before the names of files, in this order; a row without
-// a name goes on with the one before. Free is as in [Screen].
-func (p *Preview) glances(free uint64) []glance {
+// a name goes on with the one before. Free is as in [Screen]; of the kinds of conflicts there are at
+// most so many.
+func (p *Preview) glances(free uint64, kinds int) []glance {
 	b := &p.block
 	size := sizeText(p.bytesToWrite()) + " to write"
 	if free > 0 {
@@ -86,13 +96,6 @@ func (p *Preview) glances(free uint64) []glance {
 		rows = append(rows, glance{"signed by", signer, ""})
 	}
 	rows = append(rows, glance{"conflicts", p.conflictsText(), ""})
-	for n, kind := range kindsOfConflicts(b.Conflicts) {
-		if n == maxKinds {
-			rows = append(rows, glance{"", "and others", ""})
-			break
-		}
-		rows = append(rows, glance{"", kind, ""})
-	}
 	for n, f := range p.held {
 		if n == maxHeld {
 			rows = append(rows, glance{"", counted(len(p.held)-n, "more finding"), ""})
@@ -110,6 +113,15 @@ func (p *Preview) glances(free uint64) []glance {
 	}
 	for _, note := range p.notes() {
 		rows = append(rows, glance{"note", note, yellow})
+	}
+	resolve := "resolve"
+	for n, kind := range kindsOfConflicts(b.Conflicts) {
+		if n == kinds {
+			rows = append(rows, glance{"", "and others", ""})
+			break
+		}
+		rows = append(rows, glance{resolve, kind, ""})
+		resolve = ""
 	}
 	return rows
 }
@@ -169,17 +181,22 @@ func standingText(standing string) string {
 // conflictsText counts the conflicts, and says whether the candidate is in quarantine.
 func (p *Preview) conflictsText() string {
 	all, open := len(p.block.Conflicts), len(p.decided.pendingConflicts())
-	text := "none"
+	text, acknowledged := "none", 0
+	if len(p.held) == 0 {
+		acknowledged = len(p.decided.recommendedPlan().acknowledge)
+	}
 	switch {
 	case all > 0 && open == 0:
 		text = digits(int64(all)) + ", all decided"
+	case all > 0 && open == acknowledged:
+		text = digits(int64(all)) + ", which the approval acknowledges"
 	case all > 0:
 		text = fmt.Sprintf("%s, %s not decided", digits(int64(all)), digits(int64(open)))
 		if open == all {
 			text = digits(int64(all)) + ", none decided"
 		}
-		if n := len(p.decided.recommendedPlan().acknowledge); n > 0 && len(p.held) == 0 {
-			text += fmt.Sprintf("; the approval acknowledges %s", digits(int64(n)))
+		if acknowledged > 0 {
+			text += fmt.Sprintf("; the approval acknowledges %s", digits(int64(acknowledged)))
 		}
 	}
 	switch {
@@ -191,34 +208,56 @@ func (p *Preview) conflictsText() string {
 	return text + "; not in quarantine"
 }
 
-// kindsOfConflicts has a text for each type of conflict, with what is recommended for the first
-// of it.
+// kindsOfConflicts has a text for each type of conflict and each thing to do about it.
 func kindsOfConflicts(conflicts []conflict) []string {
-	var kinds []string
-	count := map[conflictType]int{}
-	for n := range conflicts {
-		count[conflicts[n].Type]++
+	type kind struct {
+		is         conflictType
+		resolution string // without the ids of items
 	}
+	var order []kind
+	all := map[kind][]*conflict{}
 	for n := range conflicts {
 		c := &conflicts[n]
-		if count[c.Type] == 0 {
-			continue
+		k := kind{c.Type, itemIDs.ReplaceAllString(c.Resolution, "these files")}
+		if all[k] == nil {
+			order = append(order, k)
 		}
-		ids := c.ID
-		if more := count[c.Type] - 1; more > 0 {
-			ids = fmt.Sprintf("%s and %s more,", c.ID, digits(int64(more)))
-		}
-		kinds = append(kinds, fmt.Sprintf("%s %s: %s", ids, c.Type, escaped(c.Resolution)))
-		count[c.Type] = 0
+		all[k] = append(all[k], c)
 	}
-	return kinds
+	var texts []string
+	for _, k := range order {
+		first := all[k][0]
+		ids, resolution := first.ID, first.Resolution
+		if more := len(all[k]) - 1; more > 0 {
+			ids, resolution = fmt.Sprintf("%s and %s more,", first.ID, digits(int64(more))), k.resolution
+		}
+		texts = append(texts, fmt.Sprintf("%s %s: %s", ids, k.is, escaped(resolution)))
+	}
+	return texts
 }
+
+// itemIDs are the ids of items in a text.
+var itemIDs = regexp.MustCompile(`\bR-\d+\b`)
 
 // runsText names the proposed files that may run by themselves; "" for none.
 func (p *Preview) runsText() string {
 	var names []string
 	for n := range p.block.Items {
 		if i := &p.block.Items[n]; i.Runs != "" {
+			names = append(names, name(i.Path))
+		}
+	}
+	if more := len(names) - maxRunning; more > 0 {
+		names = append(names[:maxRunning], counted(more, "other file"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// openedTo names the files that are replaced by ones that more users may read, write or run.
+func (p *Preview) openedTo() string {
+	var names []string
+	for n := range p.block.Items {
+		if i := &p.block.Items[n]; i.opens {
 			names = append(names, name(i.Path))
 		}
 	}

@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/user"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
@@ -119,7 +121,14 @@ func (s *scene) restore() *restore.Restore {
 	for _, r := range s.runs {
 		dirs = append(dirs, r.Dir)
 	}
-	return restoretest.Plan(s.t, restore.Candidate{Runs: restoretest.OpenRuns(s.t, s.Root, dirs...)}, s.root)
+	c := restore.Candidate{Runs: restoretest.OpenRuns(s.t, s.Root, dirs...)}
+	if !s.asked.Replace {
+		return restoretest.Plan(s.t, c, s.root)
+	}
+	r, err := restore.ForRootReplacing(s.t.Context(), c, s.root, func(*pathsafe.Dir) (map[string][sha256.Size]byte, error) { return nil, nil })
+	must(s.t, err)
+	s.t.Cleanup(func() { r.Close() })
+	return r
 }
 
 // kept is the record of a preview.

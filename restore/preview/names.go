@@ -149,8 +149,13 @@ func (p *painter) name(f fate, r *foldedRow, changes map[int]*difference) {
 		note = sizeText(r.item.Before.Bytes) + " to " + sizeText(r.item.Bytes)
 	case r.item.Class == identical && !r.item.free:
 		note = "the same file is there, " + sizeText(r.item.Bytes)
+	case (f == blockedFate || f == leftOutFate) && r.item.Reason != "":
+		note = cutEnd(escaped(r.item.Reason), p.Columns/2)
 	default:
 		note = sizeText(r.item.Bytes)
+	}
+	if r.item != nil {
+		note += "  " + r.item.ID
 	}
 	begin := heading(f.word)
 	room := max(10, p.Columns-utf8.RuneCountInString(begin)-2-utf8.RuneCountInString(note))

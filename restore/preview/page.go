@@ -35,8 +35,8 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 		"style": func() template.CSS { return template.CSS(pageCSS) },
 		// The script copies what is on the page, and the page needs it for nothing else.
 		"script": func() template.JS { return template.JS(pageJS) },
-		"words": words,
-		"name":  name,
+		"words":  words,
+		"name":   name,
 	}).Parse(whole))
 })
 
@@ -187,7 +187,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 	}
 	b := &p.block
 	v := &page{
-		ID: p.id, Summary: p.summary(), Glances: p.glances(0), Quarantine: p.held, Diffs: found,
+		ID: p.id, Summary: p.summary(), Glances: p.glances(0, maxRows), Quarantine: p.held, Diffs: found,
 		Register: registerOf(p.conflictRows(), found.shown()),
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,

@@ -58,7 +58,7 @@ func (i *item) stands(t *restore.Target) {
 	was, comes := t.Stat.Perm&0o777, uint32(i.output.Perm())
 	more := ""
 	if comes&^was&0o077 != 0 {
-		more = ", and gives other users more access"
+		more, i.opens = ", and gives other users more access", true
 	}
 	switch {
 	case t.ModeOnly:

@@ -27,8 +27,9 @@ type Row struct{ Name, Value string }
 const (
 	MinColumns = 40
 	MaxLines   = 40
-	minNames   = 4  // lines for the names of files, on the smallest screen,
-	minFacts   = 12 // and for what is before them, however long the last rows are
+	minNames   = 3  // lines for the names of files, on the smallest screen,
+	minFacts   = 10 // and for what is before them, however long the last rows are
+	LowScreen  = 30 // lines of a terminal on which a row before the names takes one line
 )
 
 // WriteSummary writes what an operator must know before an approval, on one screen: what the
@@ -49,7 +50,7 @@ func (p *Preview) WriteSummary(ctx context.Context, w io.Writer, s Screen) error
 	for _, row := range s.Next {
 		foot.line("", heading(row.Name), row.Value)
 	}
-	head := s.painter(max(minFacts, MaxLines-foot.height-minNames))
+	head := s.painter(max(minFacts, lines-foot.height-minNames))
 	head.verdict(p)
 	head.facts(p)
 	head.line("", "", "")
@@ -65,12 +66,17 @@ func (p *Preview) WriteSummary(ctx context.Context, w io.Writer, s Screen) error
 
 // WriteRecap writes what is approved in a few lines, to stand above the question.
 func (p *Preview) WriteRecap(w io.Writer, s Screen) error {
+	s.Lines = 0 // all of it is shown
 	out := s.painter(MaxLines)
-	out.row("", "", fmt.Sprintf("%s, %s to write, in %s", p.countsText(), sizeText(p.bytesToWrite()), name(p.block.Root.Real)))
+	word, _, color := p.outcome()
+	out.row(bold+";"+color, word+": ", fmt.Sprintf("%s, %s to write, in %s", p.countsText(), sizeText(p.bytesToWrite()), name(p.block.Root.Real)))
 	out.row("", "", "signed by "+strings.Join(p.signers(), ", "))
 	out.row("", "", "conflicts: "+p.conflictsText())
 	if runs := p.runsText(); runs != "" {
 		out.row("", "", "can run by itself: "+runs)
+	}
+	if opened := p.openedTo(); opened != "" {
+		out.row(yellow, "gives other users more access: ", opened)
 	}
 	out.row("", "", "\"spectrum rollback\" can undo the commit, which prints the command")
 	_, err := out.text.WriteTo(w)
@@ -89,6 +95,9 @@ func (s Screen) painter(most int) *painter {
 	s.Columns = max(MinColumns, s.Columns)
 	return &painter{Screen: s, most: most}
 }
+
+// isLow reports whether the screen has few lines.
+func (s Screen) isLow() bool { return s.Lines > 0 && s.Lines <= LowScreen }
 
 // The colors of a summary, as parameters of the escape sequence.
 const (
@@ -119,17 +128,20 @@ func (p *painter) line(color, prefix, text string) {
 	p.height += max(1, (utf8.RuneCountInString(prefix+text)+p.Columns-1)/p.Columns)
 }
 
-// maxRowLines is how many lines one row takes.
+// maxRowLines is how many lines one row takes, where the terminal is not low.
 const maxRowLines = 3
 
 // row writes a text after a prefix, broken between words. What is too long is cut, and
 // a row for which there is no room is left out.
 func (p *painter) row(color, prefix, text string) {
 	indent := utf8.RuneCountInString(prefix)
-	lines := broken(text, p.Columns-indent)
-	if len(lines) > maxRowLines {
-		lines = lines[:maxRowLines]
-		lines[maxRowLines-1] = cut(lines[maxRowLines-1]+" …", p.Columns-indent)
+	lines, most := broken(text, p.Columns-indent), maxRowLines
+	if p.isLow() && p.Columns >= usualColumns {
+		most = 1
+	}
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = cutEnd(lines[most-1]+strings.Repeat(" ", p.Columns), p.Columns-indent)
 	}
 	switch {
 	case p.height >= p.most:
@@ -167,6 +179,18 @@ func broken(text string, width int) []string {
 		line, used = string(runes), len(runes)
 	}
 	return append(lines, line)
+}
+
+// usualColumns is the width of a terminal on which one line says enough.
+const usualColumns = 80
+
+// cutEnd shortens a text to so many characters, at its end.
+func cutEnd(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return strings.TrimRight(string(runes[:width-2]), " ") + " …"
 }
 
 // cut shortens a text to so many characters, in the middle: the end of a path says most.

@@ -97,7 +97,7 @@ func TestSummaryOrder(t *testing.T) {
 	}
 	text := summary(t, p, preview.Screen{Columns: 80, Lines: 40})
 	at := -1
-	for _, want := range []string{"IN PART: ", "files      2 in conflict, 2 to create, 1 left out", "C-002 and 1 more, state_conflict", "conflict   b/changed.txt  +2 -1\n", "conflict   b/same.txt  the same file is there, 4 B\n", "create     a/new.txt  4 B\n", "left out   deploy/.env"} {
+	for _, want := range []string{"IN PART: ", "files      2 in conflict, 2 to create, 1 left out", "C-002 state_conflict: preview again with --replace", "C-003 state_conflict: leave R-003 out", "conflict   b/changed.txt  +2 -1  R-002\n", "conflict   b/same.txt  the same file is there, 4 B  R-003\n", "create     a/new.txt  4 B  R-001\n", "left out   deploy/.env  the scope was"} {
 		next := strings.Index(text, want)
 		if next <= at {
 			t.Errorf("%q is not there, or not after what comes before it:\n%s", want, text)
@@ -106,9 +106,69 @@ func TestSummaryOrder(t *testing.T) {
 	}
 }
 
+// TestSummaryTogether: conflicts of which the same is to be done are one row, and no others.
+func TestSummaryTogether(t *testing.T) {
+	s := bareScene(t)
+	files := map[string]string{}
+	for n := range 5 {
+		name := fmt.Sprintf("f%d", n)
+		files[name] = "same"
+		must(t, os.WriteFile(s.at(name), []byte([]string{"same", "else"}[n%2]), 0o644))
+	}
+	s.add("run-1", files)
+	text := strings.Join(strings.Fields(summary(t, s.preview(), preview.Screen{Columns: 80, Lines: 40})), " ")
+	for _, want := range []string{
+		"C-002 and 2 more, state_conflict: leave these files out: the same is there already",
+		"C-003 and 1 more, state_conflict: preview again with --replace, which replaces the file",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
+// TestRecapOfWiderAccess: what is above the question names a file that more users may read.
+func TestRecapOfWiderAccess(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"private": "new", "public": "new"})
+	for name, perm := range map[string]os.FileMode{"private": 0o600, "public": 0o644} {
+		must(t, os.WriteFile(s.at(name), []byte("old"), perm))
+	}
+	s.asked.Replace = true
+	var text strings.Builder
+	must(t, s.preview().WriteRecap(&text, preview.Screen{Columns: 80, Lines: 24}))
+	if !strings.Contains(text.String(), "gives other users more access: private\n") {
+		t.Errorf("%s", text.String())
+	}
+}
+
+// TestSummaryOfLowScreen: the verdict and every kind of row are there on 24 lines, with some
+// conflicts and commands of two lines.
+func TestSummaryOfLowScreen(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"a": "1", "b": "2", "c": "3", ".git/hooks/pre-commit": "#!/bin/sh\n"})
+	must(t, os.WriteFile(s.at("a"), []byte("1"), 0o644))
+	must(t, os.WriteFile(s.at("b"), []byte("x"), 0o644))
+	command := strings.Repeat("word ", 20)
+	screen := preview.Screen{Columns: 80, Lines: 24, Next: []preview.Row{{Name: "approve", Value: command}, {Name: "replace", Value: command}, {Name: "report", Value: command}}}
+	text := summary(t, s.preview(), screen)
+	for _, want := range []string{"IN PART: ", "files ", "signed by ", "conflicts ", "C-002", "can run "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	height := 0
+	for line := range strings.Lines(text) {
+		height += max(1, (utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))+79)/80)
+	}
+	if height > 23 {
+		t.Errorf("%d lines:\n%s", height, text)
+	}
+}
+
 // TestSummaryCounts: each file is named, is in a directory that is, or is counted.
 func TestSummaryCounts(t *testing.T) {
-	line := regexp.MustCompile(`(?m)^  create     (?:([0-9,]+) more files?$|\S+/  ([0-9,]+) files?, |\S+  [0-9.]+ B$)`)
+	line := regexp.MustCompile(`(?m)^  create     (?:([0-9,]+) more files?$|\S+/  ([0-9,]+) files?, |\S+  [0-9.]+ B  R-\d+$)`)
 	for _, width := range []int{1, 3, 30} {
 		for _, all := range []int{1, 2, 35, 700} {
 			s := bareScene(t)
@@ -141,7 +201,7 @@ func TestSummaryLongRows(t *testing.T) {
 	s := bareScene(t)
 	s.add("run-1", map[string]string{"a": "1"})
 	text := summary(t, s.preview(), preview.Screen{Columns: 80, Lines: 24, Next: []preview.Row{{Name: "report", Value: strings.Repeat("p", 4096)}}})
-	for _, want := range []string{"READY: ", "1 to create", "signed by ", "  create     a  1 B\n"} {
+	for _, want := range []string{"READY: ", "1 to create", "signed by ", "  create     a  1 B  R-001\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
@@ -155,7 +215,7 @@ func TestRecap(t *testing.T) {
 	var text strings.Builder
 	must(t, s.preview().WriteRecap(&text, preview.Screen{Columns: 80, Lines: 24}))
 	folded := strings.Join(strings.Fields(text.String()), " ") // the path of the root may need a line of its own
-	for _, want := range []string{"2 to create, 11 B to write, in ", "signed by ", "(not pinned)", "conflicts: ", ".git/hooks/pre-commit", "spectrum rollback"} {
+	for _, want := range []string{"READY: 2 to create, 11 B to write, in ", "signed by ", "(not pinned)", "conflicts: ", ".git/hooks/pre-commit", "spectrum rollback"} {
 		if !strings.Contains(folded, want) {
 			t.Errorf("no %q in:\n%s", want, text.String())
 		}

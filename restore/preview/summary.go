@@ -9,6 +9,7 @@ import (
 // summary is what stands at the top of the page.
 type summary struct {
 	State     string // "quarantined", "nothing", "part" or "free"
+	Word      string // what it comes to, in a word
 	Verdict   string // what it comes to, in a sentence
 	Root      string
 	Statement string
@@ -18,7 +19,8 @@ type summary struct {
 func (p *Preview) summary() summary {
 	free, _ := p.unhindered()
 	s := summary{Root: p.block.Root.Real, Statement: p.block.Approval.Statement}
-	s.State, s.Verdict = p.verdict(free)
+	s.State, _ = p.verdict(free)
+	s.Word, s.Verdict, _ = p.outcome()
 	return s
 }
 

@@ -119,7 +119,10 @@ func (c *collecting) dir(dir *pathsafe.Dir, prefix string) error {
 	if err != nil {
 		return err
 	}
-	return dir.Walk(c.ctx, func(rel string, st pathsafe.Stat) error {
+	enter := func(rel string, in *pathsafe.Dir) error {
+		return c.rules.Enter(strings.TrimSuffix(prefix+rel, "/"), in)
+	}
+	return dir.WalkEntering(c.ctx, enter, func(rel string, st pathsafe.Stat) error {
 		name := prefix + rel
 		why, err := c.why(name, st)
 		switch {

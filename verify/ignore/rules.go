@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 
@@ -101,12 +102,36 @@ func (r *Rules) of(dir string) ([]pattern, error) {
 	return patterns, nil
 }
 
+// Enter reads the file of a directory that is open, at a path beneath the root ("" is the root
+// itself), so that [Rules.Match] need not look for it by that path.
+func (r *Rules) Enter(path string, dir *pathsafe.Dir) error {
+	key := path
+	if key == "" {
+		key = "."
+	}
+	if _, known := r.files[key]; known {
+		return nil
+	}
+	f, _, err := dir.Open(File)
+	patterns, err := readOpened(f, err)
+	if err != nil {
+		return fmt.Errorf("%q: %w", strings.TrimPrefix(path+"/"+File, "/"), err)
+	}
+	r.files[key] = patterns
+	return nil
+}
+
 func (r *Rules) read(name string) ([]pattern, error) {
 	p, err := pathsafe.Found(name)
 	if err != nil {
 		return nil, err
 	}
 	f, _, err := r.root.OpenRegular(p, pathsafe.NoLinks)
+	return readOpened(f, err)
+}
+
+// readOpened reads a file that was opened, or not with this error.
+func readOpened(f *os.File, err error) ([]pattern, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, pathsafe.ErrTooLong) {
 		return nil, nil
 	}
