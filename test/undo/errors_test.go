@@ -80,12 +80,17 @@ func wellSaid(r harness.Reply) error {
 	return nil
 }
 
+// isUnrecorded reports whether a command has done all of it, and could not record that: recover
+// does.
+func isUnrecorded(r harness.Reply) bool {
+	return r.Status == 74 && strings.Contains(r.Stderr, "it is done, and its records could not be written")
+}
+
 // afterError checks the root after a command with a fault, and recovers.
 func (w *world) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, f harness.Fault) error {
 	t.Helper()
 	allowed := []harness.State{harness.Before}
 	complete := strings.Contains(r.Stderr, "is complete")
-	unrecorded := r.Status == 74 && strings.Contains(r.Stderr, "it is done, and its records could not be written")
 	switch {
 	case f.Errno == syscall.EACCES && (r.Answer.Code == "ROLLBACK_INCOMPLETE" || r.Status == 0 && (w.args[0] == "snapshot" || slices.Contains(w.args, "--emergency")) && strings.Contains(r.Stdout, `"left":[{`)):
 		sum.Add("left") // what this user may not touch stays, and is named; when he may, the same command does the rest
@@ -103,7 +108,7 @@ func (w *world) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, f 
 			return fmt.Errorf("once more: the savepoints are %q", got)
 		}
 		return errors.Join(w.keeps(t), w.lost(t))
-	case r.Status == 0 || complete || unrecorded:
+	case r.Status == 0 || complete || isUnrecorded(r):
 		sum.Add("succeeded")
 		allowed = []harness.State{harness.After}
 	case r.Status == 3 && !f.Onward && w.began(t): // else something in the way could not be read
