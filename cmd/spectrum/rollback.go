@@ -429,15 +429,20 @@ func targetText(s *snapshot.Snapshot) string {
 			whys[string(e.Type)] = true
 		}
 	}
-	why := string(h.Kind)
-	if h.Reason != "" {
-		why += fmt.Sprintf(", %q", h.Reason)
-	}
-	text := fmt.Sprintf("%s of %s (%s): all of %q, %s, %s", h.ID[:shortest], h.Time.Format(time.RFC3339), why, h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
+	text := fmt.Sprintf("%s: all of %q, %s, %s", identified(h), h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
 	if unkept > 0 {
 		text += fmt.Sprintf("; %s of which nothing was kept (%s), which stay as they are now", numberOf(unkept, "name"), strings.Join(slices.Sorted(maps.Keys(whys)), ", "))
 	}
 	return oneLine(text)
+}
+
+// identified is a snapshot in a few words: its short ID, and when and why it was taken.
+func identified(h snapshot.Header) string {
+	why := string(h.Kind)
+	if h.Reason != "" {
+		why += fmt.Sprintf(", %q", h.Reason)
+	}
+	return fmt.Sprintf("%s of %s (%s)", h.ID[:shortest], h.Time.Format(time.RFC3339), why)
 }
 
 // tellPassed names the snapshots that are passed over, and says why.
