@@ -227,7 +227,7 @@ func TestPreviewsElsewhere(t *testing.T) {
 // TestUse: once, for this handle and any other.
 func TestUse(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
-	if used, err := d.Used(id); used || err == nil {
+	if used, err := d.Used(id); used || err != nil {
 		t.Errorf("before anything was kept: used %v, %v", used, err)
 	}
 	must(t, d.Use(id))
