@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,6 +85,10 @@ func badFlag(cmd *cobra.Command, err error) error {
 		return noCommand(cmd, words)
 	}
 	use := &usageError{command: cmd.CommandPath(), err: err}
+	var value *pflag.InvalidValueError
+	if _, isNumber := errors.AsType[*strconv.NumError](err); isNumber && errors.As(err, &value) {
+		use.err = fmt.Errorf("--%s takes a number, and %q is none that it can be", value.GetFlag().Name, value.GetValue())
+	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		use.meant = flagsLike(cmd, unknown.GetSpecifiedName())

@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
 )
 
@@ -88,7 +89,7 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 		if way, err := pathsafe.WayTo(dir); err == nil && way.Missing {
 			return &usageError{
 				command: cmd.CommandPath(), err: fmt.Errorf("run directory %q does not exist", dir),
-				next: "name an existing run directory, such as CONTRACTS/_runs/NAME of a project; create one with \"spectrum seal\", or a sample with \"spectrum demo\"",
+				next: namesRun,
 			}
 		}
 	}
@@ -100,8 +101,18 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 			}
 		}
 	}
+	for _, dir := range dirs {
+		if way, err := pathsafe.WayTo(filepath.Join(dir, bundle.TaskSpec)); err == nil && way.Missing {
+			return &usageError{
+				command: cmd.CommandPath(), err: fmt.Errorf("%q is not a run directory: it has no %s", dir, bundle.TaskSpec), next: namesRun,
+			}
+		}
+	}
 	return usage(cmd, "%w", err)
 }
+
+// namesRun is the next step where a run directory was to be named.
+const namesRun = "name an existing run directory, such as CONTRACTS/_runs/NAME of a project; create one with \"spectrum seal\", or a sample with \"spectrum demo\""
 
 // notServed is an error for a path that leads into a file system of another user.
 func notServed(what, path string) error {

@@ -91,7 +91,7 @@ func examples() map[code][]error {
 		codeStateDamaged: {stateDamaged("/srv/"+forging, []kept.Flaw{{What: forging, Remedy: kept.KeepState}}, nil)},
 
 		codeUnfit:   {(&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}).coded()},
-		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, nil)},
+		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, []string{forging}, nil)},
 
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
 

@@ -216,6 +216,9 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	if err != nil {
 		return holdVague(ctx, state, record, opts.approve, err)
 	}
+	if err := checkUsed(state, record); err != nil {
+		return err
+	}
 	if err := checkShown(record.Origin().View); err != nil {
 		return err
 	}

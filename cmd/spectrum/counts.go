@@ -76,14 +76,16 @@ func (r *rollbackReport) stays() map[string]bool {
 	return stays
 }
 
-// displaced are lines that name what went, and what was replaced.
-func (r *rollbackReport) displaced() (lines []string) {
+// named are lines that name what went, came and was replaced.
+func (r *rollbackReport) named() (lines []string) {
 	stays := r.stays()
 	for _, c := range r.changes {
 		switch {
 		case stays[c.Path]:
 		case c.Kind == action.Removed:
 			lines = append(lines, oneLine(fmt.Sprintf("removed %s: %s", shortPath(c.Path), contentText(c.Old))))
+		case c.Kind == action.Created:
+			lines = append(lines, oneLine(fmt.Sprintf("created %s: %s", shortPath(c.Path), contentText(c.New))))
 		case c.Kind == action.Replaced:
 			lines = append(lines, oneLine(fmt.Sprintf("replaced %s: %s, by %s", shortPath(c.Path), contentText(c.Old), contentText(c.New))))
 		}

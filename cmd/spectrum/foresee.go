@@ -45,8 +45,8 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	before, spaces := r.done.Snapshot.Header(), []any{}
 	lines = append(lines, fmt.Sprintf("a snapshot would be taken first: %s, %s", numberOf(before.Files, "file"), bytesText(before.Bytes)))
 	for _, s := range r.spaces {
-		lines = append(lines, fmt.Sprintf("%s: at least %s needed, %s free", spaceText(s), bytesText(int64(s.Need.Bytes)), bytesText(int64(s.Free.Bytes)))) //nolint:gosec // no file system has so many
-		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})        //nolint:gosec // the same
+		lines = append(lines, fmt.Sprintf("%s: about %s needed, %s free", spaceText(s), bytesText(max(r.written(s), int64(s.Need.Bytes))), bytesText(int64(s.Free.Bytes)))) //nolint:gosec // no file system has so many
+		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})                        //nolint:gosec // the same
 	}
 	lines = append(lines, fmt.Sprintf("OK dry run: %s, %d left; nothing was changed", r.counts().changed(), len(r.left)))
 	fields := map[string]any{
@@ -72,6 +72,20 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		return stillStands(commits[len(commits)-1], in.Real(), len(commits) > 1, r.left, fields)
 	}
 	return a.result(strings.Join(lines, "\n"), fields)
+}
+
+// written is how many bytes of content a rollback and the snapshot before it write to a file
+// system. Its blocks may be more, and those that are shared or kept already less.
+func (r *rollbackReport) written(s action.Space) (n int64) {
+	if s.State {
+		n += r.done.Snapshot.Header().Bytes
+	}
+	for _, c := range r.changes {
+		if s.Root && (c.Kind == action.Created || c.Kind == action.Replaced) {
+			n += c.New.Bytes
+		}
+	}
+	return n
 }
 
 // each says the same of each path.

@@ -199,10 +199,14 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	return shown, err
 }
 
-// tellHeld names what holds a candidate in quarantine.
+// tellHeld names what holds a candidate in quarantine, and the next steps.
 func (a *app) tellHeld(shown shownPreview) {
-	if len(shown.held) > 0 {
-		a.tell("spectrum: %s", oneLine((&quarantine.HeldError{Source: shown.source, Marks: shown.held}).Error()))
+	if len(shown.held) == 0 {
+		return
+	}
+	a.tell("spectrum: %s", oneLine((&quarantine.HeldError{Source: shown.source, Marks: shown.held}).Error()))
+	for _, hint := range heldHints(shown.source) {
+		a.tell("hint: %s", oneLine(hint))
 	}
 }
 
@@ -295,10 +299,27 @@ func (a *app) openProposed(cmd *cobra.Command, opts previewOptions, runDirs []st
 	}
 	c, err := a.openCandidate(cmd, runDirs, opts.chain)
 	if err != nil {
-		return nil, err
+		return nil, opts.meantReport(err, runDirs)
 	}
 	c.origin.RestoreRoot = opts.restoreRoot
 	return c, nil
+}
+
+// meantReport gives the error of a run directory that does not exist another next step where it
+// may be the value of --report, which takes one with = only.
+func (o *previewOptions) meantReport(err error, runDirs []string) error {
+	use, isUse := errors.AsType[*usageError](err)
+	if !isUse || o.report != onStream {
+		return err
+	}
+	dirs, _ := absolute(runDirs) // none where they could not be named
+	for i, dir := range dirs {
+		if way, failed := pathsafe.WayTo(dir); failed == nil && way.Missing {
+			use.next = "to write the report to a file, name it with an equals sign: --report=" + shellQuote(runDirs[i])
+			break
+		}
+	}
+	return err
 }
 
 // keepPreview keeps a preview in the state directory, for its approval, and

@@ -27,7 +27,7 @@ find it. An approval that was vague holds it until it is released. A release is
 for what holds the candidate now, with the words that show prints: when
 something else is found the candidate is held again.
 
-SOURCE_ID is the bundle root or chain root, or its first 8 or more digits.`,
+SOURCE_ID is the bundle root or chain root, or its first 4 or more digits.`,
 	}
 	cmd.AddCommand(newQuarantineList(app), newQuarantineShow(app), newQuarantineRelease(app))
 	return cmd

@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -156,122 +154,6 @@ const (
 	shortest = words.Shortest
 	least    = words.Least
 )
-
-// latest stands for the newest of what an ID is taken of.
-const latest = "latest"
-
-// findsCommits is the next step for an operator without the ID of a commit.
-const findsCommits = "find the ID with \"spectrum savepoint list\", which lists the commits in place by their savepoints, or with \"spectrum audit show\", which lists every commit"
-
-// findCommit is the savepoint of the commit with this ID, or with these digits of
-// it; or of which this is the ID.
-func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
-	store, err := kept.Savepoints(state)
-	if err != nil {
-		return savepoint.Savepoint{}, err
-	}
-	defer store.Close()
-	all, err := store.Survey("")
-	if err != nil {
-		return savepoint.Savepoint{}, savepointError(err)
-	}
-	var found []savepoint.Savepoint
-	if id == latest {
-		return newestCommit(all.Standing)
-	}
-	for _, sp := range all.Standing {
-		if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
-			found = append(found, sp)
-		}
-	}
-	for _, d := range all.Damaged {
-		if len(found) == 0 && len(id) >= least && !d.Retired && strings.HasPrefix(d.Attempt, id) {
-			return savepoint.Savepoint{}, &action.UnreadError{Commit: d.Attempt, Err: d}
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		for _, sp := range all.Retired {
-			if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
-				return savepoint.Savepoint{}, alreadyUndone(state, sp)
-			}
-		}
-		if killed := unfinishedCommit(state, id); killed != nil {
-			return savepoint.Savepoint{}, killed
-		}
-		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
-	default:
-		err = fmt.Errorf("%d commits begin with %q", len(found), id)
-	}
-	if len(id) < least {
-		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)
-	}
-	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
-}
-
-// unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
-// a kill: recover undoes or completes it. It is nil where the log has no such one.
-func unfinishedCommit(state *statedir.Dir, id string) error {
-	f, err := state.ReadAuditLog()
-	if err != nil || len(id) < least {
-		return nil
-	}
-	log := audit.New(f)
-	defer log.Close()
-	began := map[string]string{}
-	head, _ := log.Read(func(e audit.Entry) error {
-		if e.Kind == audit.CommitBegin && strings.HasPrefix(e.Action, id) {
-			began[e.Action] = e.Root
-		}
-		return nil
-	})
-	for _, attempt := range slices.Sorted(maps.Keys(began)) {
-		if _, open := head.Open[attempt]; !open {
-			continue
-		}
-		path, err := state.RootPath(audit.RootOf(began[attempt]))
-		if err != nil {
-			return nil
-		}
-		return refusedHint(fmt.Errorf("commit %s has not ended: it was killed, or is at work", attempt),
-			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
-	}
-	return nil
-}
-
-// newestCommit is the savepoint of the newest commit that stands, where there is one restore root
-// only.
-func newestCommit(standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
-	if len(standing) == 0 {
-		return savepoint.Savepoint{}, refusedHint(errors.New("there is no commit that could be undone"), findsCommits)
-	}
-	newest := standing[len(standing)-1]
-	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
-		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), findsCommits)
-	}
-	return newest, nil
-}
-
-// alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
-// was, and how to take it back. What the log does not have is not known.
-func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
-	when, hint := "", findsCommits
-	f, err := state.ReadAuditLog()
-	if err == nil {
-		log := audit.New(f)
-		defer log.Close()
-		_, _ = log.Read(func(e audit.Entry) error {
-			if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
-				when = " at " + e.Time.Format(time.RFC3339)
-				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
-			}
-			return nil
-		})
-	}
-	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
-}
 
 // otherWay is the error of a rollback with the other way back where the savepoint of a commit
 // cannot be read: the snapshot from before it.
@@ -429,15 +311,20 @@ func targetText(s *snapshot.Snapshot) string {
 			whys[string(e.Type)] = true
 		}
 	}
-	why := string(h.Kind)
-	if h.Reason != "" {
-		why += fmt.Sprintf(", %q", h.Reason)
-	}
-	text := fmt.Sprintf("%s of %s (%s): all of %q, %s, %s", h.ID[:shortest], h.Time.Format(time.RFC3339), why, h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
+	text := fmt.Sprintf("%s: all of %q, %s, %s", identified(h), h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
 	if unkept > 0 {
 		text += fmt.Sprintf("; %s of which nothing was kept (%s), which stay as they are now", numberOf(unkept, "name"), strings.Join(slices.Sorted(maps.Keys(whys)), ", "))
 	}
 	return oneLine(text)
+}
+
+// identified is a snapshot in a few words: its short ID, and when and why it was taken.
+func identified(h snapshot.Header) string {
+	why := string(h.Kind)
+	if h.Reason != "" {
+		why += fmt.Sprintf(", %q", h.Reason)
+	}
+	return fmt.Sprintf("%s of %s (%s)", h.ID[:shortest], h.Time.Format(time.RFC3339), why)
 }
 
 // tellPassed names the snapshots that are passed over, and says why.

@@ -52,7 +52,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		}
 	}
 	if r.target != nil {
-		for _, line := range words.Few(r.displaced(), words.MaxNamed) {
+		for _, line := range words.Few(r.named(), words.MaxNamed) {
 			a.say("%s", line)
 		}
 	}
@@ -95,6 +95,15 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
 	}
 	return a.result(fmt.Sprintf("OK %s: %s", r.done.Action, r.counts()), fields)
+}
+
+// nothingDiffers says that a root is as in a snapshot already: nothing was done, nor logged.
+func (a *app) nothingDiffers(in *action.Root, r restoring) error {
+	report := rollbackReport{kind: r.kind, target: r.target}
+	return a.result(fmt.Sprintf("OK nothing differs from snapshot %s; nothing was changed", r.target.ID()[:shortest]), map[string]any{
+		"action": nil, "affected": []any{}, "changed": []any{}, "code": "OK", "counts": report.counts().fields(), "files": 0, "left": []any{}, "ok": true,
+		"other_views": []any{}, "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": nil, "target": r.target.ID(), "views": []any{}, "passed": passedFields(in, r.passed),
+	})
 }
 
 // stillStands is the verdict on a rollback that had to leave some of what its commits have made:

@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
 // class is how a file of a candidate stands to a restore root, in the words of a
@@ -140,13 +144,39 @@ func (d *rootDiff) verdict() error {
 		records = append(records, d.files[i].record())
 	}
 	fields["files"] = records
-	return rootDiffers(len(d.files), total, d.rootPath, fields)
+	return rootDiffers(len(d.files), total, d.rootPath, d.leftOut(), fields)
 }
 
-func rootDiffers(differing, total int, root string, details map[string]any) error {
+// leftOut names the files among those that differ which a preview leaves out until their scopes
+// are asked for: that they are not there is as it should be.
+func (d *rootDiff) leftOut() (names []string) {
+	state, err := d.look.app.statePath()
+	if err != nil { // without a home it has no lists either
+		state = trust.System
+	}
+	secrets, err := privacy.Load(state, trust.System)
+	if err != nil { // a preview names what is wrong with a list
+		secrets = privacy.Builtin()
+	}
+	left := preview.LeftOut(d.look.plan, secrets)
+	for _, f := range d.files {
+		if _, is := left[f.Path]; is && f.class == classCreate {
+			names = append(names, f.Path)
+		}
+	}
+	return names
+}
+
+// rootDiffers is the error of a root that is not as the candidate, in which a preview leaves the
+// named files out.
+func rootDiffers(differing, total int, root string, leftOut []string, details map[string]any) error {
+	text := fmt.Sprintf("%d of %d files are not in %q as a restore would put them there", differing, total, root)
+	if len(leftOut) > 0 {
+		text += fmt.Sprintf("; of these a preview leaves out, until --scope asks for them: %s", words.List(leftOut))
+	}
 	return &codedError{
 		code: codeDiffers, details: details,
-		err:  fmt.Errorf("%d of %d files are not in %q as a restore would put them there", differing, total, root),
+		err:  errors.New(text),
 		hint: "\"spectrum preview --restore-root DIR RUN_DIR...\" says what a restore would do",
 	}
 }

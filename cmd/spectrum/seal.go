@@ -181,6 +181,8 @@ func sealError(err error) error {
 		hint = specialHint(special)
 	case errors.Is(err, ignore.ErrPattern):
 		hint = "fix that pattern, then seal again; \"man gitignore\" has the syntax"
+	case errors.Is(err, fs.ErrExist):
+		hint = "name a --run-dir that does not exist yet, or leave that out"
 	case errors.Is(err, fs.ErrPermission):
 		hint = "make that file or directory readable for this user, or leave it out with --exclude PATTERN, then seal again"
 	}

@@ -210,9 +210,9 @@ func notKnown(root, what, hint string) error {
 
 // snapshotText is a snapshot on one line.
 func snapshotText(h snapshot.Header) string {
-	line := fmt.Sprintf("%s %s %s %d files %s %q", h.ID, h.Time.Format(time.RFC3339), h.Kind, h.Files, bytesText(h.Bytes), h.Root)
+	line := fmt.Sprintf("%s %s %s %s %s %q", h.ID, h.Time.Format(time.RFC3339), h.Kind, numberOf(h.Files, "file"), bytesText(h.Bytes), h.Root)
 	if !h.Whole {
-		line += fmt.Sprintf(" (%d names)", h.Names)
+		line += fmt.Sprintf(" (%s)", numberOf(h.Names, "name"))
 	}
 	if h.Unread > 0 {
 		line += fmt.Sprintf(" (without %s)", numberOf(h.Unread, "unreadable name"))

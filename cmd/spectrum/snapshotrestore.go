@@ -96,6 +96,11 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 	if err != nil {
 		return err
 	}
+	verb := "restoring"
+	if opts.dryRun {
+		verb = "would restore"
+	}
+	s.say("%s snapshot %s of %s", verb, identified(target.Header()), shellQuote(target.Header().Root))
 	in, err := s.enterKnown(ctx, s.state, target.Header().Root, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return s.notBegun(s.state, target.Header().Root, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
@@ -189,14 +194,21 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 	if r.dryRun {
 		restore = action.ForeseeRestore
 	}
-	done, err := restore(ctx, in, r.target, action.How{Type: r.kind, Reason: r.reason, Only: r.only})
+	how := action.How{Type: r.kind, Reason: r.reason, Only: r.only}
+	if !r.dryRun {
+		if foreseen, err := action.ForeseeRestore(ctx, in, r.target, how); err == nil && foreseen.Same {
+			bar.done()
+			return a.nothingDiffers(in, r)
+		}
+	}
+	done, err := restore(ctx, in, r.target, how)
 	bar.done()
 	var later *action.LaterError
 	if errors.As(err, &later) {
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(withoutParent(in, notInSnapshot(withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err))))
+		return rollbackError(withoutParent(in, notInSnapshot(r.target, withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err))))
 	}
 	what := "restore"
 	if r.kind == audit.Emergency {

@@ -37,9 +37,9 @@ func pathsIn(found *snapshot.Snapshot, args []string) ([]pathsafe.Path, error) {
 const pathHint = "name a path beneath the restore root, such as plan/week.md"
 
 // notInSnapshot gives an error about a path that the snapshot does not have a hint.
-func notInSnapshot(err error) error {
+func notInSnapshot(found *snapshot.Snapshot, err error) error {
 	if errors.Is(err, action.ErrNothingThere) || errors.Is(err, snapshot.ErrNotCovered) {
-		return refusedHint(err, "\"spectrum snapshot diff ID\" lists what differs from the root; \"spectrum snapshot list\" lists other snapshots")
+		return refusedHint(err, fmt.Sprintf("\"spectrum snapshot show %s\" lists what is in it; \"spectrum snapshot list\" lists other snapshots", found.ID()[:shortest]))
 	}
 	return err
 }
@@ -57,7 +57,7 @@ func (s *snapshotShelf) writeTo(ctx context.Context, args []string, opts snapsho
 	if len(paths) > 0 {
 		chosen, err := action.Chosen(found, paths)
 		if err != nil {
-			return notInSnapshot(err)
+			return notInSnapshot(found, err)
 		}
 		found = found.Only(chosen)
 	}

@@ -39,7 +39,7 @@ func TestSnapshotUnits(t *testing.T) {
 			ran++
 		}
 	}
-	if out := must(t, "snapshot", "list", root); ran != 2 || strings.Count(out, " scheduled 1 files ") != 1 {
+	if out := must(t, "snapshot", "list", root); ran != 2 || strings.Count(out, " scheduled 1 file ") != 1 {
 		t.Errorf("after %d commands: %s", ran, out)
 	}
 	timer, err := os.ReadFile(filepath.Join(units, snapshotUnits[1]))

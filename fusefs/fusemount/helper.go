@@ -99,6 +99,9 @@ func (s system) runHelper(socket *os.File, args ...string) error {
 	if strings.Contains(text, "'user_allow_other' is set") {
 		return fmt.Errorf("%w: %q", ErrAllowOther, text)
 	}
+	if strings.Contains(text, "could not determine username") {
+		return fmt.Errorf("%w: %q", ErrNoUser, text)
+	}
 	if errno := errnoIn(text); errno != 0 {
 		return fmt.Errorf("%s: %w: %q", helperName, errno, text)
 	}

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,6 +102,9 @@ func (s system) barred() error {
 		if err == nil && bits != 0 {
 			return errors.New("this process may get no new privileges (no_new_privs), so that " + helperName + " runs without root's")
 		}
+		if !isNamed(os.Getuid()) {
+			return fmt.Errorf("user %d: %w", os.Getuid(), ErrNoUser)
+		}
 		return nil
 	}
 	var caps [2]unix.CapUserData
@@ -111,6 +116,20 @@ func (s system) barred() error {
 		return errors.New("this root has no CAP_SYS_ADMIN, as in a container")
 	}
 	return nil
+}
+
+// isNamed reports whether the system has a name for a user, which the helper asks for. What is not
+// in /etc/passwd a name service may have; where that cannot be asked it counts as named.
+func isNamed(uid int) bool {
+	const getent, missing = "/usr/bin/getent", 2
+	id := strconv.Itoa(uid)
+	if _, err := user.LookupId(id); err == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), helperPatience)
+	defer cancel()
+	exit, failed := errors.AsType[*exec.ExitError](exec.CommandContext(ctx, getent, "passwd", id).Run())
+	return !failed || exit.ExitCode() != missing
 }
 
 // maxConfig bounds what is read of the configuration, in bytes.

@@ -19,6 +19,10 @@ import (
 // system at all. The text says what is missing.
 var ErrUnavailable = errors.New("mounting is not possible here")
 
+// ErrNoUser is the [ErrUnavailable] of a user whom the system has no name for: the helper mounts
+// for no other.
+var ErrNoUser = fmt.Errorf("%w for a user without an entry in passwd", ErrUnavailable)
+
 // ErrAllowOther is the [ErrUnavailable] of a user who may not let others in.
 var ErrAllowOther = fmt.Errorf("%w for other users", ErrUnavailable)
 

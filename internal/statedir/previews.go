@@ -158,6 +158,17 @@ func (d *Dir) Use(id string) error {
 	return d.write(dir, id+used, nil)
 }
 
+// Used reports whether a preview was marked as used, and not saved again since.
+func (d *Dir) Used(id string) (bool, error) {
+	dir, err := d.previews(id)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	return slices.Contains(names, id+used), err
+}
+
 func (d *Dir) write(dir *pathsafe.Dir, name string, data []byte) error {
 	if err := dir.WriteFile(name, data, 0o600); err != nil {
 		return fmt.Errorf("state directory %q: %w", d.path, err)

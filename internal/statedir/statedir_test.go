@@ -227,8 +227,14 @@ func TestPreviewsElsewhere(t *testing.T) {
 // TestUse: once, for this handle and any other.
 func TestUse(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
+	if used, err := d.Used(id); used || err != nil {
+		t.Errorf("before anything was kept: used %v, %v", used, err)
+	}
 	must(t, d.Use(id))
 	for _, again := range []*statedir.Dir{d, open(t, d.Path())} {
+		if used, err := again.Used(id); !used || err != nil {
+			t.Errorf("used %v, %v", used, err)
+		}
 		if err := again.Use(id); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%v", err)
 		}

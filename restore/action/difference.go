@@ -267,6 +267,16 @@ func isArtifact(path pathsafe.Path, there []snapshot.Entry) bool {
 	return !isDir && (path.Base() == restore.ManifestName || path.Base() == restore.ReportName)
 }
 
+// same reports whether the plan changes nothing but the time of the root itself.
+func (d *difference) same() bool {
+	changes := func(s staging.Swap) bool {
+		m, is := s.New.(*staging.Metadata), d.before.Tree(s.Path.String())[0]
+		return is.Mode != m.Mode || is.UID != m.UID || is.GID != m.GID || !slices.Equal(is.Xattrs(), m.Xattrs) ||
+			s.Path != (pathsafe.Path{}) && !is.ModTime.Equal(m.ModTime)
+	}
+	return len(d.swaps)+len(d.left) == 0 && !slices.ContainsFunc(d.stays, changes)
+}
+
 // gives plans that a directory that stays gets what it had.
 func (d *difference) gives(e snapshot.Entry) error {
 	swap := staging.Swap{New: &staging.Metadata{Mode: e.Mode, UID: e.UID, GID: e.GID, Xattrs: e.Xattrs(), ModTime: e.ModTime}}

@@ -32,6 +32,9 @@ type Restored struct {
 	Changes []Change              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
+	// Same: nothing differs from the snapshot but the time of the root itself, which the work in
+	// it changes, no commit is undone or brought back, and no halt would end.
+	Same bool
 }
 
 // Restore makes everything that a snapshot is of as it was, in a root that was
@@ -96,6 +99,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if err := d.plan(); err != nil {
 		return nil, err
 	}
+	result.Same = d.same() && len(b.Affected)+len(b.Brings) == 0 && (how.Only != nil || in.barred() == nil)
 	swaps := slices.Concat(d.swaps, d.stays)
 	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	result.Done, result.Left = done, d.left

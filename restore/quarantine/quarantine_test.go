@@ -165,8 +165,8 @@ func TestNames(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	for name, known := range map[string]error{
-		one.Source: nil, two.Source: nil, one.Source[:63]: quarantine.ErrAmbiguous, "aaaaaaaa": quarantine.ErrAmbiguous,
-		"aaaaaaa": quarantine.ErrUnknown, "": quarantine.ErrUnknown, "aaaaaaab": quarantine.ErrUnknown, one.Source + "a": quarantine.ErrUnknown,
+		one.Source: nil, two.Source: nil, one.Source[:63]: quarantine.ErrAmbiguous, "aaaaaaaa": quarantine.ErrAmbiguous, "aaaa": quarantine.ErrAmbiguous,
+		"aaa": quarantine.ErrUnknown, "": quarantine.ErrUnknown, "aaaaaaab": quarantine.ErrUnknown, one.Source + "a": quarantine.ErrUnknown,
 		"AAAAAAAA": quarantine.ErrUnknown, "../aaaaaaaa": quarantine.ErrUnknown, strings.Repeat("b", 64): quarantine.ErrUnknown,
 	} {
 		r, err := s.Show(t.Context(), name)

@@ -181,7 +181,7 @@ func (s *Store) List(ctx context.Context) ([]Record, error) {
 }
 
 // Show returns the record of a candidate. It is named by its source id, or by the
-// first 8 or more digits of it; the error can be [ErrUnknown] or [ErrAmbiguous].
+// first 4 or more digits of it; the error can be [ErrUnknown] or [ErrAmbiguous].
 func (s *Store) Show(ctx context.Context, source string) (Record, error) {
 	var v version
 	err := s.locked(ctx, func(l listing) (err error) {
@@ -195,7 +195,7 @@ func (s *Store) Show(ctx context.Context, source string) (Record, error) {
 }
 
 // minPrefix is how many digits name a candidate.
-const minPrefix = 8
+const minPrefix = 4
 
 // resolve reads the record of the candidate that is meant.
 func resolve(l listing, source string) (version, error) {

@@ -17,8 +17,8 @@ func TestSingleUse(t *testing.T) {
 	w := newFour(t)
 	b := w.committed(t, exactly)
 	w.clear(t)
-	w.refused(t, b.ID, exactly, 4, "APPROVAL_STALE")
-	w.refused(t, b.ID, "Approved: restore item R-001 only.", 4, "APPROVAL_STALE")
+	w.refused(t, b.ID, exactly, 4, "APPROVAL_USED")
+	w.refused(t, b.ID, "Approved: restore item R-001 only.", 4, "APPROVAL_USED")
 	w.committed(t, exactly)
 }
 
@@ -130,11 +130,12 @@ func TestVoidAfterFailure(t *testing.T) {
 	w.void(t, mine, other)
 }
 
-// void: none of the previews is good any more, there is no savepoint, and what is
-// shown again is good.
+// void: none of the previews is good any more, of which the first was used, there is no
+// savepoint, and what is shown again is good.
 func (w *world) void(t *testing.T, previews ...block) {
 	t.Helper()
-	for _, b := range previews {
+	w.refused(t, previews[0].ID, exactly, 4, "APPROVAL_USED")
+	for _, b := range previews[1:] {
 		w.refused(t, b.ID, exactly, 4, "APPROVAL_STALE")
 	}
 	if all := w.savepoints(t); len(all) > 0 {

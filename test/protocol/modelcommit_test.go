@@ -106,6 +106,9 @@ func (m *model) forecast(p *previewModel, s said) (status int, why string) {
 	if s.vague {
 		return 4, "vague"
 	}
+	if p.used {
+		return 4, "used"
+	}
 	if status, why = m.refusal(p.cand, p.root, p.host); status != 0 {
 		return status, why
 	}
@@ -117,8 +120,6 @@ func (m *model) forecast(p *previewModel, s said) (status int, why string) {
 		return 4, "unfit"
 	case h.held[p.Source]:
 		return 5, "held"
-	case p.used:
-		return 4, "used"
 	case p.inTheWay(s.wanted):
 		return 1, "a target exists"
 	}
@@ -166,7 +167,7 @@ func (m *model) commit(kill bool) {
 	if s.vague {
 		h.held[p.Source] = true
 	}
-	if why == "a target exists" && r.Status == 1 {
+	if why == "a target exists" && r.Status == 1 || r.Status == 0 {
 		p.used = true
 	}
 	if r.Status != 0 {

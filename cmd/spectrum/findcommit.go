@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+)
+
+// latest stands for the newest of what an ID is taken of.
+const latest = "latest"
+
+// findsCommits is the next step for an operator without the ID of a commit.
+const findsCommits = "find the ID with \"spectrum log\", which lists every commit and rollback, or with \"spectrum savepoint list\", which lists the commits in place by their savepoints"
+
+// findCommit is the savepoint of the commit with this ID, or with these digits of
+// it; or of which this is the ID.
+func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
+	store, err := kept.Savepoints(state)
+	if err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	defer store.Close()
+	all, err := store.Survey("")
+	if err != nil {
+		return savepoint.Savepoint{}, savepointError(err)
+	}
+	var found []savepoint.Savepoint
+	if id == latest {
+		return newestCommit(all.Standing)
+	}
+	for _, sp := range all.Standing {
+		if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+			found = append(found, sp)
+		}
+	}
+	for _, d := range all.Damaged {
+		if len(found) == 0 && len(id) >= least && !d.Retired && strings.HasPrefix(d.Attempt, id) {
+			return savepoint.Savepoint{}, &action.UnreadError{Commit: d.Attempt, Err: d}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		for _, sp := range all.Retired {
+			if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+				return savepoint.Savepoint{}, alreadyUndone(state, sp)
+			}
+		}
+		if killed := unfinishedCommit(state, id); killed != nil {
+			return savepoint.Savepoint{}, killed
+		}
+		if back := isRollback(state, id); back != nil {
+			return savepoint.Savepoint{}, back
+		}
+		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
+	default:
+		err = fmt.Errorf("%d commits begin with %q", len(found), id)
+	}
+	if len(id) < least {
+		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)
+	}
+	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+}
+
+// unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
+// a kill: recover undoes or completes it. It is nil where the log has no such one.
+func unfinishedCommit(state *statedir.Dir, id string) error {
+	f, err := state.ReadAuditLog()
+	if err != nil || len(id) < least {
+		return nil
+	}
+	log := audit.New(f)
+	defer log.Close()
+	began := map[string]string{}
+	head, _ := log.Read(func(e audit.Entry) error {
+		if e.Kind == audit.CommitBegin && strings.HasPrefix(e.Action, id) {
+			began[e.Action] = e.Root
+		}
+		return nil
+	})
+	for _, attempt := range slices.Sorted(maps.Keys(began)) {
+		if _, open := head.Open[attempt]; !open {
+			continue
+		}
+		path, err := state.RootPath(audit.RootOf(began[attempt]))
+		if err != nil {
+			return nil
+		}
+		return refusedHint(fmt.Errorf("commit %s has not ended: it was killed, or is at work", attempt),
+			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
+	}
+	return nil
+}
+
+// isRollback is the error of the rollback of a rollback, or of the restore of a snapshot: the
+// restore of the snapshot that was taken before it undoes it. It is nil where the log has no such one.
+func isRollback(state *statedir.Dir, id string) error {
+	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
+	for _, c := range all {
+		if c.IsCommit() || len(id) < least || !strings.HasPrefix(c.ID, id) {
+			continue
+		}
+		err := fmt.Errorf("%s is a rollback or the restore of a snapshot, and not a commit", c.ID)
+		if c.State != audit.Done || len(c.Snapshot) < shortest {
+			return refusedHint(err, findsCommits)
+		}
+		option := ""
+		if path, unknown := state.RootPath(audit.RootOf(c.Root)); unknown == nil {
+			option = foreignOption(path)
+		}
+		return refusedHint(err, fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes it: that is the snapshot from before it", option, c.Snapshot[:shortest]))
+	}
+	return nil
+}
+
+// newestCommit is the savepoint of the newest commit that stands, where there is one restore root
+// only.
+func newestCommit(standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
+	if len(standing) == 0 {
+		return savepoint.Savepoint{}, refusedHint(errors.New("there is no commit that could be undone"), findsCommits)
+	}
+	newest := standing[len(standing)-1]
+	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
+		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), findsCommits)
+	}
+	return newest, nil
+}
+
+// alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
+// was, and how to take it back. What the log does not have is not known.
+func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
+	when, hint := "", findsCommits
+	f, err := state.ReadAuditLog()
+	if err == nil {
+		log := audit.New(f)
+		defer log.Close()
+		_, _ = log.Read(func(e audit.Entry) error {
+			if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
+				when = " at " + e.Time.Format(time.RFC3339)
+				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
+			}
+			return nil
+		})
+	}
+	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
+}
