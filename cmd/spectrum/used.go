@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -22,7 +21,7 @@ func checkUsed(state *statedir.Dir, record *preview.Record) error {
 		if c.Preview != record.ID() {
 			continue
 		}
-		if c.State == audit.Open {
+		if c.Ended.IsZero() {
 			return nil
 		}
 		return fmt.Errorf("%w, by commit %s", preview.ErrUsed, c.ID)
