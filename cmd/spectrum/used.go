@@ -8,9 +8,9 @@ import (
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
-// checkUsed rejects a preview that was approved before, and names the commit that used it where
-// the log has it: that it is stale by now too says less. One whose commit has not ended goes on,
-// so that this is ended first.
+// checkUsed rejects a preview that a commit has used which has ended, as the log has it, and names
+// that: that the preview is stale by now too says less. Any other goes on: what is unfinished or
+// at work is looked at first, and a preview that was used is never approved again.
 func checkUsed(state *statedir.Dir, record *preview.Record) error {
 	used, err := state.Used(record.ID())
 	if err != nil || !used {
@@ -26,5 +26,5 @@ func checkUsed(state *statedir.Dir, record *preview.Record) error {
 		}
 		return fmt.Errorf("%w, by commit %s", preview.ErrUsed, c.ID)
 	}
-	return preview.ErrUsed
+	return nil
 }
