@@ -5,13 +5,12 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
-// checkUsed rejects a preview that was approved before, and names the commit that used it where
-// the log has it: that it is stale by now too says less. One whose commit has not ended goes on,
-// so that this is ended first.
+// checkUsed rejects a preview that a commit has used which has ended, as the log has it, and names
+// that: that the preview is stale by now too says less. Any other goes on: what is unfinished or
+// at work is looked at first, and a preview that was used is never approved again.
 func checkUsed(state *statedir.Dir, record *preview.Record) error {
 	used, err := state.Used(record.ID())
 	if err != nil || !used {
@@ -22,10 +21,10 @@ func checkUsed(state *statedir.Dir, record *preview.Record) error {
 		if c.Preview != record.ID() {
 			continue
 		}
-		if c.State == audit.Open {
+		if c.Ended.IsZero() {
 			return nil
 		}
 		return fmt.Errorf("%w, by commit %s", preview.ErrUsed, c.ID)
 	}
-	return preview.ErrUsed
+	return nil
 }

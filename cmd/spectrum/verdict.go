@@ -185,7 +185,7 @@ var verdicts = []func(error) verdict{
 		"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor,
 	}}),
 	at(fusemount.ErrNoUser, verdict{hints: []string{
-		"this user needs an entry in passwd: as root, \"useradd -u UID NAME\"; or mount as a user who has one", asksDoctor,
+		"this user needs an entry in passwd: add one as root, with useradd(8); or mount as a user who has one", asksDoctor,
 	}}),
 	at(fusemount.ErrUnavailable, verdict{status: statusUnavailable, code: codeUnavailable, hints: []string{
 		"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,

@@ -108,7 +108,7 @@ func orUnknown(s string) string {
 
 func rightCheck(m fusemount.Means) Check {
 	if errors.Is(m.Barred, fusemount.ErrNoUser) {
-		return fine("fuse-right", "", "%v", m.Barred).but(Fail, cannotMount, "as root: add an entry for this user to /etc/passwd (\"useradd -u UID NAME\"), or run it as a user who has one")
+		return fine("fuse-right", "", "%v", m.Barred).but(Fail, cannotMount, "add an entry for this user to /etc/passwd as root, with useradd(8), or run it as a user who has one")
 	}
 	if m.Barred != nil {
 		return fine("fuse-right", "", "%v", m.Barred).but(Fail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)
