@@ -146,6 +146,9 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, er
 	allVague := true
 	for left := statementLines - 1; ; left-- {
 		line, err := asking.read(ctx)
+		if errors.Is(err, context.Canceled) {
+			err = &keptError{fmt.Sprintf("preview %s was kept, and nothing was written", shown.id[:shortest]), err}
+		}
 		if err != nil {
 			return "", err
 		}

@@ -50,8 +50,8 @@ func (a *app) interrupted(err error) error {
 		done = append(done, kept.what)
 	case errors.As(err, &failed) && failed.Attempt != "":
 		done = append(done, fmt.Sprintf("attempt %s was rolled back, and the restore root is as it was", failed.Attempt))
-	case len(a.done) > 0:
-		done = append(append(done, a.done...), "nothing else was changed")
+	default:
+		done = append(done, a.done...)
 	}
 	return &interruptedError{done, err}
 }
