@@ -5,15 +5,16 @@ import (
 )
 
 // Leftovers lists the staging directories of the attempts that are at work in a
-// root, or were left there, and then the lock: by their names alone, and without taking it.
+// root, or were left there, as [Root.Unfinished] finds them, and then the lock: without taking it.
 func Leftovers(root *pathsafe.Dir) ([]string, error) {
 	all, err := root.Names()
 	if err != nil {
 		return nil, err
 	}
 	var found, lock []string
+	in := dir{root, &sysHook{}}
 	for _, n := range all {
-		if _, kind := attemptOf(n); kind != "" {
+		if in.stands(n) {
 			found = append(found, n)
 		}
 		if n == LockName {
@@ -21,4 +22,17 @@ func Leftovers(root *pathsafe.Dir) ([]string, error) {
 		}
 	}
 	return append(found, lock...), nil
+}
+
+// stands reports whether a name is that of an attempt that has not ended, or of one that cannot
+// be looked at.
+func (d dir) stands(name string) bool {
+	id, kind := attemptOf(name)
+	if kind == "" {
+		return false
+	}
+	a := &attempt{s: d.s, id: id, kind: kind, root: d, stageName: name}
+	defer a.close()
+	f, err := a.find()
+	return err != nil || f.isOne
 }

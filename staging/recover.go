@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -261,7 +262,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 				u.end.Left = kept(u.kept, u.a.stageName)
 			}
 		} else {
-			err = u.a.stage.setAside(u.found.names)
+			err = u.setAside()
 		}
 	}
 	if err != nil {
@@ -307,26 +308,42 @@ type found struct {
 
 // find opens a staging directory. Without a record of a journal it is none, and
 // stays, if this user did not make it or if it holds what no attempt puts there
-// before INTENT.
+// before INTENT. Nor is one of another user; root, who may open it, goes by what is in it.
 func (a *attempt) find() (f found, err error) {
 	st, err := a.root.stat(a.stageName)
-	if err != nil || !st.Mode.IsDir() {
+	if err != nil || !st.Mode.IsDir() || passedOver(st) {
 		return f, gone(err)
 	}
 	if a.stage, err = a.root.enter(a.stageName); err != nil {
-		return f, err
+		return f, unlessForeign(st, err)
 	}
-	if st, err = a.stage.statSelf(); err != nil {
+	if st, err = a.stage.statSelf(); err != nil || passedOver(st) {
 		return f, err
 	}
 	a.stageCreated.see(st, anySize)
 	a.stageCreated.tried = true
 	if f.names, err = a.stage.names(); err != nil {
-		return f, err
+		return f, unlessForeign(st, err)
 	}
 	f.uid, f.mine = st.UID, st.Private()
 	f.sort()
 	return f, nil
+}
+
+// isForeign reports whether a staging directory belongs to neither this user nor root: no attempt
+// of this user has made it, since each wants the directory that it makes to be its own.
+func isForeign(st pathsafe.Stat) bool { return st.UID != 0 && int(st.UID) != os.Geteuid() }
+
+// passedOver reports whether a staging directory is never opened.
+func passedOver(st pathsafe.Stat) bool { return isForeign(st) && os.Geteuid() != 0 }
+
+// unlessForeign is the error of opening a staging directory; nil where it is foreign, and keeps
+// even root out, as one without capabilities.
+func unlessForeign(st pathsafe.Stat, err error) error {
+	if isForeign(st) && errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
 }
 
 // sort tells what the names say.
@@ -463,29 +480,6 @@ func (a *attempt) emptyJournal() error {
 	}
 	_ = a.root.rmdir(a.stageName)
 	return err
-}
-
-// voidSuffix marks the records of a journal that was set aside.
-const voidSuffix = ".void"
-
-// setAside makes the journal in a staging directory void that cannot be believed.
-// Nothing is removed: its maker may still want it. INTENT is the first, durably:
-// without it the other records lead neither back nor forward.
-func (d dir) setAside(names []string) error {
-	for _, first := range []bool{true, false} {
-		for _, name := range names {
-			if !ofJournal(name) || (name == intentName) != first {
-				continue
-			}
-			if err := d.rename(name, d, name+voidSuffix); err != nil {
-				return err
-			}
-		}
-		if err := d.sync(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func ofJournal(name string) bool {

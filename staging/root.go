@@ -103,8 +103,7 @@ func (r *Root) Overtaken() error {
 		return err
 	}
 	for _, name := range names {
-		_, kind := attemptOf(name)
-		if kind != "" && r.seen != nil && !r.seen[name] || name == LockName && r.lock.f == nil {
+		if r.seen != nil && !r.seen[name] && r.dir.stands(name) || name == LockName && r.lock.f == nil {
 			return fmt.Errorf("%w: %q", ErrOvertaken, name)
 		}
 	}
