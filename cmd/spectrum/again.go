@@ -22,7 +22,7 @@ func (e *againError) Unwrap() error { return e.err }
 
 // ofState are the commands that look into the state directory, where a text names one of
 // them to be typed.
-var ofState = regexp.MustCompile(`(^|"|: )spectrum (audit|commit|doctor|preview|quarantine|recover|rollback|savepoint|snapshot|trust)\b`)
+var ofState = regexp.MustCompile(`(^|"|: )spectrum (audit|commit|doctor|log|preview|quarantine|recover|rollback|savepoint|snapshot|trust)\b`)
 
 // here is a text whose commands are for the state directory that was named to this one.
 func (a *app) here(text string) string {

@@ -35,8 +35,16 @@ func (b *barMark) what() string {
 	return fmt.Sprintf("the %s rollback %s of %s could not be carried out: %s", b.Kind, b.ID, b.Time.Format(time.RFC3339), b.Reason)
 }
 
+// barHint says how a mark goes that cannot be taken away.
+func barHint(e *statedir.BarError) string {
+	return fmt.Sprintf("move it away, which ends the halt: mv %s %s", shellQuote(e.Path), shellQuote(e.Path+".bad"))
+}
+
 func (b *barMark) hints(path string) []string {
 	root := foreignOption(path) + shellQuote(path)
+	if stays, is := errors.AsType[*statedir.BarError](b.Err); is {
+		return []string{oneLine(b.what()), "the root is as it was; every way back works", barHint(stays)}
+	}
 	return []string{
 		oneLine(b.what()),
 		fmt.Sprintf("the root is as it was; every way back works: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
@@ -98,6 +106,11 @@ func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts
 		return err
 	}
 	halted := &haltedError{root: path, bar: bar, err: &action.BarredError{Root: name}}
+	if err := state.Unbarrable(name); err != nil { // before anybody says, or reads in the log, that it is ended
+		bar.Err = err
+		halted.err = &action.BarredError{Root: name, Err: err}
+		return halted
+	}
 	reason := "recover found nothing unfinished and nothing damaged"
 	if len(flaws) > 0 {
 		if !opts.acknowledge {

@@ -49,8 +49,8 @@ With run directories, on a terminal, commit shows the preview and asks for the
 statement; the flags of preview go with these, and not with --preview: what was
 asked is part of that preview. There is no flag that skips either.
 
-With --receipt a file that must not exist yet, outside of the restore root, gets one
-canonical JSON value when all is in place: the ids of the commit, its savepoint, the
+With --receipt a file that must not exist yet, outside of the restore root and of the
+state directory, gets one canonical JSON value when all is in place: the ids of the commit, its savepoint, the
 snapshot before it, the preview and the bundles, what was created, replaced and found
 identical, and the command that undoes it.`,
 		Args: atLeast(0),
@@ -70,6 +70,9 @@ identical, and the command that undoes it.`,
 }
 
 func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
+	if err := namesFiles(cmd, "receipt", "html", "report"); err != nil {
+		return err
+	}
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
@@ -344,11 +347,12 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		}
 		a.say("\"spectrum rollback %s%s\" undoes it", foreignOption(in.Real()), in.Commit())
 	}
+	done := fmt.Sprintf("commit %s: the restore under %q is complete", in.Commit(), r.Root().Name())
 	if err := writeReceipt(d.receipt, in, approved, kinds); err != nil {
-		return fmt.Errorf("the restore under %q is complete, but its receipt could not be written: %w", r.Root().Name(), err)
+		return &doneError{done, "its receipt could not be written", "commit", err}
 	}
 	if err := a.commitResult(); err != nil {
-		return fmt.Errorf("the restore under %q is complete, but its result could not be printed: %w", r.Root().Name(), err)
+		return &doneError{done, "its result could not be printed", "commit", err}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -52,7 +53,9 @@ func (a *app) enterHalted(ctx context.Context, state *statedir.Dir, opts rollbac
 	}
 	why := fmt.Sprintf("the root was halted when it began: %v", halted)
 	if err := state.Bar(name, uuid.NewString(), string(audit.Emergency), why); err != nil {
-		return nil, err
+		if _, halts := errors.AsType[*statedir.BarError](state.Unbarrable(name)); !halts { // what is in the way halts it too
+			return nil, err
+		}
 	}
 	entry.Acknowledge = func(attempt string, left error) (string, error) {
 		if !halted.names(attempt) {

@@ -48,6 +48,12 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	e.Leftover = func(name string, err error) {
 		a.tell("spectrum: this is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
 	}
+	e.BarStays = func(err error) {
+		a.tell("spectrum: this is complete, but the root stays halted for preview, commit and prune: %s", oneLine(err.Error()))
+		if stays, is := errors.AsType[*statedir.BarError](err); is {
+			a.tell("hint: %s", barHint(stays))
+		}
+	}
 	e.Host = func() (action.Host, error) {
 		key, err := a.hostKey(state)
 		return action.Host{Key: key, BuildID: buildID()}, err

@@ -7,9 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -72,14 +75,16 @@ func pagerCommand() string {
 	return ""
 }
 
-// The exit statuses of a shell that could not start a command. What else a pager ends with,
-// by Ctrl-C for one, is no concern of ours.
+// The exit statuses of a shell that could not start a command, and the first of those that say
+// by which signal one was ended. What else a pager ends with is no concern of ours.
 const (
 	notRunnable = 126
 	notFound    = 127
+	signalled   = 128
 )
 
-// throughPager gives print the input of a pager. That its user has seen enough is no error.
+// throughPager gives print the input of a pager. That its user has seen enough is no error. One
+// that has read nothing is left out.
 func throughPager(command string, a *app, print func(io.Writer) error) error {
 	pager := exec.Command("/bin/sh", "-c", command) //nolint:noctx // Ctrl-C is for the pager too, which decides when it ends
 	pager.Stdout, pager.Stderr = a.stdout, a.stderr
@@ -87,21 +92,109 @@ func throughPager(command string, a *app, print func(io.Writer) error) error {
 	if _, ok := os.LookupEnv("LESS"); !ok {
 		pager.Env = append(pager.Env, "LESS=FRX")
 	}
-	input, err := pager.StdinPipe()
+	input, err := newPagerInput()
 	if err == nil {
-		err = pager.Start()
+		pager.Stdin = input.from
+		if err = pager.Start(); err != nil {
+			input.end()
+			input.leave()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the pager %q: %w", command, err)
 	}
+	ended := make(chan error, 1)
+	go func() {
+		err := pager.Wait()
+		input.leave()
+		ended <- err
+	}()
 	printed := print(input)
 	if errors.Is(printed, syscall.EPIPE) {
 		printed = nil
 	}
-	_ = input.Close()
-	err = pager.Wait()
-	if status := pager.ProcessState.ExitCode(); err != nil && printed == nil && (status == notRunnable || status == notFound) {
+	input.end()
+	err = <-ended
+	status, killed := pager.ProcessState.ExitCode(), killedBy(pager.ProcessState)
+	switch {
+	case printed != nil:
+		return printed
+	case status == notRunnable || status == notFound:
 		return refusedHint(fmt.Errorf("the pager %q: %w", command, err), "name another one with PAGER, or use --no-pager")
+	case input.isUnread():
+		a.tell("spectrum: the pager %q has read nothing, so this is without one", command)
+		return print(a.stdout)
+	case killed != 0:
+		a.tell("spectrum: the pager %q was killed (signal: %v), so not all may have been shown; --no-pager shows it without one", command, killed)
 	}
-	return printed
+	return nil
 }
+
+// killedBy is the signal that has ended a pager, or what its shell has run; 0 for none, and for
+// those by which a person ends one.
+func killedBy(state *os.ProcessState) syscall.Signal {
+	signal := syscall.Signal(0)
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		signal = status.Signal()
+	} else if state.ExitCode() > signalled {
+		signal = syscall.Signal(state.ExitCode() - signalled)
+	}
+	if slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGTERM}, signal) {
+		return 0
+	}
+	return signal
+}
+
+// pagerInput is the input of a pager. Both ends of it are open here, so that it can be told when
+// both sides are done what was never read.
+type pagerInput struct {
+	from, to *os.File
+	written  int
+
+	mu          sync.Mutex
+	over, alone bool // all is written; the pager has ended before that
+	left        int  // was never read
+}
+
+func newPagerInput() (*pagerInput, error) {
+	from, to, err := os.Pipe()
+	return &pagerInput{from: from, to: to}, err
+}
+
+func (p *pagerInput) Write(some []byte) (int, error) {
+	n, err := p.to.Write(some)
+	p.written += n
+	return n, err
+}
+
+// end comes when all is written, and leave when the pager has ended: who still writes then is told
+// that nobody reads. The second of them counts what is left.
+func (p *pagerInput) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over = true; p.alone {
+		p.left = leftIn(p.to)
+	}
+	_ = p.to.Close()
+}
+
+func (p *pagerInput) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.alone = !p.over; p.over {
+		p.left = leftIn(p.from)
+	}
+	_ = p.from.Close()
+}
+
+// leftIn is how many bytes are in a pipe; -1 where that is not known.
+func leftIn(pipe *os.File) int {
+	left, err := unix.IoctlGetInt(int(pipe.Fd()), unix.TIOCINQ)
+	if err != nil {
+		return -1
+	}
+	return left
+}
+
+// isUnread reports, when both sides are done, whether the pager has read nothing.
+func (p *pagerInput) isUnread() bool { return p.left == p.written }

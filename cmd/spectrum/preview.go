@@ -122,6 +122,9 @@ needed and what is free; the JSON is the same whatever is free.`,
 }
 
 func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []string) error {
+	if err := namesFiles(cmd, "html", "report"); err != nil {
+		return err
+	}
 	if err := opts.check(cmd, runDirs); err != nil {
 		return err
 	}
@@ -162,7 +165,7 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	if err != nil {
 		return shownPreview{}, err
 	}
-	files, err := opts.openFiles()
+	files, err := opts.openFiles(state)
 	if err != nil {
 		return shownPreview{}, err
 	}

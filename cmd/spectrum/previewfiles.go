@@ -7,13 +7,26 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spf13/cobra"
 )
 
 // previewFiles are the files that a preview writes beside what it shows.
 type previewFiles struct{ page, report newFile }
+
+// namesFiles refuses a flag that was given without the name of the file that it wants.
+func namesFiles(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return usage(cmd, "--%s needs a file", name)
+		}
+	}
+	return nil
+}
 
 // newFile is a file that must not exist yet, in a directory that is open. The zero newFile is
 // none.
@@ -25,12 +38,12 @@ type newFile struct {
 
 // openFiles opens the directories of the files that are wanted, so that a file that could not
 // be written is rejected before anything else is done.
-func (o *previewOptions) openFiles() (files previewFiles, err error) {
+func (o *previewOptions) openFiles(state *statedir.Dir) (files previewFiles, err error) {
 	if o.html != "" {
-		files.page, err = openNew("--html", "web page", o.html, o.restoreRoot)
+		files.page, err = openNew("--html", "web page", o.html, state, o.restoreRoot)
 	}
 	if err == nil && o.report != "" && o.report != onStream {
-		files.report, err = openNew("--report", "report", o.report, o.restoreRoot)
+		files.report, err = openNew("--report", "report", o.report, state, o.restoreRoot)
 	}
 	if err != nil {
 		files.close()
@@ -40,10 +53,16 @@ func (o *previewOptions) openFiles() (files previewFiles, err error) {
 
 // openNew opens the directory of a new file. A file that another process creates there later is
 // found when this one is written.
-func openNew(flag, what, path, restoreRoot string) (newFile, error) {
+func openNew(flag, what, path string, state *statedir.Dir, restoreRoot string) (newFile, error) {
 	f := newFile{flag: flag, name: filepath.Base(path)}
 	if err := overlap(what, path, []place{{"the restore root", restoreRoot}}); err != nil {
 		return f, refusedHint(err, "name a file elsewhere: nothing but what is approved is written under the restore root")
+	}
+	if err := overlap(what, path, []place{{"the state directory", state.Path()}}); err != nil {
+		return f, refusedHint(err, "name a file elsewhere: what is in the state directory is this program's own")
+	}
+	if strings.HasSuffix(path, "/") {
+		return f, f.refused(fmt.Errorf("%q names a directory", path))
 	}
 	dir, err := pathsafe.OpenOwn(filepath.Dir(path))
 	if err != nil {

@@ -26,7 +26,7 @@ func openReceipt(state *statedir.Dir, opts *commitOptions) (newFile, error) {
 		}
 		root = record.Origin().RestoreRoot
 	}
-	return openNew("--receipt", "receipt", opts.receipt, root)
+	return openNew("--receipt", "receipt", opts.receipt, state, root)
 }
 
 // kinds are the outputs of a commit by what it did to them: paths beneath the restore root, in

@@ -94,7 +94,10 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if r.inPart {
 		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
 	}
-	return a.result(fmt.Sprintf("OK %s: %s", r.done.Action, r.counts()), fields)
+	if err := a.result(fmt.Sprintf("OK %s: %s", r.done.Action, r.counts()), fields); err != nil {
+		return &doneError{fmt.Sprintf("%s %s of %q is complete", r.what, r.done.Action, in.Real()), "its result could not be printed", r.what, err}
+	}
+	return nil
 }
 
 // nothingDiffers says that a root is as in a snapshot already: nothing was done, nor logged.

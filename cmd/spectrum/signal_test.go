@@ -118,6 +118,30 @@ func TestResultThatCannotBePrinted(t *testing.T) {
 	}
 }
 
+// TestResultOfARollback: so it is of a rollback.
+func TestResultOfARollback(t *testing.T) {
+	project, root := bundletest.New(t), t.TempDir()
+	run := project.Run("run-1", map[string]string{"a": "alpha"})
+	id := strings.TrimSpace(must(t, "preview", "-q", "--restore-root", root, run.Dir))
+	must(t, "commit", "-q", "--preview", id, "--approve", preview.Exactly)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	var stderr bytes.Buffer
+	cmd := command(t, "rollback", "latest")
+	cmd.Stdout, cmd.Stderr = full, &stderr
+	err = cmd.Run()
+	said := stderr.String()
+	if err == nil || !strings.Contains(said, "is complete, but its result could not be printed") || strings.Contains(said, "retry") {
+		t.Errorf("%v: %s", err, said)
+	}
+	if _, err := os.Stat(filepath.Join(root, "a")); err == nil {
+		t.Error("it is still there")
+	}
+}
+
 // TestSignalDuringMount sends signals to a mount in the foreground at its calls, from
 // its beginning to its end: afterwards nothing is mounted, and it either says that
 // nothing was changed, or has ended as a view is to end.

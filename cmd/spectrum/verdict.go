@@ -92,11 +92,14 @@ func systemHints(err error, status int) []string {
 	mounted, onMount := errors.AsType[*fusemount.MountpointError](err)
 	owned, isOwned := errors.AsType[*fusemount.NotOwnError](err)
 	foreign, isForeign := errors.AsType[*served.ForeignError](err)
+	done, isDone := errors.AsType[*doneError](err)
 	part, isPart := errors.AsType[*statedir.PartError](err)
 	isPart = isPart && !machine.IsFault(part)
 	switch {
 	case status == statusInterrupted:
 		return nil
+	case isDone:
+		return done.hints()
 	case onMount && isOwned:
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
 	case isForeign:

@@ -1,16 +1,20 @@
 package statedir
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // barred is the directory of the restore roots in which a rollback could not begin, or has
@@ -32,6 +36,36 @@ type BarMark struct {
 	Root   string    `json:"root"`   // the path under which the records of the root are kept
 	Time   time.Time `json:"time"`
 	Err    error     `json:"-"`
+}
+
+// A BarError is a mark that cannot be looked up, or not be taken away: it halts its root until a
+// person moves it.
+type BarError struct {
+	Path string // of the mark, or of what is in the place of the directory of the marks
+	Err  error
+}
+
+func (e *BarError) Error() string { return fmt.Sprintf("%q halts a restore root: %v", e.Path, e.Err) }
+
+// Unwrap returns why.
+func (e *BarError) Unwrap() error { return e.Err }
+
+// inTheWay returns a [*BarError] where something that Bar has not made is in the place of the mark
+// of a restore root, or of their directory.
+func (d *Dir) inTheWay(key string) error {
+	st, err := d.root.Lstat(barred)
+	if err == nil && !st.Mode.IsDir() {
+		return &BarError{filepath.Join(d.path, barred), unix.ENOTDIR}
+	}
+	dir, err := d.root.OpenDir(barred)
+	if err != nil {
+		return nil //nolint:nilerr // whoever uses it finds that too
+	}
+	defer dir.Close()
+	if st, err = dir.Lstat(key); err == nil && !st.Mode.IsRegular() {
+		return &BarError{filepath.Join(d.path, barred, key), pathsafe.ErrNotRegular}
+	}
+	return nil
 }
 
 // Bar halts a restore root, durably: nothing is previewed, committed or pruned there until
@@ -75,12 +109,13 @@ func (d *Dir) Barred(root string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return true, fmt.Errorf("state directory %q: %w", d.path, err)
+		return true, cmp.Or(d.inTheWay(attemptsOf(root)), fmt.Errorf("state directory %q: %w", d.path, err))
 	}
 	return true, nil
 }
 
-// Unbar ends what Bar has begun, durably. It is no error that there is no mark.
+// Unbar ends what Bar has begun, durably. It is no error that there is no mark. One that cannot be
+// taken away is a [*BarError], and goes on halting the root.
 func (d *Dir) Unbar(root string) error {
 	if is, _ := d.Barred(root); !is {
 		return nil
@@ -94,7 +129,34 @@ func (d *Dir) Unbar(root string) error {
 		err = errors.Join(err, dir.Sync())
 	}
 	if err != nil {
-		return fmt.Errorf("state directory %q: ending the halt of a restore root: %w", d.path, err)
+		return cmp.Or(d.inTheWay(attemptsOf(root)), error(&BarError{filepath.Join(d.path, barred, attemptsOf(root)), err}))
+	}
+	return nil
+}
+
+// Unbarrable returns a [*BarError] where Unbar would fail, for all that can be seen: nobody is to
+// hear of the end of a halt that goes on.
+func (d *Dir) Unbarrable(root string) error {
+	key := attemptsOf(root)
+	if err := d.inTheWay(key); err != nil {
+		return err
+	}
+	dir, err := d.root.OpenDir(barred)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &BarError{filepath.Join(d.path, barred), err}
+	}
+	defer dir.Close()
+	if err = dir.Writable(); err == nil { // as one that is immutable is not
+		var f *os.File
+		if f, err = dir.OpenToWrite(key); err == nil {
+			err = f.Close()
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EACCES) { // that of the file alone keeps nobody
+		return &BarError{filepath.Join(d.path, barred, key), err}
 	}
 	return nil
 }
@@ -109,6 +171,9 @@ func (d *Dir) BarOf(root string) (BarMark, bool) {
 		return BarMark{Root: root, Err: err}, true
 	}
 	defer dir.Close()
+	if err := d.inTheWay(attemptsOf(root)); err != nil {
+		return BarMark{Root: root, Err: err}, true
+	}
 	mark, err := readBar(dir, attemptsOf(root))
 	if err == nil && mark.Root != root {
 		err = errors.New("it is of another restore root")
@@ -127,7 +192,7 @@ func (d *Dir) Bars() (all []BarMark, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+		return nil, cmp.Or(d.inTheWay(""), fmt.Errorf("state directory %q: %w", d.path, err))
 	}
 	defer dir.Close()
 	names, err := dir.Names()
@@ -140,7 +205,7 @@ func (d *Dir) Bars() (all []BarMark, err error) {
 		}
 		mark, err := readBar(dir, name)
 		if err != nil || attemptsOf(mark.Root) != name {
-			mark = BarMark{Root: d.RootOfKey(name), Err: errors.Join(err, errBarUnread)}
+			mark = BarMark{Root: d.RootOfKey(name), Err: cmp.Or(d.inTheWay(name), errors.Join(err, errBarUnread))}
 		}
 		all = append(all, mark)
 	}

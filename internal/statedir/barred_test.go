@@ -1,10 +1,14 @@
 package statedir_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"golang.org/x/sys/unix"
 )
 
 const barID = "11111111-2222-4333-8444-555555555555"
@@ -105,5 +109,39 @@ func TestRootOfKey(t *testing.T) {
 	}
 	if got := d.RootOfKey(strings.Repeat("0", 64)); got != "" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestBarInTheWay: what is in the place of a mark, or of all, halts the root, and is named.
+func TestBarInTheWay(t *testing.T) {
+	d := open(t, within(t, 0o700))
+	must(t, d.Unbarrable("/srv/a")) // of what was never halted
+	must(t, d.Bar("/srv/a", barID, "session", ""))
+	must(t, d.Unbarrable("/srv/a"))
+	names, err := filepath.Glob(filepath.Join(d.Path(), "barred", "*"))
+	must(t, err)
+	mark, all := names[0], filepath.Join(d.Path(), "barred")
+	for _, at := range []string{mark, all} {
+		must(t, os.RemoveAll(at))
+		for name, put := range map[string]func() error{
+			"a directory": func() error { return os.Mkdir(at, 0o700) },
+			"a link":      func() error { return os.Symlink("elsewhere", at) },
+			"a FIFO":      func() error { return unix.Mkfifo(at, 0o600) },
+		} {
+			if at == all && name == "a directory" {
+				continue
+			}
+			must(t, put())
+			if is, _ := d.Barred("/srv/a"); !is {
+				t.Errorf("%s at %q halts nothing", name, at)
+			}
+			bar, is := d.BarOf("/srv/a")
+			for what, err := range map[string]error{"the mark": bar.Err, "its end": d.Unbarrable("/srv/a")} {
+				if stays, isOne := errors.AsType[*statedir.BarError](err); !is || !isOne || stays.Path != at {
+					t.Errorf("%s at %q: %s: %v, %v", name, at, what, is, err)
+				}
+			}
+			must(t, os.Remove(at))
+		}
 	}
 }

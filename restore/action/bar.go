@@ -117,10 +117,13 @@ func (r *Root) bar(id string, kind audit.Rollback, err error) error {
 	return r.entry.Bars.Bar(r.history.root, id, string(kind), err.Error())
 }
 
-// unbar ends the halt of a root that was taken back.
-func (h *history) unbar() error {
+// unbar ends the halt of a root that was taken back. That is recorded by now, so a halt that stays
+// fails nothing.
+func (h *history) unbar() {
 	if h.bars == nil {
-		return nil
+		return
 	}
-	return h.bars.Unbar(h.root)
+	if err := h.bars.Unbar(h.root); err != nil && h.barStays != nil {
+		h.barStays(err)
+	}
 }

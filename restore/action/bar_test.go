@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -121,5 +122,68 @@ func TestBarred(t *testing.T) {
 	kinds, open := w.log()
 	if open > 0 || kinds[len(kinds)-1] != string(audit.RolledBack) {
 		t.Errorf("%q, %d open", kinds, open)
+	}
+}
+
+// markOf is the file of the mark of the root.
+func (w *world) markOf() string {
+	w.t.Helper()
+	all, err := filepath.Glob(filepath.Join(w.base, "state", "barred", "*"))
+	must(w.t, err)
+	if len(all) != 1 {
+		w.t.Fatalf("marks: %q", all)
+	}
+	return all[0]
+}
+
+// TestBarStays: a mark that cannot be taken away fails no rollback. All of it is recorded, and the
+// halt stays.
+func TestBarStays(t *testing.T) {
+	for name, inPlace := range map[string]func(w *world, mark string) string{
+		"a directory": func(w *world, mark string) string {
+			must(w.t, os.Remove(mark))
+			must(w.t, os.Mkdir(mark, 0o700))
+			return mark
+		},
+		"a file for all": func(w *world, mark string) string {
+			all := filepath.Dir(mark)
+			must(w.t, os.RemoveAll(all))
+			must(w.t, os.WriteFile(all, nil, 0o600))
+			return all
+		},
+		"a link for all": func(w *world, mark string) string {
+			all := filepath.Dir(mark)
+			must(w.t, os.Rename(all, all+".else"))
+			must(w.t, os.Symlink(all+".else", all))
+			return all
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			first := w.mustCommit(map[string]string{"a": "alpha"})
+			state := w.state()
+			must(t, state.Bar(w.root, first, "session", "a test"))
+			must(t, state.Close())
+			at := inPlace(w, w.markOf())
+			_, err := w.undo(first, false)
+			must(t, err)
+			if len(w.stays) != 1 {
+				t.Fatalf("told %v", w.stays)
+			}
+			var stays *statedir.BarError
+			if !errors.As(w.stays[0], &stays) || stays.Path != at {
+				t.Errorf("told %v, not of %q", w.stays[0], at)
+			}
+			kinds, open := w.log()
+			if open > 0 || kinds[len(kinds)-1] != string(audit.RolledBack) || len(w.chain()) > 0 {
+				t.Errorf("%q, %d open, %q", kinds, open, w.chain())
+			}
+			var barred *action.BarredError
+			if err := w.goesOn(); !errors.As(err, &barred) {
+				t.Errorf("it is not halted: %v", err)
+			}
+			must(t, os.Rename(at, at+".bad"))
+			must(t, w.goesOn())
+		})
 	}
 }

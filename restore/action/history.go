@@ -24,7 +24,8 @@ type history struct {
 	snapshots  *snapshot.Store
 	took       func(*snapshot.Snapshot) // may be nil
 	authority  Authority
-	bars       Bars // may be nil
+	bars       Bars        // may be nil
+	barStays   func(error) // may be nil
 	dir        *pathsafe.Dir
 	root       string // its path
 	rootID     string // device and inode

@@ -297,16 +297,19 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 		if err := h.savepoints.activate(h.root, affected, Brings(before)); err != nil {
 			return err
 		}
-		if err := h.unbar(); err != nil {
-			return err
-		}
 	}
 	if err := h.revoke(affected); err != nil {
 		return err
 	}
 	event := rolledBack(attempt, before)
 	event.Reason = h.why(event.Reason)
-	return h.once(event)
+	if err := h.once(event); err != nil {
+		return err
+	}
+	if before.Said[saidStays] == "" {
+		h.unbar()
+	}
+	return nil
 }
 
 // rolledBack is the end of a rollback, as the snapshot before it describes it.

@@ -63,6 +63,9 @@ type Entry struct {
 	// Leftover, unless nil, hears what is left of a way back that is complete, and
 	// why: the next one to enter the root ends it.
 	Leftover func(name string, err error)
+	// BarStays, unless nil, hears why the halt by Bars could not be ended. What ends it is
+	// complete all the same.
+	BarStays func(err error)
 	Wait     time.Duration // for another one to leave
 	Mode     staging.Mode  // on whose behalf leftovers are ended
 	// Foreign are the real paths of roots that are entered although another user can rename
@@ -273,7 +276,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		}
 	}
 	in := &Root{lock: at.lock, dir: at.dir, real: real, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge, reason: e.Reason, bars: e.Bars,
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge, reason: e.Reason, bars: e.Bars, barStays: e.BarStays,
 		dir: at.dir, root: name, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
 	}}
 	var ended []staging.Outcome

@@ -33,8 +33,9 @@ type world struct {
 	root  string
 	key   bundle.Key
 	runs  int
-	death *death // of the process under way; may be nil
-	began func() // runs once when an action begins, before its snapshot is taken; may be nil
+	death *death  // of the process under way; may be nil
+	stays []error // what was told of a halt that could not be ended
+	began func()  // runs once when an action begins, before its snapshot is taken; may be nil
 }
 
 func newWorld(t testing.TB) *world { return worldIn(t, t.TempDir()) }
@@ -189,7 +190,7 @@ func (w *world) tryToEnter(mode staging.Mode) (*inside, error) {
 	in, _, err := action.Enter(context.Background(), w.root, action.Entry{
 		Key: key, Halts: own, Bars: own, Log: audit.New(f), Savepoints: w.savepoints(), Snapshots: w.snapshots(),
 		Host:      func() (action.Host, error) { return action.Host{Key: w.key, BuildID: "git:x"}, nil },
-		Authority: own, Mode: mode, State: state.Root(),
+		Authority: own, Mode: mode, State: state.Root(), BarStays: func(err error) { w.stays = append(w.stays, err) },
 	})
 	if err != nil {
 		_ = state.Close()

@@ -263,7 +263,7 @@ func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
 	}
 	bars, err := state.Bars()
 	if err != nil {
-		checks = append(checks, fine(id, state.Path(), "%v", err).but(Warn, "whether a restore root is halted is not known", ""))
+		checks = append(checks, fine(id, state.Path(), "%v", err).but(Warn, "whether a restore root is halted is not known", barRemedy(err)))
 	}
 	for _, bar := range bars {
 		checks = append(checks, barCheck(state, bar))
@@ -284,8 +284,17 @@ func barCheck(state *statedir.Dir, bar statedir.BarMark) Check {
 	if bar.Err != nil {
 		c.Found = fmt.Sprintf("%q is halted: a rollback could not be carried out: %v", root, bar.Err)
 	}
-	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root end with exit status 3; every way back works",
-		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another way back; or \"spectrum recover %[1]s\"", words.Shell(root)))
+	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root end with exit status 3; every way back works", cmp.Or(barRemedy(bar.Err),
+		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another way back; or \"spectrum recover %[1]s\"", words.Shell(root))))
+}
+
+// barRemedy says how a mark goes that cannot be taken away; "" for any other error.
+func barRemedy(err error) string {
+	stays, is := errors.AsType[*statedir.BarError](err)
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf("move it away: mv %s %s", words.Shell(stays.Path), words.Shell(stays.Path+".bad"))
 }
 
 // oldest is a time before which there was no spectrum.
