@@ -50,9 +50,9 @@ statement; the flags of preview go with these, and not with --preview: what was
 asked is part of that preview. There is no flag that skips either.
 
 With --receipt a file that must not exist yet, outside of the restore root and of the
-state directory, gets one canonical JSON value when all is in place: the ids of the commit, its savepoint, the
-snapshot before it, the preview and the bundles, what was created, replaced and found
-identical, and the command that undoes it.`,
+state directory, gets one canonical JSON value when all is in place: the ids of the
+commit, its savepoint, the snapshot before it, the preview and the bundles, what was
+created, replaced and found identical, and the command that undoes it.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			if err := checkReason(cmd, opts.reason); err != nil {

@@ -173,7 +173,7 @@ var wrongUses = [][]string{
 	{"mount", "--all", "elsewhere", "mnt"}, {"mount", "-o", "nonsense", "r", "mnt"}, {"mount", "-o", "remount", "r", "mnt"},
 	{"preview"}, {"preview", "--from-mount", "m", "x"}, {"preview", "--scope", "nothing", "--restore-root", "/r", "x"},
 	{"preview", "--decide", "C-001", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=maybe", "--restore-root", "/r", "x"},
-	{"commit"}, {"commit", "--preview", "i", "x"}, {"commit", "--preview", "i", "--agent", "a"}, {"commit", "--approve", "yes", "x"}, {"commit", "--from-mount", "m", "x"},
+	{"commit"}, {"commit", "--receipt", "", "--preview", "i"}, {"preview", "--html", "", "--restore-root", "/r", "x"}, {"commit", "--preview", "i", "x"}, {"commit", "--preview", "i", "--agent", "a"}, {"commit", "--approve", "yes", "x"}, {"commit", "--from-mount", "m", "x"},
 	{"rollback", "--emergency", "--with-later", "/r"},
 	{"recover", "--statement", "x", "/r"},
 	{"snapshot", "prune"}, {"snapshot", "diff"},

@@ -47,12 +47,12 @@ func (d *Dir) readRoots() ([]knownRoot, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, d.part(rootsLog, err)
 	}
 	defer f.Close()
 	raw := bytes.NewBuffer(make([]byte, 0, st.Size+bytes.MinRead)) // one read, however long it is
 	if _, err := raw.ReadFrom(f); err != nil {
-		return nil, err
+		return nil, d.part(rootsLog, err)
 	}
 	var all []knownRoot
 	seen := map[string]bool{}
@@ -71,7 +71,7 @@ func (d *Dir) readRoots() ([]knownRoot, error) {
 func (d *Dir) RootName(path string) (string, error) {
 	all, err := d.readRoots()
 	if err != nil {
-		return "", fmt.Errorf("state directory %q: %w", d.path, err)
+		return "", err
 	}
 	name, _ := nameOf(all, knownRoot{Path: path}, nil)
 	return name, nil
@@ -81,7 +81,7 @@ func (d *Dir) RootName(path string) (string, error) {
 func (d *Dir) RootPath(name string) (string, error) {
 	all, err := d.readRoots()
 	if err != nil {
-		return "", fmt.Errorf("state directory %q: %w", d.path, err)
+		return "", err
 	}
 	for _, r := range all {
 		if r.Known == name {
@@ -95,7 +95,7 @@ func (d *Dir) RootPath(name string) (string, error) {
 func (d *Dir) RootPaths() ([]string, error) {
 	all, err := d.readRoots()
 	if err != nil {
-		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+		return nil, err
 	}
 	paths := make([]string, len(all))
 	for i, r := range all {
@@ -112,7 +112,7 @@ func (d *Dir) RootPaths() ([]string, error) {
 func (d *Dir) EnterRoot(path, id string, look bool, leads func(path string) bool) (name, from string, err error) {
 	all, err := d.readRoots()
 	if err != nil {
-		return "", "", fmt.Errorf("state directory %q: %w", d.path, err)
+		return "", "", err
 	}
 	name, from = nameOf(all, knownRoot{ID: id, Path: path}, leads)
 	now := knownRoot{id, name, path}

@@ -45,18 +45,19 @@ func (d *Dir) ReadAuditLog() (*os.File, error) {
 	return f, err
 }
 
-// Exposed is a file or directory that others may come at.
+// Exposed is a file or directory that others may come at, or what is in the place of a file.
 type Exposed struct {
 	Path string
 	UID  uint32
 	Perm uint32 // st_mode & 07777
+	Odd  bool   // it is no regular file, and no command takes it
 }
 
 // secrets are the files that are for the operator's eyes only.
 var secrets = []string{auditLog, hostKey, journalKey, operatorKey, rootsLog, viewLog}
 
 // Exposed lists which of the directory's own files belong to another user, or let
-// others read or write them, in the order of their names.
+// others read or write them, or are none, in the order of their names.
 func (d *Dir) Exposed() ([]Exposed, error) {
 	var found []Exposed
 	for _, name := range secrets {
@@ -67,8 +68,8 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 		if err != nil {
 			return nil, err
 		}
-		if st.Perm&0o077 != 0 || int(st.UID) != os.Geteuid() {
-			found = append(found, Exposed{filepath.Join(d.path, name), st.UID, st.Perm})
+		if odd := !st.Mode.IsRegular(); odd || st.Perm&0o077 != 0 || int(st.UID) != os.Geteuid() {
+			found = append(found, Exposed{filepath.Join(d.path, name), st.UID, st.Perm, odd})
 		}
 	}
 	return found, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"golang.org/x/sys/unix"
 )
 
 // within makes a directory of the test's own that nobody else can come at.
@@ -120,8 +121,9 @@ func TestExposed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	must(t, unix.Mkfifo(filepath.Join(path, "view.log"), 0o600))
 	me := uint32(os.Geteuid())
-	want := []statedir.Exposed{{filepath.Join(path, "audit.log"), me, 0o644}, {filepath.Join(path, "journal.key"), me, 0o620}}
+	want := []statedir.Exposed{{filepath.Join(path, "audit.log"), me, 0o644, false}, {filepath.Join(path, "journal.key"), me, 0o620, false}, {filepath.Join(path, "view.log"), me, 0o600, true}}
 	if got, err := d.Exposed(); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -129,7 +131,7 @@ func TestExposed(t *testing.T) {
 		if err := os.Chown(filepath.Join(path, "host.pem"), 65534, 0); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := d.Exposed(); err != nil || len(got) != 3 || got[1].UID != 65534 {
+		if got, err := d.Exposed(); err != nil || len(got) != 4 || got[1].UID != 65534 {
 			t.Errorf("%v, %v", got, err)
 		}
 	}

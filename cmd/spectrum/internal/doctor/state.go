@@ -142,6 +142,10 @@ func filesCheck(state *statedir.Dir) Check {
 	if int(e.UID) != os.Geteuid() {
 		remedy = fmt.Sprintf("find out who put it there; as root: chown %d %s", os.Geteuid(), words.Shell(e.Path))
 	}
+	if e.Odd {
+		c.Found = fmt.Sprintf("%q is no regular file", e.Path)
+		return c.but(Warn, "no command takes it: what needs it ends with an error", fmt.Sprintf("find out who put it there; then mv %s %s", words.Shell(e.Path), words.Shell(e.Path+".aside")))
+	}
 	return c.but(Warn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
 }
 
