@@ -278,7 +278,7 @@ func (r *Root) holds(at pathsafe.Path, digest snapshot.Digest) bool {
 // since another directory was at the path of the root is found for the first time.
 func (r *Root) hasEnded(u *staging.Unfinished, mode staging.Mode) (bool, error) {
 	h := r.history
-	if h.log == nil || h.snapshots == nil || mode == staging.Acknowledged || u.Err != nil || r.hasMark(u.Staging) {
+	if h.log == nil || h.snapshots == nil || mode == staging.Acknowledged || u.Err != nil || r.hasMark(u.Staging) || !r.hasRecord(u.Staging, "intent") {
 		return false, nil
 	}
 	end, err := h.log.Ended(u.Attempt)
@@ -288,7 +288,7 @@ func (r *Root) hasEnded(u *staging.Unfinished, mode staging.Mode) (bool, error) 
 	case end.Kind == audit.Released:
 	case end.Kind != audit.RolledBack || strings.HasPrefix(end.Reason, elsewhere):
 		return false, nil
-	case !r.hasRecord(u.Staging, "intent") || r.hasRecord(u.Staging, "committed") || r.hasRecord(u.Staging, "rolling_back"):
+	case r.hasRecord(u.Staging, "committed") || r.hasRecord(u.Staging, "rolling_back"):
 		return false, nil
 	}
 	_, strange := staging.Inspect(r.dir, r.entry.Key, u.Staging) // a journal that cannot be believed halts the root
