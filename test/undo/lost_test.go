@@ -57,6 +57,9 @@ func TestStagingTakenAway(t *testing.T) {
 				}
 			}
 		}
+		if status := p.Run(t, nil, "status", w.site.Root); !strings.Contains(status.Stdout, "halted by ") {
+			t.Errorf("%v", status)
+		}
 		sum.Add("halted")
 		if halted++; halted%2 == 0 {
 			sum.Add("put back late")
