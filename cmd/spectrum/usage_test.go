@@ -163,7 +163,7 @@ var wrongUses = [][]string{
 	{"snapshot", "watch", "--foreign-root", "/nowhere", "/r"},
 	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"}, {"verify", "--law", "memory", "--require-trusted", "x"},
 	{"verify", "nowhere/run"}, {"verify", "a/CONTRACTS/_runs/r", "b/CONTRACTS/_runs/s"},
-	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"}, {"log", "--last", "-1"}, {"commit", "--preview", "x", "--receipt", ""},
+	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"}, {"log", "--last", "-1"},
 	{"diff", "--color", "x", "r", "d"}, {"diff", "-u", "--stat", "r", "d"},
 	{"seal", "--task", "a/b", "x"}, {"seal", "--task", "t", "--run-dir", "r", "x"}, {"seal", "--run-dir", "nowhere", "x"},
 	{"seal", "--run-dir", "r", "--constraint", "x", "y"}, {"seal", "--run-dir", "r", "--agent", "a", "--constraint", "agent_id=b", "y"},
