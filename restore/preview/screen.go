@@ -53,7 +53,9 @@ func (p *Preview) WriteSummary(ctx context.Context, w io.Writer, s Screen) error
 	head := s.painter(max(minFacts, lines-foot.height-minNames))
 	head.verdict(p)
 	head.facts(p)
-	head.line("", "", "")
+	if head.height < head.most {
+		head.line("", "", "")
+	}
 	names := s.painter(lines)
 	names.files(p, &found, max(minNames, lines-foot.height-head.height))
 	for _, part := range []*painter{head, names, foot} {
