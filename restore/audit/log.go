@@ -57,32 +57,30 @@ func (l *Log) Once(event Event) error {
 			return true, nil
 		}
 		last, err := l.last(event.Action, event.Kind.ends())
-		return last.Kind != event.Kind, err
+		return last != event.Kind, err
 	})
 }
 
-// Ended returns the last event that ends an action; the zero Event if there is none.
-func (l *Log) Ended(action string) (Event, error) { return l.last(action, true) }
-
-// last is the last event of an action, or its last end; the zero Event if there is none.
-func (l *Log) last(action string, end bool) (last Event, err error) {
+// last is the kind of the last event of an action, or of its last end; "" if
+// there is none.
+func (l *Log) last(action string, end bool) (kind Kind, err error) {
 	info, err := l.f.Stat()
 	if err != nil {
-		return Event{}, err
+		return "", err
 	}
 	for s := newScan(io.NewSectionReader(l.f, 0, info.Size())); ; {
 		raw, err := s.read()
 		if errors.Is(err, io.EOF) {
-			return last, nil
+			return kind, nil
 		}
 		if err != nil {
-			return Event{}, err
+			return "", err
 		}
 		if !bytes.Contains(raw, []byte(action)) {
 			continue
 		}
 		if e, err := parse(bytes.TrimSuffix(raw, []byte("\n"))); err == nil && e.Action == action && (!end || e.Kind.ends()) {
-			last = e.Event
+			kind = e.Kind
 		}
 	}
 }
