@@ -58,6 +58,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.runKeygen: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"cmd/spectrum.Runs.openRuns: pathsafe.OpenRoot":             "given: the runs directory, from then on a handle",
 	"cmd/spectrum.freeRunDir: pathsafe.OpenRoot":                "given: the runs directory of a project; only a free name in it follows, which is made exclusively",
+	"cmd/spectrum.isQuiet: pathsafe.OpenRoot":                   "record: the restore root of a preview that was used; what stands there only decides between two rejections",
 	"cmd/spectrum.savepointShelf.examine: pathsafe.OpenRoot":    "given or record: a restore root; only what stands there is reported",
 	"cmd/spectrum.savepointShelf.compare: pathsafe.OpenRoot":    "record: the root of a savepoint; only drift is reported",
 	"cmd/spectrum.sealSample: os.CopyFS":                        "through the handle of a box",

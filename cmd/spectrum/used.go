@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/staging"
 )
 
 // checkUsed rejects a preview that a commit has used which has ended, as the log has it, and names
@@ -21,10 +23,22 @@ func checkUsed(state *statedir.Dir, record *preview.Record) error {
 		if c.Preview != record.ID() {
 			continue
 		}
-		if c.Ended.IsZero() {
+		if c.Ended.IsZero() || !isQuiet(record.Origin().RestoreRoot) {
 			return nil
 		}
 		return fmt.Errorf("%w, by commit %s", preview.ErrUsed, c.ID)
 	}
 	return nil
+}
+
+// isQuiet reports whether nothing is unfinished in the restore root at a path, and no command at
+// work there.
+func isQuiet(path string) bool {
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	left, err := staging.Leftovers(dir)
+	return err == nil && len(left) == 0
 }
