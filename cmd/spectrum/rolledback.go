@@ -27,6 +27,7 @@ type rollbackReport struct {
 	target  *snapshot.Snapshot // that was restored; nil for none
 	passed  []snapshot.Passed  // that were passed over to find it
 	changes []action.Change
+	parted  []action.Parted
 	spaces  []action.Space  // of a dry run
 	open    []pathsafe.Path // of a dry run
 	edits   []action.Edit   // between commits that are undone
@@ -58,6 +59,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
 	a.tellFew(editLines(r.edits))
+	a.tellFew(partedLines(r.parted, "came back"))
 	goneKept := r.keptGone()
 	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
@@ -81,6 +83,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if len(r.edits) > 0 {
 		fields["edits"] = editFields(r.edits)
+	}
+	if len(r.parted) > 0 {
+		fields["parted"] = partedFields(r.parted)
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept

@@ -30,6 +30,7 @@ type Restored struct {
 	Changed []string              // paths of what went of them and had another content than they gave it, sorted
 	Left    []Left                // directories that came since, in the order of their paths
 	Changes []Change              // in the order of their paths
+	Parted  []Parted              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
 	// Same: nothing differs from the snapshot but the time of the root itself, which the work in
@@ -112,6 +113,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if result.Spaces, err = roomFor(in, done.Snapshot, part.Tree, result.Changes); err != nil {
 		return nil, err
 	}
+	result.Parted = partedOf(result.Changes, result.Left, part.Tree)
 	if dry {
 		result.Open = staging.HeldOpen(in.Dir(), swaps)
 		return result, nil
