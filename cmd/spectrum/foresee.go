@@ -49,7 +49,7 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		lines = append(lines, fmt.Sprintf("%s: about %s needed, %s free", spaceText(s), bytesText(max(r.written(s), int64(s.Need.Bytes))), bytesText(int64(s.Free.Bytes)))) //nolint:gosec // no file system has so many
 		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})                        //nolint:gosec // the same
 	}
-	lines = append(lines, fmt.Sprintf("OK dry run: %s, %d left; nothing was changed", r.counts().changed(), len(r.left)))
+	lines = append(lines, fmt.Sprintf("OK dry run: %s; nothing was changed", r.counts()))
 	fields := map[string]any{
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "counts": r.counts().fields(), "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),

@@ -232,7 +232,7 @@ func (h *history) halted(err error) error {
 // ended logs what became of an attempt that was found. That it is complete, or
 // was released, was logged before its journal went.
 func (h *history) ended(o staging.Outcome) error {
-	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: audit.Emergency, Reason: "it was found unfinished"}
+	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: h.typeOf(o.Attempt), Reason: "it was found unfinished"}
 	if o.Cause != nil {
 		event.Reason = fmt.Sprintf("it was found committed, and is not as it was left: %v", o.Cause)
 	}
@@ -311,7 +311,17 @@ func (h *history) trueEnd(id string, all *savepoint.Survey) (event audit.Event, 
 	if affected := strings.Fields(before.Said[saidAffected]); err == nil && AllRetired(all, affected) {
 		return rolledBack(id, before), true
 	}
-	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency}, false
+	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: h.typeOf(id)}, false
+}
+
+// typeOf returns the type of the rollback that takes an attempt back which was found: that of the
+// attempt itself if it is a rollback, which is not done then, and an emergency one of a commit.
+func (h *history) typeOf(attempt string) audit.Rollback {
+	before, err := h.snapshotBefore(attempt)
+	if is := audit.Rollback(before.Said[saidType]); err == nil && is != "" {
+		return is
+	}
+	return audit.Emergency
 }
 
 // AllRetired reports whether there are commits of these ids, and each was taken out of the chain:

@@ -129,8 +129,8 @@ func (w *world) putBack(t *testing.T, put func()) {
 	if r := p.Run(t, nil, "recover", w.site.Root); r.Status != 0 {
 		t.Error(r)
 	}
-	if log := p.Must(t, "audit", "show").Stdout; !strings.Contains(log[strings.LastIndex(log, " halt "):], " rollback ") {
-		t.Errorf("the end is not logged:\n%s", log)
+	if log := p.Must(t, "audit", "show").Stdout; !strings.Contains(log[strings.LastIndex(log, " halt "):], " rollback session ") {
+		t.Errorf("the end is not logged as one of a session rollback:\n%s", log)
 	}
 	if w.isChanged(t) {
 		if _, err := w.site.Check(harness.After); err != nil {
