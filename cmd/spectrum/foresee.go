@@ -67,13 +67,16 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
 	}
-	if r.inPart {
-		if !a.json {
-			if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
-				return err
-			}
+	if (r.inPart || r.unreadable) && !a.json {
+		if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
+			return err
 		}
+	}
+	switch {
+	case r.inPart:
 		return stillStands(commits[len(commits)-1], in.Real(), len(commits) > 1, r.left, fields)
+	case r.unreadable:
+		return r.notInFull(in, fields)
 	}
 	return a.result(strings.Join(lines, "\n"), fields)
 }

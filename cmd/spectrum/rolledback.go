@@ -32,6 +32,9 @@ type rollbackReport struct {
 	open    []pathsafe.Path // of a dry run
 	edits   []action.Edit   // between commits that are undone
 	inPart  bool            // the commits stand, since some of what they made is still there
+
+	unreadable bool            // the snapshot is not restored in full, since some of what is there could not be read
+	only       []pathsafe.Path // that were asked for; nil for all
 }
 
 // rolledBack says what was done, or would be.
@@ -99,6 +102,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if r.inPart {
 		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
 	}
+	if r.unreadable {
+		return r.notInFull(in, fields)
+	}
 	if err := a.result(fmt.Sprintf("OK %s: %s", r.done.Action, r.counts()), fields); err != nil {
 		return &doneError{fmt.Sprintf("%s %s of %q is complete", r.what, r.done.Action, in.Real()), "its result could not be printed", r.what, err}
 	}
@@ -134,6 +140,31 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
 		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back; then \"spectrum rollback %s%s%s\" takes it away too",
 			later, foreignOption(real), commit),
+	}
+}
+
+// notInFull is the verdict on the restore of a snapshot that had to leave what could not be read:
+// the same command does the rest once it can. Fields are the details.
+func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error {
+	delete(fields, "code")
+	delete(fields, "ok")
+	var paths []string
+	for _, l := range r.left {
+		if l.Unread {
+			paths = append(paths, l.Path)
+		}
+	}
+	again := "spectrum rollback --emergency " + foreignOption(in.Real()) + shellQuote(in.Real())
+	if r.kind != audit.Emergency {
+		again = "spectrum snapshot restore " + foreignOption(in.Real()) + r.targetID()[:shortest]
+		for _, p := range r.only {
+			again += " " + shellQuote(p.String())
+		}
+	}
+	return &codedError{
+		code: codeInPart, details: fields,
+		err:  fmt.Errorf("snapshot %s is not restored in full: %s left that could not be read: %s", r.targetID()[:shortest], numberOf(len(paths), "name"), words.List(paths)),
+		hint: fmt.Sprintf("make what is named readable, or go on as root, or move away what the disk does not give back; then \"%s\" does the rest", again),
 	}
 }
 
