@@ -21,12 +21,22 @@ func kinOf(state *statedir.Dir, name, real string, dir *pathsafe.Dir) (all []act
 		if r.Known == name {
 			continue
 		}
-		at, other := locate(mounts, real), locate(mounts, r.Path)
-		if around[r.ID] || isWithin(real, r.Path) || isWithin(r.Path, real) || at != "" && other != "" && (isWithin(at, other) || isWithin(other, at)) {
+		if around[r.ID] || isStanding(r.Path) && (overlaps(real, r.Path) || overlaps(locate(mounts, real), locate(mounts, r.Path))) {
 			all = append(all, action.Kin{Name: r.Known, Path: r.Path})
 		}
 	}
 	return all
+}
+
+// isStanding reports whether something is at a path. One that was deleted halts nothing around it.
+func isStanding(path string) bool {
+	way, err := pathsafe.WayTo(path) // asks no server of another user
+	return err == nil && !way.Missing
+}
+
+// overlaps reports whether one of two directories is the other, or in it; "" is not known.
+func overlaps(a, b string) bool {
+	return a != "" && b != "" && (isWithin(a, b) || isWithin(b, a))
 }
 
 // haltedKin returns the halts of the restore roots that share directories with the one at a path.
