@@ -41,6 +41,8 @@ var pathUses = map[string]string{
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.WayOut: pathsafe.OpenRoot":                    "record: the restore root of a snapshot; only the words of a hint follow",
 	"cmd/spectrum.nameOfRoot: pathsafe.OpenRoot":                "given: a restore root; only which records are of it follows",
+	"cmd/spectrum.haltedKin: pathsafe.OpenRoot":                 "given: a restore root; only whether another one that shares directories with it is halted follows",
+	"cmd/spectrum.identitiesOf: pathsafe.OpenRoot":              "the directories above a restore root that is open: only what they are is asked",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":            "given: the argument of doctor",
 	"cmd/spectrum.openNamespace: unix.Open":                     "/proc/self/fd of a handle",
 	"cmd/spectrum.openNamespace: unix.Openat":                   "one name beneath a handle; only a link of procfs to a namespace is followed",

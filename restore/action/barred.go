@@ -159,7 +159,11 @@ func (d *difference) barredMeta(then, now snapshot.Entry) bool {
 	if os.Geteuid() == 0 {
 		return false
 	}
-	why := NeedsRoot(then)
+	why := ""
+	isOwners := then.UID == now.UID && then.GID == now.GID && slices.Equal(then.Xattrs(), now.Xattrs())
+	if !isOwners || then.Mode != now.Mode && then.Mode&0o2000 != 0 { // else there is nothing to change but what its owner may
+		why = NeedsRoot(then)
+	}
 	if own := os.Geteuid(); int(now.UID) != own {
 		why = fmt.Sprintf("it belongs to user %d", now.UID)
 	}
