@@ -43,6 +43,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.nameOfRoot: pathsafe.OpenRoot":                "given: a restore root; only which records are of it follows",
 	"cmd/spectrum.haltedKin: pathsafe.OpenRoot":                 "given: a restore root; only whether another one that shares directories with it is halted follows",
 	"cmd/spectrum.identitiesOf: pathsafe.OpenRoot":              "the directories above a restore root that is open: only what they are is asked",
+	"internal/machine.readIDMap: os.ReadFile":                   "/proc/self/uid_map and gid_map",
 	"cmd/spectrum.directory.look: pathsafe.OpenRoot":            "given: the argument of doctor",
 	"cmd/spectrum.openNamespace: unix.Open":                     "/proc/self/fd of a handle",
 	"cmd/spectrum.openNamespace: unix.Openat":                   "one name beneath a handle; only a link of procfs to a namespace is followed",
