@@ -47,8 +47,9 @@ type commitRecord struct {
 	reason  string // in the operator's words; "" for none
 	draft   *savepoint.Draft
 	scope   []pathsafe.Path // what it makes, and displaces
-	// replaces are the files that it displaces, or leaves as they are, by their paths.
+	// replaces are the files that it displaces, removes or leaves as they are, by their paths.
 	replaces map[string]*restore.Target
+	gone     []pathsafe.Path // what it would remove, and nothing is there
 }
 
 // begins requires, for the first action in a root since it was entered, that no other one was

@@ -161,7 +161,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	b.Moved = func(stayed []staging.Stayed, left []Left) error {
 		for i, s := range stayed {
 			n := p.top.find("/" + left[i].Path)
-			left[i].Committed = n != nil && (n.file != nil || n.made && errors.Is(s.Why, fs.ErrPermission))
+			left[i].Committed = n != nil && (n.isFile() || n.made && errors.Is(s.Why, fs.ErrPermission))
 			if left[i].Committed && !inPart {
 				return errInPart
 			}
@@ -287,7 +287,7 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 			return err
 		}
 	}
-	return nil
+	return p.addRemoved(created, before)
 }
 
 // createdBy are the files that a commit has created.
@@ -319,7 +319,7 @@ func beforeCommit(store *snapshot.Store, root, attempt string) (*snapshot.Snapsh
 // someFile is the path of one file that was created.
 func (p *plan) someFile() ([]pathsafe.Path, error) {
 	n := &p.top
-	for n.file == nil && len(n.children) > 0 {
+	for !n.isFile() && len(n.children) > 0 {
 		n = n.sorted()[0]
 	}
 	at, err := pathsafe.Parse(n.path)
