@@ -255,7 +255,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		return err
 	}
 	approval, err := record.Approve(again, said)
-	if errors.Is(err, preview.ErrUnfit) && !again.ProposesAnything() { // no statement fits a candidate of which nothing can be used: why it is held says more
+	if errors.Is(err, preview.ErrUnfit) && again.ChangesAreUnusable() { // no statement fits it
 		err = cmp.Or(checkQuarantine(ctx, state, again, c), err)
 	}
 	if err != nil {
