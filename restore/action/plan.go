@@ -49,6 +49,7 @@ type node struct {
 type Left struct {
 	Path, Why string
 	Committed bool // it is as a commit that is undone has made it, so that commit is not undone
+	Unread    bool // it could not be read, so it was neither kept nor taken away: the same restore, once it can, does the rest
 }
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }

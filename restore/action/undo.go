@@ -43,6 +43,7 @@ type Undone struct {
 	Edits   []Edit                // between commits that are undone
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
+	Parted  []Parted              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
 	// InPart: names that the commits have made could not be taken away, see [Left]. The commits
@@ -152,6 +153,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if u.Spaces, err = roomFor(in, done.Snapshot, p.comes, u.Changes); err != nil {
 		return nil, err
 	}
+	u.Parted = partedOf(u.Changes, u.Left, p.comes)
 	if dry {
 		u.Open = staging.HeldOpen(in.Dir(), swaps)
 		return u, nil
