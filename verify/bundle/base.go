@@ -109,7 +109,7 @@ func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
 // openBase prepares the side of the base: a directory, or what a run has signed.
 func (c *comparison) openBase(opts SealOptions, rules *ignore.Rules) error {
 	if c.known {
-		c.base, c.dirs = collecting{opts: opts, rules: rules}, map[string]bool{}
+		c.base, c.dirs = collecting{opts: opts, other: rules}, map[string]bool{}
 		return nil
 	}
 	baseRules, err := ignore.New(opts.Base, opts.Exclude)
