@@ -75,21 +75,20 @@ func (p *Preview) Draft(c Choice) Draft {
 func (p *Preview) planOf(c Choice) plan {
 	d := p.decided
 	var chosen plan
-	out := map[int]bool{}
+	in := make([]bool, len(d.items)+1) // by number
+	for _, n := range c.Items {
+		in[n] = true
+	}
 	for _, n := range slices.Sorted(maps.Keys(c.Decisions)) {
 		switch c.Decisions[n] {
 		case statement.Rejected:
 			chosen.reject = append(chosen.reject, n)
 			for _, number := range d.conflicts[n-1].items {
-				out[number] = true
+				in[number] = false
 			}
 		case statement.Acknowledged:
 			chosen.acknowledge = append(chosen.acknowledge, n)
 		}
-	}
-	in := map[int]bool{}
-	for _, n := range c.Items {
-		in[n] = !out[n]
 	}
 	for n := range d.items {
 		i := &d.items[n]

@@ -151,3 +151,37 @@ func TestOverview(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// BenchmarkDraft is what a review does of 20,000 files, every tenth of which exists: once, and
+// with each choice.
+func BenchmarkDraft(b *testing.B) {
+	s := bareScene(b)
+	files := map[string]string{}
+	for n := range 20_000 {
+		files[fmt.Sprintf("d%03d/f%05d", n%100, n)] = "x"
+		if n%10 == 0 {
+			must(b, os.MkdirAll(s.at(fmt.Sprintf("d%03d", n%100)), 0o755))
+			must(b, os.WriteFile(s.at(fmt.Sprintf("d%03d/f%05d", n%100, n)), []byte("y"), 0o644))
+		}
+	}
+	s.add("run-1", files)
+	p := s.preview()
+	chosen := p.Chosen()
+	b.Run("overview", func(b *testing.B) {
+		for b.Loop() {
+			p.Overview(0)
+			p.Chosen()
+		}
+	})
+	half := []int{}
+	for n := 0; n < len(chosen); n += 2 {
+		half = append(half, chosen[n])
+	}
+	for name, items := range map[string][]int{"recommended": chosen, "every second": half} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				p.Draft(preview.Choice{Items: items})
+			}
+		})
+	}
+}

@@ -48,10 +48,10 @@ type Model struct {
 	search  string // for what was searched last
 	message string // for the last line, until the next key
 
-	in       map[int]bool // items that are chosen
+	in       []bool // items that are chosen, by number
 	verdicts map[int]statement.Verdict
 	draft    preview.Draft
-	approved map[int]bool // items that the draft approves
+	approved []bool // items that the draft approves, by number
 
 	seen  bool // all of the statement was on the screen
 	slips int  // lines that were no statement
@@ -63,7 +63,7 @@ type Model struct {
 
 // New returns the model of a review that begins.
 func New(ctx context.Context, c Config) *Model {
-	m := &Model{ctx: ctx, config: c, over: c.Overview, in: map[int]bool{}, verdicts: map[int]statement.Verdict{}, changes: changes{of: map[int]*change{}}}
+	m := &Model{ctx: ctx, config: c, over: c.Overview, in: make([]bool, len(c.Overview.Items)+1), verdicts: map[int]statement.Verdict{}, changes: changes{of: map[int]*change{}}}
 	for _, n := range c.Chosen {
 		m.in[n] = true
 	}
@@ -107,7 +107,7 @@ func (m *Model) compose() {
 		}
 	}
 	m.draft = m.config.Source.Draft(choice)
-	m.approved = make(map[int]bool, len(m.draft.Items))
+	m.approved = make([]bool, len(m.in))
 	for _, n := range m.draft.Items {
 		m.approved[n] = true
 	}

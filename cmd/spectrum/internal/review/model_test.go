@@ -304,7 +304,7 @@ func TestChoose(t *testing.T) {
 	over.Items[3].Fate, over.Items[3].Free = preview.Blocked, false
 	over.Items[4].Fate, over.Items[4].Free = preview.LeftAside, false
 	s := sit(t, over, 100, 30)
-	s.in = map[int]bool{1: true, 2: true}
+	s.in[3] = false
 	s.compose()
 	s.press("space")
 	s.shows("nothing is chosen")
@@ -397,7 +397,7 @@ func TestApproveLong(t *testing.T) {
 	s := sit(t, overview(paths...), 40, 12)
 	for n := range paths {
 		if n%2 == 0 {
-			delete(s.in, n+1)
+			s.in[n+1] = false
 		}
 	}
 	s.compose()
