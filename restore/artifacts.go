@@ -59,7 +59,7 @@ func (r *Run) makeArtifacts(chainRoot string) error {
 func (r *Run) artifactPerm() fs.FileMode {
 	perm := fs.FileMode(0o644)
 	for o := range r.bundle.Outputs() {
-		perm &= o.Perm()
+		perm &= r.Perm(o)
 	}
 	for _, granted := range r.bundle.Dirs() {
 		for _, class := range []fs.FileMode{0o050, 0o005} {

@@ -13,15 +13,19 @@ import (
 // Conflict is something that stands where a target would be, or in its way
 // (decisions D11 and D20).
 type Conflict struct {
-	Path  string // of the target, beneath the restore root
-	State string // what is there now, in words
-	mount string // a directory on the way that is another mount: nothing can be moved there
+	Path    string // of the target, beneath the restore root
+	State   string // what is there now, in words
+	mount   string // a directory on the way that is another mount: nothing can be moved there
+	removed bool   // it is of a path that is removed
 }
 
 // Failure is what EXECUTE fails with when it meets the conflict.
 func (c Conflict) Failure() *Failure {
 	if c.mount != "" {
 		return Fail(FinalizeFailed, c.Path, fmt.Errorf("nothing can be moved there: %q %w", c.mount, pathsafe.ErrCrossesMount))
+	}
+	if c.removed {
+		return Fail(TargetPathExists, c.Path, errors.New("it cannot be removed: "+c.State))
 	}
 	return Fail(TargetPathExists, c.Path, errors.New("the target exists: "+c.State))
 }
@@ -64,7 +68,7 @@ func (s *survey) look(path pathsafe.Path) error {
 	switch {
 	case errors.Is(err, pathsafe.ErrCrossesMount):
 		at := s.mountOn(path)
-		s.conflicts = append(s.conflicts, Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at})
+		s.conflicts = append(s.conflicts, Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at, false})
 		return nil
 	case err != nil:
 		return err

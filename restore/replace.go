@@ -29,7 +29,10 @@ type Target struct {
 	Identical bool
 	// ModeOnly: of what is displaced, it has the signed bytes.
 	ModeOnly bool
-	fixed    string // why the kernel does not let it be renamed; "" for nothing
+	// Removed: nothing comes in its place.
+	Removed bool
+	state   string // what it is, in words
+	fixed   string // why the kernel does not let it be renamed; "" for nothing
 }
 
 // ForRootReplacing is ForRoot for a restore that replaces the files that stand at its targets, and
@@ -38,9 +41,20 @@ type Target struct {
 // it is displaced. What can neither stay nor be displaced is a conflict, as everything is of
 // ForRoot. Nothing is written.
 func ForRootReplacing(ctx context.Context, c Candidate, restoreRoot string, own func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error)) (*Restore, error) {
-	r, err := ForRoot(ctx, c, restoreRoot)
-	if err != nil {
-		return nil, err
+	return forRootOwning(ctx, c, restoreRoot, own, true)
+}
+
+// ForRootOwning is [ForRootReplacing] for a change set, which says itself what it replaces: what is
+// there is displaced where it is what the producer started from, and else has diverged
+// ([Restore.Divergence]). For any other candidate everything that stands at a target is a conflict.
+func ForRootOwning(ctx context.Context, c Candidate, restoreRoot string, own func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error)) (*Restore, error) {
+	return forRootOwning(ctx, c, restoreRoot, own, false)
+}
+
+func forRootOwning(ctx context.Context, c Candidate, restoreRoot string, own func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error), always bool) (*Restore, error) {
+	r, err := forRoot(ctx, c, restoreRoot)
+	if err != nil || !always && !r.plan.IsChangeSet() {
+		return r, err
 	}
 	made, err := own(r.root)
 	if err == nil {
@@ -75,11 +89,16 @@ func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte)
 			return Internal(Planning, ctx.Err())
 		}
 		o, isOutput := outputs[c.Path]
+		if t != nil {
+			t.state = c.State
+		}
 		switch digest, isOwn := own[c.Path]; {
 		case why != nil:
-			c.State += ", which cannot be replaced: " + why.Error()
+			c.State += c.cannot() + why.Error()
+		case c.removed:
+			t.Removed, found[n] = true, t
 		case isOutput:
-			same, bits := t.Digest == o.Digest(), uint32(o.Perm())&0o111 == t.Stat.Perm&0o111
+			same, bits := t.Digest == o.Digest(), r.hasBits(o, t.Stat.Perm)
 			t.Identical, t.ModeOnly = same && bits, same && !bits
 			found[n] = t
 		case isOwn && digest == t.Digest:
@@ -88,7 +107,7 @@ func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte)
 			c.State += ", which is foreign: it is not what the commit of the active savepoint made"
 		}
 		if t = found[n]; t != nil && !t.Identical && t.fixed != "" {
-			c.State += ", which cannot be replaced: " + t.fixed
+			c.State += c.cannot() + t.fixed
 			found[n] = nil
 		}
 		return nil
@@ -107,7 +126,25 @@ func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte)
 		}
 	}
 	r.conflicts, r.replaces = blocked, true
+	r.holdAgainstBase(outputs)
 	return nil
+}
+
+// hasBits reports whether an existing file has the executable bits of an output. Those of a change
+// set are signed as one bit, which other users' bits do not change (D33).
+func (r *Restore) hasBits(o verify.Output, perm uint32) bool {
+	if c := r.plan.changes(); c != nil {
+		return c.Executable(o.Path().String()) == (perm&0o100 != 0)
+	}
+	return uint32(o.Perm())&0o111 == perm&0o111
+}
+
+// cannot begins the reason why what is there has to stay.
+func (c *Conflict) cannot() string {
+	if c.removed {
+		return ", which cannot be removed: "
+	}
+	return ", which cannot be replaced: "
 }
 
 // blockTogether makes conflicts of those targets that reach one file, by hard links or through a
@@ -138,12 +175,13 @@ func (r *Restore) blockTogether(found []*Target) {
 		if other == r.conflicts[n].Path {
 			other = of[t.Stat.ID].paths[1]
 		}
-		r.conflicts[n].State += fmt.Sprintf(", which cannot be replaced: it is the same file as %q, another target", other)
+		r.conflicts[n].State += fmt.Sprintf("%sit is the same file as %q, another target", r.conflicts[n].cannot(), other)
 		found[n] = nil
 	}
 }
 
-// Replaces reports whether it was made by [ForRootReplacing]; a nil Restore replaces nothing.
+// Replaces reports whether it was made by [ForRootReplacing], or is of a change set; a nil Restore
+// replaces nothing.
 func (r *Restore) Replaces() bool { return r != nil && r.replaces }
 
 // Target returns the file that stands at the target of an output or a result artifact and

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -15,12 +16,18 @@ type Restore struct {
 	conflicts []Conflict
 	replaces  bool               // see ForRootReplacing
 	targets   map[string]*Target // by their paths
+	diverged  map[string]Divergence
 }
 
 // ForRoot runs PREFLIGHT and PLAN (sections 5.2, 5.3 and 6.4) for a restore
 // root, in the order of decisions D1 and D5. The error is a [*Failure]. The
-// caller closes the Restore.
+// caller closes the Restore. Of a change set it finds out what is replaced and removed, as
+// [ForRootOwning] does for a root in which nothing was committed before.
 func ForRoot(ctx context.Context, c Candidate, restoreRoot string) (*Restore, error) {
+	return ForRootOwning(ctx, c, restoreRoot, func(*pathsafe.Dir) (map[string][sha256.Size]byte, error) { return nil, nil })
+}
+
+func forRoot(ctx context.Context, c Candidate, restoreRoot string) (*Restore, error) {
 	g, err := eligible(ctx, c)
 	if err != nil {
 		return nil, err
@@ -56,6 +63,9 @@ func (r *Restore) prepare(ctx context.Context, g gated) error {
 		return err
 	}
 	r.plan, r.conflicts = plan, s.conflicts
+	if err := r.removals(); err != nil {
+		return err
+	}
 	return r.reserved()
 }
 
@@ -80,7 +90,8 @@ func (r *Restore) Conflicts() []Conflict { return slices.Clone(r.conflicts) }
 
 // Blocked is the failure that EXECUTE begins with while there are conflicts:
 // the first target that exists (decision D11), else the first that cannot be
-// moved to. It is nil, as an error, when there are none.
+// moved to, else the first that has diverged and was not overruled. It is nil, as an error, when
+// there are none.
 func (r *Restore) Blocked() error {
 	for _, c := range r.conflicts {
 		if c.mount == "" {
@@ -90,7 +101,7 @@ func (r *Restore) Blocked() error {
 	if len(r.conflicts) > 0 {
 		return r.conflicts[0].Failure()
 	}
-	return nil
+	return r.divergedFailure()
 }
 
 // Close closes the restore root.

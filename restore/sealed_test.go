@@ -13,15 +13,15 @@ import (
 )
 
 // TestSealed: a plan and a restore have no field that anybody else can set, and
-// no method that changes them.
+// no method that changes them, but for a decision of the operator (Overrule).
 func TestSealed(t *testing.T) {
 	for _, c := range []struct {
 		value   any
 		methods []string
 	}{
-		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Dirs", "Files", "IsChain", "Runs"}},
-		{&restore.Run{}, []string{"Artifacts", "Bundle", "Bytes", "Dir", "Target"}},
-		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Plan", "Replaces", "Root", "Target", "Targets"}},
+		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Dirs", "Files", "IsChain", "IsChangeSet", "Removes", "Runs"}},
+		{&restore.Run{}, []string{"Artifacts", "Bundle", "Bytes", "Changes", "ChangesFault", "Dir", "Perm", "Target"}},
+		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Divergence", "Overrule", "Plan", "Replaces", "Root", "Target", "Targets"}},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for field := range fieldsOf(typ.Elem()) {

@@ -31,8 +31,8 @@ type Change struct {
 	// Attempt is its identity, a UUID; one is made where it is empty.
 	Attempt string
 	// Swaps are made in this order and undone in reverse. No path is twice there. Those of a
-	// commit are files, which ascend by the bytes of their paths, then artifacts; a path
-	// is not beneath that of an earlier swap.
+	// commit are files, then removals of files, both of which ascend by the bytes of their
+	// paths, then artifacts; a path is not beneath that of an earlier swap.
 	Swaps []Swap
 	// Absent are directories on the way to files that must not be there yet.
 	Absent []pathsafe.Path
@@ -54,7 +54,7 @@ type Change struct {
 }
 
 // KindCommit is the kind of a change that makes files and artifacts, also in the place of other
-// files.
+// files, and removes files.
 const KindCommit = "commit"
 
 // A Swap is what becomes of one name.
@@ -191,17 +191,34 @@ func (s *Swap) isMetadata() bool {
 	return is
 }
 
-// follows requires files before artifacts, and files in the order of their paths.
+// follows requires files before removals, those before artifacts, and files and removals in the
+// order of their paths.
 func (s *Swap) follows(last *Swap) error {
-	_, file := s.New.(*File)
-	_, wasFile := last.New.(*File)
+	turn, before := s.turn(), last.turn()
 	switch {
-	case file && !wasFile:
-		return errors.New("a file after an artifact")
-	case file && s.Path.String() <= last.Path.String():
+	case turn < before:
+		return errors.New("not in the order of files, removals, artifacts")
+	case turn == before && turn != artifactTurn && s.Path.String() <= last.Path.String():
 		return errors.New("paths do not ascend")
 	}
 	return nil
+}
+
+// The order of the swaps of a commit.
+const (
+	fileTurn = iota
+	removalTurn
+	artifactTurn
+)
+
+func (s *Swap) turn() int {
+	switch s.New.(type) {
+	case *File:
+		return fileTurn
+	case nil:
+		return removalTurn
+	}
+	return artifactTurn
 }
 
 func (s *Swap) validate(c *Change) error {
@@ -239,6 +256,7 @@ func (s *Swap) validate(c *Change) error {
 		if s.Old == nil {
 			return errors.New("swap has neither old nor new")
 		}
+		commit = c.Kind == KindCommit
 	}
 	if commit != (c.Kind == KindCommit) || commit && s.Old != nil && !s.Old.Mode.IsRegular() {
 		return fmt.Errorf("it is not a swap of a %s", c.Kind)

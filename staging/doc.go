@@ -56,7 +56,7 @@
 // steps 5 and 6 has happened when the journal goes, also after a crash: then between
 // [Unfinished.Resolve] and [Unfinished.Forget].
 //
-// # Replacement
+// # Replacement and removal
 //
 // A file of a commit may take the place of another one ([Swap].Old). In step 4 it waits in old under
 // the number of its swap, and is exchanged with the one at its name (RENAME_EXCHANGE), which is
@@ -73,6 +73,10 @@
 // permission bits are its own. What this user may not read or set is left out ([Tx.LeftOut]). Set-id
 // bits, capabilities and signatures never come: they were meant for another content. What was read
 // in step 1 has to be what the old file has when it was moved aside, or all is undone.
+//
+// A file that a commit removes is moved to old in step 4, and treated there like one that was
+// replaced: looked at again, brought back by an undo unless something newer is at its name, removed
+// by step 6 or kept. A directory that it leaves empty stays.
 //
 // What an artifact takes the place of is moved to old before anything else moves, durably, and comes
 // back last: old artifacts are never seen beside new files, nor new ones beside old files.

@@ -30,6 +30,7 @@ type spec struct {
 	files     []fileAt
 	absent    []pathsafe.Path
 	dirPerm   func(path pathsafe.Path) uint32
+	removals  []removalAt
 	artifacts []artifactAt
 	manifest  []byte
 	progress  func(phase string, bytes int64)
@@ -43,6 +44,11 @@ type fileAt struct {
 	old *pathsafe.Stat // that it replaces; nil for nothing
 }
 
+type removalAt struct {
+	Path pathsafe.Path
+	old  *pathsafe.Stat
+}
+
 type artifactAt struct {
 	Path pathsafe.Path
 	Artifact
@@ -53,6 +59,9 @@ func (s *spec) change() Change {
 	c := Change{Kind: KindCommit, Absent: s.absent, DirPerm: s.dirPerm, Manifest: s.manifest, Progress: s.progress, Workers: s.workers}
 	for i := range s.files {
 		c.Swaps = append(c.Swaps, Swap{Path: s.files[i].Path, Old: s.files[i].old, New: &s.files[i].File})
+	}
+	for _, r := range s.removals {
+		c.Swaps = append(c.Swaps, Swap{Path: r.Path, Old: r.old})
 	}
 	for i := range s.artifacts {
 		c.Swaps = append(c.Swaps, Swap{Path: s.artifacts[i].Path, Old: s.artifacts[i].old, New: &s.artifacts[i].Artifact})

@@ -293,6 +293,9 @@ func (s *scene) done(before picture) {
 	}
 	if s.takes {
 		s.tookOver()
+		if _, err := os.Lstat(s.at("existing/goes")); !errors.Is(err, fs.ErrNotExist) {
+			s.t.Errorf("existing/goes was to go: %v", err)
+		}
 	}
 	s.nothingElse(before)
 }
@@ -316,6 +319,9 @@ func (s *scene) staying(before picture) picture {
 		if f.old != nil {
 			delete(stays, strings.Replace(f.Path.String(), "inlink/", "existing/", 1))
 		}
+	}
+	if s.takes {
+		delete(stays, "existing/goes")
 	}
 	for _, a := range s.spec.artifacts {
 		if a.old != nil || s.takes { // a killed commit has moved the old one aside
@@ -405,11 +411,14 @@ func manyScene(t testing.TB, root string) *scene {
 func replaceScene(t testing.TB, root string) *scene {
 	t.Helper()
 	_, made := os.Lstat(root + "/" + foreignThings[0])
-	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/other", "theirs/file", "RESTORE_REPORT.json"),
+	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/goes", "existing/other", "theirs/file", "RESTORE_REPORT.json"),
 		[]string{"existing/keep", "existing/new", "fresh/deep/f1", "fresh0", "inlink/other", "theirs/file"},
 		[]string{"RESTORE_MANIFEST.json", "RESTORE_REPORT.json"})
 	if old, err := s.dir.Lstat("RESTORE_REPORT.json"); err == nil { // else a killed commit has moved it aside
 		s.spec.artifacts[1].old = &old
+	}
+	if old, err := s.dir.StatPath(mustParse(t, "existing/goes"), pathsafe.LinksBeneath); err == nil {
+		s.spec.removals = []removalAt{{mustParse(t, "existing/goes"), &old}}
 	}
 	if s.takes = true; made != nil {
 		must(t, os.Chown(s.at("existing/keep"), namedUID, otherGID))

@@ -108,7 +108,8 @@ func (a *attempt) inspect() (*Inspection, error) {
 	}
 	for i := range a.swaps {
 		s := &a.swaps[i]
-		if s.since == phaseIntent || a.isCommit() && s.since == phasePrepared { // the manifest beside staging; a file, or a directory of some
+		isRemoval := s.goes && !s.comes && !s.last
+		if s.since == phaseIntent || a.isCommit() && s.since == phasePrepared && !isRemoval { // the manifest beside staging; a file, or a directory of some
 			continue
 		}
 		n, err := a.inspectSwap(at, i)

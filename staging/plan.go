@@ -183,13 +183,16 @@ func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
 	return nil
 }
 
-// addLeaving plans that what artifacts take the place of leaves before anything else changes: each
-// is a swap of its own, with the old thing only.
+// addLeaving plans what leaves and has nothing in its place when the names are given: the files
+// that are removed, and what artifacts take the place of, before anything else changes. Each is a
+// swap of its own, with the old thing only.
 func (a *attempt) addLeaving(c *Change) {
 	for i := range c.Swaps {
-		if _, is := c.Swaps[i].New.(*Artifact); is && c.Swaps[i].Old != nil {
+		s := &c.Swaps[i]
+		_, artifact := s.New.(*Artifact)
+		if s.Old != nil && (artifact || a.isCommit() && s.New == nil) {
 			a.swaps = append(a.swaps, swapping{
-				path: c.Swaps[i].Path, since: phasePrepared, name: strconv.Itoa(len(a.swaps)), live: c.Swaps[i].Old, goes: true, last: true,
+				path: s.Path, since: phasePrepared, name: strconv.Itoa(len(a.swaps)), live: s.Old, goes: true, last: artifact,
 			})
 		}
 	}

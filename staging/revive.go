@@ -106,7 +106,7 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 			}
 		}
 		switch {
-		case a.isCommit() && (!s.comes && !(s.goes && s.last) || s.goes && s.since != phasePrepared), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
+		case a.isCommit() && (!s.comes && !s.goes || s.goes && s.since != phasePrepared), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
 			return errUnfit
 		case s.since == phaseIntent:
 			s.name, s.created, s.check = manifestStaged, r.Made.createdIn(a.mount), r.Made.check()

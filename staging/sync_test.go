@@ -145,6 +145,7 @@ rename keep
 rename fresh0
 rename other
 rename file
+rename goes
 sync existing
 sync inlink
 sync theirs
@@ -171,6 +172,7 @@ sync ROOT`,
 	"replace rollback": `rename .spectrum06_committed
 sync STAGE
 rename RESTORE_MANIFEST.json
+rename N
 rename fresh
 rename new
 rename N

@@ -28,11 +28,14 @@ type Bundle struct {
 	outputs     []output
 	dirs        []directory
 	artifacts   []*keptArtifact
+
+	changes      *bundle.Changes
+	changesFault error
 }
 
-func (e *examination) bundle() *Bundle {
+func (e *examination) bundle() (*Bundle, error) {
 	completed, _ := completion(e.artifacts[bundle.Status].object)
-	return &Bundle{
+	b := &Bundle{
 		completed:   completed,
 		claims:      e.claims(),
 		runID:       e.run.id,
@@ -46,6 +49,10 @@ func (e *examination) bundle() *Bundle {
 		artifacts:   e.kept,
 		dir:         e.dir,
 	}
+	if err := b.readChanges(e); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // RunID is the final component of the run directory's path.

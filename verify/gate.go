@@ -54,7 +54,10 @@ func Gate(ctx context.Context, run *Run, watch Watch) (*Gated, error) {
 		wellFormed = wellFormed && e.entries[i].wellFormed()
 	}
 	if wellFormed && g.proof == ProofGood && g.hashes == HashesGood {
-		g.bundle = e.bundle()
+		var err error
+		if g.bundle, err = e.bundle(); err != nil {
+			return nil, err
+		}
 	}
 	return g, nil
 }

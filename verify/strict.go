@@ -21,7 +21,7 @@ func Strict(ctx context.Context, run *Run, watch Watch) (*Bundle, error) {
 	if err := e.examine(ctx); err != nil {
 		return nil, err
 	}
-	return e.bundle(), nil
+	return e.bundle()
 }
 
 // examination is one bundle on its way through the phases of SPECTRUM-05. Each

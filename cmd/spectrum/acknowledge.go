@@ -97,30 +97,36 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 // hear requires the statement that releases a halted root. One that was not given with the command
 // is asked for.
 func (a *app) hear(ctx context.Context, said string, halted *haltedError) error {
+	return a.hearWords(ctx, said, halted.statement(), func(why error) error { return &unsaidError{halted, why} })
+}
+
+// hearWords requires a statement, which is asked for where it was not given with the command. What
+// else is said, or nothing, is the error that unsaid makes of the reason.
+func (a *app) hearWords(ctx context.Context, said, wanted string, unsaid func(error) error) error {
 	if said == "" {
 		var err error
-		if said, err = a.askStatement(ctx, halted); err != nil {
+		if said, err = a.askStatement(ctx, wanted, unsaid); err != nil {
 			return err
 		}
 	}
-	if strings.TrimSpace(said) != halted.statement() {
-		return &unsaidError{halted, errSaidOther}
+	if strings.TrimSpace(said) != wanted {
+		return unsaid(errSaidOther)
 	}
 	return nil
 }
 
 // askStatement reads the statement from the terminal, where there is one.
-func (a *app) askStatement(ctx context.Context, halted *haltedError) (string, error) {
+func (a *app) askStatement(ctx context.Context, wanted string, unsaid func(error) error) (string, error) {
 	if a.json || !onTerminal(os.Stdin) || !onTerminal(a.stderr) {
-		return "", &unsaidError{halted, errUnsaid}
+		return "", unsaid(errUnsaid)
 	}
-	a.tell("spectrum: to release it, type: %s", halted.statement())
+	a.tell("spectrum: to release it, type: %s", wanted)
 	line, err := a.newPrompt("statement: ").read(ctx)
 	if err != nil {
 		return "", err
 	}
 	if isRefusal(line) {
-		return "", &unsaidError{halted, errUnsaid}
+		return "", unsaid(errUnsaid)
 	}
 	return line, nil
 }

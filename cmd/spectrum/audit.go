@@ -107,5 +107,8 @@ func entryText(e *audit.Entry) string {
 	if e.Reason != "" {
 		line += fmt.Sprintf(" %q", e.Reason)
 	}
+	if len(e.Lost) > 0 {
+		line += " lost " + strings.Join(e.Lost, ",")
+	}
 	return oneLine(line)
 }

@@ -22,6 +22,7 @@ type auditVerify struct {
 	*savepointShelf
 	log        *audit.Log
 	head       audit.Head // as it was read last
+	accepted   int        // savepoints and snapshots that the log is accepted not to bear out
 	savepoints []audit.Savepoint
 	retired    []audit.Savepoint // of commits that were rolled back
 }
@@ -104,7 +105,7 @@ func (v *auditVerify) ledger() (*audit.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.head = head
+	v.head, v.accepted = head, l.Accepted()
 	return &l, nil
 }
 
@@ -173,11 +174,19 @@ func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 		return v.misfit(len(unlogged) > 0, misfits)
 	}
 	h, n := v.head, len(v.savepoints)
-	return v.result(fmt.Sprintf("OK %d entries, head %s, %s", h.Sequence, h.Hash, numberOf(n, "savepoint")), map[string]any{
+	fields := map[string]any{
 		"code": "OK", "details": map[string]any{}, "entries": h.Sequence, "head": h.Hash, "ok": true,
 		"open": h.Open, "savepoints": n, "tail_bytes": h.Tail, "torn": h.Tears,
-	})
+	}
+	if v.accepted > 0 {
+		v.say("spectrum: the loss of %s was accepted: \"spectrum audit show\" has by whom and when", numberOf(v.accepted, "record"))
+		fields["accepted"] = v.accepted
+	}
+	return v.result(fmt.Sprintf("OK %d entries, head %s, %s", h.Sequence, h.Hash, numberOf(n, "savepoint")), fields)
 }
+
+// acceptHint is the way on where the log that was lost is in no backup.
+const acceptHint = "; where the log is in no backup, \"spectrum recover --acknowledge RESTORE_ROOT\" accepts the loss"
 
 // rewritten is the verdict on a log that is another one than savepoints sign.
 func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
@@ -191,7 +200,7 @@ func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
 	}
 	return &codedError{
 		code: codeAuditRewritten, err: err, details: v.details(misfits),
-		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; look into who may write the state directory, and keep it as it is", first.Fits),
+		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; look into who may write the state directory, and keep it as it is%s", first.Fits, acceptHint),
 	}
 }
 
@@ -222,7 +231,7 @@ func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
 	}
 	if isCut {
 		e.code = codeAuditCut
-		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %d entries now, head %s; look into who may write the state directory, and keep it as it is", v.head.Sequence, v.head.Hash)
+		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %d entries now, head %s; look into who may write the state directory, and keep it as it is%s", v.head.Sequence, v.head.Hash, acceptHint)
 	}
 	return e
 }

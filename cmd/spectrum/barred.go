@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -77,9 +78,10 @@ func (a *app) notDone(state *statedir.Dir, in *action.Root, err error) error {
 }
 
 // unreadable logs a rollback that needs a savepoint or a snapshot which cannot be read, and halts
-// the root that this is of. A dry run does neither.
-func (a *app) unreadable(state *statedir.Dir, dry bool, event audit.Event, why error) {
-	at := ""
+// the root that this is of. Where a fault of the machine keeps even that from being known, the log
+// says what the ID is of. A dry run does neither.
+func (a *app) unreadable(state *statedir.Dir, id string, dry bool, why error) {
+	event, at, named := audit.Event{Rollback: audit.Session}, "", false
 	if unread, is := errors.AsType[*action.UnreadError](why); is {
 		at, event.Actions = unread.Err.RunDir, []string{unread.Commit}
 	} else if damage, is := errors.AsType[*snapshot.DamageError](why); is {
@@ -88,8 +90,36 @@ func (a *app) unreadable(state *statedir.Dir, dry bool, event audit.Event, why e
 	for name := range strings.SplitSeq(at, "/") {
 		if root := state.RootOfKey(name); root != "" {
 			_ = a.notBegun(state, root, dry, event, why)
+			named = true
 		}
 	}
+	if root := rootByLog(state, id); !named && root != "" && machine.IsFault(why) {
+		_ = a.notBegun(state, root, dry, event, why)
+	}
+}
+
+// rootByLog returns the name of the root that a commit or a snapshot with this ID, or these digits
+// of it, is of by the audit log; "" where that is not known, or there are several.
+func rootByLog(state *statedir.Dir, id string) string {
+	f, err := state.ReadAuditLog()
+	if err != nil || len(id) < least {
+		return ""
+	}
+	log := audit.New(f)
+	defer log.Close()
+	roots := map[string]bool{}
+	_, _ = log.Read(func(e audit.Entry) error {
+		if e.Root != "" && (id == latest || strings.HasPrefix(e.Action, id) || strings.HasPrefix(e.Snapshot, id)) {
+			roots[audit.RootOf(e.Root)] = true
+		}
+		return nil
+	})
+	for root := range roots {
+		if len(roots) == 1 {
+			return root
+		}
+	}
+	return ""
 }
 
 // endBar ends the halt of a root in which a rollback could not be carried out, where a person runs

@@ -71,7 +71,8 @@ const (
 	codeLater      code = "ROLLBACK_LATER_COMMITS"
 	codeNoSnapshot code = "ROLLBACK_NO_SNAPSHOT"
 	codeNotUndone  code = "ROLLBACK_REFUSED"
-	// some of what the commit has made is still there, and so the commit stands
+	// some of what the commit has made is still there, and so the commit stands; or some of what
+	// is not as in a snapshot could not be read, and stays
 	codeInPart code = "ROLLBACK_INCOMPLETE"
 )
 

@@ -73,7 +73,7 @@ func examples() map[code][]error {
 		codeApprovalInvalid:    {preview.ErrForged},
 		codeHoles:              {fmt.Errorf("output %q: %w", forging, verify.ErrHoles), sealError(fmt.Errorf("output %q: %w", forging, bundle.ErrHoles))},
 		codeSparse:             {fmt.Errorf("file %q: %w", forging, standing.ErrHoles)},
-		codeUnsaid:             {&unsaidError{halted, errUnsaid}},
+		codeUnsaid:             {&unsaidError{halted, errUnsaid}, &lossError{"/srv/" + forging, nil, errUnsaid}},
 		codeSaidOther:          {&unsaidError{halted, errSaidOther}},
 
 		codeAuditDamaged:     {&audit.DamageError{Err: outside}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -254,6 +255,9 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		return err
 	}
 	approval, err := record.Approve(again, said)
+	if errors.Is(err, preview.ErrUnfit) && !again.ProposesAnything() { // no statement fits a candidate of which nothing can be used: why it is held says more
+		err = cmp.Or(checkQuarantine(ctx, state, again, c), err)
+	}
 	if err != nil {
 		return err
 	}

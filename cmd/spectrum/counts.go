@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -24,7 +25,7 @@ func (t *tally) add(c action.Content) {
 
 // text has the files where they are not as many as the names.
 func (t tally) text(verb string) string {
-	if t.names == t.files || t.names == 0 {
+	if t.names == t.files {
 		return fmt.Sprintf("%d %s", t.names, verb)
 	}
 	return fmt.Sprintf("%d %s (%s)", t.names, verb, numberOf(t.files, "file"))
@@ -50,13 +51,28 @@ func (r *rollbackReport) counts() counts {
 	return n
 }
 
-// changed is the part of it that a dry run has too.
-func (n counts) changed() string {
-	return fmt.Sprintf("%s, %s, %s, metadata of %d", n.removed.text("removed"), n.created.text("created"), n.replaced.text("replaced"), n.adjusted.names)
-}
-
+// String has what is not zero.
 func (n counts) String() string {
-	return fmt.Sprintf("%s, %d left, %d kept", n.changed(), n.left, n.kept)
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		text string
+	}{
+		{n.removed.names, n.removed.text("removed")},
+		{n.created.names, n.created.text("created")},
+		{n.replaced.names, n.replaced.text("replaced")},
+		{n.adjusted.names, fmt.Sprintf("metadata of %d", n.adjusted.names)},
+		{n.left, fmt.Sprintf("%d left", n.left)},
+		{n.kept, fmt.Sprintf("%d kept", n.kept)},
+	} {
+		if part.n > 0 {
+			parts = append(parts, part.text)
+		}
+	}
+	if len(parts) == 0 {
+		return "no name differs"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // fields are the same for a program.

@@ -9,11 +9,36 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// TestCounts: what was to go and stays is not counted as removed, and not named so.
+// TestCounts: what was to go and stays is not counted as removed; what is zero is left out.
 func TestCounts(t *testing.T) {
+	r := countsReport()
+	const want = "2 removed (4 files), 1 created (3 files), 1 replaced, metadata of 1, 2 left, 1 kept"
+	if got := r.counts().String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.changes, r.left, r.done = r.changes[4:5], nil, action.Done{}
+	if got := r.counts().String(); got != "1 replaced" {
+		t.Errorf("%q", got)
+	}
+	if got := (&rollbackReport{}).counts().String(); got != "no name differs" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestNamed: names that stay are not named as removed.
+func TestNamed(t *testing.T) {
+	r := countsReport()
+	lines := r.named()
+	if len(lines) != 4 || !strings.HasPrefix(lines[1], "created new: ") && !strings.HasPrefix(lines[2], "created new: ") || lines[0] != "removed gone: file, 3 bytes" || lines[3] != "replaced other: file, 3 bytes, by file, 3 bytes" {
+		t.Errorf("%q", lines)
+	}
+}
+
+// countsReport is of a rollback that has done some of everything.
+func countsReport() *rollbackReport {
 	file := action.Content{Type: snapshot.File, Names: 1, Files: 1, Bytes: 3}
 	dir := action.Content{Type: snapshot.Dir, Names: 4, Files: 3, Bytes: 9}
-	r := rollbackReport{
+	return &rollbackReport{
 		changes: []action.Change{
 			{Path: "gone", Kind: action.Removed, Old: file},
 			{Path: "dir", Kind: action.Removed, Old: dir},
@@ -24,13 +49,5 @@ func TestCounts(t *testing.T) {
 		},
 		left: []action.Left{{Path: "stays", Why: "busy"}, {Path: "elsewhere", Why: "a socket"}},
 		done: action.Done{Kept: []staging.Kept{{At: "spectrum-kept/x"}}},
-	}
-	const want = "2 removed (4 files), 1 created (3 files), 1 replaced, metadata of 1, 2 left, 1 kept"
-	if got := r.counts().String(); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	lines := r.named()
-	if len(lines) != 4 || !strings.HasPrefix(lines[1], "created new: ") && !strings.HasPrefix(lines[2], "created new: ") || lines[0] != "removed gone: file, 3 bytes" || lines[3] != "replaced other: file, 3 bytes, by file, 3 bytes" {
-		t.Errorf("%q", lines)
 	}
 }

@@ -39,7 +39,9 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 	history, err := kept.HistoryFlaws(ctx, state, root, in.Signed)
 	var damage *audit.DamageError
 	if errors.As(err, &damage) {
-		history, err = []kept.Flaw{{Path: filepath.Join(state.Path(), "audit.log"), What: err.Error(), Remedy: "\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it"}}, nil
+		at := filepath.Join(state.Path(), "audit.log")
+		remedy := fmt.Sprintf("\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then run \"spectrum recover\" again, which says how the loss is accepted", shellQuote(at), shellQuote(at+".bad"))
+		history, err = []kept.Flaw{{Path: at, What: err.Error(), Remedy: remedy}}, nil
 	}
 	return slices.Concat(all, more, history), err
 }

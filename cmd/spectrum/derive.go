@@ -39,7 +39,11 @@ func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*deri
 	if err != nil {
 		return nil, err
 	}
-	return a.planDerived(ctx, state, origin, d.candidate.asked)
+	part, err := a.planDerived(ctx, state, origin, d.candidate.asked)
+	if err == nil {
+		d.approval.Overrule(part.restore)
+	}
+	return part, err
 }
 
 func (a *app) planDerived(ctx context.Context, state *statedir.Dir, origin preview.Origin, asked preview.Asked) (*derived, error) {

@@ -38,11 +38,17 @@ file that is not there already:
     conflict  something else is there, which a restore never overwrites
     blocked   something on the way there is no directory, or leads elsewhere
 
+and of a change set instead of a conflict, and for each file that it removes:
+
+    replace   what the change started from is there, and is replaced
+    remove    what the change started from is there, and is removed
+    diverged  something else is there, or nothing, which a preview does not propose
+
 With -u the lines of text files follow, from what is there to what the candidate
 holds: a patch that "git apply" and "patch -p1" accept, into a pipe byte for byte.
 --stat counts these lines, --name-status prints a letter for each file: A for
-create, M for a conflict of contents, T for one with something that is no file, B
-for blocked. On a terminal there are colours, unless NO_COLOR is set, and a pager
+create, M for replace and a conflict of contents, T for one with something that is
+no file, B for blocked, D for remove, U for diverged. On a terminal there are colours, unless NO_COLOR is set, and a pager
 (SPECTRUM_PAGER, PAGER, else less).
 
 What the candidate does not name is not looked at. Links,

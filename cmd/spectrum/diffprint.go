@@ -84,7 +84,7 @@ func (d *rootDiff) print(ctx context.Context, w *diffWriter) error {
 }
 
 // classColors are the colors of the classes that are listed.
-var classColors = map[class]string{classCreate: greenText, classConflict: boldText, classBlocked: redText}
+var classColors = map[class]string{classCreate: greenText, classConflict: boldText, classBlocked: redText, classReplace: boldText, classRemove: redText, classDiverged: redText}
 
 func (d *rootDiff) printList(ctx context.Context, w *diffWriter) error {
 	for i := range d.files {
@@ -108,13 +108,17 @@ func (d *rootDiff) printList(ctx context.Context, w *diffWriter) error {
 			return err
 		}
 	}
-	w.line(plainText, fmt.Sprintf("DIFFERS %s %d of %d files: %d create, %d conflict, %d blocked", preview.SourceID(d.look.plan),
-		len(d.files), len(d.look.files), d.counts[classCreate], d.counts[classConflict], d.counts[classBlocked]))
+	text := fmt.Sprintf("DIFFERS %s %d of %d files: %d create, %d conflict, %d blocked", preview.SourceID(d.look.plan),
+		len(d.files), d.total, d.counts[classCreate], d.counts[classConflict], d.counts[classBlocked])
+	if d.look.plan.IsChangeSet() {
+		text += fmt.Sprintf(", %d replace, %d remove, %d diverged", d.counts[classReplace], d.counts[classRemove], d.counts[classDiverged])
+	}
+	w.line(plainText, text)
 	return nil
 }
 
-// printNames prints a letter and the name: A for what is not there, M for another content, T
-// for what is no regular file, B for what is blocked.
+// printNames prints a letter and the name: A for what is not there, M for another content, D for
+// what is removed, U for what has diverged, T for what is no regular file, B for what is blocked.
 func (d *rootDiff) printNames(_ context.Context, w *diffWriter) error {
 	for i := range d.files {
 		h := &d.files[i]
@@ -122,6 +126,10 @@ func (d *rootDiff) printNames(_ context.Context, w *diffWriter) error {
 		switch {
 		case h.class == classCreate:
 			letter, color = "A", greenText
+		case h.class == classRemove:
+			letter, color = "D", redText
+		case h.class == classDiverged:
+			letter, color = "U", redText
 		case h.class == classBlocked:
 			letter, color = "B", redText
 		case h.there.Refused != nil:
@@ -134,19 +142,23 @@ func (d *rootDiff) printNames(_ context.Context, w *diffWriter) error {
 
 // hasLines reports whether a file can be shown as a patch: nothing stands there, or a
 // regular file.
-func (h *heldAgainst) hasLines() bool { return h.class == classCreate || h.there.Refused == nil }
+func (h *heldAgainst) hasLines() bool {
+	return h.class == classCreate || h.there.Refused == nil || h.class == classDiverged && !h.removed
+}
 
 // patch is the difference line by line, or why there is none.
 func (d *rootDiff) patch(h *heldAgainst) (text []byte, why string, err error) {
 	if h.Size > maxUnified || h.there.Size > maxUnified {
 		return nil, "too large, the limit is " + bytesText(maxUnified), nil
 	}
-	young := &patch.Version{Mode: h.Mode}
-	if young.Content, err = contentOf(h.File); err != nil {
-		return nil, "", err
+	var young, old *patch.Version
+	if !h.removed {
+		young = &patch.Version{Mode: h.Mode}
+		if young.Content, err = contentOf(h.File); err != nil {
+			return nil, "", err
+		}
 	}
-	var old *patch.Version
-	if h.class != classCreate {
+	if h.there.Refused == nil {
 		if old, err = d.versionThere(h); err != nil {
 			return nil, "", d.unreadable(err)
 		}
@@ -154,7 +166,7 @@ func (d *rootDiff) patch(h *heldAgainst) (text []byte, why string, err error) {
 			return nil, "what is there has just changed", nil
 		}
 	}
-	if !patch.IsText(young.Content) || old != nil && !patch.IsText(old.Content) {
+	if young != nil && !patch.IsText(young.Content) || old != nil && !patch.IsText(old.Content) {
 		return nil, "it is no text", nil
 	}
 	return patch.Text(h.Path, old, young), "", nil

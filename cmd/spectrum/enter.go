@@ -71,6 +71,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		}
 		return name, err
 	}
+	e.Kin = func(name, real string, dir *pathsafe.Dir) []action.Kin { return kinOf(state, name, real, dir) }
 	in, ended, err := action.Enter(ctx, root, e)
 	a.hasEnded(ended)
 	if err != nil {

@@ -31,6 +31,7 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines = words.Few(lines, words.MaxListed)
 	lines = append(lines, words.Few(each(r.changed, "edited since the commit: %s; your version would be removed and saved in a snapshot"), words.MaxNamed)...)
 	lines = append(lines, words.Few(editLines(r.edits), words.MaxNamed)...)
+	lines = append(lines, words.Few(partedLines(r.parted, "would come back"), words.MaxNamed)...)
 	goneKept := r.keptGone()
 	lines = append(lines, words.Few(each(goneKept, "kept by an earlier command: %s; what is in it would be saved in the snapshot that is taken first"), words.MaxNamed)...)
 	open := []string{}
@@ -48,7 +49,7 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		lines = append(lines, fmt.Sprintf("%s: about %s needed, %s free", spaceText(s), bytesText(max(r.written(s), int64(s.Need.Bytes))), bytesText(int64(s.Free.Bytes)))) //nolint:gosec // no file system has so many
 		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})                        //nolint:gosec // the same
 	}
-	lines = append(lines, fmt.Sprintf("OK dry run: %s, %d left; nothing was changed", r.counts().changed(), len(r.left)))
+	lines = append(lines, fmt.Sprintf("OK dry run: %s; nothing was changed", r.counts()))
 	fields := map[string]any{
 		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "counts": r.counts().fields(), "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
 		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
@@ -57,19 +58,25 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	if len(r.edits) > 0 {
 		fields["edits"] = editFields(r.edits)
 	}
+	if len(r.parted) > 0 {
+		fields["parted"] = partedFields(r.parted)
+	}
 	if len(goneKept) > 0 {
 		fields["kept_removed"] = jsonTexts(goneKept)
 	}
 	if len(r.unread) > 0 {
 		fields["unread"] = r.unread
 	}
-	if r.inPart {
-		if !a.json {
-			if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
-				return err
-			}
+	if (r.inPart || r.unreadable) && !a.json {
+		if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
+			return err
 		}
+	}
+	switch {
+	case r.inPart:
 		return stillStands(commits[len(commits)-1], in.Real(), len(commits) > 1, r.left, fields)
+	case r.unreadable:
+		return r.notInFull(in, fields)
 	}
 	return a.result(strings.Join(lines, "\n"), fields)
 }
@@ -116,6 +123,26 @@ func editFields(edits []action.Edit) []any {
 	all := []any{}
 	for _, e := range edits {
 		all = append(all, map[string]any{"path": jsonText(e.Path), "snapshot": e.Snapshot})
+	}
+	return all
+}
+
+// partedLines name the files of several names not all of which come back.
+func partedLines(parted []action.Parted, comes string) (lines []string) {
+	for _, p := range parted {
+		as := "a file of its own"
+		if p.Back > 1 {
+			as = fmt.Sprintf("one file of %d names", p.Back)
+		}
+		lines = append(lines, fmt.Sprintf("%s had %d names (hard links): it %s as %s, and the other names keep the file that they have", shortPath(p.Path), p.Names, comes, as))
+	}
+	return lines
+}
+
+func partedFields(parted []action.Parted) []any {
+	all := []any{}
+	for _, p := range parted {
+		all = append(all, map[string]any{"names": p.Names, "path": jsonText(p.Path), "restored": p.Back})
 	}
 	return all
 }

@@ -51,6 +51,9 @@ func (e *haltedError) Unwrap() error { return e.err }
 // haltedIn gives an error the records of the attempts that halt the root, if that
 // is what it says.
 func haltedIn(state *statedir.Dir, root string, err error) error {
+	if kin, is := errors.AsType[*action.KinError](err); is {
+		root = kin.Kin.Path
+	}
 	if barred, is := errors.AsType[*action.BarredError](err); is {
 		mark, _ := state.BarOf(barred.Root)
 		return &haltedError{root: action.RootPath(root), bar: &barMark{mark}, err: err}

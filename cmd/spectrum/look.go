@@ -98,8 +98,11 @@ func unreadable(err error, hint string) error {
 }
 
 // sha256Of is the signed SHA-256 of a file, in hex; of a result artifact, that of
-// what would be written.
+// what would be written. A file that is removed has none: it is "".
 func sha256Of(f fusefs.File) string {
+	if f.Source == nil {
+		return ""
+	}
 	for _, x := range f.Source.XAttrs() {
 		if x.Name == view.SHA256Attr {
 			return x.Value

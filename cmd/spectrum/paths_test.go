@@ -51,6 +51,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.leave: os.OpenFile":                           "/dev/null",
 	"cmd/spectrum.newBox: pathsafe.OpenOwn":                     "given: the directory of an export or a demo, from then on a handle",
 	"cmd/spectrum.openProject: pathsafe.OpenRoot":               "given: the project root, from then on a handle",
+	"cmd/spectrum.openBase: pathsafe.OpenRoot":                  "given: the directory that a change set started from, from then on a handle",
 	"cmd/spectrum.openNew: pathsafe.OpenOwn":                    "given: the directory of the page or the report, from then on a handle",
 	"cmd/spectrum.openMaking: pathsafe.OpenOwn":                 "given: the nearest directory above a demo, from then on handles",
 	"cmd/spectrum.runsIn: pathsafe.OpenRoot":                    "the words of a hint",

@@ -51,7 +51,7 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is named)")
 	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted, in place of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files that differ, and leave those as they are that are the same; a rollback brings them back")
-	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict that a preview has shown, as `C-001=acknowledged`, =rejected or =resolved; may be repeated")
+	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict that a preview has shown, as `C-001=acknowledged`, =rejected or =resolved; for a file that is not what a change set started from, =replace or =keep; may be repeated")
 }
 
 // onStream is the value of --report without a file.
@@ -61,6 +61,9 @@ const onStream = "-"
 var imperatives = map[string]string{
 	"acknowledge": string(statement.Acknowledged), "reject": string(statement.Rejected), "resolve": string(statement.Resolved),
 }
+
+// decisions are what can be decided with --decide.
+var decisions = append(statement.Verdicts(), preview.Replace, preview.Keep)
 
 // asked is what the operator asks of the preview.
 func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
@@ -82,8 +85,8 @@ func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
 		if said, ok := imperatives[verdict]; ok { // as a statement says it
 			verdict = said
 		}
-		if !slices.Contains(statement.Verdicts(), statement.Verdict(verdict)) {
-			return preview.Asked{}, usage(cmd, "--decide %q: a conflict is acknowledged, rejected or resolved", text)
+		if !slices.Contains(decisions, statement.Verdict(verdict)) {
+			return preview.Asked{}, usage(cmd, "--decide %q: a conflict is acknowledged, rejected or resolved; one with a file that is not what a change set started from is replace or keep", text)
 		}
 		asked.Decisions[id] = statement.Verdict(verdict)
 	}

@@ -29,9 +29,9 @@ func openReceipt(state *statedir.Dir, opts *commitOptions) (newFile, error) {
 	return openNew("--receipt", "receipt", opts.receipt, state, root)
 }
 
-// kinds are the outputs of a commit by what it did to them: paths beneath the restore root, in
-// ascending order.
-type kinds struct{ created, replaced, identical []string }
+// kinds are the outputs of a commit, and what it removed, by what it did to them: paths beneath the
+// restore root, in ascending order. What was gone already is in none.
+type kinds struct{ created, replaced, identical, removed []string }
 
 func kindsOf(r *restore.Restore) kinds {
 	var all kinds
@@ -48,6 +48,11 @@ func kindsOf(r *restore.Restore) kinds {
 			}
 		}
 	}
+	for _, path := range r.Plan().Removes() {
+		if r.Target(path.String()) != nil {
+			all.removed = append(all.removed, path.String())
+		}
+	}
 	for _, paths := range [][]string{all.created, all.replaced, all.identical} {
 		slices.Sort(paths)
 	}
@@ -62,6 +67,9 @@ func (k kinds) text() string {
 	}
 	if len(k.identical) > 0 {
 		parts = append(parts, fmt.Sprintf("%d identical before", len(k.identical)))
+	}
+	if len(k.removed) > 0 {
+		parts = append(parts, fmt.Sprintf("%d removed", len(k.removed)))
 	}
 	if parts == nil {
 		return ""
@@ -81,13 +89,18 @@ func writeReceipt(file newFile, in *action.Root, approved *preview.Approved, kin
 			artifacts = append(artifacts, a.Path)
 		}
 	}
-	raw, err := canonjson.Marshal(map[string]any{
+	counts := map[string]int{"created": len(kinds.created), "identical": len(kinds.identical), "replaced": len(kinds.replaced)}
+	receipt := map[string]any{
 		"bundle_roots": approved.BundleRoots(), "bytes": plan.Bytes(), "commit": in.Commit(),
-		"counts":  map[string]any{"created": len(kinds.created), "identical": len(kinds.identical), "replaced": len(kinds.replaced)},
+		"counts":  counts,
 		"created": jsonTexts(kinds.created), "form": 1, "identical": jsonTexts(kinds.identical), "preview": approved.PreviewID(),
 		"replaced": jsonTexts(kinds.replaced), "restore_root": jsonText(in.Real()), "result_artifacts": jsonTexts(artifacts),
 		"savepoint": orNull(in.Savepoint()), "snapshot": orNull(in.SnapshotBefore()), "undo": "spectrum rollback " + in.Commit(),
-	})
+	}
+	if plan.IsChangeSet() {
+		receipt["removed"], counts["removed"] = jsonTexts(kinds.removed), len(kinds.removed)
+	}
+	raw, err := canonjson.Marshal(receipt)
 	if err != nil {
 		return err
 	}

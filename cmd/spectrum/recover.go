@@ -47,7 +47,9 @@ A root that is halted since a rollback could not be carried out is released when
 is unfinished there and nothing is damaged; else --acknowledge asks for a statement.
 
 At last it looks for damage among what is kept of the root: snapshots, savepoints and
-the audit log. It names each with the way out, and its exit status is 1 then. Of contents it reads at most 256 MiB;
+the audit log. It names each with the way out, and its exit status is 1 then. Where the
+audit log was deleted or cut, --acknowledge accepts that it does not bear out what was done
+before, against a statement, which the log has then; no check reports that loss any more. Of contents it reads at most 256 MiB;
 "spectrum snapshot verify" reads all.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,6 +107,10 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		return err
 	}
 	app.tellFlaws(flaws)
+	if flaws, err = app.acceptLoss(ctx, state, name, opts, flaws); err != nil {
+		app.tellEnded(ended)
+		return err
+	}
 	if err := app.endBar(ctx, state, name, opts, flaws); err != nil {
 		app.tellEnded(ended)
 		return err

@@ -13,12 +13,14 @@ import (
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
-// forRoot runs PREFLIGHT and PLAN, and where it was asked for finds out what is replaced.
+// forRoot runs PREFLIGHT and PLAN, and finds out what is replaced where that was asked for, or the
+// candidate is a change set.
 func forRoot(ctx context.Context, state *statedir.Dir, c *candidate, bundles restore.Candidate) (*restore.Restore, error) {
-	if !c.asked.Replace {
-		return restore.ForRoot(ctx, bundles, c.origin.RestoreRoot)
+	plan := restore.ForRootOwning
+	if c.asked.Replace {
+		plan = restore.ForRootReplacing
 	}
-	return restore.ForRootReplacing(ctx, bundles, c.origin.RestoreRoot, func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error) {
+	return plan(ctx, bundles, c.origin.RestoreRoot, func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error) {
 		return ownArtifacts(state, root)
 	})
 }

@@ -331,3 +331,50 @@ func TestReviewMany(t *testing.T) {
 	r.Type(t, "q")
 	r.ends(statusApproval)
 }
+
+// TestReviewChangeSet: what a change set removes is shown as that, and removed once it was
+// approved; what is not what it started from stays.
+func TestReviewChangeSet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"base/app": "one\n", "base/gone": "leaving\n", "base/drift": "as it was\n", "work/app": "two\n", "work/drift": "theirs\n",
+		"root/app": "one\n", "root/gone": "leaving\n", "root/drift": "mine\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := filepath.Join(dir, "work/CONTRACTS/_runs/r1")
+	must(t, "seal", "--project-root", filepath.Join(dir, "work"), "--run-dir", run, "--base", filepath.Join(dir, "base"))
+	r := &reviewing{t: t, Seat: terminal.Sit(t, 80, 24), root: filepath.Join(dir, "root")}
+	r.Cmd = command(t, "review", "--restore-root", r.root, run)
+	r.Env = append(r.Env, "TERM=xterm")
+	r.Stdin, r.Stdout, r.Stderr = r.Program, &r.out, r.Program
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.Await(t, "M app", "U drift", "D gone", "1 diverged, 1 to remove, 1 to replace")
+	r.Type(t, "/gone\r")
+	r.Await(t, "-leaving", "remove, 8 bytes")
+	r.Type(t, "v")
+	r.Await(t, "the candidate removes this file")
+	r.Type(t, "/drift\rx")
+	r.Await(t, "not what the change set started from", "-mine")
+	r.Type(t, "/app\rx")
+	r.Await(t, "choose a file that is not removed")
+	r.Type(t, "xcEA")
+	r.Await(t, "Approved: restore items R-001 and R-003 only.", "remove what is at the targets of R-003")
+	r.Type(t, "Approved\r")
+	r.ends(0, "restored", "1 removed")
+	if _, err := os.Stat(filepath.Join(r.root, "gone")); err == nil {
+		t.Error("it was not removed")
+	}
+	if got, err := os.ReadFile(filepath.Join(r.root, "drift")); err != nil || string(got) != "mine\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

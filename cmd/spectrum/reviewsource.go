@@ -24,7 +24,7 @@ type reviewSource struct {
 	app     *app
 	preview *preview.Preview
 	diff    rootDiff
-	files   []fusefs.File // by number of the item, from 1
+	files   []fusefs.File // by number of the item, from 1; of what is removed there is only the path
 	made    *proposal
 
 	mu    sync.Mutex
@@ -37,6 +37,7 @@ func newReviewSource(a *app, made *proposal, p *preview.Preview, items []preview
 	numbers := make(map[string]int, len(items))
 	for _, i := range items {
 		numbers[i.Path] = i.Number
+		s.files[i.Number].Path = i.Path
 	}
 	for f := range view.Files(made.restore.Plan()) {
 		if n, is := numbers[f.Path]; is { // else it is a result artifact
@@ -77,7 +78,7 @@ func (s *reviewSource) Changes(ctx context.Context, number int) (text []byte, wh
 }
 
 func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, string, error) {
-	h := heldAgainst{File: f}
+	h := heldAgainst{File: f, removed: f.Source == nil}
 	var err error
 	if h.path, err = pathsafe.Parse(h.Path); err != nil {
 		return nil, "", err
@@ -93,8 +94,11 @@ func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, stri
 	if err := h.classify(s.diff.root); err != nil {
 		return nil, "", s.diff.unreadable(err)
 	}
+	if h.removed && h.class == classCreate {
+		return nil, "it is removed, and is gone already", nil
+	}
 	switch {
-	case h.class == classIdentical:
+	case !h.removed && h.class == classIdentical:
 		return nil, "the same content is there", nil
 	case !h.hasLines():
 		return nil, h.line(), nil
@@ -107,6 +111,9 @@ func (s *reviewSource) Page(ctx context.Context, number int) error {
 	command := pagerCommand()
 	if command == "" {
 		return errors.New("there is no pager: set SPECTRUM_PAGER or PAGER, or install less")
+	}
+	if s.files[number].Source == nil {
+		return errors.New("the candidate removes this file, and has no content of it")
 	}
 	var page bytes.Buffer
 	if err := s.reading(ctx, func() error { return writePage(&page, s.files[number]) }); err != nil {

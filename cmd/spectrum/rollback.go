@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -98,7 +99,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	defer state.Close()
 	sp, err := findCommit(state, id)
 	if err != nil {
-		app.unreadable(state, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
+		app.unreadable(state, id, opts.dryRun, err)
 		return app.otherWay(state, err)
 	}
 	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
@@ -121,7 +122,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		unread: done.Unread, changes: done.Changes, spaces: done.Spaces, inPart: done.InPart, open: done.Open, edits: done.Edits,
+		unread: done.Unread, changes: done.Changes, parted: done.Parted, spaces: done.Spaces, inPart: done.InPart, open: done.Open, edits: done.Edits,
 	})
 }
 
@@ -238,7 +239,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	}
 	if err != nil {
 		name, unnamed := state.RootName(action.RootPath(root))
-		if unnamed != nil || errors.Is(err, action.ErrNoRoot) && !isGone(state, root, err) { // a path may be misspelled
+		if unnamed != nil || errors.Is(err, action.ErrNoRoot) && !machine.IsFault(err) && !isGone(state, root, err) { // a path may be misspelled
 			return err
 		}
 		return a.notBegun(state, name, opts.dryRun, audit.Event{Rollback: audit.Emergency}, err)

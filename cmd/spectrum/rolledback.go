@@ -27,10 +27,14 @@ type rollbackReport struct {
 	target  *snapshot.Snapshot // that was restored; nil for none
 	passed  []snapshot.Passed  // that were passed over to find it
 	changes []action.Change
+	parted  []action.Parted
 	spaces  []action.Space  // of a dry run
 	open    []pathsafe.Path // of a dry run
 	edits   []action.Edit   // between commits that are undone
 	inPart  bool            // the commits stand, since some of what they made is still there
+
+	unreadable bool            // the snapshot is not restored in full, since some of what is there could not be read
+	only       []pathsafe.Path // that were asked for; nil for all
 }
 
 // rolledBack says what was done, or would be.
@@ -58,6 +62,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
 	a.tellFew(editLines(r.edits))
+	a.tellFew(partedLines(r.parted, "came back"))
 	goneKept := r.keptGone()
 	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
@@ -82,6 +87,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if len(r.edits) > 0 {
 		fields["edits"] = editFields(r.edits)
 	}
+	if len(r.parted) > 0 {
+		fields["parted"] = partedFields(r.parted)
+	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
 	}
@@ -93,6 +101,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if r.inPart {
 		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
+	}
+	if r.unreadable {
+		return r.notInFull(in, fields)
 	}
 	if err := a.result(fmt.Sprintf("OK %s: %s", r.done.Action, r.counts()), fields); err != nil {
 		return &doneError{fmt.Sprintf("%s %s of %q is complete", r.what, r.done.Action, in.Real()), "its result could not be printed", r.what, err}
@@ -129,6 +140,31 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
 		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back; then \"spectrum rollback %s%s%s\" takes it away too",
 			later, foreignOption(real), commit),
+	}
+}
+
+// notInFull is the verdict on the restore of a snapshot that had to leave what could not be read:
+// the same command does the rest once it can. Fields are the details.
+func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error {
+	delete(fields, "code")
+	delete(fields, "ok")
+	var paths []string
+	for _, l := range r.left {
+		if l.Unread {
+			paths = append(paths, l.Path)
+		}
+	}
+	again := "spectrum rollback --emergency " + foreignOption(in.Real()) + shellQuote(in.Real())
+	if r.kind != audit.Emergency {
+		again = "spectrum snapshot restore " + foreignOption(in.Real()) + r.targetID()[:shortest]
+		for _, p := range r.only {
+			again += " " + shellQuote(p.String())
+		}
+	}
+	return &codedError{
+		code: codeInPart, details: fields,
+		err:  fmt.Errorf("snapshot %s is not restored in full: %s left that could not be read: %s", r.targetID()[:shortest], numberOf(len(paths), "name"), words.List(paths)),
+		hint: fmt.Sprintf("make what is named readable, or go on as root, or move away what the disk does not give back; then \"%s\" does the rest", again),
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/standing"
@@ -24,6 +26,11 @@ const (
 	classIdentical class = "identical"
 	classConflict  class = "conflict"
 	classBlocked   class = "blocked"
+
+	// Those of a change set.
+	classReplace  class = "replace"
+	classRemove   class = "remove"
+	classDiverged class = "diverged"
 )
 
 // rootDiff is what a restore of a candidate would find in a restore root.
@@ -34,6 +41,7 @@ type rootDiff struct {
 	form     diffForm
 
 	files  []heldAgainst // those that are not identical, in path order
+	total  int           // how many were compared
 	counts map[class]int // of all
 }
 
@@ -42,13 +50,21 @@ type heldAgainst struct {
 	fusefs.File
 	path     pathsafe.Path
 	class    class
+	removed  bool // the candidate removes it; then the File has nothing but its path
 	there    standing.File
 	obstacle standing.Obstacle // unless there is a regular file
 }
 
 func (d *rootDiff) compare(ctx context.Context) error {
-	paths := make([]pathsafe.Path, len(d.look.files))
-	for i, f := range d.look.files {
+	all := slices.Clone(d.look.files)
+	removed := map[string]bool{}
+	for _, path := range d.look.plan.Removes() {
+		removed[path.String()] = true
+		all = append(all, fusefs.File{Path: path.String()})
+	}
+	slices.SortStableFunc(all, byPath)
+	paths := make([]pathsafe.Path, len(all))
+	for i, f := range all {
 		var err error
 		if paths[i], err = pathsafe.Parse(f.Path); err != nil {
 			return err
@@ -62,11 +78,16 @@ func (d *rootDiff) compare(ctx context.Context) error {
 		return d.unreadable(err)
 	}
 	d.counts = map[class]int{classCreate: 0, classIdentical: 0, classConflict: 0, classBlocked: 0}
-	for i, f := range d.look.files {
-		h := heldAgainst{File: f, path: paths[i], there: there[i]}
+	if d.look.plan.IsChangeSet() {
+		d.counts[classReplace], d.counts[classRemove], d.counts[classDiverged] = 0, 0, 0
+	}
+	d.total = len(all)
+	for i, f := range all {
+		h := heldAgainst{File: f, path: paths[i], there: there[i], removed: removed[f.Path]}
 		if err := h.classify(d.root); err != nil {
 			return d.unreadable(err)
 		}
+		d.holdAgainstBase(&h)
 		d.counts[h.class]++
 		if h.class != classIdentical {
 			d.files = append(d.files, h)
@@ -99,15 +120,45 @@ func (h *heldAgainst) classify(root *pathsafe.Dir) (err error) {
 	return err
 }
 
+// holdAgainstBase gives a file of a change set its class: what the producer started from is there,
+// or something else.
+func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
+	for run := range d.look.plan.Runs() {
+		c := run.Changes()
+		if c == nil || h.Path == restore.ManifestName || h.Path == restore.ReportName {
+			return
+		}
+		was, exists := c.Base(h.Path)
+		isFile := h.there.Refused == nil
+		switch {
+		case h.removed && h.class == classCreate:
+			h.class = classIdentical // it is gone already
+		case h.class == classIdentical || h.class == classBlocked || !isFile && h.class != classCreate:
+		case !isFile && !exists:
+		case !isFile || !exists || was != h.there.Digest:
+			h.class = classDiverged
+		case h.removed:
+			h.class = classRemove
+		default:
+			h.class = classReplace
+		}
+	}
+}
+
 // digest is that of the regular file that is there, in hex.
 func (h *heldAgainst) digest() string { return hex.EncodeToString(h.there.Digest[:]) }
 
 // line is one line for people and scripts.
 func (h *heldAgainst) line() string {
 	line := fmt.Sprintf("%s %q %d bytes %s", h.class, h.Path, h.Size, sha256Of(h.File))
+	if h.removed {
+		line = fmt.Sprintf("%s %q", h.class, h.Path)
+	}
 	switch {
 	case h.there.Refused == nil:
 		line += fmt.Sprintf(", there: %d bytes %s", h.there.Size, h.digest())
+	case h.class == classDiverged:
+		line += ", nothing is there"
 	case h.class == classConflict:
 		line += ", there: " + h.obstacle.Kind
 	case h.class == classBlocked:
@@ -130,7 +181,7 @@ func (h *heldAgainst) record() map[string]any {
 
 // verdict is the result, or, where there is a difference, the error.
 func (d *rootDiff) verdict() error {
-	source, total := preview.SourceID(d.look.plan), len(d.look.files)
+	source, total := preview.SourceID(d.look.plan), d.total
 	fields := map[string]any{"candidate": source, "counts": d.counts, "restore_root": jsonText(d.rootPath), "total": total}
 	if len(d.files) == 0 {
 		text := fmt.Sprintf("OK %s %s", source, numberOf(total, "file"))

@@ -30,12 +30,13 @@ type sealOptions struct {
 	constraints []string
 	exclude     []string
 	skipSpecial bool
+	base        string
 }
 
 func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
-		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT...",
+		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...]",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
 found as a run directory. The project root itself can be named, as "." in it.
@@ -54,16 +55,30 @@ syntax of gitignore. What is named itself is sealed. Only regular files can be
 sealed: links, FIFOs, sockets and devices are an error, unless --skip-special leaves
 them out.
 
+With --base DIR the bundle is a change set: DIR is what the project was before, such
+as a copy of it, and is compared with the outputs (default: the whole project). What
+is new or changed is sealed, what is only in DIR is removed by a restore, and what
+stays the same is left alone. A preview then needs no --replace: what it finds as it
+is in DIR is replaced or removed, anything else has diverged and is left out. What is
+left out of the seal is not compared. A file that became a directory or a link, or
+the reverse, and a link that was removed, have no form and are an error.
+
 What --agent, --scope and --constraint say is signed with it, and every preview
 shows it. It approves nothing. A pattern like notes/ is everything beneath a
 directory, notes/*.md the files in it; where several fit, the more specific one
 decides. A pattern that fits no output puts the candidate in quarantine.`,
-		Args: atLeast(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if opts.base != "" {
+				return nil
+			}
+			return atLeast(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, outputs []string) error {
 			return runSeal(cmd, app, opts, outputs)
 		},
 	}
 	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
+	cmd.Flags().StringVar(&opts.base, "base", "", "seal only what has changed since the project was as in this `directory`")
 	cmd.Flags().StringVar(&opts.task, "task", "", "`name` of the task, for the name of the run directory")
 	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
 	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
@@ -80,7 +95,7 @@ func (o *sealOptions) claims(cmd *cobra.Command) (map[string]any, error) {
 	claims := map[string]any{}
 	for _, text := range o.constraints {
 		name, value, ok := strings.Cut(text, "=")
-		if _, double := claims[name]; !ok || name == "" || name == scope.Member || name == scope.Exact || double {
+		if _, double := claims[name]; !ok || name == "" || name == scope.Member || name == scope.Exact || name == bundle.ChangesMember || double {
 			return nil, usage(cmd, "--constraint %q is not one text under a name of its own", text)
 		}
 		claims[name] = value
@@ -123,6 +138,9 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return err
 	}
+	if len(outputs) == 0 {
+		outputs = []string{root}
+	}
 	paths, err := beneath(root, outputs)
 	if err != nil {
 		return refusedHint(err, "outputs are files or directories under the project root; name that with --project-root DIR")
@@ -140,6 +158,14 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return err
 	}
+	base, err := openBase(opts.base)
+	if err != nil {
+		return err
+	}
+	if base != nil {
+		defer base.Close()
+		private = appendBeneath(private, root, opts.base)
+	}
 	bar := app.newBar("looking at the outputs")
 	defer bar.done()
 	var left leftOut
@@ -148,7 +174,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		another = func() string { runDir = freeRunDir(root, time.Now(), opts.task); return runDir }
 	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Another: another, Outputs: paths, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
@@ -158,14 +184,21 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return sealError(err)
 	}
 	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
+	if base != nil {
+		app.say("a change set: %s", changedText(sealed.Counts))
+	}
 	result := sealed.BundleRoot
 	if opts.runDir == "" {
 		app.say("bundle root %s", sealed.BundleRoot)
 		result = runDir
 	}
-	return app.result(result, map[string]any{
+	fields := map[string]any{
 		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
-	})
+	}
+	if n := sealed.Counts; base != nil {
+		fields["changes"] = map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed}
+	}
+	return app.result(result, fields)
 }
 
 func sealError(err error) error {
@@ -176,9 +209,12 @@ func sealError(err error) error {
 		return fmt.Errorf("nothing was sealed: %w", err)
 	}
 	hint := "fix the problem above, or leave that file out with --exclude PATTERN, then seal again"
+	var form *bundle.FormError
 	switch special, isSpecial := errors.AsType[*bundle.SpecialError](err); {
 	case isSpecial:
 		hint = specialHint(special)
+	case errors.As(err, &form):
+		hint = "seal the whole project without --base, or leave that path out with --exclude PATTERN"
 	case errors.Is(err, ignore.ErrPattern):
 		hint = "fix that pattern, then seal again; \"man gitignore\" has the syntax"
 	case errors.Is(err, fs.ErrExist):

@@ -52,6 +52,11 @@ type snapshotShelf struct {
 
 // withSnapshots runs do with the snapshots of the state directory.
 func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
+	return a.withSnapshotsOr(func(*statedir.Dir, error) {}, do)
+}
+
+// withSnapshotsOr is withSnapshots, and calls unopened with the error where they cannot be opened.
+func (a *app) withSnapshotsOr(unopened func(*statedir.Dir, error), do func(*snapshotShelf) error) error {
 	state, err := a.openState()
 	if err != nil {
 		return err
@@ -59,6 +64,7 @@ func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
 	defer state.Close()
 	store, err := a.openSnapshots(state)
 	if err != nil {
+		unopened(state, err)
 		return err
 	}
 	defer store.Close()

@@ -121,6 +121,9 @@ func (s *snapshotShelf) notHalted(name string) error {
 	if is, err := s.state.Barred(name); is {
 		return haltedIn(s.state, path, &action.BarredError{Root: name, Err: err})
 	}
+	if beside := haltedKin(s.state, name, path); len(beside) > 0 {
+		return haltedIn(s.state, path, beside[0])
+	}
 	return nil
 }
 

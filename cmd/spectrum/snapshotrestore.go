@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -69,12 +70,13 @@ listed with its size, what would stay and why, and how much room it needs.`,
 			if opts.to != "" && (opts.dryRun || opts.reason != "") {
 				return usage(cmd, "--to changes nothing in a restore root: --dry-run and --reason do not go with it")
 			}
-			return app.withSnapshots(func(s *snapshotShelf) error {
-				if opts.to != "" {
-					return s.writeTo(cmd.Context(), args, opts)
-				}
-				return s.restore(cmd.Context(), args, opts)
-			})
+			if opts.to != "" {
+				return app.withSnapshots(func(s *snapshotShelf) error { return s.writeTo(cmd.Context(), args, opts) })
+			}
+			unopened := func(state *statedir.Dir, err error) {
+				app.unreadable(state, args[0], opts.dryRun || len(args) > 1, err)
+			}
+			return app.withSnapshotsOr(unopened, func(s *snapshotShelf) error { return s.restore(cmd.Context(), args, opts) })
 		},
 	}
 	cmd.Flags().StringVar(&opts.to, "to", "", "write it to this new `directory`, and change no restore root")
@@ -89,7 +91,8 @@ listed with its size, what would stay and why, and how much room it needs.`,
 func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
 	target, err := s.findFor(ctx, args[0], opts.without)
 	if err != nil {
-		s.unreadable(s.state, opts.dryRun || len(args) > 1, audit.Event{Rollback: audit.Session}, err)
+		_ = s.store.Close() // the halt may need its descriptors
+		s.unreadable(s.state, args[0], opts.dryRun || len(args) > 1, err)
 		return err
 	}
 	only, err := pathsIn(target, args[1:])
@@ -215,7 +218,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 		what = "rollback"
 	}
 	return a.rolledBack(in, rollbackReport{
-		kind: r.kind, what: what, done: done.Done, commits: done.Commits, changed: done.Changed, left: done.Left, changes: done.Changes, spaces: done.Spaces, open: done.Open,
-		target: r.target, passed: r.passed,
+		kind: r.kind, what: what, done: done.Done, commits: done.Commits, changed: done.Changed, left: done.Left, changes: done.Changes, parted: done.Parted, spaces: done.Spaces, open: done.Open,
+		target: r.target, passed: r.passed, unreadable: done.InPart, only: r.only,
 	})
 }

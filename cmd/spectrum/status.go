@@ -53,6 +53,7 @@ type rootStatus struct {
 	name, path string // what its records are of, and where it is now
 	state      string // see the constants
 	halted     []string
+	beside     []string // paths of halted roots that share directories with it
 	bar        *barMark // of a rollback that could not be carried out; nil for none
 	unfinished []string // names in the root, and ids of actions
 	tip        *savepoint.Savepoint
@@ -213,6 +214,9 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	if mark, is := state.BarOf(st.name); is {
 		st.bar = &barMark{mark}
 	}
+	for _, kin := range haltedKin(state, st.name, st.path) {
+		st.beside = append(st.beside, kin.Kin.Path)
+	}
 	switch {
 	case len(st.halted) > 0 || st.bar != nil:
 		st.state = rootHalted
@@ -294,6 +298,9 @@ func (st *rootStatus) text() string {
 	default:
 		add("state", "clean")
 	}
+	for _, at := range st.beside {
+		add("beside", "nothing is previewed, committed or pruned here either, since %s is halted, which shares directories with it: \"spectrum status %s\"", shellQuote(at), shellQuote(at))
+	}
 	add("savepoint", "%s", st.savepointText())
 	if st.whole == nil {
 		add("snapshot", "none of the whole root: \"spectrum snapshot take %s\"", path)
@@ -356,7 +363,7 @@ func (st *rootStatus) fields() map[string]any {
 		bar = st.bar.fields()
 	}
 	return map[string]any{
-		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "held": jsonTexts(st.held),
+		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "halted_beside": jsonTexts(st.beside), "held": jsonTexts(st.held),
 		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "rollback_refused": bar, "known_as": jsonText(st.name), "savepoint": tip,
 		"silent_views": jsonTexts(st.silent), "snapshot": whole, "state": st.state, "unfinished": jsonTexts(st.unfinished), "views": jsonTexts(st.views),
 	}

@@ -198,6 +198,7 @@ var verdicts = []func(error) verdict{
 	// Approvals, and the release of a halted root. What wraps them knows the next step better.
 	on(func(e *againError) verdict { return verdict{hints: []string{"make a new preview: " + e.command}} }),
 	on(func(e *unsaidError) verdict { return verdict{details: e.details(), hints: e.hints()} }),
+	on(func(e *lossError) verdict { return verdict{details: e.details(), hints: e.hints()} }),
 	on(func(e *approvalRequired) verdict {
 		return verdict{details: map[string]any{"preview_id": e.id, "statement": e.recommended}, hints: e.hints()}
 	}),
@@ -261,7 +262,7 @@ var verdicts = []func(error) verdict{
 	}}),
 	on(func(*audit.DamageError) verdict {
 		return verdict{status: statusRejected, code: codeAuditDamaged, hints: []string{
-			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Look into who may write the state directory, and keep the log as it is",
+			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Look into who may write the state directory, and keep the log as it is; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it",
 		}}
 	}),
 	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused}),

@@ -20,8 +20,8 @@ import (
 // that was moved, or for those around its own, reads no more files when there are many roots.
 const rootsLog = "roots.log"
 
-// A knownRoot is a restore root with a history.
-type knownRoot struct {
+// A KnownRoot is a restore root with a history. What it is decides, and its path is a hint.
+type KnownRoot struct {
 	ID    string `json:"id"`    // of the directory, as the file system has it
 	Known string `json:"known"` // the path under which all records of it are kept
 	Path  string `json:"path"`  // where it was found last
@@ -30,18 +30,18 @@ type knownRoot struct {
 // A rootLine is a line of the file. One whose sum does not fit was damaged: a path of which a
 // byte has changed may be a path all the same.
 type rootLine struct {
-	knownRoot
+	KnownRoot
 	Sum string `json:"sum"`
 }
 
-func (r knownRoot) line() rootLine {
+func (r KnownRoot) line() rootLine {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", r.ID, r.Known, r.Path))
 	return rootLine{r, hex.EncodeToString(sum[:8])}
 }
 
 // readRoots returns the last line of each history, the newest first. A line that cannot be
 // read is none: then the path decides.
-func (d *Dir) readRoots() ([]knownRoot, error) {
+func (d *Dir) readRoots() ([]KnownRoot, error) {
 	f, st, err := d.root.Open(rootsLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -54,13 +54,13 @@ func (d *Dir) readRoots() ([]knownRoot, error) {
 	if _, err := raw.ReadFrom(f); err != nil {
 		return nil, d.part(rootsLog, err)
 	}
-	var all []knownRoot
+	var all []KnownRoot
 	seen := map[string]bool{}
 	lines := bytes.Split(raw.Bytes(), []byte("\n"))
 	for _, line := range slices.Backward(lines) {
 		var r rootLine
 		if json.Unmarshal(line, &r) == nil && r == r.line() && !seen[r.Known] {
-			all, seen[r.Known] = append(all, r.knownRoot), true
+			all, seen[r.Known] = append(all, r.KnownRoot), true
 		}
 	}
 	return all, nil
@@ -73,7 +73,7 @@ func (d *Dir) RootName(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, _ := nameOf(all, knownRoot{Path: path}, nil)
+	name, _ := nameOf(all, KnownRoot{Path: path}, nil)
 	return name, nil
 }
 
@@ -104,6 +104,9 @@ func (d *Dir) RootPaths() ([]string, error) {
 	return paths, nil
 }
 
+// KnownRoots returns all restore roots with a history, as they were found last, the newest first.
+func (d *Dir) KnownRoots() ([]KnownRoot, error) { return d.readRoots() }
+
 // EnterRoot is [Dir.RootName] of a directory whose identity is known, and remembers, unless it
 // is for a look only, where it is. A directory that was moved keeps its history: from is the
 // path at which it was found before, "" where it was not moved. Leads reports whether a path
@@ -114,8 +117,8 @@ func (d *Dir) EnterRoot(path, id string, look bool, leads func(path string) bool
 	if err != nil {
 		return "", "", err
 	}
-	name, from = nameOf(all, knownRoot{ID: id, Path: path}, leads)
-	now := knownRoot{id, name, path}
+	name, from = nameOf(all, KnownRoot{ID: id, Path: path}, leads)
+	now := KnownRoot{id, name, path}
 	if look || slices.Contains(all, now) || !utf8.ValidString(path) { // of such a path the path decides
 		return name, from, nil
 	}
@@ -128,7 +131,7 @@ func (d *Dir) EnterRoot(path, id string, look bool, leads func(path string) bool
 // nameOf returns the name of a restore root. Its identity comes first; a directory that no
 // record has takes the history that was last found at its path, unless that is of one that
 // was moved away.
-func nameOf(all []knownRoot, at knownRoot, leads func(path string) bool) (name, from string) {
+func nameOf(all []KnownRoot, at KnownRoot, leads func(path string) bool) (name, from string) {
 	for _, r := range all {
 		if at.ID != "" && r.ID == at.ID && r.Path == at.Path {
 			return r.Known, ""
@@ -154,7 +157,7 @@ func nameOf(all []knownRoot, at knownRoot, leads func(path string) bool) (name, 
 }
 
 // keepRoot writes a line, durably. It begins with the end of one that was cut off.
-func (d *Dir) keepRoot(r knownRoot) error {
+func (d *Dir) keepRoot(r KnownRoot) error {
 	raw, err := json.Marshal(r.line())
 	if err != nil {
 		return err

@@ -61,7 +61,30 @@ func TestAsBefore(t *testing.T) {
 // that it has left is in the root.
 func (w *world) haltOf(names ...string) {
 	w.t.Helper()
-	id := uuid.NewString()
+	id := w.begunOf(names...)
+	state := w.state()
+	defer state.Close()
+	must(w.t, state.Halt(id))
+}
+
+// begunOf logs the begin of an action that is to change these names, and takes the snapshot before it.
+func (w *world) begunOf(names ...string) (id string) {
+	w.t.Helper()
+	id = uuid.NewString()
+	before := w.snapshotBefore(id, names...)
+	state := w.state()
+	defer state.Close()
+	f, err := state.AuditLog()
+	must(w.t, err)
+	log := audit.New(f)
+	defer log.Close()
+	must(w.t, log.Append(audit.Event{Kind: audit.CommitBegin, Action: id, Root: w.root, Snapshot: before}))
+	return id
+}
+
+// snapshotBefore takes the snapshot before an action.
+func (w *world) snapshotBefore(id string, names ...string) string {
+	w.t.Helper()
 	dir, err := pathsafe.OpenRoot(w.root)
 	must(w.t, err)
 	defer dir.Close()
@@ -75,12 +98,5 @@ func (w *world) haltOf(names ...string) {
 	defer store.Close()
 	before, err := store.Take(context.Background(), req)
 	must(w.t, err)
-	state := w.state()
-	defer state.Close()
-	f, err := state.AuditLog()
-	must(w.t, err)
-	log := audit.New(f)
-	defer log.Close()
-	must(w.t, log.Append(audit.Event{Kind: audit.CommitBegin, Action: id, Root: w.root, Snapshot: before.ID()}))
-	must(w.t, state.Halt(id))
+	return before.ID()
 }

@@ -39,7 +39,8 @@ func (e *BarredError) Error() string {
 // Unwrap returns why it is not known.
 func (e *BarredError) Unwrap() error { return e.Err }
 
-// barred returns a [*BarredError] where the root is halted for what goes on in it.
+// barred returns a [*BarredError] where the root is halted for what goes on in it, and a [*KinError]
+// where another one is that shares directories with it.
 func (r *Root) barred() error {
 	if r.entry.Bars == nil || !r.entry.Previewed {
 		return nil
@@ -47,7 +48,7 @@ func (r *Root) barred() error {
 	if is, err := r.entry.Bars.Barred(r.history.root); is {
 		return &BarredError{r.history.root, err}
 	}
-	return nil
+	return r.kinHalted()
 }
 
 // errOthers says that a restore root is another user's.

@@ -31,6 +31,12 @@ func (d *difference) leave(path, why string) {
 	d.left = append(d.left, Left{Path: cmp.Or(path, "."), Why: why})
 }
 
+// leaveFor notes that a name stays as it is for what is there, or in it.
+func (d *difference) leaveFor(path string, at *snapshot.Entry) {
+	d.leave(path, fmt.Sprintf("it holds %q: %s", at.Path, at.Unkept()))
+	d.left[len(d.left)-1].Unread = at.Type.IsUnread()
+}
+
 // odd reports whether at a name is or was what no snapshot can hold, which stays as it is. It
 // is noted where something would have been done there.
 func (d *difference) odd(then, now tree) bool {
@@ -47,6 +53,7 @@ func (d *difference) odd(then, now tree) bool {
 		return false
 	case is != "" && (was == "" && !isRoot || now[0].Type.IsUnread()):
 		d.leave(now[0].Path, is)
+		d.left[len(d.left)-1].Unread = was == "" && now[0].Type.IsUnread()
 	case len(then) > 0 && then[0].Type == snapshot.Lost:
 		d.leave(then[0].Path, "in the snapshot "+was)
 	case was != "" && is == "" && len(now) > 0:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 	if rec.scope, err = scopeOf(in.dir, &change); err != nil {
 		return restore.Internal(restore.Execute, err)
 	}
-	rec.replaces = targetsOf(r)
+	rec.replaces, rec.gone = targetsOf(r), goneOf(r)
 	if err := in.commit(ctx, change, rec, watch); err != nil {
 		var e *staging.Error
 		if errors.As(err, &e) {
@@ -107,7 +108,7 @@ func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRec
 	if err := tx.Move(ctx); err != nil {
 		return err
 	}
-	if err := r.verifyIdentical(ctx, rec.replaces); err != nil {
+	if err := r.verifyIdentical(ctx, rec); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -151,6 +152,11 @@ func changeOf(r *restore.Restore) (staging.Change, error) {
 		rank++
 	}
 	slices.SortFunc(change.Swaps, func(a, b staging.Swap) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	for _, path := range r.Plan().Removes() {
+		if there := r.Target(path.String()); there != nil { // else it is gone already
+			change.Swaps = append(change.Swaps, staging.Swap{Path: path, Old: oldOf(there)})
+		}
+	}
 	change.Swaps = append(change.Swaps, artifacts...)
 	perms := map[string]uint32{}
 	for _, d := range r.Plan().Dirs() {
@@ -183,7 +189,7 @@ func addRun(change *staging.Change, r *restore.Restore, run *restore.Run, rank i
 		if there != nil && there.Identical { // verifyIdentical reads it
 			continue
 		}
-		file, err := fileOf(path, o, rank)
+		file, err := fileOf(path, o, run.Perm(o), rank)
 		if err != nil {
 			return nil, err
 		}
@@ -201,9 +207,9 @@ func addRun(change *staging.Change, r *restore.Restore, run *restore.Run, rank i
 
 // fileOf describes one output. That a copy has the signed size is for staging
 // to see; it is right when every block of it checks.
-func fileOf(path pathsafe.Path, o verify.Output, rank int) (*staging.File, error) {
+func fileOf(path pathsafe.Path, o verify.Output, perm fs.FileMode, rank int) (*staging.File, error) {
 	f := &staging.File{
-		Size: o.Size(), Perm: uint32(o.Perm()), ModTime: o.ModTime(), Rank: rank,
+		Size: o.Size(), Perm: uint32(perm), ModTime: o.ModTime(), Rank: rank,
 		Open:  func() (*os.File, error) { return o.OpenSource() },
 		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
 	}

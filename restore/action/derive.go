@@ -13,11 +13,17 @@ import (
 // under the run's own id, in the directory place. It returns the run directories: a candidate of
 // its own, which is verified and planned whole. Sealed hears of each run that is done.
 func Derive(ctx context.Context, approval *preview.Approval, host Host, place string, sealed func(run string)) (runDirs []string, err error) {
-	for _, part := range approval.Parts() {
+	parts, err := approval.Parts()
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
 		dir := filepath.Join(place, part.RunID)
-		_, err := bundle.SealKnown(ctx, bundle.KnownOptions{
-			RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: host.Key, BuildID: host.BuildID,
-		})
+		opts := bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: host.Key, BuildID: host.BuildID}
+		if part.Changes != nil {
+			opts.Extra = map[string][]byte{bundle.ChangesFile: part.Changes}
+		}
+		_, err := bundle.SealKnown(ctx, opts)
 		if err != nil {
 			return nil, fmt.Errorf("sealing what is approved of %s: %w", part.Text, err)
 		}

@@ -3,7 +3,6 @@ package action
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -195,7 +194,7 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 		return false, nil
 	}
 	if at := unkept(now); at != nil {
-		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Unkept()))
+		d.leaveFor(now[0].Path, at)
 		return false, nil
 	}
 	if d.barred(then, now) {
@@ -216,7 +215,7 @@ func (d *difference) goes(now tree) (swapped bool, err error) {
 	}
 	if d.told != at.Path { // of the directories on the way to it the first is named
 		d.told = at.Path
-		d.leave(now[0].Path, fmt.Sprintf("it holds %q: %s", at.Path, at.Unkept()))
+		d.leaveFor(now[0].Path, at)
 	}
 	_, err = d.inside(nil, now[1:])
 	return false, err

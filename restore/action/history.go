@@ -47,8 +47,9 @@ type commitRecord struct {
 	reason  string // in the operator's words; "" for none
 	draft   *savepoint.Draft
 	scope   []pathsafe.Path // what it makes, and displaces
-	// replaces are the files that it displaces, or leaves as they are, by their paths.
+	// replaces are the files that it displaces, removes or leaves as they are, by their paths.
 	replaces map[string]*restore.Target
+	gone     []pathsafe.Path // what it would remove, and nothing is there
 }
 
 // begins requires, for the first action in a root since it was entered, that no other one was
@@ -232,7 +233,7 @@ func (h *history) halted(err error) error {
 // ended logs what became of an attempt that was found. That it is complete, or
 // was released, was logged before its journal went.
 func (h *history) ended(o staging.Outcome) error {
-	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: audit.Emergency, Reason: "it was found unfinished"}
+	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: h.typeOf(o.Attempt), Reason: "it was found unfinished"}
 	if o.Cause != nil {
 		event.Reason = fmt.Sprintf("it was found committed, and is not as it was left: %v", o.Cause)
 	}
@@ -287,58 +288,41 @@ func (h *history) open() ([]string, error) {
 	return ids, err
 }
 
-// endStale ends the attempts of which nothing is left in the root: they were
-// rolled back, or had not written anything yet, when they were killed. One that
-// was completed or released has its end in the log before its journal goes.
+// trueEnd returns the end of an attempt of which nothing is left in the root. It is known of one
+// that was completed: the log had its end before its journal went, and where the log lacks it all the
+// same, it was cut off. The savepoints have it: that of a commit stands in the chain, those of what was
+// rolled back are retired. Of another one the caller gives the reason: it was rolled back, or had
+// not written anything yet, when it was killed, unless it is half done, see [lost].
 //
-// Where the log lacks that end all the same, it was cut off. Then the savepoints have it: that
-// of a commit stands in the chain, those of what was rolled back are retired.
-//
-// The log knows a root by its path alone. Where another directory stands there
-// now, or another state directory has ended the attempt, this end is a guess;
-// whoever finds the attempt after all logs the true one behind it.
-//
-// Ids are theirs; those that were completed are returned.
-func (h *history) endStale(ids []string) (completed []staging.Outcome, err error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	var all savepoint.Survey
-	if h.savepoints.store != nil {
-		if all, err = h.savepoints.store.Survey(h.root); err != nil {
-			return nil, err
-		}
-	}
-	for _, id := range ids {
-		event := h.trueEnd(id, &all)
-		err = errors.Join(err, h.once(event))
-		switch {
-		case event.Kind == audit.CommitEnd:
-			completed = append(completed, staging.Outcome{Attempt: id, Kind: staging.KindCommit, Result: staging.Completed})
-		case len(event.Actions) > 0:
-			completed = append(completed, staging.Outcome{Attempt: id, Kind: "rollback", Result: staging.Completed})
-		}
-	}
-	return completed, err
-}
-
-// trueEnd returns the end of an attempt of which nothing is left in the root.
-func (h *history) trueEnd(id string, all *savepoint.Survey) audit.Event {
+// The log knows a root by its path alone. Where another directory is there now, or another state
+// directory has ended the attempt, this end is a guess; whoever finds the attempt after all logs the
+// true one behind it.
+func (h *history) trueEnd(id string, all *savepoint.Survey) (event audit.Event, known bool) {
 	for _, sp := range all.Standing {
 		if sp.Attempt() == id {
-			return audit.Event{Kind: audit.CommitEnd, Action: id, Reason: audit.SavepointReason(sp.ID())}
+			return audit.Event{Kind: audit.CommitEnd, Action: id, Reason: audit.SavepointReason(sp.ID())}, true
 		}
 	}
 	for _, d := range all.Damaged {
 		if d.Attempt == id && !d.Retired { // its id is not known
-			return audit.Event{Kind: audit.CommitEnd, Action: id}
+			return audit.Event{Kind: audit.CommitEnd, Action: id}, true
 		}
 	}
 	before, err := h.snapshotBefore(id)
 	if affected := strings.Fields(before.Said[saidAffected]); err == nil && AllRetired(all, affected) {
-		return rolledBack(id, before)
+		return rolledBack(id, before), true
 	}
-	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: audit.Emergency, Reason: "nothing of it was found"}
+	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: h.typeOf(id)}, false
+}
+
+// typeOf returns the type of the rollback that takes an attempt back which was found: that of the
+// attempt itself if it is a rollback, which is not done then, and an emergency one of a commit.
+func (h *history) typeOf(attempt string) audit.Rollback {
+	before, err := h.snapshotBefore(attempt)
+	if is := audit.Rollback(before.Said[saidType]); err == nil && is != "" {
+		return is
+	}
+	return audit.Emergency
 }
 
 // AllRetired reports whether there are commits of these ids, and each was taken out of the chain:

@@ -39,8 +39,9 @@ type unreadCommit struct {
 type node struct {
 	path     string
 	made     bool // created, and not only on the way
+	removed  bool // a commit has removed the file that stood there
 	file     *verify.Entry
-	was      *displaced // what the oldest of the commits has replaced there; nil for nothing
+	was      *displaced // what the oldest of the commits has replaced or removed there; nil for nothing
 	children map[string]*node
 }
 
@@ -48,13 +49,14 @@ type node struct {
 type Left struct {
 	Path, Why string
 	Committed bool // it is as a commit that is undone has made it, so that commit is not undone
+	Unread    bool // it could not be read, so it was neither kept nor taken away: the same restore, once it can, does the rest
 }
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
 
 // add adds a file that a commit has created, at the place to which the links of then
 // led (decision D17); what has become of the links since is nobody's commit. Files of
-// later commits come first. What was absent before is made by the commit.
+// later commits come first.
 func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	was, err := before.At(e.Path)
 	if errors.Is(err, snapshot.ErrNotCovered) { // it was identical, and stayed as it was
@@ -63,22 +65,9 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	at := &p.top
-	for name := range strings.SplitSeq(was.Path, "/") {
-		if at.children == nil {
-			at.children = map[string]*node{}
-		}
-		child := at.children[name]
-		if child == nil {
-			child = &node{path: path.Join(at.path, name)}
-			at.children[name] = child
-		}
-		if isDir := child.path != was.Path; isDir && !child.made {
-			if child.made, err = absent(before, child.path); err != nil {
-				return err
-			}
-		}
-		at = child
+	at, err := p.nodeAt(was.Path, before)
+	if err != nil {
+		return err
 	}
 	if at.file == nil { // else a later commit has created it anew
 		at.file = &e
@@ -91,6 +80,56 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 		at.was = &displaced{before, was.Path}
 	}
 	return nil
+}
+
+// addRemoved adds the files that a commit has removed: those of the snapshot before it that stood at
+// names of their own, and not at those that it has created.
+func (p *plan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) error {
+	replaced := map[string]bool{}
+	for _, e := range created {
+		was, err := before.At(e.Path)
+		if errors.Is(err, snapshot.ErrNotCovered) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		replaced[was.Path] = true
+	}
+	for was := range before.Entries() {
+		if !was.Asked || was.Type != snapshot.File || replaced[was.Path] {
+			continue
+		}
+		at, err := p.nodeAt(was.Path, before)
+		if err != nil {
+			return err
+		}
+		at.removed, at.was = true, &displaced{before, was.Path}
+	}
+	return nil
+}
+
+// nodeAt returns the node of a path, and notes which directories on the way were made. What was
+// absent before is made by the commit.
+func (p *plan) nodeAt(to string, before *snapshot.Snapshot) (_ *node, err error) {
+	at := &p.top
+	for name := range strings.SplitSeq(to, "/") {
+		if at.children == nil {
+			at.children = map[string]*node{}
+		}
+		child := at.children[name]
+		if child == nil {
+			child = &node{path: path.Join(at.path, name)}
+			at.children[name] = child
+		}
+		if isDir := child.path != to; isDir && !child.made {
+			if child.made, err = absent(before, child.path); err != nil {
+				return nil, err
+			}
+		}
+		at = child
+	}
+	return at, nil
 }
 
 func absent(s *snapshot.Snapshot, path string) (bool, error) {
@@ -162,9 +201,9 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	case !st.IsOn(p.mount):
 		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return visited{}, nil
-	case (n.file != nil || n.made) && p.isBarred(dir, n, st):
+	case (n.isFile() || n.made) && p.isBarred(dir, n, st):
 		return visited{}, nil
-	case n.file != nil && (st.Mode.IsRegular() || n.children == nil):
+	case n.isFile() && (st.Mode.IsRegular() || n.children == nil):
 		return p.visitFile(n, st)
 	case n.made:
 		return p.visitMade(dir, n, st)
@@ -181,9 +220,14 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: n.was != nil})
 		return visited{}, nil
 	}
-	p.files++
+	if n.file != nil {
+		p.files++
+	}
 	return p.goes(n, st)
 }
+
+// isFile reports whether a commit has put a file there, or has removed one.
+func (n *node) isFile() bool { return n.file != nil || n.removed }
 
 // goes is one thing that goes, with all that is in it.
 func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
@@ -223,7 +267,7 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 	all := visited{whole: true}
 	for _, name := range names {
 		child := n.children[name]
-		if child == nil || child.file == nil && !child.made {
+		if child == nil || !child.isFile() && !child.made {
 			p.left = append(p.left, Left{Path: n.path, Why: fmt.Sprintf("it holds %q, which is not of the commit", name)})
 			all.whole = false
 		}
@@ -231,6 +275,16 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 			continue
 		}
 		got, err := p.visit(own, child)
+		if err != nil {
+			return visited{}, err
+		}
+		all.swaps, all.whole = append(all.swaps, got.swaps...), all.whole && got.whole
+	}
+	for _, child := range n.sorted() {
+		if child.was == nil || slices.Contains(names, child.name()) {
+			continue
+		}
+		got, err := p.visit(own, child) // it comes back
 		if err != nil {
 			return visited{}, err
 		}
@@ -301,7 +355,7 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 			continue
 		}
 		n := p.top.find("/" + swap.Path.String())
-		isChanged := n.file != nil && e.Type == snapshot.File && e.Digest != n.file.Digest
+		isChanged := e.Type == snapshot.File && n.isFile() && (n.file == nil || e.Digest != n.file.Digest)
 		if isChanged && n.was != nil && e.Digest == n.was.entry().Digest {
 			isChanged = false // it has come back already
 		}

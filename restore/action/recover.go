@@ -51,6 +51,14 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 			stand = append(stand, u.Halt(foreign))
 			continue
 		}
+		aside, err := r.isReleased(u, mode)
+		if err != nil {
+			return ended, err
+		}
+		if aside {
+			ended = append(ended, r.setAside(u))
+			continue
+		}
 		if r.hasMark(u.Staging) && mode != staging.Automatic && r.entry.Halts != nil { // a kill leaves none of what has ended
 			recorded = errors.Join(recorded, r.entry.Halts.Release(u.Attempt))
 		}
@@ -89,7 +97,16 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 }
 
 // errRemoved: nothing is left in the root that could be ended, or says what was changed.
-var errRemoved = fmt.Errorf("all that it had left in the root to be undone with was removed: %w", staging.ErrHalted)
+var errRemoved error = removed{}
+
+type removed struct{}
+
+func (removed) Error() string {
+	return "it is half done, and its staging directory was taken away from the root; if you have that, put it back"
+}
+
+// Is reports whether the root is halted by it.
+func (removed) Is(target error) bool { return target == staging.ErrHalted }
 
 // removed returns the attempts that halt the root by their marks in the state directory alone:
 // the log has no end of them, and nothing of them stands in the root any more. Where all is as it
@@ -194,12 +211,11 @@ func (r *Root) endRecords(ctx context.Context) (completed []staging.Outcome, err
 	if err != nil {
 		return nil, err
 	}
-	if completed, err = h.endStale(ids); err == nil && r.entry.Halts != nil {
-		for _, id := range ids { // it may be marked, and all of it has gone
-			err = errors.Join(err, r.entry.Halts.Release(id))
-		}
+	completed, halts, err := r.endLost(ids)
+	if err != nil || len(halts) > 0 { // what is prepared for these may be needed
+		return completed, errors.Join(append(halts, err)...)
 	}
-	return completed, errors.Join(err, h.savepoints.dropAll(h.root, h.rootID))
+	return completed, h.savepoints.dropAll(h.root, h.rootID)
 }
 
 // end ends one attempt. That it is complete, or released, is recorded while its journal stands.
@@ -247,6 +263,11 @@ func (r *Root) look() error {
 	}
 	var stands []string
 	for _, u := range unfinished {
+		aside, released := r.isReleased(u, staging.Automatic)
+		err = errors.Join(err, released)
+		if aside {
+			continue
+		}
 		if halt := u.Halt(staging.ErrHalted); r.isMarked(halt) {
 			if r.entry.Releases {
 				continue
@@ -385,12 +406,14 @@ func (r *Root) isMarked(halt *staging.HaltError) bool {
 }
 
 // hasMark reports whether the root has the mark of an attempt in this staging directory.
-func (r *Root) hasMark(name string) bool {
-	stage, err := r.dir.OpenDir(name)
+func (r *Root) hasMark(name string) bool { return r.hasFile(name, staging.HaltedName) }
+
+func (r *Root) hasFile(stageName, name string) bool {
+	stage, err := r.dir.OpenDir(stageName)
 	if err != nil {
 		return false
 	}
 	defer stage.Close()
-	_, err = stage.Lstat(staging.HaltedName)
+	_, err = stage.Lstat(name)
 	return err == nil
 }

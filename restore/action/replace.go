@@ -28,6 +28,16 @@ func targetsOf(r *restore.Restore) map[string]*restore.Target {
 	return all
 }
 
+// goneOf are the paths that a restore would remove, and at which nothing is.
+func goneOf(r *restore.Restore) (gone []pathsafe.Path) {
+	for _, path := range r.Plan().Removes() {
+		if r.Target(path.String()) == nil {
+			gone = append(gone, path)
+		}
+	}
+	return gone
+}
+
 // oldOf is what a target displaces; nil for nothing.
 func oldOf(there *restore.Target) *pathsafe.Stat {
 	if there == nil || there.Identical {
@@ -69,6 +79,9 @@ func (rec *commitRecord) displaces() bool {
 // errNotApproved: what is to be displaced is not what was approved.
 var errNotApproved = machine.Disturbed("it is not the file that was approved for replacement any more")
 
+// errBack: what was gone when it was looked at is there again.
+var errBack = machine.Disturbed("it was gone when it was looked at, and is there again")
+
 // checkSnapshot requires that what the snapshot before a commit holds of the files that are
 // displaced is what was approved: so it is what a rollback brings back.
 func (rec *commitRecord) checkSnapshot(before *snapshot.Snapshot) error {
@@ -91,10 +104,15 @@ func (rec *commitRecord) checkSnapshot(before *snapshot.Snapshot) error {
 }
 
 // verifyIdentical is step 4.1 of the law for the files that stay as they are (7.4.2): each is read
-// again, in path order.
-func (r *Root) verifyIdentical(ctx context.Context, all map[string]*restore.Target) error {
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		t := all[path]
+// again, in path order. Where a file would be removed that was gone already, nothing may be.
+func (r *Root) verifyIdentical(ctx context.Context, rec *commitRecord) error {
+	for _, path := range rec.gone {
+		if _, err := restore.Standing(r.dir, path); err == nil {
+			return &staging.Error{Step: staging.StepFinalize, Path: path.String(), Err: errBack}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(rec.replaces)) {
+		t := rec.replaces[path]
 		if !t.Identical {
 			continue
 		}

@@ -28,10 +28,13 @@ type Restored struct {
 	Done    Done
 	Commits []savepoint.Savepoint // that were undone with it, the newest first
 	Changed []string              // paths of what went of them and had another content than they gave it, sorted
-	Left    []Left                // directories that came since, in the order of their paths
+	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
+	Parted  []Parted              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
+	// InPart: names could not be read, and so neither be kept nor taken away, see [Left].
+	InPart bool
 	// Same: nothing differs from the snapshot but the time of the root itself, which the work in
 	// it changes, no commit is undone or brought back, and no halt would end.
 	Same bool
@@ -103,6 +106,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	swaps := slices.Concat(d.swaps, d.stays)
 	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	result.Done, result.Left = done, d.left
+	result.InPart = slices.ContainsFunc(d.left, func(l Left) bool { return l.Unread })
 	if result.Changed, err = editedOf(result.Commits, done.Snapshot, d.swaps); err != nil {
 		return nil, err
 	}
@@ -112,6 +116,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if result.Spaces, err = roomFor(in, done.Snapshot, part.Tree, result.Changes); err != nil {
 		return nil, err
 	}
+	result.Parted = partedOf(result.Changes, result.Left, part.Tree)
 	if dry {
 		result.Open = staging.HeldOpen(in.Dir(), swaps)
 		return result, nil

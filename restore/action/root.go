@@ -74,6 +74,9 @@ type Entry struct {
 	// Known, unless nil, returns the path under which the records of the root at a real path
 	// are kept; id is its identity, see [pathsafe.Dir.Identity]. Nil is the real path.
 	Known func(real, id string) (string, error)
+	// Kin, unless nil, returns the other restore roots that share directories with the one that is
+	// known by a name and open at a real path. With Previewed a halt of any of them is a [*KinError].
+	Kin func(name, real string, dir *pathsafe.Dir) []Kin
 	// Previewed: a preview names such users as conflicts, so the root is entered; but
 	// nothing is ended there that an attempt has left.
 	Previewed bool

@@ -43,6 +43,7 @@ type Undone struct {
 	Edits   []Edit                // between commits that are undone
 	Left    []Left                // in the order of their paths
 	Changes []Change              // in the order of their paths
+	Parted  []Parted              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
 	// InPart: names that the commits have made could not be taken away, see [Left]. The commits
@@ -152,6 +153,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if u.Spaces, err = roomFor(in, done.Snapshot, p.comes, u.Changes); err != nil {
 		return nil, err
 	}
+	u.Parted = partedOf(u.Changes, u.Left, p.comes)
 	if dry {
 		u.Open = staging.HeldOpen(in.Dir(), swaps)
 		return u, nil
@@ -159,7 +161,7 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	b.Moved = func(stayed []staging.Stayed, left []Left) error {
 		for i, s := range stayed {
 			n := p.top.find("/" + left[i].Path)
-			left[i].Committed = n != nil && (n.file != nil || n.made && errors.Is(s.Why, fs.ErrPermission))
+			left[i].Committed = n != nil && (n.isFile() || n.made && errors.Is(s.Why, fs.ErrPermission))
 			if left[i].Committed && !inPart {
 				return errInPart
 			}
@@ -285,7 +287,7 @@ func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 			return err
 		}
 	}
-	return nil
+	return p.addRemoved(created, before)
 }
 
 // createdBy are the files that a commit has created.
@@ -317,7 +319,7 @@ func beforeCommit(store *snapshot.Store, root, attempt string) (*snapshot.Snapsh
 // someFile is the path of one file that was created.
 func (p *plan) someFile() ([]pathsafe.Path, error) {
 	n := &p.top
-	for n.file == nil && len(n.children) > 0 {
+	for !n.isFile() && len(n.children) > 0 {
 		n = n.sorted()[0]
 	}
 	at, err := pathsafe.Parse(n.path)

@@ -26,6 +26,8 @@
 //	candidate source id of a candidate, 64 hex digits; the events of a candidate
 //	          have this member, all others have none
 //	kind      what happened, one of the kinds of this package
+//	lost      ids of savepoints and snapshots, 64 hex digits each; only where the kind is
+//	          loss_accepted
 //	open      after this event: the actions that have begun and not ended, with
 //	          the root of each
 //	operator  name of the user, null if the system knows none

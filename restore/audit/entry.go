@@ -54,11 +54,14 @@ const (
 	QuarantineCleared Kind = "quarantine_clear"
 	// QuarantineReleased means that a person has released a candidate from a finding.
 	QuarantineReleased Kind = "quarantine_release"
+	// LossAccepted means that a person has accepted that the log does not bear out some savepoints
+	// and snapshots, since it was lost or cut. It neither begins nor ends an action.
+	LossAccepted Kind = "loss_accepted"
 )
 
 var kinds = []Kind{
 	CommitBegin, CommitEnd, RollbackBegin, RollbackRefused, RolledBack, Halted, Released, SnapshotTaken, SnapshotPruned,
-	Quarantined, QuarantineCleared, QuarantineReleased,
+	Quarantined, QuarantineCleared, QuarantineReleased, LossAccepted,
 }
 
 // ofCandidate says that an event names a candidate.
@@ -96,6 +99,7 @@ type Event struct {
 	Snapshot  string   // id, 64 lower-case hex digits where the kind is of a snapshot; "" for none
 	Brings    []string // ids of the commits that a rollback brings back, each a UUID, none twice; of RollbackBegin and RolledBack
 	Actions   []string // ids of other actions that it is about, each a UUID, none twice; not of a candidate
+	Lost      []string // ids of savepoints and snapshots, each 64 lower-case hex digits, none twice; of LossAccepted
 	Reason    string   // in words; "" for none
 }
 
@@ -159,6 +163,9 @@ func (e *Entry) Fields() map[string]any {
 	if len(e.Brings) > 0 {
 		members["brings"] = e.Brings
 	}
+	if len(e.Lost) > 0 {
+		members["lost"] = e.Lost
+	}
 	return members
 }
 
@@ -185,7 +192,7 @@ func parse(line []byte) (Entry, error) {
 			Kind: Kind(f.text("kind")), Action: f.text("action"), Root: f.text("root"),
 			Candidate: f.extra("candidate"), Preview: f.optional("preview"),
 			Rollback: Rollback(f.optional("rollback")), Snapshot: f.optional("snapshot"), Reason: f.optional("reason"),
-			Actions: f.list("affected"), Brings: f.list("brings"),
+			Actions: f.list("affected"), Brings: f.list("brings"), Lost: f.list("lost"),
 		},
 		Sequence: f.number("sequence"), Time: f.time("time"), UID: int(f.number("uid")), Operator: f.optional("operator"),
 		Previous: f.text("previous"), Hash: hashOf(line), Open: f.texts("open"), Torn: f.torn("torn"),
@@ -221,7 +228,7 @@ func (e *Event) check() error {
 	if len(e.Brings) > 0 && e.Kind != RollbackBegin && e.Kind != RolledBack {
 		return fmt.Errorf("a %s that brings back %d commits", e.Kind, len(e.Brings))
 	}
-	return errors.Join(checkActions(e.Actions), checkActions(e.Brings))
+	return errors.Join(checkActions(e.Actions), checkActions(e.Brings), e.checkLost())
 }
 
 // checkRollback wants the type of a rollback where there is one, and nowhere else.
@@ -235,6 +242,21 @@ func (e *Event) checkRollback() error {
 		return nil
 	}
 	return fmt.Errorf("a %s with the rollback %q", e.Kind, e.Rollback)
+}
+
+// checkLost requires the ids of what is lost of the kind that is about that, and of no other.
+func (e *Event) checkLost() error {
+	if (len(e.Lost) > 0) != (e.Kind == LossAccepted) {
+		return fmt.Errorf("a %s of %d lost records", e.Kind, len(e.Lost))
+	}
+	seen := map[string]bool{}
+	for _, id := range e.Lost {
+		if !isHash(id) || seen[id] {
+			return fmt.Errorf("%.100q is not the id of a savepoint or a snapshot, or is named twice", id)
+		}
+		seen[id] = true
+	}
+	return nil
 }
 
 // checkActions wants each to be the id of an action in its usual form, and none

@@ -30,6 +30,8 @@ type Ledger struct {
 
 	shots     map[string]*shot
 	shotOrder []string        // of shots, as they came
+	accepted  map[string]bool // ids of savepoints and snapshots that it is accepted not to bear out
+	lostIn    map[string]bool // roots, as they stand in the log, of which that is so
 	back      map[string]bool // roots, as they stand in the log, in which a rollback began: whether one has ended
 }
 
@@ -54,6 +56,10 @@ type act struct {
 // Add takes the next entry of the log, as [Read] hands it out.
 func (l *Ledger) Add(e Entry) error {
 	l.hashes = append(l.hashes, e.Hash)
+	if e.Kind == LossAccepted {
+		l.accept(e)
+		return nil
+	}
 	a := l.of(e.Action, e.Root)
 	switch {
 	case e.Kind == CommitBegin:
@@ -73,6 +79,20 @@ func (l *Ledger) Add(e Entry) error {
 	l.addShot(e)
 	return nil
 }
+
+// accept notes what the log is accepted not to bear out.
+func (l *Ledger) accept(e Entry) {
+	if l.accepted == nil {
+		l.accepted, l.lostIn = map[string]bool{}, map[string]bool{}
+	}
+	l.lostIn[e.Root] = true
+	for _, id := range e.Lost {
+		l.accepted[id] = true
+	}
+}
+
+// Accepted returns how many savepoints and snapshots the log is accepted not to bear out.
+func (l *Ledger) Accepted() int { return len(l.accepted) }
 
 // addBack notes what a rollback has done that was requested. The end of one that was done has
 // the snapshot from before it; the end of one that failed or was killed has none.
@@ -178,7 +198,7 @@ func (l *Ledger) Unlogged(savepoints []Savepoint) []Misfit {
 			last, root = 0, sp.Root
 		}
 		a := l.acts[sp.Attempt]
-		if fault := a.fault(sp.ID, last); fault != "" {
+		if fault := a.fault(sp.ID, last); fault != "" && !l.accepted[sp.ID] {
 			misfits = append(misfits, Misfit{Savepoint: sp, Fault: fault})
 		}
 		if a != nil {
@@ -237,7 +257,7 @@ func (l *Ledger) PutBack(standing []Savepoint) (misfits []Misfit) {
 // NotUndone are those of the retired savepoints of whose commit the log has no rollback.
 func (l *Ledger) NotUndone(retired []Savepoint) (misfits []Misfit) {
 	for _, sp := range retired {
-		if a := l.acts[sp.Attempt]; a == nil || !a.undone {
+		if a := l.acts[sp.Attempt]; (a == nil || !a.undone) && !l.accepted[sp.ID] {
 			misfits = append(misfits, Misfit{Savepoint: sp, Fault: NotUndone})
 		}
 	}
@@ -259,13 +279,13 @@ func (l *Ledger) RetiredLost(savepoints []Savepoint) (misfits []Misfit) {
 	return misfits
 }
 
-// KnowsSnapshot reports whether the log says that a snapshot was taken, and whether it was
-// pruned.
+// KnowsSnapshot reports whether the log says that a snapshot was taken, or is accepted not to say it,
+// and whether it was pruned.
 func (l *Ledger) KnowsSnapshot(id string) (taken, pruned bool) {
 	if s := l.shots[id]; s != nil {
-		return s.taken, s.pruned
+		return s.taken || l.accepted[id], s.pruned
 	}
-	return false, false
+	return l.accepted[id], false
 }
 
 // A Shot is a snapshot that the log knows.
@@ -285,7 +305,8 @@ func (l *Ledger) Snapshots() (all []Shot) {
 }
 
 // TakenBack returns the roots, as they stand in the log, in which a requested rollback has
-// ended, sorted; and those in which one has at least begun.
+// ended, sorted; and those in which one has at least begun, or in which it is accepted that the log
+// does not say that.
 func (l *Ledger) TakenBack() (ended, begun []string) {
 	for _, root := range slices.Sorted(maps.Keys(l.back)) {
 		begun = append(begun, root)
@@ -293,7 +314,7 @@ func (l *Ledger) TakenBack() (ended, begun []string) {
 			ended = append(ended, root)
 		}
 	}
-	return ended, begun
+	return ended, slices.AppendSeq(begun, maps.Keys(l.lostIn))
 }
 
 // Excused are those misfits without the ones that a rollback in this log, which

@@ -57,30 +57,32 @@ func (l *Log) Once(event Event) error {
 			return true, nil
 		}
 		last, err := l.last(event.Action, event.Kind.ends())
-		return last != event.Kind, err
+		return last.Kind != event.Kind, err
 	})
 }
 
-// last is the kind of the last event of an action, or of its last end; "" if
-// there is none.
-func (l *Log) last(action string, end bool) (kind Kind, err error) {
+// Ended returns the last event that ends an action; the zero Event if there is none.
+func (l *Log) Ended(action string) (Event, error) { return l.last(action, true) }
+
+// last is the last event of an action, or its last end; the zero Event if there is none.
+func (l *Log) last(action string, end bool) (last Event, err error) {
 	info, err := l.f.Stat()
 	if err != nil {
-		return "", err
+		return Event{}, err
 	}
 	for s := newScan(io.NewSectionReader(l.f, 0, info.Size())); ; {
 		raw, err := s.read()
 		if errors.Is(err, io.EOF) {
-			return kind, nil
+			return last, nil
 		}
 		if err != nil {
-			return "", err
+			return Event{}, err
 		}
 		if !bytes.Contains(raw, []byte(action)) {
 			continue
 		}
 		if e, err := parse(bytes.TrimSuffix(raw, []byte("\n"))); err == nil && e.Action == action && (!end || e.Kind.ends()) {
-			kind = e.Kind
+			last = e.Event
 		}
 	}
 }

@@ -33,7 +33,7 @@ func parseMark(mark string) (sequence int64, hash string, ok bool) {
 func (l *Ledger) Unsealed(savepoints []Savepoint) []Misfit {
 	var misfits []Misfit
 	for _, sp := range savepoints {
-		if sp.Mark == "" {
+		if sp.Mark == "" || l.accepted[sp.ID] {
 			continue
 		}
 		m := Misfit{Savepoint: sp, Fault: Rewritten}

@@ -190,7 +190,26 @@ func (a *Approval) choose() error {
 	if len(a.items) == 0 {
 		return fmt.Errorf("%w: it leaves nothing to restore; what may hold secrets is restored only when the statement names each item, or restricted context", ErrUnfit)
 	}
-	return nil
+	return a.carryOutput()
+}
+
+// carryOutput adds an item that stays as it is where only removals are approved, since a bundle
+// without an output is rejected by the law (D34).
+func (a *Approval) carryOutput() error {
+	all := a.preview.decided.items
+	if slices.ContainsFunc(a.items, func(n int) bool { return !all[n-1].removed }) {
+		return nil
+	}
+	for _, i := range a.preview.block.Items {
+		if i.removed || i.Class != identical || a.statement.Excludes(i.number) {
+			continue
+		}
+		at, _ := slices.BinarySearch(a.items, i.number)
+		a.items = slices.Insert(a.items, at, i.number)
+		delete(a.excluded, i.number)
+		return nil
+	}
+	return fmt.Errorf("%w: it approves removals only, and a bundle needs a file: approve one that is restored, or is identical, with them", ErrUnfit)
 }
 
 // leftOut says why a proposed item is not what the statement names.
@@ -292,6 +311,16 @@ func (a *Approval) Accept(r *restore.Restore, ledger Ledger) (*Approved, error) 
 	return &Approved{restore: r, approval: a}, nil
 }
 
+// Overrule notes in the restore of a derived candidate what the operator has decided on files that
+// have diverged; that of the preview itself knows it.
+func (a *Approval) Overrule(r *restore.Restore) {
+	for _, n := range a.items {
+		if i := &a.preview.decided.items[n-1]; i.overruled != "" && !i.isDiverged() {
+			r.Overrule(i.Path)
+		}
+	}
+}
+
 // covers wants a restore to do what was approved, and nothing else, in the root
 // that was looked at.
 func (a *Approval) covers(r *restore.Restore) error {
@@ -303,7 +332,7 @@ func (a *Approval) covers(r *restore.Restore) error {
 	if err != nil {
 		return err
 	}
-	items := outputsOf(r.Plan())
+	items := itemsIn(r.Plan())
 	same := looked.ID == found.ID && len(items) == len(a.items) && r.Plan().IsChain() == a.preview.restore.Plan().IsChain()
 	for n := 0; same && n < len(items); n++ {
 		same = sameOutput(items[n], a.preview.decided.items[a.items[n]-1]) && a.preview.sameTarget(r, items[n].Path)

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"io/fs"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -76,8 +77,8 @@ type candidateRun struct {
 	Standing    string `json:"validator_standing"` // with the operator: "unknown" or "pinned"
 }
 
-// item is one output (protocol sections 8.3 to 8.5). Every output of a candidate
-// has a number, in path order, whichever list it is in.
+// item is one output, or one removal of a change set (protocol sections 8.3 to 8.5). Each of a
+// candidate has a number, in path order, whichever list it is in.
 type item struct {
 	ID     string      `json:"restore_id"`
 	Path   string      `json:"item"` // beneath the restore root
@@ -90,15 +91,22 @@ type item struct {
 	Bytes  int64       `json:"bytes"`
 	Mode   string      `json:"mode"`     // permission bits, four octal digits
 	Time   string      `json:"modified"` // RFC 3339, to the nanosecond
-	// Before is the existing file that is replaced.
+	// Before is the existing file that is replaced or removed.
 	Before *before `json:"replaces,omitzero"`
 
-	free   bool // nothing hinders it: what is there is the same, or is replaced
-	follow bool // agents follow a file of this name
-	opens  bool // it replaces a file that other users had less access to
-	number int  // of ID
-	run    int  // place of its run in the candidate
-	output verify.Output
+	free    bool // nothing hinders it: what is there is the same, or is replaced or removed
+	follow  bool // agents follow a file of this name
+	opens   bool // it replaces a file that other users had less access to
+	removed bool // nothing shall be there
+	// signedBits: it is of a change set, which signs which outputs are executable.
+	signedBits bool
+	diverged   string // what is there, in words, where it is not what a change set started from; "" where it is
+	overruled  class  // of what has diverged: the class that it has if the operator says so
+	number     int    // of ID
+	run        int    // place of its run in the candidate
+	path       string // beneath the project root
+	perm       fs.FileMode
+	output     verify.Output // the zero Output of what is removed
 }
 
 // label is a retention label (protocol section 7).
@@ -126,6 +134,8 @@ const (
 	identical class = "identical" // a regular file with the same bytes is there
 	different class = "conflict"  // something else is there
 	replaces  class = "replace"   // a regular file is there, and is replaced
+	removes   class = "remove"    // a regular file is there, and is removed
+	diverged  class = "diverged"  // something else is there than a change set started from
 	blocked   class = "blocked"   // nothing can be put there
 )
 
@@ -142,8 +152,9 @@ type conflict struct {
 	Resolution string       `json:"recommended_resolution"`
 	Decision   string       `json:"operator_decision"` // "pending", or a verdict
 
-	items  []int // numbers of Items
-	byName bool  // only the statement itself can acknowledge it, by its ID
+	items    []int // numbers of Items
+	byName   bool  // only the statement itself can acknowledge it, by its ID
+	diverged bool  // its item has diverged: see [Replace] and [Keep]
 }
 
 // conflictType is a type of conflict (protocol section 9).

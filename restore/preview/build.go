@@ -28,7 +28,7 @@ func (d *deciding) block(root rootState) block {
 		View:            d.request.Origin.View,
 		Trust:           d.request.Trust.Digest(),
 		Root:            root,
-		Totals:          totals{Files: d.plan.Files(), Bytes: d.plan.Bytes()},
+		Totals:          totals{Files: len(d.items), Bytes: d.plan.Bytes()},
 		Findings:        d.quarantined(),
 	}
 	if b.Conflicts == nil {

@@ -23,6 +23,9 @@ type claims struct {
 	scopes scope.Map
 	faults []string // what is said so that it cannot be understood
 	unread bool     // that concerns scopes: what is protected is not known
+	// changes is why what is said of changes cannot be used, so that nothing may be restored; nil
+	// where it can.
+	changes error
 }
 
 // told are the members of "constraints" that are texts.
@@ -85,7 +88,9 @@ func (c *claims) tell(constraints canonjson.Object, name string) {
 func claimsOfAll(p *restore.Plan) []claims {
 	var all []claims
 	for run := range p.Runs() {
-		all = append(all, claimsOf(run.Bundle()))
+		c := claimsOf(run.Bundle())
+		c.changes = run.ChangesFault()
+		all = append(all, c)
 	}
 	return all
 }

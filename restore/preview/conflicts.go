@@ -25,6 +25,7 @@ func (d *deciding) conflictsOf() {
 		d.identity(),
 		d.staleness(),
 		d.targets(),
+		d.divergences(),
 		d.secrets(),
 	)
 	for n := range d.conflicts {
@@ -32,6 +33,9 @@ func (d *deciding) conflictsOf() {
 		c.ID, c.Decision, c.Items = conflictID(n+1), pending, []string{}
 		for _, number := range c.items {
 			c.Items = append(c.Items, itemID(number))
+		}
+		if c.diverged {
+			c.Resolution = c.resolution()
 		}
 	}
 }
@@ -326,7 +330,7 @@ func (d *deciding) secrets() []conflict {
 	var conflicts []conflict
 	for n := range d.items {
 		i := &d.items[n]
-		if d.lists[n] != proposed || i.Scope != scope.RestrictedContext {
+		if !d.mayHoldSecret(i) {
 			continue
 		}
 		c := conflict{
@@ -339,7 +343,7 @@ func (d *deciding) secrets() []conflict {
 			Risk:       "whoever may read the restore root may read a secret",
 			Resolution: "leave it out, or see who may read " + strconv.Quote(d.request.Origin.RestoreRoot),
 		}
-		if found, ok := d.request.Privacy.Match(i.output.Path().String()); ok && found.Operator {
+		if found, ok := d.request.Privacy.Match(i.path); ok && found.Operator {
 			c.Type = preferenceConflict
 			c.Authority = "it is on the operator's own list of restricted names"
 		}

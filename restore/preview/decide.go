@@ -76,6 +76,13 @@ func (d *deciding) takeDecisions() error {
 			return fmt.Errorf("%w: there is no conflict %q", ErrDecision, id)
 		}
 		verdict := d.request.Asked.Decisions[id]
+		if ofDivergence := verdict == Replace || verdict == Keep; ofDivergence {
+			if !d.conflicts[n].diverged {
+				return fmt.Errorf("%w: %s is not about a file that has diverged, so it cannot be %q", ErrDecision, id, verdict)
+			}
+			d.decideDivergence(&d.conflicts[n], verdict)
+			continue
+		}
 		switch {
 		case !slices.Contains(statement.Verdicts(), verdict):
 			return fmt.Errorf("%w: %s cannot be %q", ErrDecision, id, verdict)

@@ -20,11 +20,12 @@ type Part struct {
 	// Constraints are those of the derived TASK_SPEC.json: which bundle, which
 	// preview and which approval it is derived from.
 	Constraints map[string]any
+	Changes     []byte // the content of [bundle.ChangesFile]; nil where the candidate is no change set
 }
 
 // Parts is what is approved, run by run, in chain order. A run of which nothing
 // is approved has no part.
-func (a *Approval) Parts() []Part {
+func (a *Approval) Parts() ([]Part, error) {
 	var parts []Part
 	at := -1
 	next := 0
@@ -34,16 +35,40 @@ func (a *Approval) Parts() []Part {
 		var items []*item
 		for next < len(a.items) && a.preview.decided.items[a.items[next]-1].run == at {
 			i := &a.preview.decided.items[a.items[next]-1]
-			p.Outputs = append(p.Outputs, known(i.output.Path(), i.output))
+			if !i.removed {
+				p.Outputs = append(p.Outputs, known(i.output.Path(), i.output))
+			}
 			items = append(items, i)
 			next++
 		}
-		a.inherit(p.Constraints, items, func(i *item) string { return i.output.Path().String() })
-		if len(p.Outputs) > 0 {
-			parts = append(parts, p)
+		a.inherit(p.Constraints, items, func(i *item) string { return i.path })
+		if len(p.Outputs) == 0 {
+			continue
 		}
+		if err := p.addChanges(run, items); err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
 	}
-	return parts
+	return parts, nil
+}
+
+// addChanges adds what the change set of a run says of these items (D22).
+func (p *Part) addChanges(run *restore.Run, items []*item) error {
+	all := run.Changes()
+	if all == nil {
+		return nil
+	}
+	named := map[string]bool{}
+	for _, i := range items {
+		named[i.path] = true
+	}
+	part, err := all.Only(func(path string) bool { return named[path] })
+	if err != nil {
+		return fmt.Errorf("the part of %s that is approved: %w", bundle.ChangesFile, err)
+	}
+	p.Changes, p.Constraints[bundle.ChangesMember] = part.Bytes(), part.Claim()
+	return nil
 }
 
 func (a *Approval) derivedFrom(run *restore.Run) map[string]any {
@@ -100,7 +125,9 @@ func (a *Approved) Claims() map[string]any {
 	constraints := map[string]any{}
 	var items []*item
 	for _, n := range a.approval.items {
-		items = append(items, &a.approval.preview.decided.items[n-1])
+		if i := &a.approval.preview.decided.items[n-1]; !i.removed {
+			items = append(items, i)
+		}
 	}
 	a.approval.inherit(constraints, items, func(i *item) string { return i.Path })
 	return constraints

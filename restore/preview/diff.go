@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -73,9 +74,10 @@ func (d *diffs) shown() map[int]bool {
 // the error is [ErrUnsettled].
 func (p *Preview) differences(ctx context.Context) (diffs, error) {
 	d := diffs{room: budget{diffBytes}}
-	for n := range p.block.Items {
-		i := &p.block.Items[n]
-		if !i.differs() {
+	all := slices.Concat(p.block.Items, p.block.DoNotRestore)
+	for n := range all {
+		i := &all[n]
+		if isProposed := n < len(p.block.Items); !i.differs() || !isProposed && !i.isDiverged() {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -181,6 +183,9 @@ func readCurrent(root *pathsafe.Dir, target string) ([]byte, int64, error) {
 }
 
 func readCandidate(i *item) ([]byte, error) {
+	if i.removed {
+		return nil, nil
+	}
 	source, err := i.output.Open(nil)
 	if err != nil {
 		return nil, err

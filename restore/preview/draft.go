@@ -40,6 +40,7 @@ func (p *Preview) Chosen() []int {
 func (p *Preview) Draft(c Choice) Draft {
 	d := p.decided
 	chosen := p.planOf(c)
+	p.carry(&chosen)
 	var draft Draft
 	switch {
 	case len(p.held) > 0:
@@ -52,14 +53,14 @@ func (p *Preview) Draft(c Choice) Draft {
 		draft.Why = errors.New("nothing is chosen, so there is nothing to approve")
 		return draft
 	}
+	if draft.Statement = p.shortest(chosen, c); draft.Statement == "" {
+		draft.Why = errors.New("choose a file that is not removed, too: a bundle needs one")
+		return draft
+	}
 	for _, n := range d.undecided(chosen.restores) {
 		if c.Decisions[n] == "" {
 			draft.Open = append(draft.Open, n)
 		}
-	}
-	if draft.Statement = p.shortest(chosen, c); draft.Statement == "" {
-		draft.Why = errors.New("no statement approves exactly this")
-		return draft
 	}
 	draft.Items, draft.Plan = chosen.restores, []string{d.planText(chosen)}
 	if part := d.partText(chosen); part != "" {
@@ -105,6 +106,23 @@ func (p *Preview) planOf(c Choice) plan {
 		}
 	}
 	return chosen
+}
+
+// carry adds to a plan that only removes an item that stays as it is, as an approval does: a bundle
+// needs an output.
+func (p *Preview) carry(chosen *plan) {
+	all := p.decided.items
+	if slices.ContainsFunc(chosen.restores, func(n int) bool { return !all[n-1].removed }) {
+		return
+	}
+	for at, n := range chosen.dropped {
+		if i := &all[n-1]; len(chosen.restores) > 0 && !i.removed && i.Class == identical {
+			chosen.dropped = slices.Delete(chosen.dropped, at, at+1)
+			to, _ := slices.BinarySearch(chosen.restores, n)
+			chosen.restores = slices.Insert(chosen.restores, to, n)
+			return
+		}
+	}
 }
 
 // shortest is the statement for a plan that names its items, or, where that is long, its scopes;

@@ -83,7 +83,11 @@ func TestDraft(t *testing.T) {
 			rt.Fatalf("%q: %v, %v", d.Statement, err, d.Why)
 		}
 		got := map[string]bool{}
-		for _, part := range approval.Parts() {
+		parts, err := approval.Parts()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, part := range parts {
 			for _, o := range part.Outputs {
 				got[o.Path.String()] = true
 			}
@@ -183,5 +187,18 @@ func BenchmarkDraft(b *testing.B) {
 				p.Draft(preview.Choice{Items: items})
 			}
 		})
+	}
+}
+
+// TestFates: each fate that a summary has is one of an overview.
+func TestFates(t *testing.T) {
+	words := []string{"blocked", "conflict", "diverged", "remove", "replace", "create", "identical", "left out"}
+	for f, want := range words {
+		if got := preview.Fate(f).String(); got != want {
+			t.Errorf("%d: %q, want %q", f, got, want)
+		}
+	}
+	if preview.Diverged.String() != "diverged" || preview.Removed.String() != "remove" || int(preview.LeftAside) != len(words)-1 {
+		t.Errorf("%d", preview.LeftAside)
 	}
 }

@@ -133,6 +133,12 @@ func (p *Preview) countsText() string {
 		count[p.block.Items[n].fate()]++
 	}
 	count[leftOutFate] = p.block.Totals.Files - p.block.Totals.Proposed
+	for n := range p.block.DoNotRestore {
+		if p.block.DoNotRestore[n].isDiverged() {
+			count[leftOutFate]--
+			count[divergedFate]++
+		}
+	}
 	var parts []string
 	for _, f := range fates {
 		if count[f] > 0 {
@@ -267,11 +273,11 @@ func (p *Preview) openedTo() string {
 	return strings.Join(names, ", ")
 }
 
-// notes are what the report says of files that are replaced.
+// notes are what the report says of files that are replaced or removed.
 func (p *Preview) notes() []string {
 	var notes []string
 	for n := range p.block.Items {
-		if i := &p.block.Items[n]; i.Class == replaces && i.Reason != "" {
+		if i := &p.block.Items[n]; i.takesAway() && i.Reason != "" {
 			notes = append(notes, name(i.Path)+": "+escaped(i.Reason))
 		}
 	}

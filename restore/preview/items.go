@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -13,31 +15,38 @@ import (
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 )
 
-// outputsOf numbers the outputs of a plan in its order.
-func outputsOf(p *restore.Plan) []item {
+// itemsIn numbers the outputs of a plan and what it removes, each run in the order of the paths.
+func itemsIn(p *restore.Plan) []item {
 	items := make([]item, 0, p.Files())
 	at := 0
 	for run := range p.Runs() {
 		for o := range run.Bundle().Outputs() {
-			number := len(items) + 1
 			items = append(items, item{
-				ID: itemID(number), Path: run.Target(o.Path().String()), SHA256: o.Hash(), Bytes: o.Size(),
-				Mode: fmt.Sprintf("%04o", o.Perm()), Time: timeText(o.ModTime()), number: number, run: at, output: o,
+				Path: run.Target(o.Path().String()), SHA256: o.Hash(), Bytes: o.Size(),
+				Mode: fmt.Sprintf("%04o", run.Perm(o)), Time: timeText(o.ModTime()), run: at, path: o.Path().String(), output: o, perm: run.Perm(o), signedBits: run.Changes() != nil,
 			})
 		}
 		at++
+	}
+	if removes := p.Removes(); len(removes) > 0 { // of a single run
+		for _, path := range removes {
+			items = append(items, item{Path: path.String(), path: path.String(), removed: true})
+		}
+		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.Path, b.Path) })
+	}
+	for n := range items {
+		items[n].number, items[n].ID = n+1, itemID(n+1)
 	}
 	return items
 }
 
 // itemsOf gives every output its scope and its class.
 func (d *deciding) itemsOf(ctx context.Context) error {
-	d.items = outputsOf(d.plan)
+	d.items = itemsIn(d.plan)
 	for n := range d.items {
 		i := &d.items[n]
-		path := i.output.Path().String()
-		i.Scope, i.Reason = d.scopeOf(i.run, path)
-		if found, ok := d.request.Followed.Match(path); ok {
+		i.Scope, i.Reason = d.scopeOf(i.run, i.path)
+		if found, ok := d.request.Followed.Match(i.path); ok {
 			i.follow = true
 			i.Reason = joined(i.Reason, fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why))
 		}
@@ -51,9 +60,20 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 		found, taken := standing[i.Path]
 		t := d.restore.Target(i.Path)
 		i.Runs = d.runsOf(i, taken || t != nil)
+		divergence, isDiverged := d.restore.Divergence(i.Path)
 		switch {
 		case t != nil:
 			i.stands(t)
+			if isDiverged {
+				i.diverges(divergence)
+			}
+			return nil
+		case isDiverged:
+			i.Class = create
+			i.diverges(divergence)
+			return nil
+		case !taken && i.removed:
+			i.Class, i.free, i.Reason = identical, true, joined(i.Reason, "it is removed, and is gone already")
 			return nil
 		case !taken:
 			i.Class = create
@@ -90,10 +110,14 @@ func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 // source with a set-id bit is meant to run with the rights of another user.
 func (d *deciding) runsOf(i *item, taken bool) string {
 	why := ""
-	if found, ok := d.request.Automatic.Match(i.output.Path().String()); ok {
+	if found, ok := d.request.Automatic.Match(i.path); ok {
 		why = fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why)
 	}
-	if i.output.Perm()&0o111 != 0 {
+	if i.removed {
+		i.Reason = joined(i.Reason, why)
+		return ""
+	}
+	if i.perm&0o111 != 0 {
 		is := "it is executable"
 		if taken && isPlain(d.restore.Root(), i.Path) {
 			is += ", which the existing file is not"

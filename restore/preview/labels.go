@@ -25,9 +25,11 @@ func (d *deciding) place(i *item) (list, label, string) {
 	switch {
 	case d.claims[i.run].unread:
 		return unwanted, doNotRestore, "what the signer says of scopes cannot be understood, so nobody knows what is protected"
+	case d.claims[i.run].changes != nil:
+		return unwanted, doNotRestore, "what the signer says of changes cannot be used, so nobody knows what is to be replaced or removed"
 	case i.Scope == scope.RestrictedContext && !asked:
 		return unwanted, privacyRestricted, "the scope was not asked for"
-	case i.Scope == scope.RestrictedContext:
+	case i.Scope == scope.RestrictedContext && !i.isDiverged():
 		return proposed, privacyRestricted, ""
 	case i.Scope == scope.SameAgentIdentityLayer && !d.agentsKnown(i.run):
 		return unwanted, nontransferable, "nobody has said both whose identity it is and, with --agent, who goes on with it"
@@ -41,6 +43,8 @@ func (d *deciding) place(i *item) (list, label, string) {
 		return reference, historicalOnly, "whether it is older than the active savepoint is not known"
 	case d.stale && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
 		return reference, historicalOnly, "the active savepoint is of a later candidate"
+	case i.isDiverged():
+		return unwanted, inConflict, "it is not what the change started from"
 	}
 	return proposed, d.labelOf(i), ""
 }
@@ -52,9 +56,9 @@ func revives(s scope.Scope) bool { return s == scope.OpenQuestions || s == scope
 // labelOf is the label of an item that is proposed.
 func (d *deciding) labelOf(i *item) label {
 	switch {
-	case (i.Class == different || i.Class == replaces) && d.stale:
+	case (i.Class == different || i.takesAway()) && d.stale:
 		return superseded
-	case i.Class == replaces:
+	case i.takesAway():
 		return needsConfirmation
 	case !i.isFree():
 		return inConflict

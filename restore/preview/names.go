@@ -17,6 +17,8 @@ type fate struct {
 var (
 	blockedFate  = fate{"blocked", "blocked", red}
 	conflictFate = fate{"conflict", "in conflict", red}
+	divergedFate = fate{"diverged", "diverged", red}
+	removeFate   = fate{"remove", "to remove", yellow}
 	replaceFate  = fate{"replace", "to replace", yellow}
 	createFate   = fate{"create", "to create", green}
 	sameFate     = fate{"identical", "identical", dim}
@@ -24,7 +26,7 @@ var (
 )
 
 // fates are in the order in which a summary has them.
-var fates = []fate{blockedFate, conflictFate, replaceFate, createFate, sameFate, leftOutFate}
+var fates = []fate{blockedFate, conflictFate, divergedFate, removeFate, replaceFate, createFate, sameFate, leftOutFate}
 
 // fate returns what becomes of a proposed item.
 func (i *item) fate() fate {
@@ -33,6 +35,10 @@ func (i *item) fate() fate {
 		return createFate
 	case i.Class == replaces:
 		return replaceFate
+	case i.Class == removes:
+		return removeFate
+	case i.isDiverged():
+		return divergedFate
 	case i.Class == identical && i.free:
 		return sameFate
 	case i.Class == blocked:
@@ -43,7 +49,14 @@ func (i *item) fate() fate {
 
 // files writes the names of files on at most so many lines: those in conflict first.
 func (p *painter) files(v *Preview, found *diffs, lines int) {
-	groups := map[fate][]item{leftOutFate: slices.Concat(v.block.ReferenceOnly, v.block.DoNotRestore)}
+	groups := map[fate][]item{}
+	for _, i := range slices.Concat(v.block.ReferenceOnly, v.block.DoNotRestore) {
+		f := leftOutFate
+		if i.isDiverged() {
+			f = divergedFate
+		}
+		groups[f] = append(groups[f], i)
+	}
 	for _, i := range v.block.Items {
 		groups[i.fate()] = append(groups[i.fate()], i)
 	}
@@ -147,6 +160,10 @@ func (p *painter) name(f fate, r *foldedRow, changes map[int]*difference) {
 		note = fmt.Sprintf("+%s -%s", digits(int64(change.Added)), digits(int64(change.Removed)))
 	case r.item.Class == replaces:
 		note = sizeText(r.item.Before.Bytes) + " to " + sizeText(r.item.Bytes)
+	case r.item.Class == removes:
+		note = sizeText(r.item.Before.Bytes)
+	case r.item.Class == identical && r.item.removed:
+		note = "gone already"
 	case r.item.Class == identical && !r.item.free:
 		note = "the same file is there, " + sizeText(r.item.Bytes)
 	case (f == blockedFate || f == leftOutFate) && r.item.Reason != "":

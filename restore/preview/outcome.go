@@ -44,9 +44,9 @@ type restoredItem struct {
 	Scope  scope.Scope `json:"scope"`
 	Label  label       `json:"label"`
 	Result string      `json:"result"`
-	SHA256 string      `json:"sha256"`
+	SHA256 string      `json:"sha256"` // "" of what was removed
 	Bytes  int64       `json:"bytes"`
-	Before string      `json:"replaced_sha256,omitzero"` // of the file that was there; a rollback brings it back
+	Before string      `json:"replaced_sha256,omitzero"` // of the file that was there, or was removed; a rollback brings it back
 }
 
 type skippedItem struct {
@@ -114,10 +114,17 @@ func (a *Approval) fillItems(o *Outcome) {
 			switch {
 			case i.Class == replaces:
 				restored.Result, restored.Before = "replaced", i.Before.SHA256
+			case i.Class == removes:
+				restored.Result, restored.Before = "removed", i.Before.SHA256
+			case i.Class == identical && i.removed:
+				restored.Result = "was gone already"
 			case i.Class == identical:
 				restored.Result = "identical, stays as it was"
 			}
 			o.Restored = append(o.Restored, restored)
+			if i.removed {
+				continue
+			}
 			o.Context.Files++
 			o.Context.Bytes += i.Bytes
 		case left:
@@ -194,6 +201,9 @@ func (o *Outcome) Markdown() []byte {
 	for _, name := range o.Added {
 		added = append(added, Quote(name))
 	}
+	if removed := o.removed(); removed > 0 {
+		out.line("%s that stood there %s removed; the directories that %s in are kept.", count(removed, "file"), was(removed), theyWere(removed))
+	}
 	out.line("SPECTRUM-06 adds %s: %s. Beside these files and the directories that lead to them nothing else was changed.",
 		count(len(added), "file"), strings.Join(added, ", "))
 	out.line("\n## 7. New Savepoint Generated\n")
@@ -205,6 +215,30 @@ func (o *Outcome) Markdown() []byte {
 	out.line("\nApproved with: %s", text(o.Statement))
 	out.line("preview_id %s", o.PreviewID)
 	return b.Bytes()
+}
+
+// removed counts the files that were removed.
+func (o *Outcome) removed() (n int) {
+	for _, i := range o.Restored {
+		if i.SHA256 == "" && i.Before != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+func theyWere(n int) string {
+	if n == 1 {
+		return "it was"
+	}
+	return "they were"
 }
 
 // some writes the head of a table, or that it has no rows.

@@ -45,6 +45,8 @@ type Fate int
 const (
 	Blocked Fate = iota
 	Conflicting
+	Diverged // something else is there than a change set started from
+	Removed
 	Replaced
 	Created
 	Unchanged
@@ -54,7 +56,7 @@ const (
 // String is the fate in a word.
 func (f Fate) String() string { return fates[f].word }
 
-// An Item is one output of the candidate.
+// An Item is one output of the candidate, or one removal of a change set.
 type Item struct {
 	Number     int
 	ID, Path   string
@@ -66,14 +68,15 @@ type Item struct {
 	Mode, Time string
 	Bytes      int64
 	Fate       Fate
-	Before     *Existing // that is replaced; nil for none
+	Before     *Existing // that is replaced or removed; nil for none
+	Removal    bool      // nothing shall be there
 	Free       bool      // it is proposed, and nothing is in the way of it
 	Restricted bool      // it may hold secrets: only a statement that names it restores it
 	Opens      bool      // it replaces a file that other users had less access to
 	Conflicts  []int     // that are about it, by number
 }
 
-// Existing is a file that is replaced.
+// Existing is a file that is replaced or removed.
 type Existing struct {
 	Bytes int64
 	Mode  string
@@ -129,10 +132,10 @@ func (d *deciding) shownItem(n int) Item {
 	out := Item{
 		Number: i.number, ID: i.ID, Path: i.Path, Scope: string(i.Scope), Label: string(i.Label), Reason: i.Reason, Runs: i.Runs,
 		SHA256: i.SHA256, Mode: i.Mode, Time: i.Time, Bytes: i.Bytes, Fate: LeftAside,
-		Restricted: i.Scope == scope.RestrictedContext, Opens: i.opens,
+		Restricted: i.Scope == scope.RestrictedContext, Opens: i.opens, Removal: i.removed,
 	}
-	if d.lists[n] == proposed {
-		out.Fate, out.Free = Fate(slices.Index(fates, i.fate())), i.isFree()
+	if d.lists[n] == proposed || i.isDiverged() {
+		out.Fate, out.Free = Fate(slices.Index(fates, i.fate())), d.lists[n] == proposed && i.isFree()
 	}
 	if i.Before != nil {
 		out.Before = &Existing{i.Before.Bytes, i.Before.Mode}

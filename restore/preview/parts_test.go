@@ -77,7 +77,7 @@ func TestApprovals(t *testing.T) {
 			continue
 		}
 		var paths []string
-		for _, part := range a.Parts() {
+		for _, part := range partsOf(t, a) {
 			for _, o := range part.Outputs {
 				paths = append(paths, o.Path.String())
 			}
@@ -126,9 +126,13 @@ func (s *scene) derive(a *preview.Approval) *restore.Restore {
 	key, err := bundle.GenerateKey()
 	must(s.t, err)
 	place, dirs := s.t.TempDir(), []string{}
-	for _, part := range a.Parts() {
+	for _, part := range partsOf(s.t, a) {
 		dir := filepath.Join(place, part.RunID)
-		_, err := bundle.SealKnown(context.Background(), bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: key, BuildID: "git:x"})
+		opts := bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: key, BuildID: "git:x"}
+		if part.Changes != nil {
+			opts.Extra = map[string][]byte{bundle.ChangesFile: part.Changes}
+		}
+		_, err := bundle.SealKnown(context.Background(), opts)
 		must(s.t, err)
 		dirs = append(dirs, dir)
 	}
@@ -186,7 +190,7 @@ func TestDerivedChain(t *testing.T) {
 	a, err := approve(kept(t, p), p, "Approved: restore items R-001, R-005, and R-006 only. "+ids)
 	must(t, err)
 	var got []string
-	for _, part := range a.Parts() {
+	for _, part := range partsOf(t, a) {
 		for _, o := range part.Outputs {
 			got = append(got, part.RunID+"/"+o.Path.String())
 		}
@@ -220,4 +224,13 @@ func TestNothingProposed(t *testing.T) {
 	if a, err := approve(kept(t, p), p, preview.Exactly); !errors.Is(err, preview.ErrUnfit) || a != nil {
 		t.Errorf("nothing is proposed: %v, %v", a, err)
 	}
+}
+
+func partsOf(t testing.TB, a *preview.Approval) []preview.Part {
+	t.Helper()
+	parts, err := a.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts
 }

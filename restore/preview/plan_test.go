@@ -21,7 +21,7 @@ func approved(t testing.TB, p *preview.Preview, text string) string {
 		return ""
 	}
 	var paths []string
-	for _, part := range a.Parts() {
+	for _, part := range partsOf(t, a) {
 		for _, o := range part.Outputs {
 			paths = append(paths, o.Path.String())
 		}

@@ -39,7 +39,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	if err := checkTrust(r.Plan(), q.Trust); err != nil {
 		return nil, err
 	}
-	if q.Asked.Replace != r.Replaces() {
+	if q.Asked.Replace != r.Replaces() && !r.Plan().IsChangeSet() {
 		return nil, errors.New("internal error: the restore and the request do not agree on what is replaced")
 	}
 	name := q.Origin.RestoreRoot
@@ -126,6 +126,9 @@ func (p *Preview) HeldBy(marks []quarantine.Mark) *Preview {
 	}
 	return &shown
 }
+
+// ProposesAnything reports whether any item is proposed.
+func (p *Preview) ProposesAnything() bool { return len(p.block.Items) > 0 }
 
 // Recommended is the statement that approves the safest part of the proposal, or
 // "" when there is no such part.

@@ -27,16 +27,19 @@ type displacedArtifact struct {
 	SHA256 string `json:"sha256"`
 }
 
-// before is an existing file that is replaced.
+// before is an existing file that is replaced or removed.
 type before struct {
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
 	Mode   string `json:"mode"`  // permission bits, four octal digits
 	Owner  uint32 `json:"owner"` // user id
 	Time   string `json:"modified"`
-	// ModeOnly: it has the signed bytes, and other executable bits, which nobody has signed.
+	// ModeOnly: it has the signed bytes, and other executable bits, which only a change set signs.
 	ModeOnly bool `json:"mode_only"`
 }
+
+// takesAway reports whether an item displaces an existing file.
+func (i *item) takesAway() bool { return i.Class == replaces || i.Class == removes }
 
 // isFree reports whether nothing hinders an item: nothing is at its target, or what is there
 // stays, or is replaced.
@@ -44,7 +47,7 @@ func (i *item) isFree() bool { return i.Class == create || i.free }
 
 // differs reports whether a file with other content is at the target of an item.
 func (i *item) differs() bool {
-	return i.Class == different || i.Class == replaces && !i.Before.ModeOnly
+	return i.Class == different || i.Class == removes || i.Class == replaces && !i.Before.ModeOnly || i.isDiverged() && i.Before != nil
 }
 
 // stands enters the file that stands at the target of an item.
@@ -54,21 +57,36 @@ func (i *item) stands(t *restore.Target) {
 		return
 	}
 	i.Class = replaces
+	if t.Removed {
+		i.Class = removes
+	}
 	i.Before = &before{hashText(t.Digest), t.Stat.Size, fmt.Sprintf("%04o", t.Stat.Perm), t.Stat.UID, timeText(t.Stat.ModTime), t.ModeOnly}
-	was, comes := t.Stat.Perm&0o777, uint32(i.output.Perm())
+	if t.Removed {
+		i.linked(t)
+		return
+	}
+	was, comes := t.Stat.Perm&0o777, uint32(i.perm)
 	more := ""
 	if comes&^was&0o077 != 0 {
 		more, i.opens = ", and gives other users more access", true
 	}
+	signed := "which is not signed"
+	if i.signedBits {
+		signed = "of which the executable bits are signed"
+	}
 	switch {
 	case t.ModeOnly:
-		i.Reason = joined(i.Reason, fmt.Sprintf("only its mode changes, from %04o to %04o, which is not signed%s", was, comes, more))
+		i.Reason = joined(i.Reason, fmt.Sprintf("only its mode changes, from %04o to %04o, %s%s", was, comes, signed, more))
 	case was != comes:
-		i.Reason = joined(i.Reason, fmt.Sprintf("its mode changes from %04o to %04o, which is not signed%s", was, comes, more))
+		i.Reason = joined(i.Reason, fmt.Sprintf("its mode changes from %04o to %04o, %s%s", was, comes, signed, more))
 	}
 	if t.Stat.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		i.Reason = joined(i.Reason, "the existing file has set-id bits, which the new one does not get")
 	}
+	i.linked(t)
+}
+
+func (i *item) linked(t *restore.Target) {
 	if t.Stat.Links > 1 {
 		i.Reason = joined(i.Reason, fmt.Sprintf("the existing file has %d names, and the others keep the old content", t.Stat.Links))
 	}
@@ -101,6 +119,7 @@ func (d *deciding) replacedText(p plan) []string {
 	of := func(c class) string {
 		return statement.FormatItems(slices.DeleteFunc(slices.Clone(p.restores), func(n int) bool { return d.items[n-1].Class != c || !d.items[n-1].free }))
 	}
+	removed := of(removes)
 	parts := []string{"replace nothing"}
 	if replaced := of(replaces); replaced != "" {
 		parts[0] = "replace what is at the targets of " + replaced + ", which a rollback brings back"
@@ -115,7 +134,10 @@ func (d *deciding) replacedText(p plan) []string {
 		}
 		parts = append(parts, "displace "+strings.Join(names, " and ")+" of the active savepoint's commit")
 	}
-	return append(parts, "remove nothing")
+	if removed == "" {
+		return append(parts, "remove nothing")
+	}
+	return append(parts, "remove what is at the targets of "+removed+", which a rollback brings back")
 }
 
 // observedText says what was looked at.
@@ -129,10 +151,15 @@ func (d *deciding) observedText() string {
 // sameTarget reports whether a restore finds at a target what the preview has shown.
 func (p *Preview) sameTarget(r *restore.Restore, path string) bool {
 	was, is := p.restore.Target(path), r.Target(path)
-	if was == nil || is == nil {
+	before, wasDiverged := p.restore.Divergence(path)
+	now, isDiverged := r.Divergence(path)
+	switch {
+	case wasDiverged != isDiverged || before.State != now.State:
+		return false
+	case was == nil || is == nil:
 		return was == is && p.restore.Replaces() == r.Replaces()
 	}
-	return was.Is(is) && was.Identical == is.Identical
+	return was.Is(is) && was.Identical == is.Identical && was.Removed == is.Removed
 }
 
 func (p *Preview) sameArtifacts(r *restore.Restore) bool {
@@ -180,6 +207,9 @@ func observeFor(ctx context.Context, r *restore.Restore, name string) (observed,
 		}
 		for _, a := range run.Artifacts() {
 			paths = append(paths, a.Path)
+		}
+		for _, path := range r.Plan().Removes() {
+			paths = append(paths, path.String())
 		}
 		for _, path := range paths {
 			if err := ctx.Err(); err != nil {

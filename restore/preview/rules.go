@@ -75,13 +75,16 @@ func (d *deciding) undeclaredSecrets() []quarantine.Finding {
 	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets are declared something else, the first is %q", count(len(d.undeclared), "name"), d.undeclared[0])}
 }
 
-// contradictions: what TASK_SPEC.json says for machines cannot be understood, or
+// contradictions: what TASK_SPEC.json or CHANGES says for machines cannot be understood, or
 // is about nothing.
 func (d *deciding) contradictions() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, c := range d.claims {
 		for _, fault := range c.faults {
 			found = append(found, one(quarantine.Contradiction, "%s: TASK_SPEC.json: %s", d.runTexts[n], fault))
+		}
+		if c.changes != nil {
+			found = append(found, one(quarantine.Contradiction, "%s: %v", d.runTexts[n], c.changes))
 		}
 		for _, unused := range c.scopes.Unused(slices.Values(d.pathsOf(n))) {
 			found = append(found, one(quarantine.Contradiction, "%s: constraints.restore_scopes speaks of %q, which no output fits", d.runTexts[n], unused))
@@ -93,7 +96,7 @@ func (d *deciding) contradictions() []quarantine.Finding {
 func (d *deciding) pathsOf(run int) []string {
 	var paths []string
 	for _, number := range d.ofRun(run, func(*item) bool { return true }) {
-		paths = append(paths, d.items[number-1].output.Path().String())
+		paths = append(paths, d.items[number-1].path)
 	}
 	return paths
 }

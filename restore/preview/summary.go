@@ -41,6 +41,8 @@ func (p *Preview) verdict(free int) (state, text string) {
 	switch {
 	case len(p.held) > 0:
 		return "quarantined", "Do not commit. The candidate is quarantined until it is clarified."
+	case proposed == 0 && p.undecidedDivergences() > 0:
+		return "nothing", "Nothing is proposed. What is there is not what the change started from."
 	case proposed == 0:
 		return "nothing", "Nothing is proposed. There is nothing to approve."
 	case p.decided.noRoomForResult():
@@ -50,6 +52,10 @@ func (p *Preview) verdict(free int) (state, text string) {
 	case !p.block.Approval.isWhole():
 		return "part", fmt.Sprintf("A part can be restored: %s of %s. Something is in the way of the others.",
 			digits(int64(free)), counted(proposed, "proposed file"))
+	}
+	if n := p.undecidedDivergences(); n > 0 {
+		return "part", fmt.Sprintf("A part of the change can be restored: %s of %s. What is there is not what the change started from for %s.",
+			digits(int64(proposed)), counted(p.block.Totals.Files, "file"), counted(n, "file"))
 	}
 	return "free", fmt.Sprintf("Nothing is in the way of %s.", counted(proposed, "proposed file"))
 }

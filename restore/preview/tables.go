@@ -81,6 +81,9 @@ func whyOf(i *item) string {
 	if i.Reason != "" {
 		return text(i.Reason)
 	}
+	if i.removed {
+		return "the candidate removes it, and the scope is wanted"
+	}
 	return "the candidate holds it, and the scope is wanted"
 }
 
@@ -89,6 +92,12 @@ func riskOf(i *item) string {
 	switch {
 	case i.Class == replaces:
 		risk = fmt.Sprintf("the existing file of %s is displaced; a rollback brings it back", counted(int(i.Before.Bytes), "byte"))
+	case i.Class == removes:
+		risk = fmt.Sprintf("the existing file of %s is removed; a rollback brings it back", counted(int(i.Before.Bytes), "byte"))
+	case i.Class == identical && i.removed:
+		risk = "none: nothing is there"
+	case i.isDiverged():
+		risk = "what was changed here since would be displaced"
 	case i.Class == identical && i.free:
 		risk = "none: the same is there, and stays as it is"
 	case i.Class == identical:
@@ -181,7 +190,7 @@ func grouped(items []item) []group {
 // isSame reports whether an item is there already, byte for byte, and is nothing that has to
 // be named for another reason.
 func (i *item) isSame() bool {
-	return i.Class == identical && i.Runs == "" && !i.follow && i.Scope != scope.RestrictedContext && !isHidden(i.Path)
+	return i.Class == identical && !i.removed && i.Runs == "" && !i.follow && i.Scope != scope.RestrictedContext && !isHidden(i.Path)
 }
 
 // isHidden reports whether a listing would not show a path, or not as it is.
@@ -303,6 +312,9 @@ func (d *deciding) questions() []question {
 func (c *conflict) choices() string {
 	if c.byName {
 		return "acknowledge by number in the statement"
+	}
+	if c.diverged {
+		return "choose resolution: replace / keep"
 	}
 	if len(c.items) == 0 {
 		return "choose resolution: acknowledge / resolve"

@@ -135,7 +135,10 @@ func (g *grower) branch(d *directory) *branch {
 func (g *grower) leaf(f entry) leaf {
 	i := f.item
 	l := leaf{i.ID, name(f.name), sizeText(i.Bytes), string(i.Class), string(i.Label), i.Mode, i.Class != create, 0}
-	if !g.proposed {
+	if i.Class == removes {
+		l.Size = sizeText(i.Before.Bytes)
+	}
+	if !g.proposed && !i.isDiverged() {
 		l.Class = "not restored"
 	}
 	if g.diffs[i.number] {
@@ -148,7 +151,7 @@ func (g *grower) leaf(f entry) leaf {
 // what is worst.
 func takenText(d *directory) string {
 	var parts []string
-	for _, c := range []class{blocked, different, replaces, identical} {
+	for _, c := range []class{blocked, different, diverged, removes, replaces, identical} {
 		if d.taken[c] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", digits(int64(d.taken[c])), c))
 		}

@@ -15,9 +15,13 @@ func (p *Preview) undoing() []string {
 	if !p.restore.Replaces() {
 		return undoing
 	}
+	alsoRemoved, removes := "", ""
+	if len(p.restore.Plan().Removes()) > 0 {
+		alsoRemoved, removes = " or removed", ", or whose files it removes"
+	}
 	return []string{
-		"Rollback is supported. After the commit, \"spectrum rollback COMMIT_ID\" removes what the commit created and brings back what it replaced, and changes nothing else, all of it or nothing; the commit prints its ID. \"spectrum rollback --dry-run COMMIT_ID\" lists that first.",
-		"Before the commit writes anything, a snapshot is taken of the names that it creates or replaces: it holds every file that is displaced. If it cannot be taken, nothing is committed.",
+		"Rollback is supported. After the commit, \"spectrum rollback COMMIT_ID\" removes what the commit created and brings back what it replaced" + alsoRemoved + ", and changes nothing else, all of it or nothing; the commit prints its ID. \"spectrum rollback --dry-run COMMIT_ID\" lists that first.",
+		"Before the commit writes anything, a snapshot is taken of the names that it creates or replaces" + removes + ": it holds every file that is displaced. If it cannot be taken, nothing is committed.",
 		undoing[2], undoing[3],
 	}
 }

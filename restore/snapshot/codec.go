@@ -170,6 +170,9 @@ func (o *object) entry(e *Entry) {
 	}
 	o.key("ino")
 	o.b = strconv.AppendUint(o.b, e.Ino, 10)
+	if e.Links > 0 {
+		o.number("links", int64(e.Links))
+	}
 	o.number("mode", int64(e.Mode))
 	o.instant("mtime", e.ModTime)
 	o.text("path", e.Path)
@@ -233,6 +236,9 @@ func (r *lineReader) entry(e *Entry) {
 			e.Hard = r.text()
 		}
 		r.wants("ino", func() { e.Ino = r.unsigned() })
+		if r.key("links") {
+			e.Links = uint32(r.number())
+		}
 		r.wants("mode", func() { e.Mode = uint32(r.number()) })
 		r.wants("mtime", func() { e.ModTime = r.instant() })
 	}
@@ -282,7 +288,7 @@ func (e *Entry) check() error {
 		return errors.New("the root is not a directory")
 	case (e.Err != "") != (e.Type == Broken):
 		return errors.New("its error makes no sense")
-	case e.Hard != "" && e.Type == Dir:
+	case (e.Hard != "" || e.Links != 0) && e.Type == Dir, e.Links == 1:
 		return errors.New("a directory has one name")
 	case e.Target == "" && e.Type == Link, len(e.Target) > pathsafe.MaxPath:
 		return errors.New("its target makes no sense")

@@ -78,6 +78,7 @@ type Entry struct {
 	Digest  Digest // of a file
 	Sparse  bool   // a file that had holes
 	Hard    string // path of an earlier entry that is the same inode; "" for none
+	Links   uint32 // how many names the inode had, also where the snapshot does not hold them; 0 for one
 	Target  string // of a link
 	Err     string // of what is Broken: the error of the system
 
@@ -87,9 +88,8 @@ type Entry struct {
 	BirthTime  time.Time // zero where the file system does not know it
 
 	xattrs []pathsafe.Xattr
-	unread bool // a file whose content is yet to be read
-	gone   bool // it went away while it was looked at
-	links  uint32
+	unread bool  // a file whose content is yet to be read
+	gone   bool  // it went away while it was looked at
 	holes  int64 // of a file, as far as the room that it takes tells
 }
 
@@ -121,7 +121,10 @@ func typeOf(mode fs.FileMode) Type {
 func makeEntry(path string, st pathsafe.Stat) Entry {
 	e := Entry{
 		Path: path, Type: typeOf(st.Mode), Mode: st.Perm, UID: st.UID, GID: st.GID, ModTime: st.ModTime,
-		Dev: st.ID.Dev, Ino: st.ID.Ino, ChangeTime: st.ChangeTime, BirthTime: st.BirthTime, links: st.Links,
+		Dev: st.ID.Dev, Ino: st.ID.Ino, ChangeTime: st.ChangeTime, BirthTime: st.BirthTime,
+	}
+	if e.Type != Dir && st.Links > 1 {
+		e.Links = st.Links
 	}
 	if e.Type == File {
 		e.Size, e.holes = st.Size, max(0, st.Size-st.Allocated)

@@ -400,7 +400,7 @@ func link(entries []Entry) {
 	first := map[inode]int{}
 	for i := range entries {
 		e := &entries[i]
-		if e.links < 2 || e.Type == Dir || e.Type == Absent || !e.Type.Kept() {
+		if e.Links < 2 || e.Type == Absent || !e.Type.Kept() {
 			continue
 		}
 		j, seen := first[inode{e.Dev, e.Ino}]

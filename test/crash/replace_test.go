@@ -21,6 +21,15 @@ func replacing(t *testing.T, dir string) *trials {
 	return tr
 }
 
+// changing are trials of commits of a change set that replaces files, leaves one as it is, and removes
+// some, one of which was alone in its directory.
+func changing(t *testing.T, dir string) *trials {
+	t.Helper()
+	tr := replacing(t, dir)
+	tr.SealChanges(t, "changes", harness.Old("top.txt", "out/a.txt", "out/same.txt", "gone.txt", "out/gone.txt", "lone/gone.txt"))
+	return tr
+}
+
 // grounds are directories on each kind of file system; who may not mount has one.
 func grounds(t *testing.T) map[string]string {
 	t.Helper()
@@ -35,10 +44,15 @@ func grounds(t *testing.T) map[string]string {
 }
 
 // TestReplaceEverywhere commits, and undoes it, on each file system: what was replaced is back.
-func TestReplaceEverywhere(t *testing.T) {
+func TestReplaceEverywhere(t *testing.T) { everywhere(t, replacing) }
+
+// TestChangesEverywhere is the same of a change set: what was removed is back too.
+func TestChangesEverywhere(t *testing.T) { everywhere(t, changing) }
+
+func everywhere(t *testing.T, make func(t *testing.T, dir string) *trials) {
 	for name, dir := range grounds(t) {
 		t.Run(name, func(t *testing.T) {
-			tr := replacing(t, dir)
+			tr := make(t, dir)
 			s := tr.site(t, "root")
 			r := s.Commit(t, nil)
 			if _, err := s.Recovered(t, harness.After); err != nil || r.Status != 0 {
@@ -75,6 +89,22 @@ func TestKillReplace(t *testing.T) {
 	for name, dir := range grounds(t) {
 		t.Run(name, func(t *testing.T) { killAt(t, replacing(t, dir), sample.Thin(t, 47, 9)) })
 	}
+}
+
+// TestKillChanges kills a commit of a change set on each file system.
+func TestKillChanges(t *testing.T) {
+	for name, dir := range grounds(t) {
+		t.Run(name, func(t *testing.T) { killAt(t, changing(t, dir), sample.Thin(t, 47, 9)) })
+	}
+}
+
+func TestErrorsChanges(t *testing.T) {
+	failEverywhere(t, changing(t, harness.MemoryDir(t)), sample.Thin(t, 43, 9), sysfault.Mutating, rotating(1))
+}
+
+// TestKillChangesTwice kills the recovery of a killed commit of a change set too.
+func TestKillChangesTwice(t *testing.T) {
+	pairs(t, changing(t, harness.MemoryDir(t)), sample.Of(211, 101, 41), 11)
 }
 
 func TestErrorsReplace(t *testing.T) {

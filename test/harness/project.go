@@ -36,6 +36,8 @@ type Project struct {
 	Places     []string // directories that stand in each root before, beside the usual ones
 	Replaces   []string // outputs at whose targets other files stand in each root before; previews are made with --replace then
 	Identical  []string // and those at whose targets the same stands
+	Removes    []string // paths at which files stand in each root before, which a commit of a change set removes
+	changes    bool     // it is a change set
 	chainRoot  string   // of all runs
 	made       Tree     // what a commit makes, computed when it was signed
 }

@@ -60,9 +60,9 @@ func (p *Project) furnish(root string) error {
 	for _, file := range files {
 		err = errors.Join(err, os.WriteFile(at(file), []byte("not yours: "+file), 0o640))
 	}
-	for i, name := range p.Replaces {
+	for i, name := range append(slices.Clone(p.Replaces), p.Removes...) {
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(at(name)), 0o755),
-			os.WriteFile(at(name), []byte("old: "+name), 0o640), os.Chtimes(at(name), time.Time{}, time.Unix(1_400_000_000+int64(i), 7)))
+			os.WriteFile(at(name), []byte(old(name)), 0o640), os.Chtimes(at(name), time.Time{}, time.Unix(1_400_000_000+int64(i), 7)))
 	}
 	for _, name := range p.Identical {
 		content, readErr := os.ReadFile(p.Source(name))
@@ -88,6 +88,9 @@ func (p *Project) after(before Tree) Tree {
 		if _, ok := after[name]; !ok || !thing.Mode.IsDir() {
 			after[name] = thing
 		}
+	}
+	for _, name := range p.Removes {
+		delete(after, name)
 	}
 	return after
 }
@@ -183,7 +186,7 @@ func (s *Site) ReportSeen() bool {
 func (s *Site) PreviewReply(t testing.TB, plan *sysfault.Plan) Reply {
 	t.Helper()
 	args := []string{"preview", "-q", "--restore-root", s.Root}
-	if len(s.Project.Replaces) > 0 {
+	if len(s.Project.Replaces) > 0 && !s.Project.changes {
 		args = append(args, "--replace")
 	}
 	for _, run := range s.Project.Runs {

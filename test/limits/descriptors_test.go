@@ -83,3 +83,43 @@ func limited(t *testing.T, p *harness.Project, files int, args ...string) (r use
 	r.stderr = string(raw)
 	return r
 }
+
+// TestRollbackWithFewDescriptors: a rollback or a restore that has started, and cannot begin for want
+// of descriptors, halts its root: the next preview ends with 3. One that the program could not even
+// start for has no root that it knows of.
+func TestRollbackWithFewDescriptors(t *testing.T) {
+	p := harness.New(t, harness.Small())
+	number, halted := 0, 0
+	for name, ways := range map[string]func(s *harness.Site, snap, commit string) []string{
+		"session":   func(_ *harness.Site, _, commit string) []string { return []string{"rollback", commit} },
+		"emergency": func(s *harness.Site, _, _ string) []string { return []string{"rollback", "--emergency", s.Root} },
+		"restore":   func(_ *harness.Site, snap, _ string) []string { return []string{"snapshot", "restore", snap} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := 7; n <= 18; n++ {
+				number++
+				s := p.Site(t, filepath.Join(t.TempDir(), fmt.Sprint("root", number)))
+				harness.Must(t, os.RemoveAll(filepath.Join(s.Root, harness.ForeignStaging)))
+				snap := p.Must(t, "snapshot", "take", "-q", s.Root).Stdout
+				s.Commit(t, nil)
+				log := strings.Fields(p.Must(t, "log", s.Root).Stdout)
+				r := limited(t, p, n, ways(s, strings.TrimSpace(strings.TrimPrefix(snap, "OK ")), log[2])...)
+				started := !strings.Contains(r.stderr, "too few descriptors")
+				after := p.Run(t, nil, "preview", "-q", "--restore-root", s.Root, p.Runs[0].Dir)
+				switch {
+				case r.status == 0 || !started:
+					if after.Status == 3 {
+						t.Errorf("with %d: %v\n%v", n, r, after)
+					}
+				case r.status != 74 || after.Status != 3:
+					t.Errorf("with %d: %v\n%v", n, r, after)
+				default:
+					halted++
+				}
+			}
+		})
+	}
+	if halted == 0 {
+		t.Error("no rollback was refused")
+	}
+}

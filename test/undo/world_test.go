@@ -291,21 +291,7 @@ func rollback() *command {
 // and one was removed.
 func replaced() *command {
 	return &command{name: "replaced", prepare: func(t testing.TB, w *world) {
-		p := w.site.Project
-		p.Replaces, p.Identical = []string{"top.txt", "out/a.txt", "out/deep/long.bin"}, []string{"out/same.txt"}
-		harness.Must(t, os.WriteFile(w.path("top.txt"), []byte("old top\n"), 0o640))
-		harness.Must(t, os.WriteFile(w.path("out/a.txt"), []byte("old alpha\n"), 0o755))
-		harness.Must(t, os.WriteFile(w.path("out/deep/long.bin"), []byte(strings.Repeat("old", 50_000)), 0o604))
-		harness.Must(t, os.WriteFile(w.path("out/same.txt"), []byte(files()["out/same.txt"]), 0o644))
-		source, err := os.Stat(p.Source("out/same.txt"))
-		harness.Must(t, err)
-		harness.Must(t, os.Chmod(w.path("out/same.txt"), source.Mode()))
-		for i, name := range append(p.Replaces, p.Identical...) {
-			when := time.Unix(1_400_000_000+int64(i), 123)
-			harness.Must(t, os.Chtimes(w.path(name), when, when))
-		}
-		w.give(t)
-		w.old = anew(w.picture(t))
+		w.standing(t)
 		w.commitIt(t)
 		w.goOn(t)
 		harness.Must(t, os.Remove(w.path("top.txt")))
@@ -319,6 +305,26 @@ func replaced() *command {
 		}
 		return after
 	}}
+}
+
+// standing makes files that a commit replaces, and one that it leaves as it is.
+func (w *world) standing(t testing.TB) {
+	t.Helper()
+	p := w.site.Project
+	p.Replaces, p.Identical = []string{"top.txt", "out/a.txt", "out/deep/long.bin"}, []string{"out/same.txt"}
+	harness.Must(t, os.WriteFile(w.path("top.txt"), []byte("old top\n"), 0o640))
+	harness.Must(t, os.WriteFile(w.path("out/a.txt"), []byte("old alpha\n"), 0o755))
+	harness.Must(t, os.WriteFile(w.path("out/deep/long.bin"), []byte(strings.Repeat("old", 50_000)), 0o604))
+	harness.Must(t, os.WriteFile(w.path("out/same.txt"), []byte(files()["out/same.txt"]), 0o644))
+	source, err := os.Stat(p.Source("out/same.txt"))
+	harness.Must(t, err)
+	harness.Must(t, os.Chmod(w.path("out/same.txt"), source.Mode()))
+	for i, name := range append(p.Replaces, p.Identical...) {
+		when := time.Unix(1_400_000_000+int64(i), 123)
+		harness.Must(t, os.Chtimes(w.path(name), when, when))
+	}
+	w.give(t)
+	w.old = anew(w.picture(t))
 }
 
 // whole restores a snapshot from before the commit.

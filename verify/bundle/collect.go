@@ -21,6 +21,7 @@ type output struct {
 	size   int64
 	holes  int64 // of size, bytes that take no room
 	digest [sha256.Size]byte
+	isExec bool // its owner may execute it
 }
 
 // collect finds every file that is named by an argument, or stands in a directory that is
@@ -43,8 +44,8 @@ func collect(ctx context.Context, opts SealOptions) ([]output, error) {
 	if len(c.outputs) == 0 {
 		return nil, errors.New("there is no file to seal: " + c.whyNone())
 	}
-	slices.SortFunc(c.outputs, func(a, b output) int { return strings.Compare(a.path.String(), b.path.String()) })
-	return slices.CompactFunc(c.outputs, func(a, b output) bool { return a.path == b.path }), nil
+	c.sort()
+	return c.outputs, nil
 }
 
 // collecting is what was found so far.
@@ -52,6 +53,7 @@ type collecting struct {
 	ctx     context.Context
 	opts    SealOptions
 	rules   *ignore.Rules
+	other   *ignore.Rules // that leave out things too; nil for none
 	outputs []output
 	left    []leftOut
 	special []leftOut // what cannot be sealed by its kind
@@ -155,14 +157,19 @@ func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 	case slices.Contains(c.opts.Private, name):
 		return Private, nil
 	}
-	by, err := c.rules.Match(name, st.Mode.IsDir())
-	switch {
-	case err != nil:
-		return "", err
-	case by == ignore.ByGiven:
-		return Excluded, nil
-	case by == ignore.ByFile:
-		return Ignored, nil
+	for _, rules := range []*ignore.Rules{c.rules, c.other} {
+		if rules == nil {
+			continue
+		}
+		by, err := rules.Match(name, st.Mode.IsDir())
+		switch {
+		case err != nil:
+			return "", err
+		case by == ignore.ByGiven:
+			return Excluded, nil
+		case by == ignore.ByFile:
+			return Ignored, nil
+		}
 	}
 	return "", nil
 }
@@ -187,6 +194,7 @@ func (c *collecting) file(name string, st pathsafe.Stat) error {
 	if err != nil {
 		return err
 	}
+	o.isExec = st.Perm&0o100 != 0
 	o.size, o.holes = st.Size, max(0, st.Size-st.Allocated) // as far as is known before it is read
 	c.outputs = append(c.outputs, o)
 	return nil

@@ -33,7 +33,7 @@ const (
 // MaxSize is the size in bytes of the largest artifact of this name that is read
 // (decision D6), and so of the largest that is made.
 func MaxSize(name string) int64 {
-	if name == OutputHashes {
+	if name == OutputHashes || name == ChangesFile {
 		return 256 << 20
 	}
 	return 16 << 20

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"time"
 
@@ -33,7 +34,12 @@ type SealOptions struct {
 	Key     Key
 	BuildID string // validator_build_id, "git:…" or "file:…"
 
-	Constraints map[string]any // of TASK_SPEC.json; nil is {}
+	Constraints map[string]any // of TASK_SPEC.json; nil is {}; it has no member [ChangesMember]
+
+	// Base, unless nil, is what the project started from: then the bundle is a change set, and
+	// Outputs are what is compared. What is new or changed is an output, what is only in the base
+	// is removed.
+	Base *pathsafe.Dir
 
 	// What is found in a directory is left out where a pattern of Exclude fits it, one of
 	// a file named [ignore.File], or where it is one of Private, which are paths below the
@@ -58,6 +64,7 @@ type Sealed struct {
 	ValidatorID string
 	Files       int
 	Bytes       int64
+	Counts      Counts // of a change set
 }
 
 // Seal makes a signed bundle. On an error there is no run directory, nor any
@@ -70,31 +77,58 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	outputs, err := collect(ctx, opts)
+	s := statement{
+		inputs: opts.Inputs, expected: opts.Outputs, constraints: opts.Constraints,
+		key: opts.Key, buildID: opts.BuildID, now: opts.Now,
+	}
+	var extra []file
+	var counts Counts
+	if opts.Base == nil {
+		s.outputs, err = collectWhole(ctx, opts)
+	} else {
+		extra, counts, err = s.addChanges(ctx, opts)
+	}
 	if err != nil {
 		return Sealed{}, err
 	}
-	if err := checkRoom(outputs); err != nil {
-		return Sealed{}, err
-	}
-	if err := checkHoles(ctx, opts.Project, outputs); err != nil {
-		return Sealed{}, err
-	}
-	if err := hashAll(ctx, opts, outputs); err != nil {
-		return Sealed{}, err
-	}
-	s := statement{
-		inputs: opts.Inputs, expected: opts.Outputs, constraints: opts.Constraints, outputs: outputs,
-		key: opts.Key, buildID: opts.BuildID, now: opts.Now,
-	}
-	sealed, err := s.seal(ctx, target, nil)
+	sealed, err := s.seal(ctx, target, extra)
 	for n := 0; n < maxNames && opts.another(err); n++ {
 		if target, err = opts.place(opts.Another()); err != nil {
 			return Sealed{}, err
 		}
-		sealed, err = s.seal(ctx, target, nil)
+		sealed, err = s.seal(ctx, target, extra)
+	}
+	if err == nil {
+		sealed.Counts = counts
 	}
 	return sealed, err
+}
+
+// collectWhole finds and hashes the outputs.
+func collectWhole(ctx context.Context, opts SealOptions) ([]output, error) {
+	outputs, err := collect(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRoom(outputs); err != nil {
+		return nil, err
+	}
+	if err := checkHoles(ctx, opts.Project, outputs); err != nil {
+		return nil, err
+	}
+	return outputs, hashAll(ctx, opts, outputs)
+}
+
+// addChanges makes the statement that of a change set, and returns its further file.
+func (s *statement) addChanges(ctx context.Context, opts SealOptions) ([]file, Counts, error) {
+	outputs, changes, counts, err := collectChanges(ctx, opts)
+	if err != nil {
+		return nil, Counts{}, err
+	}
+	constraints := map[string]any{ChangesMember: changes.Claim()}
+	maps.Copy(constraints, opts.Constraints)
+	s.outputs, s.constraints = outputs, constraints
+	return []file{{name: ChangesFile, raw: changes.Bytes()}}, counts, nil
 }
 
 // place finds the run directory, or another one where that is taken.

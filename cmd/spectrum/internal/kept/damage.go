@@ -17,7 +17,8 @@ import (
 // A Flaw is damage among what is kept of restore roots, and the way out.
 type Flaw struct {
 	Path, What, Remedy string
-	IsContent          bool // of a snapshot, whose manifest is whole
+	IsContent          bool   // of a snapshot, whose manifest is whole
+	Lost               string // id of a savepoint or a snapshot that the audit log does not bear out; "" of any other flaw
 }
 
 // varying is what tells findings of one kind apart: ids, numbers and quoted names.

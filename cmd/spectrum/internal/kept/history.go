@@ -42,7 +42,7 @@ type history struct {
 // The next steps for a history that does not hold.
 const (
 	KeepState = "keep the state directory as it is, and find out who may write there; a snapshot that verifies is a way back all the same"
-	CutRemedy = "the end of the audit log was cut, or it was replaced: \"spectrum audit verify\" shows how far it is proven; " + KeepState
+	CutRemedy = "the end of the audit log was cut, or it was replaced: \"spectrum audit verify\" shows how far it is proven; " + KeepState + "; where the log is in no backup, \"spectrum recover --acknowledge RESTORE_ROOT\" accepts the loss"
 
 	// HostKeyRemedy is for a key that cannot be used.
 	HostKeyRemedy = "get the host's key back from where it is kept safe, or move away what is named: a new key is made, and does not fit the savepoints that are there"
@@ -148,6 +148,9 @@ func (h *history) add(path, remedy, format string, args ...any) {
 	h.flaws = append(h.flaws, Flaw{Path: path, What: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
+// isLost notes that the last flaw is of a record that the log does not bear out.
+func (h *history) isLost(id string) { h.flaws[len(h.flaws)-1].Lost = id }
+
 func (h *history) compare() error {
 	h.compareSnapshots()
 	h.compareSavepoints()
@@ -194,11 +197,13 @@ func (h *history) compareSnapshots() {
 			}
 			h.add(filepath.Join(h.state.Path(), "audit.log"), "if the command that took it was killed, \"spectrum recover "+words.Shell(snap.Root)+"\" logs it; else "+CutRemedy,
 				"the audit log does not know snapshot %s of %q, number %d", snap.ID, snap.Root, snap.Sequence)
+			h.isLost(snap.ID)
 		}
 		marks = append(marks, audit.Savepoint{ID: snap.ID, Root: snap.Root, Mark: snap.Log})
 	}
 	for _, m := range h.log.Unsealed(marks) {
 		h.add(filepath.Join(h.state.Path(), "audit.log"), CutRemedy, "snapshot %s of %q, entry %d: %s", m.ID, m.Root, m.Entry, m.Fault)
+		h.isLost(m.ID)
 	}
 }
 
@@ -221,17 +226,21 @@ func (h *history) compareSavepoints() {
 	for _, found := range []struct {
 		misfits []audit.Misfit
 		remedy  string
+		isLost  bool
 	}{
-		{h.log.PutBack(standing), "move it to the directory \"retired\" beside it, or go back to a snapshot; " + KeepState},
-		{h.log.NotUndone(retired), CutRemedy},
-		{h.before.RetiredLost(known), KeepState},
-		{h.log.Excused(h.before.Unkept(there)), KeepState},
-		{h.log.Unlogged(standing), CutRemedy},
-		{h.log.Unsealed(known), CutRemedy},
+		{h.log.PutBack(standing), "move it to the directory \"retired\" beside it, or go back to a snapshot; " + KeepState, false},
+		{h.log.NotUndone(retired), CutRemedy, true},
+		{h.before.RetiredLost(known), KeepState, false},
+		{h.log.Excused(h.before.Unkept(there)), KeepState, false},
+		{h.log.Unlogged(standing), CutRemedy, true},
+		{h.log.Unsealed(known), CutRemedy, true},
 	} {
 		for _, m := range found.misfits {
 			if h.concerns(audit.RootText(m.Root)) {
 				h.add(place, found.remedy, "savepoint %s of commit %s in %q: %s", m.ID, m.Attempt, m.Root, m.Fault)
+				if found.isLost {
+					h.isLost(m.ID)
+				}
 			}
 		}
 	}

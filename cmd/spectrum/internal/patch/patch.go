@@ -28,27 +28,34 @@ func (v *Version) mode() string {
 	return "100644"
 }
 
-// Text returns the patch that makes one version of a file of the other; old may be nil. It
+// Text returns the patch that makes one version of a file of the other, of which one may be nil. It
 // is empty where they are the same.
 func Text(path string, old, young *Version) []byte {
 	var out bytes.Buffer
 	before, after := Name("a/"+path), Name("b/"+path)
 	head := fmt.Sprintf("diff --git %s %s\n", before, after)
-	var content []byte
+	var content, becomes []byte
+	if young != nil {
+		becomes = young.Content
+	}
 	switch {
 	case old == nil:
 		head += "new file mode " + young.mode() + "\n"
 		before = "/dev/null"
+	case young == nil:
+		content = old.Content
+		head += "deleted file mode " + old.mode() + "\n"
+		after = "/dev/null"
 	default:
 		content = old.Content
 		if old.mode() != young.mode() {
 			head += "old mode " + old.mode() + "\nnew mode " + young.mode() + "\n"
-		} else if bytes.Equal(content, young.Content) {
+		} else if bytes.Equal(content, becomes) {
 			return nil
 		}
 	}
 	out.WriteString(head)
-	if hunks := hunks(content, young.Content); len(hunks) > 0 {
+	if hunks := hunks(content, becomes); len(hunks) > 0 {
 		fmt.Fprintf(&out, "--- %s\n+++ %s\n", before, after)
 		out.Write(hunks)
 	}

@@ -76,7 +76,7 @@ func (m *Model) helpLines() []line {
 	lines = append(lines, line{}, line{bold, "Letters"}, line{})
 	for _, l := range [][2]string{
 		{"[x] [-] [ ]", "approved by the statement, in part, not"}, {"A", "nothing is there: the file is created"},
-		{"M", "the existing file is replaced"}, {"=", "the same file is there"}, {"C", "something else is there, and stays"},
+		{"M", "the existing file is replaced"}, {"D", "it is removed"}, {"U", "it is not what a change set started from, and stays"}, {"=", "the same file is there"}, {"C", "something else is there, and stays"},
 		{"B", "nothing can be put there"}, {"-", "not proposed"}, {"·", "a line that goes on"},
 	} {
 		for n, text := range wrap(l[1], m.width-indent) {

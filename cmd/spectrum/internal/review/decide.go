@@ -109,6 +109,8 @@ func (m *Model) whyNot(r row) string {
 		return "nothing in it can be chosen"
 	}
 	switch i := m.tree.kept[r.from]; i.Fate {
+	case preview.Diverged:
+		return i.ID + " is not what the change set started from: its conflict says more"
 	case preview.LeftAside:
 		return i.ID + " is not proposed; the preview says why"
 	case preview.Unchanged:

@@ -163,7 +163,7 @@ func (m *Model) nextFilter() {
 		m.at[files] = max(0, m.tree.reveal(was.Path))
 	}
 	m.message = map[filter]string{
-		allFiles: "all files are listed", toWrite: "listed: files that are created or replaced",
+		allFiles: "all files are listed", toWrite: "listed: files that are created, replaced or removed",
 		inTheWay: "listed: files with a conflict", notApproved: "listed: files that the statement does not approve",
 	}[m.filter]
 }

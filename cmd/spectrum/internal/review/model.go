@@ -163,9 +163,9 @@ var filterNames = [filters]string{"files", "written", "in conflict", "not approv
 func (m *Model) passes(i *preview.Item) bool {
 	switch m.filter {
 	case toWrite:
-		return i.Fate == preview.Replaced || i.Fate == preview.Created
+		return i.Fate == preview.Removed || i.Fate == preview.Replaced || i.Fate == preview.Created
 	case inTheWay:
-		return len(i.Conflicts) > 0 || i.Fate <= preview.Conflicting
+		return len(i.Conflicts) > 0 || i.Fate <= preview.Diverged
 	case notApproved:
 		return !m.approved[i.Number]
 	}

@@ -11,7 +11,8 @@ import (
 
 // letters are how the list shows what becomes of a file.
 var letters = map[preview.Fate]line{
-	preview.Blocked: {red, "B"}, preview.Conflicting: {red, "C"}, preview.Replaced: {yellow, "M"}, preview.Created: {green, "A"},
+	preview.Blocked: {red, "B"}, preview.Conflicting: {red, "C"}, preview.Diverged: {red, "U"}, preview.Removed: {yellow, "D"},
+	preview.Replaced: {yellow, "M"}, preview.Created: {green, "A"},
 	preview.Unchanged: {dim, "="}, preview.LeftAside: {dim, "-"},
 }
 
@@ -173,7 +174,9 @@ func (m *Model) aboutItem(i *preview.Item, columns int) []line {
 	mode := "mode " + i.Mode
 	if b := i.Before; b != nil {
 		size = bytesText(b.Bytes) + " to " + size
-		if b.Mode != i.Mode {
+		if i.Removal {
+			size, mode = bytesText(b.Bytes), "mode "+b.Mode
+		} else if b.Mode != i.Mode {
 			mode = "mode " + b.Mode + " to " + i.Mode
 		}
 	}

@@ -131,7 +131,7 @@ func (s *shown) xattrs(digest string) []fusefs.XAttr {
 
 func outputFile(s *shown, o verify.Output) fusefs.File {
 	return fusefs.File{
-		Path: s.run.Target(o.Path().String()), Size: o.Size(), Mode: o.Perm(), ModTime: o.ModTime(),
+		Path: s.run.Target(o.Path().String()), Size: o.Size(), Mode: s.run.Perm(o), ModTime: o.ModTime(),
 		Source: &outputSource{s, o},
 	}
 }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+// openBase opens the directory that a project started from; nil for none.
+func openBase(path string) (*pathsafe.Dir, error) {
+	if path == "" {
+		return nil, nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	base, err := pathsafe.OpenRoot(abs)
+	if err != nil {
+		return nil, refusedHint(fmt.Errorf("base: %w", err), "name a directory that holds the project as it was, such as a copy of it")
+	}
+	return base, nil
+}
+
+// appendBeneath appends a path as one beneath a project root, where it is: the base of a change set
+// is no part of it.
+func appendBeneath(private []string, root, path string) []string {
+	realRoot, err := realPath(root)
+	if err != nil {
+		return private
+	}
+	real, err := realPath(path)
+	if err != nil {
+		return private
+	}
+	rel, err := filepath.Rel(realRoot, real)
+	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
+		return private
+	}
+	return append(private, rel)
+}
+
+// changedText says what a change set is about.
+func changedText(n bundle.Counts) string {
+	text := fmt.Sprintf("%d new, %d changed, %d removed", n.New, n.Changed, n.Removed)
+	if n.Carried > 0 {
+		text += "; it carries an unchanged file, since a bundle needs one"
+	}
+	return text
+}

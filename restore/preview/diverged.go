@@ -1,0 +1,107 @@
+package preview
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// The decisions on a conflict with a file that is not what a change set started from: the change
+// is restored all the same, or what is there stays.
+const (
+	Replace statement.Verdict = "replace"
+	Keep    statement.Verdict = "keep"
+)
+
+// isDiverged reports whether something else is at the target of an item than the change set
+// started from, and the operator has not said that it is restored all the same.
+func (i *item) isDiverged() bool { return i.Class == diverged }
+
+// diverges takes an item, which is as it would be if the operator said so, off what is proposed.
+func (i *item) diverges(d restore.Divergence) {
+	i.overruled, i.diverged = i.Class, d.State
+	i.Class, i.free = diverged, false
+}
+
+// divergences lists the items that have diverged.
+func (d *deciding) divergences() []conflict {
+	var conflicts []conflict
+	for n := range d.items {
+		i := &d.items[n]
+		if !i.isDiverged() || d.lists[n] != unwanted || i.Label != inConflict {
+			continue
+		}
+		claim := "the change set makes this file, and started from another content than is there"
+		risk := "what was changed here since would be displaced; a rollback brings it back"
+		switch {
+		case i.removed:
+			claim = "the change set removes this file, and started from another content than is there"
+		case i.Before == nil:
+			claim, risk = "the change set changes this file", "what was removed here since would be there again"
+		}
+		conflicts = append(conflicts, conflict{
+			Type:      stateConflict,
+			Path:      i.Path,
+			items:     []int{i.number},
+			Current:   i.diverged,
+			Claim:     claim,
+			Authority: "current state outranks the restore candidate",
+			Risk:      risk,
+			diverged:  true,
+		})
+	}
+	return conflicts
+}
+
+// resolution says how a conflict with a file that has diverged is decided.
+func (c *conflict) resolution() string {
+	return fmt.Sprintf("it is left out; to restore it all the same preview again with --decide %s=replace, or decide %s=keep", c.ID, c.ID)
+}
+
+// decideDivergence enters what was decided on a file that has diverged.
+func (d *deciding) decideDivergence(c *conflict, verdict statement.Verdict) {
+	c.Decision = string(verdict)
+	if verdict == Replace {
+		d.overrule(c)
+		return
+	}
+	for _, number := range c.items {
+		i := &d.items[number-1]
+		i.Label, i.Reason = operatorRejected, joined(c.ID+": what is there is kept", i.Reason)
+	}
+}
+
+// overrule proposes the item of a conflict although it has diverged.
+func (d *deciding) overrule(c *conflict) {
+	for _, number := range c.items {
+		i := &d.items[number-1]
+		i.Class, i.free = i.overruled, true
+		where, name, why := d.place(i)
+		if where == proposed && name == restoreActive {
+			name = needsConfirmation
+		}
+		d.lists[number-1], i.Label = where, name
+		i.Reason = joined(why, fmt.Sprintf("%s: it is not what the change started from, which was %s", c.ID, overruledText))
+		d.restore.Overrule(i.Path)
+	}
+}
+
+const overruledText = "overruled with --decide"
+
+// mayHoldSecret reports whether an item of restricted context is proposed, or would be if the
+// operator said so.
+func (d *deciding) mayHoldSecret(i *item) bool {
+	return i.Scope == scope.RestrictedContext && (d.proposes(i) || i.isDiverged() && i.Label == inConflict)
+}
+
+// undecidedDivergences counts the items that have diverged and on which nothing was decided.
+func (p *Preview) undecidedDivergences() (n int) {
+	for _, c := range p.block.Conflicts {
+		if c.diverged && c.Decision == pending {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,258 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/ignore"
+	"golang.org/x/sys/unix"
+)
+
+// Counts are the files of a change set. A file that is carried is unchanged: it is an output since a
+// bundle has at least one.
+type Counts struct{ New, Changed, Removed, Carried int }
+
+// A FormError is a change that has no form in a change set.
+type FormError struct {
+	Path string
+	What string // it was, and is
+}
+
+func (e *FormError) Error() string {
+	return fmt.Sprintf("%q %s, and a change set has no form for that", e.Path, e.What)
+}
+
+// errUnchanged: there is nothing to seal.
+var errUnchanged = errors.New("nothing has changed since the base")
+
+// errNothingCarried is why a set that only removes cannot be sealed.
+var errNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry")
+
+// comparison is a project against the base that it started from.
+type comparison struct {
+	project, base collecting
+}
+
+// collectChanges finds what has changed since the base, hashes it, and makes the change set of it.
+// The outputs are what is new and what is changed.
+func collectChanges(ctx context.Context, opts SealOptions) ([]output, *Changes, Counts, error) {
+	c, err := compare(ctx, opts)
+	if err != nil {
+		return nil, nil, Counts{}, err
+	}
+	baseOpts := opts
+	baseOpts.Project, baseOpts.Listed = opts.Base, nil
+	if opts.Listed != nil {
+		opts.Listed(len(c.project.outputs)+len(c.base.outputs), totalBytes(c.project.outputs)+totalBytes(c.base.outputs))
+		opts.Listed = nil
+	}
+	for _, side := range []struct {
+		opts    SealOptions
+		outputs []output
+	}{{baseOpts, c.base.outputs}, {opts, c.project.outputs}} {
+		if err := checkHoles(ctx, side.opts.Project, side.outputs); err != nil {
+			return nil, nil, Counts{}, err
+		}
+		if err := hashAll(ctx, side.opts, side.outputs); err != nil {
+			return nil, nil, Counts{}, err
+		}
+	}
+	return c.changes()
+}
+
+// compare finds the files of both sides, and refuses what has no form.
+func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
+	rules, err := ignore.New(opts.Project, opts.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	baseRules, err := ignore.New(opts.Base, opts.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	baseOpts := opts
+	baseOpts.Project = opts.Base
+	c := &comparison{
+		collecting{ctx: ctx, opts: opts, rules: rules},
+		collecting{ctx: ctx, opts: baseOpts, rules: baseRules, other: rules},
+	}
+	for _, arg := range opts.Outputs {
+		here := c.project.arg(arg)
+		if here != nil && !isNothing(here) {
+			return nil, here
+		}
+		there := c.base.arg(arg)
+		if there != nil && !isNothing(there) {
+			return nil, fmt.Errorf("the base: %w", there)
+		}
+		if here != nil && there != nil {
+			return nil, here
+		}
+	}
+	c.project.sort()
+	c.base.sort()
+	if err := c.checkKinds(); err != nil {
+		return nil, err
+	}
+	c.project.tell()
+	return c, nil
+}
+
+func isNothing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
+
+// sort puts the files in order, each once.
+func (c *collecting) sort() {
+	slices.SortFunc(c.outputs, func(a, b output) int { return strings.Compare(a.path.String(), b.path.String()) })
+	c.outputs = slices.CompactFunc(c.outputs, func(a, b output) bool { return a.path == b.path })
+}
+
+// checkKinds drops what is no file and has not changed, and refuses what became another kind. With
+// SkipSpecial what is no file on one of both sides is left out.
+func (c *comparison) checkKinds() error {
+	was := map[string]string{}
+	for _, s := range c.base.special {
+		was[s.path] = c.base.kindAt(s)
+	}
+	var changed []leftOut
+	for _, s := range c.project.special {
+		if kind := was[s.path]; kind != "" && kind == c.project.kindAt(s) {
+			delete(was, s.path)
+			continue
+		}
+		changed = append(changed, s)
+	}
+	c.project.special = changed
+	for _, s := range c.base.special {
+		if was[s.path] == "" || slices.ContainsFunc(changed, func(now leftOut) bool { return now.path == s.path }) {
+			continue
+		}
+		if !c.project.opts.SkipSpecial {
+			return &FormError{s.path, "was " + s.kind + " and is " + c.project.nowAt(s.path)}
+		}
+		c.project.special = append(c.project.special, s)
+	}
+	if len(c.project.special) > 0 && !c.project.opts.SkipSpecial {
+		return &SpecialError{group(c.project.special)}
+	}
+	skipped := map[string]bool{}
+	for _, s := range c.project.special {
+		skipped[s.path] = true
+	}
+	isSkipped := func(o output) bool { return skipped[o.path.String()] }
+	c.project.outputs = slices.DeleteFunc(c.project.outputs, isSkipped)
+	c.base.outputs = slices.DeleteFunc(c.base.outputs, isSkipped)
+	for _, o := range c.base.outputs {
+		if now := c.project.nowAt(o.path.String()); now == directory {
+			return &FormError{o.path.String(), "was a file and is " + now}
+		}
+	}
+	for _, o := range c.project.outputs {
+		if before := c.base.nowAt(o.path.String()); before == directory {
+			return &FormError{o.path.String(), "was " + before + " and is a file"}
+		}
+	}
+	return nil
+}
+
+// directory is the word for one.
+const directory = "a directory"
+
+// kindAt is the kind of what is no file; of a link with where it leads.
+func (c *collecting) kindAt(s leftOut) string {
+	path, err := pathsafe.Parse(s.path)
+	if err != nil || s.kind != kindOf(fs.ModeSymlink) {
+		return s.kind
+	}
+	dir, err := c.opts.Project.OpenParent(path, len(path.Components())-1)
+	if err != nil {
+		return s.kind
+	}
+	defer dir.Close()
+	target, err := dir.Readlink(path.Base())
+	if err != nil {
+		return s.kind
+	}
+	return s.kind + " to " + target
+}
+
+// nowAt says what is at a path.
+func (c *collecting) nowAt(name string) string {
+	path, err := pathsafe.Parse(name)
+	if err != nil {
+		return "not a path"
+	}
+	st, err := c.opts.Project.StatPath(path, pathsafe.NoLinks)
+	switch {
+	case isNothing(err):
+		return "gone"
+	case errors.Is(err, pathsafe.ErrSymlink):
+		return kindOf(fs.ModeSymlink)
+	case err != nil:
+		return err.Error()
+	case st.Mode.IsDir():
+		return directory
+	case st.Mode.IsRegular():
+		return "a file"
+	}
+	return kindOf(st.Mode)
+}
+
+// changes compares the files of both sides, which were hashed.
+func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err error) {
+	was := make(map[string]*output, len(c.base.outputs))
+	for i := range c.base.outputs {
+		was[c.base.outputs[i].path.String()] = &c.base.outputs[i]
+	}
+	d := ChangesDraft{Base: map[string]*Base{}}
+	add := func(o output, base *[sha256.Size]byte) {
+		path := o.path.String()
+		d.Base[path] = (*Base)(base)
+		if o.isExec {
+			d.Executable = append(d.Executable, path)
+		}
+		outputs = append(outputs, o)
+	}
+	for _, o := range c.project.outputs {
+		before := was[o.path.String()]
+		switch delete(was, o.path.String()); {
+		case before == nil:
+			n.New++
+			add(o, nil)
+		case before.digest != o.digest || before.isExec != o.isExec:
+			n.Changed++
+			add(o, &before.digest)
+		}
+	}
+	for _, o := range c.base.outputs {
+		if path := o.path.String(); was[path] != nil {
+			n.Removed++
+			d.Base[path], d.Removes = (*Base)(&was[path].digest), append(d.Removes, path)
+		}
+	}
+	if len(outputs) == 0 {
+		if n.Removed == 0 {
+			return nil, nil, n, errUnchanged
+		}
+		carried := slices.IndexFunc(c.project.outputs, func(o output) bool { return !isHidden(o.path.String()) })
+		if carried < 0 {
+			return nil, nil, n, errNothingCarried
+		}
+		n.Carried++
+		add(c.project.outputs[carried], &c.project.outputs[carried].digest)
+	}
+	if err := checkRoom(outputs); err != nil {
+		return nil, nil, n, err
+	}
+	changes, err := d.Changes()
+	return outputs, changes, n, err
+}
+
+// isHidden reports whether a path has a name that begins with a dot: such a file may be one that is
+// restored only when it is asked for.
+func isHidden(path string) bool { return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") }
