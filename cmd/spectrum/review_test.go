@@ -368,7 +368,7 @@ func TestReviewChangeSet(t *testing.T) {
 	r.Type(t, "/app\rx")
 	r.Await(t, "choose a file that is not removed")
 	r.Type(t, "xcEA")
-	r.Await(t, "Approved: restore items R-001 and R-003 only.", "remove what is at the targets of R-003")
+	r.Await(t, "exactly as proposed. Acknowledge C-001.", "remove what is at the targets of R-003")
 	r.Type(t, "Approved\r")
 	r.ends(0, "restored", "1 removed")
 	if _, err := os.Stat(filepath.Join(r.root, "gone")); err == nil {
