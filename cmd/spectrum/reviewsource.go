@@ -112,9 +112,6 @@ func (s *reviewSource) Page(ctx context.Context, number int) error {
 	if command == "" {
 		return errors.New("there is no pager: set SPECTRUM_PAGER or PAGER, or install less")
 	}
-	if s.files[number].Source == nil {
-		return errors.New("the candidate removes this file, and has no content of it")
-	}
 	var page bytes.Buffer
 	if err := s.reading(ctx, func() error { return writePage(&page, s.files[number]) }); err != nil {
 		return err

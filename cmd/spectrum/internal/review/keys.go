@@ -263,8 +263,12 @@ type paged struct{ err error }
 // page shows the file that is looked at in the pager.
 func (m *Model) page() tea.Cmd {
 	i := m.item()
-	if i == nil {
+	switch {
+	case i == nil:
 		m.message = "no file is looked at"
+		return nil
+	case i.Removal:
+		m.message = "the candidate removes this file, and has no content of it"
 		return nil
 	}
 	ctx, source, number := m.ctx, m.config.Source, i.Number

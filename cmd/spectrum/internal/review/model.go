@@ -93,6 +93,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.err != nil {
 			m.message = escaped(msg.err.Error())
 		}
+		return m, tea.ClearScreen // whatever the pager has left
 	}
 	m.keepInSight()
 	return m, m.look()
