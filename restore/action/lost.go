@@ -208,11 +208,20 @@ func (r *Root) isHalfDone(id string, l *lost) (bool, error) {
 	return false, nil
 }
 
-// isHalfCommitted is isHalfDone of a commit.
+// isHalfCommitted is isHalfDone of a commit. What it was to remove counts where it is gone.
 func (r *Root) isHalfCommitted(sp savepoint.Savepoint, l *lost) (bool, error) {
 	created, err := createdBy(sp)
 	if err != nil {
 		return false, err
+	}
+	removed, err := removedBy(created, l.before)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range removed {
+		if _, err := r.standsAt(e.Path); errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
 	}
 	return r.hasSome(l, func(yield func(snapshot.Entry) bool) {
 		for _, e := range created {

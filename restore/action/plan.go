@@ -82,9 +82,9 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	return nil
 }
 
-// addRemoved adds the files that a commit has removed: those of the snapshot before it that stood at
-// names of their own, and not at those that it has created.
-func (p *plan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) error {
+// removedBy returns the files that a commit removes: those of the snapshot before it that stood at
+// names of their own, and not at those that it creates.
+func removedBy(created []verify.Entry, before *snapshot.Snapshot) (removed []snapshot.Entry, err error) {
 	replaced := map[string]bool{}
 	for _, e := range created {
 		was, err := before.At(e.Path)
@@ -92,14 +92,25 @@ func (p *plan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) err
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		replaced[was.Path] = true
 	}
 	for was := range before.Entries() {
-		if !was.Asked || was.Type != snapshot.File || replaced[was.Path] {
-			continue
+		if was.Asked && was.Type == snapshot.File && !replaced[was.Path] {
+			removed = append(removed, was)
 		}
+	}
+	return removed, nil
+}
+
+// addRemoved adds the files that a commit has removed.
+func (p *plan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) error {
+	removed, err := removedBy(created, before)
+	if err != nil {
+		return err
+	}
+	for _, was := range removed {
 		at, err := p.nodeAt(was.Path, before)
 		if err != nil {
 			return err

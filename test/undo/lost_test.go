@@ -93,13 +93,44 @@ func stagingTakenAway(t *testing.T, way *command) {
 	sum.Demand(t, "halted", "as before", "put back late")
 }
 
-// TestCommitTakenAway: the same of a commit that replaces files. An emergency rollback ends the halt.
+// TestCommitTakenAway: the same of a commit that replaces files, and of one that removes some. An
+// emergency rollback ends the halt.
 func TestCommitTakenAway(t *testing.T) {
-	w := borrow(t, &command{name: "replacing", stands: true, prepare: func(t testing.TB, w *world) {
-		w.standing(t)
-		w.clear(t)
-		w.take(t)
-	}})
+	for name, stand := range map[string]func(t testing.TB, w *world){"replacing": func(t testing.TB, w *world) { w.standing(t) }, "removing": removing} {
+		t.Run(name, func(t *testing.T) {
+			commitTakenAway(t, &command{name: name, stands: true, prepare: func(t testing.TB, w *world) {
+				stand(t, w)
+				w.clear(t)
+				w.take(t)
+			}})
+		})
+	}
+}
+
+// removing seals a change set that removes files, and nothing else: all that it has is there.
+func removing(t testing.TB, w *world) {
+	t.Helper()
+	p := w.site.Project
+	p.Identical = nil
+	for name, content := range files() {
+		source, err := os.Stat(p.Source(name))
+		harness.Must(t, err)
+		harness.Must(t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+		harness.Must(t, os.WriteFile(w.path(name), []byte(content), 0o644))
+		harness.Must(t, os.Chmod(w.path(name), source.Mode()))
+		p.Identical = append(p.Identical, name)
+	}
+	base := harness.Old("gone.txt", "out/gone.txt", "beside/gone.bin")
+	for _, name := range base.Names() {
+		harness.Must(t, os.WriteFile(w.path(name), []byte(base[name]), 0o604))
+	}
+	w.site.Project.SealChanges(t, "changes-"+filepath.Base(w.dir), base)
+	w.give(t)
+	w.old = anew(w.picture(t))
+}
+
+func commitTakenAway(t *testing.T, way *command) {
+	w := borrow(t, way)
 	var sum harness.Tally
 	w.reset(t)
 	p := w.site.Project
