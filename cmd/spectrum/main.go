@@ -91,7 +91,7 @@ Start with:  spectrum demo /tmp/demo`,
 	root.SetVersionTemplate("spectrum {{.Version}}\n")
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
-		newLs(app), newCat(app), newDiff(app), newPreview(app), newCommit(app), newRollback(app), newRecover(app), newStatus(app), newLog(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),
+		newLs(app), newCat(app), newDiff(app), newPreview(app), newReview(app), newCommit(app), newRollback(app), newRecover(app), newStatus(app), newLog(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),
 	)
 	root.SetHelpCommand(newHelp())
 	addCompletion(root)

@@ -36,6 +36,7 @@ type previewOptions struct {
 	replace     bool
 	silent      bool // nothing is to be shown
 	asks        bool // the statement is asked for next
+	reread      bool // the content of the candidate is read again
 	wait        time.Duration
 }
 
@@ -164,45 +165,79 @@ type shownPreview struct {
 
 // showPreview plans a restore, keeps its preview, and shows it.
 func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewOptions, runDirs []string) (shownPreview, error) {
-	asked, err := opts.asked(cmd)
+	made, err := a.propose(cmd, state, opts, runDirs)
 	if err != nil {
 		return shownPreview{}, err
 	}
-	files, err := opts.openFiles(state)
-	if err != nil {
-		return shownPreview{}, err
-	}
-	defer files.close()
-	c, err := a.openProposed(cmd, opts, runDirs)
-	if err != nil {
-		return shownPreview{}, err
-	}
-	defer c.close()
-	c.asked = asked
-	if err := checkText(c); err != nil {
-		return shownPreview{}, err
-	}
-	in, err := a.enterFor(cmd.Context(), state, c.origin.RestoreRoot, opts.wait)
-	if err != nil {
-		return shownPreview{}, err
-	}
-	defer in.Leave()
-	r, p, err := a.makePreview(cmd.Context(), state, c)
-	for tries := 3; errors.Is(err, preview.ErrUnsettled) && tries > 0; tries-- { // a commit may be at work
-		if err := in.Wait(cmd.Context()); err != nil {
-			return shownPreview{}, err
-		}
-		r, p, err = a.makePreview(cmd.Context(), state, c)
-	}
-	if err != nil {
-		return shownPreview{}, err
-	}
-	defer r.Close()
-	shown, err := a.present(cmd.Context(), state, presented{preview: p, restore: r, candidate: c, opts: opts, files: files})
-	if err == nil && c.warning != "" {
-		a.tell("spectrum: %s", oneLine(c.warning))
+	defer made.close()
+	shown, err := a.present(cmd.Context(), state, made.presented)
+	if err == nil && made.candidate.warning != "" {
+		a.tell("spectrum: %s", oneLine(made.candidate.warning))
 	}
 	return shown, err
+}
+
+// proposal is a preview that was made, with all that is open for it.
+type proposal struct {
+	presented
+	in *action.Root // nil once it was left
+}
+
+// leave leaves the restore root, which can still be read.
+func (p *proposal) leave() {
+	if p.in != nil {
+		p.in.Leave()
+		p.in = nil
+	}
+}
+
+// close closes all that is open.
+func (p *proposal) close() {
+	if p.restore != nil && !p.candidate.stuck {
+		p.restore.Close()
+	}
+	p.leave()
+	if p.candidate != nil {
+		p.candidate.close()
+	}
+	p.files.close()
+}
+
+// propose plans a restore and makes its preview. The caller closes it.
+func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptions, runDirs []string) (made proposal, err error) {
+	defer func() {
+		if err != nil {
+			made.close()
+			made = proposal{}
+		}
+	}()
+	made.opts = opts
+	asked, err := opts.asked(cmd)
+	if err != nil {
+		return made, err
+	}
+	if made.files, err = opts.openFiles(state); err != nil {
+		return made, err
+	}
+	if made.candidate, err = a.openProposed(cmd, opts, runDirs); err != nil {
+		return made, err
+	}
+	c := made.candidate
+	c.asked, c.reread = asked, opts.reread
+	if err := checkText(c); err != nil {
+		return made, err
+	}
+	if made.in, err = a.enterFor(cmd.Context(), state, c.origin.RestoreRoot, opts.wait); err != nil {
+		return made, err
+	}
+	made.restore, made.preview, err = a.makePreview(cmd.Context(), state, c)
+	for tries := 3; errors.Is(err, preview.ErrUnsettled) && tries > 0; tries-- { // a commit may be at work
+		if err := made.in.Wait(cmd.Context()); err != nil {
+			return made, err
+		}
+		made.restore, made.preview, err = a.makePreview(cmd.Context(), state, c)
+	}
+	return made, err
 }
 
 // tellHeld names what holds a candidate in quarantine, and the next steps.

@@ -18,6 +18,7 @@ type plan struct {
 	taken       []int  // items that it leaves out, since their targets exist
 	acknowledge []int  // conflicts
 	reject      []int  // conflicts
+	dropped     []int  // items that the operator leaves out
 }
 
 // exactPlan is what "exactly as proposed" approves: all that is proposed but what may hold
@@ -182,6 +183,7 @@ func (d *deciding) planText(p plan) string {
 	}
 	add("restore", statement.FormatItems(p.restores), "")
 	add("leave out", statement.FormatItems(p.taken), ", whose targets exist and stay as they are")
+	add("leave out", statement.FormatItems(p.dropped), ", as chosen")
 	add("leave out", statement.FormatItems(p.secrets), ", which may hold secrets: only a statement that names each of them, or restricted context, restores them")
 	add("retain", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == reference })), " as reference only")
 	add("do not restore", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == unwanted })), "")

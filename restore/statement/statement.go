@@ -207,6 +207,32 @@ func itemWord(ranges []Range) string {
 // and R-009"; "" for none.
 func FormatItems(numbers []int) string { return formatRanges("R", rangesOf(numbers)) }
 
+// FormatItemsAlone is [FormatItems] with each number that is in alone named by itself, and not in
+// a range: see [Statement.NamesAlone].
+func FormatItemsAlone(numbers, alone []int) string {
+	single := make(map[int]bool, len(alone))
+	for _, n := range alone {
+		single[n] = true
+	}
+	var named []Range
+	for _, r := range rangesOf(numbers) {
+		from := r.From
+		for n := r.From; n <= r.To; n++ {
+			if !single[n] {
+				continue
+			}
+			if from < n {
+				named = append(named, Range{from, n - 1})
+			}
+			named, from = append(named, Range{n, n}), n+1
+		}
+		if from <= r.To {
+			named = append(named, Range{from, r.To})
+		}
+	}
+	return formatRanges("R", named)
+}
+
 // FormatConflicts is [FormatItems] for the numbers of conflicts.
 func FormatConflicts(numbers []int) string { return formatRanges("C", rangesOf(numbers)) }
 

@@ -333,6 +333,34 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// TestFormatAlone: what is to be named by itself is in no range.
+func TestFormatAlone(t *testing.T) {
+	for want, c := range map[string]struct{ numbers, alone []int }{
+		"":                                 {},
+		"R-001 to R-005":                   {[]int{1, 2, 3, 4, 5}, []int{9}},
+		"R-001 to R-003, R-004, and R-005": {[]int{1, 2, 3, 4, 5}, []int{4}},
+		"R-001, R-002 to R-004, and R-005": {[]int{5, 4, 3, 2, 1}, []int{1, 5}},
+		"R-001, R-002, and R-003":          {[]int{1, 2, 3}, []int{1, 2, 3}},
+	} {
+		got := statement.FormatItemsAlone(c.numbers, c.alone)
+		if got != want {
+			t.Errorf("%v without %v: %q, want %q", c.numbers, c.alone, got, want)
+		}
+		if got == "" {
+			continue
+		}
+		s, err := statement.Parse("Approved: restore items " + got + " only.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range c.numbers {
+			if alone := slices.Contains(c.alone, n); !s.Names(n) || alone && !s.NamesAlone(n) {
+				t.Errorf("%q: R-%03d", got, n)
+			}
+		}
+	}
+}
+
 // TestDocumented: the examples of the package comment are what it says.
 func TestDocumented(t *testing.T) {
 	raw, err := os.ReadFile("doc.go")

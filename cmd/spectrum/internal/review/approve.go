@@ -1,0 +1,103 @@
+package review
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// firstWord is what the operator types: the rest of the statement was composed in sight.
+const firstWord = "Approved"
+
+// maxSlips is how many lines one question takes (decision D24).
+const maxSlips = 3
+
+// askApproval shows the whole statement, and asks for its first word.
+func (m *Model) askApproval() {
+	switch why := m.draft.Why; {
+	case errors.Is(why, preview.ErrUndecided):
+		m.message = "first decide " + m.openText() + ": c lists the conflicts"
+	case why != nil:
+		m.message = escaped(why.Error())
+	default:
+		m.cover, m.coverTop, m.input, m.seen = approval, 0, "", false
+	}
+}
+
+// approvalKey takes a key while the first word is asked for.
+func (m *Model) approvalKey(key, text string) tea.Cmd {
+	switch key {
+	case "esc":
+		m.cover = nothing
+	case "up":
+		m.coverTop--
+	case "down":
+		m.coverTop++
+	case "pgup":
+		m.coverTop -= m.coverHeight()
+	case "pgdown":
+		m.coverTop += m.coverHeight()
+	case "backspace", "ctrl+h":
+		m.input = shorter(m.input)
+	case "ctrl+u":
+		m.input = ""
+	case "enter", "ctrl+j": // as it was typed before the terminal was raw
+		return m.answer()
+	default:
+		if m.input == "" && text == "q" { // no statement begins with it
+			return tea.Quit
+		}
+		m.typed(text)
+	}
+	return nil
+}
+
+// answer takes the line that was typed. Only the first word of the statement that is in sight
+// gives it, or all of it. A line that is neither is explained; the third is given as it is, as the
+// prompt of a commit does.
+func (m *Model) answer() tea.Cmd {
+	typed := strings.Trim(m.input, " ")
+	switch strings.ToLower(strings.TrimRight(typed, ".! ")) {
+	case "", "n", "no", "reject", "rejected":
+		m.cover, m.message = nothing, "not approved"
+		return nil
+	}
+	if m.isSmall() || !m.seen {
+		m.message = "read the statement to its end first: PgDn"
+		return nil
+	}
+	whole := m.draft.Statement
+	text := typed + strings.TrimPrefix(whole, firstWord)
+	if typed == whole {
+		text = whole
+	}
+	if text == whole {
+		m.given = whole
+		return tea.Quit
+	}
+	m.input = ""
+	if _, err := statement.Parse(typed); err == nil {
+		m.message = "that is another statement than the one above: Esc goes back, to choose and decide"
+		return nil
+	}
+	m.slips++
+	if _, err := statement.Parse(text); err == nil || m.slips < maxSlips {
+		m.message = fmt.Sprintf("%q is not %q", visible.Escape(cut(typed, 20)), firstWord)
+		if m.slips >= maxSlips-1 {
+			m.message = "once more, and the candidate is put in quarantine: " + m.message
+		}
+		return nil
+	}
+	m.given = text
+	return tea.Quit
+}
+
+// openText names the conflicts that have to be decided.
+func (m *Model) openText() string {
+	return statement.FormatConflicts(m.draft.Open)
+}

@@ -1,0 +1,140 @@
+package review
+
+import "github.com/spectrumfs/spectrum/internal/visible"
+
+// keysHelp is the help on the keys.
+var keysHelp = [...][2]string{
+	{"up, down, j, k", "go to the next row; PgUp, PgDn, Home, End further"},
+	{"Enter, right, l", "unfold a directory, or go to what changes in a file"},
+	{"left, h, Esc", "fold it, or go back to the list"},
+	{"Tab", "go from the list to the changes, and back"},
+	{"J, K", "scroll the changes from the list"},
+	{"space, x", "leave a file or a directory out, or choose it again"},
+	{"c", "list the conflicts, or the files again"},
+	{"a, r, s, u", "acknowledge, reject, resolve a conflict, or undo that"},
+	{"E", "in the list of conflicts: acknowledge every open one"},
+	{"f", "list other files: written, with a conflict, not approved"},
+	{"/, n, N", "search in the names and ids; next, previous"},
+	{"v, o", "open the file in your pager (SPECTRUM_PAGER, PAGER)"},
+	{"i", "all that the preview comes to"},
+	{"A", "see the whole statement, and approve it in your own word"},
+	{"Ctrl-L, Ctrl-Z", "draw the screen again; suspend the program"},
+	{"q, Ctrl-C", "leave: nothing is written, and the preview is kept"},
+}
+
+// laidCover is what covers the panes, laid out.
+type laidCover struct {
+	over    over
+	columns int
+	lines   []line
+	last    int // line of the statement
+}
+
+// coverLines are the lines of what covers the panes, and which of them is the last one of the
+// statement.
+func (m *Model) coverLines() (lines []line, last int) {
+	if m.laid.over != m.cover || m.laid.columns != m.width {
+		lines, last := m.layOutCover()
+		m.laid = laidCover{m.cover, m.width, lines, last}
+	}
+	return m.laid.lines, m.laid.last
+}
+
+func (m *Model) layOutCover() (lines []line, last int) {
+	switch m.cover {
+	case help:
+		return m.helpLines(), 0
+	case facts:
+		return m.factLines(), 0
+	}
+	lines = wrapped(bold, "Preview "+m.over.ID[:8]+", of "+m.over.Source, m.width)
+	lines = append(lines, line{}, line{dim, "The whole statement:"})
+	lines = append(lines, wrapped(bold, m.draft.Statement, m.width)...)
+	last = len(lines) - 1
+	lines = append(lines, line{}, line{dim, "What it approves:"})
+	for _, sentence := range m.draft.Plan {
+		lines = append(lines, wrapped(plain, visible.Escape(sentence), m.width)...)
+	}
+	lines = append(lines, line{}, line{dim, "Of this preview:"})
+	for _, text := range m.config.Recap {
+		lines = append(lines, wrapped(plain, text, m.width)...)
+	}
+	return lines, last
+}
+
+func (m *Model) helpLines() []line {
+	const indent = 18
+	lines := []line{{bold, "Keys"}, {}}
+	for _, h := range keysHelp {
+		for n, text := range wrap(h[1], m.width-indent) {
+			if n > 0 {
+				h[0] = ""
+			}
+			lines = append(lines, line{plain, fill(h[0], indent) + text})
+		}
+	}
+	lines = append(lines, line{}, line{bold, "Letters"}, line{})
+	for _, l := range [][2]string{
+		{"[x] [-] [ ]", "approved by the statement, in part, not"}, {"A", "nothing is there: the file is created"},
+		{"M", "the existing file is replaced"}, {"D", "it is removed"}, {"U", "it is not what a change set started from, and stays"}, {"=", "the same file is there"}, {"C", "something else is there, and stays"},
+		{"B", "nothing can be put there"}, {"-", "not proposed"}, {"·", "a line that goes on"},
+	} {
+		for n, text := range wrap(l[1], m.width-indent) {
+			if n > 0 {
+				l[0] = ""
+			}
+			lines = append(lines, line{plain, fill(l[0], indent) + text})
+		}
+	}
+	return lines
+}
+
+func (m *Model) factLines() []line {
+	lines := wrapped(gradeStyles[m.over.Grade], m.over.Word+": "+m.over.Verdict, m.width)
+	lines = append(lines, wrapped(plain, "Preview "+m.over.ID+", of "+m.over.Source, m.width)...)
+	lines = append(lines, wrapped(plain, "in "+m.over.Root, m.width)...)
+	for _, f := range m.over.Facts {
+		text := f.Value
+		if f.Name != "" {
+			text = f.Name + ": " + text
+		}
+		lines = append(lines, wrapped(plain, text, m.width)...)
+	}
+	return lines
+}
+
+// coverHeight is how many lines of a cover are shown.
+func (m *Model) coverHeight() int {
+	if m.cover == approval {
+		return m.height - 3
+	}
+	return m.height - 1
+}
+
+// drawCover draws what covers the panes.
+func (m *Model) drawCover() (rows []string) {
+	lines, last := m.coverLines()
+	height := m.coverHeight()
+	for n := range height {
+		l := line{}
+		if m.coverTop+n < len(lines) {
+			l = lines[m.coverTop+n]
+		}
+		rows = append(rows, m.draw(l, m.width))
+	}
+	more := ""
+	if m.coverTop+height < len(lines) {
+		more = "PgDn: more; "
+	}
+	if m.cover != approval {
+		return append(rows, m.draw(line{dim, more + "any other key goes back"}, m.width))
+	}
+	asks := line{plain, more + "type " + firstWord + " and Enter; Esc: back"}
+	switch {
+	case m.message != "":
+		asks = line{red, m.message}
+	case m.coverTop+height <= last:
+		asks = line{yellow, "PgDn: read the statement to its end"}
+	}
+	return append(rows, m.draw(line{}, m.width), m.draw(asks, m.width), m.draw(line{bold, "> " + cutStart(visible.Escape(m.input), m.width-4)}, m.width))
+}

@@ -1,0 +1,121 @@
+package review
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// verdictKeys are the keys that decide a conflict.
+var verdictKeys = map[string]statement.Verdict{"a": statement.Acknowledged, "r": statement.Rejected, "s": statement.Resolved, "u": ""}
+
+// decide takes a key that changes the choice, and reports whether it is one.
+func (m *Model) decide(key string) bool {
+	verdict, decides := verdictKeys[key]
+	switch {
+	case decides:
+		m.decideOne(verdict)
+	case key == "E":
+		m.acknowledgeAll()
+	case key == "space" || key == " " || key == "x":
+		m.choose()
+	default:
+		return false
+	}
+	return true
+}
+
+// decideOne decides the conflict that is looked at, or that of the file that is looked at.
+func (m *Model) decideOne(v statement.Verdict) {
+	c := m.conflict()
+	if i := m.item(); c == nil && i != nil && len(i.Conflicts) == 1 {
+		c = &m.over.Conflicts[i.Conflicts[0]-1]
+	} else if c == nil && i != nil && len(i.Conflicts) > 1 {
+		m.message = fmt.Sprintf("%s has %d conflicts: c lists them", i.ID, len(i.Conflicts))
+		return
+	}
+	switch {
+	case c == nil:
+		m.message = "no conflict is looked at: c lists them"
+		return
+	case c.Decided != "":
+		m.message = fmt.Sprintf("%s was decided with the preview: %s", c.ID, c.Decided)
+		return
+	case v == "":
+		delete(m.verdicts, c.Number)
+	case c.OnlyAcknowledge && v != statement.Acknowledged:
+		m.message = c.ID + " can only be acknowledged: another restore root resolves it"
+		return
+	case v == statement.Rejected && len(c.Items) == 0:
+		m.message = c.ID + " is about the whole candidate: to reject that, leave with q"
+		return
+	default:
+		m.verdicts[c.Number] = v
+	}
+	m.compose()
+	if v == "" {
+		v = "not decided"
+	}
+	m.message = fmt.Sprintf("%s: %s", c.ID, v)
+}
+
+// acknowledgeAll acknowledges what still has to be decided, once the operator looks at the list.
+func (m *Model) acknowledgeAll() {
+	if m.list != conflicts {
+		m.message = "E acknowledges every open conflict in their list: c shows it"
+		return
+	}
+	n := len(m.draft.Open)
+	for _, open := range m.draft.Open {
+		m.verdicts[open] = statement.Acknowledged
+	}
+	m.compose()
+	m.message = counted(n, "conflict") + " acknowledged"
+}
+
+// choose chooses the file that is looked at, or all beneath the directory, or leaves them out.
+func (m *Model) choose() {
+	if m.list != files || len(m.tree.rows) == 0 {
+		m.message = "no file is looked at"
+		return
+	}
+	r := m.tree.rows[m.at[files]]
+	var can []*preview.Item
+	any := false
+	for _, i := range m.tree.kept[r.from:r.to] {
+		if !i.Free || r.dir && i.Restricted { // what may hold secrets is chosen one by one
+			continue
+		}
+		can = append(can, i)
+		any = any || !m.in[i.Number]
+	}
+	if len(can) == 0 {
+		m.message = m.whyNot(r)
+		return
+	}
+	for _, i := range can {
+		m.in[i.Number] = any
+	}
+	m.compose()
+	if !r.dir && any && !m.approved[can[0].Number] {
+		m.message = can[0].ID + " stays out: its conflict was rejected"
+	}
+}
+
+// whyNot says why a row cannot be chosen.
+func (m *Model) whyNot(r row) string {
+	if r.dir {
+		return "nothing in it can be chosen"
+	}
+	switch i := m.tree.kept[r.from]; i.Fate {
+	case preview.Diverged:
+		return i.ID + " is not what the change set started from: its conflict says more"
+	case preview.LeftAside:
+		return i.ID + " is not proposed; the preview says why"
+	case preview.Unchanged:
+		return i.ID + " is there already; a preview with --replace leaves it as it is"
+	default:
+		return i.ID + " has something in its way, so it cannot be chosen"
+	}
+}

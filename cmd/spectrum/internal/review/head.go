@@ -1,0 +1,133 @@
+package review
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+)
+
+// gradeStyles are the colors of verdicts.
+var gradeStyles = map[preview.Grade]string{preview.Bad: red, preview.Fair: yellow, preview.Good: green}
+
+// head is what stands above the panes: the verdict, what is written, the signer, the conflicts.
+func (m *Model) head() []line {
+	v := &m.over
+	style := gradeStyles[v.Grade]
+	if !m.isTall() {
+		return []line{{style, v.Word + ": " + v.Counts}, {plain, m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
+	}
+	lines := []line{
+		{style, v.Word + ": " + v.Verdict},
+		{plain, fmt.Sprintf("%s; %s to write, in %s", v.Counts, v.Size, v.Root)},
+		{plain, "signed by " + strings.Join(v.Signers, ", ")},
+		{plain, m.conflictsText()},
+	}
+	warnings := 0
+	for _, f := range v.Facts {
+		if f.Name != "can run" && f.Name != "warning" && f.Name != "quarantine" && f.Name != "more access" {
+			continue
+		}
+		if warnings++; warnings > m.height/12 {
+			lines[len(lines)-1].text = cut(lines[len(lines)-1].text, m.width-12) + " (i: more)"
+			break
+		}
+		style := yellow
+		if f.Name == "quarantine" || f.Name == "warning" {
+			style = red
+		}
+		lines = append(lines, line{style, f.Name + ": " + f.Value})
+	}
+	return lines
+}
+
+// conflictsText counts the conflicts.
+func (m *Model) conflictsText() string {
+	n := len(m.over.Conflicts)
+	switch {
+	case n == 0:
+		return "no conflicts"
+	case len(m.draft.Open) == 0:
+		return counted(n, "conflict") + ", none to decide"
+	}
+	return fmt.Sprintf("%s, %s to decide", counted(n, "conflict"), number(len(m.draft.Open)))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return number(n) + " " + what + "s"
+}
+
+// number is a number with a comma at every third digit.
+func number(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// statementLines is how many lines the statement has.
+func (m *Model) statementLines() int {
+	if m.height > preview.LowScreen {
+		return 3
+	}
+	return 2
+}
+
+// foot is what stands below the panes: the statement as it is composed, what it lacks, and keys.
+func (m *Model) foot() []line {
+	lines := m.statementLines()
+	said := m.draft.Statement
+	if said == "" {
+		said = "no statement yet"
+	}
+	begin := said[:min(len(said), (lines+1)*m.width)] // which is ASCII
+	text := wrap(begin, m.width)
+	if len(text) > lines || len(begin) < len(said) {
+		text = text[:lines]
+		text[lines-1] = cut(text[lines-1]+strings.Repeat(" ", m.width), m.width-9) + " (A: all)"
+	}
+	var out []line
+	if m.isTall() {
+		out = append(out, line{dim, strings.Repeat("─", m.width)})
+	}
+	for n := range lines {
+		if n < len(text) {
+			out = append(out, line{bold, text[n]})
+		} else {
+			out = append(out, line{})
+		}
+	}
+	out = append(out, m.lack())
+	return append(out, m.lastLine())
+}
+
+// lack is what the statement still lacks, or what it comes to.
+func (m *Model) lack() line {
+	switch {
+	case len(m.draft.Open) > 0:
+		return line{yellow, "to decide: " + m.openText()}
+	case m.draft.Why != nil:
+		return line{yellow, escaped(m.draft.Why.Error())}
+	}
+	return line{green, "ready, " + counted(len(m.draft.Items), "file") + ": A reads it whole, and asks"}
+}
+
+// lastLine is a message, a question, or the keys that are used most.
+func (m *Model) lastLine() line {
+	switch {
+	case m.asking:
+		return line{plain, "search: " + cutStart(escaped(m.input), m.width-10)}
+	case m.message != "":
+		return line{bold, m.message}
+	case m.width >= 104:
+		return line{dim, "? help  Tab side  space leave out  c conflicts  a acknowledge  f filter  / search  A approve  q leave"}
+	case m.isWide():
+		return line{dim, "? help  space leave out  c conflicts  a acknowledge  A approve  q leave"}
+	}
+	return line{dim, "? help  Enter open  c conflicts  A approve  q leave"}
+}

@@ -1,0 +1,276 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// key takes a key that was pressed.
+func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
+	m.message = ""
+	switch key := k.String(); {
+	case key == "ctrl+c":
+		m.interrupted = true
+		return tea.Quit
+	case key == "ctrl+z":
+		return tea.Suspend
+	case key == "ctrl+l":
+		return tea.ClearScreen
+	case m.asking:
+		m.searchKey(key, k.Text)
+	case m.cover == approval:
+		return m.approvalKey(key, k.Text)
+	case key == "q" && (m.cover == nothing || m.isSmall()):
+		return tea.Quit
+	case m.isSmall(): // nothing is decided that is not seen
+	case m.cover != nothing:
+		m.coverKey(key)
+	case key == "v" || key == "o":
+		return m.page()
+	case !m.move(key) && !m.decide(key) && !m.show(key):
+		m.message = fmt.Sprintf("%s does nothing here; ? shows the keys", shown(key))
+	}
+	return nil
+}
+
+// coverKey takes a key while the help or the facts are shown.
+func (m *Model) coverKey(key string) {
+	switch key {
+	case "up", "k":
+		m.coverTop--
+	case "down", "j":
+		m.coverTop++
+	case "pgup", "ctrl+b":
+		m.coverTop -= m.coverHeight()
+	case "pgdown", "ctrl+f", "space", " ":
+		m.coverTop += m.coverHeight()
+	default:
+		m.cover = nothing
+	}
+}
+
+// move takes a key that moves, and reports whether it is one.
+func (m *Model) move(key string) bool {
+	page := max(1, m.bodyHeight()-1)
+	by, moves := map[string]int{
+		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "ctrl+b": -page, "pgdown": page, "ctrl+f": page,
+		"home": -1 << 30, "g": -1 << 30, "end": 1 << 30, "G": 1 << 30,
+	}[key]
+	further, scrolls := map[string]int{"shift+up": -1, "K": -1, "shift+down": 1, "J": 1, "ctrl+u": -page / 2, "ctrl+d": page / 2}[key]
+	switch {
+	case scrolls:
+		m.scroll += further
+	case moves && m.detail:
+		m.scroll += by
+	case moves:
+		m.goTo(m.at[m.list] + by)
+	default:
+		return m.turn(key)
+	}
+	return true
+}
+
+// goTo looks at another row.
+func (m *Model) goTo(at int) {
+	at = max(0, min(at, m.length()-1))
+	if at != m.at[m.list] {
+		m.at[m.list], m.scroll = at, 0
+	}
+}
+
+// turn takes a key that folds, or goes from one side to the other.
+func (m *Model) turn(key string) bool {
+	at := m.at[files]
+	isDir := m.list == files && at < len(m.tree.rows) && m.tree.rows[at].dir
+	isOpen := isDir && m.tree.open[m.tree.rows[at].path]
+	switch key {
+	case "tab":
+		m.detail = !m.detail
+	case "esc":
+		if !m.detail && m.list == conflicts {
+			m.list, m.scroll = files, 0
+		}
+		m.detail = false
+	case "enter", "right", "l":
+		switch {
+		case m.detail:
+		case !isDir:
+			m.detail = true
+		case key == "enter" || !isOpen:
+			m.tree.toggle(at)
+		}
+	case "left", "h":
+		switch {
+		case m.detail:
+			m.detail = false
+		case isOpen:
+			m.tree.toggle(at)
+		case m.list == files && len(m.tree.rows) > 0:
+			m.goTo(m.tree.parent(at))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// show takes a key that changes what is shown.
+func (m *Model) show(key string) bool {
+	switch key {
+	case "?":
+		m.cover, m.coverTop = help, 0
+	case "i":
+		m.cover, m.coverTop = facts, 0
+	case "c":
+		if m.list, m.scroll, m.detail = 1-m.list, 0, false; m.length() == 0 {
+			m.list, m.message = files, "there is no conflict"
+		}
+	case "f":
+		m.nextFilter()
+	case "/":
+		m.asking, m.input, m.detail = true, "", false
+	case "n":
+		m.find(false)
+	case "N":
+		m.find(true)
+	case "A":
+		m.askApproval()
+	default:
+		return false
+	}
+	return true
+}
+
+// nextFilter lists other files. The file that is looked at stays so, if it is listed.
+func (m *Model) nextFilter() {
+	if m.list != files {
+		m.list, m.scroll = files, 0
+	}
+	was := m.item()
+	for {
+		m.filter = (m.filter + 1) % filters
+		m.tree.filter(m.passes)
+		if len(m.tree.kept) > 0 || m.filter == allFiles {
+			break
+		}
+	}
+	m.at[files], m.top[files], m.scroll = 0, 0, 0
+	if was != nil && m.passes(was) {
+		m.at[files] = max(0, m.tree.reveal(was.Path))
+	}
+	m.message = map[filter]string{
+		allFiles: "all files are listed", toWrite: "listed: files that are created, replaced or removed",
+		inTheWay: "listed: files with a conflict", notApproved: "listed: files that the statement does not approve",
+	}[m.filter]
+}
+
+// searchKey takes a key while it is asked for what to search.
+func (m *Model) searchKey(key, text string) {
+	switch key {
+	case "enter", "ctrl+j":
+		m.asking = false
+		if m.input != "" {
+			m.search = m.input
+			m.find(false)
+		}
+	case "esc":
+		m.asking = false
+	case "backspace", "ctrl+h":
+		m.input = shorter(m.input)
+	case "ctrl+u":
+		m.input = ""
+	default:
+		m.typed(text)
+	}
+}
+
+// shorter is a text without its last character.
+func shorter(s string) string {
+	runes := []rune(s)
+	return string(runes[:max(0, len(runes)-1)])
+}
+
+// maxTyped is how many bytes of a line are taken: a statement that is pasted may be long.
+const maxTyped = statement.MaxLength
+
+// typed takes text that was typed or pasted where a line is asked for.
+func (m *Model) typed(text string) {
+	if m.asking || m.cover == approval {
+		if text != " " {
+			text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
+		}
+		if len(m.input)+len(text) <= maxTyped {
+			m.input += text
+		}
+	}
+}
+
+// find goes to what fits the search.
+func (m *Model) find(back bool) {
+	if m.search == "" {
+		m.message = "nothing was searched for yet: / asks for what"
+		return
+	}
+	m.detail = false
+	if m.list == conflicts {
+		m.findConflict(back)
+		return
+	}
+	path := m.tree.find(m.at[files], back, func(i *preview.Item) bool { return fits(m.search, i.Path, i.ID) })
+	if path == "" {
+		m.message = fmt.Sprintf("nothing listed has %s in its name", shown(m.search))
+		return
+	}
+	m.goTo(m.tree.reveal(path))
+}
+
+func (m *Model) findConflict(back bool) {
+	n, step := len(m.over.Conflicts), 1
+	if back {
+		step = -1
+	}
+	for k := 1; k <= n; k++ {
+		at := ((m.at[conflicts]+step*k)%n + n) % n
+		if c := &m.over.Conflicts[at]; fits(m.search, c.ID, c.Type, c.Path) {
+			m.goTo(at)
+			return
+		}
+	}
+	m.message = fmt.Sprintf("no conflict has %s in its name", shown(m.search))
+}
+
+// fits reports whether one of some texts holds a word, in upper or lower case unless the word
+// has upper case.
+func fits(word string, texts ...string) bool {
+	for _, text := range texts {
+		if strings.ToLower(word) == word {
+			text = strings.ToLower(text)
+		}
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// paged is the message that the pager has ended.
+type paged struct{ err error }
+
+// page shows the file that is looked at in the pager.
+func (m *Model) page() tea.Cmd {
+	i := m.item()
+	switch {
+	case i == nil:
+		m.message = "no file is looked at"
+		return nil
+	case i.Removal:
+		m.message = "the candidate removes this file, and has no content of it"
+		return nil
+	}
+	ctx, source, number := m.ctx, m.config.Source, i.Number
+	return tea.Exec(&pager{run: func() error { return source.Page(ctx, number) }}, func(err error) tea.Msg { return paged{err} })
+}

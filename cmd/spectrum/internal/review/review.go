@@ -1,0 +1,74 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spectrumfs/spectrum/restore/preview"
+)
+
+// A Source has what is shown of a preview beyond its overview.
+type Source interface {
+	// Changes returns the lines by which an item differs from what is there, as a patch in text
+	// that may hold anything, or why there are none.
+	Changes(ctx context.Context, number int) (patch []byte, why string, err error)
+	// Page shows the content of an item, checked, in the operator's pager. It runs while this
+	// package leaves the terminal alone.
+	Page(ctx context.Context, number int) error
+	// Draft composes the statement for a choice.
+	Draft(c preview.Choice) preview.Draft
+}
+
+// Config is what is reviewed, and how it is shown.
+type Config struct {
+	Overview preview.Overview
+	Chosen   []int    // items that are chosen from the start
+	Recap    []string // what is approved, in a few lines
+	Source   Source
+	Color    bool
+}
+
+// Result is how a review ended. The zero Result is that the operator left.
+type Result struct {
+	// Statement is what the operator gave: the statement that was shown, or, after three lines
+	// that are none, the last of them.
+	Statement string
+	// Draft is the statement as it was composed last; "" where it could not have been given.
+	Draft string
+}
+
+// ErrInterrupted is the end of a review by Ctrl-C.
+var ErrInterrupted = fmt.Errorf("the review was left: %w", context.Canceled)
+
+// Run shows a preview until the operator has approved something of it or leaves.
+func Run(ctx context.Context, in io.Reader, out io.Writer, c Config) (Result, error) {
+	m := New(ctx, c)
+	last, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	if ended, ok := last.(*Model); ok {
+		m = ended
+	}
+	result := Result{Draft: m.givable()}
+	switch {
+	case ctx.Err() != nil:
+		return result, fmt.Errorf("the review was ended: %w", ctx.Err())
+	case errors.Is(err, tea.ErrProgramPanic):
+		return result, fmt.Errorf("internal error: the review: %w", err)
+	case err != nil:
+		return result, fmt.Errorf("the terminal of the review: %w", err)
+	case m.interrupted:
+		return result, ErrInterrupted
+	}
+	result.Statement = m.given
+	return result, nil
+}
+
+// givable is the statement that could be given now; "" for none.
+func (m *Model) givable() string {
+	if m.draft.Why != nil {
+		return ""
+	}
+	return m.draft.Statement
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patch"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/standing"
+)
+
+// reviewSource reads what a review shows: the files of the candidate, checked, and those in the
+// restore root. It reads one at a time, and none once the review has ended.
+type reviewSource struct {
+	app     *app
+	preview *preview.Preview
+	diff    rootDiff
+	files   []fusefs.File // by number of the item, from 1; of what is removed there is only the path
+	made    *proposal
+
+	mu    sync.Mutex
+	ended bool
+}
+
+func newReviewSource(a *app, made *proposal, p *preview.Preview, items []preview.Item) *reviewSource {
+	root := made.restore.Root()
+	s := &reviewSource{app: a, preview: p, made: made, diff: rootDiff{root: root, rootPath: root.Name()}, files: make([]fusefs.File, len(items)+1)}
+	numbers := make(map[string]int, len(items))
+	for _, i := range items {
+		numbers[i.Path] = i.Number
+		s.files[i.Number].Path = i.Path
+	}
+	for f := range view.Files(made.restore.Plan()) {
+		if n, is := numbers[f.Path]; is { // else it is a result artifact
+			s.files[n] = f
+		}
+	}
+	return s
+}
+
+// Draft composes the statement for a choice.
+func (s *reviewSource) Draft(c preview.Choice) preview.Draft { return s.preview.Draft(c) }
+
+// reading runs what reads the candidate or the restore root.
+func (s *reviewSource) reading(ctx context.Context, do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return context.Canceled
+	}
+	_, err := examine(ctx, s.made.candidate, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// end waits for what is being read, and lets nothing else be read.
+func (s *reviewSource) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
+// Changes returns what "spectrum diff -u" prints of an item.
+func (s *reviewSource) Changes(ctx context.Context, number int) (text []byte, why string, err error) {
+	err = s.reading(ctx, func() (err error) {
+		text, why, err = s.changes(ctx, s.files[number])
+		return err
+	})
+	return text, why, err
+}
+
+func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, string, error) {
+	h := heldAgainst{File: f, removed: f.Source == nil}
+	var err error
+	if h.path, err = pathsafe.Parse(h.Path); err != nil {
+		return nil, "", err
+	}
+	if st, err := s.diff.root.StatPath(h.path, pathsafe.LinksBeneath); f.Size > maxUnified || err == nil && st.Mode.IsRegular() && st.Size > maxUnified {
+		return nil, "too large, the limit is " + bytesText(maxUnified), nil
+	}
+	there, err := standing.Read(ctx, s.diff.root, []pathsafe.Path{h.path}, nil)
+	if err != nil {
+		return nil, "", s.diff.unreadable(err)
+	}
+	h.there = there[0]
+	if err := h.classify(s.diff.root); err != nil {
+		return nil, "", s.diff.unreadable(err)
+	}
+	if h.removed && h.class == classCreate {
+		return nil, "it is removed, and is gone already", nil
+	}
+	switch {
+	case !h.removed && h.class == classIdentical:
+		return nil, "the same content is there", nil
+	case !h.hasLines():
+		return nil, h.line(), nil
+	}
+	return s.diff.patch(&h)
+}
+
+// Page shows the checked content of an item in the operator's pager.
+func (s *reviewSource) Page(ctx context.Context, number int) error {
+	command := pagerCommand()
+	if command == "" {
+		return errors.New("there is no pager: set SPECTRUM_PAGER or PAGER, or install less")
+	}
+	var page bytes.Buffer
+	if err := s.reading(ctx, func() error { return writePage(&page, s.files[number]) }); err != nil {
+		return err
+	}
+	shown := *s.app
+	shown.stdout = s.app.stderr // where the screen is; stdout has the result only
+	return throughPager(stayingPager(command), &shown, func(to io.Writer) error {
+		_, err := to.Write(page.Bytes())
+		return err
+	})
+}
+
+// stayingPager is a pager that does not end by itself where a file fits on the screen: the review
+// would cover it at once.
+func stayingPager(command string) string { return "LESS=\"${LESS-R} -+F -+E\" " + command }
+
+// writePage writes the content of a file as it can be shown: text with escapes, anything else in
+// hex, the beginning of it where it is large.
+func writePage(page *bytes.Buffer, f fusefs.File) error {
+	opened, err := f.Source.Open()
+	if err != nil {
+		return spoiled(f.Path, err)
+	}
+	defer opened.Close()
+	begin := make([]byte, min(f.Size, maxUnified))
+	if _, err := io.ReadFull(io.NewSectionReader(opened, 0, f.Size), begin); err != nil {
+		return spoiled(f.Path, err)
+	}
+	fmt.Fprintf(page, "%s, %s, as it was signed\n\n", visible.Lines(shownPath(f.Path)), bytesText(f.Size))
+	if patch.IsText(begin) {
+		page.WriteString(visible.Lines(string(begin)))
+	} else {
+		page.WriteString(hex.Dump(begin))
+	}
+	if f.Size > maxUnified {
+		fmt.Fprintf(page, "\nonly the first %s are shown; \"spectrum cat\" writes all of it\n", bytesText(maxUnified))
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// A Choice is what an operator has chosen so far of a preview.
+type Choice struct {
+	Items     []int                     // numbers of the items to restore
+	Decisions map[int]statement.Verdict // by number of the conflict
+}
+
+// A Draft is a statement that is being composed. It approves nothing: a person has to give it.
+type Draft struct {
+	// Statement approves the items of the choice that no rejected conflict is about, and nothing
+	// else; "" where there is none.
+	Statement string
+	Plan      []string // what it approves, in sentences
+	Items     []int    // that it approves
+	Open      []int    // conflicts that have yet to be decided
+	Why       error    // why the statement cannot be given yet; nil: it can
+}
+
+// Chosen are the items that a preview recommends, the choice that a reader begins with.
+func (p *Preview) Chosen() []int {
+	if p.block.Approval.Statement == "" {
+		return nil
+	}
+	return p.decided.recommendedPlan().restores
+}
+
+// Draft composes the statement for a choice. It is held against the preview as a commit does, and
+// approves what was chosen to the item.
+func (p *Preview) Draft(c Choice) Draft {
+	d := p.decided
+	chosen := p.planOf(c)
+	p.carry(&chosen)
+	var draft Draft
+	switch {
+	case len(p.held) > 0:
+		draft.Why = errors.New("the candidate is in quarantine: it cannot be approved until a person has released it")
+		return draft
+	case p.block.Approval.Statement == "" && (d.noRoomForResult() || len(d.exactPlan().restores) == 0):
+		draft.Why = errors.New(d.planText(d.recommendedPlan()))
+		return draft
+	case len(chosen.restores) == 0:
+		draft.Why = errors.New("nothing is chosen, so there is nothing to approve")
+		return draft
+	}
+	if draft.Statement = p.shortest(chosen, c); draft.Statement == "" {
+		draft.Why = errors.New("choose a file that is not removed, too: a bundle needs one")
+		return draft
+	}
+	for _, n := range d.undecided(chosen.restores) {
+		if c.Decisions[n] == "" {
+			draft.Open = append(draft.Open, n)
+		}
+	}
+	draft.Items, draft.Plan = chosen.restores, []string{d.planText(chosen)}
+	if part := d.partText(chosen); part != "" {
+		draft.Plan = append(draft.Plan, part)
+	}
+	if len(draft.Open) > 0 {
+		draft.Why = fmt.Errorf("%w: %s", ErrUndecided, statement.FormatConflicts(draft.Open))
+	}
+	return draft
+}
+
+// planOf is what a choice comes to.
+func (p *Preview) planOf(c Choice) plan {
+	d := p.decided
+	var chosen plan
+	in := make([]bool, len(d.items)+1) // by number
+	for _, n := range c.Items {
+		in[n] = true
+	}
+	for _, n := range slices.Sorted(maps.Keys(c.Decisions)) {
+		switch c.Decisions[n] {
+		case statement.Rejected:
+			chosen.reject = append(chosen.reject, n)
+			for _, number := range d.conflicts[n-1].items {
+				in[number] = false
+			}
+		case statement.Acknowledged:
+			chosen.acknowledge = append(chosen.acknowledge, n)
+		}
+	}
+	for n := range d.items {
+		i := &d.items[n]
+		switch {
+		case d.lists[n] != proposed:
+		case in[i.number]:
+			chosen.restores = append(chosen.restores, i.number)
+		case !i.isFree():
+			chosen.taken = append(chosen.taken, i.number)
+		case i.Scope == scope.RestrictedContext:
+			chosen.secrets = append(chosen.secrets, i.number)
+		default:
+			chosen.dropped = append(chosen.dropped, i.number)
+		}
+	}
+	return chosen
+}
+
+// carry adds to a plan that only removes an item that stays as it is, as an approval does: a bundle
+// needs an output.
+func (p *Preview) carry(chosen *plan) {
+	all := p.decided.items
+	if slices.ContainsFunc(chosen.restores, func(n int) bool { return !all[n-1].removed }) {
+		return
+	}
+	for at, n := range chosen.dropped {
+		if i := &all[n-1]; len(chosen.restores) > 0 && !i.removed && i.Class == identical {
+			chosen.dropped = slices.Delete(chosen.dropped, at, at+1)
+			to, _ := slices.BinarySearch(chosen.restores, n)
+			chosen.restores = slices.Insert(chosen.restores, to, n)
+			return
+		}
+	}
+}
+
+// shortest is the statement for a plan that names its items, or, where that is long, its scopes;
+// "" for none.
+func (p *Preview) shortest(chosen plan, c Choice) string {
+	d := p.decided
+	clauses := ""
+	for _, verb := range []struct {
+		word    string
+		verdict statement.Verdict
+	}{{"Acknowledge", statement.Acknowledged}, {"Reject", statement.Rejected}, {"Resolve", statement.Resolved}} {
+		var numbers []int
+		for n, verdict := range c.Decisions {
+			if verdict == verb.verdict {
+				numbers = append(numbers, n)
+			}
+		}
+		if len(numbers) > 0 {
+			clauses += " " + verb.word + " " + statement.FormatConflicts(numbers) + "."
+		}
+	}
+	if len(chosen.reject) == 0 && slices.Equal(chosen.restores, d.exactPlan().restores) {
+		if text := Exactly + clauses; p.approves(text, chosen) {
+			return text
+		}
+	}
+	restricted := d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext })
+	best := "Approved: restore items " + statement.FormatItemsAlone(chosen.restores, restricted) + " only." + clauses
+	if !p.approves(best, chosen) {
+		best = ""
+	}
+	if best != "" && len(best) <= readable {
+		return best
+	}
+	text := "Approved: restore " + statement.FormatScopes(d.scopesOf(chosen.restores)) + " only."
+	if out := d.inScopesOf(slices.Sorted(slices.Values(slices.Concat(chosen.taken, chosen.secrets, chosen.dropped))), chosen.restores); len(out) > 0 {
+		text += " Do not restore items " + statement.FormatItems(out) + "."
+	}
+	if text += clauses; (best == "" || len(text) < len(best)) && p.approves(text, chosen) {
+		return text
+	}
+	return best
+}
+
+// approves reports whether a statement approves the items of a plan, and no others, once all
+// conflicts are decided.
+func (p *Preview) approves(text string, chosen plan) bool {
+	said, err := statement.Parse(text)
+	if err != nil {
+		return false
+	}
+	a := &Approval{preview: p, statement: said, excluded: map[int]string{}}
+	return a.decide() == nil && a.choose() == nil && slices.Equal(a.items, chosen.restores)
+}
