@@ -69,21 +69,26 @@ func (d *diffs) shown() map[int]bool {
 	return numbers
 }
 
+// compared are the items whose existing files are compared: what is proposed, and what has diverged.
+func (p *Preview) compared() (items []item) {
+	for n, i := range slices.Concat(p.block.Items, p.block.DoNotRestore) {
+		if isProposed := n < len(p.block.Items); i.differs() && (isProposed || i.isDiverged()) {
+			items = append(items, i)
+		}
+	}
+	return items
+}
+
 // differences holds the proposed items that conflict by content against what is
 // there. All that it reads beneath the restore root is what was previewed, or
 // the error is [ErrUnsettled].
 func (p *Preview) differences(ctx context.Context) (diffs, error) {
 	d := diffs{room: budget{diffBytes}}
-	all := slices.Concat(p.block.Items, p.block.DoNotRestore)
-	for n := range all {
-		i := &all[n]
-		if isProposed := n < len(p.block.Items); !i.differs() || !isProposed && !i.isDiverged() {
-			continue
-		}
+	for _, i := range p.compared() {
 		if err := ctx.Err(); err != nil {
 			return diffs{}, err
 		}
-		if err := d.add(p.restore.Root(), i); err != nil {
+		if err := d.add(p.restore.Root(), &i); err != nil {
 			return diffs{}, fmt.Errorf("item %s, %q: %w", i.ID, i.Path, err)
 		}
 	}

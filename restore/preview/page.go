@@ -96,14 +96,10 @@ func (p *Preview) PagePerm() fs.FileMode {
 	root, seen := p.restore.Root(), map[pathsafe.Path]bool{}
 	bits, err := root.Granted()
 	perm &= readersOf(bits, err)
-	for n := range p.block.Items {
-		i := &p.block.Items[n]
+	for _, i := range p.compared() {
 		at, err := pathsafe.Parse(i.Path)
 		if err != nil {
 			return 0o600
-		}
-		if !i.differs() {
-			continue
 		}
 		bits, err := root.GrantedPath(at, pathsafe.LinksBeneath)
 		if err != nil {
