@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -10,25 +9,30 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// checkUsed rejects a preview that a commit has used which has ended, as the log has it, and names
-// that: that the preview is stale by now too says less. Any other goes on: what is unfinished or
-// at work is looked at first, and a preview that was used is never approved again.
+// checkUsed rejects a preview that a commit has used which has ended, as the log has it, or was
+// rejected before it was logged, and names that commit: that the preview is stale by now too, or its
+// candidate damaged, says less. Any other goes on: what is unfinished or at work is looked at first,
+// and a preview that was used is never approved again.
 func checkUsed(state *statedir.Dir, record *preview.Record) error {
 	used, err := state.Used(record.ID())
 	if err != nil || !used {
 		return err
 	}
 	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
-	for _, c := range slices.Backward(all) {
+	by := ""
+	for _, c := range all {
 		if c.Preview != record.ID() {
 			continue
 		}
-		if c.Ended.IsZero() || !isQuiet(record.Origin().RestoreRoot) {
+		if c.Ended.IsZero() {
 			return nil
 		}
-		return fmt.Errorf("%w, by commit %s", preview.ErrUsed, c.ID)
+		by = ", by commit " + c.ID
 	}
-	return nil
+	if !isQuiet(record.Origin().RestoreRoot) {
+		return nil
+	}
+	return fmt.Errorf("%w%s", preview.ErrUsed, by)
 }
 
 // isQuiet reports whether nothing is unfinished in the restore root at a path, and no command at
