@@ -25,7 +25,7 @@ func (c Conflict) Failure() *Failure {
 		return Fail(FinalizeFailed, c.Path, fmt.Errorf("nothing can be moved there: %q %w", c.mount, pathsafe.ErrCrossesMount))
 	}
 	if c.removed {
-		return Fail(TargetPathExists, c.Path, errors.New("it cannot be removed: "+c.State))
+		return Fail(TargetPathExists, c.Path, errors.New("it would be removed: "+c.State))
 	}
 	return Fail(TargetPathExists, c.Path, errors.New("the target exists: "+c.State))
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
@@ -286,8 +287,11 @@ func fixedBy(file, dir pathsafe.Stat) string {
 // where he can.
 func NeedsRoot(uid, gid int, xattrs []pathsafe.Xattr) string {
 	own := os.Geteuid()
-	if own == 0 {
+	switch {
+	case machine.IsSuper() && machine.KnowsOwner(uid, gid):
 		return ""
+	case machine.IsSuper():
+		return fmt.Sprintf("it is of user %d and group %d, which this user namespace does not have", uid, gid)
 	}
 	groups, _ := os.Getgroups() // of what is not known he is not a member
 	switch {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -255,7 +256,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		return err
 	}
 	approval, err := record.Approve(again, said)
-	if errors.Is(err, preview.ErrUnfit) && !again.ProposesAnything() { // no statement fits a candidate of which nothing can be used: why it is held says more
+	if errors.Is(err, preview.ErrUnfit) && again.ChangesAreUnusable() { // no statement fits it
 		err = cmp.Or(checkQuarantine(ctx, state, again, c), err)
 	}
 	if err != nil {
@@ -417,6 +418,8 @@ func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.A
 				a.tell("spectrum: another process has put a newer file at %s, which stays; the file that was there is kept in %s", path, at)
 			case k.Undone:
 				a.tell("spectrum: another process writes to the file that was at %s before the commit was undone, so that file is kept in %s", path, at)
+			case slices.Contains(plan.Removes(), k.Path):
+				a.tell("spectrum: another process writes to the file that was removed from %s, so that file is kept in %s", path, at)
 			default:
 				a.tell("spectrum: another process writes to the file that %s replaced, so that file is kept in %s", path, at)
 			}

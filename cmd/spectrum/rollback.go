@@ -36,11 +36,11 @@ func newRollback(app *app) *cobra.Command {
 	var opts rollbackOptions
 	cmd := &cobra.Command{
 		Use:   "rollback [--with-later] COMMIT_ID | --emergency RESTORE_ROOT",
-		Short: "undo a finished commit: exactly what it created or replaced",
-		Long: `rollback removes what a finished commit created, and brings back what it replaced.
-Files that were changed since go too, and are kept, as they are now, in a snapshot
-that is taken first; "spectrum snapshot restore" brings them back. What the commit
-did not make stays. What may not be read or moved stays too, and is named: then the
+		Short: "undo a finished commit: exactly what it created, replaced or removed",
+		Long: `rollback removes what a finished commit created, and brings back what it replaced or
+removed. Files that were changed since go too, and are kept, as they are now, in a
+snapshot that is taken first; "spectrum snapshot restore" brings them back. What the
+commit did not make stays. What may not be read or moved stays too, and is named: then the
 commit is not undone (exit status 1), and the same command does the rest later. COMMIT_ID
 is what commit has printed, or four or more digits of it; that of its savepoint
 will do, and so will "latest" where there is one restore root only.

@@ -31,12 +31,13 @@ type sealOptions struct {
 	exclude     []string
 	skipSpecial bool
 	base        string
+	baseRun     string
 }
 
 func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
-		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...]",
+		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-run RUN_DIR [OUTPUT...]",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
 found as a run directory. The project root itself can be named, as "." in it.
@@ -62,13 +63,18 @@ stays the same is left alone. A preview then needs no --replace: what it finds a
 is in DIR is replaced or removed, anything else has diverged and is left out. What is
 left out of the seal is not compared. A file that became a directory or a link, or
 the reverse, and a link that was removed, have no form and are an error.
+--base-run RUN_DIR is the same with the signed outputs of a run in the place of a
+directory; whether a file is executable is not compared then.
 
 What --agent, --scope and --constraint say is signed with it, and every preview
 shows it. It approves nothing. A pattern like notes/ is everything beneath a
 directory, notes/*.md the files in it; where several fit, the more specific one
 decides. A pattern that fits no output puts the candidate in quarantine.`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if opts.base != "" {
+			if opts.base != "" && opts.baseRun != "" {
+				return usage(cmd, "--base and --base-run exclude each other")
+			}
+			if opts.base != "" || opts.baseRun != "" {
 				return nil
 			}
 			return atLeast(1)(cmd, args)
@@ -79,6 +85,7 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 	}
 	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
 	cmd.Flags().StringVar(&opts.base, "base", "", "seal only what has changed since the project was as in this `directory`")
+	cmd.Flags().StringVar(&opts.baseRun, "base-run", "", "seal only what has changed since the outputs of this `run directory` were signed")
 	cmd.Flags().StringVar(&opts.task, "task", "", "`name` of the task, for the name of the run directory")
 	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
 	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
@@ -166,6 +173,10 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		defer base.Close()
 		private = appendBeneath(private, root, opts.base)
 	}
+	baseRun, err := signedBy(cmd.Context(), opts.baseRun)
+	if err != nil {
+		return err
+	}
 	bar := app.newBar("looking at the outputs")
 	defer bar.done()
 	var left leftOut
@@ -174,7 +185,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		another = func() string { runDir = freeRunDir(root, time.Now(), opts.task); return runDir }
 	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseRun: baseRun, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
@@ -184,7 +195,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return sealError(err)
 	}
 	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
-	if base != nil {
+	if base != nil || baseRun != nil {
 		app.say("a change set: %s", changedText(sealed.Counts))
 	}
 	result := sealed.BundleRoot
@@ -195,7 +206,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	fields := map[string]any{
 		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	}
-	if n := sealed.Counts; base != nil {
+	if n := sealed.Counts; base != nil || baseRun != nil {
 		fields["changes"] = map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed}
 	}
 	return app.result(result, fields)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -23,6 +25,30 @@ func openBase(path string) (*pathsafe.Dir, error) {
 		return nil, refusedHint(fmt.Errorf("base: %w", err), "name a directory that holds the project as it was, such as a copy of it")
 	}
 	return base, nil
+}
+
+// signedBy returns what a run has signed, of which no output is read; nil for none.
+func signedBy(ctx context.Context, path string) ([]bundle.Known, error) {
+	if path == "" {
+		return nil, nil
+	}
+	run, err := verify.OpenRun(nil, path)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	listing, err := verify.List(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("base: %w", err)
+	}
+	if _, isChanges, _ := bundle.ChangesClaim(listing.TaskSpec()); isChanges {
+		return nil, refusedHint(fmt.Errorf("base: run %q is a change set itself, so it does not say what the whole project was", listing.RunID()), "name a run of the whole project, or with --base DIR a copy of it")
+	}
+	known := make([]bundle.Known, 0, listing.Len())
+	for e := range listing.Entries() {
+		known = append(known, bundle.Known{Path: e.Path, Digest: e.Digest})
+	}
+	return known, nil
 }
 
 // appendBeneath appends a path as one beneath a project root, where it is: the base of a change set

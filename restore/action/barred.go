@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -67,7 +68,7 @@ func (d *difference) odd(then, now tree) bool {
 // barred reports whether this user cannot have what is at a name make way for what was, and
 // notes that.
 func (d *difference) barred(then, now tree) bool {
-	if os.Geteuid() == 0 {
+	if machine.IsSuper() && machine.KnowsAllOwners() {
 		return false
 	}
 	path := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])[0].Path
@@ -102,7 +103,7 @@ func (d *difference) barredIn(path string, now tree) string {
 	}
 	dir, isThere := d.dirNow(up)
 	own := uint32(os.Geteuid())
-	if isThere && len(now) > 0 && dir.Perm&0o1000 != 0 && dir.UID != own && now[0].UID != own {
+	if isThere && len(now) > 0 && !machine.IsSuper() && dir.Perm&0o1000 != 0 && dir.UID != own && now[0].UID != own {
 		return fmt.Sprintf("it belongs to user %d, and %q is sticky", now[0].UID, cmp.Or(up, "."))
 	}
 	return ""
@@ -156,11 +157,15 @@ func (d *difference) openNow(path string) (*pathsafe.Dir, error) {
 // barredMeta reports whether this user cannot give a directory that stays what it had, and
 // notes that where it matters.
 func (d *difference) barredMeta(then, now snapshot.Entry) bool {
-	if os.Geteuid() == 0 {
+	if machine.IsSuper() && machine.KnowsAllOwners() {
 		return false
 	}
-	why := NeedsRoot(then)
-	if own := os.Geteuid(); int(now.UID) != own {
+	why := ""
+	isOwners := then.UID == now.UID && then.GID == now.GID && slices.Equal(then.Xattrs(), now.Xattrs())
+	if !isOwners || then.Mode != now.Mode && then.Mode&0o2000 != 0 { // else there is nothing to change but what its owner may
+		why = NeedsRoot(then)
+	}
+	if own := os.Geteuid(); int(now.UID) != own && !machine.IsSuper() {
 		why = fmt.Sprintf("it belongs to user %d", now.UID)
 	}
 	then.ModTime = now.ModTime
@@ -172,7 +177,7 @@ func (d *difference) barredMeta(then, now snapshot.Entry) bool {
 
 // skipped notes what of a tree that comes back this user cannot make, and returns what skips it.
 func (d *difference) skipped(then tree) func(snapshot.Entry) bool {
-	if os.Geteuid() == 0 {
+	if machine.IsSuper() && machine.KnowsAllOwners() {
 		return nil
 	}
 	for _, e := range then {
@@ -187,7 +192,7 @@ func (d *difference) skipped(then tree) func(snapshot.Entry) bool {
 // be kept, or not move it away; it stays then, and that is noted.
 func (p *plan) isBarred(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
 	own := uint32(os.Geteuid())
-	if own == 0 {
+	if machine.IsSuper() {
 		return false
 	}
 	why := ""

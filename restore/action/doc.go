@@ -33,8 +33,8 @@
 //
 // # A commit is undone
 //
-// [Undo] removes exactly what a commit created: its files and result artifacts,
-// also where their content has changed since, and the directories that it made and
+// [Undo] brings back what a commit replaced or removed, and removes exactly what it created: its
+// files and result artifacts, also where their content has changed since, and the directories that it made and
 // that hold nothing else. The snapshot that is taken first has all of it as it is
 // now. What the commit did not create stays, and so does a directory that holds
 // such a thing. Which directories the commit made is in the snapshot that was

@@ -127,7 +127,7 @@ func (r *Root) judge(id string) (reason string, halts bool, left error) {
 			l.others[e.Path], first = e, cmp.Or(first, e.Path)
 		}
 	}
-	if len(l.others) == 0 {
+	if len(l.others) == 0 && !before.Header().Whole { // of all of a root it does not list what was not there
 		return notFound, false, nil
 	}
 	half, err := r.isHalfDone(id, &l)
@@ -136,8 +136,16 @@ func (r *Root) judge(id string) (reason string, halts bool, left error) {
 		return "", false, err
 	case half:
 		return "", true, errRemoved
+	case len(l.others) == 0:
+		return notFound, false, nil
 	}
 	return notFound, false, fmt.Errorf("%w, %q for one; compare them with \"spectrum snapshot diff %s\"; \"spectrum snapshot restore %s\" brings back what was there before", errUnclear, first, short(before), short(before))
+}
+
+// isLost reports whether a lost attempt halts the root.
+func (r *Root) isLost(id string) bool {
+	_, halts, _ := r.judge(id)
+	return halts
 }
 
 // short is the beginning of the id of a snapshot.
@@ -168,7 +176,7 @@ func (r *Root) standsAt(path string) (pathsafe.Stat, error) {
 }
 
 // isHalfDone reports whether something that the attempt was to put there is at a name: a file of the
-// commit, or what another snapshot has there, since a rollback goes back to one.
+// commit, or what the snapshot has there that a restore goes to, or any other one for a rollback.
 func (r *Root) isHalfDone(id string, l *lost) (bool, error) {
 	if r.history.savepoints.store != nil {
 		sp, err := r.history.savepoints.store.Prepared(r.history.root, id)
@@ -183,8 +191,10 @@ func (r *Root) isHalfDone(id string, l *lost) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	target := TargetOf(l.before.Header())
+	hasTarget := slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.ID == target })
 	for _, h := range slices.Backward(all) {
-		if h.ID == l.before.ID() {
+		if h.ID == l.before.ID() || hasTarget && h.ID != target {
 			continue
 		}
 		s, err := r.history.snapshots.Find(h.ID)
@@ -217,7 +227,7 @@ func (r *Root) isHalfCommitted(sp savepoint.Savepoint, l *lost) (bool, error) {
 const anySize = -1
 
 // hasSome reports whether one of these files, which was not there before, is at a name that is not as
-// before, or beneath one.
+// before, or beneath one, or at which nothing was.
 func (r *Root) hasSome(l *lost, files iter.Seq[snapshot.Entry]) bool {
 	for want := range files {
 		at, err := pathsafe.Found(want.Path)
@@ -233,14 +243,15 @@ func (r *Root) hasSome(l *lost, files iter.Seq[snapshot.Entry]) bool {
 }
 
 // isNew reports whether a file is at a name that is not as before, or beneath one, and has another
-// content than was there.
-func (l *lost) isNew(at pathsafe.Path, file *snapshot.Entry) bool {
-	for ; at != (pathsafe.Path{}); at, _ = at.Parent() {
+// content than was there; or at one at which nothing was.
+func (l *lost) isNew(file pathsafe.Path, want *snapshot.Entry) bool {
+	for at := file; at != (pathsafe.Path{}); at, _ = at.Parent() {
 		if was, is := l.others[at.String()]; is {
-			return was.Path != file.Path || was.Type != snapshot.File || was.Digest != file.Digest
+			return was.Path != want.Path || was.Type != snapshot.File || was.Digest != want.Digest
 		}
 	}
-	return false
+	was, err := l.before.At(file)
+	return err == nil && was.Type == snapshot.Absent && l.before.Header().Whole
 }
 
 // lacksSome reports whether nothing is at a name at which something was, and nothing in another

@@ -123,7 +123,7 @@ func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts [
 		halted, unknown := r.entry.Halts.Halted(id)
 		if unknown != nil {
 			err = errors.Join(err, unknown)
-		} else if halted && !r.isAsBefore(id) {
+		} else if halted && (!r.isAsBefore(id) || r.isLost(id)) { // a snapshot of all of it does not list what was not there
 			halts = append(halts, &staging.HaltError{Attempt: id, Kind: "action", Err: errRemoved})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -41,7 +42,7 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(newest)) {
 		is := now.Tree(dir)
-		if len(is) == 0 || is[0].Type != snapshot.Dir || os.Geteuid() != 0 && int(is[0].UID) != os.Geteuid() || NeedsRoot(is[0]) != "" {
+		if len(is) == 0 || is[0].Type != snapshot.Dir || !machine.IsSuper() && int(is[0].UID) != os.Geteuid() || NeedsRoot(is[0]) != "" {
 			continue
 		}
 		d := &difference{}

@@ -297,6 +297,10 @@ func (d *deciding) targets() []conflict {
 			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be refused with " + string(restore.FinalizeFailed)
 			c.Resolution = "unmount it, or put a directory in the place of the subvolume, then preview again; or leave these items out, and restore them with a restore root that is in it"
 		}
+		if isItem && d.items[number-1].removed {
+			c.Claim = "the change set removes this path"
+			c.Risk = "it is not removed: the commit will be refused with " + string(found.Failure().Code)
+		}
 		if isItem {
 			c.items = []int{number}
 			if d.items[number-1].Class == identical {

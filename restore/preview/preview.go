@@ -127,8 +127,11 @@ func (p *Preview) HeldBy(marks []quarantine.Mark) *Preview {
 	return &shown
 }
 
-// ProposesAnything reports whether any item is proposed.
-func (p *Preview) ProposesAnything() bool { return len(p.block.Items) > 0 }
+// ChangesAreUnusable reports whether what the signer of a run says of changes cannot be used: then
+// nothing of that run is proposed.
+func (p *Preview) ChangesAreUnusable() bool {
+	return slices.ContainsFunc(p.decided.claims, func(c claims) bool { return c.changes != nil })
+}
 
 // Recommended is the statement that approves the safest part of the proposal, or
 // "" when there is no such part.

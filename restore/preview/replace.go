@@ -243,7 +243,7 @@ func lookAlong(root *pathsafe.Dir, path string, seen map[string]bool, look func(
 			st, err = dir.Lstat(name)
 			dir.Close()
 		}
-		nothing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrCrossesMount)
+		nothing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrCrossesMount) || errors.Is(err, pathsafe.ErrEscape)
 		if err != nil && !nothing {
 			return err
 		}

@@ -205,7 +205,7 @@ func mountsBefore(t *testing.T, uid int) {
 }
 
 // TestPassedOver: an emergency rollback says why it passes over a newer snapshot that lacks what
-// could not be read, for people and for programs.
+// could not be read, for people and for programs; and it is incomplete where that stays.
 func TestPassedOver(t *testing.T) {
 	needRoot(t)
 	l := newLodger(t, ordinary)
@@ -213,15 +213,21 @@ func TestPassedOver(t *testing.T) {
 	harness.Must(t, os.Chmod(filepath.Join(l.root, "z"), 0o600))
 	newest := strings.Fields(l.p.Must(t, "snapshot", "take", l.root).Stdout)[1]
 	for _, more := range [][]string{{}, {"--dry-run"}} {
-		r := l.p.Must(t, append([]string{"rollback", "--emergency", "--json", l.root}, more...)...)
-		var got struct {
-			Passed []struct {
-				ID     string
-				Unread []string
-				Count  int `json:"unread_count"`
+		r := l.p.Run(t, nil, append([]string{"rollback", "--emergency", "--json", l.root}, more...)...)
+		var answer struct {
+			Details struct {
+				Passed []struct {
+					ID     string
+					Unread []string
+					Count  int `json:"unread_count"`
+				}
 			}
 		}
-		harness.Must(t, json.Unmarshal([]byte(r.Stdout), &got))
+		harness.Must(t, json.Unmarshal([]byte(r.Stdout), &answer))
+		got := answer.Details
+		if r.Status != 1 || r.Answer.Code != "ROLLBACK_INCOMPLETE" {
+			t.Errorf("%v", r)
+		}
 		if len(got.Passed) != 1 || got.Passed[0].ID != newest || got.Passed[0].Count != 1 || !slices.Equal(got.Passed[0].Unread, []string{"z"}) {
 			t.Errorf("%+v of %v", got, r)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // ways are the ways back.
-var ways = []func() *command{rollback, replaced, emergency, whole, byName, part, some}
+var ways = []func() *command{rollback, replaced, changed, emergency, whole, byName, part, some}
 
 // rehearse carries the command out in a world: it must do what it is to do.
 func (w *world) rehearse(t testing.TB) {
@@ -38,6 +38,9 @@ func TestKill(t *testing.T) {
 		t.Run(way().name, func(t *testing.T) { killEverywhere(t, way()) })
 	}
 }
+
+// TestKillChanged does the same with the way back of a change set whatever the seed.
+func TestKillChanged(t *testing.T) { killEverywhere(t, changed()) }
 
 func killEverywhere(t *testing.T, a *command) {
 	var sum harness.Tally

@@ -15,12 +15,29 @@ import (
 // files are not as before, the root is halted, through further commands, and nothing says that it is
 // clean; when the directory is put back, recover ends the rollback, and the log has the end.
 func TestStagingTakenAway(t *testing.T) {
-	w := borrow(t, replaced())
+	for _, way := range []func() *command{replaced, whole, broughtBack, emergency, some} {
+		t.Run(way().name, func(t *testing.T) { stagingTakenAway(t, way()) })
+	}
+}
+
+// broughtBack restores a snapshot from when the commit stood: it creates names, and does nothing else.
+func broughtBack() *command {
+	return &command{name: "brought back", stands: true, prepare: func(t testing.TB, w *world) {
+		w.clear(t)
+		w.commitIt(t)
+		w.target, w.old = w.take(t), anew(w.picture(t))
+		w.run(t, nil, "rollback", "--json", w.commit)
+		w.args = []string{"snapshot", "restore", "--json", w.target}
+	}, after: func(w *world) harness.Tree { return w.old }}
+}
+
+func stagingTakenAway(t *testing.T, way *command) {
+	w := borrow(t, way)
 	var sum harness.Tally
 	w.reset(t)
 	p := w.site.Project
 	calls := p.Run(t, harness.Killing(1<<30, w.changing), w.args...).Fault.Calls
-	s := sample.Thin(t, max(1, calls/30), 3)
+	s := sample.Thin(t, max(1, calls/12), 3)
 	halted := 0
 	for i := 0; s.At(i) < calls; i++ {
 		w.reset(t)
@@ -69,7 +86,7 @@ func TestStagingTakenAway(t *testing.T) {
 			sum.Add("put back late")
 			w.putBackLate(t, stages[0], put)
 		} else {
-			w.putBack(t, put)
+			w.putBack(t, way.name, put)
 		}
 		p.Must(t, "audit", "verify")
 	}
@@ -122,15 +139,19 @@ func TestCommitTakenAway(t *testing.T) {
 }
 
 // putBack puts the staging directory back while the root is halted.
-func (w *world) putBack(t *testing.T, put func()) {
+func (w *world) putBack(t *testing.T, way string, put func()) {
 	t.Helper()
+	end := " rollback session "
+	if way == "emergency" {
+		end = " rollback emergency "
+	}
 	put()
 	p := w.site.Project
 	if r := p.Run(t, nil, "recover", w.site.Root); r.Status != 0 {
 		t.Error(r)
 	}
-	if log := p.Must(t, "audit", "show").Stdout; !strings.Contains(log[strings.LastIndex(log, " halt "):], " rollback session ") {
-		t.Errorf("the end is not logged as one of a session rollback:\n%s", log)
+	if log := p.Must(t, "audit", "show").Stdout; !strings.Contains(log[strings.LastIndex(log, " halt "):], end) {
+		t.Errorf("%s is not logged:\n%s", end, log)
 	}
 	if w.isChanged(t) {
 		if _, err := w.site.Check(harness.After); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
@@ -301,6 +302,30 @@ func TestNamesOfOthers(t *testing.T) {
 		u.must(t, nil, "snapshot", "restore", "--json", partial.ID)
 		if is, err := os.ReadFile(at("mine")); err != nil || string(is) != "mine\n" {
 			t.Errorf("by the partial one it is %q, %v", is, err)
+		}
+	})
+}
+
+// TestTimeInGroupOfOthers: a directory of the user's own whose group is not one of his has its time
+// and its mode back, like any other: its owner may set them.
+func TestTimeInGroupOfOthers(t *testing.T) {
+	onEveryVolume(t, func(t *testing.T, u user, root string) {
+		dir := filepath.Join(root, "dir")
+		u.write(t, filepath.Join(dir, "f"), "f\n")
+		harness.Must(t, os.Chown(dir, int(u.id), 4242))
+		when := time.Unix(1_400_000_000, 123)
+		harness.Must(t, os.Chtimes(dir, when, when))
+		u.must(t, nil, "snapshot", "take", "--json", root)
+		before, err := os.Stat(dir)
+		harness.Must(t, err)
+		u.write(t, filepath.Join(dir, "since"), "since\n")
+		harness.Must(t, os.Chmod(dir, 0o700))
+		var done leftOf
+		r := u.must(t, &done, "rollback", "--emergency", "--json", root)
+		info, err := os.Stat(dir)
+		harness.Must(t, err)
+		if !info.ModTime().Equal(when) || info.Mode() != before.Mode() || len(done.Left) > 0 {
+			t.Errorf("%v, %v", info.ModTime(), r)
 		}
 	})
 }

@@ -307,6 +307,35 @@ func replaced() *command {
 	}}
 }
 
+// changed undoes a commit of a change set that replaced a file and removed three. Something new is at
+// the name of one of these since.
+func changed() *command {
+	return &command{name: "changed", prepare: func(t testing.TB, w *world) {
+		p := w.site.Project
+		p.Replaces = []string{"top.txt"}
+		base := harness.Old("top.txt", "gone.txt", "out/gone.txt", "beside/gone.bin")
+		for i, name := range base.Names() {
+			harness.Must(t, os.WriteFile(w.path(name), []byte(base[name]), 0o604))
+			when := time.Unix(1_400_000_000+int64(i), 123)
+			harness.Must(t, os.Chtimes(w.path(name), when, when))
+		}
+		p.SealChanges(t, "changes-"+filepath.Base(w.dir), base)
+		w.give(t)
+		w.old = anew(w.picture(t))
+		w.commitIt(t)
+		w.goOn(t)
+		harness.Must(t, os.WriteFile(w.path("out/gone.txt"), []byte("again\n"), 0o600))
+		w.give(t)
+		w.args = []string{"rollback", "--json", w.commit}
+	}, after: func(w *world) harness.Tree {
+		after := w.without(w.site.Before)
+		for _, name := range append(w.site.Project.Removes, "top.txt") {
+			after[name] = w.old[name]
+		}
+		return after
+	}}
+}
+
 // standing makes files that a commit replaces, and one that it leaves as it is.
 func (w *world) standing(t testing.TB) {
 	t.Helper()

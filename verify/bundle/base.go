@@ -37,6 +37,8 @@ var errNothingCarried = errors.New("all that has changed is that files were remo
 // comparison is a project against the base that it started from.
 type comparison struct {
 	project, base collecting
+	known         bool            // the base is of a run: its files are known by what was signed
+	dirs          map[string]bool // of such a base
 }
 
 // collectChanges finds what has changed since the base, hashes it, and makes the change set of it.
@@ -46,16 +48,22 @@ func collectChanges(ctx context.Context, opts SealOptions) ([]output, *Changes, 
 	if err != nil {
 		return nil, nil, Counts{}, err
 	}
+	if c.known {
+		opts.Base = opts.Project // which is not read for it
+	}
 	baseOpts := opts
 	baseOpts.Project, baseOpts.Listed = opts.Base, nil
 	if opts.Listed != nil {
 		opts.Listed(len(c.project.outputs)+len(c.base.outputs), totalBytes(c.project.outputs)+totalBytes(c.base.outputs))
 		opts.Listed = nil
 	}
-	for _, side := range []struct {
+	for n, side := range []struct {
 		opts    SealOptions
 		outputs []output
 	}{{baseOpts, c.base.outputs}, {opts, c.project.outputs}} {
+		if n == 0 && c.known {
+			continue
+		}
 		if err := checkHoles(ctx, side.opts.Project, side.outputs); err != nil {
 			return nil, nil, Counts{}, err
 		}
@@ -72,22 +80,16 @@ func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	baseRules, err := ignore.New(opts.Base, opts.Exclude)
-	if err != nil {
+	c := &comparison{project: collecting{ctx: ctx, opts: opts, rules: rules}, known: opts.Base == nil}
+	if err := c.openBase(opts, rules); err != nil {
 		return nil, err
-	}
-	baseOpts := opts
-	baseOpts.Project = opts.Base
-	c := &comparison{
-		collecting{ctx: ctx, opts: opts, rules: rules},
-		collecting{ctx: ctx, opts: baseOpts, rules: baseRules, other: rules},
 	}
 	for _, arg := range opts.Outputs {
 		here := c.project.arg(arg)
 		if here != nil && !isNothing(here) {
 			return nil, here
 		}
-		there := c.base.arg(arg)
+		there := c.baseArg(arg)
 		if there != nil && !isNothing(there) {
 			return nil, fmt.Errorf("the base: %w", there)
 		}
@@ -102,6 +104,62 @@ func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
 	}
 	c.project.tell()
 	return c, nil
+}
+
+// openBase prepares the side of the base: a directory, or what a run has signed.
+func (c *comparison) openBase(opts SealOptions, rules *ignore.Rules) error {
+	if c.known {
+		c.base, c.dirs = collecting{opts: opts, other: rules}, map[string]bool{}
+		return nil
+	}
+	baseRules, err := ignore.New(opts.Base, opts.Exclude)
+	opts.Project = opts.Base
+	c.base = collecting{ctx: c.project.ctx, opts: opts, rules: baseRules, other: rules}
+	return err
+}
+
+// baseArg finds what an argument names in the base.
+func (c *comparison) baseArg(arg string) error {
+	if !c.known {
+		return c.base.arg(arg)
+	}
+	found := false
+	for _, k := range c.base.opts.BaseRun {
+		name := k.Path.String()
+		if arg != Whole && name != arg && !strings.HasPrefix(name, arg+"/") {
+			continue
+		}
+		found = true
+		left, err := c.leavesOut(arg, k.Path)
+		if err != nil {
+			return err
+		}
+		if left {
+			continue
+		}
+		for up, ok := k.Path.Parent(); ok; up, ok = up.Parent() {
+			c.dirs[up.String()] = true
+		}
+		c.base.outputs = append(c.base.outputs, output{path: k.Path, size: k.Bytes, digest: k.Digest})
+	}
+	if !found {
+		return fmt.Errorf("output %q: %w", arg, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// leavesOut reports whether a file of a run would be left out of a seal of what an argument names:
+// itself, or a directory above it that is not named.
+func (c *comparison) leavesOut(arg string, path pathsafe.Path) (bool, error) {
+	mode := fs.FileMode(0)
+	for up, ok := path, true; ok && up.String() != arg; up, ok = up.Parent() {
+		why, err := c.base.why(up.String(), pathsafe.Stat{Mode: mode})
+		if err != nil || why != "" {
+			return why != "", err
+		}
+		mode = fs.ModeDir
+	}
+	return false, nil
 }
 
 func isNothing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
@@ -153,11 +211,19 @@ func (c *comparison) checkKinds() error {
 		}
 	}
 	for _, o := range c.project.outputs {
-		if before := c.base.nowAt(o.path.String()); before == directory {
-			return &FormError{o.path.String(), "was " + before + " and is a file"}
+		if c.wasDir(o.path.String()) {
+			return &FormError{o.path.String(), "was a directory and is a file"}
 		}
 	}
 	return nil
+}
+
+// wasDir reports whether a directory is at a path of the base.
+func (c *comparison) wasDir(path string) bool {
+	if c.known {
+		return c.dirs[path]
+	}
+	return c.base.nowAt(path) == directory
 }
 
 // directory is the word for one.
@@ -224,7 +290,7 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 		case before == nil:
 			n.New++
 			add(o, nil)
-		case before.digest != o.digest || before.isExec != o.isExec:
+		case before.digest != o.digest || before.isExec != o.isExec && !c.known:
 			n.Changed++
 			add(o, &before.digest)
 		}

@@ -162,6 +162,9 @@ func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 			continue
 		}
 		by, err := rules.Match(name, st.Mode.IsDir())
+		if rules == c.other && (errors.Is(err, pathsafe.ErrSymlink) || isNothing(err)) {
+			continue // the directory is none on the other side
+		}
 		switch {
 		case err != nil:
 			return "", err

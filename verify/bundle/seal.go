@@ -38,8 +38,10 @@ type SealOptions struct {
 
 	// Base, unless nil, is what the project started from: then the bundle is a change set, and
 	// Outputs are what is compared. What is new or changed is an output, what is only in the base
-	// is removed.
-	Base *pathsafe.Dir
+	// is removed. BaseRun is the same for the outputs of a run, whose modes are not known; an empty one
+	// is a base in which nothing is.
+	Base    *pathsafe.Dir
+	BaseRun []Known
 
 	// What is found in a directory is left out where a pattern of Exclude fits it, one of
 	// a file named [ignore.File], or where it is one of Private, which are paths below the
@@ -83,7 +85,7 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	}
 	var extra []file
 	var counts Counts
-	if opts.Base == nil {
+	if opts.Base == nil && opts.BaseRun == nil {
 		s.outputs, err = collectWhole(ctx, opts)
 	} else {
 		extra, counts, err = s.addChanges(ctx, opts)

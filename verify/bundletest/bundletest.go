@@ -165,6 +165,17 @@ func (r *Run) Remove(name string) {
 	}
 }
 
+// SetChanges makes a change set of the run, by this content of its file, and signs it.
+func (r *Run) SetChanges(content string) {
+	r.T.Helper()
+	r.WriteRaw(bundle.ChangesFile, []byte(content))
+	r.Edit(bundle.TaskSpec, func(fields map[string]any) {
+		claim := map[string]any{"form": 1, "sha256": strings.TrimPrefix(Hash(content), bundle.HashPrefix)}
+		fields["constraints"] = map[string]any{bundle.ChangesMember: claim}
+	})
+	r.Sign()
+}
+
 // Sign writes identity, payload and signature for the artifacts as they are.
 func (r *Run) Sign() {
 	r.T.Helper()

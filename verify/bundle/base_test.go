@@ -1,0 +1,197 @@
+package bundle_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"pgregory.net/rapid"
+)
+
+// leaf is what is at a path of a tree: a file, a link, or an empty directory.
+type leaf struct {
+	content string
+	mode    fs.FileMode // of a file its bits
+}
+
+// drawTree draws a tree of few names, so that a file of one tree often is a directory of another.
+func drawTree(t *rapid.T, name string) map[string]leaf {
+	tree := map[string]leaf{}
+	for _, path := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "a/x", "a/y", "b/x", "c", "c/d/e", "c/d/f", ".hid", "log/x.log"}), rapid.ID).Draw(t, name) {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(tree)), func(other string) bool {
+			return strings.HasPrefix(other, path+"/") || strings.HasPrefix(path, other+"/")
+		}) {
+			continue
+		}
+		mode := rapid.SampledFrom([]fs.FileMode{0o644, 0o644, 0o600, 0o755, fs.ModeSymlink}).Draw(t, "mode of "+path)
+		tree[path] = leaf{rapid.SampledFrom([]string{"one", "two"}).Draw(t, "content of "+path), mode}
+	}
+	return tree
+}
+
+func (l leaf) put(at string) error {
+	if l.mode.Type() == fs.ModeSymlink {
+		return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(l.content, at))
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(l.content), 0o600), os.Chmod(at, l.mode))
+}
+
+// noForm reports whether a change set cannot say what became of a path of one of both trees.
+func noForm(before, now map[string]leaf, path string) bool {
+	was, had := before[path]
+	is, has := now[path]
+	wasLink, isLink := had && was.mode == fs.ModeSymlink, has && is.mode == fs.ModeSymlink
+	if (wasLink || isLink) && was != is {
+		return true
+	}
+	isDirIn := func(tree map[string]leaf) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(tree)), func(p string) bool { return strings.HasPrefix(p, path+"/") })
+	}
+	return had && !wasLink && isDirIn(now) || has && !isLink && isDirIn(before)
+}
+
+// modelOf is the change set from one tree to another, as text: what is new, changed and removed.
+func modelOf(before, now map[string]leaf) string {
+	var lines []string
+	for path, is := range now {
+		was, had := before[path]
+		switch {
+		case is.mode == fs.ModeSymlink:
+		case !had:
+			lines = append(lines, fmt.Sprintf("%s new %v", path, is.mode&0o100 != 0))
+		case was.content != is.content || was.mode&0o100 != is.mode&0o100:
+			lines = append(lines, fmt.Sprintf("%s from %s %v", path, was.content, is.mode&0o100 != 0))
+		}
+	}
+	for path, was := range before {
+		if _, has := now[path]; !has && was.mode != fs.ModeSymlink {
+			lines = append(lines, path+" removed from "+was.content)
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// TestSealBase: what is sealed against a base is what a slow model says, and what has no form is
+// refused by name.
+func TestSealBase(t *testing.T) {
+	key, err := bundle.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{hexOf("one"): "one", hexOf("two"): "two"}
+	rapid.Check(t, func(rt *rapid.T) {
+		top, err := os.MkdirTemp(t.TempDir(), "trial")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer os.RemoveAll(top)
+		before, now := drawTree(rt, "before"), drawTree(rt, "now")
+		dirs := map[string]*pathsafe.Dir{}
+		for name, tree := range map[string]map[string]leaf{"before": before, "now": now} {
+			if err := os.Mkdir(filepath.Join(top, name), 0o755); err != nil {
+				rt.Fatal(err)
+			}
+			for path, l := range tree {
+				if err := l.put(filepath.Join(top, name, path)); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			if dirs[name], err = pathsafe.OpenRoot(filepath.Join(top, name)); err != nil {
+				rt.Fatal(err)
+			}
+			defer dirs[name].Close()
+		}
+		exclude := []string{"*.log"}
+		delete(before, "log/x.log")
+		delete(now, "log/x.log")
+		run := filepath.Join(top, "run")
+		sealed, err := bundle.Seal(context.Background(), bundle.SealOptions{
+			Project: dirs["now"], Base: dirs["before"], RunDir: run, Outputs: []string{bundle.Whole}, Exclude: exclude, Key: key, BuildID: "git:abc1234",
+		})
+		all := slices.Collect(maps.Keys(before))
+		all = append(all, slices.Collect(maps.Keys(now))...)
+		if slices.ContainsFunc(all, func(path string) bool { return noForm(before, now, path) }) {
+			var form *bundle.FormError
+			var special *bundle.SpecialError
+			if !errors.As(err, &form) && !errors.As(err, &special) {
+				rt.Fatalf("from %v to %v: %v", before, now, err)
+			}
+			if _, err := os.Lstat(run); err == nil {
+				rt.Fatal("there is a run directory")
+			}
+			return
+		}
+		want := modelOf(before, now)
+		onlyRemoves := want != "" && !strings.Contains(want, " new ") && !strings.Contains(want, " from one ") && !strings.Contains(want, " from two ")
+		if err != nil {
+			carries := slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(path string) bool { return path != ".hid" && now[path].mode != fs.ModeSymlink })
+			if want != "" && (!onlyRemoves || carries) {
+				rt.Fatalf("from %v to %v: %v", before, now, err)
+			}
+			return
+		}
+		got := readChanges(rt, run, names, sealed.Counts.Carried)
+		if got != want || (sealed.Counts.Carried > 0) != onlyRemoves {
+			rt.Fatalf("from %v to %v:\n%s\nwant\n%s", before, now, got, want)
+		}
+	})
+}
+
+// readChanges is what a run says of changes, in the words of modelOf.
+func readChanges(t *rapid.T, run string, names map[string]string, carried int) string {
+	raw, err := os.ReadFile(filepath.Join(run, bundle.ChangesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes, err := os.ReadFile(filepath.Join(run, bundle.OutputHashes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := canonjson.Parse(hashes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, _ := value.Object()
+	member, _ := object.Get("hashes")
+	outputs, _ := member.Object()
+	paths := slices.Sorted(maps.Keys(maps.Collect(outputs.Members())))
+	c, err := bundle.ParseChanges(raw, slices.Values(paths))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, path := range paths {
+		was, exists := c.Base(path)
+		switch {
+		case carried > 0:
+		case exists:
+			lines = append(lines, fmt.Sprintf("%s from %s %v", path, names[hex.EncodeToString(was[:])], c.Executable(path)))
+		default:
+			lines = append(lines, fmt.Sprintf("%s new %v", path, c.Executable(path)))
+		}
+	}
+	for _, path := range c.Removes() {
+		was, _ := c.Base(path.String())
+		lines = append(lines, path.String()+" removed from "+names[hex.EncodeToString(was[:])])
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func hexOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
