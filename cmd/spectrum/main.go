@@ -87,6 +87,12 @@ would change, and commits exactly what was approved: all of it or nothing.
 Start with:  spectrum demo /tmp/demo`,
 	}
 	setUp(root, app)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if !configurable(cmd) {
+			return nil
+		}
+		return configure(cmd)
+	}
 	root.Version = programVersion() // for --version
 	root.SetVersionTemplate("spectrum {{.Version}}\n")
 	root.AddCommand(

@@ -129,7 +129,10 @@ func (m *Model) drawCover() (rows []string) {
 	if m.cover != approval {
 		return append(rows, m.draw(line{dim, more + "any other key goes back"}, m.width))
 	}
-	asks := line{plain, more + "type " + firstWord + " and Enter; Esc: back"}
+	asks := line{plain, "type " + firstWord + ", Enter; Esc back"}
+	if more != "" {
+		asks.text += "; PgDn"
+	}
 	switch {
 	case m.message != "":
 		asks = line{red, m.message}

@@ -129,5 +129,5 @@ func (m *Model) lastLine() line {
 	case m.isWide():
 		return line{dim, "? help  space leave out  c conflicts  a acknowledge  A approve  q leave"}
 	}
-	return line{dim, "? help  Enter open  c conflicts  A approve  q leave"}
+	return line{dim, "? help  c conflicts  A approve  q leave"}
 }

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spectrumfs/spectrum/internal/dropin"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// This file has the defaults of flags that config.toml sets: those of the machine, and before them
+// those of the user. The command line and the environment win.
+
+// configName is the file, in $XDG_CONFIG_HOME/spectrum and in /etc/spectrum, and configLimit how
+// many bytes it may have.
+const (
+	configName  = "config.toml"
+	configLimit = 1 << 20
+)
+
+// neverConfigured are flags that have to be said with each command: what approves, acknowledges,
+// decides, replaces, trusts, or names one thing that is done once.
+var neverConfigured = map[string]bool{
+	"acknowledge": true, "approve": true, "decide": true, "replace": true, "require-trusted": true, "statement": true,
+	"emergency": true, "foreign-root": true, "with-later": true, "without-damaged": true,
+	"preview": true, "from-mount": true, "reason": true, "receipt": true, "html": true, "report": true, "help": true, "version": true,
+}
+
+// variables are those of the environment that say what a flag does.
+var variables = map[string]string{"project-root": "SPECTRUM_PROJECT_ROOT", "state-dir": stateVariable, "color": "NO_COLOR"}
+
+// alternatives are flags of which one was given, and those that it takes the place of.
+var alternatives = []struct{ given, others []string }{
+	{[]string{"unified", "stat", "name-status"}, []string{"unified", "stat", "name-status"}},
+	{[]string{"preview"}, []string{"restore-root", "chain", "agent", "scope"}},
+	{[]string{"from-mount"}, []string{"restore-root", "chain", "project-root"}},
+	{[]string{"quiet"}, []string{"verbose"}}, {[]string{"verbose"}, []string{"quiet"}},
+}
+
+// configError is what is wrong with a key of a file.
+type configError struct {
+	file string
+	line int
+	key  string
+	err  error
+}
+
+func (e *configError) Error() string {
+	if e.key == "" {
+		return fmt.Sprintf("%q, line %d: %v", e.file, e.line, e.err)
+	}
+	return fmt.Sprintf("%q, line %d: key %q: %v", e.file, e.line, e.key, e.err)
+}
+
+func (e *configError) Unwrap() error { return e.err }
+
+// configure gives the flags of a command the defaults that the files set.
+func configure(cmd *cobra.Command) error {
+	for _, dir := range configDirs() {
+		if err := configureFrom(cmd, dir); err != nil {
+			if e, is := errors.AsType[*configError](err); is {
+				return &usageError{command: cmd.CommandPath(), err: e, next: "correct the file, or remove it; docs/operating.md shows what it may hold"}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// configurable reports whether a command takes defaults from files: one that only shows what the
+// program is does not, and works with a file that is wrong.
+func configurable(cmd *cobra.Command) bool {
+	words := strings.Fields(cmd.CommandPath())
+	return len(words) > 1 && !slices.Contains([]string{"help", "version", "completion", "manual", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, words[1])
+}
+
+// configDirs are the places of the file, the weakest first.
+func configDirs() []string {
+	dirs := []string{trust.System}
+	if base := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(base) {
+		return append(dirs, filepath.Join(base, "spectrum"))
+	}
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		return append(dirs, filepath.Join(home, ".config", "spectrum"))
+	}
+	return dirs
+}
+
+func configureFrom(cmd *cobra.Command, dir string) error {
+	file := filepath.Join(dir, configName)
+	raw, err := readConfig(dir)
+	if err != nil {
+		return refusedHint(fmt.Errorf("config file %q: %w", file, err), "it must be a file of root or of you that no other user can write or replace: see \"ls -ld\" of it and of the directories above it, then chmod go-w")
+	}
+	values := map[string]any{}
+	if err := toml.Unmarshal(raw, &values); err != nil {
+		failed, is := errors.AsType[*toml.DecodeError](err)
+		if !is {
+			return &configError{file, 1, "", err}
+		}
+		line, _ := failed.Position()
+		return &configError{file, line, strings.Join(failed.Key(), "."), errors.New(strings.TrimPrefix(failed.Error(), "toml: "))}
+	}
+	c := config{cmd: cmd, file: file, lines: linesOf(cmd.Root(), raw)}
+	return c.table(cmd.Root(), values, nil)
+}
+
+// readConfig reads the file of a place; nothing where there is none.
+func readConfig(dir string) ([]byte, error) {
+	way, err := pathsafe.WayFrom(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || err == nil && way.Missing { // HOME may be another user's
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	place, err := way.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer place.Close()
+	raw, err := dropin.File(place, configName, configLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if way, err = pathsafe.WayFrom(filepath.Join(dir, configName)); err == nil && len(way.Loose) > 0 {
+		err = errors.New(way.Loose[0].String())
+	}
+	return raw, err
+}
+
+// config is a file that is read for a command.
+type config struct {
+	cmd   *cobra.Command
+	file  string
+	lines map[string]int // by key
+}
+
+func (c *config) wrong(keys []string, format string, args ...any) error {
+	key := strings.Join(keys, ".")
+	return &configError{c.file, c.lines[key], key, fmt.Errorf(format, args...)}
+}
+
+// table checks every key of a table, that of a command, and sets the flags that are meant.
+func (c *config) table(of *cobra.Command, values map[string]any, above []string) error {
+	names := []string{}
+	for name := range values {
+		names = append(names, name)
+	}
+	at := func(name string) int { return c.lines[strings.Join(append(slices.Clone(above), name), ".")] }
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(at(a), at(b)), strings.Compare(a, b)) })
+	for _, name := range names {
+		keys := append(slices.Clone(above), name)
+		if inner, is := values[name].(map[string]any); is {
+			sub := subcommand(of, name)
+			if sub == nil {
+				return c.wrong(keys, "there is no command with this name")
+			}
+			if err := c.table(sub, inner, keys); err != nil {
+				return err
+			}
+			continue
+		}
+		flag := of.Flags().Lookup(name)
+		if flag == nil {
+			flag = cmp.Or(of.InheritedFlags().Lookup(name), of.PersistentFlags().Lookup(name))
+		}
+		if flag == nil {
+			return c.wrong(keys, "there is no flag --%s", name)
+		}
+		if neverConfigured[name] || slices.Contains(strings.Fields(of.CommandPath()), "trust") {
+			return c.wrong(keys, "--%s is no default: it has to be given with each command", name)
+		}
+		if err := c.set(of, flag, keys, values[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func subcommand(of *cobra.Command, name string) *cobra.Command {
+	for _, sub := range of.Commands() {
+		if sub.Name() == name {
+			return sub
+		}
+	}
+	return nil
+}
+
+// set sets a flag, unless the command line or the environment says something else.
+func (c *config) set(of *cobra.Command, flag *pflag.Flag, keys []string, value any) error {
+	texts, err := textsOf(flag, value)
+	if err != nil {
+		return c.wrong(keys, "%w", err)
+	}
+	isOther := c.cmd != of && of != c.cmd.Root() // its own flags are set only to see that they can be
+	if isOther && c.cmd.Root().PersistentFlags().Lookup(flag.Name) == flag || !isOther && (flag.Changed || os.Getenv(variables[flag.Name]) != "" || c.isReplaced(flag.Name)) {
+		return nil
+	}
+	if list, is := flag.Value.(pflag.SliceValue); is {
+		err = list.Replace(texts)
+	} else {
+		err = flag.Value.Set(texts[0])
+	}
+	if err != nil {
+		return c.wrong(keys, "%w", err)
+	}
+	return nil
+}
+
+// isReplaced reports whether a flag was given in the place of this one.
+func (c *config) isReplaced(name string) bool {
+	for _, a := range alternatives {
+		for _, given := range a.given {
+			if f := c.cmd.Flags().Lookup(given); slices.Contains(a.others, name) && given != name && f != nil && f.Changed {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// textsOf is a value as the command line would give it.
+func textsOf(flag *pflag.Flag, value any) ([]string, error) {
+	_, isList := flag.Value.(pflag.SliceValue)
+	switch v := value.(type) {
+	case bool:
+		if flag.Value.Type() == "bool" {
+			return []string{strconv.FormatBool(v)}, nil
+		}
+	case int64:
+		if strings.HasPrefix(flag.Value.Type(), "int") || strings.HasPrefix(flag.Value.Type(), "uint") {
+			return []string{strconv.FormatInt(v, 10)}, nil
+		}
+	case string:
+		if isList || !slices.Contains([]string{"bool", "int", "int64", "uint", "uint64"}, flag.Value.Type()) {
+			return []string{v}, nil
+		}
+	case []any:
+		texts := []string{}
+		for _, one := range v {
+			text, is := one.(string)
+			if !is || !isList {
+				return nil, fmt.Errorf("--%s takes %s", flag.Name, taken(flag, isList))
+			}
+			texts = append(texts, text)
+		}
+		return texts, nil
+	}
+	return nil, fmt.Errorf("--%s takes %s", flag.Name, taken(flag, isList))
+}
+
+// taken is what a flag takes, in words.
+func taken(flag *pflag.Flag, isList bool) string {
+	switch kind := flag.Value.Type(); {
+	case isList:
+		return "a list of strings"
+	case kind == "bool":
+		return "true or false, without quotes"
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "a number, without quotes"
+	}
+	return "a string"
+}
+
+// linesOf are the lines of the keys of a file. The library names the line of each key that a type
+// has no field for, so the type has the tables of the commands and nothing else.
+func linesOf(root *cobra.Command, raw []byte) map[string]int {
+	lines := map[string]int{}
+	into := reflect.New(tablesOf(root))
+	err := toml.NewDecoder(strings.NewReader(string(raw))).DisallowUnknownFields().Decode(into.Interface())
+	if missing, is := errors.AsType[*toml.StrictMissingError](err); is {
+		for _, one := range missing.Errors {
+			line, _ := one.Position()
+			lines[strings.Join(one.Key(), ".")] = line
+		}
+	}
+	return lines
+}
+
+func tablesOf(cmd *cobra.Command) reflect.Type {
+	var fields []reflect.StructField
+	for n, sub := range cmd.Commands() {
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("T%d", n), Type: tablesOf(sub), Tag: reflect.StructTag(fmt.Sprintf("toml:%q", sub.Name()))})
+	}
+	return reflect.StructOf(fields)
+}
