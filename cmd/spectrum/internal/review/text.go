@@ -23,13 +23,13 @@ const (
 type line struct{ style, text string }
 
 // escaped is a text from outside, as it can be shown on one line.
-func escaped(s string) string { return visible.Escape(s) }
+func escaped(s string) string { return steady(visible.Escape(s)) }
 
 // shown is a name that cannot be taken for anything else: as it is, or quoted where it has what
 // cannot be seen, or begins or ends so that its ends would not be seen.
 func shown(name string) string {
-	if name == "" || strings.HasPrefix(name, `"`) || strings.Trim(name, " ") != name || visible.Escape(name) != name {
-		return visible.Quote(name)
+	if name == "" || strings.HasPrefix(name, `"`) || strings.Trim(name, " ") != name || escaped(name) != name {
+		return steady(visible.Quote(name))
 	}
 	return name
 }
@@ -58,20 +58,20 @@ func content(s string) string {
 }
 
 // width is how many columns a text takes.
-func width(s string) int { return ansi.StringWidth(s) }
+func width(s string) int { return ansi.StringWidth(steady(s)) }
 
 // cut shortens a text to so many columns, at its end.
 func cut(s string, columns int) string {
 	if columns <= 0 {
 		return ""
 	}
-	return ansi.Truncate(s, columns, "…")
+	return ansi.Truncate(steady(s), columns, "…")
 }
 
 // cutStart shortens a text at its beginning: the end of a path says most.
 func cutStart(s string, columns int) string {
 	if over := width(s) - columns; over > 0 && columns > 1 {
-		return "…" + ansi.TruncateLeft(s, over+1, "")
+		return "…" + ansi.TruncateLeft(steady(s), over+1, "")
 	}
 	return cut(s, columns)
 }
@@ -90,7 +90,7 @@ func wrap(s string, columns int) []string {
 	}
 	var lines []string
 	line, used := "", 0
-	for word := range strings.FieldsSeq(s) {
+	for word := range strings.FieldsSeq(steady(s)) {
 		w := width(word)
 		if used > 0 && used+1+w <= columns {
 			line, used = line+" "+word, used+1+w
@@ -110,8 +110,7 @@ func wrap(s string, columns int) []string {
 // broken breaks a text into lines of at most so many columns, wherever they end.
 func broken(s string, columns int) []string {
 	if width(s) <= columns {
-		return []string{s}
+		return []string{steady(s)}
 	}
-	lines := strings.Split(ansi.Hardwrap(s, columns, true), "\n")
-	return lines
+	return strings.Split(ansi.Hardwrap(steady(s), columns, true), "\n")
 }
