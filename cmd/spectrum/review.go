@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/review"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spf13/cobra"
 )
@@ -158,5 +161,10 @@ func (a *app) runScreen(ctx context.Context, made *proposal, shown shownPreview)
 	source := newReviewSource(a, made, p, over.Items)
 	defer source.end()
 	defer cancel()
-	return review.Run(ctx, os.Stdin, a.stderr, review.Config{Overview: over, Chosen: p.Chosen(), Recap: p.Summary(), Source: source, Color: colored()})
+	return review.Run(ctx, os.Stdin, a.stderr, review.Config{Overview: over, Chosen: p.Chosen(), Recap: recap(p), Source: source, Color: colored()})
+}
+
+// recap is the recap of a preview without what depends on the decisions that a review takes.
+func recap(p *preview.Preview) []string {
+	return slices.DeleteFunc(p.Summary(), func(row string) bool { return strings.HasPrefix(row, "conflicts: ") })
 }

@@ -100,7 +100,7 @@ func TestReviewScreens(t *testing.T) {
 			if size[0] >= 80 {
 				r.Await(t, "not pinned", "┬")
 			}
-			r.Type(t, "/main\r\r") // found, and looked at
+			r.Type(t, "/main\r\rj") // found, and looked at
 			r.Await(t, "@@ -1,1 +1,3 @@")
 			r.Type(t, "G")
 			r.Await(t, "+func main() {}")
@@ -139,7 +139,10 @@ func TestReviewApproves(t *testing.T) {
 	r.Type(t, "cE")
 	r.Await(t, "only. Acknowledge C-001", "ready, 2 files")
 	r.Type(t, "A")
-	r.Await(t, "The whole statement", "sealed with your key as a derived bundle")
+	r.Await(t, "The whole statement", "sealed with your key as a derived bundle", "conflicts: C-001 acknowledged; C-002 not decided")
+	if strings.Contains(r.Text(), "conflicts: 2") {
+		t.Errorf("conflicts are counted as the preview recommends:\n%s", r.Text())
+	}
 	r.Type(t, "approved\r")
 	r.Await(t, `"approved" is not "Approved"`)
 	r.Type(t, "Approved\r")
@@ -364,7 +367,9 @@ func TestReviewChangeSet(t *testing.T) {
 	r.Type(t, "v")
 	r.Await(t, "the candidate removes this file")
 	r.Type(t, "/drift\rx")
-	r.Await(t, "not what the change set started from", "-mine")
+	r.Await(t, "not what the change set started from")
+	r.Type(t, "JJ")
+	r.Await(t, "-mine")
 	r.Type(t, "/app\rx")
 	r.Await(t, "choose a file that is not removed")
 	r.Type(t, "xcEA")

@@ -25,7 +25,8 @@ func (m *Model) askApproval() {
 	case why != nil:
 		m.message = escaped(why.Error())
 	default:
-		m.cover, m.coverTop, m.input, m.seen = approval, 0, "", false
+		m.cover, m.input = approval, ""
+		m.unread()
 	}
 }
 
@@ -68,7 +69,7 @@ func (m *Model) answer() tea.Cmd {
 		return nil
 	}
 	if m.isSmall() || !m.seen {
-		m.message = "read the statement to its end first: PgDn"
+		m.message = "first read this to its end: PgDn"
 		return nil
 	}
 	whole := m.draft.Statement
@@ -95,6 +96,18 @@ func (m *Model) answer() tea.Cmd {
 	}
 	m.given = text
 	return tea.Quit
+}
+
+// unread begins the question of the approval anew: nothing of it was read.
+func (m *Model) unread() { m.coverTop, m.seenTo, m.seen = 0, 0, false }
+
+// read notes what of the question was on the screen: all of what is approved, and where, has to
+// be, from the first line on.
+func (m *Model) read(last int) {
+	if m.coverTop <= m.seenTo {
+		m.seenTo = max(m.seenTo, m.coverTop+m.coverHeight())
+	}
+	m.seen = m.seenTo > last
 }
 
 // openText names the conflicts that have to be decided.

@@ -1,6 +1,13 @@
 package review
 
-import "github.com/spectrumfs/spectrum/internal/visible"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
 
 // keysHelp is the help on the keys.
 var keysHelp = [...][2]string{
@@ -27,11 +34,11 @@ type laidCover struct {
 	over    over
 	columns int
 	lines   []line
-	last    int // line of the statement
+	last    int // line that has to be read before an approval
 }
 
-// coverLines are the lines of what covers the panes, and which of them is the last one of the
-// statement.
+// coverLines are the lines of what covers the panes, and which of them is the last one that has to
+// be read before an approval.
 func (m *Model) coverLines() (lines []line, last int) {
 	if m.laid.over != m.cover || m.laid.columns != m.width {
 		lines, last := m.layOutCover()
@@ -48,13 +55,12 @@ func (m *Model) layOutCover() (lines []line, last int) {
 		return m.factLines(), 0
 	}
 	lines = wrapped(bold, "Preview "+m.over.ID[:8]+", of "+m.over.Source, m.width)
+	lines = append(lines, wrapped(bold, "in "+m.over.Root, m.width)...)
 	lines = append(lines, line{}, line{dim, "The whole statement:"})
 	lines = append(lines, wrapped(bold, m.draft.Statement, m.width)...)
-	last = len(lines) - 1
 	lines = append(lines, line{}, line{dim, "What it approves:"})
-	for _, sentence := range m.draft.Plan {
-		lines = append(lines, wrapped(plain, visible.Escape(sentence), m.width)...)
-	}
+	lines = append(lines, m.approvedLines()...)
+	last = len(lines) - 1
 	lines = append(lines, line{}, line{dim, "Of this preview:"})
 	for _, text := range m.config.Recap {
 		lines = append(lines, wrapped(plain, text, m.width)...)
@@ -103,6 +109,57 @@ func (m *Model) factLines() []line {
 	return lines
 }
 
+// maxApproved is how many files are named that an approval removes, and that it replaces.
+const maxApproved = 6
+
+// approvedLines are what the statement approves: what is lost first.
+func (m *Model) approvedLines() (lines []line) {
+	names := map[preview.Fate][]string{}
+	for n := range m.over.Items {
+		if i := &m.over.Items[n]; m.approved[i.Number] {
+			names[i.Fate] = append(names[i.Fate], shown(i.Path))
+		}
+	}
+	for _, fate := range []preview.Fate{preview.Removed, preview.Replaced, preview.Created, preview.Unchanged} {
+		n := len(names[fate])
+		if n == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
+		if fate <= preview.Replaced {
+			text += ": " + strings.Join(words.Few(names[fate], maxApproved), ", ")
+		}
+		lines = append(lines, wrapped(letters[fate].style, text, m.width)...)
+	}
+	for _, sentence := range m.draft.Plan {
+		lines = append(lines, wrapped(plain, escaped(sentence), m.width)...)
+	}
+	return append(lines, wrapped(plain, m.verdictsText(), m.width)...)
+}
+
+// verdictsText is what is decided on the conflicts once the statement is given.
+func (m *Model) verdictsText() string {
+	if len(m.over.Conflicts) == 0 {
+		return "conflicts: none"
+	}
+	by := map[statement.Verdict][]int{}
+	for n := range m.over.Conflicts {
+		c := &m.over.Conflicts[n]
+		by[m.decided(c)] = append(by[m.decided(c)], c.Number)
+	}
+	var parts []string
+	for _, v := range append(statement.Verdicts(), "") {
+		switch ids := statement.FormatConflicts(by[v]); {
+		case ids == "":
+		case v == "":
+			parts = append(parts, ids+" not decided, as nothing that is approved touches it")
+		default:
+			parts = append(parts, ids+" "+string(v))
+		}
+	}
+	return "conflicts: " + strings.Join(parts, "; ")
+}
+
 // coverHeight is how many lines of a cover are shown.
 func (m *Model) coverHeight() int {
 	if m.cover == approval {
@@ -113,7 +170,7 @@ func (m *Model) coverHeight() int {
 
 // drawCover draws what covers the panes.
 func (m *Model) drawCover() (rows []string) {
-	lines, last := m.coverLines()
+	lines, _ := m.coverLines()
 	height := m.coverHeight()
 	for n := range height {
 		l := line{}
@@ -136,8 +193,8 @@ func (m *Model) drawCover() (rows []string) {
 	switch {
 	case m.message != "":
 		asks = line{red, m.message}
-	case m.coverTop+height <= last:
-		asks = line{yellow, "PgDn: read the statement to its end"}
+	case !m.seen:
+		asks = line{yellow, "PgDn: read this to its end"}
 	}
-	return append(rows, m.draw(line{}, m.width), m.draw(asks, m.width), m.draw(line{bold, "> " + cutStart(visible.Escape(m.input), m.width-4)}, m.width))
+	return append(rows, m.draw(line{}, m.width), m.draw(asks, m.width), m.draw(line{bold, "> " + cutStart(escaped(m.input), m.width-4)}, m.width))
 }

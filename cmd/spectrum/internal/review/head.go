@@ -16,11 +16,12 @@ func (m *Model) head() []line {
 	v := &m.over
 	style := gradeStyles[v.Grade]
 	if !m.isTall() {
-		return []line{{style, v.Word + ": " + v.Counts}, {plain, m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
+		return []line{{style, v.Word + ": " + v.Counts}, m.rootLine(), {plain, m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
 	}
 	lines := []line{
 		{style, v.Word + ": " + v.Verdict},
-		{plain, fmt.Sprintf("%s; %s to write, in %s", v.Counts, v.Size, v.Root)},
+		{plain, v.Counts},
+		m.rootLine(),
 		{plain, "signed by " + strings.Join(v.Signers, ", ")},
 		{plain, m.conflictsText()},
 	}
@@ -40,6 +41,12 @@ func (m *Model) head() []line {
 		lines = append(lines, line{style, f.Name + ": " + f.Value})
 	}
 	return lines
+}
+
+// rootLine is how much is written and where. Of a long path the end is shown.
+func (m *Model) rootLine() line {
+	text := m.over.Size + " to write, in "
+	return line{plain, text + cutStart(m.over.Root, m.width-width(text))}
 }
 
 // conflictsText counts the conflicts.

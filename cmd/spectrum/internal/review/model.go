@@ -53,8 +53,9 @@ type Model struct {
 	draft    preview.Draft
 	approved []bool // items that the draft approves, by number
 
-	seen  bool // all of the statement was on the screen
-	slips int  // lines that were no statement
+	seen   bool // all that an approval approves was on the screen
+	seenTo int  // how many lines of that were, from the first one on
+	slips  int  // lines that were no statement
 
 	changes     changes
 	given       string
@@ -80,7 +81,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-		m.seen = false
+		if m.cover == approval {
+			m.unread() // the lines are others now
+		}
 	case tea.KeyPressMsg:
 		if cmd := m.key(msg); cmd != nil {
 			return m, cmd
@@ -112,7 +115,8 @@ func (m *Model) compose() {
 	for _, n := range m.draft.Items {
 		m.approved[n] = true
 	}
-	m.seen, m.laid = false, laidCover{}
+	m.laid = laidCover{}
+	m.unread()
 }
 
 // item is the file that is looked at; nil for none.

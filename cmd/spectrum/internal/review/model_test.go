@@ -405,7 +405,7 @@ func TestApproveLong(t *testing.T) {
 	if s.ended || s.given != "" {
 		t.Fatalf("given unread: %.80q", s.given)
 	}
-	s.shows("read the statement to its end")
+	s.shows("first read this to its end")
 	for range 60 {
 		s.press("pgdown")
 	}
@@ -469,4 +469,49 @@ func TestHelp(t *testing.T) {
 	s.press("x").shows("README.md")
 	s.press("é")
 	s.shows("é does nothing here; ? shows the keys")
+}
+
+// TestApprovedIsSeen: what is removed and replaced, and where, has to be on the screen before the
+// word counts, on every screen, and comes first; a screen that is resized is read anew.
+func TestApprovedIsSeen(t *testing.T) {
+	var paths []string
+	for n := range 22 {
+		paths = append(paths, fmt.Sprintf("f%02d", n))
+	}
+	over := overview(paths...)
+	over.Items[4].Fate, over.Items[4].Before, over.Items[4].Path = preview.Replaced, &preview.Existing{Mode: "0644"}, "replaced.txt"
+	over.Items[20].Fate, over.Items[20].Removal, over.Items[20].Path = preview.Removed, true, "gone.txt"
+	over.Root = "/the/root"
+	for _, size := range [][2]int{{40, 12}, {60, 20}, {80, 24}} {
+		s := sit(t, over, size[0], size[1])
+		s.shows("/the/root")
+		s.press("down", "x", "c", "E", "A")
+		read := s.text()
+		for range 10 {
+			if strings.Contains(s.text(), "type "+firstWord) {
+				break
+			}
+			if s.enter(firstWord).press("enter"); s.given != "" {
+				t.Fatalf("%v: given unread:\n%s", size, read)
+			}
+			s.press("pgdown")
+			read += s.text()
+		}
+		removed, replaced, created := strings.Index(read, "remove 1 file: gone.txt"), strings.Index(read, "replace 1 file: replaced.txt"), strings.Index(read, "create 19 files")
+		if removed < 0 || replaced < removed || created < replaced || !strings.Contains(read, "in /the/root") {
+			t.Errorf("%v: %d %d %d:\n%s", size, removed, replaced, created, read)
+		}
+		s.send(tea.WindowSizeMsg{Width: 40, Height: 12})
+		if s.enter(firstWord).press("enter"); s.given != "" {
+			t.Errorf("%v: given unread after it was resized", size)
+		}
+	}
+}
+
+// TestVerdictsOfApproval: the question says of the conflicts what was decided, and nothing else.
+func TestVerdictsOfApproval(t *testing.T) {
+	s := decidedSitting(t, 80, 24).press("A")
+	s.shows("Acknowledge C-001 and C-003.", "conflicts: C-001 and C-003 acknowledged; C-002 not decided")
+	s.press("esc", "home", "r", "A")
+	s.shows("conflicts: C-001 and C-003 acknowledged; C-002 rejected")
 }

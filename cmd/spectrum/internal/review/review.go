@@ -26,7 +26,7 @@ type Source interface {
 type Config struct {
 	Overview preview.Overview
 	Chosen   []int    // items that are chosen from the start
-	Recap    []string // what is approved, in a few lines
+	Recap    []string // what else an approval comes to, in a few lines
 	Source   Source
 	Color    bool
 }

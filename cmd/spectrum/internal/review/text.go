@@ -70,8 +70,14 @@ func cut(s string, columns int) string {
 
 // cutStart shortens a text at its beginning: the end of a path says most.
 func cutStart(s string, columns int) string {
+	s = steady(s)
 	if over := width(s) - columns; over > 0 && columns > 1 {
-		return "…" + ansi.TruncateLeft(steady(s), over+1, "")
+		for { // half of a wide character cannot be shown
+			over++
+			if end := ansi.TruncateLeft(s, over, ""); width(end) < columns {
+				return "…" + end
+			}
+		}
 	}
 	return cut(s, columns)
 }

@@ -177,7 +177,7 @@ func (m *Model) keepInSight() {
 	}
 	lines, last := m.coverLines()
 	m.coverTop = max(0, min(m.coverTop, len(lines)-m.coverHeight()))
-	if m.cover == approval && m.coverTop+m.coverHeight() > last {
-		m.seen = true
+	if m.cover == approval {
+		m.read(last)
 	}
 }
