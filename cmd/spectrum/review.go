@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spf13/cobra"
 )
 
@@ -113,8 +113,7 @@ func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOpti
 	result, err := a.runScreen(cmd.Context(), &made, shown)
 	kept := fmt.Sprintf("preview %s was kept, and nothing was written", shown.id[:shortest])
 	if errors.Is(err, context.Canceled) {
-		words := kept + "; go on with " + a.goOn(shown, result)
-		return &keptError{words, err}
+		return &keptError{kept + "; to go on: " + a.goOn(shown.id, result.Draft), err}
 	}
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, kept)
@@ -123,7 +122,7 @@ func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOpti
 		return &quarantine.HeldError{Source: shown.source, Marks: shown.held}
 	}
 	if result.Statement == "" {
-		return a.leftReview(shown, result)
+		return a.leftReview(shown, result.Draft)
 	}
 	a.tell("preview %s, statement: %s", shown.id[:shortest], result.Statement)
 	opts.preview, opts.approve = shown.id, result.Statement
@@ -131,19 +130,24 @@ func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOpti
 }
 
 // leftReview is the error of a review that was left.
-func (a *app) leftReview(shown shownPreview, result review.Result) error {
-	left := a.approvalRequired(shown.id, cmp.Or(result.Draft, shown.recommended))
+func (a *app) leftReview(shown shownPreview, draft preview.Draft) error {
+	left := a.approvalRequired(shown.id, shown.recommended)
 	left.words = fmt.Sprintf("not approved: nothing was written, and preview %s was kept", shown.id[:shortest])
+	left.command = a.goOn(shown.id, draft)
 	return left
 }
 
-// goOn is the command that goes on after a review.
-func (a *app) goOn(shown shownPreview, result review.Result) string {
-	words := []string{"commit", "--preview", shown.id[:shortest]}
-	if said := cmp.Or(result.Draft, shown.recommended); said != "" {
-		words = append(words, "--approve", said)
+// goOn is how to go on with what was composed in a review, and with no more than that: what was
+// left out and what was not decided stays so.
+func (a *app) goOn(id string, draft preview.Draft) string {
+	if draft.Why == nil {
+		return a.commandLine("commit", "--preview", id, "--approve", draft.Statement)
 	}
-	return "\"" + a.commandLine(words...) + "\""
+	if draft.Statement == "" {
+		return oneLine(draft.Why.Error()) + "; start the review again to choose"
+	}
+	return fmt.Sprintf("decide %s as well, then run %s STATEMENT; the statement so far, which is incomplete: %s",
+		statement.FormatConflicts(draft.Open), a.commandLine("commit", "--preview", id, "--approve"), draft.Statement)
 }
 
 // runScreen shows a preview on the whole screen.

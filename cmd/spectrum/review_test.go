@@ -117,7 +117,7 @@ func TestReviewScreens(t *testing.T) {
 			r.Type(t, "?")
 			r.Await(t, "Keys", "Enter, right, l")
 			r.Type(t, "xq")
-			r.ends(statusApproval, "not approved: nothing was written, and preview", "was kept", "commit --preview", "--approve 'Approved: restore")
+			r.ends(statusApproval, "not approved: nothing was written, and preview", "was kept", "decide C-001 as well", "commit --preview", "--approve STATEMENT", "incomplete: Approved: restore items R-001")
 			for _, bad := range []string{"\x1b[2Jvil", "\u202e", "title\x07"} {
 				if strings.Contains(r.Raw(), bad) {
 					t.Errorf("%q reaches the terminal", bad)
@@ -382,4 +382,40 @@ func TestReviewChangeSet(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(r.root, "drift")); err != nil || string(got) != "mine\n" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// TestReviewLeftChoice: what goes on after a review that was left is what was composed in it, and
+// no more: neither what was left out nor what was not decided.
+func TestReviewLeftChoice(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		choose, shows, leave string
+		status               int
+		want                 []string
+	}{
+		"open, q":         {"/guide\rx", "R-001 and R-003 only.", "q", statusApproval, []string{"decide C-001 as well", "incomplete: Approved: restore items R-001 and R-003 only."}},
+		"open, Ctrl-C":    {"/guide\rx", "R-001 and R-003 only.", "\x03", statusInterrupted, []string{"decide C-001 as well", "incomplete: Approved: restore items R-001 and R-003 only."}},
+		"at the question": {"/guide\rxcEA", "The whole statement", "q", statusApproval, []string{"--approve 'Approved: restore items R-001 and R-003 only. Acknowledge C-001.'"}},
+		"decided, Ctrl-C": {"/guide\rxcE", "ready, 2 files", "\x03", statusInterrupted, []string{"--approve 'Approved: restore items R-001 and R-003 only. Acknowledge C-001.'"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startReview(t, 80, 24, nil, "--replace")
+			r.Await(t, "to decide: C-001")
+			r.Type(t, c.choose)
+			r.Await(t, c.shows)
+			r.Type(t, c.leave)
+			r.ends(c.status, c.want...)
+			_, after, _ := strings.Cut(r.Raw(), "\x1b[?1049l")
+			if strings.Contains(after, "R-001 to R-003") || c.want[0] == "decide C-001 as well" && strings.Contains(after, "Acknowledge") {
+				t.Errorf("more than was chosen is offered:\n%s", after)
+			}
+		})
+	}
+	r := startReview(t, 80, 24, nil, "--replace")
+	r.Await(t, "to decide: C-001")
+	r.Type(t, "/main\rxgx")
+	r.Await(t, "nothing is chosen")
+	r.Type(t, "q")
+	r.ends(statusApproval, "nothing is chosen, so there is nothing to approve; start the review again")
 }

@@ -424,7 +424,7 @@ func TestLeave(t *testing.T) {
 	}
 	for _, before := range [][]string{{}, {"A"}, {"c"}, {"tab"}, {"?", "q"}, {"i", "q"}} {
 		s := decidedSitting(t, 80, 24).press(before...).press("q")
-		if !s.ended || s.interrupted || s.given != "" || s.givable() != wholeStatement {
+		if !s.ended || s.interrupted || s.given != "" || s.draft.Why != nil || s.draft.Statement != wholeStatement {
 			t.Errorf("%q, then q: %q", before, s.given)
 		}
 	}

@@ -36,8 +36,8 @@ type Result struct {
 	// Statement is what the operator gave: the statement that was shown, or, after three lines
 	// that are none, the last of them.
 	Statement string
-	// Draft is the statement as it was composed last; "" where it could not have been given.
-	Draft string
+	// Draft is the statement as it was composed last.
+	Draft preview.Draft
 }
 
 // ErrInterrupted is the end of a review by Ctrl-C.
@@ -50,7 +50,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, c Config) (Result, er
 	if ended, ok := last.(*Model); ok {
 		m = ended
 	}
-	result := Result{Draft: m.givable()}
+	result := Result{Draft: m.draft}
 	switch {
 	case ctx.Err() != nil:
 		return result, fmt.Errorf("the review was ended: %w", ctx.Err())
@@ -63,12 +63,4 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, c Config) (Result, er
 	}
 	result.Statement = m.given
 	return result, nil
-}
-
-// givable is the statement that could be given now; "" for none.
-func (m *Model) givable() string {
-	if m.draft.Why != nil {
-		return ""
-	}
-	return m.draft.Statement
 }
