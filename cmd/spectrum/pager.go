@@ -86,12 +86,26 @@ const (
 // throughPager gives print the input of a pager. That its user has seen enough is no error. One
 // that has read nothing is left out.
 func throughPager(command string, a *app, print func(io.Writer) error) error {
+	less, ok := os.LookupEnv("LESS")
+	if !ok {
+		less = "FRX"
+	}
+	err := runPager(command, less, a, print)
+	if errors.Is(err, errUnread) {
+		a.tell("spectrum: the pager %q has read nothing, so this is without one", command)
+		return print(a.stdout)
+	}
+	return err
+}
+
+// errUnread: a pager has ended and has read nothing.
+var errUnread = errors.New("the pager has read nothing")
+
+// runPager runs a pager with options for less.
+func runPager(command, less string, a *app, print func(io.Writer) error) error {
 	pager := exec.Command("/bin/sh", "-c", command) //nolint:noctx // Ctrl-C is for the pager too, which decides when it ends
 	pager.Stdout, pager.Stderr = a.stdout, a.stderr
-	pager.Env = os.Environ()
-	if _, ok := os.LookupEnv("LESS"); !ok {
-		pager.Env = append(pager.Env, "LESS=FRX")
-	}
+	pager.Env = append(os.Environ(), "LESS="+less)
 	input, err := newPagerInput()
 	if err == nil {
 		pager.Stdin = input.from
@@ -122,8 +136,7 @@ func throughPager(command string, a *app, print func(io.Writer) error) error {
 	case status == notRunnable || status == notFound:
 		return refusedHint(fmt.Errorf("the pager %q: %w", command, err), "name another one with PAGER, or use --no-pager")
 	case input.isUnread():
-		a.tell("spectrum: the pager %q has read nothing, so this is without one", command)
-		return print(a.stdout)
+		return errUnread
 	case killed != 0:
 		a.tell("spectrum: the pager %q was killed (signal: %v), so not all may have been shown; --no-pager shows it without one", command, killed)
 	}

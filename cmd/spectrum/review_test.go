@@ -419,3 +419,46 @@ func TestReviewLeftChoice(t *testing.T) {
 	r.Type(t, "q")
 	r.ends(statusApproval, "nothing is chosen, so there is nothing to approve; start the review again")
 }
+
+// TestReviewPagerLeavesNothing: what the pager has shown is gone from the terminal with it.
+func TestReviewPagerLeavesNothing(t *testing.T) {
+	t.Parallel()
+	set := filepath.Join(t.TempDir(), "set")
+	for _, env := range [][]string{{"PAGER=sh -c 'echo \"$LESS\" >" + set + "; cat >/dev/null'"}, {"PAGER=sh -c 'echo \"$LESS\" >" + set + "; cat >/dev/null'", "LESS=FRX"}} {
+		r := reviewOf(t, map[string]string{"a": "SECRET=hunter2\n"}, 80, 24, env)
+		r.Await(t, "to decide: C-001")
+		r.Type(t, "v")
+		r.Type(t, "c")
+		r.Await(t, "conflicts, 1 of 1")
+		r.Type(t, "q")
+		r.ends(statusApproval)
+		if got, err := os.ReadFile(set); err != nil || !strings.Contains(string(got), "-+X") {
+			t.Errorf("LESS=%q, %v", got, err)
+		}
+	}
+}
+
+// TestReviewPagerFails: a pager that reads nothing, or that is not there, is named as it was set,
+// and the text is not left on the terminal.
+func TestReviewPagerFails(t *testing.T) {
+	t.Parallel()
+	for pager, says := range map[string]string{
+		"false": `the pager "false" has read nothing: set SPECTRUM_PAGER`, "/nonexistent": `the pager "/nonexistent" cannot be started: set SPECTRUM_PAGER`,
+	} {
+		r := reviewOf(t, map[string]string{"a": strings.Repeat("SECRET=hunter2\n", 8)}, 100, 24, []string{"SPECTRUM_PAGER=" + pager})
+		r.Await(t, "to decide: C-001")
+		r.Type(t, "cv") // no file is looked at
+		r.Await(t, "no file is looked at")
+		before := len(r.Raw())
+		r.Type(t, "cv")
+		r.Await(t, says)
+		if strings.Contains(r.Raw()[before:], "as it was signed") {
+			t.Errorf("%s: the text was written on the terminal", pager)
+		}
+		r.Type(t, "q")
+		r.ends(statusApproval)
+		if strings.Contains(r.Raw(), "LESS") {
+			t.Errorf("%s: what is set for the pager is shown", pager)
+		}
+	}
+}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"sync"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patch"
@@ -118,15 +121,24 @@ func (s *reviewSource) Page(ctx context.Context, number int) error {
 	}
 	shown := *s.app
 	shown.stdout = s.app.stderr // where the screen is; stdout has the result only
-	return throughPager(stayingPager(command), &shown, func(to io.Writer) error {
+	err := runPager(command, stayingLess(), &shown, func(to io.Writer) error {
 		_, err := to.Write(page.Bytes())
 		return err
 	})
+	const instead = "set SPECTRUM_PAGER or PAGER to another"
+	var ended *exec.ExitError
+	switch {
+	case errors.Is(err, errUnread): // without a pager the text would stay on the terminal
+		return fmt.Errorf("the pager %q has read nothing: %s", command, instead)
+	case errors.As(err, &ended):
+		return fmt.Errorf("the pager %q cannot be started: %s", command, instead)
+	}
+	return err
 }
 
-// stayingPager is a pager that does not end by itself where a file fits on the screen: the review
-// would cover it at once.
-func stayingPager(command string) string { return "LESS=\"${LESS-R} -+F -+E\" " + command }
+// stayingLess are the options of a less that does not end by itself where a file fits on the
+// screen, since the review would cover it at once, and that leaves no text on the terminal.
+func stayingLess() string { return cmp.Or(os.Getenv("LESS"), "R") + " -+F -+E -+X" }
 
 // writePage writes the content of a file as it can be shown: text with escapes, anything else in
 // hex, the beginning of it where it is large.
