@@ -139,7 +139,7 @@ func TestReviewApproves(t *testing.T) {
 	r.Type(t, "cE")
 	r.Await(t, "only. Acknowledge C-001", "ready, 2 files")
 	r.Type(t, "A")
-	r.Await(t, "The whole statement", "sealed with your key as a derived bundle", "conflicts: C-001 acknowledged; C-002 not decided")
+	r.Await(t, "The whole statement", "type Approved", "sealed with your key as a derived bundle", "conflicts: C-001 acknowledged; C-002 not decided")
 	if strings.Contains(r.Text(), "conflicts: 2") {
 		t.Errorf("conflicts are counted as the preview recommends:\n%s", r.Text())
 	}
@@ -194,6 +194,7 @@ func TestReviewVague(t *testing.T) {
 	r := startReview(t, 80, 24, nil, "--replace")
 	r.Await(t, "to decide: C-001")
 	r.Type(t, "cEA")
+	r.Await(t, "type Approved")
 	for n, shown := range []string{`"sure0" is not`, "once more", ""} {
 		r.Type(t, fmt.Sprintf("sure%d\r", n))
 		if shown != "" {
@@ -227,7 +228,9 @@ func TestReviewStale(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.root, "src/main.go"), []byte("edited"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.Type(t, "cEAApproved\r")
+	r.Type(t, "cEA")
+	r.Await(t, "type Approved")
+	r.Type(t, "Approved\r")
 	r.ends(statusApproval, "the preview is stale", "make a new preview: spectrum preview")
 }
 
@@ -373,7 +376,7 @@ func TestReviewChangeSet(t *testing.T) {
 	r.Type(t, "/app\rx")
 	r.Await(t, "choose a file that is not removed")
 	r.Type(t, "xcEA")
-	r.Await(t, "exactly as proposed. Acknowledge C-001.", "remove what is at the targets of R-003")
+	r.Await(t, "exactly as proposed. Acknowledge C-001.", "remove what is at the targets of R-003", "type Approved")
 	r.Type(t, "Approved\r")
 	r.ends(0, "restored", "1 removed")
 	if _, err := os.Stat(filepath.Join(r.root, "gone")); err == nil {
@@ -461,4 +464,16 @@ func TestReviewPagerFails(t *testing.T) {
 			t.Errorf("%s: what is set for the pager is shown", pager)
 		}
 	}
+}
+
+// TestReviewPasted: keys that arrive all at once approve nothing, since nobody has read what they
+// approve.
+func TestReviewPasted(t *testing.T) {
+	t.Parallel()
+	r := startReview(t, 80, 24, nil, "--replace")
+	r.Await(t, "to decide: C-001")
+	r.Type(t, "cEAApproved\r")
+	r.Await(t, "type Approved")
+	r.Type(t, "\x03")
+	r.ends(statusInterrupted, "nothing was written")
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spectrumfs/spectrum/internal/visible"
@@ -25,7 +26,7 @@ func (m *Model) askApproval() {
 	case why != nil:
 		m.message = escaped(why.Error())
 	default:
-		m.cover, m.input = approval, ""
+		m.cover = approval
 		m.unread()
 	}
 }
@@ -47,11 +48,15 @@ func (m *Model) approvalKey(key, text string) tea.Cmd {
 		m.input = shorter(m.input)
 	case "ctrl+u":
 		m.input = ""
-	case "enter", "ctrl+j": // as it was typed before the terminal was raw
-		return m.answer()
 	default:
 		if m.input == "" && text == "q" { // no statement begins with it
 			return tea.Quit
+		}
+		if key == "enter" || key == "ctrl+j" { // as it was typed before the terminal was raw
+			return m.answer()
+		}
+		if text != "" && !m.seen {
+			m.message = "first read this to its end: PgDn"
 		}
 		m.typed(text)
 	}
@@ -62,14 +67,17 @@ func (m *Model) approvalKey(key, text string) tea.Cmd {
 // gives it, or all of it. A line that is neither is explained; the third is given as it is, as the
 // prompt of a commit does.
 func (m *Model) answer() tea.Cmd {
+	if m.isSmall() || !m.seen {
+		m.message = "first read this to its end: PgDn"
+		return nil
+	}
+	if !m.drawn {
+		return nil
+	}
 	typed := strings.Trim(m.input, " ")
 	switch strings.ToLower(strings.TrimRight(typed, ".! ")) {
 	case "", "n", "no", "reject", "rejected":
 		m.cover, m.message = nothing, "not approved"
-		return nil
-	}
-	if m.isSmall() || !m.seen {
-		m.message = "first read this to its end: PgDn"
 		return nil
 	}
 	whole := m.draft.Statement
@@ -82,6 +90,10 @@ func (m *Model) answer() tea.Cmd {
 		return tea.Quit
 	}
 	m.input = ""
+	if strings.HasSuffix(firstWord, typed) { // its beginning was typed before it was asked for
+		m.message = "type the whole word here: " + firstWord
+		return nil
+	}
 	if _, err := statement.Parse(typed); err == nil {
 		m.message = "that is another statement than the one above: Esc goes back, to choose and decide"
 		return nil
@@ -94,12 +106,28 @@ func (m *Model) answer() tea.Cmd {
 		}
 		return nil
 	}
-	m.given = text
+	m.given = typed
 	return tea.Quit
 }
 
 // unread begins the question of the approval anew: nothing of it was read.
-func (m *Model) unread() { m.coverTop, m.seenTo, m.seen = 0, 0, false }
+func (m *Model) unread() {
+	m.coverTop, m.seenTo, m.seen, m.drawn, m.input = 0, 0, false, false, ""
+	m.asked++
+}
+
+// drawn is the message that the question, as it was begun for the n-th time, is on the screen.
+type drawn int
+
+// drawTime is more than it takes until a screen is drawn: it is every 60th of a second.
+const drawTime = 100 * time.Millisecond
+
+// awaitDrawn waits until the screen was drawn. What arrives before that was typed, or pasted,
+// without having seen the question, and is no answer to it.
+func (m *Model) awaitDrawn() tea.Cmd {
+	n := drawn(m.asked)
+	return tea.Tick(drawTime, func(time.Time) tea.Msg { return n })
+}
 
 // read notes what of the question was on the screen: all of what is approved, and where, has to
 // be, from the first line on.

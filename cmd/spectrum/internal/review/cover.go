@@ -195,6 +195,8 @@ func (m *Model) drawCover() (rows []string) {
 		asks = line{red, m.message}
 	case !m.seen:
 		asks = line{yellow, "PgDn: read this to its end"}
+	case !m.drawn:
+		asks = line{}
 	}
 	return append(rows, m.draw(line{}, m.width), m.draw(asks, m.width), m.draw(line{bold, "> " + cutStart(escaped(m.input), m.width-4)}, m.width))
 }

@@ -199,7 +199,7 @@ const maxTyped = statement.MaxLength
 
 // typed takes text that was typed or pasted where a line is asked for.
 func (m *Model) typed(text string) {
-	if m.asking || m.cover == approval {
+	if m.asking || m.cover == approval && m.drawn {
 		if text != " " {
 			text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 		}

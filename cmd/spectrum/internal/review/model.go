@@ -55,6 +55,8 @@ type Model struct {
 
 	seen   bool // all that an approval approves was on the screen
 	seenTo int  // how many lines of that were, from the first one on
+	asked  int  // how often the question was begun anew
+	drawn  bool // the question is on the screen of the terminal, to its end: what is typed now answers it
 	slips  int  // lines that were no statement
 
 	changes     changes
@@ -90,6 +92,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.PasteMsg:
 		m.typed(msg.Content)
+	case drawn:
+		m.drawn = m.drawn || m.seen && int(msg) == m.asked
 	case changed:
 		m.changes.arrived(msg)
 	case paged:
@@ -98,7 +102,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		return m, tea.ClearScreen // whatever the pager has left
 	}
-	m.keepInSight()
+	wasSeen := m.seen
+	if m.keepInSight(); m.seen && !wasSeen {
+		return m, m.awaitDrawn()
+	}
 	return m, m.look()
 }
 

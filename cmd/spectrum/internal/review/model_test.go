@@ -82,6 +82,9 @@ type sitting struct {
 	t     testing.TB
 	src   *source
 	ended bool
+
+	hold bool // no screen is drawn: held are the messages that one was
+	held []drawn
 }
 
 func overview(paths ...string) preview.Overview {
@@ -124,11 +127,16 @@ func (s *sitting) send(msg tea.Msg) {
 	_, cmd := s.Update(msg)
 	for cmd != nil {
 		next := cmd()
+		if answer, is := next.(drawn); is && s.hold {
+			s.held, next = append(s.held, answer), nil
+		}
 		if _, quit := next.(tea.QuitMsg); quit {
 			s.ended = true
 			return
 		}
-		if _, is := next.(changed); !is {
+		switch next.(type) {
+		case changed, drawn:
+		default:
 			return
 		}
 		_, cmd = s.Update(next)
@@ -409,7 +417,7 @@ func TestApproveLong(t *testing.T) {
 	for range 60 {
 		s.press("pgdown")
 	}
-	if s.press("enter"); s.given != s.draft.Statement {
+	if s.enter("Approved").press("enter"); s.given != s.draft.Statement {
 		t.Errorf("%.80q", s.given)
 	}
 }
@@ -514,4 +522,44 @@ func TestVerdictsOfApproval(t *testing.T) {
 	s.shows("Acknowledge C-001 and C-003.", "conflicts: C-001 and C-003 acknowledged; C-002 not decided")
 	s.press("esc", "home", "r", "A")
 	s.shows("conflicts: C-001 and C-003 acknowledged; C-002 rejected")
+}
+
+// TestTypedUnseen: what is typed or pasted before the question was drawn does not answer it.
+func TestTypedUnseen(t *testing.T) {
+	s := decidedSitting(t, 80, 24)
+	s.hold = true
+	s.press("A").enter("Approved").press("enter")
+	s.send(tea.PasteMsg{Content: "Approved"})
+	s.press("enter")
+	if s.given != "" || s.input != "" || s.slips > 0 || s.cover != approval || strings.Contains(s.text(), "type "+firstWord) {
+		t.Fatalf("%q was given, %q typed:\n%s", s.given, s.input, s.text())
+	}
+	first := s.held[0]
+	s.press("esc", "A")
+	if s.send(first); s.drawn {
+		t.Error("the screen of another question counts")
+	}
+	s.send(s.held[1])
+	s.shows("type " + firstWord)
+	if s.enter("Approved").press("enter"); s.given != wholeStatement {
+		t.Errorf("%q", s.given)
+	}
+}
+
+// TestTypedInPart: a word of which the beginning was typed before the question is no wrong word,
+// and what is given as wrong is what was typed.
+func TestTypedInPart(t *testing.T) {
+	s := decidedSitting(t, 80, 24).press("A")
+	for range maxSlips + 1 {
+		if s.enter("pproved").press("enter"); s.ended || s.slips > 0 {
+			t.Fatalf("%d slips, given %q", s.slips, s.given)
+		}
+		s.shows("type the whole word here: Approved")
+	}
+	for range maxSlips {
+		s.enter("yes").press("enter")
+	}
+	if s.given != "yes" {
+		t.Errorf("%q is recorded", s.given)
+	}
 }
