@@ -20,6 +20,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Suspend
 	case key == "ctrl+l":
 		return tea.ClearScreen
+	case m.ignores(k.Text):
 	case m.asking:
 		m.searchKey(key, k.Text)
 	case m.cover == approval:
@@ -35,6 +36,24 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.message = fmt.Sprintf("%s does nothing here; ? shows the keys", shown(key))
 	}
 	return nil
+}
+
+// ignores reports whether a key does nothing since it goes on with the word of an approval that is
+// not asked for now: its letters are keys that choose and decide. Enter and Esc end the word.
+func (m *Model) ignores(text string) bool {
+	before, was := m.before, m.deaf
+	m.before = text
+	switch {
+	case m.cover != nothing || m.asking || text == "":
+		m.deaf = false
+		return was && !m.asking && m.cover == nothing
+	case strings.EqualFold(before+text, firstWord[:2]):
+		m.deaf = true
+	}
+	if m.deaf {
+		m.message = "letters are ignored until Esc or Enter"
+	}
+	return m.deaf
 }
 
 // coverKey takes a key while the help or the facts are shown.

@@ -47,6 +47,8 @@ type Model struct {
 	input   string // what was typed so far
 	search  string // for what was searched last
 	message string // for the last line, until the next key
+	before  string // the character that was typed last
+	deaf    bool   // letters are ignored
 
 	in       []bool // items that are chosen, by number
 	verdicts map[int]statement.Verdict

@@ -563,3 +563,23 @@ func TestTypedInPart(t *testing.T) {
 		t.Errorf("%q is recorded", s.given)
 	}
 }
+
+// TestTypedWhileRefused: the word of an approval that is refused chooses and decides nothing, and
+// opens nothing; the keys that the refusal names work.
+func TestTypedWhileRefused(t *testing.T) {
+	for _, typed := range []string{"Approved", "approved", "Approved: restore items R-001 only. Acknowledge C-001 to C-003."} {
+		s := sit(t, overview(some()...), 80, 24).press("down", "end") // a file without a conflict
+		was := s.draft.Statement
+		s.enter(typed)
+		s.shows("letters are ignored until Esc or Enter")
+		if s.press("enter"); s.draft.Statement != was || len(s.verdicts) > 0 || s.detail || s.ended {
+			t.Errorf("%q: %q, %v", typed, s.draft.Statement, s.verdicts)
+		}
+		s.press("c")
+		s.shows("OPEN")
+	}
+	s := sit(t, overview(some()...), 80, 24).press("A")
+	s.shows("first decide C-001")
+	s.press("c", "E", "A")
+	s.shows("The whole statement")
+}
