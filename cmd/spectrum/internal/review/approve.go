@@ -21,6 +21,8 @@ const maxSlips = 3
 // askApproval shows the whole statement, and asks for its first word.
 func (m *Model) askApproval() {
 	switch why := m.draft.Why; {
+	case m.over.Held:
+		m.message = "the candidate is in quarantine: it cannot be approved until a person has released it; q leaves, and names the \"spectrum quarantine release\" that does"
 	case errors.Is(why, preview.ErrUndecided):
 		m.message = "first decide " + m.openText() + ": c lists the conflicts"
 	case why != nil:

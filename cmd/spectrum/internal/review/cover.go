@@ -198,5 +198,9 @@ func (m *Model) drawCover() (rows []string) {
 	case !m.drawn:
 		asks = line{}
 	}
-	return append(rows, m.draw(line{}, m.width), m.draw(asks, m.width), m.draw(line{bold, "> " + cutStart(escaped(m.input), m.width-4)}, m.width))
+	above := line{}
+	if text := wrap(asks.text, m.width); len(text) > 1 {
+		above, asks.text = line{asks.style, text[0]}, strings.Join(text[1:], " ")
+	}
+	return append(rows, m.draw(above, m.width), m.draw(asks, m.width), m.draw(line{bold, "> " + cutStart(escaped(m.input), m.width-4)}, m.width))
 }

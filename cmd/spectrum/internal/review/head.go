@@ -109,15 +109,35 @@ func (m *Model) foot() []line {
 			out = append(out, line{})
 		}
 	}
-	out = append(out, m.lack())
-	return append(out, m.lastLine())
+	out = append(out, m.lack(), m.lastLine())
+	return m.withMessage(out)
+}
+
+// withMessage writes a message that is longer than a line over as many of the last lines as it
+// takes: none of it is lost.
+func (m *Model) withMessage(lines []line) []line {
+	text := wrap(m.message, m.width)
+	if m.asking || len(text) < 2 {
+		return lines
+	}
+	room := min(len(text), len(lines))
+	if m.isTall() {
+		room = min(room, len(lines)-1) // the rule stays
+	}
+	for n, l := range text[:room] {
+		lines[len(lines)-room+n] = line{bold, l}
+	}
+	return lines
 }
 
 // lack is what the statement still lacks, or what it comes to.
 func (m *Model) lack() line {
 	switch {
+	case m.over.Held:
+		return line{yellow, "in quarantine: q leaves, and says how it is released"}
 	case len(m.draft.Open) > 0:
-		return line{yellow, "to decide: " + m.openText()}
+		const how = "; c, then a"
+		return line{yellow, cut("to decide: "+m.openText(), m.width-len(how)) + how}
 	case m.draft.Why != nil:
 		return line{yellow, escaped(m.draft.Why.Error())}
 	}

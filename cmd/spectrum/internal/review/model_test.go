@@ -583,3 +583,26 @@ func TestTypedWhileRefused(t *testing.T) {
 	s.press("c", "E", "A")
 	s.shows("The whole statement")
 }
+
+// TestMessagesWhole: a message is shown to its end, also where it is longer than a line, and says
+// what to do next; the foot says how a conflict is decided.
+func TestMessagesWhole(t *testing.T) {
+	for _, size := range [][2]int{{40, 12}, {60, 20}, {80, 24}} {
+		over := overview(some()...)
+		s := sit(t, over, size[0], size[1])
+		s.shows("to decide: C-001 and C-003; c, then a")
+		over.Held = true
+		s = sit(t, over, size[0], size[1])
+		s.shows("in quarantine")
+		s.press("A")
+		if got := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(got, "until a person has released it; q leaves, and names the \"spectrum quarantine release\" that does") {
+			t.Errorf("%v:\n%s", size, s.text())
+		}
+		s.checkScreen(t)
+		s = decidedSitting(t, size[0], size[1]).press("A", "pgdown", "pgdown").enter("sure").press("enter").enter("sure").press("enter")
+		if got := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(got, "quarantine: \"sure\" is not \"Approved\"") {
+			t.Errorf("%v:\n%s", size, s.text())
+		}
+		s.checkScreen(t)
+	}
+}
