@@ -131,9 +131,31 @@ func settle(cmd *cobra.Command) {
 		cmd.Args = noCommand
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+	takes := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := noneEmpty(cmd); err != nil || takes == nil {
+			return err
+		}
+		return takes(cmd, args)
+	}
 	for _, sub := range cmd.Commands() {
 		settle(sub)
 	}
+}
+
+// noneEmpty refuses a flag with an empty text, such as that of a shell's variable which is not set:
+// that is no flag that was left out.
+func noneEmpty(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		texts := []string{f.Value.String()}
+		if list, is := f.Value.(pflag.SliceValue); is {
+			texts = list.GetSlice()
+		}
+		if err == nil && (len(texts) == 0 || slices.Contains(texts, "")) {
+			err = usage(cmd, "--%s is empty", f.Name)
+		}
+	})
+	return err
 }
 
 // newHelp is cobra's command, with words that are no command refused.

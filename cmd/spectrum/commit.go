@@ -72,9 +72,6 @@ created, replaced and found identical, and the command that undoes it.`,
 }
 
 func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
-	if err := namesFiles(cmd, "receipt", "html", "report"); err != nil {
-		return err
-	}
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")

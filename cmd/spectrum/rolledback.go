@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
 	a.tellFew(keptLines)
+	keptEarlier := a.tellKeptBefore(in, keptBefore(context.Background(), in, attempts))
 	a.tellFew(leftLines(r.left))
 	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
@@ -92,6 +94,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
+	}
+	if len(keptEarlier) > 0 {
+		fields["kept_before"] = jsonTexts(keptEarlier)
 	}
 	if len(goneKept) > 0 {
 		fields["kept_removed"] = jsonTexts(goneKept)

@@ -100,6 +100,11 @@ func checkFlags(t *testing.T, program string, cmd *cobra.Command, with func(...s
 		if kind := f.Value.Type(); kind != "string" && !strings.HasPrefix(kind, "string") {
 			checkUsage(t, program, with(name+"=nonsense\n")...)
 		}
+		if kind := f.Value.Type(); program == "spectrum" && strings.HasPrefix(kind, "string") { // a variable of a shell may be unset
+			if got := checkUsage(t, program, with(name+"=")...); got != name+" is empty" {
+				t.Errorf("%s= leads to %q", name, got)
+			}
+		}
 		if f.NoOptDefVal != "" {
 			continue
 		}

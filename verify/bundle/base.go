@@ -28,8 +28,8 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("%q %s, and a change set has no form for that", e.Path, e.What)
 }
 
-// errUnchanged: there is nothing to seal.
-var errUnchanged = errors.New("nothing has changed since the base")
+// ErrUnchanged says that there is nothing to seal.
+var ErrUnchanged = errors.New("nothing has changed since the base")
 
 // errNothingCarried is why a set that only removes cannot be sealed.
 var errNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry")
@@ -303,7 +303,7 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 	}
 	if len(outputs) == 0 {
 		if n.Removed == 0 {
-			return nil, nil, n, errUnchanged
+			return nil, nil, n, ErrUnchanged
 		}
 		carried := slices.IndexFunc(c.project.outputs, func(o output) bool { return !isHidden(o.path.String()) })
 		if carried < 0 {
