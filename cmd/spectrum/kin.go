@@ -16,12 +16,12 @@ import (
 func kinOf(state *statedir.Dir, name, real string, dir *pathsafe.Dir) (all []action.Kin) {
 	known, _ := state.KnownRoots()
 	mounts, _ := mountinfo.GetMounts(nil)
-	around := identitiesOf(real, dir)
+	around, at := identitiesOf(real, dir), locate(mounts, real)
 	for _, r := range known {
 		if r.Known == name {
 			continue
 		}
-		if around[r.ID] || isStanding(r.Path) && (overlaps(real, r.Path) || overlaps(locate(mounts, real), locate(mounts, r.Path))) {
+		if around[r.ID] || (overlaps(real, r.Path) || overlaps(at, locate(mounts, r.Path))) && isStanding(r.Path) {
 			all = append(all, action.Kin{Name: r.Known, Path: r.Path})
 		}
 	}
