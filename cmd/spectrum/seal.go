@@ -190,7 +190,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
 		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseRun: baseRun, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
-		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, LeftOut: func(groups []bundle.LeftOut) { left = groups },
+		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
 	bar.done()

@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // openBase opens the directory that a project started from; nil for none. It is none that the project
@@ -66,6 +68,23 @@ func signedBy(ctx context.Context, path string) ([]bundle.Known, error) {
 	return known, nil
 }
 
+// restricted returns whether a preview leaves out a file of a name until it is asked for, be it since
+// the name is restricted or by the scope that is declared.
+func (a *app) restricted(claims map[string]any) func(path string) bool {
+	var scopes scope.Map
+	if raw, err := canonjson.Marshal(claims); err == nil {
+		if value, err := canonjson.Parse(raw); err == nil {
+			scopes, _ = scope.ParseMap(value) // what is wrong with it a preview says
+		}
+	}
+	secrets := a.secrets()
+	return func(path string) bool {
+		_, secret := secrets.Match(path)
+		declared, ok := scopes.Of(path)
+		return secret || ok && !slices.Contains(scope.Defaults(), declared)
+	}
+}
+
 // appendBeneath appends a path as one beneath a project root, where it is, and where the link is that
 // leads to it: the base of a change set is no part of it.
 func appendBeneath(private []string, root, path string) []string {
@@ -93,7 +112,7 @@ func appendBeneath(private []string, root, path string) []string {
 func changedText(n bundle.Counts) string {
 	text := fmt.Sprintf("%d new, %d changed, %d removed", n.New, n.Changed, n.Removed)
 	if n.Carried > 0 {
-		text += "; it carries an unchanged file, since a bundle needs one"
+		text += fmt.Sprintf("; it carries %s, since a bundle needs one", numberOf(n.Carried, "unchanged file"))
 	}
 	return text
 }

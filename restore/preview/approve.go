@@ -201,13 +201,16 @@ func (a *Approval) carryOutput() error {
 		return nil
 	}
 	for _, i := range a.preview.block.Items {
-		if i.removed || i.Class != identical || a.statement.Excludes(i.number) {
+		if !canCarry(i) || a.statement.Excludes(i.number) {
 			continue
 		}
 		at, _ := slices.BinarySearch(a.items, i.number)
 		a.items = slices.Insert(a.items, at, i.number)
 		delete(a.excluded, i.number)
 		return nil
+	}
+	if a.preview.decided.removesOnly() {
+		return fmt.Errorf("%w: it approves removals only: %s", ErrUnfit, onlyRemovals)
 	}
 	return fmt.Errorf("%w: it approves removals only, and a bundle needs a file: approve one that is restored, or is identical, with them", ErrUnfit)
 }
