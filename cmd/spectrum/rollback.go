@@ -219,19 +219,17 @@ func withoutBefore(ctx context.Context, in *action.Root, err error) error {
 	if _, is := errors.AsType[*codedError](err); is || !errors.Is(err, action.ErrNoSnapshot) {
 		return err
 	}
-	verdict := &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err}
 	root := foreignOption(in.Real()) + shellQuote(in.Real())
 	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
 	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	hint := noneLeft(in)
 	switch {
 	case unknown == nil && to.Snapshot != nil:
-		verdict.hint = fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest])
+		hint = fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest])
 	case len(all) > 0:
-		verdict.hint = fmt.Sprintf("\"spectrum snapshot list %s\" lists what there is to go back to", root)
-	default:
-		verdict.hint = noneLeft(in)
+		hint = fmt.Sprintf("\"spectrum snapshot list %s\" lists what there is to go back to", root)
 	}
-	return verdict
+	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hint}
 }
 
 // noneLeft says what there is to do in a root that has no snapshot.
