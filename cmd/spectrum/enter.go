@@ -27,7 +27,7 @@ import (
 func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e action.Entry) (*action.Root, []staging.Outcome, error) {
 	var err error
 	if e.Key, err = state.JournalKey(); err != nil {
-		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint)
+		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint(state))
 	}
 	if e.Savepoints, err = kept.Savepoints(state); err != nil {
 		return nil, nil, err
@@ -139,7 +139,10 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 }
 
 // journalKeyHint is for a journal key that cannot be used.
-const journalKeyHint = "move it away: the next command makes a new one. What a killed command has left in a restore root cannot be told from a forgery then, and halts it until \"spectrum recover --acknowledge\""
+func journalKeyHint(state *statedir.Dir) string {
+	path := filepath.Join(state.Path(), statedir.JournalKeyName)
+	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), kept.JournalKeyLost)
+}
 
 // enterKnown enters the restore root that a record is of, where it is now.
 func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, e action.Entry) (*action.Root, error) {
