@@ -118,7 +118,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return app.notDone(state, in, rollbackError(app.otherWay(state, err)))
+		return app.notDone(state, in, rollbackError(withoutBefore(ctx, in, app.otherWay(state, err))))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -200,7 +200,7 @@ func rollbackError(err error) error {
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
 	case errors.Is(err, action.ErrNoSnapshot):
-		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
+		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
 	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
 		return err
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
@@ -211,6 +211,31 @@ func rollbackError(err error) error {
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
 	}
 	return snapshotError(err)
+}
+
+// withoutBefore gives the error of the rollback of a commit from before which there is no snapshot
+// the ways back that are left: only those that work as things stand.
+func withoutBefore(ctx context.Context, in *action.Root, err error) error {
+	if _, is := errors.AsType[*codedError](err); is || !errors.Is(err, action.ErrNoSnapshot) {
+		return err
+	}
+	root := foreignOption(in.Real()) + shellQuote(in.Real())
+	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
+	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	hint := noneLeft(in)
+	switch {
+	case unknown == nil && to.Snapshot != nil:
+		hint = fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest])
+	case len(all) > 0:
+		hint = fmt.Sprintf("\"spectrum snapshot list %s\" lists what there is to go back to", root)
+	}
+	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hint}
+}
+
+// noneLeft says what there is to do in a root that has no snapshot.
+func noneLeft(in *action.Root) string {
+	return fmt.Sprintf("there is no snapshot of it that it could go back to: if the state directory is in a backup, bring its directory \"snapshots\" back from there; else \"spectrum snapshot take %s%s\" keeps the root as it is now",
+		foreignOption(in.Real()), shellQuote(in.Real()))
 }
 
 // laterCommits are in the way: all of them go from this one on.
@@ -292,7 +317,9 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	var ways []string
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
 		newest := found.Standing[len(found.Standing)-1].Attempt()
-		ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+		if slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.Action == newest && h.Kind == snapshot.PreAction }) {
+			ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+		}
 	}
 	if len(all) > 0 {
 		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))

@@ -125,13 +125,22 @@ func (s *savepointShelf) allRoots() ([]*rootStatus, error) {
 		at[audit.RootOf(c.Root)] = audit.RootOf(c.Root)
 	}
 	for _, path := range slices.Backward(paths) { // the newest is where it is
-		name, err := s.state.RootName(path)
+		name, err := nameOfRoot(s.state, path, true)
 		if err != nil {
 			return nil, err
 		}
 		at[name] = path
 	}
 	var roots []*rootStatus
+	lost, err := kept.UnnamedRoots(s.state)
+	if err != nil {
+		return nil, err
+	}
+	for name := range lost {
+		if at[name] == "" {
+			at[name] = name
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		roots = append(roots, &rootStatus{name: name, path: at[name]})
 	}
@@ -158,18 +167,22 @@ func (s *savepointShelf) examine(ctx context.Context, st *rootStatus) {
 			st.drifts = slices.DeleteFunc(st.drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
 		}
 	}
-	st.newestWhole(s.state)
+	hasSnapshots := st.newestWhole(s.state)
+	isNamed, err := s.state.Names(st.name)
+	if st.knows(err) && !isNamed && (hasSnapshots || st.tip != nil) {
+		st.knows(kept.UnnamedError(s.state, st.name))
+	}
 	st.waiting(s.state)
 	st.views, st.silent, err = view.ForRoot(ctx, st.name, st.path)
 	st.knows(err)
 	st.heldBack(ctx, s)
 }
 
-// newestWhole finds the newest snapshot that has everything.
-func (st *rootStatus) newestWhole(state *statedir.Dir) {
+// newestWhole finds the newest snapshot that has everything, and reports whether there is any.
+func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := kept.Snapshots(state)
 	if !st.knows(err) {
-		return
+		return false
 	}
 	defer store.Close()
 	all, damaged, err := store.Survey(st.name)
@@ -182,6 +195,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) {
 			st.whole = &h
 		}
 	}
+	return len(all)+len(damaged) > 0
 }
 
 // knows notes an error, and reports whether there is none.

@@ -16,11 +16,11 @@ func TestChangedRoots(t *testing.T) {
 	leads := func(path string) bool { return path == "/a" }
 	enter := func() string {
 		t.Helper()
-		name, _, err := open(t, path).EnterRoot("/a", "one", true, leads)
+		name, _, err := open(t, path).EnterRoot("/a", "one", true, statedir.Evidence{Leads: leads})
 		must(t, err)
 		return name
 	}
-	_, _, err := open(t, path).EnterRoot("/a", "one", false, leads)
+	_, _, err := open(t, path).EnterRoot("/a", "one", false, statedir.Evidence{Leads: leads})
 	must(t, err)
 	file := filepath.Join(path, "roots.log")
 	raw, err := os.ReadFile(file)
@@ -49,7 +49,7 @@ func TestRoots(t *testing.T) {
 	enter := func(at, id, want, wantFrom string) {
 		t.Helper()
 		leads[at] = id
-		name, from, err := d.EnterRoot(at, id, false, func(path string) bool { return leads[path] == id })
+		name, from, err := d.EnterRoot(at, id, false, statedir.Evidence{Leads: func(path string) bool { return leads[path] == id }})
 		if err != nil || name != want || from != wantFrom {
 			t.Errorf("%s at %q: %q from %q, %v; want %q from %q", id, at, name, from, err, want, wantFrom)
 		}
@@ -74,7 +74,7 @@ func TestRoots(t *testing.T) {
 	if name, err := d.RootName("/unknown"); err != nil || name != "/unknown" {
 		t.Errorf("%q, %v", name, err)
 	}
-	name, from, err := d.EnterRoot("/looked", "two", true, func(string) bool { return false })
+	name, from, err := d.EnterRoot("/looked", "two", true, statedir.Evidence{Leads: func(string) bool { return false }})
 	if now, _ := d.RootPath("/a"); err != nil || name != "/a" || from != "/again" || now != "/again" {
 		t.Errorf("a look: %q from %q, now at %q, %v", name, from, now, err)
 	}

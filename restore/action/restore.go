@@ -102,7 +102,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if err := d.plan(); err != nil {
 		return nil, err
 	}
-	result.Same = d.same() && len(b.Affected)+len(b.Brings) == 0 && (how.Only != nil || in.barred() == nil)
+	result.Same = d.same() && len(b.Affected)+len(b.Brings) == 0 && (how.Only != nil || !in.isBarred())
 	swaps := slices.Concat(d.swaps, d.stays)
 	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	result.Done, result.Left = done, d.left
