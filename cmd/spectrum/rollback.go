@@ -118,7 +118,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return app.notDone(state, in, rollbackError(app.otherWay(state, err)))
+		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), app.otherWay(state, err))))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,

@@ -157,6 +157,9 @@ func (d *difference) openNow(path string) (*pathsafe.Dir, error) {
 // barredMeta reports whether this user cannot give a directory that stays what it had, and
 // notes that where it matters.
 func (d *difference) barredMeta(then, now snapshot.Entry) bool {
+	if d.fixedMeta(then, now) {
+		return true
+	}
 	if machine.IsSuper() && machine.KnowsAllOwners() {
 		return false
 	}
