@@ -118,6 +118,11 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		return nil, err
 	}
 	result.Parted = partedOf(result.Changes, result.Left, part.Tree)
+	if in.entry.DryRun { // what is to be done reads it when it writes it
+		if err := in.Snapshots().CheckParts(ctx, part, d.parts); err != nil {
+			return nil, err
+		}
+	}
 	if dry {
 		result.Open = staging.HeldOpen(in.Dir(), swaps)
 		return result, nil
