@@ -248,6 +248,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar := a.newBar("checking the snapshots")
 	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
+	to.Passed = slices.Concat(goneSince(state, in, to.Snapshot), to.Passed)
 	a.tellPassed(in, to.Passed)
 	if err != nil {
 		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err))))
@@ -337,6 +338,8 @@ func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 		}
 		why := ""
 		switch {
+		case p.Gone:
+			why = "is gone: " + p.Damage[0].Err.Error()
 		case p.Partial:
 			why = fmt.Sprintf("lacks %s that could not be read: %s", numberOf(p.Header.Unread, "name"), words.List(unreadOf(in, p.Header.ID)))
 		case p.Foreign:

@@ -112,10 +112,11 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 }
 
 // nothingDiffers says that a root is as in a snapshot already: nothing was done, nor logged.
-func (a *app) nothingDiffers(in *action.Root, r restoring) error {
-	report := rollbackReport{kind: r.kind, target: r.target}
+func (a *app) nothingDiffers(in *action.Root, r restoring, left []action.Left) error {
+	a.tellFew(leftLines(left))
+	report := rollbackReport{kind: r.kind, target: r.target, left: left}
 	return a.result(fmt.Sprintf("OK nothing differs from snapshot %s; nothing was changed", r.target.ID()[:shortest]), map[string]any{
-		"action": nil, "affected": []any{}, "changed": []any{}, "code": "OK", "counts": report.counts().fields(), "files": 0, "left": []any{}, "ok": true,
+		"action": nil, "affected": []any{}, "changed": []any{}, "code": "OK", "counts": report.counts().fields(), "files": 0, "left": leftFields(left), "ok": true,
 		"other_views": []any{}, "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": nil, "target": r.target.ID(), "views": []any{}, "passed": passedFields(in, r.passed),
 	})
 }

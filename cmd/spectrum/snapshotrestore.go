@@ -201,7 +201,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 	if !r.dryRun {
 		if foreseen, err := action.ForeseeRestore(ctx, in, r.target, how); err == nil && foreseen.Same {
 			bar.done()
-			return a.nothingDiffers(in, r)
+			return a.nothingDiffers(in, r, foreseen.Left)
 		}
 	}
 	done, err := restore(ctx, in, r.target, how)

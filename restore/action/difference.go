@@ -207,6 +207,10 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 // goes plans that what came since goes. A directory that holds what no snapshot can hold
 // stays.
 func (d *difference) goes(now tree) (swapped bool, err error) {
+	if d.held(now) {
+		_, err = d.inside(nil, now[1:])
+		return false, err
+	}
 	at := unkept(now)
 	if stuck := d.fixedIn(now); at == nil && stuck != nil {
 		d.leaveFixed(now[0].Path, *stuck)
@@ -281,7 +285,8 @@ func (d *difference) same() bool {
 		return is.Mode != m.Mode || is.UID != m.UID || is.GID != m.GID || !slices.Equal(is.Xattrs(), m.Xattrs) ||
 			s.Path != (pathsafe.Path{}) && !is.ModTime.Equal(m.ModTime)
 	}
-	return len(d.swaps)+len(d.left) == 0 && !slices.ContainsFunc(d.stays, changes)
+	counts := func(l Left) bool { return !l.Held }
+	return len(d.swaps) == 0 && !slices.ContainsFunc(d.left, counts) && !slices.ContainsFunc(d.stays, changes)
 }
 
 // gives plans that a directory that stays gets what it had.

@@ -53,6 +53,8 @@ type Left struct {
 	// Fixed is the path of what is immutable or append-only and keeps it from being changed, "." for the
 	// root, "" for nothing: without these flags the same command does the rest.
 	Fixed string
+	// Held: an earlier command has kept it of another user, so that it would only be kept again.
+	Held bool
 }
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
