@@ -132,14 +132,8 @@ func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.E
 	if dry {
 		return why
 	}
-	event.Kind, event.Action, event.Root, event.Reason = audit.RollbackRefused, uuid.NewString(), name, why.Error()
-	log, err := openLog(state)
-	if err == nil {
-		err = errors.Join(log.Append(event), log.Close())
-	}
-	if err != nil {
-		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
-	}
+	event.Action, event.Root, event.Reason = uuid.NewString(), name, why.Error()
+	a.logRefused(state, event)
 	if action.IsBarring(why) {
 		if err := state.Bar(name, event.Action, string(event.Rollback), event.Reason); err != nil {
 			a.tell("spectrum: %s", oneLine(err.Error()))
