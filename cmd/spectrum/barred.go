@@ -88,7 +88,15 @@ func (a *app) unreadable(state *statedir.Dir, id string, dry bool, why error) {
 		at = damage.Path
 	}
 	for name := range strings.SplitSeq(at, "/") {
-		if root := state.RootOfKey(name); root != "" {
+		switch root := state.RootOfKey(name); {
+		case root == "":
+		case isUntaken(state, at):
+			named = true
+			if !dry {
+				event.Action, event.Root, event.Reason = uuid.NewString(), root, why.Error()
+				a.logRefused(state, event)
+			}
+		default:
 			_ = a.notBegun(state, root, dry, event, why)
 			named = true
 		}

@@ -118,7 +118,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return app.notDone(state, in, rollbackError(withoutBefore(ctx, in, app.otherWay(state, err))))
+		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), withoutBefore(ctx, in, app.otherWay(state, err)))))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -132,14 +132,8 @@ func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.E
 	if dry {
 		return why
 	}
-	event.Kind, event.Action, event.Root, event.Reason = audit.RollbackRefused, uuid.NewString(), name, why.Error()
-	log, err := openLog(state)
-	if err == nil {
-		err = errors.Join(log.Append(event), log.Close())
-	}
-	if err != nil {
-		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
-	}
+	event.Action, event.Root, event.Reason = uuid.NewString(), name, why.Error()
+	a.logRefused(state, event)
 	if action.IsBarring(why) {
 		if err := state.Bar(name, event.Action, string(event.Rollback), event.Reason); err != nil {
 			a.tell("spectrum: %s", oneLine(err.Error()))
@@ -273,6 +267,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar := a.newBar("checking the snapshots")
 	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
+	to.Passed = slices.Concat(goneSince(state, in, to.Snapshot), to.Passed)
 	a.tellPassed(in, to.Passed)
 	if err != nil {
 		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err))))
@@ -364,6 +359,8 @@ func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 		}
 		why := ""
 		switch {
+		case p.Gone:
+			why = "is gone: " + p.Damage[0].Err.Error()
 		case p.Partial:
 			why = fmt.Sprintf("lacks %s that could not be read: %s", numberOf(p.Header.Unread, "name"), words.List(unreadOf(in, p.Header.ID)))
 		case p.Foreign:

@@ -117,10 +117,11 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 }
 
 // nothingDiffers says that a root is as in a snapshot already: nothing was done, nor logged.
-func (a *app) nothingDiffers(in *action.Root, r restoring) error {
-	report := rollbackReport{kind: r.kind, target: r.target}
+func (a *app) nothingDiffers(in *action.Root, r restoring, left []action.Left) error {
+	a.tellFew(leftLines(left))
+	report := rollbackReport{kind: r.kind, target: r.target, left: left}
 	return a.result(fmt.Sprintf("OK nothing differs from snapshot %s; nothing was changed", r.target.ID()[:shortest]), map[string]any{
-		"action": nil, "affected": []any{}, "changed": []any{}, "code": "OK", "counts": report.counts().fields(), "files": 0, "left": []any{}, "ok": true,
+		"action": nil, "affected": []any{}, "changed": []any{}, "code": "OK", "counts": report.counts().fields(), "files": 0, "left": leftFields(left), "ok": true,
 		"other_views": []any{}, "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": nil, "target": r.target.ID(), "views": []any{}, "passed": passedFields(in, r.passed),
 	})
 }
@@ -143,8 +144,8 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	return &codedError{
 		code: codeInPart, details: fields,
 		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
-		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back; then \"spectrum rollback %s%s%s\" takes it away too",
-			later, foreignOption(real), commit),
+		hint: fmt.Sprintf("%s; then \"spectrum rollback %s%s%s\" takes it away too",
+			looseHint(real, left, "make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back"), later, foreignOption(real), commit),
 	}
 }
 
@@ -153,12 +154,7 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error {
 	delete(fields, "code")
 	delete(fields, "ok")
-	var paths []string
-	for _, l := range r.left {
-		if l.Unread {
-			paths = append(paths, l.Path)
-		}
-	}
+	paths, why := notDoneOf(r.left)
 	again := "spectrum rollback --emergency " + foreignOption(in.Real()) + shellQuote(in.Real())
 	if r.kind != audit.Emergency {
 		again = "spectrum snapshot restore " + foreignOption(in.Real()) + r.targetID()[:shortest]
@@ -168,8 +164,8 @@ func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error
 	}
 	return &codedError{
 		code: codeInPart, details: fields,
-		err:  fmt.Errorf("snapshot %s is not restored in full: %s left that could not be read: %s", r.targetID()[:shortest], numberOf(len(paths), "name"), words.List(paths)),
-		hint: fmt.Sprintf("make what is named readable, or go on as root, or move away what the disk does not give back; then \"%s\" does the rest", again),
+		err:  fmt.Errorf("snapshot %s is not restored in full: %s left that %s: %s", r.targetID()[:shortest], numberOf(len(paths), "name"), why, words.List(paths)),
+		hint: fmt.Sprintf("%s; then \"%s\" does the rest", looseHint(in.Real(), r.left, "make what is named readable, or go on as root, or move away what the disk does not give back"), again),
 	}
 }
 
