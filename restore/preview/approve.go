@@ -289,6 +289,9 @@ func (a *Approval) Whole() bool { return len(a.items) == len(a.preview.decided.i
 // PreviewID is the identity of the preview that is approved.
 func (a *Approval) PreviewID() string { return a.preview.id }
 
+// Recommended is the statement that the preview recommends, or "".
+func (a *Approval) Recommended() string { return a.preview.Recommended() }
+
 // Approved is a restore that the operator approved exactly as it was shown.
 // Only [Approval.Accept] makes one.
 type Approved struct {
