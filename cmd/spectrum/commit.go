@@ -265,7 +265,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	if err := checkQuarantine(ctx, state, again, c); err != nil {
 		return err
 	}
-	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, opts.file})
+	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, again.Recommended(), opts.file})
 }
 
 // unindented is a statement without what pasting adds to it: white space before and after
@@ -303,6 +303,7 @@ type decided struct {
 	candidate *candidate
 	restore   *restore.Restore
 	reason    string // of the operator, for the log
+	safest    string // the statement that the preview recommends
 	receipt   newFile
 }
 
@@ -370,7 +371,7 @@ func blockedHint(err error, d decided) error {
 		return err
 	}
 	hint := "what is named can be neither replaced nor removed: move it away, then preview again"
-	if rest := d.approval.Recommended(); rest != "" {
+	if rest := d.safest; rest != "" {
 		hint += fmt.Sprintf("; or preview again and approve the rest: %q", rest)
 	}
 	return refusedHint(err, hint)
