@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -131,21 +132,39 @@ func (a *app) nothingDiffers(in *action.Root, r restoring, left []action.Left) e
 func stillStands(commit, real string, more bool, left []action.Left, fields map[string]any) error {
 	delete(fields, "code")
 	delete(fields, "ok")
-	var paths []string
+	var paths, dirs []string
+	away, gone := 0, 0
 	for _, l := range left {
-		if l.Committed {
-			paths = append(paths, l.Path)
+		if !l.Committed {
+			continue
+		}
+		paths = append(paths, l.Path)
+		if l.Away {
+			away++
+		}
+		if l.Missing != "" {
+			gone++
+			dirs = append(dirs, shellQuote(filepath.Join(real, l.Missing)))
 		}
 	}
 	later := ""
 	if more {
 		later = "--with-later "
 	}
+	what, does := "cannot be taken away", "takes it away too"
+	first := "make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back"
+	if away == len(paths) {
+		what, does, first = "does not come back", "does the rest", "move away what is named"
+	}
+	if again := "make the missing directories again (mkdir -p " + strings.Join(slices.Compact(dirs), " ") + ")"; gone > 0 && gone == len(paths) {
+		first = again
+	} else if gone > 0 {
+		first = again + ", and " + first
+	}
 	return &codedError{
 		code: codeInPart, details: fields,
-		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
-		hint: fmt.Sprintf("%s; then \"spectrum rollback %s%s%s\" takes it away too",
-			looseHint(real, left, "make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back"), later, foreignOption(real), commit),
+		err:  fmt.Errorf("commit %s is not undone: %s of it %s: %s", commit, numberOf(len(paths), "name"), what, words.List(paths)),
+		hint: fmt.Sprintf("%s; then \"spectrum rollback %s%s%s\" %s", looseHint(real, left, first), later, foreignOption(real), commit, does),
 	}
 }
 

@@ -185,7 +185,7 @@ func (p *plan) comesBack(n *node) (visited, error) {
 func (p *plan) lost(n *node) {
 	for _, child := range n.sorted() {
 		if child.was != nil {
-			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8], Committed: true})
+			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8], Committed: true, Away: true, Missing: n.path})
 		}
 		p.lost(child)
 	}
