@@ -10,6 +10,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -73,7 +74,11 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	if len(id) < least {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)
 	}
-	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+	hint := findsCommits
+	if _, err := pathsafe.ResolveDir(id); err == nil {
+		hint = fmt.Sprintf("%s; to take all of that directory back: \"spectrum rollback --emergency %s\"", findsCommits, shellQuote(id))
+	}
+	return savepoint.Savepoint{}, refusedHint(err, hint)
 }
 
 // unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after

@@ -59,12 +59,15 @@ passed over. Run twice, it goes back to the same one.
 What was previewed or approved for the root before is void, and views that show
 what was rolled back are detached. A rollback that was validly asked for, and cannot begin
 or fails, halts the root for preview, commit and prune, until a rollback succeeds or
-"spectrum recover"; every way back works.`,
+"spectrum recover"; no way back is halted.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			err := exactly(1)(cmd, args)
 			var use *usageError
 			if errors.As(err, &use) && len(args) == 0 {
 				use.next = findsCommits
+				if opts.emergency {
+					use.next = "name the restore root: spectrum rollback --emergency RESTORE_ROOT; \"spectrum status\" lists those that are known"
+				}
 			}
 			return err
 		},

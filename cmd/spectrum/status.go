@@ -65,7 +65,7 @@ type rootStatus struct {
 	silent     []string // views that do not say what they show
 	held       []string
 	free       int64
-	stateFree  int64 // for the state directory
+	stateFree  int64   // for the state directory
 	unknown    []error // what could not be found out
 }
 

@@ -122,7 +122,7 @@ type Halts interface {
 
 // ErrNoRoot says that what cannot be entered is not the absolute path of a directory
 // that can be opened. Section 8.4.4 has the codes for it.
-var ErrNoRoot = errors.New("it cannot be opened as a restore root")
+var ErrNoRoot = errors.New("the path cannot be opened as a restore root")
 
 // An OtherRootError is a root that is meant by name ([Entry].Foreign), and is not the one that
 // is to be entered.
