@@ -87,6 +87,17 @@ func (o *observed) rootState(root *pathsafe.Dir, name string) (rootState, error)
 	}, nil
 }
 
+// unsettled says that a root is not as it was when it was last looked at, and names what could be read
+// only once.
+func unsettled(before, after *observed) error {
+	for _, name := range slices.Concat(before.hidden, after.hidden) {
+		if !slices.Contains(before.hidden, name) || !slices.Contains(after.hidden, name) {
+			return fmt.Errorf("%w: %q could be read only once", ErrUnsettled, name)
+		}
+	}
+	return ErrUnsettled
+}
+
 // unread warns of what this user may not read. What is there does not concern a restore, whose own
 // paths are looked at one by one.
 func (o *observed) unread() []string {
