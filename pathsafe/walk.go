@@ -28,10 +28,31 @@ func (d *Dir) WalkEntering(ctx context.Context, enter func(rel string, dir *Dir)
 	return w.dir(ctx, d, "")
 }
 
+// WalkReadable is Walk, and goes on where this user may not: it calls denied for a directory that he
+// may not list, and for an entry that he may not look at. For d itself that is an error.
+func (d *Dir) WalkReadable(ctx context.Context, visit func(rel string, st Stat) error, denied func(rel string)) error {
+	top, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	w := walk{enters: func(string, *Dir) error { return nil }, visit: visit, denied: denied, top: top.ID}
+	return w.dir(ctx, d, "")
+}
+
 type walk struct {
 	enters func(rel string, dir *Dir) error
 	visit  func(rel string, st Stat) error
+	denied func(rel string) // nil: what may not be read is an error
 	top    ID
+}
+
+// skips reports whether an error is that this user may not read a path, and the walk goes on.
+func (w *walk) skips(rel string, err error) bool {
+	if w.denied == nil || !errors.Is(err, fs.ErrPermission) {
+		return false
+	}
+	w.denied(rel)
+	return true
 }
 
 // dir visits what stands in d. A directory has two places in the order: its
@@ -43,6 +64,9 @@ func (w *walk) dir(ctx context.Context, d *Dir, prefix string) error {
 		return err
 	}
 	names, err := d.Names()
+	if prefix != "" && w.skips(strings.TrimSuffix(prefix, "/"), err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -68,6 +92,9 @@ func (w *walk) dir(ctx context.Context, d *Dir, prefix string) error {
 // entry visits name, and makes it pending when it has content to visit.
 func (w *walk) entry(d *Dir, prefix, name string, pending []string) ([]string, error) {
 	st, err := d.Lstat(name)
+	if w.skips(prefix+name, err) {
+		return pending, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +113,9 @@ func (w *walk) entry(d *Dir, prefix, name string, pending []string) ([]string, e
 
 func (w *walk) enter(ctx context.Context, d *Dir, prefix, name string) error {
 	sub, err := d.OpenDir(name)
+	if w.skips(prefix+name, err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

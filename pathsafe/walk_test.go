@@ -113,3 +113,24 @@ func TestWalkDescribes(t *testing.T) {
 		t.Errorf("%v", types)
 	}
 }
+
+// TestWalkReadable: what may not be read is named, and the rest is visited.
+func TestWalkReadable(t *testing.T) {
+	eachWalker(t, func(t *testing.T, w walker) {
+		root := t.TempDir()
+		plant(t, root, "a/b", "c/d", "e/f")
+		d := openDir(t, root, w)
+		var seen, denied []string
+		visit := func(rel string, _ Stat) error {
+			seen = append(seen, rel)
+			if rel == "c/d" {
+				return fs.ErrPermission
+			}
+			return nil
+		}
+		err := d.WalkReadable(t.Context(), visit, func(rel string) { denied = append(denied, rel) })
+		if !errors.Is(err, fs.ErrPermission) || len(denied) > 0 || !slices.Equal(seen, []string{"a", "a/b", "c", "c/d"}) {
+			t.Errorf("an error of the visitor: %v, seen %q, denied %q", err, seen, denied)
+		}
+	})
+}

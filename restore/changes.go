@@ -71,7 +71,8 @@ func (p *Plan) Removes() []pathsafe.Path {
 	return nil
 }
 
-// removals finds what stands at the paths that are removed. Nothing there is as it shall be.
+// removals finds what stands at the paths that are removed. Nothing there is as it shall be; a link
+// on the way that leaves the root is a failure, as on the way to an output (8.4.5).
 func (r *Restore) removals() error {
 	s := survey{root: r.root}
 	for _, path := range r.plan.Removes() {
@@ -83,6 +84,8 @@ func (r *Restore) removals() error {
 		case errors.Is(err, pathsafe.ErrCrossesMount):
 			at := s.mountOn(path)
 			r.conflicts = append(r.conflicts, Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at, true})
+		case errors.Is(err, pathsafe.ErrEscape):
+			return pathFailure(path.String(), err)
 		case verify.IsMachineFault(err):
 			return Internal(Preflight, err)
 		default:

@@ -85,6 +85,23 @@ func TestChangeSetTargets(t *testing.T) {
 	}
 }
 
+// TestRemovalEscapes: a link on the way to a removed path that leaves the root is the failure that it is
+// on the way to an output.
+func TestRemovalEscapes(t *testing.T) {
+	run := (&bundletest.Project{T: t, Root: t.TempDir()}).Run("run", map[string]string{"new": "fresh"})
+	run.SetChanges(fmt.Sprintf(`{"base":{"dir/gone":%q,"new":null},"executable":[],"form":1,"removes":["dir/gone"]}`, bundletest.Hash("bye")))
+	root, outside := t.TempDir(), t.TempDir()
+	must(t, errors.Join(os.WriteFile(filepath.Join(outside, "gone"), []byte("bye"), 0o644), os.Symlink(outside, filepath.Join(root, "dir"))))
+	r, err := restore.ForRoot(t.Context(), restore.Candidate{Runs: restoretest.OpenRuns(t, run.Root, run.Dir)}, root)
+	if err == nil {
+		r.Close()
+	}
+	var failure *restore.Failure
+	if !errors.As(err, &failure) || failure.Code != restore.SymlinkEscapeDetected || failure.Path != "dir/gone" {
+		t.Errorf("%v", err)
+	}
+}
+
 // standsAt says what a restore has found at a path.
 func standsAt(r *restore.Restore, path string) string {
 	for _, c := range r.Conflicts() {

@@ -265,11 +265,11 @@ func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *
 	if err != nil {
 		return nil, err
 	}
-	return &Target{Path: path, Stat: now, Digest: table.Digest(), fixed: fixedBy(now, in)}, nil
+	return &Target{Path: path, Stat: now, Digest: table.Digest(), fixed: FixedBy(now, in)}, nil
 }
 
-// fixedBy says why the kernel does not let a file in a directory be renamed; "" where it does.
-func fixedBy(file, dir pathsafe.Stat) string {
+// FixedBy says why the kernel does not let a file in a directory be renamed; "" where it does.
+func FixedBy(file, dir pathsafe.Stat) string {
 	switch {
 	case file.Immutable:
 		return "it is immutable (chattr +i)"

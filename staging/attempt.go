@@ -37,6 +37,7 @@ type attempt struct {
 	swaps                    []swapping
 	artifacts                int       // how many of them, the last ones
 	dirs                     []staying // deepest first
+	times                    []staying // of a commit: directories beneath the root in which names change, with their times
 	plan                     plan      // of the files that come
 	known                    bool      // what INTENT has is known
 	manifest                 []byte

@@ -236,5 +236,6 @@
 //   - That the time of the base itself, if it gets one, is right after a kill
 //     between the removal of the staging directory, which changes it, and the
 //     moment at which it is set again; nor its mode if that bars its owner.
-//   - The times of directories in which names are swapped and that get no metadata.
+//   - The times of directories in which names are swapped and that get no metadata, but for those
+//     beneath the root of a commit that displaces something, when it is undone.
 package staging

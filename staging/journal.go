@@ -62,8 +62,17 @@ type intentRecord struct {
 	Stage   identity      `json:"stage"`
 	Keep    bool          `json:"keep,omitempty"`
 	Swaps   []swapRecord  `json:"swaps"`
-	Dirs    []dirRecord   `json:"dirs,omitempty"` // that stay
-	Made    []entryRecord `json:"made,omitempty"` // of a commit: directories, each after its parent, then files
+	Dirs    []dirRecord   `json:"dirs,omitempty"`  // that stay
+	Times   []timeRecord  `json:"times,omitempty"` // of a commit
+	Made    []entryRecord `json:"made,omitempty"`  // of a commit: directories, each after its parent, then files
+}
+
+// timeRecord is the time of a directory in which names change.
+type timeRecord struct {
+	Path []byte   `json:"path"`
+	Self identity `json:"self"`
+	Sec  int64    `json:"sec"`
+	Nsec int64    `json:"nsec"`
 }
 
 type swapRecord struct {
@@ -312,6 +321,9 @@ func (a *attempt) enterIntent() error {
 	}
 	for _, d := range a.dirs {
 		r.Dirs = append(r.Dirs, d.record())
+	}
+	for _, d := range a.times {
+		r.Times = append(r.Times, timeRecord{[]byte(d.path.String()), d.self, d.have.ModTime.Unix(), int64(d.have.ModTime.Nanosecond())})
 	}
 	for _, d := range a.plan.dirs {
 		r.Made = append(r.Made, entryRecord{[]byte(d.path.String()), true, d.top})

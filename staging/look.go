@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -29,7 +30,27 @@ func (a *attempt) look(c *Change) *Error {
 		}
 	}
 	a.lookAtRemade()
+	a.lookAtTimes()
 	return a.lookAtDirs(c)
+}
+
+// lookAtTimes notes the times of the directories in which a commit that displaces something changes
+// names; that of the root is the kernel's. What cannot be looked at is found out by whoever needs it.
+func (a *attempt) lookAtTimes() {
+	if !slices.ContainsFunc(a.swaps, func(s swapping) bool { return a.displacesForCommit(&s) }) {
+		return
+	}
+	var dirs []pathsafe.Path
+	for i := range a.swaps {
+		if up := parent(a.swaps[i].path); up != (pathsafe.Path{}) {
+			dirs = append(dirs, up)
+		}
+	}
+	for _, path := range deepestFirst(dirs) {
+		if st, err := a.root.statBelow(path); err == nil && st.Mode.IsDir() {
+			a.times = append(a.times, staying{path: path, self: identityOf(st), have: Metadata{ModTime: st.ModTime}})
+		}
+	}
 }
 
 func (a *attempt) lookAt(s *swapping) *Error {

@@ -64,6 +64,29 @@ func (a *attempt) keepTime(s *swapping, was *pathsafe.Stat) error {
 	return errors.Join(err, moved.sync())
 }
 
+// timesBack gives the directories in which an undone commit has changed names the times that they
+// had before it, durably. A time keeps nobody from going on, so what fails here is no error.
+func (a *attempt) timesBack() {
+	back := 0
+	for i := range a.times {
+		d := &a.times[i]
+		_ = a.touch(d, func(in dir) error {
+			st, err := in.statSelf()
+			if err != nil || st.ModTime.Equal(d.have.ModTime) {
+				return err
+			}
+			back++
+			if err := in.setTime(d.have.ModTime); err != nil || len(a.times) > few {
+				return err
+			}
+			return in.sync()
+		})
+	}
+	if back > 0 && len(a.times) > few {
+		_ = a.root.syncFS()
+	}
+}
+
 // touch does something with a directory that stays, if it is still the one.
 func (a *attempt) touch(d *staying, do func(in dir) error) error {
 	in, err := a.root.open(d.path)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -171,5 +172,45 @@ func TestRemovalRefuses(t *testing.T) {
 		if err := c.validate(); !errors.As(err, &failed) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestUndoneTimes: an undone commit that displaces something leaves the directories in which it has
+// changed names the times that they had, also after a kill.
+func TestUndoneTimes(t *testing.T) {
+	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
+	dirs := []string{"existing", "theirs"}
+	for name, undo := range map[string]func(sc *scene){
+		"failed": func(sc *scene) {
+			err := sc.run(func(op, path string, do func() error) error {
+				if op == "create" && filepath.Base(path) == committedName+newSuffix {
+					return unix.EIO
+				}
+				return do()
+			})
+			if e := failure(t, err); e.Rollback != nil {
+				t.Error(e)
+			}
+		},
+		"killed": func(sc *scene) {
+			sc.abandon("create " + committedName + newSuffix)
+			out, err := sc.recover(Automatic)
+			if must(t, err); len(out) != 1 || out[0].Result != RolledBack {
+				t.Error(out)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := replaceScene(t, t.TempDir())
+			for _, dir := range dirs {
+				must(t, os.Chtimes(sc.at(dir), at, at))
+			}
+			undo(sc)
+			for _, dir := range dirs {
+				if st, err := os.Stat(sc.at(dir)); err != nil || !st.ModTime().Equal(at) {
+					t.Errorf("%s: %v, %v", dir, st.ModTime(), err)
+				}
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -79,6 +80,13 @@ func (a *attempt) reviveIntent(r *intentRecord) error {
 			return err
 		}
 		a.dirs = append(a.dirs, d)
+	}
+	for _, t := range r.Times {
+		path, err := pathsafe.Found(string(t.Path))
+		if err != nil {
+			return err
+		}
+		a.times = append(a.times, staying{path: path, self: t.Self, have: Metadata{ModTime: time.Unix(t.Sec, t.Nsec)}})
 	}
 	if err := a.reviveMade(r.Made); err != nil {
 		return err

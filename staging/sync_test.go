@@ -186,6 +186,8 @@ sync existing
 sync inlink
 sync theirs
 sync ROOT
+sync existing
+sync theirs
 unlink .spectrum06_prepared
 unlink .spectrum06_rolling_back
 sync STAGE

@@ -127,6 +127,9 @@ func (u *undo) everything() {
 	if u.err() == nil && (u.keep || slices.ContainsFunc(u.swaps, func(s swapping) bool { return u.displacesForCommit(&s) })) {
 		u.note(keepingName, u.keepRest())
 	}
+	if u.err() == nil && u.phase >= phasePrepared {
+		u.timesBack()
+	}
 	if u.err() == nil {
 		u.note(u.stageName, u.removeStaging())
 	}

@@ -131,9 +131,36 @@ func settle(cmd *cobra.Command) {
 		cmd.Args = noCommand
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+	takes := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := noneEmpty(cmd); err != nil || takes == nil {
+			return err
+		}
+		return takes(cmd, args)
+	}
 	for _, sub := range cmd.Commands() {
 		settle(sub)
 	}
+}
+
+// noneEmpty refuses a flag with an empty text, such as that of a shell's variable which is not set:
+// that is no flag that was left out. Of an empty restore root the law has its own verdict where
+// one is previewed or committed, RESTORE_TARGET_MISSING.
+func noneEmpty(cmd *cobra.Command) (err error) {
+	lawful := cmd.Name() == "preview" || cmd.Name() == "commit"
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if lawful && f.Name == "restore-root" {
+			return
+		}
+		texts := []string{f.Value.String()}
+		if list, is := f.Value.(pflag.SliceValue); is {
+			texts = list.GetSlice()
+		}
+		if err == nil && (len(texts) == 0 || slices.Contains(texts, "")) {
+			err = usage(cmd, "--%s is empty", f.Name)
+		}
+	})
+	return err
 }
 
 // newHelp is cobra's command, with words that are no command refused.

@@ -44,11 +44,11 @@ func barHint(e *statedir.BarError) string {
 func (b *barMark) hints(path string) []string {
 	root := foreignOption(path) + shellQuote(path)
 	if stays, is := errors.AsType[*statedir.BarError](b.Err); is {
-		return []string{oneLine(b.what()), "the root is as it was; every way back works", barHint(stays)}
+		return []string{oneLine(b.what()), "the root is as it was, and no way back is halted", barHint(stays)}
 	}
 	return []string{
 		oneLine(b.what()),
-		fmt.Sprintf("the root is as it was; every way back works: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
+		fmt.Sprintf("the root is as it was, and no way back is halted: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
 		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
 		acknowledgeHint(root),
 	}
@@ -65,7 +65,7 @@ func (b *barMark) fields() map[string]any {
 // tellBarred says that the root of a name is halted now, if a rollback has done that.
 func (a *app) tellBarred(state *statedir.Dir, name string) {
 	if is, _ := state.Barred(name); is {
-		a.tell("spectrum: %s is halted now for preview, commit and prune, until a rollback succeeds, or \"spectrum recover\"; every way back works", shellQuote(name))
+		a.tell("spectrum: %s is halted now for preview, commit and prune, until a rollback succeeds, or \"spectrum recover\"; no way back is halted", shellQuote(name))
 	}
 }
 
@@ -73,6 +73,9 @@ func (a *app) tellBarred(state *statedir.Dir, name string) {
 func (a *app) notDone(state *statedir.Dir, in *action.Root, err error) error {
 	if err != nil && !a.dryRun && action.IsBarring(err) {
 		a.tellBarred(state, in.Path())
+	}
+	if coded, is := errors.AsType[*codedError](err); is { // a hint that was made where the root is not known
+		coded.hint = strings.ReplaceAll(coded.hint, "RESTORE_ROOT", foreignOption(in.Real())+shellQuote(in.Real()))
 	}
 	return haltedIn(state, in.Real(), err)
 }
@@ -88,7 +91,15 @@ func (a *app) unreadable(state *statedir.Dir, id string, dry bool, why error) {
 		at = damage.Path
 	}
 	for name := range strings.SplitSeq(at, "/") {
-		if root := state.RootOfKey(name); root != "" {
+		switch root := state.RootOfKey(name); {
+		case root == "":
+		case isUntaken(state, at):
+			named = true
+			if !dry {
+				event.Action, event.Root, event.Reason = uuid.NewString(), root, why.Error()
+				a.logRefused(state, event)
+			}
+		default:
 			_ = a.notBegun(state, root, dry, event, why)
 			named = true
 		}

@@ -72,9 +72,6 @@ created, replaced and found identical, and the command that undoes it.`,
 }
 
 func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
-	if err := namesFiles(cmd, "receipt", "html", "report"); err != nil {
-		return err
-	}
 	switch byID := opts.preview != ""; {
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
@@ -265,7 +262,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	if err := checkQuarantine(ctx, state, again, c); err != nil {
 		return err
 	}
-	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, opts.file})
+	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, again.Recommended(), opts.file})
 }
 
 // unindented is a statement without what pasting adds to it: white space before and after
@@ -303,6 +300,7 @@ type decided struct {
 	candidate *candidate
 	restore   *restore.Restore
 	reason    string // of the operator, for the log
+	safest    string // the statement that the preview recommends
 	receipt   newFile
 }
 
@@ -336,7 +334,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
 	if err := a.carryOut(ctx, in, approved, d.reason); err != nil {
-		return failedIn(state, in.Real(), err)
+		return failedIn(state, in.Real(), blockedHint(err, d))
 	}
 	kinds := kindsOf(r)
 	a.say("restored %s, %s, under %q%s", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name(), kinds.text())
@@ -360,6 +358,20 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		return &doneError{done, "its result could not be printed", "commit", err}
 	}
 	return nil
+}
+
+// blockedHint adds to the failure of a restore that replaces and removes what helps against a target
+// that it cannot take away: to approve the rest.
+func blockedHint(err error, d decided) error {
+	failure, is := errors.AsType[*restore.Failure](err)
+	if !is || failure.Code != restore.TargetPathExists || !d.restore.Replaces() || d.restore.Blocked() == nil {
+		return err
+	}
+	hint := "what is named can be neither replaced nor removed: move it away, then preview again"
+	if rest := d.safest; rest != "" {
+		hint += fmt.Sprintf("; or preview again and approve the rest: %q", rest)
+	}
+	return refusedHint(err, hint)
 }
 
 // holdFor takes the lock of the restore root: from here on nobody else is at work there. A

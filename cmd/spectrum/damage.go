@@ -43,7 +43,7 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 		remedy := fmt.Sprintf("\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then run \"spectrum recover\" again, which says how the loss is accepted", shellQuote(at), shellQuote(at+".bad"))
 		history, err = []kept.Flaw{{Path: at, What: err.Error(), Remedy: remedy}}, nil
 	}
-	return slices.Concat(all, more, history), err
+	return slices.Concat(kept.Misplaced(state), all, more, history), err
 }
 
 // tellFlaws names what is damaged, and each way out, once for those that have the same.

@@ -27,7 +27,7 @@ import (
 func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e action.Entry) (*action.Root, []staging.Outcome, error) {
 	var err error
 	if e.Key, err = state.JournalKey(); err != nil {
-		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint)
+		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint(state))
 	}
 	if e.Savepoints, err = kept.Savepoints(state); err != nil {
 		return nil, nil, err
@@ -64,12 +64,8 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 			a.tell("spectrum: the host's key cannot be used, so snapshot %s is signed by a key of its own: %s", s.ID()[:shortest], oneLine(err.Error()))
 		}
 	}
-	e.Known = func(real, id string) (string, error) {
-		name, from, err := state.EnterRoot(real, id, e.DryRun, func(path string) bool { return leadsTo(path, id) })
-		if from != "" {
-			a.tell("spectrum: %q was moved here from %q, and keeps its history, which is of %q", real, from, name)
-		}
-		return name, err
+	e.Known = func(real, id string, dir pathsafe.Stat) (string, error) {
+		return a.knowRoot(state, real, id, e.DryRun, evidenceOf(e.Snapshots, id, dir))
 	}
 	e.Kin = func(name, real string, dir *pathsafe.Dir) []action.Kin { return kinOf(state, name, real, dir) }
 	in, ended, err := action.Enter(ctx, root, e)
@@ -112,33 +108,6 @@ func (a *app) tellNested(state *statedir.Dir, root string) {
 	}
 }
 
-// nameOfRoot returns the path under which the records of the restore root at a path are kept, by
-// what the directory there is: it may have been moved there since. Unless it is for a look only, where it is now is remembered.
-func nameOfRoot(state *statedir.Dir, path string, look bool) (string, error) {
-	dir, err := pathsafe.OpenRoot(path)
-	if err != nil {
-		return state.RootName(path)
-	}
-	defer dir.Close()
-	id, err := dir.Identity()
-	if err != nil {
-		return state.RootName(path)
-	}
-	name, _, err := state.EnterRoot(path, id, look, func(path string) bool { return leadsTo(path, id) })
-	return name, err
-}
-
-// leadsTo reports whether a path leads to the directory of an identity.
-func leadsTo(path, id string) bool {
-	dir, err := pathsafe.OpenRoot(path)
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	is, err := dir.Identity()
-	return err == nil && is == id
-}
-
 // authority is what is reset by an action in a root (rollback contract, section
 // 7.2).
 type authority struct {
@@ -170,7 +139,10 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 }
 
 // journalKeyHint is for a journal key that cannot be used.
-const journalKeyHint = "move it away: the next command makes a new one. What a killed command has left in a restore root cannot be told from a forgery then, and halts it until \"spectrum recover --acknowledge\""
+func journalKeyHint(state *statedir.Dir) string {
+	path := filepath.Join(state.Path(), statedir.JournalKeyName)
+	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), kept.JournalKeyLost)
+}
 
 // enterKnown enters the restore root that a record is of, where it is now.
 func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, e action.Entry) (*action.Root, error) {

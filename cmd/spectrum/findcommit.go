@@ -10,9 +10,11 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
 // latest stands for the newest of what an ID is taken of.
@@ -62,6 +64,9 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		if back := isRollback(state, id); back != nil {
 			return savepoint.Savepoint{}, back
 		}
+		if lost := savepointLost(state, id); lost != nil {
+			return savepoint.Savepoint{}, lost
+		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
@@ -69,7 +74,11 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	if len(id) < least {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)
 	}
-	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+	hint := findsCommits
+	if _, err := pathsafe.ResolveDir(id); err == nil {
+		hint = fmt.Sprintf("%s; to take all of that directory back: \"spectrum rollback --emergency %s\"", findsCommits, shellQuote(id))
+	}
+	return savepoint.Savepoint{}, refusedHint(err, hint)
 }
 
 // unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
@@ -121,6 +130,50 @@ func isRollback(state *statedir.Dir, id string) error {
 		return refusedHint(err, fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes it: that is the snapshot from before it", option, c.Snapshot[:shortest]))
 	}
 	return nil
+}
+
+// savepointLost is the error of the rollback of a commit that stands by the audit log, and has no
+// savepoint any more. It is nil where the log has no such one.
+func savepointLost(state *statedir.Dir, id string) error {
+	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
+	for _, c := range all {
+		if !c.IsCommit() || c.State != audit.Done || c.UndoneBy != "" || len(id) < least || !strings.HasPrefix(c.ID, id) {
+			continue
+		}
+		path, err := state.RootPath(audit.RootOf(c.Root))
+		if err != nil {
+			return nil
+		}
+		root, ways := foreignOption(path)+shellQuote(path), []string{}
+		before, hasWhole := snapshotsFor(state, c)
+		if before != "" {
+			ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the snapshot from before it", foreignOption(path), before[:shortest]))
+		}
+		if hasWhole {
+			ways = append(ways, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root))
+		}
+		hint := strings.Join(append(ways, fmt.Sprintf("\"spectrum recover %s\" says what is lost", root)), "; ")
+		return refusedHint(fmt.Errorf("commit %s stands by the audit log, and its savepoint, which says what it has created, is lost", c.ID), hint)
+	}
+	return nil
+}
+
+// snapshotsFor returns the ID of the snapshot from before a commit, "" where it is gone, and whether
+// there is any that an emergency rollback may go back to. None is verified.
+func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole bool) {
+	store, err := kept.Snapshots(state)
+	if err != nil {
+		return "", false
+	}
+	defer store.Close()
+	all, _, _ := store.Survey(audit.RootOf(c.Root)) // what cannot be read is no way back
+	for _, h := range all {
+		if h.Action == c.ID && h.Kind == snapshot.PreAction {
+			before = h.ID
+		}
+		hasWhole = hasWhole || h.ForEmergency()
+	}
+	return before, hasWhole
 }
 
 // newestCommit is the savepoint of the newest commit that stands, where there is one restore root

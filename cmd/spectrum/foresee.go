@@ -151,7 +151,11 @@ func partedFields(parted []action.Parted) []any {
 func leftFields(left []action.Left) []any {
 	all := []any{}
 	for _, l := range left {
-		all = append(all, map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)})
+		fields := map[string]any{"path": jsonText(l.Path), "why": jsonText(l.Why)}
+		if l.Fixed != "" {
+			fields["chattr"] = jsonText(l.Fixed)
+		}
+		all = append(all, fields)
 	}
 	return all
 }

@@ -83,7 +83,15 @@ func (a *app) hasEnded(outcomes []staging.Outcome) {
 }
 
 func endedText(o staging.Outcome) string {
-	return fmt.Sprintf("an unfinished %s was found and %s (%s)", kindText(o.Kind), o.Result, o.Attempt)
+	return fmt.Sprintf("an unfinished %s was found and %s (%s)%s", kindText(o.Kind), o.Result, o.Attempt, againText(o))
+}
+
+// againText says of a rollback or a restore that was itself rolled back what that means; "" of all else.
+func againText(o staging.Outcome) string {
+	if o.Kind == staging.KindCommit || o.Result != staging.RolledBack {
+		return ""
+	}
+	return fmt.Sprintf(": the root is as before it; run the %s again", kindText(o.Kind))
 }
 
 // pruneInterrupted says of a prune that was interrupted which snapshots are gone.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ func newLog(app *app) *cobra.Command {
 it began, its ID, and how it ended.
 
 	done        all of it is in place, unless a rollback has undone it since
+	incomplete  a rollback that had to leave some of what a commit has made, or could not
+	            bring back all that was there before: the commit stands in part
 	failed      nothing of it is left in the root
 	unfinished  it is at work, or was killed: "spectrum recover" ends it
 	halted      it could be neither undone nor completed: a person must act
@@ -118,15 +121,19 @@ func actionText(c *audit.Action) string {
 	if !c.IsCommit() {
 		kind = "rollback"
 	}
-	line := fmt.Sprintf("%s %-8s %s %s", when, kind, c.ID[:min(shortest, len(c.ID))], c.State)
+	state, undoes, brings, stands := outcomeOf(c)
+	line := fmt.Sprintf("%s %-8s %s %s", when, kind, c.ID[:min(shortest, len(c.ID))], state)
+	if len(stands) > 0 {
+		line += fmt.Sprintf(", %s stands in part", strings.Join(shortIDs(stands), " "))
+	}
 	switch {
 	case c.UndoneBy != "":
 		line += ", undone by " + c.UndoneBy[:shortest]
-	case c.State == audit.Done && len(c.Undoes) > 0:
-		line += ", undid " + strings.Join(shortIDs(c.Undoes), " ")
+	case c.State == audit.Done && len(undoes) > 0:
+		line += ", undid " + strings.Join(shortIDs(undoes), " ")
 	}
-	if c.State == audit.Done && len(c.Brings) > 0 {
-		line += ", brought back " + strings.Join(shortIDs(c.Brings), " ")
+	if c.State == audit.Done && len(brings) > 0 {
+		line += ", brought back " + strings.Join(shortIDs(brings), " ")
 	}
 	line += fmt.Sprintf(" %s", shellQuote(audit.RootOf(c.Root)))
 	if c.Operator != "" {
@@ -136,6 +143,17 @@ func actionText(c *audit.Action) string {
 		line += ": " + c.Reason
 	}
 	return oneLine(line)
+}
+
+// outcomeOf is how an action has ended, with the commits that it has undone, and brought back; and
+// those that it has undone in part, which are neither.
+func outcomeOf(c *audit.Action) (state string, undoes, brings, stands []string) {
+	state, stands = string(c.State), c.Stands()
+	if len(stands) > 0 {
+		state = "incomplete"
+	}
+	inPart := func(id string) bool { return slices.Contains(stands, id) }
+	return state, slices.DeleteFunc(slices.Clone(c.Undoes), inPart), slices.DeleteFunc(slices.Clone(c.Brings), inPart), stands
 }
 
 func shortIDs(ids []string) []string {
@@ -151,11 +169,12 @@ func actionFields(c *audit.Action) map[string]any {
 	if !c.IsCommit() {
 		kind, rollback = "rollback", string(c.Rollback)
 	}
+	state, undoes, brings, stands := outcomeOf(c)
 	return map[string]any{
-		"began_at": timeOrNull(c.Began), "brings": jsonTexts(c.Brings), "ended_at": timeOrNull(c.Ended), "id": c.ID, "kind": kind,
+		"began_at": timeOrNull(c.Began), "brings": jsonTexts(brings), "ended_at": timeOrNull(c.Ended), "id": c.ID, "kind": kind,
 		"operator": orNull(c.Operator), "preview": orNull(c.Preview), "reason": orNull(jsonText(c.Reason)), "restore_root": c.Root,
-		"rollback": rollback, "savepoint": orNull(c.Savepoint), "snapshot": orNull(c.Snapshot), "state": string(c.State),
-		"uid": int64(c.UID), "undoes": jsonTexts(c.Undoes), "undone_by": orNull(c.UndoneBy),
+		"rollback": rollback, "savepoint": orNull(c.Savepoint), "snapshot": orNull(c.Snapshot), "stands": jsonTexts(stands), "state": state,
+		"uid": int64(c.UID), "undoes": jsonTexts(undoes), "undone_by": orNull(c.UndoneBy),
 	}
 }
 

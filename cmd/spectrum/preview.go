@@ -126,9 +126,6 @@ needed and what is free; the JSON is the same whatever is free.`,
 }
 
 func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []string) error {
-	if err := namesFiles(cmd, "html", "report"); err != nil {
-		return err
-	}
 	if err := opts.check(cmd, runDirs); err != nil {
 		return err
 	}

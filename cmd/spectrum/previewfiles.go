@@ -12,21 +12,10 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spf13/cobra"
 )
 
 // previewFiles are the files that a preview writes beside what it shows.
 type previewFiles struct{ page, report newFile }
-
-// namesFiles refuses a flag that was given without the name of the file that it wants.
-func namesFiles(cmd *cobra.Command, flags ...string) error {
-	for _, name := range flags {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
-			return usage(cmd, "--%s needs a file", name)
-		}
-	}
-	return nil
-}
 
 // newFile is a file that must not exist yet, in a directory that is open. The zero newFile is
 // none.

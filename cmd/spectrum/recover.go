@@ -142,6 +142,9 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw)
 			attempt["left"] = jsonText(o.Left.Error())
 			a.tell("spectrum: left as it is: %s", oneLine(o.Left.Error()))
 		}
+		if again := againText(o); again != "" {
+			a.tell("spectrum: %s %s was taken back%s", kindText(o.Kind), o.Attempt, again)
+		}
 		attempts = append(attempts, attempt)
 		lines = append(lines, o.Result.String()+" "+o.Attempt)
 	}

@@ -50,9 +50,6 @@ are no colours. Without a terminal, use preview and commit.`,
 }
 
 func runReview(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
-	if err := namesFiles(cmd, "receipt", "html", "report"); err != nil {
-		return err
-	}
 	if err := app.checkScreen(cmd); err != nil {
 		return err
 	}

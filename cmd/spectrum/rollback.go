@@ -59,12 +59,15 @@ passed over. Run twice, it goes back to the same one.
 What was previewed or approved for the root before is void, and views that show
 what was rolled back are detached. A rollback that was validly asked for, and cannot begin
 or fails, halts the root for preview, commit and prune, until a rollback succeeds or
-"spectrum recover"; every way back works.`,
+"spectrum recover"; no way back is halted.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			err := exactly(1)(cmd, args)
 			var use *usageError
 			if errors.As(err, &use) && len(args) == 0 {
 				use.next = findsCommits
+				if opts.emergency {
+					use.next = "name the restore root: spectrum rollback --emergency RESTORE_ROOT; \"spectrum status\" lists those that are known"
+				}
 			}
 			return err
 		},
@@ -118,7 +121,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return app.notDone(state, in, rollbackError(app.otherWay(state, err)))
+		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), withoutBefore(ctx, in, app.otherWay(state, err)))))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -132,14 +135,8 @@ func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.E
 	if dry {
 		return why
 	}
-	event.Kind, event.Action, event.Root, event.Reason = audit.RollbackRefused, uuid.NewString(), name, why.Error()
-	log, err := openLog(state)
-	if err == nil {
-		err = errors.Join(log.Append(event), log.Close())
-	}
-	if err != nil {
-		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
-	}
+	event.Action, event.Root, event.Reason = uuid.NewString(), name, why.Error()
+	a.logRefused(state, event)
 	if action.IsBarring(why) {
 		if err := state.Bar(name, event.Action, string(event.Rollback), event.Reason); err != nil {
 			a.tell("spectrum: %s", oneLine(err.Error()))
@@ -200,7 +197,7 @@ func rollbackError(err error) error {
 	case errors.As(err, &later):
 		return laterCommits(err, later, later.Commit)
 	case errors.Is(err, action.ErrNoSnapshot):
-		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is; \"spectrum rollback --emergency RESTORE_ROOT\" goes back without it"}
+		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
 	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
 		return err
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
@@ -211,6 +208,31 @@ func rollbackError(err error) error {
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
 	}
 	return snapshotError(err)
+}
+
+// withoutBefore gives the error of the rollback of a commit from before which there is no snapshot
+// the ways back that are left: only those that work as things stand.
+func withoutBefore(ctx context.Context, in *action.Root, err error) error {
+	if _, is := errors.AsType[*codedError](err); is || !errors.Is(err, action.ErrNoSnapshot) {
+		return err
+	}
+	root := foreignOption(in.Real()) + shellQuote(in.Real())
+	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
+	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	hint := noneLeft(in)
+	switch {
+	case unknown == nil && to.Snapshot != nil:
+		hint = fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest])
+	case len(all) > 0:
+		hint = fmt.Sprintf("\"spectrum snapshot list %s\" lists what there is to go back to", root)
+	}
+	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hint}
+}
+
+// noneLeft says what there is to do in a root that has no snapshot.
+func noneLeft(in *action.Root) string {
+	return fmt.Sprintf("there is no snapshot of it that it could go back to: if the state directory is in a backup, bring its directory \"snapshots\" back from there; else \"spectrum snapshot take %s%s\" keeps the root as it is now",
+		foreignOption(in.Real()), shellQuote(in.Real()))
 }
 
 // laterCommits are in the way: all of them go from this one on.
@@ -248,6 +270,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar := a.newBar("checking the snapshots")
 	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
+	to.Passed = slices.Concat(goneSince(state, in, to.Snapshot), to.Passed)
 	a.tellPassed(in, to.Passed)
 	if err != nil {
 		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err))))
@@ -292,7 +315,9 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	var ways []string
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
 		newest := found.Standing[len(found.Standing)-1].Attempt()
-		ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+		if slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.Action == newest && h.Kind == snapshot.PreAction }) {
+			ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+		}
 	}
 	if len(all) > 0 {
 		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
@@ -337,6 +362,8 @@ func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 		}
 		why := ""
 		switch {
+		case p.Gone:
+			why = "is gone: " + p.Damage[0].Err.Error()
 		case p.Partial:
 			why = fmt.Sprintf("lacks %s that could not be read: %s", numberOf(p.Header.Unread, "name"), words.List(unreadOf(in, p.Header.ID)))
 		case p.Foreign:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -77,6 +79,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
 	a.tellFew(keptLines)
+	keptEarlier := a.tellKeptBefore(in, keptBefore(context.Background(), in, attempts))
 	a.tellFew(leftLines(r.left))
 	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
@@ -92,6 +95,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	}
 	if len(kept) > 0 {
 		fields["kept"] = kept
+	}
+	if len(keptEarlier) > 0 {
+		fields["kept_before"] = jsonTexts(keptEarlier)
 	}
 	if len(goneKept) > 0 {
 		fields["kept_removed"] = jsonTexts(goneKept)
@@ -112,10 +118,11 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 }
 
 // nothingDiffers says that a root is as in a snapshot already: nothing was done, nor logged.
-func (a *app) nothingDiffers(in *action.Root, r restoring) error {
-	report := rollbackReport{kind: r.kind, target: r.target}
+func (a *app) nothingDiffers(in *action.Root, r restoring, left []action.Left) error {
+	a.tellFew(leftLines(left))
+	report := rollbackReport{kind: r.kind, target: r.target, left: left}
 	return a.result(fmt.Sprintf("OK nothing differs from snapshot %s; nothing was changed", r.target.ID()[:shortest]), map[string]any{
-		"action": nil, "affected": []any{}, "changed": []any{}, "code": "OK", "counts": report.counts().fields(), "files": 0, "left": []any{}, "ok": true,
+		"action": nil, "affected": []any{}, "changed": []any{}, "code": "OK", "counts": report.counts().fields(), "files": 0, "left": leftFields(left), "ok": true,
 		"other_views": []any{}, "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": nil, "target": r.target.ID(), "views": []any{}, "passed": passedFields(in, r.passed),
 	})
 }
@@ -125,21 +132,39 @@ func (a *app) nothingDiffers(in *action.Root, r restoring) error {
 func stillStands(commit, real string, more bool, left []action.Left, fields map[string]any) error {
 	delete(fields, "code")
 	delete(fields, "ok")
-	var paths []string
+	var paths, dirs []string
+	away, gone := 0, 0
 	for _, l := range left {
-		if l.Committed {
-			paths = append(paths, l.Path)
+		if !l.Committed {
+			continue
+		}
+		paths = append(paths, l.Path)
+		if l.Away {
+			away++
+		}
+		if l.Missing != "" {
+			gone++
+			dirs = append(dirs, shellQuote(filepath.Join(real, l.Missing)))
 		}
 	}
 	later := ""
 	if more {
 		later = "--with-later "
 	}
+	what, does := "cannot be taken away", "takes it away too"
+	first := "make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back"
+	if away == len(paths) {
+		what, does, first = "does not come back", "does the rest", "move away what is named"
+	}
+	if again := "make the missing directories again (mkdir -p " + strings.Join(slices.Compact(dirs), " ") + ")"; gone > 0 && gone == len(paths) {
+		first = again
+	} else if gone > 0 {
+		first = again + ", and " + first
+	}
 	return &codedError{
 		code: codeInPart, details: fields,
-		err: fmt.Errorf("commit %s is not undone: %s of it cannot be taken away: %s", commit, numberOf(len(paths), "name"), words.List(paths)),
-		hint: fmt.Sprintf("make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back; then \"spectrum rollback %s%s%s\" takes it away too",
-			later, foreignOption(real), commit),
+		err:  fmt.Errorf("commit %s is not undone: %s of it %s: %s", commit, numberOf(len(paths), "name"), what, words.List(paths)),
+		hint: fmt.Sprintf("%s; then \"spectrum rollback %s%s%s\" %s", looseHint(real, left, first), later, foreignOption(real), commit, does),
 	}
 }
 
@@ -148,12 +173,7 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error {
 	delete(fields, "code")
 	delete(fields, "ok")
-	var paths []string
-	for _, l := range r.left {
-		if l.Unread {
-			paths = append(paths, l.Path)
-		}
-	}
+	paths, why := notDoneOf(r.left)
 	again := "spectrum rollback --emergency " + foreignOption(in.Real()) + shellQuote(in.Real())
 	if r.kind != audit.Emergency {
 		again = "spectrum snapshot restore " + foreignOption(in.Real()) + r.targetID()[:shortest]
@@ -163,8 +183,8 @@ func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error
 	}
 	return &codedError{
 		code: codeInPart, details: fields,
-		err:  fmt.Errorf("snapshot %s is not restored in full: %s left that could not be read: %s", r.targetID()[:shortest], numberOf(len(paths), "name"), words.List(paths)),
-		hint: fmt.Sprintf("make what is named readable, or go on as root, or move away what the disk does not give back; then \"%s\" does the rest", again),
+		err:  fmt.Errorf("snapshot %s is not restored in full: %s left that %s: %s", r.targetID()[:shortest], numberOf(len(paths), "name"), why, words.List(paths)),
+		hint: fmt.Sprintf("%s; then \"%s\" does the rest", looseHint(in.Real(), r.left, "make what is named readable, or go on as root, or move away what the disk does not give back"), again),
 	}
 }
 

@@ -201,21 +201,26 @@ func (d *rootDiff) verdict() error {
 // leftOut names the files among those that differ which a preview leaves out until their scopes
 // are asked for: that they are not there is as it should be.
 func (d *rootDiff) leftOut() (names []string) {
-	state, err := d.look.app.statePath()
-	if err != nil { // without a home it has no lists either
-		state = trust.System
-	}
-	secrets, err := privacy.Load(state, trust.System)
-	if err != nil { // a preview names what is wrong with a list
-		secrets = privacy.Builtin()
-	}
-	left := preview.LeftOut(d.look.plan, secrets)
+	left := preview.LeftOut(d.look.plan, d.look.app.secrets())
 	for _, f := range d.files {
 		if _, is := left[f.Path]; is && f.class == classCreate {
 			names = append(names, f.Path)
 		}
 	}
 	return names
+}
+
+// secrets are the names that may hold a secret, as a preview has them.
+func (a *app) secrets() privacy.Rules {
+	state, err := a.statePath()
+	if err != nil { // without a home it has no lists either
+		state = trust.System
+	}
+	secrets, err := privacy.Load(state, trust.System)
+	if err != nil { // a preview names what is wrong with a list
+		return privacy.Builtin()
+	}
+	return secrets
 }
 
 // rootDiffers is the error of a root that is not as the candidate, in which a preview leaves the

@@ -57,7 +57,7 @@ sealed: links, FIFOs, sockets and devices are an error, unless --skip-special le
 them out.
 
 With --base DIR the bundle is a change set: DIR is what the project was before, such
-as a copy of it, and is compared with the outputs (default: the whole project). What
+as a copy of it, not a directory that the project is in, and is compared with the outputs (default: the whole project). What
 is new or changed is sealed, what is only in DIR is removed by a restore, and what
 stays the same is left alone. A preview then needs no --replace: what it finds as it
 is in DIR is replaced or removed, anything else has diverged and is left out. What is
@@ -165,13 +165,17 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return err
 	}
-	base, err := openBase(opts.base)
+	base, err := openBase(root, opts.base)
 	if err != nil {
 		return err
 	}
 	if base != nil {
 		defer base.Close()
-		private = appendBeneath(private, root, opts.base)
+		notOfBase, err := app.privateIn(opts.base, opts.key)
+		if err != nil {
+			return err
+		}
+		private = append(appendBeneath(private, root, opts.base), notOfBase...)
 	}
 	baseRun, err := signedBy(cmd.Context(), opts.baseRun)
 	if err != nil {
@@ -186,7 +190,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
 		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseRun: baseRun, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
-		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, LeftOut: func(groups []bundle.LeftOut) { left = groups },
+		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
 	bar.done()
@@ -228,6 +232,8 @@ func sealError(err error) error {
 		hint = "seal the whole project without --base, or leave that path out with --exclude PATTERN"
 	case errors.Is(err, ignore.ErrPattern):
 		hint = "fix that pattern, then seal again; \"man gitignore\" has the syntax"
+	case errors.Is(err, bundle.ErrUnchanged):
+		hint = "there is nothing to seal; if there should be, name another --base, or the outputs that have changed"
 	case errors.Is(err, fs.ErrExist):
 		hint = "name a --run-dir that does not exist yet, or leave that out"
 	case errors.Is(err, fs.ErrPermission):

@@ -4,17 +4,34 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// openBase opens the directory that a project started from; nil for none.
-func openBase(path string) (*pathsafe.Dir, error) {
+// openBase opens the directory that a project started from; nil for none. It is none that the project
+// is in: all beside that would be removed.
+func openBase(root, path string) (*pathsafe.Dir, error) {
 	if path == "" {
 		return nil, nil
+	}
+	const hint = "name a directory that holds the project as it was, such as a copy of it"
+	real, err := realPath(path)
+	if err != nil {
+		return nil, refusedHint(fmt.Errorf("base: %w", err), hint)
+	}
+	realRoot, err := realPath(root)
+	switch {
+	case err != nil:
+		return nil, err
+	case real == realRoot:
+		return nil, refusedHint(fmt.Errorf("base %q: it is the project itself", path), hint)
+	case isWithin(realRoot, real):
+		return nil, refusedHint(fmt.Errorf("base %q: it contains the project %q", path, root), hint)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -22,7 +39,7 @@ func openBase(path string) (*pathsafe.Dir, error) {
 	}
 	base, err := pathsafe.OpenRoot(abs)
 	if err != nil {
-		return nil, refusedHint(fmt.Errorf("base: %w", err), "name a directory that holds the project as it was, such as a copy of it")
+		return nil, refusedHint(fmt.Errorf("base: %w", err), hint)
 	}
 	return base, nil
 }
@@ -51,8 +68,25 @@ func signedBy(ctx context.Context, path string) ([]bundle.Known, error) {
 	return known, nil
 }
 
-// appendBeneath appends a path as one beneath a project root, where it is: the base of a change set
-// is no part of it.
+// restricted returns whether a preview leaves out a file of a name until it is asked for, be it since
+// the name is restricted or by the scope that is declared.
+func (a *app) restricted(claims map[string]any) func(path string) bool {
+	var scopes scope.Map
+	if raw, err := canonjson.Marshal(claims); err == nil {
+		if value, err := canonjson.Parse(raw); err == nil {
+			scopes, _ = scope.ParseMap(value) // what is wrong with it a preview says
+		}
+	}
+	secrets := a.secrets()
+	return func(path string) bool {
+		_, secret := secrets.Match(path)
+		declared, ok := scopes.Of(path)
+		return secret || ok && !slices.Contains(scope.Defaults(), declared)
+	}
+}
+
+// appendBeneath appends a path as one beneath a project root, where it is, and where the link is that
+// leads to it: the base of a change set is no part of it.
 func appendBeneath(private []string, root, path string) []string {
 	realRoot, err := realPath(root)
 	if err != nil {
@@ -62,18 +96,23 @@ func appendBeneath(private []string, root, path string) []string {
 	if err != nil {
 		return private
 	}
-	rel, err := filepath.Rel(realRoot, real)
-	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
+	above, err := realPath(filepath.Dir(filepath.Clean(path)))
+	if err != nil {
 		return private
 	}
-	return append(private, rel)
+	for _, at := range []string{real, filepath.Join(above, filepath.Base(path))} {
+		if rel, err := filepath.Rel(realRoot, at); err == nil && rel != "." && filepath.IsLocal(rel) && !slices.Contains(private, rel) {
+			private = append(private, rel)
+		}
+	}
+	return private
 }
 
 // changedText says what a change set is about.
 func changedText(n bundle.Counts) string {
 	text := fmt.Sprintf("%d new, %d changed, %d removed", n.New, n.Changed, n.Removed)
 	if n.Carried > 0 {
-		text += "; it carries an unchanged file, since a bundle needs one"
+		text += fmt.Sprintf("; it carries %s, since a bundle needs one", numberOf(n.Carried, "unchanged file"))
 	}
 	return text
 }

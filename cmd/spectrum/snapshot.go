@@ -162,6 +162,8 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		if err != nil {
 			return err
 		}
+		all, forged := s.withoutForged(all)
+		damaged = append(damaged, forged...)
 		for i, d := range damaged {
 			if i > 0 { // the first is the error
 				s.tell("spectrum: %s", oneLine(d.Error()))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -120,6 +122,14 @@ func (s *snapshotShelf) notHalted(name string) error {
 	}
 	if is, err := s.state.Barred(name); is {
 		return haltedIn(s.state, path, &action.BarredError{Root: name, Err: err})
+	}
+	log, err := openLog(s.state)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if halt, is := errors.AsType[*staging.HaltError](action.HaltOf(action.Kin{Name: name, Path: path}, nil, s.state, log)); is { // what had stood in the root was taken away
+		return haltedBy(s.state, path, halt, []*staging.HaltError{halt})
 	}
 	if beside := haltedKin(s.state, name, path); len(beside) > 0 {
 		return haltedIn(s.state, path, beside[0])

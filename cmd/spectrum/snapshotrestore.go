@@ -201,7 +201,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 	if !r.dryRun {
 		if foreseen, err := action.ForeseeRestore(ctx, in, r.target, how); err == nil && foreseen.Same {
 			bar.done()
-			return a.nothingDiffers(in, r)
+			return a.nothingDiffers(in, r, foreseen.Left)
 		}
 	}
 	done, err := restore(ctx, in, r.target, how)
@@ -211,7 +211,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(withoutParent(in, notInSnapshot(r.target, withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err))))
+		return rollbackError(fixedRoot(in.Real(), withoutParent(in, notInSnapshot(r.target, withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err)))))
 	}
 	what := "restore"
 	if r.kind == audit.Emergency {

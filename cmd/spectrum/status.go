@@ -36,7 +36,7 @@ func newStatus(app *app) *cobra.Command {
 	previews   those that can still be approved
 	views      those that are mounted for it
 	held       the candidates for it that are in quarantine
-	space      what is free for this user
+	space      what is free for this user in the root and in the state directory
 
 It takes no lock of a root, and changes nothing. It reads the files of the active savepoint,
 and no snapshot: "spectrum snapshot verify" does that. The exit status is 0 also of a
@@ -65,6 +65,7 @@ type rootStatus struct {
 	silent     []string // views that do not say what they show
 	held       []string
 	free       int64
+	stateFree  int64   // for the state directory
 	unknown    []error // what could not be found out
 }
 
@@ -125,13 +126,22 @@ func (s *savepointShelf) allRoots() ([]*rootStatus, error) {
 		at[audit.RootOf(c.Root)] = audit.RootOf(c.Root)
 	}
 	for _, path := range slices.Backward(paths) { // the newest is where it is
-		name, err := s.state.RootName(path)
+		name, err := nameOfRoot(s.state, path, true)
 		if err != nil {
 			return nil, err
 		}
 		at[name] = path
 	}
 	var roots []*rootStatus
+	lost, err := kept.UnnamedRoots(s.state)
+	if err != nil {
+		return nil, err
+	}
+	for name := range lost {
+		if at[name] == "" {
+			at[name] = name
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		roots = append(roots, &rootStatus{name: name, path: at[name]})
 	}
@@ -141,6 +151,7 @@ func (s *savepointShelf) allRoots() ([]*rootStatus, error) {
 // examine finds out how a root stands. What cannot be found out is noted, and keeps nothing else
 // from being known.
 func (s *savepointShelf) examine(ctx context.Context, st *rootStatus) {
+	st.stateFree = st.freeAt(s.state.Root())
 	st.unended(s.state)
 	dir, err := pathsafe.OpenRoot(st.path)
 	switch {
@@ -158,18 +169,22 @@ func (s *savepointShelf) examine(ctx context.Context, st *rootStatus) {
 			st.drifts = slices.DeleteFunc(st.drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
 		}
 	}
-	st.newestWhole(s.state)
+	hasSnapshots := st.newestWhole(s.state)
+	isNamed, err := s.state.Names(st.name)
+	if st.knows(err) && !isNamed && (hasSnapshots || st.tip != nil) {
+		st.knows(kept.UnnamedError(s.state, st.name))
+	}
 	st.waiting(s.state)
 	st.views, st.silent, err = view.ForRoot(ctx, st.name, st.path)
 	st.knows(err)
 	st.heldBack(ctx, s)
 }
 
-// newestWhole finds the newest snapshot that has everything.
-func (st *rootStatus) newestWhole(state *statedir.Dir) {
+// newestWhole finds the newest snapshot that has everything, and reports whether there is any.
+func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := kept.Snapshots(state)
 	if !st.knows(err) {
-		return
+		return false
 	}
 	defer store.Close()
 	all, damaged, err := store.Survey(st.name)
@@ -182,6 +197,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) {
 			st.whole = &h
 		}
 	}
+	return len(all)+len(damaged) > 0
 }
 
 // knows notes an error, and reports whether there is none.
@@ -236,9 +252,16 @@ func (st *rootStatus) look(dir *pathsafe.Dir) {
 			st.state = rootUnfinished
 		}
 	}
-	if v, err := machine.Describe(dir); st.knows(err) {
-		st.free = int64(min(v.Bytes.Free, 1<<62)) //nolint:gosec // bounded
+	st.free = st.freeAt(dir)
+}
+
+// freeAt returns what is free for this user in the file system of a directory.
+func (st *rootStatus) freeAt(dir *pathsafe.Dir) int64 {
+	v, err := machine.Describe(dir)
+	if !st.knows(err) {
+		return 0
 	}
+	return int64(min(v.Bytes.Free, 1<<62)) //nolint:gosec // bounded
 }
 
 // waiting finds the previews that can still be approved.
@@ -320,7 +343,7 @@ func (st *rootStatus) text() string {
 		add("held", "%s: \"spectrum quarantine list\" says why", strings.Join(shortIDs(st.held), " "))
 	}
 	if st.state != rootGone {
-		add("space", "%s free", bytesText(st.free))
+		add("space", "%s free; for the state directory %s free", bytesText(st.free), bytesText(st.stateFree))
 	}
 	for _, err := range st.unknown {
 		add("not known", "%s", err.Error())
@@ -365,6 +388,6 @@ func (st *rootStatus) fields() map[string]any {
 	return map[string]any{
 		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "halted_beside": jsonTexts(st.beside), "held": jsonTexts(st.held),
 		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "rollback_refused": bar, "known_as": jsonText(st.name), "savepoint": tip,
-		"silent_views": jsonTexts(st.silent), "snapshot": whole, "state": st.state, "unfinished": jsonTexts(st.unfinished), "views": jsonTexts(st.views),
+		"silent_views": jsonTexts(st.silent), "snapshot": whole, "state": st.state, "state_free_bytes": st.stateFree, "unfinished": jsonTexts(st.unfinished), "views": jsonTexts(st.views),
 	}
 }

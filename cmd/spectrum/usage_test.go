@@ -91,6 +91,11 @@ func TestWrongUsageOfEveryCommand(t *testing.T) {
 	}
 }
 
+// isLawful reports whether the law has a verdict of its own on an empty value of a flag.
+func isLawful(cmd *cobra.Command, flag string) bool {
+	return flag == "--restore-root" && (cmd.Name() == "preview" || cmd.Name() == "commit")
+}
+
 // checkFlags gives every flag that takes any but a text what it cannot take, and no
 // value where it needs one.
 func checkFlags(t *testing.T, program string, cmd *cobra.Command, with func(...string) []string) {
@@ -99,6 +104,11 @@ func checkFlags(t *testing.T, program string, cmd *cobra.Command, with func(...s
 		f := cmd.Flag(strings.TrimPrefix(name, "--"))
 		if kind := f.Value.Type(); kind != "string" && !strings.HasPrefix(kind, "string") {
 			checkUsage(t, program, with(name+"=nonsense\n")...)
+		}
+		if kind := f.Value.Type(); program == "spectrum" && strings.HasPrefix(kind, "string") && !isLawful(cmd, name) { // a variable of a shell may be unset
+			if got := checkUsage(t, program, with(name+"=")...); got != name+" is empty" {
+				t.Errorf("%s= leads to %q", name, got)
+			}
 		}
 		if f.NoOptDefVal != "" {
 			continue

@@ -212,6 +212,9 @@ func (d *Dir) Bars() (all []BarMark, err error) {
 	return all, nil
 }
 
+// errBarEmpty is of a mark for whose words there was no room.
+var errBarEmpty = errors.New("it is empty, as where the disk of the state directory is full; that it is there halts the root, and what could not be carried out is in the audit log as far as there was room")
+
 var errBarUnread = errors.New("the mark cannot be read, and halts the root all the same")
 
 func readBar(dir *pathsafe.Dir, name string) (BarMark, error) {
@@ -221,6 +224,9 @@ func readBar(dir *pathsafe.Dir, name string) (BarMark, error) {
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxBar))
+	if err == nil && len(raw) == 0 {
+		err = errBarEmpty
+	}
 	var mark BarMark
 	if err == nil {
 		err = json.Unmarshal(raw, &mark)

@@ -192,10 +192,9 @@ func isDigest(s string) bool {
 // Derived makes a fresh directory for the bundles that are derived from what one
 // preview shows (decision D13), and gives its absolute path.
 func (d *Dir) Derived(id string) (string, error) {
-	const derived = "derived"
 	dir, err := d.open(derived)
 	if err != nil {
-		return "", fmt.Errorf("state directory %q: %w", d.path, err)
+		return "", err
 	}
 	defer dir.Close()
 	name := id + "-" + uuid.NewString()
@@ -209,11 +208,14 @@ func (d *Dir) Derived(id string) (string, error) {
 // for each, with one byte for every commit that ever began there.
 const attempts = "attempts"
 
+// derived is the directory of what [Dir.Derived] makes.
+const derived = "derived"
+
 // Attempts is how many commits ever began in a restore root.
 func (d *Dir) Attempts(root string) (int64, error) {
 	dir, err := d.open(attempts)
 	if err != nil {
-		return 0, fmt.Errorf("state directory %q: %w", d.path, err)
+		return 0, err
 	}
 	defer dir.Close()
 	st, err := dir.Lstat(attemptsOf(root))
@@ -234,7 +236,7 @@ func (d *Dir) Attempts(root string) (int64, error) {
 func (d *Dir) Attempt(root string) error {
 	dir, err := d.open(attempts)
 	if err != nil {
-		return fmt.Errorf("state directory %q: %w", d.path, err)
+		return err
 	}
 	defer dir.Close()
 	f, err := openToAppend(dir, attemptsOf(root))

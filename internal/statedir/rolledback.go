@@ -31,7 +31,11 @@ func (d *Dir) MarkRolledBack(root string, bundleRoots []string) error {
 		}
 		names = append(names, bundleMark(bundleRoot))
 	}
-	if err := d.markRolledBack(names); err != nil {
+	err := d.markRolledBack(names)
+	if _, is := errors.AsType[*PartError](err); is {
+		return err
+	}
+	if err != nil {
 		return fmt.Errorf("state directory %q: remembering a rollback: %w", d.path, err)
 	}
 	return nil
@@ -56,6 +60,9 @@ func (d *Dir) markRolledBack(names []string) error {
 // known.
 func (d *Dir) WasRolledBack(root string, bundleRoots []string) (bool, error) {
 	was, err := d.wasRolledBack(root, bundleRoots)
+	if _, is := errors.AsType[*PartError](err); is {
+		return false, err
+	}
 	if err != nil {
 		return false, fmt.Errorf("state directory %q: %w", d.path, err)
 	}
@@ -68,7 +75,7 @@ func (d *Dir) wasRolledBack(root string, bundleRoots []string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, d.part(rolledBack, err)
 	}
 	defer dir.Close()
 	var names []string
@@ -94,7 +101,7 @@ func (d *Dir) StrangeMarks(roots, bundleRoots []string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+		return nil, d.part(rolledBack, err)
 	}
 	defer dir.Close()
 	known := map[string]bool{}

@@ -14,11 +14,11 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// rootsLog is the file of the restore roots that were entered: a line for each time that one
+// RootsLog is the name of the file of the restore roots that were entered: a line for each time that one
 // was found elsewhere than before. What a history is of is decided by the identity of the
 // directory, and its path is a hint. It is one file, so that a command that looks for a root
 // that was moved, or for those around its own, reads no more files when there are many roots.
-const rootsLog = "roots.log"
+const RootsLog = "roots.log"
 
 // A KnownRoot is a restore root with a history. What it is decides, and its path is a hint.
 type KnownRoot struct {
@@ -42,25 +42,28 @@ func (r KnownRoot) line() rootLine {
 // readRoots returns the last line of each history, the newest first. A line that cannot be
 // read is none: then the path decides.
 func (d *Dir) readRoots() ([]KnownRoot, error) {
-	f, st, err := d.root.Open(rootsLog)
+	f, st, err := d.root.Open(RootsLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, d.part(rootsLog, err)
+		return nil, d.part(RootsLog, err)
 	}
 	defer f.Close()
 	raw := bytes.NewBuffer(make([]byte, 0, st.Size+bytes.MinRead)) // one read, however long it is
 	if _, err := raw.ReadFrom(f); err != nil {
-		return nil, d.part(rootsLog, err)
+		return nil, d.part(RootsLog, err)
 	}
 	var all []KnownRoot
 	seen := map[string]bool{}
 	lines := bytes.Split(raw.Bytes(), []byte("\n"))
 	for _, line := range slices.Backward(lines) {
 		var r rootLine
-		if json.Unmarshal(line, &r) == nil && r == r.line() && !seen[r.Known] {
-			all, seen[r.Known] = append(all, r.KnownRoot), true
+		if json.Unmarshal(line, &r) != nil || r != r.line() || seen[r.Known] {
+			continue
+		}
+		if seen[r.Known] = true; r.Path != "" { // else it is known by that name no more
+			all = append(all, r.KnownRoot)
 		}
 	}
 	return all, nil
@@ -73,7 +76,7 @@ func (d *Dir) RootName(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, _ := nameOf(all, KnownRoot{Path: path}, nil)
+	name, _, _ := nameOf(all, KnownRoot{Path: path}, nil)
 	return name, nil
 }
 
@@ -104,48 +107,94 @@ func (d *Dir) RootPaths() ([]string, error) {
 	return paths, nil
 }
 
+// Names reports whether the record of where restore roots are has one by this name, or never
+// would.
+func (d *Dir) Names(name string) (bool, error) {
+	all, err := d.readRoots()
+	isKnown := slices.ContainsFunc(all, func(r KnownRoot) bool { return r.Known == name })
+	return isKnown || !utf8.ValidString(name), err
+}
+
 // KnownRoots returns all restore roots with a history, as they were found last, the newest first.
 func (d *Dir) KnownRoots() ([]KnownRoot, error) { return d.readRoots() }
 
+// Evidence is what tells of a directory beside the record of where restore roots are. All may
+// be nil but Leads.
+type Evidence struct {
+	// Leads reports whether a path still leads to the directory, by another mount for one: then
+	// it was not moved from there.
+	Leads func(path string) bool
+	// Has reports whether there is history under a name.
+	Has func(name string) bool
+	// Past returns the name under which there is history of this very directory, but for those
+	// that skip reports; "" for none.
+	Past func(skip func(name string) bool) string
+}
+
 // EnterRoot is [Dir.RootName] of a directory whose identity is known, and remembers, unless it
 // is for a look only, where it is. A directory that was moved keeps its history: from is the
-// path at which it was found before, "" where it was not moved. Leads reports whether a path
-// still leads to the directory of this identity, by another mount for one: then it was not
-// moved.
-func (d *Dir) EnterRoot(path, id string, look bool, leads func(path string) bool) (name, from string, err error) {
+// path at which it was found before, "" where it was not moved. What the record has lost, the
+// history says itself.
+func (d *Dir) EnterRoot(path, id string, look bool, ev Evidence) (name, from string, err error) {
 	all, err := d.readRoots()
 	if err != nil {
 		return "", "", err
 	}
-	name, from = nameOf(all, KnownRoot{ID: id, Path: path}, leads)
+	name, from, isKnown := nameOf(all, KnownRoot{ID: id, Path: path}, ev.Leads)
+	lines := make([]KnownRoot, 0, 2)
+	if past := ev.past(all, path, name, isKnown); past != name {
+		if isKnown { // the name that it got while the record was lost
+			lines = append(lines, KnownRoot{ID: id, Known: name})
+		}
+		if name, from = past, past; past == path {
+			from = ""
+		}
+	}
 	now := KnownRoot{id, name, path}
 	if look || slices.Contains(all, now) || !utf8.ValidString(path) { // of such a path the path decides
 		return name, from, nil
 	}
-	if err := d.keepRoot(now); err != nil {
-		return "", "", fmt.Errorf("state directory %q: where a restore root is: %w", d.path, err)
+	for _, r := range append(lines, now) {
+		if err := d.keepRoot(r); err != nil {
+			return "", "", fmt.Errorf("state directory %q: where a restore root is: %w", d.path, err)
+		}
 	}
 	return name, from, nil
 }
 
-// nameOf returns the name of a restore root. Its identity comes first; a directory that no
-// record has takes the history that was last found at its path, unless that is of one that
-// was moved away.
-func nameOf(all []KnownRoot, at KnownRoot, leads func(path string) bool) (name, from string) {
+// past returns the name of a directory by its history, where the record does not know it or
+// knows it by a name that has no history; else the name that it has.
+func (ev *Evidence) past(all []KnownRoot, path, name string, isKnown bool) string {
+	if ev.Past == nil || isKnown && ev.Has(name) {
+		return name
+	}
+	past := ev.Past(func(other string) bool {
+		return slices.ContainsFunc(all, func(r KnownRoot) bool { return r.Known == other })
+	})
+	if past == "" || past != path && ev.Leads(past) {
+		return name
+	}
+	return past
+}
+
+// nameOf returns the name of a restore root, and whether its identity is known. That comes
+// first; a directory that no record has takes the history that was last found at its path,
+// unless that is of one that was moved away.
+func nameOf(all []KnownRoot, at KnownRoot, leads func(path string) bool) (name, from string, isKnown bool) {
 	for _, r := range all {
 		if at.ID != "" && r.ID == at.ID && r.Path == at.Path {
-			return r.Known, ""
+			return r.Known, "", true
 		}
 	}
 	for _, r := range all {
 		if at.ID != "" && r.ID == at.ID && !leads(r.Path) {
-			return r.Known, r.Path
+			return r.Known, r.Path, true
 		}
 	}
 	taken := map[string]bool{}
 	for _, r := range all {
 		if r.Path == at.Path {
-			return r.Known, ""
+			return r.Known, "", false
 		}
 		taken[r.Known] = true
 	}
@@ -153,7 +202,7 @@ func nameOf(all []KnownRoot, at KnownRoot, leads func(path string) bool) (name, 
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s (%d)", at.Path, n)
 	}
-	return name, ""
+	return name, "", false
 }
 
 // keepRoot writes a line, durably. It begins with the end of one that was cut off.
@@ -162,7 +211,7 @@ func (d *Dir) keepRoot(r KnownRoot) error {
 	if err != nil {
 		return err
 	}
-	f, err := openToAppend(d.root, rootsLog)
+	f, err := openToAppend(d.root, RootsLog)
 	if err != nil {
 		return err
 	}

@@ -16,11 +16,11 @@ func TestChangedRoots(t *testing.T) {
 	leads := func(path string) bool { return path == "/a" }
 	enter := func() string {
 		t.Helper()
-		name, _, err := open(t, path).EnterRoot("/a", "one", true, leads)
+		name, _, err := open(t, path).EnterRoot("/a", "one", true, statedir.Evidence{Leads: leads})
 		must(t, err)
 		return name
 	}
-	_, _, err := open(t, path).EnterRoot("/a", "one", false, leads)
+	_, _, err := open(t, path).EnterRoot("/a", "one", false, statedir.Evidence{Leads: leads})
 	must(t, err)
 	file := filepath.Join(path, "roots.log")
 	raw, err := os.ReadFile(file)
@@ -49,7 +49,7 @@ func TestRoots(t *testing.T) {
 	enter := func(at, id, want, wantFrom string) {
 		t.Helper()
 		leads[at] = id
-		name, from, err := d.EnterRoot(at, id, false, func(path string) bool { return leads[path] == id })
+		name, from, err := d.EnterRoot(at, id, false, statedir.Evidence{Leads: func(path string) bool { return leads[path] == id }})
 		if err != nil || name != want || from != wantFrom {
 			t.Errorf("%s at %q: %q from %q, %v; want %q from %q", id, at, name, from, err, want, wantFrom)
 		}
@@ -74,7 +74,7 @@ func TestRoots(t *testing.T) {
 	if name, err := d.RootName("/unknown"); err != nil || name != "/unknown" {
 		t.Errorf("%q, %v", name, err)
 	}
-	name, from, err := d.EnterRoot("/looked", "two", true, func(string) bool { return false })
+	name, from, err := d.EnterRoot("/looked", "two", true, statedir.Evidence{Leads: func(string) bool { return false }})
 	if now, _ := d.RootPath("/a"); err != nil || name != "/a" || from != "/again" || now != "/again" {
 		t.Errorf("a look: %q from %q, now at %q, %v", name, from, now, err)
 	}
@@ -93,5 +93,58 @@ func TestRoots(t *testing.T) {
 	defer reopened.Close()
 	if paths, err := reopened.RootPaths(); err != nil || len(paths) != 1 || paths[0] != "/again" {
 		t.Errorf("%q, %v", paths, err)
+	}
+}
+
+// TestRootsByHistory: what the record has lost, the history of a directory says, unless the
+// record has that name for another one.
+func TestRootsByHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	d := open(t, path)
+	at, kept := "/a", map[string]string{"/a": "one"} // name to identity
+	evidence := func(id string) statedir.Evidence {
+		return statedir.Evidence{
+			Leads: func(path string) bool { return id == "one" && path == at },
+			Has:   func(name string) bool { return kept[name] != "" },
+			Past: func(skip func(string) bool) string {
+				for name, of := range kept {
+					if of == id && !skip(name) {
+						return name
+					}
+				}
+				return ""
+			},
+		}
+	}
+	enter := func(path, id, want, wantFrom string) {
+		t.Helper()
+		name, from, err := d.EnterRoot(path, id, false, evidence(id))
+		if err != nil || name != want || from != wantFrom {
+			t.Errorf("%s at %q: %q from %q, %v; want %q from %q", id, path, name, from, err, want, wantFrom)
+		}
+	}
+	lose := func() { must(t, os.Remove(filepath.Join(path, "roots.log"))) }
+	at = "/b"
+	enter("/b", "one", "/a", "/a") // never recorded
+	enter("/b", "one", "/a", "")
+	lose()
+	at = "/a"
+	enter("/a", "one", "/a", "")
+	lose()
+	_, _, err := d.EnterRoot("/b", "one", false, statedir.Evidence{Leads: evidence("one").Leads}) // as one that knew of no history
+	must(t, err)
+	enter("/a", "one", "/a", "")
+	if paths, err := d.RootPaths(); err != nil || len(paths) != 1 || paths[0] != "/a" {
+		t.Errorf("%q, %v", paths, err)
+	}
+	lose()
+	enter("/a", "two", "/a", "") // made in its place, and entered first
+	at = "/b"
+	enter("/b", "one", "/b", "")
+	if is, err := d.Names("/a"); !is || err != nil {
+		t.Errorf("/a is not named, %v", err)
+	}
+	if is, err := d.Names("/c"); is || err != nil {
+		t.Errorf("/c is named, %v", err)
 	}
 }

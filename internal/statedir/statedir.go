@@ -213,11 +213,13 @@ func (d *Dir) Path() string { return d.path }
 // Root is the directory, open until the Dir is closed.
 func (d *Dir) Root() *pathsafe.Dir { return d.root }
 
-// The files that stand in the directory itself.
+// JournalKeyName is the name of the file of the key that journals are authenticated with.
+const JournalKeyName = "journal.key"
+
+// The other files that stand in the directory itself.
 const (
 	auditLog    = "audit.log"
 	hostKey     = "host.pem"
-	journalKey  = "journal.key"
 	operatorKey = "key.pem"
 	viewLog     = "view.log"
 )
@@ -236,7 +238,7 @@ func (d *Dir) JournalKey() ([]byte, error) {
 		key, err = d.makeJournalKey()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
+		return nil, d.part(JournalKeyName, err)
 	}
 	return key, nil
 }
@@ -245,7 +247,7 @@ func (d *Dir) JournalKey() ([]byte, error) {
 func (d *Dir) makeJournalKey() ([]byte, error) {
 	fresh := make([]byte, journalKeySize)
 	rand.Read(fresh)
-	err := d.root.WriteFile(journalKey, fresh, 0o600)
+	err := d.root.WriteFile(JournalKeyName, fresh, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return d.readJournalKey()
 	}
@@ -253,14 +255,14 @@ func (d *Dir) makeJournalKey() ([]byte, error) {
 }
 
 func (d *Dir) readJournalKey() ([]byte, error) {
-	f, _, err := d.root.Open(journalKey)
+	f, _, err := d.root.Open(JournalKeyName)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	key, err := io.ReadAll(io.LimitReader(f, journalKeySize+1))
 	if err == nil && len(key) != journalKeySize {
-		err = fmt.Errorf("%q is not a journal key of %d bytes", journalKey, journalKeySize)
+		err = fmt.Errorf("%q is not a journal key of %d bytes", JournalKeyName, journalKeySize)
 	}
 	return key, err
 }
@@ -342,7 +344,7 @@ func openToAppend(dir *pathsafe.Dir, name string) (*os.File, error) {
 // TrustPlace is the directory of the validators that the operator trusts, which
 // is made if needed.
 func (d *Dir) TrustPlace() (string, error) {
-	dir, err := d.place("trust")
+	dir, err := d.open("trust")
 	if err != nil {
 		return "", err
 	}
@@ -351,15 +353,7 @@ func (d *Dir) TrustPlace() (string, error) {
 
 // Quarantine opens the directory of the candidates that are held back, which is made
 // if needed.
-func (d *Dir) Quarantine() (*pathsafe.Dir, error) { return d.place("quarantine") }
-
-func (d *Dir) place(name string) (*pathsafe.Dir, error) {
-	dir, err := d.open(name)
-	if err != nil {
-		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
-	}
-	return dir, nil
-}
+func (d *Dir) Quarantine() (*pathsafe.Dir, error) { return d.open("quarantine") }
 
 // Savepoints opens the directory of the savepoints, which is made, durably, if needed.
 func (d *Dir) Savepoints() (*pathsafe.Dir, error) { return d.durable("savepoints") }
@@ -370,7 +364,7 @@ func (d *Dir) Snapshots() (*pathsafe.Dir, error) { return d.durable("snapshots")
 func (d *Dir) durable(name string) (*pathsafe.Dir, error) {
 	dir, err := d.open(name)
 	if err != nil {
-		return nil, d.part(name, err)
+		return nil, err
 	}
 	if err := d.root.Sync(); err != nil {
 		return nil, errors.Join(err, dir.Close())
@@ -412,6 +406,9 @@ func (d *Dir) Halted(attempt string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+	if err != nil {
+		err = d.part(halts, err)
+	}
 	return true, err
 }
 
@@ -440,16 +437,20 @@ func (d *Dir) halts(attempt string) (*pathsafe.Dir, error) {
 
 // open opens a directory of the state directory, which it makes, durably, if needed. The
 // process that made it may have been killed before it was durable: what must survive a
-// power cut syncs the state directory again.
+// power cut syncs the state directory again. The error is a [*PartError].
 func (d *Dir) open(name string) (*pathsafe.Dir, error) {
 	err := d.root.Mkdir(name, 0o700)
 	if err == nil {
 		err = d.root.Sync()
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+		return nil, d.part(name, err)
 	}
-	return d.root.OpenDir(name)
+	dir, err := d.root.OpenDir(name)
+	if err != nil {
+		return nil, d.part(name, err)
+	}
+	return dir, nil
 }
 
 // Sync makes durable which names are in the state directory.

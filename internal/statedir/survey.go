@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // Find opens the state directory where it is, and makes nothing: fs.ErrNotExist
@@ -32,7 +33,7 @@ func (d *Dir) Halts() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, d.part(halts, err)
 	}
 	defer dir.Close()
 	return dir.Names()
@@ -54,7 +55,7 @@ type Exposed struct {
 }
 
 // secrets are the files that are for the operator's eyes only.
-var secrets = []string{auditLog, hostKey, journalKey, operatorKey, rootsLog, viewLog}
+var secrets = []string{auditLog, hostKey, JournalKeyName, operatorKey, RootsLog, viewLog}
 
 // Exposed lists which of the directory's own files belong to another user, or let
 // others read or write them, or are none, in the order of their names.
@@ -73,6 +74,25 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 		}
 	}
 	return found, nil
+}
+
+// parts are the directories of the state directory, but for those of savepoints, snapshots and
+// halts by rollbacks, which are looked into.
+var parts = []string{attempts, derived, halts, previews, "quarantine", rolledBack, "trust"}
+
+// Misplaced returns what is in the place of a directory and is none, and a journal key that is
+// none: what needs it cannot go on until that is moved away.
+func (d *Dir) Misplaced() (all []*PartError) {
+	for _, name := range parts {
+		if st, err := d.root.Lstat(name); err == nil && !st.Mode.IsDir() {
+			all = append(all, &PartError{filepath.Join(d.path, name), name, int(st.UID), fmt.Errorf("%q: %w", name, unix.ENOTDIR)})
+		}
+	}
+	_, err := d.readJournalKey()
+	if st, unknown := d.root.Lstat(JournalKeyName); unknown == nil && err != nil && !errors.Is(err, fs.ErrPermission) {
+		all = append(all, &PartError{filepath.Join(d.path, JournalKeyName), JournalKeyName, int(st.UID), err})
+	}
+	return all
 }
 
 // Nearest is the path itself or, of what is above it, the nearest that is there:

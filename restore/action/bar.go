@@ -51,6 +51,15 @@ func (r *Root) barred() error {
 	return r.kinHalted()
 }
 
+// isBarred reports whether a rollback that could not be carried out halts the root.
+func (r *Root) isBarred() bool {
+	if r.entry.Bars == nil {
+		return false
+	}
+	is, _ := r.entry.Bars.Barred(r.history.root) // what cannot be looked up halts it
+	return is
+}
+
 // errOthers says that a restore root is another user's.
 var errOthers = errors.New("this user may change nothing in it")
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
 )
 
 // What a restore cannot bring back, or not move away, stays as it is and is named: it stops
@@ -157,6 +158,9 @@ func (d *difference) openNow(path string) (*pathsafe.Dir, error) {
 // barredMeta reports whether this user cannot give a directory that stays what it had, and
 // notes that where it matters.
 func (d *difference) barredMeta(then, now snapshot.Entry) bool {
+	if d.fixedMeta(then, now) {
+		return true
+	}
 	if machine.IsSuper() && machine.KnowsAllOwners() {
 		return false
 	}
@@ -224,4 +228,20 @@ func (p *plan) isBarred(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
 		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: true})
 	}
 	return why != ""
+}
+
+// held reports whether something goes that an earlier command has kept, or a directory with such in
+// it, of which this user cannot know whether a process writes to it, since it is another user's: it
+// would only be kept again, each time. It stays then, and the directory of what was kept is noted.
+func (d *difference) held(now tree) bool {
+	top, _, _ := strings.Cut(now[0].Path, "/")
+	if machine.IsSuper() || !staging.IsKept(top) {
+		return false
+	}
+	i := slices.IndexFunc(now, func(e snapshot.Entry) bool { return e.Type == snapshot.File && int(e.UID) != os.Geteuid() })
+	if i >= 0 && now[0].Path == top {
+		d.leave(top, fmt.Sprintf("an earlier command has kept %q in it, which belongs to user %d, so this user cannot know whether a process writes to it: remove it by hand", now[i].Path, now[i].UID))
+		d.left[len(d.left)-1].Held = true
+	}
+	return i >= 0
 }

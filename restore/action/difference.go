@@ -28,7 +28,8 @@ type difference struct {
 	// they were: all of them are made again, as names of one file.
 	apart map[string]bool
 
-	changeable map[string]bool // directories in which this user may change names, by their paths
+	changeable map[string]bool          // directories in which this user may change names, by their paths
+	dirs       map[string]pathsafe.Stat // directories as they are now, by their paths
 
 	restless []string // in before, which may not have them as they were
 	swaps    []staging.Swap
@@ -180,7 +181,7 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 		return false, nil
 	case len(then) == 0:
 		return d.goes(now)
-	case len(now) == 0 && d.barred(then, now):
+	case len(now) == 0 && (d.fixedAbove(then[0].Path) || d.barred(then, now)):
 		return false, nil
 	case len(now) == 0:
 		return true, d.swap(then, now)
@@ -197,7 +198,7 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 		d.leaveFor(now[0].Path, at)
 		return false, nil
 	}
-	if d.barred(then, now) {
+	if d.fixed(now) || d.barred(then, now) {
 		return false, nil
 	}
 	return true, d.swap(then, now)
@@ -206,7 +207,18 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 // goes plans that what came since goes. A directory that holds what no snapshot can hold
 // stays.
 func (d *difference) goes(now tree) (swapped bool, err error) {
+	if d.held(now) {
+		_, err = d.inside(nil, now[1:])
+		return false, err
+	}
 	at := unkept(now)
+	if stuck := d.fixedIn(now); at == nil && stuck != nil {
+		d.leaveFixed(now[0].Path, *stuck)
+		if strings.HasPrefix(stuck.path, now[0].Path+"/") {
+			_, err = d.inside(nil, now[1:])
+		}
+		return false, err
+	}
 	if at == nil && d.barred(nil, now) {
 		return false, nil
 	}
@@ -273,7 +285,8 @@ func (d *difference) same() bool {
 		return is.Mode != m.Mode || is.UID != m.UID || is.GID != m.GID || !slices.Equal(is.Xattrs(), m.Xattrs) ||
 			s.Path != (pathsafe.Path{}) && !is.ModTime.Equal(m.ModTime)
 	}
-	return len(d.swaps)+len(d.left) == 0 && !slices.ContainsFunc(d.stays, changes)
+	counts := func(l Left) bool { return !l.Held }
+	return len(d.swaps) == 0 && !slices.ContainsFunc(d.left, counts) && !slices.ContainsFunc(d.stays, changes)
 }
 
 // gives plans that a directory that stays gets what it had.

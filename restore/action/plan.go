@@ -48,8 +48,15 @@ type node struct {
 // Left is a name that stays, though it was to go.
 type Left struct {
 	Path, Why string
-	Committed bool // it is as a commit that is undone has made it, so that commit is not undone
-	Unread    bool // it could not be read, so it was neither kept nor taken away: the same restore, once it can, does the rest
+	Committed bool   // it is as a commit that is undone has made it, so that commit is not undone
+	Away      bool   // nothing of it is there to be taken away: what stood there cannot come back as things are
+	Missing   string // the directory that has to be there for that, where it is gone
+	Unread    bool   // it could not be read, so it was neither kept nor taken away: the same restore, once it can, does the rest
+	// Fixed is the path of what is immutable or append-only and keeps it from being changed, "." for the
+	// root, "" for nothing: without these flags the same command does the rest.
+	Fixed string
+	// Held: an earlier command has kept it of another user, so that it would only be kept again.
+	Held bool
 }
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
@@ -202,6 +209,8 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	switch {
 	case p.needsRoot(n):
 		return visited{}, nil
+	case errors.Is(err, fs.ErrNotExist) && n.was != nil && p.isFixed(dir, n, pathsafe.Stat{}):
+		return visited{}, nil
 	case errors.Is(err, fs.ErrNotExist) && n.was != nil:
 		return p.comesBack(n)
 	case errors.Is(err, fs.ErrNotExist):
@@ -212,7 +221,7 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	case !st.IsOn(p.mount):
 		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return visited{}, nil
-	case (n.isFile() || n.made) && p.isBarred(dir, n, st):
+	case (n.isFile() || n.made) && (p.isFixed(dir, n, st) || p.isBarred(dir, n, st)):
 		return visited{}, nil
 	case n.isFile() && (st.Mode.IsRegular() || n.children == nil):
 		return p.visitFile(n, st)
@@ -228,7 +237,7 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 		if n.was != nil {
 			why += ", so the file that stood there before the commit does not come back: move it away"
 		}
-		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: n.was != nil})
+		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: n.was != nil, Away: n.was != nil})
 		return visited{}, nil
 	}
 	if n.file != nil {

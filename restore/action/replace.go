@@ -185,7 +185,7 @@ func (p *plan) comesBack(n *node) (visited, error) {
 func (p *plan) lost(n *node) {
 	for _, child := range n.sorted() {
 		if child.was != nil {
-			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8], Committed: true})
+			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8], Committed: true, Away: true, Missing: n.path})
 		}
 		p.lost(child)
 	}
@@ -200,10 +200,9 @@ func (p *plan) comes(path string) []snapshot.Entry {
 	return n.was.from.Tree(n.was.path)
 }
 
-// fill writes what comes back out of the snapshots that have it; nil where nothing does.
-func (p *plan) fill(store *snapshot.Store, swaps []staging.Swap) fill {
-	var froms []*snapshot.Snapshot
-	parts := map[*snapshot.Snapshot][]snapshot.Part{}
+// partsOf is what comes back, by the snapshots that have it.
+func (p *plan) partsOf(swaps []staging.Swap) (froms []*snapshot.Snapshot, parts map[*snapshot.Snapshot][]snapshot.Part) {
+	parts = map[*snapshot.Snapshot][]snapshot.Part{}
 	for i, swap := range swaps {
 		if swap.New != (staging.Tree{}) {
 			continue
@@ -214,6 +213,23 @@ func (p *plan) fill(store *snapshot.Store, swaps []staging.Swap) fill {
 		}
 		parts[was.from] = append(parts[was.from], snapshot.Part{Path: swap.Path, Name: strconv.Itoa(i)})
 	}
+	return froms, parts
+}
+
+// checkParts reads what comes back, and writes nothing.
+func (p *plan) checkParts(ctx context.Context, store *snapshot.Store, swaps []staging.Swap) error {
+	froms, parts := p.partsOf(swaps)
+	for _, from := range froms {
+		if err := store.CheckParts(ctx, from, parts[from]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill writes what comes back out of the snapshots that have it; nil where nothing does.
+func (p *plan) fill(store *snapshot.Store, swaps []staging.Swap) fill {
+	froms, parts := p.partsOf(swaps)
 	if len(froms) == 0 {
 		return nil
 	}

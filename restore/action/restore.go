@@ -33,7 +33,8 @@ type Restored struct {
 	Parted  []Parted              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
-	// InPart: names could not be read, and so neither be kept nor taken away, see [Left].
+	// InPart: names could not be read, and so neither be kept nor taken away, or are immutable or
+	// append-only, see [Left].
 	InPart bool
 	// Same: nothing differs from the snapshot but the time of the root itself, which the work in
 	// it changes, no commit is undone or brought back, and no halt would end.
@@ -102,11 +103,11 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if err := d.plan(); err != nil {
 		return nil, err
 	}
-	result.Same = d.same() && len(b.Affected)+len(b.Brings) == 0 && (how.Only != nil || in.barred() == nil)
+	result.Same = d.same() && len(b.Affected)+len(b.Brings) == 0 && (how.Only != nil || !in.isBarred())
 	swaps := slices.Concat(d.swaps, d.stays)
 	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	result.Done, result.Left = done, d.left
-	result.InPart = slices.ContainsFunc(d.left, func(l Left) bool { return l.Unread })
+	result.InPart = slices.ContainsFunc(d.left, func(l Left) bool { return l.Unread || l.Fixed != "" })
 	if result.Changed, err = editedOf(result.Commits, done.Snapshot, d.swaps); err != nil {
 		return nil, err
 	}
@@ -117,6 +118,11 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		return nil, err
 	}
 	result.Parted = partedOf(result.Changes, result.Left, part.Tree)
+	if in.entry.DryRun { // what is to be done reads it when it writes it
+		if err := in.Snapshots().CheckParts(ctx, part, d.parts); err != nil {
+			return nil, err
+		}
+	}
 	if dry {
 		result.Open = staging.HeldOpen(in.Dir(), swaps)
 		return result, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -52,6 +53,9 @@ func (r *Root) mayChange() error {
 	st, err := r.dir.Stat()
 	if err != nil {
 		return err
+	}
+	if why := restore.FixedBy(st, pathsafe.Stat{}); why != "" {
+		return &FixedError{why}
 	}
 	if int(st.UID) == os.Geteuid() {
 		if err := r.dir.Writable(); err != nil && machine.IsFault(err) { // such as a read-only file system

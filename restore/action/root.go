@@ -73,7 +73,7 @@ type Entry struct {
 	Foreign []string
 	// Known, unless nil, returns the path under which the records of the root at a real path
 	// are kept; id is its identity, see [pathsafe.Dir.Identity]. Nil is the real path.
-	Known func(real, id string) (string, error)
+	Known func(real, id string, dir pathsafe.Stat) (string, error)
 	// Kin, unless nil, returns the other restore roots that share directories with the one that is
 	// known by a name and open at a real path. With Previewed a halt of any of them is a [*KinError].
 	Kin func(name, real string, dir *pathsafe.Dir) []Kin
@@ -122,7 +122,7 @@ type Halts interface {
 
 // ErrNoRoot says that what cannot be entered is not the absolute path of a directory
 // that can be opened. Section 8.4.4 has the codes for it.
-var ErrNoRoot = errors.New("it cannot be opened as a restore root")
+var ErrNoRoot = errors.New("the path cannot be opened as a restore root")
 
 // An OtherRootError is a root that is meant by name ([Entry].Foreign), and is not the one that
 // is to be entered.
@@ -272,7 +272,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if e.Known != nil {
 		id, err := at.dir.Identity()
 		if err == nil {
-			name, err = e.Known(real, id)
+			name, err = e.Known(real, id, st)
 		}
 		if err != nil {
 			return nil, nil, err

@@ -27,19 +27,22 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 	for _, s := range p.swaps {
 		goes[s.Path] = true
 	}
-	for _, s := range p.swaps {
-		up, _ := s.Path.Parent()
-		if goes[up] || s.Old == nil {
-			continue
-		}
+	note := func(path pathsafe.Path, at time.Time) {
+		up, _ := path.Parent()
 		dir := ""
 		if up != (pathsafe.Path{}) {
 			dir = up.String()
 		}
-		if at := s.Old.ChangeTime; at.After(newest[dir]) {
+		if !goes[up] && at.After(newest[dir]) {
 			newest[dir] = at
 		}
 	}
+	for _, s := range p.swaps {
+		if s.Old != nil {
+			note(s.Path, s.Old.ChangeTime)
+		}
+	}
+	p.removals(now, note)
 	for _, dir := range slices.Sorted(maps.Keys(newest)) {
 		is := now.Tree(dir)
 		if len(is) == 0 || is[0].Type != snapshot.Dir || !machine.IsSuper() && int(is[0].UID) != os.Geteuid() || NeedsRoot(is[0]) != "" {
@@ -60,4 +63,30 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 		}
 	}
 	return keep
+}
+
+// removals notes for each file that a commit has removed a time at which that was over: before the
+// first of the commit's result artifacts came, which are there now, or in the snapshot before the
+// next commit.
+func (p *plan) removals(now *snapshot.Snapshot, note func(path pathsafe.Path, at time.Time)) {
+	stays := map[string]bool{}
+	for _, l := range p.left {
+		stays[l.Path] = true
+	}
+	for _, before := range p.befores {
+		var end time.Time
+		for e := range now.Entries() {
+			at, err := pathsafe.Parse(e.Path)
+			if err == nil && e.Type == snapshot.File && isArtifact(at, nil) && (end.IsZero() || e.ChangeTime.Before(end)) {
+				end = e.ChangeTime
+			}
+		}
+		for was := range before.Entries() {
+			n := p.top.find("/" + was.Path)
+			if at, err := pathsafe.Parse(was.Path); err == nil && was.Asked && was.Type == snapshot.File && n != nil && n.removed && !stays[was.Path] {
+				note(at, end)
+			}
+		}
+		now = before
+	}
 }

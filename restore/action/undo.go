@@ -154,6 +154,11 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		return nil, err
 	}
 	u.Parted = partedOf(u.Changes, u.Left, p.comes)
+	if in.entry.DryRun { // what is to be done reads it when it writes it
+		if err := p.checkParts(ctx, in.Snapshots(), swaps); err != nil {
+			return nil, err
+		}
+	}
 	if dry {
 		u.Open = staging.HeldOpen(in.Dir(), swaps)
 		return u, nil

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,6 +45,17 @@ type Action struct {
 
 // IsCommit reports whether it is one.
 func (a *Action) IsCommit() bool { return a.Rollback == "" }
+
+// Stands are the commits that a rollback was to undo and has undone in part only: they are undone
+// and brought back by it.
+func (a *Action) Stands() (ids []string) {
+	for _, id := range a.Undoes {
+		if a.State == Done && slices.Contains(a.Brings, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
 
 // History is what a log tells of commits and rollbacks, as far as [History.See] has seen its
 // entries. The zero value has seen none.

@@ -97,7 +97,7 @@ func (r *Record) changed(again *Preview) string {
 		return "what it shows"
 	}
 	switch now := &again.block; {
-	case was.SourceID != now.SourceID || !slices.EqualFunc(was.Items, now.Items, sameOutput),
+	case was.SourceID != now.SourceID || !sameOutputs(was.Items, now.Items),
 		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories):
 		return "the candidate"
 	case was.Trust != now.Trust:
@@ -106,10 +106,30 @@ func (r *Record) changed(again *Preview) string {
 		return "the active savepoint"
 	case was.Root.Real != now.Root.Real:
 		return fmt.Sprintf("where the path of the restore root %q leads", now.Root.Path)
-	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner:
+	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || !sameStanding(was.Items, now.Items):
 		return fmt.Sprintf("the restore root %q", now.Root.Path)
 	}
 	return "what it shows"
+}
+
+// sameStanding reports whether the same is at the targets of what two previews propose.
+func sameStanding(was, now []item) bool {
+	return slices.EqualFunc(was, now, func(a, b item) bool {
+		return a.Path == b.Path && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
+	})
+}
+
+// sameOutputs reports whether what two previews propose is the same of the candidate, but for what
+// only one of them proposes: that depends on the restore root, too.
+func sameOutputs(was, now []item) bool {
+	at := make(map[string]item, len(was))
+	for _, i := range was {
+		at[i.Path] = i
+	}
+	return !slices.ContainsFunc(now, func(i item) bool {
+		before, both := at[i.Path]
+		return both && !sameOutput(before, i)
+	})
 }
 
 func sameOutput(a, b item) bool {
@@ -201,13 +221,16 @@ func (a *Approval) carryOutput() error {
 		return nil
 	}
 	for _, i := range a.preview.block.Items {
-		if i.removed || i.Class != identical || a.statement.Excludes(i.number) {
+		if !canCarry(i) || a.statement.Excludes(i.number) {
 			continue
 		}
 		at, _ := slices.BinarySearch(a.items, i.number)
 		a.items = slices.Insert(a.items, at, i.number)
 		delete(a.excluded, i.number)
 		return nil
+	}
+	if a.preview.decided.removesOnly() {
+		return fmt.Errorf("%w: it approves removals only: %s", ErrUnfit, onlyRemovals)
 	}
 	return fmt.Errorf("%w: it approves removals only, and a bundle needs a file: approve one that is restored, or is identical, with them", ErrUnfit)
 }

@@ -18,3 +18,6 @@ func LineOf(t testing.TB, r *Record) []byte {
 
 // Undoing is what is said of how a commit can be undone.
 var Undoing = undoing
+
+// Text are words that are safe in Markdown.
+var Text = text

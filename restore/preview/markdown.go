@@ -21,6 +21,9 @@ func text(words string) string {
 	list := strings.Split(escaped(words), " ")
 	for n, word := range list {
 		core := strings.TrimRight(word, ".,;:")
+		if open := strings.TrimRight(core, ")"); !strings.Contains(open, "(") { // it was opened before this word
+			core = open
+		}
 		if strings.ContainsAny(core, "&:") { // &lt; and :word: are to be code as a whole
 			core = word
 		}

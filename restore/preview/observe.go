@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,7 @@ type observed struct {
 	witness string
 	root    pathsafe.Stat
 	way     pathsafe.Way // that the path of the root leads
+	hidden  []string     // what this user may not read, in path order
 }
 
 // observeRoot looks at the root itself, and requires that the path under which it was named
@@ -56,7 +58,7 @@ func observe(ctx context.Context, root *pathsafe.Dir, name string) (observed, er
 		return nil
 	}
 	_ = look("", o.root)
-	err = root.Walk(ctx, look)
+	err = root.WalkReadable(ctx, look, func(rel string) { o.hidden = append(o.hidden, rel) })
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ESTALE) { // a name that was just listed is gone
 		err = fmt.Errorf("%w: %w", ErrUnsettled, err)
 	}
@@ -80,8 +82,39 @@ func (o *observed) rootState(root *pathsafe.Dir, name string) (rootState, error)
 		return rootState{}, err
 	}
 	return rootState{
-		Path: name, Real: o.way.Real, Owner: o.root.UID, State: o.state, Warnings: append(warnings(o.way.Real, o.root), unsafeAt(magic)...),
+		Path: name, Real: o.way.Real, Owner: o.root.UID, State: o.state,
+		Warnings: slices.Concat(warnings(o.way.Real, o.root), unsafeAt(magic), o.unread()),
 	}, nil
+}
+
+// unsettled says that a root is not as it was when it was last looked at, and names what could be read
+// only once.
+func unsettled(before, after *observed) error {
+	for _, name := range slices.Concat(before.hidden, after.hidden) {
+		if !slices.Contains(before.hidden, name) || !slices.Contains(after.hidden, name) {
+			return fmt.Errorf("%w: %q could be read only once", ErrUnsettled, name)
+		}
+	}
+	return ErrUnsettled
+}
+
+// unread warns of what this user may not read. What is there does not concern a restore, whose own
+// paths are looked at one by one.
+func (o *observed) unread() []string {
+	const most = 3
+	n := len(o.hidden)
+	if n == 0 {
+		return nil
+	}
+	names := make([]string, 0, most)
+	for _, name := range o.hidden[:min(n, most)] {
+		names = append(names, visible.Quote(name))
+	}
+	text := strings.Join(names, ", ")
+	if n > most {
+		text += fmt.Sprintf(", and %d more", n-most)
+	}
+	return []string{"this user may not read everything beneath the restore root, and what is there was not looked at: " + text}
 }
 
 // unsafeAt warns of file systems on which all or nothing was not tried through

@@ -54,7 +54,7 @@ func (d *deciding) recommendedPlan() plan {
 		}
 	}
 	switch {
-	case len(p.restores) == 0 || d.noRoomForResult():
+	case len(p.restores) == 0 || d.noRoomForResult() || d.lacksOutput(p.restores):
 		return plan{secrets: exact.secrets, taken: p.taken}
 	case len(p.taken) == 0:
 		return exact
@@ -63,6 +63,25 @@ func (d *deciding) recommendedPlan() plan {
 	d.choosePart(&p)
 	return p
 }
+
+// lacksOutput reports whether items are removals alone, and no proposed item stays as it is, which a
+// bundle of them could carry (D34): no statement approves them.
+func (d *deciding) lacksOutput(items []int) bool {
+	return !slices.ContainsFunc(items, func(n int) bool { return !d.items[n-1].removed }) && !slices.ContainsFunc(d.in(proposed), canCarry)
+}
+
+// removesOnly reports whether what nothing hinders of the proposal are such removals.
+func (d *deciding) removesOnly() bool {
+	free := slices.DeleteFunc(d.exactPlan().restores, func(n int) bool { return !d.items[n-1].isFree() })
+	return len(free) > 0 && d.lacksOutput(free)
+}
+
+// canCarry reports whether a bundle of removals can carry a proposed item.
+func canCarry(i item) bool { return !i.removed && i.Class == identical }
+
+// onlyRemovals says why removals alone are not restored, and what helps.
+const onlyRemovals = "a bundle needs a file beside its removals, and none of this candidate's is proposed and there already: " +
+	"decide the conflict of one with --decide, or preview with its scope asked for; or have the change set sealed again"
 
 // readable is how many characters of a statement a person still reads: three lines of a
 // terminal. Up to that each item is named.
@@ -195,7 +214,11 @@ func (d *deciding) planText(p plan) string {
 		return "restore nothing: " + restore.ManifestName + " or " + restore.ReportName + " already exists; " + advice
 	}
 	if len(p.restores) == 0 {
-		parts = slices.Insert(parts, 0, "restore nothing")
+		nothing := "restore nothing"
+		if d.removesOnly() {
+			nothing += ", since " + onlyRemovals
+		}
+		parts = slices.Insert(parts, 0, nothing)
 		return strings.Join(parts, "; ") + "."
 	}
 	parts = append(parts, d.replacedText(p)...)

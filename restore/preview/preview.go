@@ -53,7 +53,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	}
 	after, err := observeFor(ctx, r, name)
 	if err == nil && !after.equals(&before) {
-		err = ErrUnsettled
+		err = unsettled(&before, &after)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking at restore root %q: %w", name, err)

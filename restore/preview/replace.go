@@ -88,7 +88,7 @@ func (i *item) stands(t *restore.Target) {
 
 func (i *item) linked(t *restore.Target) {
 	if t.Stat.Links > 1 {
-		i.Reason = joined(i.Reason, fmt.Sprintf("the existing file has %d names, and the others keep the old content", t.Stat.Links))
+		i.Reason = joined(i.Reason, fmt.Sprintf("the existing file has %d names, and the others keep the old content; a rollback brings it back as a file of its own", t.Stat.Links))
 	}
 }
 
@@ -116,16 +116,23 @@ func (d *deciding) replacement() *replacement {
 
 // replacedText is the part of a plan that is about what exists.
 func (d *deciding) replacedText(p plan) []string {
-	of := func(c class) string {
-		return statement.FormatItems(slices.DeleteFunc(slices.Clone(p.restores), func(n int) bool { return d.items[n-1].Class != c || !d.items[n-1].free }))
+	of := func(c class, isRemoval bool) string {
+		return statement.FormatItems(slices.DeleteFunc(slices.Clone(p.restores), func(n int) bool {
+			i := &d.items[n-1]
+			return i.Class != c || !i.free || i.removed != isRemoval
+		}))
 	}
-	removed := of(removes)
+	removed := of(removes, true)
 	parts := []string{"replace nothing"}
-	if replaced := of(replaces); replaced != "" {
+	if replaced := of(replaces, false); replaced != "" {
 		parts[0] = "replace what is at the targets of " + replaced + ", which a rollback brings back"
 	}
-	if same := of(identical); same != "" {
+	same, gone := of(identical, false), of(identical, true)
+	if same != "" {
 		parts = append(parts, "leave what is at the targets of "+same+" as it is, which is identical")
+	}
+	if gone != "" {
+		parts = append(parts, "do nothing for "+gone+", which is gone already")
 	}
 	if r := d.replacement(); r != nil && len(r.Artifacts) > 0 {
 		var names []string

@@ -160,6 +160,19 @@ func TestQuote(t *testing.T) {
 	}
 }
 
+// TestBracketsOfCode: a bracket that was opened before a word is no part of the code that it is.
+func TestBracketsOfCode(t *testing.T) {
+	for words, want := range map[string]string{
+		"it is immutable (chattr +i)": "it is immutable (chattr `+i`)",
+		"see (f(x))":                  "see `(f(x))`",
+		"a (b) c":                     "a (b) c",
+	} {
+		if got := preview.Text(words); got != want {
+			t.Errorf("%q: %s, want %s", words, got, want)
+		}
+	}
+}
+
 // TestLongReport: however many items there are, each has a row with its name, and no row
 // overlaps another; the JSON has all of them too.
 func TestLongReport(t *testing.T) {

@@ -47,6 +47,8 @@ func (p *Preview) verdict(free int) (state, text string) {
 		return "nothing", "Nothing is proposed. There is nothing to approve."
 	case p.decided.noRoomForResult():
 		return "nothing", "Nothing can be restored as things stand. There is no room for " + restore.ManifestName + " and " + restore.ReportName + "."
+	case p.decided.removesOnly():
+		return "nothing", "Nothing can be restored as things stand. A bundle needs a file beside its removals."
 	case p.block.Approval.Statement == "":
 		return "nothing", "Nothing can be restored as things stand. Something is in the way of every proposed file."
 	case !p.block.Approval.isWhole():

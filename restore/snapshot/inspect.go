@@ -90,7 +90,7 @@ func (in *inspection) snapshot(ctx context.Context, h Header) error {
 		return nil
 	}
 	in.Signed = append(in.Signed, snap.header)
-	for _, e := range neededBy(snap) {
+	for _, e := range neededBy(snap.entries) {
 		if err := in.object(ctx, snap, e); err != nil {
 			return err
 		}

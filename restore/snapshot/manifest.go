@@ -103,24 +103,33 @@ func readHeader(d dir, name string) (Header, error) {
 		return Header{}, err
 	}
 	defer f.Close()
-	const usual = 4 << 10
-	var line []byte
-	for end := -1; end < 0; end = bytes.IndexByte(line, '\n') {
-		grown := make([]byte, max(usual, 2*len(line)))
-		n := copy(grown, line)
-		more, err := d.s.read(f, grown[n:])
-		if err != nil {
-			return Header{}, err
-		}
-		line = grown[:n+more]
-		if more == 0 || len(line) > 2*maxLine {
-			return Header{}, errLine
-		}
+	lines, err := readLines(d, f, 1)
+	if err != nil {
+		return Header{}, err
 	}
 	if st.Size > maxManifest {
 		return Header{}, errors.New("too large")
 	}
-	return headerOf(name, string(line[:bytes.IndexByte(line, '\n')+1]))
+	return headerOf(name, lines[0])
+}
+
+// readLines reads the first n lines.
+func readLines(d dir, f *os.File, n int) ([]string, error) {
+	const usual = 4 << 10
+	var all []byte
+	for bytes.Count(all, []byte("\n")) < n {
+		grown := make([]byte, max(usual, 2*len(all)))
+		had := copy(grown, all)
+		more, err := d.s.read(f, grown[had:])
+		if err != nil {
+			return nil, err
+		}
+		all = grown[:had+more]
+		if more == 0 || len(all) > 2*n*maxLine {
+			return nil, errLine
+		}
+	}
+	return strings.SplitAfterN(string(all), "\n", n+1)[:n], nil
 }
 
 // headerOf reads the header of the manifest that has this name.

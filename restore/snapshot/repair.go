@@ -91,7 +91,7 @@ func (t *take) findAgain(ctx context.Context, snap *Snapshot, damaged []*DamageE
 		}
 	}
 	var wanted []*Entry
-	for _, e := range neededBy(snap) {
+	for _, e := range neededBy(snap.entries) {
 		if lost[e.Digest] {
 			wanted = append(wanted, e)
 		}

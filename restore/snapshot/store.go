@@ -354,7 +354,7 @@ func byTime(all []Header) []Header {
 func (s *Store) Find(id string) (*Snapshot, error) {
 	const shortest = 4
 	if len(id) < shortest || !isHex(id) {
-		return nil, fmt.Errorf("%.100q is not the id of a snapshot, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
+		return nil, notAnID(fmt.Sprintf("%.100q is not the id of a snapshot, nor %d of its digits", id, shortest))
 	}
 	var found *Snapshot
 	_, err := s.eachPlace(func(p place) error {
@@ -384,3 +384,9 @@ func (s *Store) Find(id string) (*Snapshot, error) {
 	}
 	return found, nil
 }
+
+// A notAnID says of a text that it can be the ID of no snapshot: it is [fs.ErrNotExist].
+type notAnID string
+
+func (e notAnID) Error() string        { return string(e) }
+func (e notAnID) Is(target error) bool { return target == fs.ErrNotExist }

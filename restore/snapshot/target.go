@@ -22,6 +22,7 @@ type Passed struct {
 	Damage  []*DamageError
 	Foreign bool // it is signed by another validator; that is the first of the damage
 	Partial bool // it lacks what could not be read; there is no damage
+	Gone    bool // the caller knows of it, and it is not in the store; the header has no more than its ID and time
 }
 
 // Target returns the newest snapshot of a root that an emergency rollback may go back to
@@ -78,7 +79,7 @@ func (s *Store) target(ctx context.Context, at place, headers []Header, host str
 		isForeign := host != "" && snap.header.Signer != host
 		if isForeign {
 			why := fmt.Errorf("it is signed by validator %s, not by this host's %s", snap.header.Signer, host)
-			to.Passed = append(to.Passed, Passed{h, []*DamageError{{Path: at.path(h.fileName()), Err: why}}, true, false})
+			to.Passed = append(to.Passed, Passed{h, []*DamageError{{Path: at.path(h.fileName()), Err: why}}, true, false, false})
 			if foreign != nil {
 				continue
 			}

@@ -37,20 +37,46 @@ func (s *Store) damages(ctx context.Context, snap *Snapshot) ([]*DamageError, er
 	if err != nil {
 		return nil, err
 	}
-	needed := neededBy(snap)
+	found, err := s.damagedOf(ctx, snap, neededBy(snap.entries))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(append([]*DamageError{damaged}, found...), func(d *DamageError) bool { return d == nil }), nil
+}
+
+// damagedOf reads and hashes the objects of entries, and returns the damage of each; nil for none.
+func (s *Store) damagedOf(ctx context.Context, snap *Snapshot, needed []*Entry) ([]*DamageError, error) {
 	s.seam.watch.begin("checking", slices.Values(needed))
 	found := make([]*DamageError, len(needed))
 	shelf := shelf{objects: s.objects}
 	defer shelf.close()
 	start := func() []byte { return make([]byte, chunk) }
-	err = inorder.Each(ctx, 0, len(needed), start, func(buf []byte, i int) (err error) {
+	err := inorder.Each(ctx, 0, len(needed), start, func(buf []byte, i int) (err error) {
 		found[i], err = asDamage(s.verifyObject(ctx, &shelf, snap, needed[i], buf))
 		return err
 	})
-	if err != nil {
-		return nil, err
+	return found, err
+}
+
+// CheckParts reads and hashes every object that WriteParts of the same parts needs, and writes
+// nothing. The error is a [*DamageError] where one is damaged.
+func (s *Store) CheckParts(ctx context.Context, snap *Snapshot, parts []Part) error {
+	entries, err := snap.moved(parts)
+	if err == nil {
+		var lock dir
+		if lock, err = s.share(ctx); err == nil {
+			defer lock.close()
+			var found []*DamageError
+			found, err = s.damagedOf(ctx, snap, neededBy(entries))
+			if i := slices.IndexFunc(found, func(d *DamageError) bool { return d != nil }); err == nil && i >= 0 {
+				err = found[i]
+			}
+		}
 	}
-	return slices.DeleteFunc(append([]*DamageError{damaged}, found...), func(d *DamageError) bool { return d == nil }), nil
+	if err != nil {
+		return fmt.Errorf("reading snapshot %s: %w", snap.header.ID, err)
+	}
+	return nil
 }
 
 // asDamage sorts out what is the store's fault.
@@ -76,11 +102,11 @@ func (s *Store) verifyManifest(snap *Snapshot) error {
 }
 
 // neededBy returns an entry of each object, by the objects' names.
-func neededBy(snap *Snapshot) []*Entry {
+func neededBy(entries []Entry) []*Entry {
 	var all []*Entry
-	for i := range snap.entries {
-		if snap.entries[i].Type == File {
-			all = append(all, &snap.entries[i])
+	for i := range entries {
+		if entries[i].Type == File {
+			all = append(all, &entries[i])
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *Entry) int { return cmp.Compare(string(a.Digest[:]), string(b.Digest[:])) })

@@ -38,7 +38,7 @@ const (
 // allowed beside: else nothing that is small could fail.
 func allowance(size int64) int64 {
 	if sample.Now() < sample.Long {
-		return 3*size + 32*mib
+		return 3*size + 40*mib
 	}
 	return 3*size + 64*mib
 }

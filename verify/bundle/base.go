@@ -14,6 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxCarried is how many unchanged files a set that only removes carries. One is needed, and that it
+// is still there as it was: with several a change of one does not keep the removals from a root.
+const maxCarried = 3
+
 // Counts are the files of a change set. A file that is carried is unchanged: it is an output since a
 // bundle has at least one.
 type Counts struct{ New, Changed, Removed, Carried int }
@@ -28,11 +32,11 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("%q %s, and a change set has no form for that", e.Path, e.What)
 }
 
-// errUnchanged: there is nothing to seal.
-var errUnchanged = errors.New("nothing has changed since the base")
+// ErrUnchanged says that there is nothing to seal.
+var ErrUnchanged = errors.New("nothing has changed since the base")
 
 // errNothingCarried is why a set that only removes cannot be sealed.
-var errNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry")
+var errNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry, whose name is neither hidden nor restricted")
 
 // comparison is a project against the base that it started from.
 type comparison struct {
@@ -303,14 +307,17 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 	}
 	if len(outputs) == 0 {
 		if n.Removed == 0 {
-			return nil, nil, n, errUnchanged
+			return nil, nil, n, ErrUnchanged
 		}
-		carried := slices.IndexFunc(c.project.outputs, func(o output) bool { return !isHidden(o.path.String()) })
-		if carried < 0 {
+		for _, o := range c.project.outputs {
+			if path := o.path.String(); n.Carried < maxCarried && !isHidden(path) && (c.project.opts.Restricted == nil || !c.project.opts.Restricted(path)) {
+				n.Carried++
+				add(o, &o.digest)
+			}
+		}
+		if n.Carried == 0 {
 			return nil, nil, n, errNothingCarried
 		}
-		n.Carried++
-		add(c.project.outputs[carried], &c.project.outputs[carried].digest)
 	}
 	if err := checkRoom(outputs); err != nil {
 		return nil, nil, n, err

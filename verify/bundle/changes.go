@@ -221,6 +221,8 @@ func (c *Changes) readRemoves(v canonjson.Value) error {
 			return fmt.Errorf(`"removes" has %q: %w`, text, err)
 		case len(text) > pathsafe.MaxPath:
 			return fmt.Errorf(`"removes" has a path of %d bytes, and no path has more than %d`, len(text), pathsafe.MaxPath)
+		case slices.ContainsFunc(path.Components(), func(name string) bool { return len(name) > pathsafe.MaxName }):
+			return fmt.Errorf(`"removes" has %q, and no name in a path has more than %d bytes`, text, pathsafe.MaxName)
 		case Reserved(path):
 			return fmt.Errorf(`"removes" has %q, a name that a restore needs for itself`, text)
 		case c.base[text] == nil:

@@ -87,6 +87,7 @@ func TestChangesRules(t *testing.T) {
 		"removed of ours":        changesText("notes/old.txt", ".spectrum06_lock"),
 		"the manifest removed":   changesText("notes/old.txt", "RESTORE_MANIFEST.json"),
 		"removed below ours":     changesText("notes/old.txt", "RESTORE_REPORT.json/x"),
+		"removed name too long":  changesText("notes/old.txt", "notes/"+strings.Repeat("o", pathsafe.MaxName+1)),
 		"removed too long":       changesText("notes/old.txt", strings.Repeat("o", pathsafe.MaxPath+1)),
 		"executable removed":     changesText(`"executable":["app.py"]`, `"executable":["notes/old.txt"]`),
 		"executable unknown":     changesText(`"executable":["app.py"]`, `"executable":["b"]`),

@@ -52,6 +52,10 @@ type SealOptions struct {
 	SkipSpecial bool
 	LeftOut     func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
 
+	// Restricted reports whether a file may hold a secret, or has a scope that a preview does not
+	// propose unasked: a set that only removes does not carry it. It may be nil.
+	Restricted func(path string) bool
+
 	Now time.Time // creation time; the zero time is now
 	// Listed is told how many files are to be hashed, and of how many bytes, before
 	// that; Hashed how many bytes more were read, by several goroutines at once. Both

@@ -68,5 +68,9 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []Check {
 		}
 		return flaws, "log, savepoints, marks of rollbacks and snapshots bear each other out", err
 	})
+	look("roots", ".", "a root that was moved meanwhile is known by what its snapshots say of it, and one that cannot be told so by its path alone", func() ([]kept.Flaw, string, error) {
+		flaws, err := kept.RootFlaws(state)
+		return flaws, "the record of where restore roots are has each that there is history of", err
+	})
 	return checks
 }

@@ -81,6 +81,9 @@ func stateChecks(ctx context.Context, path string) (base string, checks []Check)
 		fine("state-dir", base, "%q is this user's alone", base),
 		filesCheck(state), parentsCheck(base),
 	}
+	for _, f := range kept.Misplaced(state) {
+		checks = append(checks, fine("state-parts", f.Path, "%s", f.What).but(Fail, "what needs it ends with an error: nothing can be restored or rolled back", f.Remedy))
+	}
 	log, logged := logCheck(state)
 	checks = append(checks, log)
 	checks = append(checks, keptChecks(ctx, state)...)

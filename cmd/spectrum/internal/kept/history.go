@@ -174,7 +174,11 @@ func (h *history) compareSnapshots() {
 	for _, snap := range h.before.Snapshots() {
 		_, pruned := h.log.KnowsSnapshot(snap.ID)
 		if h.concerns(snap.Root) && !there[snap.ID] && !pruned {
-			h.add(store, "a commit that it was taken before cannot be undone by itself; \"spectrum snapshot list\" lists the others; "+KeepState,
+			others := "no other of this root is left"
+			if slices.ContainsFunc(h.snapshots, func(other snapshot.Header) bool { return audit.RootText(other.Root) == snap.Root }) {
+				others = "\"spectrum snapshot list\" lists the others"
+			}
+			h.add(store, "a commit that it was taken before cannot be undone by itself; "+others+"; "+KeepState,
 				"snapshot %s of %q is in the audit log, was not pruned, and is gone", snap.ID, snap.Root)
 		}
 	}

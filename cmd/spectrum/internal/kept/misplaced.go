@@ -1,0 +1,23 @@
+package kept
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+)
+
+// JournalKeyLost is what follows where the journal key has to be made anew.
+const JournalKeyLost = "the next command makes a new one; what a killed command has left in a restore root cannot be told from a forgery then, and halts it until \"spectrum recover --acknowledge\""
+
+// Misplaced are the entries of the state directory that are not what they have to be.
+func Misplaced(state *statedir.Dir) (flaws []Flaw) {
+	for _, p := range state.Misplaced() {
+		remedy := fmt.Sprintf("find out who put it there; then mv %s %s", words.Shell(p.Path), words.Shell(p.Path+".aside"))
+		if p.Name == statedir.JournalKeyName {
+			remedy += ": " + JournalKeyLost
+		}
+		flaws = append(flaws, Flaw{Path: p.Path, What: p.Error(), Remedy: remedy})
+	}
+	return flaws
+}

@@ -1,0 +1,93 @@
+package snapshot
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// Has reports whether anything is kept of the root of a name, as far as that can be told
+// without reading it.
+func (s *Store) Has(root string) bool {
+	p, ok, err := s.enter(keyOf(root))
+	if err != nil || !ok {
+		return err != nil
+	}
+	defer p.close()
+	sequence, _, err := p.last()
+	return err != nil || sequence > 0
+}
+
+// KnownAs returns the name of the root that a directory was when the newest snapshot of that
+// root was taken: by the device, the inode and the time of birth that this has; "" where there
+// is none. Where the file system knows no time of birth nothing is known. A root whose name
+// skip reports is not asked. What cannot be read says nothing, and only the first two lines of
+// a manifest are read, so neither its ID nor its signature is checked.
+func (s *Store) KnownAs(dir pathsafe.Stat, skip func(root string) bool) (root string, err error) {
+	if dir.BirthTime.IsZero() {
+		return "", nil
+	}
+	_, err = s.eachPlace(func(p place) error {
+		h, of, ok := p.newestRoot()
+		if ok && root == "" && of.Dev == dir.ID.Dev && of.Ino == dir.ID.Ino && of.BirthTime.Equal(dir.BirthTime) && !skip(h.Root) {
+			root = h.Root
+		}
+		return nil
+	})
+	return root, err
+}
+
+// newestRoot returns the header of the newest manifest that can be read that far, and the entry
+// of the root.
+func (p place) newestRoot() (Header, Entry, bool) {
+	names, err := p.names()
+	if err != nil {
+		return Header{}, Entry{}, false
+	}
+	slices.Sort(names)
+	for _, name := range slices.Backward(names) {
+		h, e, err := readRoot(p.dir, name)
+		if err == nil && keyOf(h.Root) == p.key {
+			return h, e, true
+		}
+	}
+	return Header{}, Entry{}, false
+}
+
+// readRoot reads the first two lines of a manifest: the header, and the entry of the root.
+func readRoot(d dir, name string) (Header, Entry, error) {
+	if _, _, err := parseName(name); err != nil {
+		return Header{}, Entry{}, err
+	}
+	f, _, err := d.openFile(name)
+	if err != nil {
+		return Header{}, Entry{}, err
+	}
+	defer f.Close()
+	lines, err := readLines(d, f, 2)
+	if err != nil {
+		return Header{}, Entry{}, err
+	}
+	h, err := headerOf(name, lines[0])
+	if err != nil {
+		return Header{}, Entry{}, err
+	}
+	e, _, err := parseEntry(lines[1], nil)
+	if err == nil && e.Path != "" {
+		err = fmt.Errorf("it begins with %q: %w", e.Path, fs.ErrInvalid)
+	}
+	return h, e, err
+}
+
+// RootNames returns the names of the roots of which a manifest can be read.
+func (s *Store) RootNames() (names []string) {
+	_, _ = s.eachPlace(func(p place) error {
+		if h, _, ok := p.newestRoot(); ok {
+			names = append(names, h.Root)
+		}
+		return nil
+	})
+	return names
+}
