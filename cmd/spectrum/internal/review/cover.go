@@ -109,9 +109,6 @@ func (m *Model) factLines() []line {
 	return lines
 }
 
-// maxApproved is how many files are named that an approval removes, and that it replaces.
-const maxApproved = 6
-
 // approvedLines are what the statement approves: what is lost first.
 func (m *Model) approvedLines() (lines []line) {
 	names := map[preview.Fate][]string{}
@@ -127,7 +124,7 @@ func (m *Model) approvedLines() (lines []line) {
 		}
 		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
 		if fate <= preview.Replaced {
-			text += ": " + strings.Join(words.Few(names[fate], maxApproved), ", ")
+			text += ": " + strings.Join(words.Few(names[fate], words.MaxNamed), ", ")
 		}
 		lines = append(lines, wrapped(letters[fate].style, text, m.width)...)
 	}
