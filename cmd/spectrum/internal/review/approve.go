@@ -115,18 +115,18 @@ func (m *Model) answer() tea.Cmd {
 // unread begins the question of the approval anew: nothing of it was read.
 func (m *Model) unread() {
 	m.coverTop, m.seenTo, m.seen, m.drawn, m.input = 0, 0, false, false, ""
-	m.asked++
 }
 
-// drawn is the message that the question, as it was begun for the n-th time, is on the screen.
+// drawn is the message that the question, as it was waited for the n-th time, is on the screen.
 type drawn int
 
 // drawTime is more than it takes until a screen is drawn: it is every 60th of a second.
 const drawTime = 100 * time.Millisecond
 
-// awaitDrawn waits until the screen was drawn. What arrives before that was typed, or pasted,
-// without having seen the question, and is no answer to it.
+// awaitDrawn waits until the screen was drawn and no key has arrived meanwhile. What arrives before
+// that was typed, or pasted, without having seen the question, and is no answer to it.
 func (m *Model) awaitDrawn() tea.Cmd {
+	m.asked++
 	n := drawn(m.asked)
 	return tea.Tick(drawTime, func(time.Time) tea.Msg { return n })
 }

@@ -57,7 +57,7 @@ type Model struct {
 
 	seen   bool // all that an approval approves was on the screen
 	seenTo int  // how many lines of that were, from the first one on
-	asked  int  // how often the question was begun anew
+	asked  int  // how often it was waited until the question is drawn
 	drawn  bool // the question is on the screen of the terminal, to its end: what is typed now answers it
 	slips  int  // lines that were no statement
 
@@ -105,7 +105,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.ClearScreen // whatever the pager has left
 	}
 	wasSeen := m.seen
-	if m.keepInSight(); m.seen && !wasSeen {
+	m.keepInSight()
+	if _, pressed := msg.(tea.KeyPressMsg); m.cover == approval && m.seen && !m.drawn && (pressed || !wasSeen) {
 		return m, m.awaitDrawn()
 	}
 	return m, m.look()
