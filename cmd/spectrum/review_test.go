@@ -202,6 +202,9 @@ func TestReviewVague(t *testing.T) {
 		}
 	}
 	r.ends(statusApproval, "the statement is not an explicit approval", "the candidate is in quarantine now")
+	if log := must(t, "audit", "show"); !strings.Contains(log, "sure2") || strings.Contains(log, "sure2:") {
+		t.Errorf("the mark has another line than the one that was typed:\n%s", log)
+	}
 	again := command(t, "review", "--restore-root", r.root, r.run.Dir)
 	seat := terminal.Sit(t, 80, 24)
 	again.Env = append(again.Env, "TERM=xterm")
