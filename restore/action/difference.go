@@ -212,18 +212,8 @@ func (d *difference) goes(now tree) (swapped bool, err error) {
 		return false, err
 	}
 	at := unkept(now)
-	if stuck := d.fixedIn(now); at == nil && stuck != nil {
-		d.leaveFixed(now[0].Path, *stuck)
-		if strings.HasPrefix(stuck.path, now[0].Path+"/") {
-			_, err = d.inside(nil, now[1:])
-		}
-		return false, err
-	}
-	if at == nil && d.barred(nil, now) {
-		return false, nil
-	}
 	if at == nil {
-		return true, d.swap(nil, now)
+		return d.allGoes(now)
 	}
 	if d.told != at.Path { // of the directories on the way to it the first is named
 		d.told = at.Path
@@ -231,6 +221,21 @@ func (d *difference) goes(now tree) (swapped bool, err error) {
 	}
 	_, err = d.inside(nil, now[1:])
 	return false, err
+}
+
+// allGoes plans that what a snapshot can hold goes, as far as it can make way.
+func (d *difference) allGoes(now tree) (swapped bool, err error) {
+	if stuck := d.fixedIn(now); stuck != nil {
+		d.leaveFixed(now[0].Path, *stuck)
+		if strings.HasPrefix(stuck.path, now[0].Path+"/") {
+			_, err = d.inside(nil, now[1:])
+		}
+		return false, err
+	}
+	if d.barred(nil, now) {
+		return false, nil
+	}
+	return true, d.swap(nil, now)
 }
 
 // unkept is the first entry of something that no snapshot can hold; nil for none.
