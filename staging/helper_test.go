@@ -148,6 +148,7 @@ type scene struct {
 	lazy    bool // nothing is synced
 	umask   uint32
 	takes   bool // two files take over what they replace has, see replaceScene
+	removes bool // existing/goes is removed, and artifacts are replaced, see replaceScene
 
 	mu     sync.Mutex
 	checks map[string]int                                // how often each target was checked
@@ -293,6 +294,8 @@ func (s *scene) done(before picture) {
 	}
 	if s.takes {
 		s.tookOver()
+	}
+	if s.removes {
 		if _, err := os.Lstat(s.at("existing/goes")); !errors.Is(err, fs.ErrNotExist) {
 			s.t.Errorf("existing/goes was to go: %v", err)
 		}
@@ -320,11 +323,11 @@ func (s *scene) staying(before picture) picture {
 			delete(stays, strings.Replace(f.Path.String(), "inlink/", "existing/", 1))
 		}
 	}
-	if s.takes {
+	if s.removes {
 		delete(stays, "existing/goes")
 	}
 	for _, a := range s.spec.artifacts {
-		if a.old != nil || s.takes { // a killed commit has moved the old one aside
+		if a.old != nil || s.removes { // a killed commit has moved the old one aside
 			delete(stays, a.Path.String())
 		}
 	}
@@ -420,7 +423,8 @@ func replaceScene(t testing.TB, root string) *scene {
 	if old, err := s.dir.StatPath(mustParse(t, "existing/goes"), pathsafe.LinksBeneath); err == nil {
 		s.spec.removals = []removalAt{{mustParse(t, "existing/goes"), &old}}
 	}
-	if s.takes = true; made != nil {
+	s.takes, s.removes = true, true
+	if made != nil {
 		must(t, os.Chown(s.at("existing/keep"), namedUID, otherGID))
 		must(t, unix.Setxattr(s.at("existing/keep"), "user.note", []byte("old"), 0))
 		must(t, unix.Setxattr(s.at("existing/other"), accessList, []byte(generous), 0))
