@@ -28,7 +28,7 @@ func (w *world) lookIn() (*action.Root, func(), error) {
 	key, err := state.JournalKey()
 	must(w.t, err)
 	in, _, err := action.Enter(context.Background(), w.root, action.Entry{
-		Key: key, Halts: state, Savepoints: w.savepoints(), Snapshots: w.snapshots(), State: state.Root(), DryRun: true,
+		Key: key, Halts: state, Bars: state, Savepoints: w.savepoints(), Snapshots: w.snapshots(), State: state.Root(), DryRun: true,
 	})
 	return in, func() {
 		in.Leave()
