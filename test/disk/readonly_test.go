@@ -21,7 +21,7 @@ func TestReadOnlyMidway(t *testing.T) {
 	for n := stride.First; ; n += stride.Every {
 		site := p.Site(t, filepath.Join(v.Path, fmt.Sprint("root", n)))
 		took := 0
-		r := site.Commit(t, &sysfault.Plan{N: n, Onward: true, Match: func(c sysfault.Call) bool { return harness.Inside(c.Path, site.Root) }, Before: func(c sysfault.Call) {
+		r := site.Commit(t, &sysfault.Plan{N: n, Onward: true, Before: func(c sysfault.Call) {
 			if took == 0 && v.SetReadOnly(true) == nil { // not while a file is open for writing
 				took = c.N
 			}
