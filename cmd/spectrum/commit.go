@@ -86,10 +86,21 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 			return err
 		}
 	}
+	return app.commitAsked(cmd.Context(), opts, func(state *statedir.Dir, opts *commitOptions) error {
+		if opts.preview != "" {
+			return nil
+		}
+		return app.askApproval(cmd, state, opts, runDirs)
+	})
+}
+
+// commitAsked commits what was approved. Ask enters the preview and the statement in the options,
+// where they were not given with the command.
+func (a *app) commitAsked(ctx context.Context, opts commitOptions, ask func(*statedir.Dir, *commitOptions) error) error {
 	if err := opts.takeRoot(); err != nil {
 		return err
 	}
-	state, err := app.openStateApart(opts.restoreRoot)
+	state, err := a.openStateApart(opts.restoreRoot)
 	if err != nil {
 		return err
 	}
@@ -98,12 +109,10 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 		return err
 	}
 	defer opts.file.close()
-	if opts.preview == "" {
-		if err := app.askApproval(cmd, state, &opts, runDirs); err != nil {
-			return err
-		}
+	if err := ask(state, &opts); err != nil {
+		return err
 	}
-	return app.commitPreview(cmd.Context(), state, opts)
+	return a.commitPreview(ctx, state, opts)
 }
 
 // askApproval shows the preview on the terminal and reads the statement. A

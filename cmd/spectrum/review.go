@@ -56,22 +56,9 @@ func runReview(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	if err := opts.check(cmd, runDirs); err != nil {
 		return err
 	}
-	if err := opts.takeRoot(); err != nil {
-		return err
-	}
-	state, err := app.openStateApart(opts.restoreRoot)
-	if err != nil {
-		return err
-	}
-	defer state.Close()
-	if opts.file, err = openReceipt(state, &opts); err != nil {
-		return err
-	}
-	defer opts.file.close()
-	if err := app.reviewed(cmd, state, &opts, runDirs); err != nil {
-		return err
-	}
-	return app.commitPreview(cmd.Context(), state, opts)
+	return app.commitAsked(cmd.Context(), opts, func(state *statedir.Dir, opts *commitOptions) error {
+		return app.reviewed(cmd, state, opts, runDirs)
+	})
 }
 
 // checkScreen rejects what no screen can be drawn on.
