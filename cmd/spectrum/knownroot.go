@@ -43,8 +43,8 @@ func evidenceOf(store *snapshot.Store, id string, dir pathsafe.Stat) statedir.Ev
 		return ev
 	}
 	ev.Has = store.Has
-	ev.Past = func(skip func(name string) bool) string {
-		name, err := store.KnownAs(dir, skip)
+	ev.Past = func(others []string) string {
+		name, err := store.KnownAs(dir, others)
 		if err != nil {
 			return "" // the path decides
 		}

@@ -126,9 +126,9 @@ type Evidence struct {
 	Leads func(path string) bool
 	// Has reports whether there is history under a name.
 	Has func(name string) bool
-	// Past returns the name under which there is history of this very directory, but for those
-	// that skip reports; "" for none.
-	Past func(skip func(name string) bool) string
+	// Past returns the name under which there is history of this very directory, but for the other
+	// ones, which are known to be of others; "" for none.
+	Past func(others []string) string
 }
 
 // EnterRoot is [Dir.RootName] of a directory whose identity is known, and remembers, unless it
@@ -168,9 +168,11 @@ func (ev *Evidence) past(all []KnownRoot, path, name string, isKnown bool) strin
 	if ev.Past == nil || isKnown && ev.Has(name) {
 		return name
 	}
-	past := ev.Past(func(other string) bool {
-		return slices.ContainsFunc(all, func(r KnownRoot) bool { return r.Known == other })
-	})
+	others := make([]string, len(all))
+	for i, r := range all {
+		others[i] = r.Known
+	}
+	past := ev.Past(others)
 	if past == "" || past != path && ev.Leads(past) {
 		return name
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -106,9 +107,9 @@ func TestRootsByHistory(t *testing.T) {
 		return statedir.Evidence{
 			Leads: func(path string) bool { return id == "one" && path == at },
 			Has:   func(name string) bool { return kept[name] != "" },
-			Past: func(skip func(string) bool) string {
+			Past: func(others []string) string {
 				for name, of := range kept {
-					if of == id && !skip(name) {
+					if of == id && !slices.Contains(others, name) {
 						return name
 					}
 				}

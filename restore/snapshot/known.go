@@ -22,16 +22,28 @@ func (s *Store) Has(root string) bool {
 
 // KnownAs returns the name of the root that a directory was when the newest snapshot of that
 // root was taken: by the device, the inode and the time of birth that this has; "" where there
-// is none. Where the file system knows no time of birth nothing is known. A root whose name
-// skip reports is not asked. What cannot be read says nothing, and only the first two lines of
-// a manifest are read, so neither its ID nor its signature is checked.
-func (s *Store) KnownAs(dir pathsafe.Stat, skip func(root string) bool) (root string, err error) {
+// is none. Where the file system knows no time of birth nothing is known. Roots of these other
+// names are not asked, and nothing of them is read. What cannot be read says nothing, and only the
+// first two lines of a manifest are read, so neither its ID nor its signature is checked.
+func (s *Store) KnownAs(dir pathsafe.Stat, others []string) (root string, err error) {
 	if dir.BirthTime.IsZero() {
 		return "", nil
 	}
-	_, err = s.eachPlace(func(p place) error {
+	skip := make(map[string]bool, len(others))
+	for _, other := range others {
+		skip[keyOf(other)] = true
+	}
+	keys, err := s.roots.names()
+	if err != nil {
+		return "", err
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return skip[key] })
+	_, err = s.visit(keys, func(p place) error {
+		if root != "" {
+			return nil
+		}
 		h, of, ok := p.newestRoot()
-		if ok && root == "" && of.Dev == dir.ID.Dev && of.Ino == dir.ID.Ino && of.BirthTime.Equal(dir.BirthTime) && !skip(h.Root) {
+		if ok && of.Dev == dir.ID.Dev && of.Ino == dir.ID.Ino && of.BirthTime.Equal(dir.BirthTime) {
 			root = h.Root
 		}
 		return nil

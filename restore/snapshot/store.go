@@ -189,13 +189,17 @@ func (s *Store) enter(key string) (p place, ok bool, err error) {
 	return place{d, key}, true, nil
 }
 
-// eachPlace visits the places of all roots, in the order of their names. What is not one
-// is damage.
+// eachPlace visits the places of all roots, in the order of their names.
 func (s *Store) eachPlace(visit func(place) error) (damaged []*DamageError, err error) {
 	keys, err := s.roots.names()
 	if err != nil {
 		return nil, err
 	}
+	return s.visit(keys, visit)
+}
+
+// visit visits the places of these keys. What is not one is damage.
+func (s *Store) visit(keys []string, visit func(place) error) (damaged []*DamageError, err error) {
 	for _, key := range keys {
 		p, ok, err := s.enter(key)
 		d, fault := asDamage(err)
