@@ -112,14 +112,11 @@ func (a *app) unreadable(state *statedir.Dir, id string, dry bool, why error) {
 // rootByLog returns the name of the root that a commit or a snapshot with this ID, or these digits
 // of it, is of by the audit log; "" where that is not known, or there are several.
 func rootByLog(state *statedir.Dir, id string) string {
-	f, err := state.ReadAuditLog()
-	if err != nil || len(id) < least {
+	if len(id) < least {
 		return ""
 	}
-	log := audit.New(f)
-	defer log.Close()
 	roots := map[string]bool{}
-	_, _ = log.Read(func(e audit.Entry) error {
+	_, _ = readLog(state, func(e audit.Entry) error {
 		if e.Root != "" && (id == latest || strings.HasPrefix(e.Action, id) || strings.HasPrefix(e.Snapshot, id)) {
 			roots[audit.RootOf(e.Root)] = true
 		}

@@ -84,14 +84,11 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 // unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
 // a kill: recover undoes or completes it. It is nil where the log has no such one.
 func unfinishedCommit(state *statedir.Dir, id string) error {
-	f, err := state.ReadAuditLog()
-	if err != nil || len(id) < least {
+	if len(id) < least {
 		return nil
 	}
-	log := audit.New(f)
-	defer log.Close()
 	began := map[string]string{}
-	head, _ := log.Read(func(e audit.Entry) error {
+	head, _ := readLog(state, func(e audit.Entry) error {
 		if e.Kind == audit.CommitBegin && strings.HasPrefix(e.Action, id) {
 			began[e.Action] = e.Root
 		}
@@ -193,17 +190,12 @@ func newestCommit(standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
 // was, and how to take it back. What the log does not have is not known.
 func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
 	when, hint := "", findsCommits
-	f, err := state.ReadAuditLog()
-	if err == nil {
-		log := audit.New(f)
-		defer log.Close()
-		_, _ = log.Read(func(e audit.Entry) error {
-			if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
-				when = " at " + e.Time.Format(time.RFC3339)
-				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
-			}
-			return nil
-		})
-	}
+	_, _ = readLog(state, func(e audit.Entry) error {
+		if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
+			when = " at " + e.Time.Format(time.RFC3339)
+			hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
+		}
+		return nil
+	})
 	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
 }

@@ -34,14 +34,8 @@ func (s *snapshotShelf) withoutForged(all []snapshot.Header) (rest []snapshot.He
 
 // loggedSnapshots returns the IDs of all snapshots that the audit log names.
 func loggedSnapshots(state *statedir.Dir) (map[string]bool, error) {
-	f, err := state.ReadAuditLog()
-	if err != nil {
-		return nil, err
-	}
-	log := audit.New(f)
-	defer log.Close()
 	known := map[string]bool{}
-	_, err = log.Read(func(e audit.Entry) error {
+	_, err := readLog(state, func(e audit.Entry) error {
 		known[e.Snapshot] = true
 		return nil
 	})

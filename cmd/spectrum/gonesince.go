@@ -28,13 +28,7 @@ func goneSince(state *statedir.Dir, in *action.Root, target *snapshot.Snapshot) 
 	for _, d := range damaged { // which is named as that
 		there[d.Path[strings.LastIndexByte(d.Path, '-')+1:]] = true
 	}
-	f, err := state.ReadAuditLog()
-	if err != nil {
-		return nil
-	}
-	log := audit.New(f)
-	defer log.Close()
-	_, _ = log.Read(func(e audit.Entry) error {
+	_, _ = readLog(state, func(e audit.Entry) error {
 		is := func(p snapshot.Passed) bool { return p.Header.ID == e.Snapshot }
 		switch {
 		case audit.RootOf(e.Root) != in.Path():

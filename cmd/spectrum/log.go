@@ -89,23 +89,29 @@ func (a *app) listActions(args []string, last int) error {
 // actionsOf returns the actions in the root of a name, or in all when that is empty. Those that
 // come before a damage of the log are returned with the error.
 func actionsOf(state *statedir.Dir, root string) ([]*audit.Action, error) {
-	f, err := state.ReadAuditLog()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	log := audit.New(f)
-	defer log.Close()
 	var history audit.History
-	_, err = log.Read(func(e audit.Entry) error {
+	_, err := readLog(state, func(e audit.Entry) error {
 		if root == "" || e.Root == audit.RootText(root) {
 			history.See(&e)
 		}
 		return nil
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	return history.Actions(), err
+}
+
+// readLog calls visit with each entry of the audit log, and makes none where there is none: then it is
+// fs.ErrNotExist. Of a damaged log it visits what comes before the damage.
+func readLog(state *statedir.Dir, visit func(audit.Entry) error) (audit.Head, error) {
+	f, err := state.ReadAuditLog()
+	if err != nil {
+		return audit.Head{}, err
+	}
+	log := audit.New(f)
+	defer log.Close()
+	return log.Read(visit)
 }
 
 // actionText is an action on one line, with what came from outside at its end.
