@@ -177,7 +177,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		}
 		private = append(appendBeneath(private, root, opts.base), notOfBase...)
 	}
-	baseRun, err := signedBy(cmd.Context(), opts.baseRun)
+	list, err := signedBy(cmd.Context(), opts.baseRun)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		another = func() string { runDir = freeRunDir(root, time.Now(), opts.task); return runDir }
 	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseRun: baseRun, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseList: list, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
@@ -199,7 +199,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return sealError(err)
 	}
 	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
-	if base != nil || baseRun != nil {
+	if base != nil || list != nil {
 		app.say("a change set: %s", changedText(sealed.Counts))
 	}
 	result := sealed.BundleRoot
@@ -210,7 +210,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	fields := map[string]any{
 		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	}
-	if n := sealed.Counts; base != nil || baseRun != nil {
+	if n := sealed.Counts; base != nil || list != nil {
 		fields["changes"] = map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed}
 	}
 	return app.result(result, fields)

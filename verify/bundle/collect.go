@@ -157,6 +157,11 @@ func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 	case slices.Contains(c.opts.Private, name):
 		return Private, nil
 	}
+	if c.opts.Leave != nil {
+		if why := c.opts.Leave(name, st.Mode); why != "" {
+			return why, nil
+		}
+	}
 	for _, rules := range []*ignore.Rules{c.rules, c.other} {
 		if rules == nil {
 			continue
