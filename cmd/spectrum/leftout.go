@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/ignore"
 )
@@ -21,6 +22,10 @@ var reasons = []struct {
 	{bundle.Excluded, "--exclude"},
 	{bundle.Ignored, ignore.File},
 	{bundle.Special, "--skip-special"},
+	{gitbase.Ignored, "ignored by git"},
+	{gitbase.Repository, "a git repository or submodule"},
+	{gitbase.Unlisted, "not listed by git"},
+	{gitbase.Sparse, "not checked out by git"},
 }
 
 // say names what was left out, for people.
