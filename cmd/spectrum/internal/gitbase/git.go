@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -88,6 +89,8 @@ func (g git) run(ctx context.Context, stdin []byte, read func(*bufio.Reader) err
 	cmd := exec.CommandContext(running, g.program, append(all, args...)...)
 	said := &beginning{}
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stderr, cmd.WaitDelay = g.dir, g.env, bytes.NewReader(stdin), said, time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it may have started ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

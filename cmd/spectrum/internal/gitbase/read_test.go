@@ -1,6 +1,7 @@
 package gitbase_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -341,6 +343,21 @@ func TestNotOwned(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(os.Getenv("HOME"), ".gitconfig"), []byte("[safe]\n\tdirectory = "+r.dir+"\n"), 0o644))
 	if _, err := r.read("HEAD"); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestInterrupted: git and what it has started end with the seal.
+func TestInterrupted(t *testing.T) {
+	r := newRepo(t)
+	r.write("a", "one")
+	slow := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(slow, "git"), []byte("#!/bin/sh\nsleep 1000\n"), 0o755))
+	t.Setenv("PATH", slow+":"+os.Getenv("PATH"))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := gitbase.Read(ctx, gitbase.Options{Root: r.dir, Revision: "HEAD"})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }
