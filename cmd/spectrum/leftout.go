@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -39,11 +40,13 @@ func (l leftOut) say(a *app) {
 	}
 }
 
-// counts is how much was left out, for programs.
+// counts is how much was left out, for programs: those of git where there is something.
 func (l leftOut) counts() map[string]int {
 	counts := map[string]int{}
 	for _, reason := range reasons {
-		counts[string(reason.why)] = 0
+		if !strings.HasPrefix(string(reason.why), "git_") {
+			counts[string(reason.why)] = 0
+		}
 	}
 	for _, group := range l {
 		counts[string(group.Why)] += len(group.Paths)

@@ -47,6 +47,8 @@ func gitError(root string, err error) error {
 	switch {
 	case errors.Is(err, gitbase.ErrNoGit):
 		return err
+	case errors.Is(err, gitbase.ErrOldGit):
+		hint = "install a newer git, or " + instead
 	case errors.Is(err, gitbase.ErrNoRepository):
 		hint = "name the project with --project-root DIR, or " + instead
 	case errors.Is(err, gitbase.ErrNotOwned):

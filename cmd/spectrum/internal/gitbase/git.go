@@ -9,13 +9,20 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/spectrumfs/spectrum/internal/served"
+	"golang.org/x/sys/unix"
 )
 
 // ErrNoGit says that there is no program git.
 var ErrNoGit = errors.New(`the program "git" is not in PATH`)
+
+// ErrOldGit is a git that does not know how to leave the user's settings aside (GIT_CONFIG_GLOBAL).
+var ErrOldGit = errors.New("git is older than 2.32")
 
 // errTooMuch is an answer that is longer than any that makes sense.
 var errTooMuch = errors.New("more than this program reads")
@@ -55,9 +62,9 @@ var safe = []string{
 }
 
 func newGit(dir string) (git, error) {
-	program, err := exec.LookPath("git")
-	if err != nil {
-		return git{}, errors.Join(ErrNoGit, err)
+	program := findGit()
+	if program == "" {
+		return git{}, ErrNoGit
 	}
 	env := []string{
 		"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0",
@@ -69,6 +76,41 @@ func newGit(dir string) (git, error) {
 		}
 	}
 	return git{program: program, dir: dir, env: env, config: safe}, nil
+}
+
+// checkVersion rejects a git that is too old.
+func (g git) checkVersion(ctx context.Context) error {
+	answer, err := g.line(ctx, "version")
+	if err != nil {
+		return err
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(answer, "git version %d.%d", &major, &minor); err != nil || major < 2 || major == 2 && minor < 32 {
+		return fmt.Errorf("%w: %q", ErrOldGit, answer)
+	}
+	return nil
+}
+
+// findGit looks in the absolute directories of PATH, but for those that another user serves.
+func findGit() string {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		fd, err := served.OpenDir(dir)
+		if err != nil {
+			continue
+		}
+		err = served.Check(fd)
+		_ = unix.Close(fd)
+		if err != nil {
+			continue
+		}
+		if path, err := exec.LookPath(filepath.Join(dir, "git")); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 // with returns a git with more of the environment, which counts before what was there.

@@ -63,31 +63,29 @@ func checkedOut(t testing.TB, dir string) string {
 // TestAsCheckout: a base is what a checkout writes, whatever the project's own attributes and files have
 // become since.
 func TestAsCheckout(t *testing.T) {
-	for _, format := range []string{"sha1", "sha256"} {
-		for _, autocrlf := range []string{"false", "true", "input"} {
-			t.Run(format+" autocrlf "+autocrlf, func(t *testing.T) {
-				r := newRepo(t, "--object-format="+format)
-				r.git("config", "core.autocrlf", autocrlf)
-				r.write("plain", "a\nb\n").write("empty", "").write("large", strings.Repeat("0123456789abcdef\n", 60000))
-				r.write("dos.txt", "a\nb\n").write("sub/dos.txt", "a\nb\n").write("sub/keep", "a\nb\n").write("id", "$Id$\n").write("wide.txt16", "wide\n")
-				r.write("binary", "\x00\xff\r\n\n").write("no end", "x").write("ends\n\nwith\n", "\n\n").write(`"q"	\`, "q").write("\xff", "not UTF-8").write("new\nline.txt", "a\n")
-				r.write(".gitattributes", "*.txt text eol=crlf\nid ident\n*.txt16 -text\n").write("sub/.gitattributes", "keep eol=crlf text\ndos.txt -text\n")
-				must(t, os.Symlink("plain", filepath.Join(r.dir, "link")))
-				must(t, os.Symlink("/nowhere\nelse", filepath.Join(r.dir, "far")))
-				must(t, os.Chmod(filepath.Join(r.dir, "plain"), 0o755))
-				r.git("add", "-A")
-				r.git("commit", "-qm", "one")
-				r.git("clone", "-q", "-c", "core.autocrlf="+autocrlf, ".", "../clone")
-				// what the project is now does not count
-				r.write(".gitattributes", "* eol=crlf text\n").write("sub/.gitattributes", "").write("plain", "other")
-				r.git("add", "-A")
-				b, err := r.read("HEAD")
-				must(t, err)
-				if got, want := picked(b), checkedOut(t, filepath.Join(r.dir, "../clone")); got != want {
-					t.Errorf("got\n%s\nwant\n%s", got, want)
-				}
-			})
-		}
+	for autocrlf, format := range map[string]string{"false": "sha256", "true": "sha1", "input": "sha1"} {
+		t.Run(format+" autocrlf "+autocrlf, func(t *testing.T) {
+			r := newRepo(t, "--object-format="+format)
+			r.git("config", "core.autocrlf", autocrlf)
+			r.write("plain", "a\nb\n").write("empty", "").write("large", strings.Repeat("0123456789abcdef\n", 60000))
+			r.write("dos.txt", "a\nb\n").write("sub/dos.txt", "a\nb\n").write("sub/keep", "a\nb\n").write("id", "$Id$\n").write("wide.txt16", "wide\n")
+			r.write("binary", "\x00\xff\r\n\n").write("no end", "x").write("ends\n\nwith\n", "\n\n").write(`"q"	\`, "q").write("\xff", "not UTF-8").write("new\nline.txt", "a\n")
+			r.write(".gitattributes", "*.txt text eol=crlf\nid ident\n*.txt16 -text\n").write("sub/.gitattributes", "keep eol=crlf text\ndos.txt -text\n")
+			must(t, os.Symlink("plain", filepath.Join(r.dir, "link")))
+			must(t, os.Symlink("/nowhere\nelse", filepath.Join(r.dir, "far")))
+			must(t, os.Chmod(filepath.Join(r.dir, "plain"), 0o755))
+			r.git("add", "-A")
+			r.git("commit", "-qm", "one")
+			r.git("clone", "-q", "-c", "core.autocrlf="+autocrlf, ".", "../clone")
+			// what the project is now does not count
+			r.write(".gitattributes", "* eol=crlf text\n").write("sub/.gitattributes", "").write("plain", "other")
+			r.git("add", "-A")
+			b, err := r.read("HEAD")
+			must(t, err)
+			if got, want := picked(b), checkedOut(t, filepath.Join(r.dir, "../clone")); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
 	}
 }
 
@@ -319,6 +317,13 @@ func TestNotHere(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), "spectrum-git-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
+	}
+	old := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(old, "git"), []byte("#!/bin/sh\necho git version 2.31.9\n"), 0o755))
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", old+":"+path)
+	if _, err := r.read("HEAD"); !errors.Is(err, gitbase.ErrOldGit) {
+		t.Errorf("an old git: %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
 	if _, err := r.read("HEAD"); !errors.Is(err, gitbase.ErrNoGit) {

@@ -54,6 +54,9 @@ func open(ctx context.Context, root string) (*repository, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := g.checkVersion(ctx); err != nil {
+		return nil, err
+	}
 	r := &repository{git: g, filters: map[string]bool{}}
 	inside, err := r.ask(ctx, "--is-inside-work-tree")
 	if err != nil {
