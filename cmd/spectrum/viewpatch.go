@@ -51,6 +51,9 @@ func newChanges(plan *restore.Plan, root *pathsafe.Dir) (c *changes, err error) 
 // patch returns the patch as of now. It is that of before where nothing in the root has changed:
 // its bytes were checked then.
 func (c *changes) patch(done <-chan struct{}) ([]byte, error) {
+	if isClosed(done) {
+		return nil, context.Canceled
+	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	go func() {
