@@ -49,7 +49,7 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 		s, why := section{class: h.class}, ""
 		switch {
 		case h.Path == restore.ManifestName || h.Path == restore.ReportName:
-			why = "a commit writes it, and no patch does"
+			why = "only a commit writes it"
 		case !h.hasLines():
 		case shared[h.Path]:
 			why = "a link leads another file of the candidate to the same place"
@@ -80,7 +80,7 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 	}
 	end := section{comments: []string{"# " + d.summary()}}
 	if without > 0 {
-		end.comments = append(end.comments, fmt.Sprintf("# %d of these are named in the patch, and it does not make them", without))
+		end.comments = append(end.comments, fmt.Sprintf("# %d of these files are only listed: the patch does not change them", without))
 	}
 	return yield(end)
 }
