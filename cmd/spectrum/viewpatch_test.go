@@ -153,7 +153,7 @@ func TestChangesAreMadeAnew(t *testing.T) {
 	p := pair{dir: t.TempDir(), links: map[string]string{"link": "real"}, old: map[string]*side{"a": {"1\n", false}}, young: map[string]*side{"a": {"2\n", false}, "link/b": {"3\n", false}}}
 	p.plant(t)
 	d := p.diff(t)
-	c, err := newChanges(d.plan, d.root)
+	c, err := newChanges(d.plan, d.root, "")
 	check(t, err)
 	made, err := c.patch(nil)
 	if check(t, err); len(made) == 0 || c.settled {
