@@ -111,19 +111,19 @@ func (r *Root) verifyIdentical(ctx context.Context, rec *commitRecord) error {
 			return &staging.Error{Step: staging.StepFinalize, Path: path.String(), Err: errBack}
 		}
 	}
+	var identical []*restore.Target
 	for _, path := range slices.Sorted(maps.Keys(rec.replaces)) {
-		t := rec.replaces[path]
-		if !t.Identical {
-			continue
+		if t := rec.replaces[path]; t.Identical {
+			identical = append(identical, t)
 		}
-		err := t.Verify(context.WithoutCancel(ctx), r.dir)
-		step := staging.StepVerify
-		if errors.Is(err, fs.ErrNotExist) {
-			step = staging.StepMissing
-		}
-		if err != nil {
-			return &staging.Error{Step: step, Path: t.Path.String(), Err: fmt.Errorf("it stays as it was: %w", err)}
-		}
+	}
+	t, err := restore.VerifyIdentical(context.WithoutCancel(ctx), r.dir, identical)
+	step := staging.StepVerify
+	if errors.Is(err, fs.ErrNotExist) {
+		step = staging.StepMissing
+	}
+	if err != nil {
+		return &staging.Error{Step: step, Path: t.Path.String(), Err: fmt.Errorf("it stays as it was: %w", err)}
 	}
 	return nil
 }
