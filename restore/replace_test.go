@@ -179,6 +179,11 @@ func TestReplaceVerify(t *testing.T) {
 			if failed, err := restore.VerifyIdentical(t.Context(), r.Root(), there); failed != nil || err != nil {
 				t.Fatal(failed, err)
 			}
+			done, cancel := context.WithCancel(t.Context())
+			cancel()
+			if failed, err := restore.VerifyIdentical(done, r.Root(), there); failed != nil || !errors.Is(err, context.Canceled) {
+				t.Error(failed, err)
+			}
 			must(t, change(at))
 			if failed, err := restore.VerifyIdentical(t.Context(), r.Root(), there); err == nil || failed != there[0] {
 				t.Errorf("%v, %v", failed, err)
