@@ -31,7 +31,9 @@ func rootRows() (entries []entry) {
 	conflict.commit = exists
 
 	add("none", noRoot, func(p *place) { p.rootArg = "" })
-	add("empty", noRoot, func(p *place) { p.rootArg, p.emptyRoot = "", true })
+	empty := noRoot
+	empty.mount = "USAGE" // a flag without a value, which the law has no code for
+	add("empty", empty, func(p *place) { p.rootArg, p.emptyRoot = "", true })
 	add("relative", code("RESTORE_TARGET_NOT_ABSOLUTE"), func(p *place) { p.rootArg = "../root" })
 	add("missing", code("RESTORE_TARGET_NOT_EXIST"), func(p *place) { p.to(p.top + "/nothing") })
 	add("dangling link", code("RESTORE_TARGET_NOT_EXIST"), func(p *place) {
