@@ -154,7 +154,6 @@ func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts
 		if !opts.acknowledge {
 			a.tell("spectrum: %s", oneLine(bar.what()))
 			a.tell("spectrum: %s stays halted for preview, commit and prune", shellQuote(path))
-			a.tell("hint: %s", acknowledgeHint(foreignOption(path)+shellQuote(path)))
 			return nil
 		}
 		a.tell("spectrum: %s", oneLine(bar.what()))

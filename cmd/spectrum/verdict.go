@@ -141,7 +141,9 @@ func at(target error, v verdict) func(error) verdict {
 var verdicts = []func(error) verdict{
 	on(func(e *childError) verdict { return verdict{status: e.status} }),
 	on(func(e *unfitError) verdict { return verdict{details: e.details, hints: known(e.failed[0].Remedy)} }),
-	on(func(e *codedError) verdict { return verdict{code: e.code, details: e.details, hints: known(e.hint)} }),
+	on(func(e *codedError) verdict {
+		return verdict{code: e.code, details: e.details, hints: slices.Concat(known(e.hint), e.hints)}
+	}),
 	on(func(e *restore.Failure) verdict {
 		v := verdict{law: restore.ResultOf(e).JSON}
 		if e.Code == restore.RollbackFailed { // whatever it was that failed
