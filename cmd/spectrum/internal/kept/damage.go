@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -93,11 +94,12 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 		case len(f.Damage.Names) > 0:
 			flaw.IsContent = true
 			if remedies[f.Header.ID] == "" {
-				remedies[f.Header.ID] = "other snapshots are ways back all the same"
+				remedies[f.Header.ID] = "other snapshots can be restored all the same"
 				snap, err := store.Find(f.Header.ID)
 				path, unknown := state.RootPath(f.Header.Root)
 				if err == nil && unknown == nil {
-					remedies[f.Header.ID] = WayOut(ctx, store, snap, contents[f.Header.ID], path, "", "") + "; other snapshots are ways back all the same"
+					steps := WayOut(ctx, store, Broken{Snapshot: snap, Damaged: contents[f.Header.ID], Path: path})
+					remedies[f.Header.ID] = strings.Join(append(steps, remedies[f.Header.ID]), "; ")
 				}
 			}
 			flaw.Remedy = remedies[f.Header.ID]
