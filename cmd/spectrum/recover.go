@@ -48,10 +48,10 @@ A root that is halted since a rollback could not be carried out is released when
 is unfinished there and nothing is damaged; else --acknowledge asks for a statement.
 
 At last it looks for damage among what is kept of the root: snapshots, savepoints and
-the audit log. It names each with the way out, and its exit status is 1 then. Where the
-audit log was deleted or cut, --acknowledge accepts that it does not bear out what was done
-before, against a statement, which the log has then; no check reports that loss any more. Of contents it reads at most 256 MiB;
-"spectrum snapshot verify" reads all.`,
+the audit log. It names each, ends with the commands that go on, and its exit status is 1 then.
+Where the audit log was deleted or cut, or a snapshot, a savepoint or the host's key is lost,
+--acknowledge accepts that against a statement, which the log has then; no check reports that
+loss any more. Of contents it reads at most 256 MiB; "spectrum snapshot verify" reads all.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.statement != "" && !opts.acknowledge {

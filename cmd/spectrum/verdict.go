@@ -157,7 +157,7 @@ var verdicts = []func(error) verdict{
 		return verdict{status: statusHalted, code: codeHalted, details: e.details(), hints: e.hints()}
 	}),
 	on(func(*staging.HaltError) verdict {
-		return verdict{status: statusHalted, code: codeHalted, hints: haltHints("RESTORE_ROOT")}
+		return verdict{status: statusHalted, code: codeHalted, hints: append([]string{acknowledgeHint("RESTORE_ROOT")}, haltHints("RESTORE_ROOT")...)}
 	}),
 	on(func(e *failedError) verdict { return verdict{hints: e.halted.hints()} }),
 	on(func(e *interruptedError) verdict {
