@@ -34,7 +34,7 @@ func WayOut(ctx context.Context, store *snapshot.Store, b Broken) (steps []strin
 		for _, d := range lost {
 			names = append(names, d.Names...)
 		}
-		steps = append(steps, fmt.Sprintf("no file in %q has the content of %s: put a copy there, then \"spectrum snapshot verify --repair %s\" takes it", b.Path, words.List(names), id))
+		steps = append(steps, fmt.Sprintf("no file in %q has the content of %s: put a copy of it there, and run this again", b.Path, words.List(names)))
 	}
 	switch {
 	case len(lost) > 0 && b.To != "":
