@@ -197,7 +197,9 @@ func (e *haltedError) hints() []string {
 		return append(hints, "ask that user what it is; if it is of no command that has to be ended, move it out of the root, then retry")
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
 		return append(hints, haltHints(root)...)
-	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.foreign+len(a.tree.Foreign)+len(a.tree.InTheWay) > 0 && len(a.tree.Replaced) == 0 }):
+	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool {
+		return a.tree.foreign+len(a.tree.Foreign)+len(a.tree.InTheWay) > 0 && len(a.tree.Replaced) == 0
+	}):
 		next = "move away what is named as neither, as not of it, or as in the way, then " + next
 	}
 	return append(hints, next)
