@@ -30,6 +30,8 @@ type Inspection struct {
 	Replaced []ReplacedDir
 	// Foreign are paths in the directories of a commit that are not of it, at most [MaxForeign].
 	Foreign []string
+	// InTheWay are paths at which names of a commit need a directory, and at which something else is.
+	InTheWay []string
 }
 
 // A ReplacedDir is a directory that was at a path beneath the root, and its inode.
@@ -118,6 +120,7 @@ func (a *attempt) inspect() (*Inspection, error) {
 		}
 		found.Names = append(found.Names, n)
 	}
+	a.findInTheWay(found)
 	if a.isCommit() && a.phase >= phasePrepared {
 		return found, a.findForeign(found)
 	}
@@ -269,6 +272,21 @@ func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
 		}
 	}
 	return n, nil
+}
+
+// findInTheWay looks for what is neither a directory nor a link where a file of a commit needs a
+// directory. What cannot be looked at is not in the way.
+func (a *attempt) findInTheWay(found *Inspection) {
+	seen := map[pathsafe.Path]bool{{}: true}
+	for i := range a.plan.files {
+		for p := parent(a.plan.files[i].path); !seen[p]; p = parent(p) {
+			seen[p] = true
+			st, err := a.root.statBelow(p)
+			if err == nil && !st.Mode.IsDir() && st.Mode.Type() != fs.ModeSymlink {
+				found.InTheWay = append(found.InTheWay, p.String())
+			}
+		}
+	}
 }
 
 // maxForeignLook bounds how many names are looked at to find foreign ones.

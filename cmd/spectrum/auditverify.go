@@ -95,7 +95,7 @@ func historyDamaged(flaws []kept.Flaw) error {
 	if n := len(flaws); n > 1 {
 		err = fmt.Errorf("%w (and %d more: \"spectrum doctor\" lists all)", err, n-1)
 	}
-	return &codedError{code: codeHistory, err: err, details: map[string]any{"damaged": list}, hint: first.Remedy}
+	return &codedError{code: codeHistory, err: err, details: map[string]any{"damaged": list}, hint: first.Steps()}
 }
 
 // ledger reads the log from its beginning.
@@ -185,9 +185,6 @@ func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 	return v.result(fmt.Sprintf("OK %d entries, head %s, %s", h.Sequence, h.Hash, numberOf(n, "savepoint")), fields)
 }
 
-// acceptHint is the way on where the log that was lost is in no backup.
-const acceptHint = "; where the log is in no backup, \"spectrum recover --acknowledge RESTORE_ROOT\" accepts the loss"
-
 // rewritten is the verdict on a log that is another one than savepoints sign.
 func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
 	first := misfits[0]
@@ -200,7 +197,7 @@ func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
 	}
 	return &codedError{
 		code: codeAuditRewritten, err: err, details: v.details(misfits),
-		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; look into who may write the state directory, and keep it as it is%s", first.Fits, acceptHint),
+		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; look into who may write the state directory, and keep it as it is; %s", first.Fits, kept.AcceptText(v.state, first.Root)),
 	}
 }
 
@@ -227,11 +224,11 @@ func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
 	}
 	e := &codedError{
 		code: codeSavepointMissing, err: err, details: v.details(misfits),
-		hint: "savepoints were taken away: look into who may write the state directory, and keep it as it is",
+		hint: "savepoints were taken away: look into who may write the state directory, and keep it as it is; " + kept.AcceptText(v.state, first.Root),
 	}
 	if isCut {
 		e.code = codeAuditCut
-		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %d entries now, head %s; look into who may write the state directory, and keep it as it is%s", v.head.Sequence, v.head.Hash, acceptHint)
+		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %d entries now, head %s; look into who may write the state directory, and keep it as it is; %s", v.head.Sequence, v.head.Hash, kept.AcceptText(v.state, first.Root))
 	}
 	return e
 }

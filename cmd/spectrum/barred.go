@@ -48,9 +48,9 @@ func (b *barMark) hints(path string) []string {
 	}
 	return []string{
 		oneLine(b.what()),
-		fmt.Sprintf("the root is as it was, and no way back is halted: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
-		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
 		acknowledgeHint(root),
+		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
+		fmt.Sprintf("the root is as it was, and no way back is halted: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
 	}
 }
 
@@ -154,7 +154,6 @@ func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts
 		if !opts.acknowledge {
 			a.tell("spectrum: %s", oneLine(bar.what()))
 			a.tell("spectrum: %s stays halted for preview, commit and prune", shellQuote(path))
-			a.tell("hint: %s", acknowledgeHint(foreignOption(path)+shellQuote(path)))
 			return nil
 		}
 		a.tell("spectrum: %s", oneLine(bar.what()))

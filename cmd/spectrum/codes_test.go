@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"go/ast"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -41,12 +43,18 @@ const forging = "a\nspectrum: OK\nhint: forged \x1b[2J\u202e"
 var withoutHint = map[code]string{codeInterrupted: "who interrupts knows how to go on, and the line says what is left"}
 
 // examples are errors with each code of this program.
-func examples() map[code][]error {
+func examples(t *testing.T) map[code][]error {
+	t.Helper()
+	state, err := statedir.Open(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = state.Close() })
 	outside := errors.New(forging)
 	halt := &staging.HaltError{Attempt: "0dbd4d3d-14a4-4b5c-9e1c-07c6d60c6b5e", Kind: "snapshot_restore", Staging: forging, Err: staging.ErrHalted}
 	halted := &haltedError{root: "/srv/" + forging, attempts: []haltedAttempt{{HaltError: halt, kind: "snapshot_restore"}}, err: halt}
 	held := &quarantine.HeldError{Source: "43766f23", Marks: []quarantine.Mark{{Finding: quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: forging}}}}
-	verifier := &auditVerify{}
+	verifier := &auditVerify{savepointShelf: &savepointShelf{state: state}}
 	a := &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
 	misfits := []audit.Misfit{{Savepoint: audit.Savepoint{ID: "1", Attempt: "2", Root: forging}, Fault: audit.NotEnded}}
 	return map[code][]error{
@@ -90,7 +98,7 @@ func examples() map[code][]error {
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
 
-		codeStateDamaged: {stateDamaged("/srv/"+forging, []kept.Flaw{{What: forging, Remedy: kept.KeepState}}, nil)},
+		codeStateDamaged: {stateDamaged("/srv/"+forging, []kept.Flaw{{What: forging, Remedy: kept.KeepState}}, nil, true)},
 
 		codeUnfit:   {(&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}).coded()},
 		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, []string{forging}, nil)},
@@ -107,7 +115,7 @@ func examples() map[code][]error {
 // TestEveryCode goes through every code of this program: each has an error here, its
 // own code in JSON, one line, and a hint whose commands are there.
 func TestEveryCode(t *testing.T) {
-	all := examples()
+	all := examples(t)
 	for _, name := range declared(t, ".", "code") {
 		errs := all[code(name)]
 		delete(all, code(name))

@@ -32,32 +32,32 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 	if err != nil {
 		return nil, err
 	}
-	more, err := kept.SavepointFlaws(savepoints, root)
+	more, err := kept.SavepointFlaws(state, savepoints, root)
 	if err != nil {
 		return nil, err
 	}
 	history, err := kept.HistoryFlaws(ctx, state, root, in.Signed)
 	var damage *audit.DamageError
 	if errors.As(err, &damage) {
+		path, unknown := state.RootPath(root)
+		if unknown != nil {
+			return nil, unknown
+		}
 		at := filepath.Join(state.Path(), "audit.log")
-		remedy := fmt.Sprintf("\"spectrum audit verify\" says more; every way back works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then run \"spectrum recover\" again, which says how the loss is accepted", shellQuote(at), shellQuote(at+".bad"))
+		remedy := fmt.Sprintf("\"spectrum audit verify\" says more; every rollback works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss", shellQuote(at), shellQuote(at+".bad"), shellQuote(path))
 		history, err = []kept.Flaw{{Path: at, What: err.Error(), Remedy: remedy}}, nil
 	}
 	return slices.Concat(kept.Misplaced(state), all, more, history), err
 }
 
-// tellFlaws names what is damaged, and each way out, once for those that have the same.
+// tellFlaws names what is damaged. The next steps come last ([stateDamaged]).
 func (a *app) tellFlaws(flaws []kept.Flaw) {
-	flaws = kept.Fold(flaws)
-	for i, f := range flaws {
+	for _, f := range kept.Fold(flaws) {
 		at := ""
 		if !strings.Contains(f.What, filepath.Base(f.Path)) {
 			at = fmt.Sprintf("%q: ", f.Path)
 		}
 		a.tell("spectrum: damaged: %s%s", at, oneLine(f.What))
-		if i+1 == len(flaws) || flaws[i+1].Remedy != f.Remedy {
-			a.tell("hint: %s", oneLine(a.truly(f.Remedy)))
-		}
 	}
 }
 

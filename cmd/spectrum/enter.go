@@ -179,6 +179,9 @@ func noRoot(state *statedir.Dir, root string, err error) error {
 		}
 		return refusedHint(err, fmt.Sprintf("it belongs to %s: run this as that user, or as root", machine.UserText(int(way.End.UID))))
 	}
+	if path := namedSo(state, action.RootPath(root)); path != "" {
+		return refusedHint(err, fmt.Sprintf("that is the name of the records of %[1]s, where the root was found last: run this again with %[1]s", shellQuote(path)))
+	}
 	if !isGone(state, root, err) {
 		return refusedHint(err, noRootHint)
 	}

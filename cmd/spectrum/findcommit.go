@@ -67,6 +67,9 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		if lost := savepointLost(state, id); lost != nil {
 			return savepoint.Savepoint{}, lost
 		}
+		if failed := notCompleted(state, id); failed != nil {
+			return savepoint.Savepoint{}, failed
+		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
 		err = fmt.Errorf("%d commits begin with %q", len(found), id)
@@ -155,8 +158,33 @@ func savepointLost(state *statedir.Dir, id string) error {
 	return nil
 }
 
+// notCompleted is the error of the rollback of a commit that failed and was taken back, or that was
+// released as it was. It is nil where the log has no such one.
+func notCompleted(state *statedir.Dir, id string) error {
+	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
+	for _, c := range all {
+		if !c.IsCommit() || len(id) < least || !strings.HasPrefix(c.ID, id) {
+			continue
+		}
+		path, unknown := state.RootPath(audit.RootOf(c.Root))
+		if unknown != nil {
+			return nil
+		}
+		switch before, _ := snapshotsFor(state, c); {
+		case c.State == audit.Failed:
+			return refusedHint(fmt.Errorf("commit %s failed, and was taken back: %s", c.ID, c.Reason), fmt.Sprintf("nothing of it is in the root, so nothing is to be undone; \"spectrum status %s\" says how the root stands", shellQuote(path)))
+		case c.State == audit.LeftAsIs && before != "":
+			return refusedHint(fmt.Errorf("commit %s was not completed, and was released: %s", c.ID, c.Reason),
+				fmt.Sprintf("what it left has stayed: \"spectrum snapshot diff %[2]s\" shows what differs from before it, and \"spectrum snapshot restore %[1]s%[2]s\" brings that back", foreignOption(path), before[:shortest]))
+		case c.State == audit.LeftAsIs:
+			return refusedHint(fmt.Errorf("commit %s was not completed, and was released: %s", c.ID, c.Reason), fmt.Sprintf("\"spectrum snapshot list %s\" lists what the root can go back to", shellQuote(path)))
+		}
+	}
+	return nil
+}
+
 // snapshotsFor returns the ID of the snapshot from before a commit, "" where it is gone, and whether
-// there is any that an emergency rollback may go back to. None is verified.
+// an emergency rollback would go back to one from before it. None is verified.
 func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole bool) {
 	store, err := kept.Snapshots(state)
 	if err != nil {
@@ -164,11 +192,14 @@ func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole
 	}
 	defer store.Close()
 	all, _, _ := store.Survey(audit.RootOf(c.Root)) // what cannot be read is no way back
+	earlier := takenBefore(state, c.ID)
 	for _, h := range all {
 		if h.Action == c.ID && h.Kind == snapshot.PreAction {
 			before = h.ID
 		}
-		hasWhole = hasWhole || h.ForEmergency()
+		if h.ForEmergency() { // the newest counts
+			hasWhole = earlier == nil || earlier[h.ID]
+		}
 	}
 	return before, hasWhole
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -30,6 +33,18 @@ func (s *snapshotShelf) withoutForged(all []snapshot.Header) (rest []snapshot.He
 		rest = append(rest, h)
 	}
 	return rest, forged
+}
+
+// withoutChanged returns the snapshots without those whose manifests were changed in place, and the
+// damage of those. Of manifests it reads as many bytes as recover does, the newest first.
+func (s *snapshotShelf) withoutChanged(ctx context.Context, all []snapshot.Header) ([]snapshot.Header, []*snapshot.DamageError, error) {
+	changed, err := s.store.Changed(ctx, all, kept.Glance)
+	if err != nil {
+		return nil, nil, err
+	}
+	return slices.DeleteFunc(all, func(h snapshot.Header) bool {
+		return slices.ContainsFunc(changed, func(d *snapshot.DamageError) bool { return strings.HasSuffix(d.Path, "-"+h.ID) })
+	}), changed, nil
 }
 
 // loggedSnapshots returns the IDs of all snapshots that the audit log names.

@@ -100,6 +100,9 @@ func (a *haltedAttempt) stands(root string) []string {
 	for _, d := range t.Replaced {
 		lines = append(lines, fmt.Sprintf("%s is not the directory that it was: bring that back to this name first; \"find %s -xdev -inum %d\" finds it", shellQuote(filepath.Join(root, d.Path)), shellQuote(root), d.Inode))
 	}
+	for _, path := range t.InTheWay {
+		lines = append(lines, "in the way of its names: "+shellQuote(filepath.Join(root, path)))
+	}
 	for _, path := range t.Foreign {
 		lines = append(lines, "not of it, in a directory that it has made: "+shellQuote(filepath.Join(root, path)))
 	}
@@ -171,7 +174,7 @@ func (t *halftree) fields(root string) any {
 	for _, d := range t.Replaced {
 		replaced = append(replaced, map[string]any{"inode": strconv.FormatUint(d.Inode, 10), "path": jsonText(filepath.Join(root, d.Path))})
 	}
-	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "names": names, "replaced": replaced}
+	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "in_the_way": jsonTexts(t.InTheWay), "names": names, "replaced": replaced}
 }
 
 var standsText = map[staging.Stands]string{staging.AsBefore: "before", staging.AsAfter: "after", staging.AsNeither: "neither"}

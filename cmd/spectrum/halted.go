@@ -168,7 +168,7 @@ func (a *haltedAttempt) where() string {
 	return fmt.Sprintf("attempt %s%s stands in %q%s: %s", a.Attempt, kind, a.Staging, whose, record)
 }
 
-// hints name each attempt, its record, and the next command.
+// hints name each attempt, its record, and the next commands: last the one that loses nothing.
 func (e *haltedError) hints() []string {
 	if e.bar != nil {
 		return e.bar.hints(e.root)
@@ -183,23 +183,26 @@ func (e *haltedError) hints() []string {
 	if e.inRecover {
 		next = "run this again"
 	}
+	hints = append(hints, acknowledgeHint(root))
 	if e.newest != "" {
 		hints = append(hints, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, whatever stands there, if that verifies", root, e.newest[:shortest]))
 	}
 	hidden := slices.IndexFunc(e.attempts, func(a haltedAttempt) bool { return a.mount != nil })
 	switch {
 	case hidden >= 0:
-		return append(hints, mountHint(e.attempts[hidden].mount, next), acknowledgeHint(root))
+		return append(hints, mountHint(e.attempts[hidden].mount, next))
 	case !slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.Staging != "" }):
-		return append(hints, acknowledgeHint(root))
+		return hints
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.owner >= 0 }):
-		return append(hints, "ask that user what it is; if it is of no command that has to be ended, move it out of the root, then retry", acknowledgeHint(root))
+		return append(hints, "ask that user what it is; if it is of no command that has to be ended, move it out of the root, then retry")
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
 		return append(hints, haltHints(root)...)
-	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree.foreign+len(a.tree.Foreign) > 0 && len(a.tree.Replaced) == 0 }):
-		next = "move away what is named as neither, or as not of it, then " + next
+	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool {
+		return a.tree.foreign+len(a.tree.Foreign)+len(a.tree.InTheWay) > 0 && len(a.tree.Replaced) == 0
+	}):
+		next = "move away what is named as neither, as not of it, or as in the way, then " + next
 	}
-	return append(hints, next, acknowledgeHint(root))
+	return append(hints, next)
 }
 
 // details are what a program needs of it.

@@ -147,7 +147,6 @@ func haltHints(root string) []string {
 	return []string{
 		fmt.Sprintf("look at what is named, then run \"spectrum recover %s\", which tries again", root),
 		"if another state directory was used, pass it with --state-dir DIR",
-		acknowledgeHint(root),
 	}
 }
 

@@ -91,7 +91,7 @@ func againText(o staging.Outcome) string {
 	if o.Kind == staging.KindCommit || o.Result != staging.RolledBack {
 		return ""
 	}
-	return fmt.Sprintf(": the root is as before it; run the %s again", kindText(o.Kind))
+	return ": the root is as before it; run the same command again"
 }
 
 // pruneInterrupted says of a prune that was interrupted which snapshots are gone.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"unicode/utf8"
@@ -58,6 +59,9 @@ func evidenceOf(store *snapshot.Store, id string, dir pathsafe.Stat) statedir.Ev
 func nameOfRoot(state *statedir.Dir, path string, look bool) (string, error) {
 	dir, err := pathsafe.OpenRoot(path)
 	if err != nil {
+		if to := namedSo(state, path); to != "" { // nothing else is at that path
+			return path, nil
+		}
 		return state.RootName(path)
 	}
 	defer dir.Close()
@@ -74,6 +78,29 @@ func nameOfRoot(state *statedir.Dir, path string, look bool) (string, error) {
 	}
 	name, _, err := state.EnterRoot(path, id, look, evidenceOf(store, id, st))
 	return name, err
+}
+
+// namedSo returns where the restore root was found last whose records are kept under a name that is
+// the path of no other one; "" for none.
+func namedSo(state *statedir.Dir, name string) (path string) {
+	all, _ := state.KnownRoots() // what cannot be read is not known
+	for _, r := range all {
+		switch name {
+		case r.Path:
+			return ""
+		case r.Known:
+			path = r.Path
+		}
+	}
+	return path
+}
+
+// rootText is a restore root for people, with the name of its records where that is another one.
+func rootText(path, name string) string {
+	if name == path {
+		return fmt.Sprintf("%q", path)
+	}
+	return fmt.Sprintf("%q, known as %q", path, name)
 }
 
 // leadsTo reports whether a path leads to the directory of an identity.

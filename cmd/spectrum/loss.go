@@ -13,9 +13,10 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 )
 
-// An audit log that was deleted or cut bears out no more what was done before, and every check says
-// so from then on. Nothing brings it back but a backup; so a person who has looked can accept the
-// loss, which the log that goes on has, with the records that it is about and no others.
+// An audit log that was deleted or cut bears out no more what was done before; a snapshot, a
+// savepoint or the host's key may be gone. Every check says so from then on. Nothing brings it back
+// but a backup; so a person who has looked can accept the loss, which the log that goes on has, with
+// the records that it is about and no others.
 
 // lossError is a loss that nobody has accepted in the words that are wanted.
 type lossError struct {
@@ -25,7 +26,7 @@ type lossError struct {
 }
 
 func (e *lossError) Error() string {
-	return fmt.Sprintf("%q: the audit log does not bear out %s, and no statement accepts that", e.root, numberOf(len(e.lost), "record"))
+	return fmt.Sprintf("%q: no statement accepts the loss of %s", e.root, numberOf(len(e.lost), "record"))
 }
 
 // Unwrap returns what is wrong with the statement.
@@ -37,7 +38,7 @@ func (e *lossError) statement() string {
 	if oneLine(root) != root {
 		root = strconv.QuoteToASCII(root)
 	}
-	return fmt.Sprintf("I have looked at %s; what the audit log lacks of %s of it is lost.", root, numberOf(len(e.lost), "record"))
+	return fmt.Sprintf("I have looked at %s; what is lost of %s of it stays lost.", root, numberOf(len(e.lost), "record"))
 }
 
 func (e *lossError) details() map[string]any {
@@ -46,36 +47,30 @@ func (e *lossError) details() map[string]any {
 
 func (e *lossError) hints() []string {
 	return []string{
-		"look at what is named; if the audit log is in a backup, put that back",
+		"look at what is named; if it is in a backup, put that back",
 		fmt.Sprintf("spectrum recover --acknowledge --statement %s %s", shellQuote(e.statement()), foreignOption(e.root)+shellQuote(e.root)),
 	}
 }
 
-// lostOf returns the ids of the savepoints and snapshots that the audit log does not bear out, each
-// once.
+// lostOf returns the ids of the savepoints and snapshots that are lost, or that the audit log does not
+// bear out, each once.
 func lostOf(flaws []kept.Flaw) (ids []string) {
 	for _, f := range flaws {
-		if f.Lost != "" && !slices.Contains(ids, f.Lost) {
-			ids = append(ids, f.Lost)
-		}
+		ids = append(ids, f.Lost...)
 	}
 	slices.Sort(ids)
-	return ids
+	return slices.Compact(ids)
 }
 
-// acceptLoss accepts, against the statement of a person, what the audit log does not bear out of a
-// root, and returns the flaws that are left. Without --acknowledge it says how that is done.
+// acceptLoss accepts, with --acknowledge and against the statement of a person, what is lost of a
+// root, and returns the flaws that are left.
 func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []kept.Flaw) ([]kept.Flaw, error) {
 	path, err := state.RootPath(name)
 	if err != nil {
 		return nil, err
 	}
 	loss := &lossError{root: path, lost: lostOf(flaws)}
-	if len(loss.lost) == 0 {
-		return flaws, nil
-	}
-	if !opts.acknowledge {
-		a.tell("hint: if the log is in no backup, \"spectrum recover --acknowledge %s%s\" accepts the loss, against a statement, and logs it", foreignOption(path), shellQuote(path))
+	if len(loss.lost) == 0 || !opts.acknowledge {
 		return flaws, nil
 	}
 	err = a.hearWords(ctx, opts.statement, loss.statement(), func(why error) error {
@@ -92,6 +87,6 @@ func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, 
 	if err = errors.Join(err, log.Close()); err != nil {
 		return nil, err
 	}
-	a.tell("spectrum: the loss is accepted: the audit log bears out %s of %s no more, which it has from now on", numberOf(len(loss.lost), "record"), shellQuote(path))
+	a.tell("spectrum: the loss of %s of %s is accepted, which the audit log has from now on", numberOf(len(loss.lost), "record"), shellQuote(path))
 	return a.flawsOf(ctx, state, name)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,10 +48,10 @@ A root that is halted since a rollback could not be carried out is released when
 is unfinished there and nothing is damaged; else --acknowledge asks for a statement.
 
 At last it looks for damage among what is kept of the root: snapshots, savepoints and
-the audit log. It names each with the way out, and its exit status is 1 then. Where the
-audit log was deleted or cut, --acknowledge accepts that it does not bear out what was done
-before, against a statement, which the log has then; no check reports that loss any more. Of contents it reads at most 256 MiB;
-"spectrum snapshot verify" reads all.`,
+the audit log. It names each, ends with the commands that go on, and its exit status is 1 then.
+Where the audit log was deleted or cut, or a snapshot, a savepoint or the host's key is lost,
+--acknowledge accepts that against a statement, which the log has then; no check reports that
+loss any more. Of contents it reads at most 256 MiB; "spectrum snapshot verify" reads all.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.statement != "" && !opts.acknowledge {
@@ -115,7 +116,8 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		app.tellEnded(ended)
 		return err
 	}
-	return app.recovered(root, ended, flaws)
+	_, isBarred := state.BarOf(name)
+	return app.recovered(root, ended, flaws, isBarred)
 }
 
 // recoverAs enters the root, which ends what was left there, and leaves it.
@@ -128,8 +130,9 @@ func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, e
 	return ended, err
 }
 
-// recovered prints what became of what was found, and what is damaged.
-func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw) error {
+// recovered prints what became of what was found, and what is damaged. A root is barred in which a
+// rollback that could not be carried out halts what goes on.
+func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw, isBarred bool) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
 	for _, o := range ended {
@@ -160,7 +163,7 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw)
 				return err
 			}
 		}
-		return stateDamaged(root, flaws, found)
+		return stateDamaged(root, flaws, found, isBarred)
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "clean")
@@ -169,10 +172,24 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw)
 	return a.result(strings.Join(lines, "\n"), found)
 }
 
-// stateDamaged is the verdict on what is kept of a root in which nothing is left to be ended.
-func stateDamaged(root string, flaws []kept.Flaw, details map[string]any) error {
+// stateDamaged is the verdict on what is kept of a root in which nothing is left to be ended. Its
+// hints are the remedies, each once, and last what accepts that which no remedy brings back.
+func stateDamaged(root string, flaws []kept.Flaw, details map[string]any, isBarred bool) error {
+	var hints []string
+	for _, f := range kept.Fold(flaws) {
+		if !slices.Contains(hints, f.Remedy) {
+			hints = append(hints, f.Remedy)
+		}
+	}
+	path := foreignOption(root) + shellQuote(root)
+	switch {
+	case len(lostOf(flaws)) > 0:
+		hints = append(hints, fmt.Sprintf("if it is in no backup, \"spectrum recover --acknowledge %s\" accepts the loss, against a statement, and logs it", path))
+	case isBarred:
+		hints = append(hints, acknowledgeHint(path))
+	}
 	return &codedError{
-		code: codeStateDamaged, details: details, hint: "follow the hint of each finding; \"spectrum doctor\" names them again",
+		code: codeStateDamaged, details: details, hint: hints[0], hints: hints[1:],
 		err: fmt.Errorf("nothing unfinished is left in %q, but what is kept of it is damaged: %s", root, numberOf(len(flaws), "finding")),
 	}
 }

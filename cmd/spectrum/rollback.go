@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -121,7 +122,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
 	bar.done()
 	if err != nil {
-		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), withoutBefore(ctx, in, app.otherWay(state, err)))))
+		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), withoutBefore(ctx, state, in, sp.Attempt(), app.otherWay(state, err)))))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -212,21 +213,62 @@ func rollbackError(err error) error {
 
 // withoutBefore gives the error of the rollback of a commit from before which there is no snapshot
 // the ways back that are left: only those that work as things stand.
-func withoutBefore(ctx context.Context, in *action.Root, err error) error {
+func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, commit string, err error) error {
 	if _, is := errors.AsType[*codedError](err); is || !errors.Is(err, action.ErrNoSnapshot) {
 		return err
 	}
 	root := foreignOption(in.Real()) + shellQuote(in.Real())
 	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
 	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
-	hint := noneLeft(in)
+	before := takenBefore(state, commit)
+	var hints []string
 	switch {
+	case unknown == nil && to.Snapshot != nil && (before == nil || before[to.Snapshot.ID()]):
+		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest]))
 	case unknown == nil && to.Snapshot != nil:
-		hint = fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest])
+		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, which was taken after the commit, and leaves that in place", root, to.Snapshot.ID()[:shortest]))
+		if h := newestOf(ctx, in.Snapshots(), all, before); h != nil {
+			hints = append(hints, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to before it: that is the newest snapshot of all of it from before the commit, of %s (%s)", foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(*h)))
+		}
 	case len(all) > 0:
-		hint = fmt.Sprintf("\"spectrum snapshot list %s\" lists what there is to go back to", root)
+		hints = known(fmt.Sprintf("\"spectrum snapshot list %s\" lists what there is to go back to", root))
+	default:
+		hints = known(noneLeft(in))
 	}
-	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hint}
+	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hints[0], hints: hints[1:]}
+}
+
+// takenBefore returns the IDs of the snapshots that the audit log has from before a commit; nil where
+// it does not have the commit.
+func takenBefore(state *statedir.Dir, commit string) map[string]bool {
+	ids, hasBegun := map[string]bool{}, false
+	_, _ = readLog(state, func(e audit.Entry) error { // of a damaged log what comes before the damage
+		hasBegun = hasBegun || e.Kind == audit.CommitBegin && e.Action == commit
+		ids[e.Snapshot] = ids[e.Snapshot] || !hasBegun
+		return nil
+	})
+	if !hasBegun {
+		return nil
+	}
+	return ids
+}
+
+// newestOf returns the newest of the snapshots of a whole root among these that verifies; nil for
+// none.
+func newestOf(ctx context.Context, store *snapshot.Store, all []snapshot.Header, among map[string]bool) *snapshot.Header {
+	for _, h := range slices.Backward(all) {
+		if !h.Whole || h.Unread > 0 || !among[h.ID] {
+			continue
+		}
+		found, err := store.Find(h.ID)
+		if err != nil {
+			continue
+		}
+		if damaged, err := store.Verify(ctx, found); err == nil && len(damaged) == 0 {
+			return &h
+		}
+	}
+	return nil
 }
 
 // noneLeft says what there is to do in a root that has no snapshot.
@@ -255,9 +297,13 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		return err
 	}
 	defer state.Close()
+	var released []string
 	in, err := a.enterNamed(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if halted, is := errors.AsType[*haltedError](err); is && len(halted.attempts) > 0 {
 		in, err = a.enterHalted(ctx, state, opts, halted)
+		for i := range halted.attempts {
+			released = append(released, halted.attempts[i].Staging)
+		}
 	}
 	if err != nil {
 		name, unnamed := state.RootName(action.RootPath(root))
@@ -275,10 +321,10 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	if err != nil {
 		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err))))
 	}
-	a.say("going back to snapshot %s", targetText(to.Snapshot))
+	a.say("going back to snapshot %s", targetText(to.Snapshot, in.Real()))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
 	return a.notDone(state, in, a.restoreSnapshot(ctx, in, restoring{
-		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, dryRun: opts.dryRun,
+		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, ended: released, dryRun: opts.dryRun,
 	}))
 }
 
@@ -290,8 +336,8 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 		return err
 	}
 	details := map[string]any{"passed": passedFields(in, to.Passed)}
-	verdict := func(hint string) error {
-		return &codedError{code: codeNoSnapshot, details: details, err: err, hint: hint}
+	verdict := func(hints ...string) error {
+		return &codedError{code: codeNoSnapshot, details: details, err: err, hint: hints[0], hints: hints[1:]}
 	}
 	option := foreignOption(in.Real())
 	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
@@ -301,7 +347,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 		}
 		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
 			details["damaged"] = p.Header.ID
-			return verdict(wayOut(ctx, in.Snapshots(), snap, p.Damage, in.Real(), ""))
+			return verdict(wayOut(ctx, in.Snapshots(), kept.Broken{Snapshot: snap, Damaged: p.Damage, Path: in.Real()})...)
 		}
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
@@ -325,11 +371,12 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	if len(ways) == 0 {
 		return verdict(fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real())))
 	}
-	return verdict(strings.Join(ways, "; "))
+	return verdict(ways...)
 }
 
-// targetText says which snapshot it is, when and why it was taken, and what it covers.
-func targetText(s *snapshot.Snapshot) string {
+// targetText says which snapshot of the root at a path it is, when and why it was taken, and what it
+// covers.
+func targetText(s *snapshot.Snapshot, path string) string {
 	h, unkept, whys := s.Header(), 0, map[string]bool{}
 	for e := range s.Entries() {
 		if !e.Type.Kept() {
@@ -337,7 +384,7 @@ func targetText(s *snapshot.Snapshot) string {
 			whys[string(e.Type)] = true
 		}
 	}
-	text := fmt.Sprintf("%s: all of %q, %s, %s", identified(h), h.Root, numberOf(h.Files, "file"), bytesText(h.Bytes))
+	text := fmt.Sprintf("%s: all of %s, %s, %s", identified(h), rootText(path, h.Root), numberOf(h.Files, "file"), bytesText(h.Bytes))
 	if unkept > 0 {
 		text += fmt.Sprintf("; %s of which nothing was kept (%s), which stay as they are now", numberOf(unkept, "name"), strings.Join(slices.Sorted(maps.Keys(whys)), ", "))
 	}
@@ -346,11 +393,15 @@ func targetText(s *snapshot.Snapshot) string {
 
 // identified is a snapshot in a few words: its short ID, and when and why it was taken.
 func identified(h snapshot.Header) string {
-	why := string(h.Kind)
-	if h.Reason != "" {
-		why += fmt.Sprintf(", %q", h.Reason)
+	return fmt.Sprintf("%s of %s (%s)", h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(h))
+}
+
+// whyTaken is the kind of a snapshot, and the words of whoever took it.
+func whyTaken(h snapshot.Header) string {
+	if h.Reason == "" {
+		return string(h.Kind)
 	}
-	return fmt.Sprintf("%s of %s (%s)", h.ID[:shortest], h.Time.Format(time.RFC3339), why)
+	return fmt.Sprintf("%s, %q", h.Kind, h.Reason)
 }
 
 // tellPassed names the snapshots that are passed over, and says why.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,8 +38,8 @@ func newSnapshotList(app *app) *cobra.Command {
 		Use:   "list [RESTORE_ROOT]",
 		Short: "list the snapshots of a restore root, or of all, the oldest first",
 		Args:  atMost(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return app.withSnapshots(listSnapshots(args, foreign))
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.withSnapshots(listSnapshots(cmd.Context(), args, foreign))
 		},
 	}
 	foreignFlag(cmd, &foreign)
@@ -147,7 +150,7 @@ func (s *snapshotShelf) find(id string) (*snapshot.Snapshot, error) {
 	return found, err
 }
 
-func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
+func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotShelf) error {
 	return func(s *snapshotShelf) (err error) {
 		root := ""
 		if len(args) > 0 {
@@ -163,7 +166,11 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 			return err
 		}
 		all, forged := s.withoutForged(all)
-		damaged = append(damaged, forged...)
+		all, changed, err := s.withoutChanged(ctx, all)
+		if err != nil {
+			return err
+		}
+		damaged = slices.Concat(damaged, forged, changed)
 		for i, d := range damaged {
 			if i > 0 { // the first is the error
 				s.tell("spectrum: %s", oneLine(d.Error()))
@@ -182,6 +189,10 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		if len(damaged) == 0 {
 			return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
 		}
+		aside := make([]string, 0, len(damaged))
+		for _, d := range damaged {
+			aside = append(aside, kept.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
+		}
 		if !s.json && len(lines) > 0 {
 			if err := s.text(strings.Join(lines, "\n")); err != nil {
 				return err
@@ -189,7 +200,7 @@ func listSnapshots(args, foreign []string) func(*snapshotShelf) error {
 		}
 		return &codedError{
 			code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": records}, err: damaged[0],
-			hint: "find out who may write the state directory, and move away what is named; those that are listed are ways back",
+			hint: "find out who may write there; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
@@ -103,7 +104,16 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 	if opts.dryRun {
 		verb = "would restore"
 	}
-	s.say("%s snapshot %s of %s", verb, identified(target.Header()), shellQuote(target.Header().Root))
+	name := target.Header().Root
+	path, err := s.state.RootPath(name)
+	if err != nil {
+		return err
+	}
+	of := shellQuote(path)
+	if path != name {
+		of += ", known as " + shellQuote(name)
+	}
+	s.say("%s snapshot %s of %s", verb, identified(target.Header()), of)
 	in, err := s.enterKnown(ctx, s.state, target.Header().Root, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
 		return s.notBegun(s.state, target.Header().Root, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
@@ -143,21 +153,25 @@ func withWayOut(ctx context.Context, store *snapshot.Store, target *snapshot.Sna
 	}
 	return &codedError{
 		code: codeSnapshotDamaged, details: damagesOf(target.ID(), all), err: err,
-		hint: wayOut(ctx, store, target, all, path, to),
+		hint: changedNothing(to), hints: wayOut(ctx, store, kept.Broken{Snapshot: target, Damaged: all, Path: path, To: to}),
 	}
 }
 
-// wayOut returns the next steps for a snapshot with damaged contents of the root at a path.
-func wayOut(ctx context.Context, store *snapshot.Store, snap *snapshot.Snapshot, damaged []*snapshot.DamageError, path, to string) string {
-	option := foreignOption(path)
-	hint := kept.WayOut(ctx, store, snap, damaged, path, option, to)
+// changedNothing says what was left alone by what failed: the root, or the directory beside it.
+func changedNothing(to string) string {
 	if to != "" {
-		return hint
+		return fmt.Sprintf("%s was not written, and the restore root was not touched", shellQuote(to))
 	}
-	if to, err := store.Target(ctx, snap.Header().Root, ""); err == nil && to.Snapshot != nil {
-		hint += fmt.Sprintf("; \"spectrum rollback --emergency %s%s\" passes over what is damaged, and goes back to snapshot %s", option, shellQuote(path), to.Snapshot.ID()[:shortest])
+	return unchanged
+}
+
+// wayOut returns the next steps for a snapshot with damaged contents.
+func wayOut(ctx context.Context, store *snapshot.Store, b kept.Broken) []string {
+	b.Option = foreignOption(b.Path)
+	if to, err := store.Target(ctx, b.Snapshot.Header().Root, ""); b.To == "" && err == nil && to.Snapshot != nil {
+		b.Another = fmt.Sprintf("\"spectrum rollback --emergency %s%s\" passes over what is damaged, and goes back to snapshot %s", b.Option, shellQuote(b.Path), to.Snapshot.ID()[:shortest])
 	}
-	return hint
+	return kept.WayOut(ctx, store, b)
 }
 
 // withoutParent gives the error of a restore into a directory that is not there any more the
@@ -187,6 +201,7 @@ type restoring struct {
 	kind   audit.Rollback
 	reason string
 	passed []snapshot.Passed // that it is restored instead of
+	ended  []string          // names in the root that an attempt has left, and that go before it begins
 	only   []pathsafe.Path   // nil is all of it
 	dryRun bool
 }
@@ -212,6 +227,9 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 	}
 	if err != nil {
 		return rollbackError(fixedRoot(in.Real(), withoutParent(in, notInSnapshot(r.target, withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err)))))
+	}
+	if r.dryRun {
+		done.Left = slices.DeleteFunc(done.Left, func(l action.Left) bool { return slices.Contains(r.ended, l.Path) })
 	}
 	what := "restore"
 	if r.kind == audit.Emergency {

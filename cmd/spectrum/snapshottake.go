@@ -78,7 +78,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		return err
 	}
 	h := taken.Header()
-	a.say("kept %s, %s, of %q", numberOf(h.Files, "file"), bytesText(h.Bytes), in.Path())
+	a.say("kept %s, %s, of %s", numberOf(h.Files, "file"), bytesText(h.Bytes), rootText(in.Real(), in.Path()))
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
 	var notKept, notKeptLines []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
@@ -84,9 +85,10 @@ func (s *snapshotShelf) damaged(ctx context.Context, found *snapshot.Snapshot, d
 	if err != nil {
 		return err
 	}
+	steps := wayOut(ctx, s.store, kept.Broken{Snapshot: found, Damaged: damages, Path: path})
 	return &codedError{
 		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
 		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
-		hint: wayOut(ctx, s.store, found, damages, path, ""),
+		hint: steps[0], hints: steps[1:],
 	}
 }

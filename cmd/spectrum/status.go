@@ -255,13 +255,17 @@ func (st *rootStatus) look(dir *pathsafe.Dir) {
 	st.free = st.freeAt(dir)
 }
 
-// freeAt returns what is free for this user in the file system of a directory.
+// freeAt returns what is free for this user in the file system of a directory, as a rollback counts it.
 func (st *rootStatus) freeAt(dir *pathsafe.Dir) int64 {
-	v, err := machine.Describe(dir)
+	room, err := machine.RoomOf(dir)
 	if !st.knows(err) {
 		return 0
 	}
-	return int64(min(v.Bytes.Free, 1<<62)) //nolint:gosec // bounded
+	free, err := room.Free()
+	if !st.knows(err) {
+		return 0
+	}
+	return int64(min(free.Bytes, 1<<62)) //nolint:gosec // bounded
 }
 
 // waiting finds the previews that can still be approved.

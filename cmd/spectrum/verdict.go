@@ -142,7 +142,9 @@ func at(target error, v verdict) func(error) verdict {
 var verdicts = []func(error) verdict{
 	on(func(e *childError) verdict { return verdict{status: e.status} }),
 	on(func(e *unfitError) verdict { return verdict{details: e.details, hints: known(e.failed[0].Remedy)} }),
-	on(func(e *codedError) verdict { return verdict{code: e.code, details: e.details, hints: known(e.hint)} }),
+	on(func(e *codedError) verdict {
+		return verdict{code: e.code, details: e.details, hints: slices.Concat(known(e.hint), e.hints)}
+	}),
 	on(func(e *restore.Failure) verdict {
 		v := verdict{law: restore.ResultOf(e).JSON}
 		if e.Code == restore.RollbackFailed { // whatever it was that failed
@@ -156,7 +158,7 @@ var verdicts = []func(error) verdict{
 		return verdict{status: statusHalted, code: codeHalted, details: e.details(), hints: e.hints()}
 	}),
 	on(func(*staging.HaltError) verdict {
-		return verdict{status: statusHalted, code: codeHalted, hints: haltHints("RESTORE_ROOT")}
+		return verdict{status: statusHalted, code: codeHalted, hints: append([]string{acknowledgeHint("RESTORE_ROOT")}, haltHints("RESTORE_ROOT")...)}
 	}),
 	on(func(e *failedError) verdict { return verdict{hints: e.halted.hints()} }),
 	on(func(e *interruptedError) verdict {

@@ -34,6 +34,7 @@ type codedError struct {
 	code    code
 	details map[string]any
 	hint    string
+	hints   []string // after hint
 	err     error
 }
 

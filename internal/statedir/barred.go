@@ -114,11 +114,15 @@ func (d *Dir) Barred(root string) (bool, error) {
 	return true, nil
 }
 
-// Unbar ends what Bar has begun, durably. It is no error that there is no mark. One that cannot be
-// taken away is a [*BarError], and goes on halting the root.
+// Unbar ends what Bar has begun, durably. What was previewed before the halt is void after it, as
+// [Dir.Attempt] has it. It is no error that there is no mark. One that cannot be taken away is a
+// [*BarError], and goes on halting the root.
 func (d *Dir) Unbar(root string) error {
 	if is, _ := d.Barred(root); !is {
 		return nil
+	}
+	if err := d.Attempt(root); err != nil {
+		return err
 	}
 	dir, err := d.root.OpenDir(barred)
 	if err == nil {

@@ -30,7 +30,7 @@ type Ledger struct {
 
 	shots     map[string]*shot
 	shotOrder []string        // of shots, as they came
-	accepted  map[string]bool // ids of savepoints and snapshots that it is accepted not to bear out
+	accepted  map[string]bool // ids of savepoints and snapshots that are lost, or that it does not bear out, as was accepted
 	lostIn    map[string]bool // roots, as they stand in the log, of which that is so
 	back      map[string]bool // roots, as they stand in the log, in which a rollback began: whether one has ended
 }
@@ -80,7 +80,7 @@ func (l *Ledger) Add(e Entry) error {
 	return nil
 }
 
-// accept notes what the log is accepted not to bear out.
+// accept notes the savepoints and snapshots of a loss that was accepted.
 func (l *Ledger) accept(e Entry) {
 	if l.accepted == nil {
 		l.accepted, l.lostIn = map[string]bool{}, map[string]bool{}
@@ -91,7 +91,11 @@ func (l *Ledger) accept(e Entry) {
 	}
 }
 
-// Accepted returns how many savepoints and snapshots the log is accepted not to bear out.
+// Accepts reports whether the log has that a person has accepted the loss of a savepoint or a
+// snapshot.
+func (l *Ledger) Accepts(id string) bool { return l.accepted[id] }
+
+// Accepted returns how many savepoints and snapshots the loss of was accepted.
 func (l *Ledger) Accepted() int { return len(l.accepted) }
 
 // addBack notes what a rollback has done that was requested. The end of one that was done has
@@ -236,7 +240,7 @@ func (l *Ledger) Unkept(savepoints []Savepoint) []Misfit {
 	var misfits []Misfit
 	for _, action := range l.order {
 		a := l.acts[action]
-		if a.savepoint != "" && !a.undone && !kept[a.savepoint] {
+		if a.savepoint != "" && !a.undone && !kept[a.savepoint] && !l.accepted[a.savepoint] {
 			misfits = append(misfits, Misfit{Savepoint: Savepoint{ID: a.savepoint, Attempt: action, Root: a.root}, Fault: NotKept})
 		}
 	}
@@ -272,7 +276,7 @@ func (l *Ledger) RetiredLost(savepoints []Savepoint) (misfits []Misfit) {
 		kept[sp.ID] = true
 	}
 	for _, action := range l.order {
-		if a := l.acts[action]; a.savepoint != "" && a.isBack && !kept[a.savepoint] {
+		if a := l.acts[action]; a.savepoint != "" && a.isBack && !kept[a.savepoint] && !l.accepted[a.savepoint] {
 			misfits = append(misfits, Misfit{Savepoint: Savepoint{ID: a.savepoint, Attempt: action, Root: a.root}, Fault: NotKept})
 		}
 	}
@@ -294,10 +298,11 @@ type Shot struct {
 	Root string // as it stands in the log
 }
 
-// Snapshots returns the snapshots that were taken, and not pruned, in the order of the log.
+// Snapshots returns the snapshots that were taken, that were not pruned, and the loss of which was
+// not accepted, in the order of the log.
 func (l *Ledger) Snapshots() (all []Shot) {
 	for _, id := range l.shotOrder {
-		if s := l.shots[id]; s.taken && !s.pruned {
+		if s := l.shots[id]; s.taken && !s.pruned && !l.accepted[id] {
 			all = append(all, Shot{id, s.root})
 		}
 	}

@@ -2,9 +2,15 @@ package snapshot
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"slices"
+
+	"github.com/spectrumfs/spectrum/internal/machine"
 )
 
 // Finding is damage in a store, and the newest snapshot that needs what is damaged.
@@ -124,4 +130,57 @@ func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) erro
 		in.Found = append(in.Found, Finding{snap.header, d})
 	}
 	return nil
+}
+
+// Changed returns the damage of those of the manifests whose bytes no longer have the SHA-256 that
+// is their ID. It reads at most budget bytes of manifests, the newest of which come last.
+func (s *Store) Changed(ctx context.Context, all []Header, budget int64) (changed []*DamageError, err error) {
+	for _, h := range slices.Backward(all) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p, ok, err := s.enter(keyOf(h.Root))
+		if err != nil || !ok {
+			return nil, err
+		}
+		n, err := p.compareID(h, budget)
+		p.close()
+		d, err := asDamage(err)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			changed = append(changed, d)
+		}
+		budget -= n
+	}
+	return changed, nil
+}
+
+// compareID compares the SHA-256 of a manifest of at most this many bytes with its ID, and returns
+// how many bytes it has read. A manifest that was pruned meanwhile has not changed.
+func (p place) compareID(h Header, most int64) (int64, error) {
+	f, st, err := p.openFile(h.fileName())
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, damage(p.path(h.fileName()), nil, err)
+	}
+	defer f.Close()
+	if st.Size > most {
+		return 0, nil
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, f)
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != h.ID {
+		err = fmt.Errorf("its SHA-256 is %x", sum.Sum(nil))
+	}
+	switch {
+	case machine.IsUnreadable(err): // a part of the disk, which the other manifests are not in
+		return n, &DamageError{p.path(h.fileName()), nil, err}
+	case err != nil:
+		return n, damage(p.path(h.fileName()), nil, err)
+	}
+	return n, nil
 }

@@ -34,7 +34,7 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []Check {
 			checks = append(checks, fine(id, path, "%s", found))
 		}
 		for _, f := range kept.Fold(flaws) {
-			checks = append(checks, fine(id, f.Path, "%s", f.What).but(Fail, consequence, f.Remedy))
+			checks = append(checks, fine(id, f.Path, "%s", f.What).but(Fail, consequence, f.Steps()))
 		}
 	}
 	look("snapshots", "snapshots", "a snapshot that needs it cannot be restored; those that verify are ways back all the same", func() ([]kept.Flaw, string, error) {
@@ -57,7 +57,7 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []Check {
 			return nil, "", err
 		}
 		defer store.Close()
-		flaws, err := kept.SavepointFlaws(store, "")
+		flaws, err := kept.SavepointFlaws(state, store, "")
 		return flaws, "each is as it was signed", err
 	})
 	look("history", ".", "what was done before is not proven any more; a snapshot that verifies is a way back all the same", func() ([]kept.Flaw, string, error) {

@@ -202,7 +202,7 @@ func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 	})
 	if err != nil {
 		return fine(id, path, "%v", err).but(Fail, "what was done before is not proven any more, and nothing can be logged after it",
-			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there"), said
+			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it"), said
 	}
 	c := fine(id, path, "entries: %d; each follows from the one before", head.Sequence)
 	return c.asSigned(ledger.Unsealed(signed)), said

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -17,8 +18,22 @@ import (
 // A Flaw is damage among what is kept of restore roots, and the way out.
 type Flaw struct {
 	Path, What, Remedy string
-	IsContent          bool   // of a snapshot, whose manifest is whole
-	Lost               string // id of a savepoint or a snapshot that the audit log does not bear out; "" of any other flaw
+	IsContent          bool     // of a snapshot, whose manifest is whole
+	Lost               []string // ids of savepoints and snapshots that are lost, or not borne out; a person may accept that
+	Accept             string   // how; "" where nothing is lost
+}
+
+// Steps are the remedy, and how the loss is accepted where there is one.
+func (f *Flaw) Steps() string {
+	if f.Accept == "" {
+		return f.Remedy
+	}
+	return f.Remedy + "; " + f.Accept
+}
+
+// Aside is the command that moves a damaged record out of its store, and keeps it.
+func Aside(state *statedir.Dir, path string) string {
+	return fmt.Sprintf("mv %s %s", words.Shell(path), words.Shell(filepath.Join(state.Path(), "damaged-"+filepath.Base(path))))
 }
 
 // varying is what tells findings of one kind apart: ids, numbers and quoted names.
@@ -50,7 +65,7 @@ func Fold(flaws []Flaw) (folded []Flaw) {
 
 // Fields are a flaw in a result.
 func (f *Flaw) Fields() map[string]any {
-	return map[string]any{"path": words.JSON(f.Path), "remedy": words.JSON(f.Remedy), "why": words.JSON(f.What)}
+	return map[string]any{"path": words.JSON(f.Path), "remedy": words.JSON(f.Steps()), "why": words.JSON(f.What)}
 }
 
 // Glance is how many bytes of contents, and of manifests, recover and the doctor read at
@@ -75,20 +90,21 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 		flaw := Flaw{Path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), What: f.Damage.Error()}
 		switch {
 		case errors.Is(f.Damage, snapshot.ErrOldVersion):
-			flaw.Remedy = "an earlier spectrum reads it; else move it away and take a new snapshot"
+			flaw.Remedy = "an earlier spectrum reads it; else " + Aside(state, flaw.Path) + ", and take a new snapshot"
 		case len(f.Damage.Names) > 0:
 			flaw.IsContent = true
 			if remedies[f.Header.ID] == "" {
-				remedies[f.Header.ID] = "other snapshots are ways back all the same"
+				remedies[f.Header.ID] = "other snapshots can be restored all the same"
 				snap, err := store.Find(f.Header.ID)
 				path, unknown := state.RootPath(f.Header.Root)
 				if err == nil && unknown == nil {
-					remedies[f.Header.ID] = WayOut(ctx, store, snap, contents[f.Header.ID], path, "", "") + "; other snapshots are ways back all the same"
+					steps := WayOut(ctx, store, Broken{Snapshot: snap, Damaged: contents[f.Header.ID], Path: path})
+					remedies[f.Header.ID] = strings.Join(append(steps, remedies[f.Header.ID]), "; ")
 				}
 			}
 			flaw.Remedy = remedies[f.Header.ID]
 		default:
-			flaw.Remedy = "find out who may write there; then move it away: other snapshots are ways back all the same, and \"spectrum snapshot prune\" refuses to work beside it"
+			flaw.Remedy = "find out who may write there; then " + Aside(state, flaw.Path) + ": other snapshots can be restored all the same, and \"spectrum snapshot prune\" refuses to work beside it"
 		}
 		flaws = append(flaws, flaw)
 	}
@@ -96,15 +112,15 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 }
 
 // SavepointFlaws looks for damage among the savepoints of a root, or of all when root is "".
-func SavepointFlaws(store *savepoint.Store, root string) ([]Flaw, error) {
-	const remedy = "find out who may write there; then move it away, and keep it: \"spectrum snapshot restore\" and \"spectrum rollback --emergency\" do not need it"
+func SavepointFlaws(state *statedir.Dir, store *savepoint.Store, root string) ([]Flaw, error) {
+	const remedy = "find out who may write there; then %s: \"spectrum snapshot restore\" and \"spectrum rollback --emergency\" do not need it"
 	found, err := store.Survey(root)
 	if err != nil {
 		return nil, err
 	}
 	flaws := make([]Flaw, 0, len(found.Damaged))
 	for _, d := range found.Damaged {
-		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: remedy})
+		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: fmt.Sprintf(remedy, Aside(state, d.RunDir))})
 	}
 	for _, sp := range slices.Concat(found.Standing, found.Retired) {
 		if _, err := sp.Report(); err != nil {

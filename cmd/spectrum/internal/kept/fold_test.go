@@ -2,6 +2,7 @@ package kept
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,7 @@ func TestFold(t *testing.T) {
 	if len(got) != 3 || !strings.HasSuffix(got[0].What, "; and 129 more findings of this kind") || got[1].What != "another thing" {
 		t.Errorf("%d: %+v", len(got), got)
 	}
-	if got := Fold(flaws[:3]); len(got) != 3 || got[0] != flaws[0] {
+	if got := Fold(flaws[:3]); len(got) != 3 || !reflect.DeepEqual(got[0], flaws[0]) {
 		t.Errorf("%+v", got)
 	}
 	if got := Fold(nil); len(got) > 0 {

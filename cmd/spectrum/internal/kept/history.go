@@ -42,7 +42,7 @@ type history struct {
 // The next steps for a history that does not hold.
 const (
 	KeepState = "keep the state directory as it is, and find out who may write there; a snapshot that verifies is a way back all the same"
-	CutRemedy = "the end of the audit log was cut, or it was replaced: \"spectrum audit verify\" shows how far it is proven; " + KeepState + "; where the log is in no backup, \"spectrum recover --acknowledge RESTORE_ROOT\" accepts the loss"
+	CutRemedy = "the end of the audit log was cut, or it was replaced: \"spectrum audit verify\" shows how far it is proven; " + KeepState
 
 	// HostKeyRemedy is for a key that cannot be used.
 	HostKeyRemedy = "get the host's key back from where it is kept safe, or move away what is named: a new key is made, and does not fit the savepoints that are there"
@@ -148,8 +148,20 @@ func (h *history) add(path, remedy, format string, args ...any) {
 	h.flaws = append(h.flaws, Flaw{Path: path, What: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// isLost notes that the last flaw is of a record that the log does not bear out.
-func (h *history) isLost(id string) { h.flaws[len(h.flaws)-1].Lost = id }
+// isLost notes that the last flaw is of records of a root that are lost, or not borne out.
+func (h *history) isLost(root string, ids ...string) {
+	last := &h.flaws[len(h.flaws)-1]
+	last.Lost, last.Accept = ids, AcceptText(h.state, root)
+}
+
+// AcceptText says how the loss of what is kept of a root is accepted.
+func AcceptText(state *statedir.Dir, root string) string {
+	path, err := state.RootPath(audit.RootOf(root))
+	if err != nil {
+		path = audit.RootOf(root)
+	}
+	return fmt.Sprintf("if it is in no backup, \"spectrum recover --acknowledge %s\" accepts the loss", words.Shell(path))
+}
 
 func (h *history) compare() error {
 	h.compareSnapshots()
@@ -180,12 +192,16 @@ func (h *history) compareSnapshots() {
 			}
 			h.add(store, "a commit that it was taken before cannot be undone by itself; "+others+"; "+KeepState,
 				"snapshot %s of %q is in the audit log, was not pruned, and is gone", snap.ID, snap.Root)
+			h.isLost(snap.Root, snap.ID)
 		}
 	}
 	for _, b := range snapshot.Breaks(h.snapshots, h.damaged) {
 		taken, pruned := h.log.KnowsSnapshot(b.Missing)
 		if !pruned && !taken && h.concerns(audit.RootText(b.Header.Root)) { // what was taken is named above
 			h.add(store, KeepState, "snapshot %s of %q, number %d: %s", b.Header.ID, b.Header.Root, b.Header.Sequence, b.Why)
+			if b.Missing != "" {
+				h.isLost(b.Header.Root, b.Missing)
+			}
 		}
 	}
 	newest := map[string]int64{}
@@ -199,15 +215,18 @@ func (h *history) compareSnapshots() {
 			if snap.Sequence == newest[snap.Root] {
 				h.unlogged++
 			}
-			h.add(filepath.Join(h.state.Path(), "audit.log"), "if the command that took it was killed, \"spectrum recover "+words.Shell(snap.Root)+"\" logs it; else "+CutRemedy,
-				"the audit log does not know snapshot %s of %q, number %d", snap.ID, snap.Root, snap.Sequence)
-			h.isLost(snap.ID)
+			remedy := CutRemedy
+			if h.root == "" { // of one root recover asks, which has logged what it can
+				remedy = "if the command that took it was killed, \"spectrum recover " + words.Shell(snap.Root) + "\" logs it; else " + remedy
+			}
+			h.add(filepath.Join(h.state.Path(), "audit.log"), remedy, "the audit log does not know snapshot %s of %q, number %d", snap.ID, snap.Root, snap.Sequence)
+			h.isLost(snap.Root, snap.ID)
 		}
 		marks = append(marks, audit.Savepoint{ID: snap.ID, Root: snap.Root, Mark: snap.Log})
 	}
 	for _, m := range h.log.Unsealed(marks) {
 		h.add(filepath.Join(h.state.Path(), "audit.log"), CutRemedy, "snapshot %s of %q, entry %d: %s", m.ID, m.Root, m.Entry, m.Fault)
-		h.isLost(m.ID)
+		h.isLost(m.Root, m.ID)
 	}
 }
 
@@ -234,8 +253,8 @@ func (h *history) compareSavepoints() {
 	}{
 		{h.log.PutBack(standing), "move it to the directory \"retired\" beside it, or go back to a snapshot; " + KeepState, false},
 		{h.log.NotUndone(retired), CutRemedy, true},
-		{h.before.RetiredLost(known), KeepState, false},
-		{h.log.Excused(h.before.Unkept(there)), KeepState, false},
+		{h.before.RetiredLost(known), KeepState, true},
+		{h.log.Excused(h.before.Unkept(there)), KeepState, true},
 		{h.log.Unlogged(standing), CutRemedy, true},
 		{h.log.Unsealed(known), CutRemedy, true},
 	} {
@@ -243,7 +262,7 @@ func (h *history) compareSavepoints() {
 			if h.concerns(audit.RootText(m.Root)) {
 				h.add(place, found.remedy, "savepoint %s of commit %s in %q: %s", m.ID, m.Attempt, m.Root, m.Fault)
 				if found.isLost {
-					h.isLost(m.ID)
+					h.isLost(m.Root, m.ID)
 				}
 			}
 		}
@@ -363,7 +382,11 @@ func (h *history) hasOwnKey(snap snapshot.Header) bool {
 
 // compareKeys holds what is signed against the host's key.
 func (h *history) compareKeys() error {
-	type count struct{ snapshots, savepoints int }
+	type count struct {
+		snapshots, savepoints int
+		root                  string // of the last
+		lost                  []string
+	}
 	counts := map[string]*count{}
 	of := func(signer string) *count {
 		if counts[signer] == nil {
@@ -372,17 +395,21 @@ func (h *history) compareKeys() error {
 		return counts[signer]
 	}
 	for _, snap := range h.signed {
-		if !h.hasOwnKey(snap) {
-			of(snap.Signer).snapshots++
+		if !h.hasOwnKey(snap) && !h.log.Accepts(snap.ID) {
+			c := of(snap.Signer)
+			c.snapshots, c.root, c.lost = c.snapshots+1, snap.Root, append(c.lost, snap.ID)
 		}
 	}
 	for _, sp := range slices.Concat(h.all.Standing, h.all.Retired) {
-		of(sp.ValidatorID()).savepoints++
+		if !h.log.Accepts(sp.ID()) {
+			c := of(sp.ValidatorID())
+			c.savepoints, c.root, c.lost = c.savepoints+1, sp.Root(), append(c.lost, sp.ID())
+		}
 	}
 	if len(counts) == 0 {
 		return nil
 	}
-	const remedy = "if you replaced the key yourself, take a new snapshot of each restore root; else get the host's key back from where it is kept safe; " + KeepState
+	const remedy = "if you replaced the key yourself, accept that and take a new snapshot of each restore root; else get the host's key back from where it is kept safe; " + KeepState
 	host := "no key of this host"
 	key, err := bundle.LoadKey(h.state.HostKey())
 	if err == nil {
@@ -399,6 +426,7 @@ func (h *history) compareKeys() error {
 	for _, signer := range signers {
 		if n := counts[signer]; signer != key.ValidatorID() {
 			h.add(h.state.HostKey(), remedy, "%s and %s are signed by validator %s, and there is %s", words.Count(n.snapshots, "snapshot"), words.Count(n.savepoints, "savepoint"), signer, host)
+			h.isLost(n.root, n.lost...)
 		}
 	}
 	return nil
