@@ -39,6 +39,7 @@ var systemCalls = []string{
 var pathUses = map[string]string{
 	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":    "record: only whether a staging directory stands there; what does not is reported",
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
+	"cmd/spectrum.changes.patch: pathsafe.OpenRoot":             "the real path of the restore root; it has to be the one of the mount, by its identity",
 	"cmd/spectrum.WayOut: pathsafe.OpenRoot":                    "record: the restore root of a snapshot; only the words of a hint follow",
 	"cmd/spectrum.nameOfRoot: pathsafe.OpenRoot":                "given: a restore root; only which records are of it follows",
 	"cmd/spectrum.haltedKin: pathsafe.OpenRoot":                 "given: a restore root; only whether another one that shares directories with it is halted follows",
@@ -117,6 +118,7 @@ var pathUses = map[string]string{
 	"restore/quarantine.openPrivate: pathsafe.OpenRoot":         "given: of the library; the command has a handle",
 	"restore/savepoint.Open: pathsafe.OpenRoot":                 "given: of the library; the command has a handle",
 	"restore/savepoint.Savepoint.readReport: pathsafe.OpenRoot": "what is read has to be what was signed",
+	"restore/snapshot.Peek: pathsafe.OpenRoot":                  "given: the store of snapshots; what is read has to hash to the name of an object",
 	"restore/snapshot.open: pathsafe.OpenRoot":                  "given: of the library; the command has a handle",
 	"restore/trust.openDir: pathsafe.OpenRoot":                  "given: a directory of /etc, or of the state directory",
 	"staging.busy: os.ReadFile":                                 "/proc",
