@@ -29,6 +29,7 @@ func sections() []section {
 		{"big", (*bench).big},
 		{"small", (*bench).small},
 		{"preview", (*bench).previews},
+		{"edit", (*bench).edits},
 		{"view", (*bench).view},
 		{"names", (*bench).names},
 		{"restic", (*bench).restic},

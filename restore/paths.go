@@ -1,12 +1,14 @@
 package restore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -34,50 +36,64 @@ func (c Conflict) Failure() *Failure {
 // what stands where targets would be. root is nil for a view, which has none.
 type survey struct {
 	root      *pathsafe.Dir
-	missing   string // a directory beneath the root that does not exist, and "/"
 	conflicts []Conflict
 }
 
-// bundle surveys every output path of one bundle in path order. In a chain the
+// surveyor is one of several that look at targets in ascending order.
+type surveyor struct {
+	*survey
+	missing string // a directory beneath the root that does not exist, and "/"
+}
+
+// bundle surveys every output path of one bundle; the first in path order decides. In a chain the
 // run's directory does not exist, so there is nothing to look at beneath it.
-func (s *survey) bundle(g gated, i int) error {
+func (s *survey) bundle(ctx context.Context, g gated, i int) error {
 	b := g.bundles[i]
 	if g.chain {
 		if _, err := pathsafe.Parse(b.RunID()); err != nil {
 			return g.name(pathFailure(b.RunID(), err), b.RunID())
 		}
 	}
-	for name := range b.Paths() {
-		path, err := pathsafe.Parse(name)
+	names := slices.Collect(b.Paths())
+	found := make([]*Conflict, len(names))
+	err := inorder.Each(ctx, 0, len(names), func() *surveyor { return &surveyor{survey: s} }, func(by *surveyor, n int) error {
+		path, err := pathsafe.Parse(names[n])
 		if err == nil && s.root != nil && !g.chain {
-			err = s.look(path)
+			found[n], err = by.look(path)
 		}
 		if err != nil {
-			return g.name(pathFailure(name, err), b.RunID())
+			return g.name(pathFailure(names[n], err), b.RunID())
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return Internal(Preflight, ctx.Err())
+	}
+	for _, c := range found {
+		if c != nil {
+			s.conflicts = append(s.conflicts, *c)
 		}
 	}
-	return nil
+	return err
 }
 
-// look finds out what stands at one target.
-func (s *survey) look(path pathsafe.Path) error {
+// look finds out what stands at one target; nil for nothing.
+func (s *surveyor) look(path pathsafe.Path) (*Conflict, error) {
 	if s.missing != "" && strings.HasPrefix(path.String(), s.missing) {
-		return nil
+		return nil, nil
 	}
 	site, err := s.root.Survey(path)
 	switch {
 	case errors.Is(err, pathsafe.ErrCrossesMount):
 		at := s.mountOn(path)
-		s.conflicts = append(s.conflicts, Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at, false})
-		return nil
+		return &Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at, false}, nil
 	case err != nil:
-		return err
+		return nil, err
 	case site.Exists:
-		s.conflicts = append(s.conflicts, Conflict{Path: path.String(), State: s.describe(path)})
-		return nil
+		return &Conflict{Path: path.String(), State: s.describe(path)}, nil
 	}
 	s.missing = strings.Join(path.Components()[:site.Missing+1], "/") + "/"
-	return nil
+	return nil, nil
 }
 
 // mountOn returns the first directory on the way to a target that is another mount or

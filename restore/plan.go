@@ -151,7 +151,7 @@ func ForView(ctx context.Context, c Candidate) (*Plan, error) {
 	}
 	s := survey{}
 	for i := range g.bundles {
-		if err := s.bundle(g, i); err != nil {
+		if err := s.bundle(ctx, g, i); err != nil {
 			return nil, err
 		}
 	}

@@ -308,20 +308,28 @@ func NeedsRoot(uid, gid int, xattrs []pathsafe.Xattr) string {
 	return ""
 }
 
-// Verify reads an identical file again: it has to be what was looked at, with the signed bytes
-// (5.5: identical files count as restored).
-func (t *Target) Verify(ctx context.Context, root *pathsafe.Dir) error {
-	now, err := readTarget(ctx, root, t.Path, blockhash.NewHasher())
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
+// VerifyIdentical reads identical files again: each has to be what was looked at, with the signed
+// bytes (5.5: identical files count as restored). It returns the first that is not, in their order,
+// and why.
+func VerifyIdentical(ctx context.Context, root *pathsafe.Dir, targets []*Target) (failed *Target, err error) {
+	reasons := make([]error, len(targets))
+	_ = inorder.Each(ctx, 0, len(targets), blockhash.NewHasher, func(h *blockhash.Hasher, n int) error {
+		now, err := readTarget(ctx, root, targets[n].Path, h)
+		if err == nil && !now.Is(targets[n]) {
+			err = errors.New("it is not the file that was looked at any more")
+		}
+		reasons[n] = err
 		return err
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	if !now.Is(t) {
-		return errors.New("it is not the file that was looked at any more")
+	for n, reason := range reasons {
+		if reason != nil {
+			return targets[n], reason
+		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Is reports whether two targets are the very same file with the same content, mode and owner.

@@ -175,11 +175,18 @@ func TestReplaceVerify(t *testing.T) {
 			at := filepath.Join(root, "dir/out")
 			must(t, errors.Join(os.Mkdir(filepath.Dir(at), 0o755), os.WriteFile(at, []byte("new"), 0o644)))
 			r := replacing(t, root, nil)
-			there := r.Target("dir/out")
-			must(t, there.Verify(context.Background(), r.Root()))
+			there := []*restore.Target{r.Target("dir/out"), r.Target("dir/out")}
+			if failed, err := restore.VerifyIdentical(t.Context(), r.Root(), there); failed != nil || err != nil {
+				t.Fatal(failed, err)
+			}
+			done, cancel := context.WithCancel(t.Context())
+			cancel()
+			if failed, err := restore.VerifyIdentical(done, r.Root(), there); failed != nil || !errors.Is(err, context.Canceled) {
+				t.Error(failed, err)
+			}
 			must(t, change(at))
-			if err := there.Verify(context.Background(), r.Root()); err == nil {
-				t.Error("nothing is found")
+			if failed, err := restore.VerifyIdentical(t.Context(), r.Root(), there); err == nil || failed != there[0] {
+				t.Errorf("%v, %v", failed, err)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func (r *Restore) prepare(ctx context.Context, g gated) error {
 	}
 	s := survey{root: r.root}
 	for i := range g.bundles {
-		if err := s.bundle(g, i); err != nil {
+		if err := s.bundle(ctx, g, i); err != nil {
 			return err
 		}
 	}

@@ -13,9 +13,9 @@ while [ $# -gt 0 ]; do
     --restore-root) root=$2; shift ;;
     --run-dir) run_dir=$2; shift ;;
     --preview) id=$2; shift ;;
-    --json) ;;
+    --json | --replace) ;;
     --html) : >"$2"; shift ;;
-    --key | --project-root | --approve) shift ;;
+    --key | --project-root | --approve | --base) shift ;;
     --*) echo "spectrum: unknown flag $1" >&2; exit 64 ;;
     *) if [ -z "$first" ]; then first=$1; else second=$1; fi ;;
     esac

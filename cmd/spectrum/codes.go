@@ -12,6 +12,7 @@ const (
 	codeUsage       code = "USAGE"
 	codeRefused     code = "REFUSED"
 	codeUnavailable code = "MOUNT_UNAVAILABLE"
+	codeNoGit       code = "GIT_UNAVAILABLE"
 	codeInternal    code = "INTERNAL_ERROR"
 	codeMachine     code = "MACHINE_FAULT"
 	codeInterrupted code = "INTERRUPTED"

@@ -155,6 +155,9 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	first := "make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back"
 	if away == len(paths) {
 		what, does, first = "does not come back", "does the rest", "move away what is named"
+		if away > 1 {
+			what = "do not come back"
+		}
 	}
 	if again := "make the missing directories again (mkdir -p " + strings.Join(slices.Compact(dirs), " ") + ")"; gone > 0 && gone == len(paths) {
 		first = again

@@ -213,8 +213,13 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 		return visited{}, nil
 	case errors.Is(err, fs.ErrNotExist) && n.was != nil:
 		return p.comesBack(n)
+	case errors.Is(err, fs.ErrNotExist) && p.revive(n):
+		if p.isFixed(dir, n, pathsafe.Stat{}) {
+			return visited{}, nil
+		}
+		return p.comesBack(n)
 	case errors.Is(err, fs.ErrNotExist):
-		p.lost(n)
+		p.lost(n, false)
 		return visited{whole: true}, nil
 	case err != nil:
 		return visited{}, err
@@ -329,7 +334,7 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
 	if !st.Mode.IsDir() {
 		p.left = append(p.left, Left{Path: n.path, Why: "it is no directory any more"})
-		p.lost(n)
+		p.lost(n, true)
 		return nil, nil
 	}
 	own, err := dir.OpenDir(n.name())

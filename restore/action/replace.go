@@ -111,19 +111,19 @@ func (r *Root) verifyIdentical(ctx context.Context, rec *commitRecord) error {
 			return &staging.Error{Step: staging.StepFinalize, Path: path.String(), Err: errBack}
 		}
 	}
+	var identical []*restore.Target
 	for _, path := range slices.Sorted(maps.Keys(rec.replaces)) {
-		t := rec.replaces[path]
-		if !t.Identical {
-			continue
+		if t := rec.replaces[path]; t.Identical {
+			identical = append(identical, t)
 		}
-		err := t.Verify(context.WithoutCancel(ctx), r.dir)
-		step := staging.StepVerify
-		if errors.Is(err, fs.ErrNotExist) {
-			step = staging.StepMissing
-		}
-		if err != nil {
-			return &staging.Error{Step: step, Path: t.Path.String(), Err: fmt.Errorf("it stays as it was: %w", err)}
-		}
+	}
+	t, err := restore.VerifyIdentical(context.WithoutCancel(ctx), r.dir, identical)
+	step := staging.StepVerify
+	if errors.Is(err, fs.ErrNotExist) {
+		step = staging.StepMissing
+	}
+	if err != nil {
+		return &staging.Error{Step: step, Path: t.Path.String(), Err: fmt.Errorf("it stays as it was: %w", err)}
 	}
 	return nil
 }
@@ -181,13 +181,60 @@ func (p *plan) comesBack(n *node) (visited, error) {
 	return visited{swaps: []staging.Swap{{Path: at, Last: isArtifact(at, nil), New: staging.Tree{}}}}, err
 }
 
-// lost names what would come back beneath a directory that is not there any more.
-func (p *plan) lost(n *node) {
+// revive reports whether a directory that stood before the commits, and is gone by now, can come back
+// with what they have replaced or removed in it: all of it is in one snapshot. Nothing else that was in
+// it does, since no commit took that away.
+func (p *plan) revive(n *node) bool {
+	all := n.displaced(nil)
+	if n.made || len(all) == 0 {
+		return false
+	}
+	at, err := pathsafe.Found(n.path)
+	if err != nil {
+		return false
+	}
+	var chosen []snapshot.Chosen
+	for _, was := range all {
+		path, err := pathsafe.Found(was.path)
+		if err != nil || was.from != all[0].from {
+			return false
+		}
+		chosen = append(chosen, snapshot.Chosen{Path: path, From: at})
+	}
+	only := all[0].from.Only(chosen)
+	for _, e := range only.Tree(n.path) {
+		if NeedsRoot(e) != "" {
+			return false
+		}
+	}
+	n.was = &displaced{only, n.path}
+	return true
+}
+
+// displaced adds what commits have replaced or removed at the names below a node.
+func (n *node) displaced(all []*displaced) []*displaced {
 	for _, child := range n.sorted() {
 		if child.was != nil {
-			p.left = append(p.left, Left{Path: child.path, Why: "the directory that it was in is gone, so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8], Committed: true, Away: true, Missing: n.path})
+			all = append(all, child.was)
 		}
-		p.lost(child)
+		all = child.displaced(all)
+	}
+	return all
+}
+
+// lost names what would come back beneath a directory that is not there any more. Where something else
+// is in its place, that has to be moved away first; else the directory has to be made.
+func (p *plan) lost(n *node, inPlace bool) {
+	for _, child := range n.sorted() {
+		if child.was != nil {
+			l := Left{Path: child.path, Why: "the directory that it was in is gone", Committed: true, Away: true, Missing: n.path}
+			if inPlace {
+				l.Why, l.Missing = "something else is where its directory was", ""
+			}
+			l.Why += ", so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8]
+			p.left = append(p.left, l)
+		}
+		p.lost(child, inPlace)
 	}
 }
 

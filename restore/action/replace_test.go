@@ -114,17 +114,33 @@ func (w *world) undoTo(commit string, later bool, want forest) {
 	w.same(want, "after the rollback")
 }
 
-// TestReplaceLost: what cannot come back, since its directory is gone, is named.
+// TestReplaceLost: a directory that is gone comes back with what was replaced in it, and with nothing
+// else, where one snapshot has all of it. What cannot come back is named.
 func TestReplaceLost(t *testing.T) {
 	w := newWorld(t)
-	w.write("dir/old", "then")
-	commit, err := w.replace(map[string]string{"dir/old": "1", "other": "2"})
+	w.write("dir/sub/old", "then")
+	must(t, os.Chmod(w.at("dir"), 0o710))
+	was := read(t, w.root)
+	w.write("dir/mine", "mine")
+	commit, err := w.replace(map[string]string{"dir/sub/old": "1", "dir/new": "2", "other": "2"})
 	must(t, err)
 	w.remove("dir")
-	done, err := w.undo(commit, false)
+	w.undoTo(commit, false, was)
+
+	first, err := w.replace(map[string]string{"dir/sub/old": "1"})
 	must(t, err)
-	if len(done.Left) != 1 || done.Left[0].Path != "dir/old" {
+	w.write("dir/two", "then")
+	_, err = w.replace(map[string]string{"dir/two": "2"})
+	must(t, err)
+	w.remove("dir")
+	done, err := w.undo(first, true)
+	must(t, err)
+	if len(done.Left) != 2 || done.Left[0].Path != "dir/sub/old" || done.Left[0].Missing != "dir/sub" || done.Left[1].Path != "dir/two" {
 		t.Errorf("%+v", done.Left)
+	}
+	w.write("dir", "in its place")
+	if done, err = w.undo(first, true); err != nil || len(done.Left) != 3 || done.Left[2].Path != "dir/two" || done.Left[2].Missing != "" {
+		t.Errorf("%+v, %v", done, err)
 	}
 }
 

@@ -47,6 +47,7 @@ type restoredItem struct {
 	SHA256 string      `json:"sha256"` // "" of what was removed
 	Bytes  int64       `json:"bytes"`
 	Before string      `json:"replaced_sha256,omitzero"` // of the file that was there, or was removed; a rollback brings it back
+	Mode   string      `json:"replaced_mode,omitzero"`   // of that file
 }
 
 type skippedItem struct {
@@ -113,9 +114,9 @@ func (a *Approval) fillItems(o *Outcome) {
 			restored := restoredItem{ID: i.ID, Path: i.Path, Scope: i.Scope, Label: operatorApproved, Result: "restored", SHA256: i.SHA256, Bytes: i.Bytes}
 			switch {
 			case i.Class == replaces:
-				restored.Result, restored.Before = "replaced", i.Before.SHA256
+				restored.Result, restored.Before, restored.Mode = "replaced", i.Before.SHA256, i.Before.Mode
 			case i.Class == removes:
-				restored.Result, restored.Before = "removed", i.Before.SHA256
+				restored.Result, restored.Before, restored.Mode = "removed", i.Before.SHA256, i.Before.Mode
 			case i.Class == identical && i.removed:
 				restored.Result = "was gone already"
 			case i.Class == identical:
@@ -180,7 +181,14 @@ func (o *Outcome) Markdown() []byte {
 	out.line("\n## 2. Items Restored\n")
 	out.line("| Restore ID | Item | Scope | Result |\n|---|---|---|---|")
 	for _, i := range o.Restored {
-		out.row(i.ID, Quote(i.Path), string(i.Scope), i.Result)
+		result := i.Result
+		if i.Before != "" {
+			result += fmt.Sprintf(", before: %.8s, mode %s", strings.TrimPrefix(i.Before, "sha256:"), i.Mode)
+		}
+		if i.Before != "" && i.SHA256 != "" {
+			result += fmt.Sprintf("; now: %.8s", strings.TrimPrefix(i.SHA256, "sha256:"))
+		}
+		out.row(i.ID, Quote(i.Path), string(i.Scope), result)
 	}
 	out.line("\n## 3. Items Not Restored\n")
 	if out.some(len(o.NotRestored), "| Item | Reason |\n|---|---|") {

@@ -193,8 +193,9 @@ func observeFor(ctx context.Context, r *restore.Restore, name string) (observed,
 		return observed{}, err
 	}
 	state, witness := sha256.New(), sha256.New()
-	seen := map[string]bool{}
-	look := func(rel string, st pathsafe.Stat, err error) {
+	l := looking{root: root, seen: map[string]bool{}}
+	defer l.leave()
+	l.look = func(rel string, st pathsafe.Stat, err error) {
 		switch {
 		case err != nil: // nothing is there, or nothing can be reached there
 			_, _ = fmt.Fprintf(state, "%q absent\n", rel)
@@ -206,7 +207,7 @@ func observeFor(ctx context.Context, r *restore.Restore, name string) (observed,
 			identify(witness, rel, st)
 		}
 	}
-	look("", o.root, nil)
+	l.look("", o.root, nil)
 	for run := range r.Plan().Runs() {
 		var paths []string
 		for o := range run.Bundle().Outputs() {
@@ -222,7 +223,7 @@ func observeFor(ctx context.Context, r *restore.Restore, name string) (observed,
 			if err := ctx.Err(); err != nil {
 				return observed{}, err
 			}
-			if err := lookAlong(root, path, seen, look); err != nil {
+			if err := l.along(path); err != nil {
 				return observed{}, err
 			}
 		}
@@ -231,8 +232,17 @@ func observeFor(ctx context.Context, r *restore.Restore, name string) (observed,
 	return o, nil
 }
 
-// lookAlong looks at every name on the way to a target, and at the target, each once.
-func lookAlong(root *pathsafe.Dir, path string, seen map[string]bool, look func(rel string, st pathsafe.Stat, err error)) error {
+// looking looks at names beneath a restore root, each once.
+type looking struct {
+	root   *pathsafe.Dir
+	look   func(rel string, st pathsafe.Stat, err error)
+	seen   map[string]bool
+	parent *pathsafe.Dir // the directory that was entered last, in which the next name is, mostly; may be nil
+	at     string        // its path
+}
+
+// along looks at every name on the way to a target, and at the target.
+func (l *looking) along(path string) error {
 	p, err := pathsafe.Parse(path)
 	if err != nil {
 		return err
@@ -240,21 +250,39 @@ func lookAlong(root *pathsafe.Dir, path string, seen map[string]bool, look func(
 	names := p.Components()
 	for n, name := range names {
 		rel := strings.Join(names[:n+1], "/")
-		if seen[rel] {
+		if l.seen[rel] {
 			continue
 		}
-		seen[rel] = true
+		l.seen[rel] = true
 		var st pathsafe.Stat
-		dir, err := root.OpenParent(p, n)
+		err := l.enter(p, n)
 		if err == nil {
-			st, err = dir.Lstat(name)
-			dir.Close()
+			st, err = l.parent.Lstat(name)
 		}
 		nothing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrCrossesMount) || errors.Is(err, pathsafe.ErrEscape)
 		if err != nil && !nothing {
 			return err
 		}
-		look(rel, st, err)
+		l.look(rel, st, err)
 	}
 	return nil
+}
+
+// enter opens the directory made of the first n components of a path.
+func (l *looking) enter(p pathsafe.Path, n int) (err error) {
+	at := strings.Join(p.Components()[:n], "/")
+	if l.parent != nil && l.at == at {
+		return nil
+	}
+	l.leave()
+	l.parent, err = l.root.OpenParent(p, n)
+	l.at = at
+	return err
+}
+
+func (l *looking) leave() {
+	if l.parent != nil {
+		l.parent.Close()
+		l.parent = nil
+	}
 }

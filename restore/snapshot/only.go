@@ -19,12 +19,24 @@ func (s *Snapshot) Only(chosen []Chosen) *Snapshot {
 	h := s.Header()
 	h.Whole, h.Names, h.Files, h.Bytes = false, 0, 0, 0
 	only := &Snapshot{header: h}
+	paths, ways, asked := map[string]bool{}, map[string]bool{"": true}, map[string]bool{}
+	for _, c := range chosen {
+		paths[c.Path.String()], asked[c.From.String()] = true, true
+		for up, ok := c.Path.Parent(); ok; up, ok = up.Parent() {
+			ways[up.String()] = true
+		}
+	}
+	within := ""                 // the chosen path that the last entry is of
 	first := map[string]string{} // of the names of one file
 	for _, e := range s.entries {
-		if !slices.ContainsFunc(chosen, func(c Chosen) bool { return e.isOf(c.Path.String()) }) {
+		if paths[e.Path] && (within == "" || !beneath(e.Path, within)) {
+			within = e.Path
+		}
+		isOf := within != "" && (e.Path == within || beneath(e.Path, within)) // they follow each other
+		if !isOf && (e.Type != Dir || !ways[e.Path]) {
 			continue
 		}
-		e.Asked = slices.ContainsFunc(chosen, func(c Chosen) bool { return c.From.String() == e.Path })
+		e.Asked = asked[e.Path]
 		if of := e.First(); e.Type != Dir {
 			if e.Hard = first[of]; e.Hard == "" {
 				first[of] = e.Path
@@ -70,11 +82,6 @@ func (s *Snapshot) Without(damaged []*DamageError) *Snapshot {
 	without.header.Names, without.header.Files, without.header.Bytes, without.header.Unread = 0, 0, 0, 0
 	total(&without.header, without.entries)
 	return without
-}
-
-// isOf reports whether an entry is one at a path, in it, or on the way to it.
-func (e *Entry) isOf(path string) bool {
-	return e.Path == path || beneath(e.Path, path) || e.Type == Dir && beneath(path, e.Path)
 }
 
 // WriteHeld makes everything that the snapshot has as name in to, as Write does: of a

@@ -220,6 +220,58 @@ func TestWrongExpectations(t *testing.T) {
 	}
 }
 
+// TestWrongChanges: what a change set replaces, removes and makes executable is looked at.
+func TestWrongChanges(t *testing.T) {
+	spoil := map[string]func(*suite.Entry) bool{
+		"a removed file stays": func(e *suite.Entry) bool {
+			was := e.Gone
+			e.Gone = false
+			return was
+		},
+		"a file that is kept goes": func(e *suite.Entry) bool {
+			isKept := e.Path == "root/out/b.txt" && !e.After
+			e.Gone = isKept
+			return isKept
+		},
+		"a replaced file stays": func(e *suite.Entry) bool {
+			is := e.After && (e.Path == "root/app.py" || e.Path == "root/out/a.txt")
+			if is {
+				e.Path = "root/none"
+			}
+			return is
+		},
+		"other content comes": func(e *suite.Entry) bool {
+			is := e.After && (e.Path == "root/app.py" || e.Path == "root/out/a.txt")
+			e.Content += "x"
+			return is
+		},
+		"it is not executable": func(e *suite.Entry) bool {
+			is := e.After && e.Mode == 0o755
+			e.Mode = 0o644
+			return is
+		},
+	}
+	for name, act := range spoil {
+		t.Run(name, func(t *testing.T) {
+			var spoilt []suite.Case
+			for _, c := range load(t) {
+				switch c.Name {
+				case "accept-changes-clean", "accept-changes-executable", "accept-replace-one":
+					for i := range c.Entries {
+						was := c.Entries[i]
+						if c.Entries = slices.Clone(c.Entries); act(&c.Entries[i]) {
+							spoilt = append(spoilt, c)
+							break
+						}
+						c.Entries[i] = was
+					}
+				}
+			}
+			allFail(t, harness.Binary(), "root/", spoilt)
+		})
+	}
+}
+
 // TestNoCase: a suite without cases, and one that cannot be read, fail.
 func TestNoCase(t *testing.T) {
 	bad := t.TempDir()

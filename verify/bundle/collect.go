@@ -21,7 +21,8 @@ type output struct {
 	size   int64
 	holes  int64 // of size, bytes that take no room
 	digest [sha256.Size]byte
-	isExec bool // its owner may execute it
+	isExec bool   // its owner may execute it
+	doubt  string // of a base, [BaseFile.Doubt]
 }
 
 // collect finds every file that is named by an argument, or stands in a directory that is
@@ -156,6 +157,11 @@ func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 		return ForRestore, nil
 	case slices.Contains(c.opts.Private, name):
 		return Private, nil
+	}
+	if c.opts.Leave != nil {
+		if why := c.opts.Leave(name, st.Mode); why != "" {
+			return why, nil
+		}
 	}
 	for _, rules := range []*ignore.Rules{c.rules, c.other} {
 		if rules == nil {

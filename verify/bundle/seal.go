@@ -38,10 +38,10 @@ type SealOptions struct {
 
 	// Base, unless nil, is what the project started from: then the bundle is a change set, and
 	// Outputs are what is compared. What is new or changed is an output, what is only in the base
-	// is removed. BaseRun is the same for the outputs of a run, whose modes are not known; an empty one
-	// is a base in which nothing is.
-	Base    *pathsafe.Dir
-	BaseRun []Known
+	// is removed. BaseList is the same for a base of which the caller knows the files; an empty one is
+	// a base in which nothing is.
+	Base     *pathsafe.Dir
+	BaseList *BaseList
 
 	// What is found in a directory is left out where a pattern of Exclude fits it, one of
 	// a file named [ignore.File], or where it is one of Private, which are paths below the
@@ -50,7 +50,10 @@ type SealOptions struct {
 	Exclude     []string
 	Private     []string
 	SkipSpecial bool
-	LeftOut     func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
+	// Leave, unless nil, returns the caller's own reason to leave out what is found in a directory, of
+	// the project and of a base, and "" where it has none. It is asked before the patterns are.
+	Leave   func(path string, mode fs.FileMode) Why
+	LeftOut func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
 
 	// Restricted reports whether a file may hold a secret, or has a scope that a preview does not
 	// propose unasked: a set that only removes does not carry it. It may be nil.
@@ -89,7 +92,7 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	}
 	var extra []file
 	var counts Counts
-	if opts.Base == nil && opts.BaseRun == nil {
+	if opts.Base == nil && opts.BaseList == nil {
 		s.outputs, err = collectWhole(ctx, opts)
 	} else {
 		extra, counts, err = s.addChanges(ctx, opts)

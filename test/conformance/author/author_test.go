@@ -65,7 +65,7 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 			t.Errorf("%s: written again it is another", c.Name)
 		}
 	}
-	if total > 3<<20 {
+	if total > 7<<19 {
 		t.Errorf("the suite has %d bytes: choose fewer pairs", total)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/ed25519"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -69,6 +70,8 @@ type draft struct {
 	landing  map[string]string
 	outside  []string // flags that name the project root
 	ordinary bool
+	modes    map[string]fs.FileMode // of what is restored, by the paths of outputs
+	left     string                 // an output that is not restored, so that what is restored is a derived bundle
 }
 
 func single() *draft {
@@ -128,13 +131,14 @@ func (d *draft) build() {
 // entries is the whole tree, and what an accepted restore adds to it.
 func (d *draft) entries(accepted bool) []suite.Entry {
 	var all []suite.Entry
-	written := map[string]bool{}
+	written := map[string]suite.Entry{}
 	add := func(entries []suite.Entry) {
 		for _, e := range entries {
-			if !written[e.Path] {
+			there, isThere := written[e.Path]
+			if !isThere || e.After && !there.After && (there.Content != e.Content || (there.Mode^e.Mode)&0o100 != 0) { // not identical
 				all = append(all, e)
 			}
-			written[e.Path] = true
+			written[e.Path] = e
 		}
 	}
 	for _, r := range d.runs {
@@ -202,9 +206,12 @@ func (d *draft) restored() []suite.Entry {
 		var entries []any
 		size := 0
 		for _, path := range slices.Sorted(maps.Keys(r.outputs)) {
+			if path == d.left {
+				continue
+			}
 			content := r.outputs[path]
 			size += len(content)
-			all = append(all, suite.Entry{Path: d.landed(base + path), Content: content, After: true})
+			all = append(all, suite.Entry{Path: d.landed(base + path), Content: content, Mode: d.modes[path], After: true})
 			entries = append(entries, forge.Fields{"bytes": len(content), "relative_path": path, "sha256": forge.Hash(content)})
 		}
 		report := forge.Fields{
@@ -214,9 +221,12 @@ func (d *draft) restored() []suite.Entry {
 		if d.isChain() {
 			report["chain_root"] = d.chainRoot()
 		}
+		result := suite.Entry{Path: base + "RESTORE_REPORT.json", Content: string(forge.Canonical(report)), After: true}
+		if d.left != "" { // its root is that of a bundle which the operator signs
+			result.Content, result.Any = "", true
+		}
 		all = append(all,
-			suite.Entry{Path: base + "RESTORE_MANIFEST.json", Content: string(forge.Canonical(forge.Fields{"entries": entries})), After: true},
-			suite.Entry{Path: base + "RESTORE_REPORT.json", Content: string(forge.Canonical(report)), After: true})
+			suite.Entry{Path: base + "RESTORE_MANIFEST.json", Content: string(forge.Canonical(forge.Fields{"entries": entries})), After: true}, result)
 	}
 	return all
 }

@@ -34,7 +34,9 @@ type Entry struct {
 	Mode    fs.FileMode // 0: 0644 for a file, 0755 for a directory
 	Pad     int         // a file is filled up to this size with spaces
 	Size    int64       // a file is lengthened to this size with zeros
-	After   bool        // it is not there before, and is there after an accepted restore
+	After   bool        // it is there after an accepted restore: where nothing was, or in the place of another entry
+	Gone    bool        // it is there before, and not after an accepted restore
+	Any     bool        // of what is there afterwards: its content is free
 }
 
 func parseEntry(header string, data []byte) (Entry, error) {
@@ -70,6 +72,12 @@ func (e *Entry) setOption(word string, encoding *string) error {
 		return nil
 	case "after":
 		e.After = true
+		return nil
+	case "gone":
+		e.Gone = true
+		return nil
+	case "any":
+		e.Any = true
 		return nil
 	case "mode":
 		e.Mode = fs.FileMode(n)
@@ -125,8 +133,13 @@ func (e Entry) file() txtar.File {
 			header += " " + option.name + "=" + fmt.Sprintf(option.base, option.value)
 		}
 	}
-	if e.After {
-		header += " after"
+	for _, option := range []struct {
+		name string
+		is   bool
+	}{{"after", e.After}, {"gone", e.Gone}, {"any", e.Any}} {
+		if option.is {
+			header += " " + option.name
+		}
 	}
 	return txtar.File{Name: header, Data: data}
 }

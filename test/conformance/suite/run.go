@@ -250,22 +250,22 @@ func (a answer) check(cmd Command) error {
 }
 
 // check compares the tree with what the command must leave: what was there, and
-// after an accepted restore what that makes.
+// after an accepted restore what that makes of it.
 func (s *stage) check(c Case, cmd Command) error {
 	after, err := take(s.work)
 	if err != nil {
 		return err
 	}
-	var made []Entry
+	var changes []Entry
 	if cmd.Args[0] == "restore" && cmd.Exit == 0 {
 		for _, e := range c.Entries {
-			if e.After {
-				made = append(made, e)
+			if e.After || e.Gone {
+				changes = append(changes, e)
 			}
 		}
 	}
-	err = compare(s.before, after, made)
-	s.touched = err != nil || len(made) > 0
+	err = compare(s.before, after, changes)
+	s.touched = err != nil || len(changes) > 0
 	return err
 }
 

@@ -104,10 +104,14 @@ func thingOf(n *tree.Node) (t thing, err error) {
 var modes = map[Kind]fs.FileMode{File: 0, Dir: fs.ModeDir, Link: fs.ModeSymlink, FIFO: fs.ModeNamedPipe}
 
 // compare says what is not as it must be: all that was there before is there,
-// untouched, and beside it what is made, and nothing else.
-func compare(before, after picture, made []Entry) error {
-	want := map[string]Entry{}
-	for _, e := range made {
+// untouched, but for what the restore changes, and beside it what it makes, and nothing else.
+func compare(before, after picture, changes []Entry) error {
+	want, gone := map[string]Entry{}, map[string]bool{}
+	for _, e := range changes {
+		if e.Gone {
+			gone[filepath.Clean(e.Path)] = true
+			continue
+		}
 		want[filepath.Clean(e.Path)] = e
 		for dir := filepath.Dir(e.Path); dir != "."; dir = filepath.Dir(dir) {
 			if _, listed := want[dir]; !listed {
@@ -120,8 +124,8 @@ func compare(before, after picture, made []Entry) error {
 		wrong = append(wrong, compareThing(name, before, after, want))
 	}
 	for name := range before {
-		if _, ok := after[name]; !ok {
-			wrong = append(wrong, fmt.Errorf("%q is gone", name))
+		if _, ok := after[name]; ok == gone[name] {
+			wrong = append(wrong, fmt.Errorf("%q is gone: %v", name, !ok))
 		}
 	}
 	for name := range want {
@@ -137,16 +141,18 @@ func compareThing(name string, before, after picture, want map[string]Entry) err
 	was, old := before[name]
 	e, wanted := want[name]
 	switch {
-	case old && was != is:
+	case old && !e.After && was != is:
 		return fmt.Errorf("%q was touched: %.300q, and it was %.300q", name, fmt.Sprint(is), fmt.Sprint(was))
-	case old:
+	case old && !e.After:
 		return nil
 	case !wanted:
 		return fmt.Errorf("%q must not be there", name)
 	case is.kind != modes[e.Kind]:
 		return fmt.Errorf("%q is %v, not %v", name, is.kind, modes[e.Kind])
-	case e.Kind != Dir && is.content != e.Content:
+	case e.Kind != Dir && !e.Any && is.content != e.Content:
 		return fmt.Errorf("%q holds %.300q, not %.300q", name, is.content, e.Content)
+	case e.Mode != 0 && (e.Mode^is.perm)&0o100 != 0:
+		return fmt.Errorf("%q has mode %v, not %v", name, is.perm, e.Mode)
 	}
 	return nil
 }
