@@ -237,5 +237,6 @@
 //     between the removal of the staging directory, which changes it, and the
 //     moment at which it is set again; nor its mode if that bars its owner.
 //   - The times of directories in which names are swapped and that get no metadata, but for those
-//     beneath the root of a commit that displaces something, when it is undone.
+//     beneath the root of a commit that is undone. One in which another process has worked since the
+//     last move, as the times of change of what was moved say, keeps its time.
 package staging

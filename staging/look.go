@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -34,10 +33,10 @@ func (a *attempt) look(c *Change) *Error {
 	return a.lookAtDirs(c)
 }
 
-// lookAtTimes notes the times of the directories in which a commit that displaces something changes
-// names; that of the root is the kernel's. What cannot be looked at is found out by whoever needs it.
+// lookAtTimes notes the times of the directories in which a commit changes names; that of the root
+// is the kernel's. What cannot be looked at is found out by whoever needs it.
 func (a *attempt) lookAtTimes() {
-	if !slices.ContainsFunc(a.swaps, func(s swapping) bool { return a.displacesForCommit(&s) }) {
+	if !a.isCommit() {
 		return
 	}
 	var dirs []pathsafe.Path

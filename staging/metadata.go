@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
@@ -62,6 +64,47 @@ func (a *attempt) keepTime(s *swapping, was *pathsafe.Stat) error {
 		return nil
 	}
 	return errors.Join(err, moved.sync())
+}
+
+// tick is how far apart the times are that one rename gives to a name and its directory.
+const tick = 10 * time.Millisecond
+
+// keepTimesOfOthers leaves the directories their times in which another process has worked since this
+// attempt has changed its last name there: what moves gets a time of change, too.
+func (a *attempt) keepTimesOfOthers() {
+	swaps := map[pathsafe.Path][]int{}
+	for i := range a.swaps {
+		swaps[parent(a.swaps[i].path)] = append(swaps[parent(a.swaps[i].path)], i)
+	}
+	a.times = slices.DeleteFunc(a.times, func(d staying) bool {
+		isOurs := false
+		err := a.touch(&d, func(in dir) error {
+			st, err := in.statSelf()
+			isOurs = err == nil && (st.ModTime.Equal(d.have.ModTime) || !st.ModTime.After(a.lastMove(in, swaps[d.path]).Add(tick)))
+			return err
+		})
+		return err != nil || !isOurs
+	})
+}
+
+// lastMove is the newest time of change of what these swaps have moved into a directory or out of it.
+func (a *attempt) lastMove(in dir, swaps []int) (last time.Time) {
+	for _, i := range swaps {
+		s := &a.swaps[i]
+		for _, at := range []struct {
+			dir  dir
+			name string
+		}{{in, s.path.Base()}, {a.olds, strconv.Itoa(i)}, {a.news, strconv.Itoa(i)}} {
+			if at.dir.h == nil {
+				continue
+			}
+			st, err := at.dir.stat(at.name)
+			if err == nil && (s.fresh.is(st) || s.old.is(st)) && st.ChangeTime.After(last) {
+				last = st.ChangeTime
+			}
+		}
+	}
+	return last
 }
 
 // timesBack gives the directories in which an undone commit has changed names the times that they

@@ -175,11 +175,32 @@ func TestRemovalRefuses(t *testing.T) {
 	}
 }
 
-// TestUndoneTimes: an undone commit that displaces something leaves the directories in which it has
-// changed names the times that they had, also after a kill.
+// TestUndoneTimesOfOthers: where another process has worked in a directory since the commit was killed,
+// the undo does not give that the time that it had.
+func TestUndoneTimesOfOthers(t *testing.T) {
+	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
+	sc := singleScene(t, t.TempDir())
+	for _, dir := range []string{"existing", "existing/empty"} {
+		must(t, os.Chtimes(sc.at(dir), at, at))
+	}
+	sc.abandon("create " + committedName + newSuffix)
+	time.Sleep(2 * tick)
+	must(t, os.WriteFile(sc.at("existing/of another"), nil, 0o600))
+	_, err := sc.recover(Automatic)
+	must(t, err)
+	for dir, isBack := range map[string]bool{"existing": false, "existing/empty": true} {
+		st, err := os.Stat(sc.at(dir))
+		must(t, err)
+		if st.ModTime().Equal(at) != isBack {
+			t.Errorf("%s: %v", dir, st.ModTime())
+		}
+	}
+}
+
+// TestUndoneTimes: an undone commit leaves the directories in which it has changed names the times
+// that they had, also after a kill.
 func TestUndoneTimes(t *testing.T) {
 	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
-	dirs := []string{"existing", "theirs"}
 	for name, undo := range map[string]func(sc *scene){
 		"failed": func(sc *scene) {
 			err := sc.run(func(op, path string, do func() error) error {
@@ -200,17 +221,20 @@ func TestUndoneTimes(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			sc := replaceScene(t, t.TempDir())
-			for _, dir := range dirs {
-				must(t, os.Chtimes(sc.at(dir), at, at))
-			}
-			undo(sc)
-			for _, dir := range dirs {
-				if st, err := os.Stat(sc.at(dir)); err != nil || !st.ModTime().Equal(at) {
-					t.Errorf("%s: %v, %v", dir, st.ModTime(), err)
+		for kind, scene := range map[string]func(testing.TB, string) *scene{"replaces": replaceScene, "creates": singleScene} {
+			dirs := map[string][]string{"replaces": {"existing", "theirs"}, "creates": {"existing", "existing/empty"}}[kind]
+			t.Run(name+" "+kind, func(t *testing.T) {
+				sc := scene(t, t.TempDir())
+				for _, dir := range dirs {
+					must(t, os.Chtimes(sc.at(dir), at, at))
 				}
-			}
-		})
+				undo(sc)
+				for _, dir := range dirs {
+					if st, err := os.Stat(sc.at(dir)); err != nil || !st.ModTime().Equal(at) {
+						t.Errorf("%s: %v, %v", dir, st.ModTime(), err)
+					}
+				}
+			})
+		}
 	}
 }

@@ -258,6 +258,8 @@ sync existing/empty
 sync existing
 sync inlink
 sync ROOT
+sync existing/empty
+sync existing
 unlink .spectrum06_prepared
 unlink .spectrum06_rolling_back
 sync STAGE

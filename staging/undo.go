@@ -111,6 +111,7 @@ func (u *undo) everything() {
 	}
 	prepared := u.phase >= phasePrepared && u.err() == nil
 	if prepared {
+		u.keepTimesOfOthers()
 		u.openDirsAgain()
 	}
 	if prepared || u.isCommit() {

@@ -110,7 +110,16 @@ func (s *savepointShelf) rootsOf(args []string) ([]*rootStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*rootStatus{{name: name, path: path}}, notKnown(path, "commit or snapshot", "\"spectrum status\" lists all roots")
+	root := []*rootStatus{{name: name, path: path}}
+	unknown := notKnown(path, "commit or snapshot", "\"spectrum status\" lists all roots")
+	if unknown == nil {
+		return root, nil
+	}
+	known, err := s.allRoots()
+	if err != nil || slices.ContainsFunc(known, func(st *rootStatus) bool { return st.name == name }) {
+		return root, err
+	}
+	return nil, unknown
 }
 
 // allRoots returns all roots that are known, by their names: what is lost of where they are, the

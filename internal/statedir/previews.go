@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -223,7 +222,7 @@ func (d *Dir) Attempts(root string) (int64, error) {
 		return 0, nil
 	}
 	if err == nil && !st.Mode.IsRegular() {
-		err = &os.PathError{Op: "open", Path: filepath.Join(attempts, attemptsOf(root)), Err: pathsafe.ErrNotRegular}
+		return 0, d.notACount(attemptsOf(root), st)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("state directory %q: %w", d.path, err)
@@ -241,6 +240,9 @@ func (d *Dir) Attempt(root string) error {
 	defer dir.Close()
 	f, err := openToAppend(dir, attemptsOf(root))
 	if err != nil {
+		if st, unknown := dir.Lstat(attemptsOf(root)); unknown == nil && !st.Mode.IsRegular() {
+			return d.notACount(attemptsOf(root), st)
+		}
 		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	_, err = f.Write([]byte{'.'})
@@ -250,6 +252,29 @@ func (d *Dir) Attempt(root string) error {
 		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	return nil
+}
+
+// notACount is the error for what is in the place of the count of a restore root.
+func (d *Dir) notACount(name string, st pathsafe.Stat) *PartError {
+	name = filepath.Join(attempts, name)
+	return &PartError{filepath.Join(d.path, name), name, int(st.UID), fmt.Errorf("%q: %w", name, pathsafe.ErrNotRegular)}
+}
+
+// oddCounts returns what is in the place of the count of a restore root and is not a file.
+func (d *Dir) oddCounts() (all []*PartError) {
+	dir, err := d.root.OpenDir(attempts)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Names()
+	slices.Sort(names)
+	for _, name := range names {
+		if st, err := dir.Lstat(name); err == nil && !st.Mode.IsRegular() && len(name) == len(attemptsOf("")) {
+			all = append(all, d.notACount(name, st))
+		}
+	}
+	return all
 }
 
 // attemptsOf is a name for a restore root, whatever its path is.

@@ -80,14 +80,15 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 // halts by rollbacks, which are looked into.
 var parts = []string{attempts, derived, halts, previews, "quarantine", rolledBack, "trust"}
 
-// Misplaced returns what is in the place of a directory and is none, and a journal key that is
-// none: what needs it cannot go on until that is moved away.
+// Misplaced returns what is in the place of a directory and is none, what is in the place of a
+// count of attempts and is not a file, and a journal key that is none: what needs it cannot go on until that is moved away.
 func (d *Dir) Misplaced() (all []*PartError) {
 	for _, name := range parts {
 		if st, err := d.root.Lstat(name); err == nil && !st.Mode.IsDir() {
 			all = append(all, &PartError{filepath.Join(d.path, name), name, int(st.UID), fmt.Errorf("%q: %w", name, unix.ENOTDIR)})
 		}
 	}
+	all = append(all, d.oddCounts()...)
 	_, err := d.readJournalKey()
 	if st, unknown := d.root.Lstat(JournalKeyName); unknown == nil && err != nil && !errors.Is(err, fs.ErrPermission) {
 		all = append(all, &PartError{filepath.Join(d.path, JournalKeyName), JournalKeyName, int(st.UID), err})

@@ -258,6 +258,16 @@ func (h *history) logNewest() error {
 	if err != nil || id == "" {
 		return err
 	}
+	return h.logSnapshot(id)
+}
+
+// logSnapshot logs a snapshot of the root where the log does not know it. It is called before the
+// next snapshot is published, so at most the newest is not in the log, also where several commands
+// that take snapshots at the same time are killed.
+func (h *history) logSnapshot(id string) error {
+	if h.log == nil {
+		return nil
+	}
 	has, err := h.log.HasSnapshot(id)
 	if err != nil || has {
 		return err

@@ -125,11 +125,6 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 			return Done{}, err
 		}
 	}
-	if h.snapped { // of a try that others have disturbed before it was logged
-		if err := h.logNewest(); err != nil {
-			return Done{}, err
-		}
-	}
 	done := Done{Action: uuid.NewString()}
 	var err error
 	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, true, b.members)
@@ -369,7 +364,7 @@ func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Pat
 	h.snapped = true
 	s, err := h.snapshots.Take(ctx, snapshot.Request{
 		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
-		Log: log, Key: h.savepoints.key, AnyKey: back, Live: back,
+		Log: log, Key: h.savepoints.key, AnyKey: back, Live: back, Follows: h.logSnapshot,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)

@@ -433,7 +433,8 @@ func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) 
 	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
 		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active},
 		Log: log, Key: r.history.savepoints.key,
-		Still: func() error { return cmp.Or(r.lock.Overtaken(), r.history.isSame()) },
+		Still:   func() error { return cmp.Or(r.lock.Overtaken(), r.history.isSame()) },
+		Follows: r.history.logSnapshot,
 	})
 	if err != nil {
 		return nil, err

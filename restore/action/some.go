@@ -17,22 +17,35 @@ import (
 var ErrNothingThere = errors.New("the snapshot has nothing there that could be restored")
 
 // narrowed is a snapshot of nothing but these paths. Of one whose directory is not there any
-// more, it has the first missing directory on the way to it.
+// more, it has the first missing directory on the way to it, without what was absent in that.
 func narrowed(root *pathsafe.Dir, t *snapshot.Snapshot, paths []pathsafe.Path) (*snapshot.Snapshot, error) {
 	chosen, err := Chosen(t, paths)
 	if err != nil {
 		return nil, err
 	}
-	for i := range chosen {
-		if chosen[i].From, err = firstMissing(root, chosen[i].Path); err != nil {
+	absent := map[pathsafe.Path]bool{}
+	for i, c := range chosen {
+		e, err := t.At(c.Path)
+		if err != nil {
+			return nil, err
+		}
+		if absent[c.Path] = e.Type == snapshot.Absent; absent[c.Path] {
+			continue
+		}
+		if chosen[i].From, err = firstMissing(root, c.Path); err != nil {
 			return nil, err
 		}
 	}
-	return t.Only(chosen), nil
+	return t.Only(slices.DeleteFunc(slices.Clone(chosen), func(c snapshot.Chosen) bool {
+		return absent[c.Path] && slices.ContainsFunc(chosen, func(made snapshot.Chosen) bool {
+			return strings.HasPrefix(c.Path.String(), made.From.String()+"/")
+		})
+	})), nil
 }
 
 // Chosen returns where these paths lead to in a snapshot, each once, and none that is in
-// another one. What the snapshot does not have is [ErrNothingThere], or
+// another one. Of a directory that the snapshot knows some names of only, it returns these, what
+// was absent too. What the snapshot does not have is [ErrNothingThere], or
 // [snapshot.ErrNotCovered].
 func Chosen(t *snapshot.Snapshot, paths []pathsafe.Path) ([]snapshot.Chosen, error) {
 	real := make([]string, 0, len(paths))
@@ -44,7 +57,11 @@ func Chosen(t *snapshot.Snapshot, paths []pathsafe.Path) ([]snapshot.Chosen, err
 		if e.Type == snapshot.Absent || !e.Type.Kept() {
 			return nil, fmt.Errorf("%q: %w", p, ErrNothingThere)
 		}
-		real = append(real, e.Path)
+		known := t.Known(e.Path)
+		if len(known) == 0 {
+			return nil, fmt.Errorf("path %q in snapshot %s: %w", p, t.ID(), snapshot.ErrNotCovered)
+		}
+		real = append(real, known...)
 	}
 	slices.Sort(real)
 	real = slices.Compact(real)

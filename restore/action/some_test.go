@@ -3,7 +3,9 @@ package action_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -159,5 +161,61 @@ func TestRestoreIntoNoDirectory(t *testing.T) {
 		if !errors.As(err, &failed) || failed.Step != staging.StepConflict || failed.Path != "a/f" || failed.Attempt != "" {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// TestRestoreSomeOfSome: of a directory that a snapshot knows some names of only, these are restored,
+// and those that were absent go. What it does not know stays.
+func TestRestoreSomeOfSome(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone []string // since the commit
+		want map[string]string
+	}{
+		"as the commit left it":  {nil, map[string]string{"b/replaced": "old", "b/other": "mine"}},
+		"the directory is gone":  {[]string{"b"}, map[string]string{"b/replaced": "old"}},
+		"the replaced is gone":   {[]string{"b/replaced"}, map[string]string{"b/replaced": "old", "b/other": "mine"}},
+		"the added one is gone":  {[]string{"b/added"}, map[string]string{"b/replaced": "old", "b/other": "mine"}},
+		"no other one was there": {[]string{"b/other"}, map[string]string{"b/replaced": "old"}},
+		"nothing was added":      {[]string{"c"}, map[string]string{"b/replaced": "old", "b/other": "mine"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("b/replaced", "old")
+			w.write("b/other", "mine")
+			restored := map[string]string{"b/replaced": "new", "b/added": "new"}
+			if name == "nothing was added" {
+				restored = map[string]string{"b/replaced": "new", "c": "new"}
+			}
+			_, err := w.replace(restored)
+			must(t, err)
+			store := w.snapshots()
+			defer store.Close()
+			all, err := store.List(w.root)
+			must(t, err)
+			target, err := store.Find(all[len(all)-1].ID)
+			must(t, err)
+			for _, path := range c.gone {
+				w.remove(path)
+			}
+			now := read(t, w.root)
+			seen, unseen := foreseen(t, w, func(in *action.Root) (*action.Restored, error) {
+				return action.ForeseeRestore(context.Background(), in, target, w.some("b"))
+			})
+			done, err := w.restoreSome(target, w.some("b"))
+			wantForeseen(t, seen, done, unseen, err)
+			must(t, err)
+			got := map[string]string{}
+			for path, is := range read(t, w.root) {
+				if strings.HasPrefix(path, "b/") {
+					got[path] = is.content
+				}
+			}
+			if !maps.Equal(got, c.want) {
+				t.Errorf("there is %q, want %q", got, c.want)
+			}
+			_, err = w.restore(done.Done.Snapshot)
+			must(t, err)
+			w.same(now, "after the restore of that before it")
+		})
 	}
 }

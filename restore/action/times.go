@@ -54,7 +54,8 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 			by = by.Add(closing)
 		}
 		for _, before := range p.befores {
-			if was := before.Tree(dir); len(was) > 0 && was[0].Type == snapshot.Dir && !is[0].ModTime.After(by) {
+			since := before.Header().Time.Add(-tick) // an older time is not of the commit
+			if was := before.Tree(dir); len(was) > 0 && was[0].Type == snapshot.Dir && !is[0].ModTime.After(by) && !is[0].ModTime.Before(since) {
 				e.ModTime = was[0].ModTime // that before the oldest comes last
 			}
 		}

@@ -524,6 +524,42 @@ func TestDisturbedTryIsLogged(t *testing.T) {
 	}
 }
 
+// TestEverySnapshotIsLogged: a command that was killed between its snapshot and the entry in the log
+// leaves one that the log does not know. Whatever takes the next one logs it, also where it had
+// entered the root before.
+func TestEverySnapshotIsLogged(t *testing.T) {
+	for name, next := range map[string]func(w *world, in *inside, taken *snapshot.Snapshot) error{
+		"a snapshot": func(_ *world, in *inside, _ *snapshot.Snapshot) error {
+			_, err := in.Snapshot(context.Background(), snapshot.Manual, "")
+			return err
+		},
+		"a restore": func(_ *world, in *inside, taken *snapshot.Snapshot) error {
+			_, err := action.Restore(context.Background(), in.Root, taken, action.How{Type: audit.Session, Reason: "asked for"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			taken := w.take()
+			w.write("f", "changed")
+			in := w.enter()
+			w.snapshotBefore("of one that is killed", "f")
+			must(t, next(w, in, taken))
+			in.leave()
+			store := w.snapshots()
+			defer store.Close()
+			all, err := store.List(w.root)
+			must(t, err)
+			logged := w.loggedSnapshots()
+			for _, snap := range all {
+				if !logged[snap.ID] {
+					t.Errorf("the log does not know snapshot %d of %d", snap.Sequence, len(all))
+				}
+			}
+		})
+	}
+}
+
 // loggedSnapshots are those that the log knows.
 func (w *world) loggedSnapshots() map[string]bool {
 	w.t.Helper()

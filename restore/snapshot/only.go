@@ -48,6 +48,22 @@ func (s *Snapshot) Only(chosen []Chosen) *Snapshot {
 	return only
 }
 
+// Known returns what the snapshot covers of a path without links on its way: the path itself
+// where all that is in it is covered, else the names in it that were asked for.
+func (s *Snapshot) Known(path string) []string {
+	isCovered := func(e Entry) bool { return e.Asked && (e.Path == path || beneath(path, e.Path)) }
+	if s.header.Whole || slices.ContainsFunc(s.entries, isCovered) {
+		return []string{path}
+	}
+	var known []string
+	for _, e := range s.entries {
+		if e.Asked && beneath(e.Path, path) {
+			known = append(known, e.Path)
+		}
+	}
+	return known
+}
+
 // Without returns a snapshot in which files whose contents are damaged are [Lost]. It has the ID of
 // the one that it is made of, and is in no store.
 func (s *Snapshot) Without(damaged []*DamageError) *Snapshot {

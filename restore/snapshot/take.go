@@ -44,6 +44,9 @@ type Request struct {
 	Live bool
 	// Still, unless nil, is asked when all was read: an error voids the snapshot.
 	Still func() error
+	// Follows, unless nil, is told the ID of the snapshot of the root that this one is about to
+	// follow, while no other can be taken: an error voids the snapshot.
+	Follows func(id string) error
 }
 
 // A take is one call of Take.
@@ -448,6 +451,11 @@ func (t *take) publish(ctx context.Context, h Header, entries []Entry, key bundl
 		return nil, err
 	}
 	h.Sequence, h.Previous = sequence+1, id
+	if id != "" && t.req.Follows != nil {
+		if err := t.req.Follows(id); err != nil {
+			return nil, err
+		}
+	}
 	const temp = "manifest"
 	f, err := t.incoming.create(temp, 0o400)
 	if err != nil {
