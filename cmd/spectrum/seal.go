@@ -32,6 +32,8 @@ type sealOptions struct {
 	skipSpecial bool
 	base        string
 	baseRun     string
+	upper       string
+	lower       string
 }
 
 func newSeal(app *app) *cobra.Command {
@@ -77,6 +79,9 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 			if opts.base != "" || opts.baseRun != "" {
 				return nil
 			}
+			if opts.upper != "" || opts.lower != "" {
+				return opts.checkLayer(cmd, args)
+			}
 			return atLeast(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, outputs []string) error {
@@ -86,15 +91,22 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
 	cmd.Flags().StringVar(&opts.base, "base", "", "seal only what has changed since the project was as in this `directory`")
 	cmd.Flags().StringVar(&opts.baseRun, "base-run", "", "seal only what has changed since the outputs of this `run directory` were signed")
-	cmd.Flags().StringVar(&opts.task, "task", "", "`name` of the task, for the name of the run directory")
-	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
-	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
-	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
-	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
-	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
-	cmd.Flags().StringArrayVar(&opts.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
-	cmd.Flags().BoolVar(&opts.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
+	cmd.Flags().StringVar(&opts.upper, "upper", "", "seal what is in this upper `directory` of an overlay, which is the project then")
+	cmd.Flags().StringVar(&opts.lower, "lower", "", "`directory` that was beneath --upper")
+	opts.sharedFlags(cmd)
 	return cmd
+}
+
+// sharedFlags are those of whatever seals.
+func (o *sealOptions) sharedFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.task, "task", "", "`name` of the task, for the name of the run directory")
+	cmd.Flags().StringVar(&o.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
+	cmd.Flags().StringArrayVar(&o.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
+	cmd.Flags().StringArrayVar(&o.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
+	cmd.Flags().StringArrayVar(&o.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
+	cmd.Flags().StringArrayVar(&o.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
+	cmd.Flags().BoolVar(&o.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
 }
 
 // claims are the constraints of TASK_SPEC.json: what the signer says of the run.
@@ -140,6 +152,9 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	}
 	if _, err := ignore.New(nil, opts.exclude); err != nil {
 		return usage(cmd, "--exclude: %w", err)
+	}
+	if opts.upper != "" {
+		return app.sealUpper(cmd, opts, claims)
 	}
 	root, runDir, err := app.sealRoots(cmd, opts)
 	if err != nil {

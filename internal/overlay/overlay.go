@@ -104,6 +104,13 @@ func Run(c Command, streams Streams, signals <-chan os.Signal) (int, error) {
 	return status, err
 }
 
+// mounter are the capabilities of who mounts: overlayfs does with them what it does in the upper
+// layer, where the kernel's own directory is barred to everybody.
+var mounter = []uintptr{
+	unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP,
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETFCAP,
+}
+
 // helper is the process in the namespaces.
 type helper struct {
 	cmd  *exec.Cmd
@@ -136,7 +143,7 @@ func startHelper(j job, streams Streams) (*helper, error) {
 			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP},
+			AmbientCaps: mounter,
 		}
 	}
 	if _, err := unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0); err != nil {
@@ -213,6 +220,10 @@ func (h *helper) passOn(signals <-chan os.Signal, done <-chan struct{}) {
 		}
 	}
 }
+
+// Trusted reports whether the overlay of this user marks what it does with attributes of the
+// name space "trusted": with "user" where not.
+func Trusted() bool { return hasAdmin() }
 
 // hasAdmin reports whether this process may mount what it likes.
 func hasAdmin() bool {

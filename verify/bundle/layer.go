@@ -204,12 +204,11 @@ func (r *layerReader) name(name, at string, o overlaid) error {
 	if isWhiteout {
 		r.whiteouts[at] = true
 	}
+	seen, isSeen := r.layer.Seen[at]
 	switch {
+	case !o.isThere && isSeen:
+		r.list.Files = append(r.list.Files, seen)
 	case !o.isThere && o.marks.copied && o.st.Mode.IsRegular() && !r.layer.Since.IsZero():
-		if seen, ok := r.layer.Seen[at]; ok {
-			r.list.Files = append(r.list.Files, seen)
-			break
-		}
 		r.moved = append(r.moved, at)
 	case !o.isThere && o.st.Mode.IsDir():
 		dir, err := o.upper.OpenDir(name)
