@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
+	"github.com/spectrumfs/spectrum/internal/overlay"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -52,6 +53,8 @@ func examples() map[code][]error {
 		codeUsage:       {usage(&cobra.Command{Use: "spectrum"}, "%w", outside), noCommand(newRoot(a), []string{forging})},
 		codeRefused:     {refusedHint(outside, "name another")},
 		codeUnavailable: {fmt.Errorf("%w: %w", fusemount.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusemount.ErrUnavailable, fusemount.ErrAllowOther)},
+		codeOverlay:     {&overlay.UnavailableError{Step: "mounting", Reason: forging, Hint: "name another", Err: unix.EPERM}},
+		codeRun:         {&runError{status: statusRunFailed, layer: "/" + forging, retry: "spectrum seal --upper UPPER --lower LOWER", err: outside}, &runError{status: 127, err: outside}},
 		codeInternal:    {outside, errors.Join(outside, outside)},
 		codeMachine:     {&fs.PathError{Op: "write", Path: forging, Err: unix.ENOSPC}, refusedHint(fmt.Errorf("%q: %w", forging, unix.EROFS), "name another")},
 		codeInterrupted: {context.Canceled, &staging.Error{Attempt: halt.Attempt, Err: context.Canceled}, pruneInterrupted(context.Canceled, snapshot.Pruned{Gone: []snapshot.Header{{}}}, false)},

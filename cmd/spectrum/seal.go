@@ -39,7 +39,7 @@ type sealOptions struct {
 func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
-		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-run RUN_DIR [OUTPUT...]",
+		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-run RUN_DIR [OUTPUT...] | --upper DIR --lower DIR",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
 found as a run directory. The project root itself can be named, as "." in it.
@@ -65,6 +65,11 @@ stays the same is left alone. A preview then needs no --replace: what it finds a
 is in DIR is replaced or removed, anything else has diverged and is left out. What is
 left out of the seal is not compared. A file that became a directory or a link, or
 the reverse, and a link that was removed, have no form and are an error.
+--upper DIR --lower DIR is the same for an overlay that another program has mounted:
+--upper is its upper layer, in which whiteouts and opaque directories are removals, and
+is the project, with the run directories in it. It must not be mounted any more. Layers in
+which directories were renamed (redirect_dir) or files have no content (metacopy) are an
+error.
 --base-run RUN_DIR is the same with the signed outputs of a run in the place of a
 directory; whether a file is executable is not compared then.
 
@@ -76,11 +81,11 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 			if opts.base != "" && opts.baseRun != "" {
 				return usage(cmd, "--base and --base-run exclude each other")
 			}
-			if opts.base != "" || opts.baseRun != "" {
-				return nil
-			}
 			if opts.upper != "" || opts.lower != "" {
 				return opts.checkLayer(cmd, args)
+			}
+			if opts.base != "" || opts.baseRun != "" {
+				return nil
 			}
 			return atLeast(1)(cmd, args)
 		},

@@ -176,6 +176,7 @@ var wrongUses = [][]string{
 	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"}, {"log", "--last", "-1"},
 	{"diff", "--color", "x", "r", "d"}, {"diff", "-u", "--stat", "r", "d"},
 	{"seal", "--base", "a", "--base-run", "b"},
+	{"seal", "--upper", "u"}, {"seal", "--upper", "u", "--lower", "l", "x"}, {"run"}, {"run", "--"}, {"run", "--task", "a/b", "--", "true"}, {"run", "--exclude", "[", "true"},
 	{"seal", "--task", "a/b", "x"}, {"seal", "--task", "t", "--run-dir", "r", "x"}, {"seal", "--run-dir", "nowhere", "x"},
 	{"seal", "--run-dir", "r", "--constraint", "x", "y"}, {"seal", "--run-dir", "r", "--agent", "a", "--constraint", "agent_id=b", "y"},
 	{"seal", "--run-dir", "r", "--scope", "x", "y"}, {"seal", "--run-dir", "r", "--scope", "a=nothing", "y"}, {"seal", "--run-dir", "r", "--scope", "/a=decisions", "y"},

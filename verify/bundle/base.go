@@ -307,6 +307,9 @@ func linkTo(target string) string { return kindOf(fs.ModeSymlink) + " to " + tar
 
 // nowAt says what is at a path.
 func (c *collecting) nowAt(name string) string {
+	if c.opts.whiteouts[name] {
+		return "gone"
+	}
 	path, err := pathsafe.Parse(name)
 	if err != nil {
 		return "not a path"
