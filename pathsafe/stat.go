@@ -42,8 +42,8 @@ type Stat struct {
 
 // IsWhiteout reports whether it is what an overlayfs has in its upper layer in the place of what
 // was removed: a character device without a number.
-func (s Stat) IsWhiteout() bool {
-	return s.Mode.Type() == fs.ModeDevice|fs.ModeCharDevice && s.Device == 0
+func (st Stat) IsWhiteout() bool {
+	return st.Mode.Type() == fs.ModeDevice|fs.ModeCharDevice && st.Device == 0
 }
 
 // StatFile describes the file that f holds.

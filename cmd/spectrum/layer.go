@@ -266,7 +266,7 @@ type seenRecord struct {
 const recordName = "layer.json"
 
 // writeLayerRecord replaces the record of a layer.
-func writeLayerRecord(home, lower string, layer *bundle.Layer) error {
+func writeLayerRecord(home *pathsafe.Dir, lower string, layer *bundle.Layer) error {
 	record := layerRecord{Lower: lower, Since: layer.Since}
 	for path, seen := range layer.Seen {
 		record.Seen = append(record.Seen, seenRecord{[]byte(path), hex.EncodeToString(seen.Digest[:]), seen.Bytes, seen.Executable})
@@ -275,11 +275,10 @@ func writeLayerRecord(home, lower string, layer *bundle.Layer) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(home, recordName)
-	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
+	if err := home.Unlink(recordName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return home.WriteFile(recordName, raw, 0o600)
 }
 
 // readLayerRecord takes over what is known of a layer, if it is one of "spectrum run".

@@ -54,7 +54,7 @@ func (r *running) watch() (stop func() map[string]bundle.BaseFile) {
 			_ = read(rel, below) // of an error nothing is regular
 			return
 		}
-		if isDir && !isOpaqueAt(r.changed(), path) || !below.Mode.IsDir() {
+		if isDir && !isOpaque(r.upper, path) || !below.Mode.IsDir() {
 			return
 		}
 		dir, err := r.lower.OpenParent(path, len(path.Components()))
@@ -82,14 +82,4 @@ func (r *running) watch() (stop func() map[string]bundle.BaseFile) {
 		end()
 		return seen
 	}
-}
-
-// isOpaqueAt is isOpaque for a path of a layer.
-func isOpaqueAt(layer string, path pathsafe.Path) bool {
-	upper, err := pathsafe.OpenRoot(layer)
-	if err != nil {
-		return false
-	}
-	defer upper.Close()
-	return isOpaque(upper, path)
 }

@@ -142,10 +142,10 @@ func runRun(cmd *cobra.Command, app *app, opts sealOptions, keep bool, args []st
 		return usage(cmd, "--task %q: it takes a name of letters, digits and ._-", opts.task)
 	}
 	r := &running{app: app, opts: opts, claims: claims, keep: keep}
+	defer r.close()
 	if err := r.open(); err != nil {
 		return err
 	}
-	defer r.lower.Close()
 	signals := make(chan os.Signal, 16)
 	for _, s := range overlay.Passed {
 		signal.Notify(signals, s)
@@ -190,7 +190,10 @@ type running struct {
 	dir    string        // without links
 	lower  *pathsafe.Dir // the same
 	home   string        // of the layer
+	place  *pathsafe.Dir // the same
+	upper  *pathsafe.Dir // what is in it of the command
 	layer  *bundle.Layer
+	id     pathsafe.ID // of lower
 }
 
 // open finds the directory, and makes the layer.
@@ -229,10 +232,15 @@ func (r *running) open() error {
 	if r.lower, err = pathsafe.OpenRoot(r.dir); err != nil {
 		return refusedHint(fmt.Errorf("the directory to run over: %w", err), hint)
 	}
-	if err := r.makeLayer(kept); err != nil {
-		return errors.Join(err, r.lower.Close())
+	return r.makeLayer(kept)
+}
+
+func (r *running) close() {
+	for _, dir := range []*pathsafe.Dir{r.lower, r.place, r.upper} {
+		if dir != nil {
+			dir.Close()
+		}
 	}
-	return nil
 }
 
 // makeLayer makes the directories of a layer.
@@ -260,11 +268,9 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 		}
 		name = fmt.Sprintf("%s-%d", first, n)
 	}
-	home, err := layers.OpenDir(name)
-	if err != nil {
+	if r.place, err = layers.OpenDir(name); err != nil {
 		return err
 	}
-	defer home.Close()
 	real, err := filepath.Abs(state.Path())
 	if err != nil {
 		return err
@@ -273,16 +279,15 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 		return err
 	}
 	for _, name := range []string{changedName, workName} {
-		if err := home.Mkdir(name, 0o700); err != nil {
+		if err := r.place.Mkdir(name, 0o700); err != nil {
 			return errors.Join(err, r.remove())
 		}
 	}
-	changed, err := home.OpenDir(changedName)
-	if err != nil {
+	if r.upper, err = r.place.OpenDir(changedName); err != nil {
 		return errors.Join(err, r.remove())
 	}
-	defer changed.Close()
-	return changed.Chmod(st.Perm & 0o777) // the overlay shows it as that of the directory
+	r.id = st.ID
+	return r.upper.Chmod(st.Perm & 0o777) // the overlay shows it as that of the directory
 }
 
 // begin notes the time from which on a change of the directory is another process's.
@@ -308,7 +313,7 @@ func (r *running) begin() error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return writeLayerRecord(r.home, r.dir, r.layer)
+	return writeLayerRecord(r.place, r.dir, r.layer)
 }
 
 // changed is the path of the layer itself.
@@ -329,27 +334,22 @@ func (r *running) command(args []string) overlay.Command {
 	}
 	return overlay.Command{
 		Args: args, Env: env, Dir: here, Ignored: ignoredAtStart,
-		Lower: r.dir, Upper: r.changed(), Work: filepath.Join(r.home, workName),
+		Lower: r.dir, Device: r.id.Dev, Inode: r.id.Ino, Upper: r.changed(), Work: filepath.Join(r.home, workName),
 	}
 }
 
 // seal seals what the command changed, and returns how it ended.
 func (r *running) seal(ctx context.Context, status int) error {
-	if err := writeLayerRecord(r.home, r.dir, r.layer); err != nil {
+	if err := writeLayerRecord(r.place, r.dir, r.layer); err != nil {
 		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
 	}
 	_ = removeAll(filepath.Join(r.home, workName))
-	upper, err := pathsafe.OpenRoot(r.changed())
-	if err != nil {
-		return r.failed(err)
-	}
-	defer upper.Close()
-	if err := makeRoom(upper, r.layer.Attributes); err != nil {
+	if err := makeRoom(r.upper, r.layer.Attributes); err != nil {
 		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
 	}
 	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.changed(), r.layer)
 	if errors.Is(err, bundle.ErrNothingCarried) {
-		if err = r.app.carry(ctx, upper, r.layer, r.opts, r.claims); err == nil {
+		if err = r.app.carry(ctx, r.upper, r.layer, r.opts, r.claims); err == nil {
 			sealed, err = r.app.sealLayer(ctx, r.opts, r.claims, r.changed(), r.layer)
 		}
 	}

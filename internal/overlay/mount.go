@@ -32,19 +32,19 @@ func (j *job) mount() (step, text string, err error) {
 		if err != nil {
 			return stepOpen, "", err
 		}
-		defer unix.Close(fd)
+		defer closeFD(fd)
 		layers[key] = fd
 	}
 	lower := layers["lowerdir"]
 	var st unix.Stat_t
-	if err := unix.Fstat(lower, &st); err != nil || st.Dev != j.Device || st.Ino != j.Inode {
+	if err := unix.Fstat(lower, &st); err != nil || st.Dev != j.Command.Device || st.Ino != j.Command.Inode {
 		return stepOpen, "the directory was moved or replaced", errors.Join(err, unix.ESTALE)
 	}
 	fsfd, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return stepOverlay, "", err
 	}
-	defer unix.Close(fsfd)
+	defer closeFD(fsfd)
 	for _, key := range []string{"lowerdir", "upperdir", "workdir"} {
 		if err := unix.FsconfigSetString(fsfd, key, fmt.Sprintf("/proc/self/fd/%d", layers[key])); err != nil {
 			return stepLayers, said(fsfd), err
@@ -73,7 +73,7 @@ func (j *job) mount() (step, text string, err error) {
 	if err != nil {
 		return stepMount, said(fsfd), err
 	}
-	defer unix.Close(mfd)
+	defer closeFD(mfd)
 	return stepMount, "", unix.MoveMount(mfd, "", lower, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
@@ -137,3 +137,6 @@ func checkDirectory(dir string) error {
 func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
+
+// closeFD closes a descriptor through which nothing was written.
+func closeFD(fd int) { _ = unix.Close(fd) }

@@ -23,6 +23,8 @@ type Command struct {
 	Ignored []syscall.Signal
 
 	Lower string // the directory
+	// Device and Inode are those of Lower: another directory at its path is an error.
+	Device, Inode uint64
 	Upper string // an empty directory, for what changes
 	Work  string // an empty directory on the file system of Upper, for the kernel
 }
@@ -58,8 +60,6 @@ const Kill = syscall.SIGKILL
 type job struct {
 	Command Command
 	User    bool // it is in a user namespace of its own
-	Device  uint64
-	Inode   uint64 // of Lower
 }
 
 // answer is what the helper answers.
@@ -81,11 +81,7 @@ func Run(c Command, streams Streams, signals <-chan os.Signal) (int, error) {
 	if err := checkDirectory(c.Lower); err != nil {
 		return 0, err
 	}
-	var st unix.Stat_t
-	if err := unix.Stat(c.Lower, &st); err != nil {
-		return 0, &os.PathError{Op: "stat", Path: c.Lower, Err: err}
-	}
-	j := job{Command: c, User: !hasAdmin(), Device: st.Dev, Inode: st.Ino}
+	j := job{Command: c, User: !hasAdmin()}
 	// What the helper leaves behind if it is killed comes to this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, os.NewSyscallError("prctl", err)
