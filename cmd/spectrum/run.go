@@ -95,10 +95,10 @@ run directories, or this one.
 
 What is isolated is writes below DIR, by DIR's path, and nothing else. The network,
 other files, other processes and secrets are the command's as they are yours, and DIR can
-be reached by other ways: this is no sandbox. To have one, run it inside of the other:
+be reached by other ways: this is no sandbox. To have one, give it as the command:
 
-  spectrum run -- bwrap --dev-bind / / --unshare-net --unshare-pid --proc /proc COMMAND
-  spectrum run -- podman run --rm --network none -v "$PWD:$PWD" -w "$PWD" IMAGE COMMAND
+  bwrap --dev-bind / / --unshare-net --unshare-pid --proc /proc COMMAND
+  podman run --rm --network none -v "$PWD:$PWD" -w "$PWD" IMAGE COMMAND
 
 The exit status is the command's, 128+n when signal n ended it; 127 when it is not found,
 126 when it cannot be executed; 125 when what it changed could not be sealed, which is

@@ -169,8 +169,10 @@ func flagsOf(t *testing.T) (names []string) {
 	return names
 }
 
-// flagsOfOthers are those of the programs that run containers.
-var flagsOfOthers = map[string]bool{"--device": true, "--cap-add": true}
+// flagsOfOthers are those of the programs that run containers and sandboxes.
+var flagsOfOthers = map[string]bool{
+	"--device": true, "--cap-add": true, "--rm": true, "--network": true, "--dev-bind": true, "--unshare-net": true, "--unshare-pid": true, "--proc": true,
+}
 
 // TestTextsNameCommandsThatAreThere: every command and every flag that any text of
 // the program names is there.
