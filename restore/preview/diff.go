@@ -26,7 +26,7 @@ const (
 )
 
 // diffs are the text files that stand where an output would go and are not the
-// same.
+// same, and on the page the new ones after them.
 type diffs struct {
 	List []difference
 	More int // that are left out altogether
@@ -69,22 +69,28 @@ func (d *diffs) shown() map[int]bool {
 	return numbers
 }
 
-// compared are the items whose existing files are compared: what is proposed, and what has diverged.
-func (p *Preview) compared() (items []item) {
+// compared are the items whose existing files are compared: what is proposed, and what has diverged;
+// and behind them, if they are wanted, those that are new.
+func (p *Preview) compared(withNew bool) (items []item) {
 	for n, i := range slices.Concat(p.block.Items, p.block.DoNotRestore) {
 		if isProposed := n < len(p.block.Items); i.differs() && (isProposed || i.isDiverged()) {
+			items = append(items, i)
+		}
+	}
+	for _, i := range p.block.Items {
+		if withNew && i.Class == create {
 			items = append(items, i)
 		}
 	}
 	return items
 }
 
-// differences holds the proposed items that conflict by content against what is
-// there. All that it reads beneath the restore root is what was previewed, or
+// differences holds the proposed items that conflict by content, and with the new ones those too,
+// against what is there. All that it reads beneath the restore root is what was previewed, or
 // the error is [ErrUnsettled].
-func (p *Preview) differences(ctx context.Context) (diffs, error) {
+func (p *Preview) differences(ctx context.Context, withNew bool) (diffs, error) {
 	d := diffs{room: budget{diffBytes}}
-	for _, i := range p.compared() {
+	for _, i := range p.compared(withNew) {
 		if err := ctx.Err(); err != nil {
 			return diffs{}, err
 		}
@@ -112,7 +118,7 @@ func (d *diffs) add(root *pathsafe.Dir, i *item) error {
 		d.More++
 		return nil
 	}
-	one := difference{Number: i.number, ID: i.ID, Name: name(i.Path), Open: d.shownDiffs < openDiffs}
+	one := difference{Number: i.number, ID: i.ID, Name: name(i.Path), Open: d.shownDiffs < openDiffs && i.Class != create}
 	if err := one.read(root, i, &d.read); err != nil {
 		return err
 	}
@@ -132,6 +138,9 @@ func (o *difference) read(root *pathsafe.Dir, i *item, read *bool) error {
 	if i.Scope == scope.RestrictedContext {
 		o.Why = "not shown: it is restricted context"
 		return nil
+	}
+	if i.Class == create {
+		return o.readNew(i)
 	}
 	*read = true
 	old, size, err := readCurrent(root, i.Path)
@@ -154,6 +163,18 @@ func (o *difference) read(root *pathsafe.Dir, i *item, read *bool) error {
 		o.Why = "binary: " + sizes
 	}
 	return nil
+}
+
+// readNew reads the candidate's side of a file that is not there yet.
+func (o *difference) readNew(i *item) (err error) {
+	if i.Bytes > maxDiffBytes {
+		o.Why = fmt.Sprintf("new, too large to show here, the limit is %s: candidate %s", sizeText(maxDiffBytes), sizeText(i.Bytes))
+		return nil
+	}
+	if o.young, err = readCandidate(i); err == nil && !isText(o.young) {
+		o.Why = "new, binary: candidate " + sizeText(i.Bytes)
+	}
+	return err
 }
 
 var errNotRegular = errors.New("what is there is not a regular file")

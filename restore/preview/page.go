@@ -96,7 +96,7 @@ func (p *Preview) PagePerm() fs.FileMode {
 	root, seen := p.restore.Root(), map[pathsafe.Path]bool{}
 	bits, err := root.Granted()
 	perm &= readersOf(bits, err)
-	for _, i := range p.compared() {
+	for _, i := range p.compared(false) {
 		at, err := pathsafe.Parse(i.Path)
 		if err != nil {
 			return 0o600
@@ -177,7 +177,7 @@ func (f field) cell() string {
 }
 
 func (p *Preview) page(ctx context.Context) (*page, error) {
-	found, err := p.differences(ctx)
+	found, err := p.differences(ctx, true)
 	if err != nil {
 		return nil, err
 	}

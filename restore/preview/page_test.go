@@ -316,7 +316,7 @@ func TestPageManyDifferences(t *testing.T) {
 	}
 	s.add("run-1", outputs)
 	page := pageOf(t, s.preview())
-	if n := strings.Count(page, `<details class="diff"`); n != 50 || !strings.Contains(page, "3 more files that differ are not compared") {
+	if n := strings.Count(page, `<details class="diff"`); n != 50 || !strings.Contains(page, "3 more files that are new or differ are not shown here") {
 		t.Errorf("%d differences", n)
 	}
 	if n := strings.Count(page, `<th scope="row">C-`) - 2; n != 54 { // two rows of section 9
@@ -360,6 +360,26 @@ func TestPageHidesSecrets(t *testing.T) {
 	page := pageOf(t, s.preview())
 	if strings.Contains(page, "KEY=") || strings.Contains(page, ">+candidate") || !strings.Contains(page, "not shown: it is restricted context") {
 		t.Errorf("a secret is on the page\n%s", page)
+	}
+}
+
+// TestPageShowsNewFiles: the text of a new file is on the page, folded, behind what differs; not that
+// of one that may hold a secret.
+func TestPageShowsNewFiles(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{".env": "KEY=candidate\n", "a new": "first\u202e\n<b>\n", "binary": "\x00", "empty": "", "large": strings.Repeat("x", 1<<18+1), "there": "candidate\n"})
+	must(t, os.WriteFile(s.at("there"), []byte("current\n"), 0o644))
+	s.asked.Scopes = []scope.Scope{scope.ProjectState, scope.RestrictedContext}
+	page := html.UnescapeString(pageOf(t, s.preview()))
+	_, page, _ = strings.Cut(page, `id="diffs"`)
+	page, _, _ = strings.Cut(page, "</section>")
+	for _, want := range []string{`"add">+first<mark>\u202e</mark>`, `"add">+<b>`, "+2 −0", "new, binary: candidate 1 B", "new, too large to show here, the limit is 256.0 KiB: candidate 256.0 KiB", "+0 −0"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%.4000s", want, page)
+		}
+	}
+	if strings.Contains(page, "KEY=") || strings.Count(page, `<details class="diff" open>`) != 1 || strings.Index(page, "-current") > strings.Index(page, "+first") {
+		t.Errorf("%.4000s", page)
 	}
 }
 

@@ -40,7 +40,7 @@ const (
 // Text files that differ are read, to count the lines that change, so the restore must still
 // be open. The errors are those of [Preview.WritePage].
 func (p *Preview) WriteSummary(ctx context.Context, w io.Writer, s Screen) error {
-	found, err := p.differences(ctx)
+	found, err := p.differences(ctx, false)
 	if err != nil {
 		return fmt.Errorf("summarizing preview %s: %w", p.id, err)
 	}
