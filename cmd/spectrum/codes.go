@@ -12,6 +12,8 @@ const (
 	codeUsage       code = "USAGE"
 	codeRefused     code = "REFUSED"
 	codeUnavailable code = "MOUNT_UNAVAILABLE"
+	codeOverlay     code = "OVERLAY_UNAVAILABLE"
+	codeRun         code = "RUN_FAILED"
 	codeNoGit       code = "GIT_UNAVAILABLE"
 	codeInternal    code = "INTERNAL_ERROR"
 	codeMachine     code = "MACHINE_FAULT"

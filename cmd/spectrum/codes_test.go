@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
+	"github.com/spectrumfs/spectrum/internal/overlay"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -62,6 +63,8 @@ func examples(t *testing.T) map[code][]error {
 		codeRefused:     {refusedHint(outside, "name another")},
 		codeUnavailable: {fmt.Errorf("%w: %w", fusemount.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusemount.ErrUnavailable, fusemount.ErrAllowOther)},
 		codeNoGit:       {gitError(forging, fmt.Errorf("%w: %w", gitbase.ErrNoGit, outside))},
+		codeOverlay:     {&overlay.UnavailableError{Step: "mounting", Reason: forging, Hint: "name another", Err: unix.EPERM}},
+		codeRun:         {&runError{status: statusRunFailed, layer: "/" + forging, retry: "spectrum seal --upper UPPER --lower LOWER", err: outside}, &runError{status: 127, err: outside}},
 		codeInternal:    {outside, errors.Join(outside, outside)},
 		codeMachine:     {&fs.PathError{Op: "write", Path: forging, Err: unix.ENOSPC}, refusedHint(fmt.Errorf("%q: %w", forging, unix.EROFS), "name another")},
 		codeInterrupted: {context.Canceled, &staging.Error{Attempt: halt.Attempt, Err: context.Canceled}, pruneInterrupted(context.Canceled, snapshot.Pruned{Gone: []snapshot.Header{{}}}, false)},

@@ -34,12 +34,14 @@ type sealOptions struct {
 	base        string
 	baseRun     string
 	baseGit     string
+	upper       string
+	lower       string
 }
 
 func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
-		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-git[=REV] [OUTPUT...] | --base-run RUN_DIR [OUTPUT...]",
+		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-git[=REV] [OUTPUT...] | --base-run RUN_DIR [OUTPUT...] | --upper DIR --lower DIR",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
 found as a run directory. The project root itself can be named, as "." in it.
@@ -65,6 +67,11 @@ stays the same is left alone. A preview then needs no --replace: what it finds a
 is in DIR is replaced or removed, anything else has diverged and is left out. What is
 left out of the seal is not compared. A file that became a directory or a link, or
 the reverse, and a link that was removed, have no form and are an error.
+--upper DIR --lower DIR is the same for an overlay that another program has mounted:
+--upper is its upper layer, in which whiteouts and opaque directories are removals, and
+is the project, with the run directories in it. It must not be mounted any more. Layers in
+which directories were renamed (redirect_dir) or files have no content (metacopy) are an
+error.
 --base-run RUN_DIR is the same with the signed outputs of a run in the place of a
 directory; whether a file is executable is not compared then.
 --base-git is the same with a commit of the git repository that the project is in,
@@ -76,21 +83,7 @@ What --agent, --scope and --constraint say is signed with it, and every preview
 shows it. It approves nothing. A pattern like notes/ is everything beneath a
 directory, notes/*.md the files in it; where several fit, the more specific one
 decides. A pattern that fits no output puts the candidate in quarantine.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			bases := 0
-			for _, base := range []string{opts.base, opts.baseRun, opts.baseGit} {
-				if base != "" {
-					bases++
-				}
-			}
-			switch bases {
-			case 0:
-				return atLeast(1)(cmd, args)
-			case 1:
-				return nil
-			}
-			return usage(cmd, "--base, --base-git and --base-run exclude each other")
-		},
+		Args: func(cmd *cobra.Command, args []string) error { return opts.checkBase(cmd, args) },
 		RunE: func(cmd *cobra.Command, outputs []string) error {
 			return runSeal(cmd, app, opts, outputs)
 		},
@@ -100,15 +93,41 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 	cmd.Flags().StringVar(&opts.baseRun, "base-run", "", "seal only what has changed since the outputs of this `run directory` were signed")
 	cmd.Flags().StringVar(&opts.baseGit, "base-git", "", "seal only what has changed since this `revision` of the git repository (without one: HEAD)")
 	cmd.Flags().Lookup("base-git").NoOptDefVal = gitbase.Head
-	cmd.Flags().StringVar(&opts.task, "task", "", "`name` of the task, for the name of the run directory")
-	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
-	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
-	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
-	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
-	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
-	cmd.Flags().StringArrayVar(&opts.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
-	cmd.Flags().BoolVar(&opts.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
+	cmd.Flags().StringVar(&opts.upper, "upper", "", "seal what is in this upper `directory` of an overlay, which is the project then")
+	cmd.Flags().StringVar(&opts.lower, "lower", "", "`directory` that was beneath --upper")
+	opts.sharedFlags(cmd)
 	return cmd
+}
+
+// checkBase checks that there are outputs, or one base to compare the project with.
+func (o *sealOptions) checkBase(cmd *cobra.Command, args []string) error {
+	bases := 0
+	for _, base := range []string{o.base, o.baseRun, o.baseGit, o.upper + o.lower} {
+		if base != "" {
+			bases++
+		}
+	}
+	switch {
+	case bases > 1:
+		return usage(cmd, "--base, --base-git, --base-run and --upper exclude each other")
+	case bases == 0:
+		return atLeast(1)(cmd, args)
+	case o.upper+o.lower != "":
+		return o.checkLayer(cmd, args)
+	}
+	return nil
+}
+
+// sharedFlags are those of whatever seals.
+func (o *sealOptions) sharedFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.task, "task", "", "`name` of the task, for the name of the run directory")
+	cmd.Flags().StringVar(&o.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
+	cmd.Flags().StringArrayVar(&o.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
+	cmd.Flags().StringArrayVar(&o.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
+	cmd.Flags().StringArrayVar(&o.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
+	cmd.Flags().StringArrayVar(&o.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
+	cmd.Flags().BoolVar(&o.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
 }
 
 // claims are the constraints of TASK_SPEC.json: what the signer says of the run.
@@ -154,6 +173,9 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	}
 	if _, err := ignore.New(nil, opts.exclude); err != nil {
 		return usage(cmd, "--exclude: %w", err)
+	}
+	if opts.upper != "" {
+		return app.sealUpper(cmd, opts, claims)
 	}
 	root, runDir, err := app.sealRoots(cmd, opts)
 	if err != nil {

@@ -169,8 +169,11 @@ func flagsOf(t *testing.T) (names []string) {
 	return names
 }
 
-// flagsOfOthers are those of the programs that run containers, and of git.
-var flagsOfOthers = map[string]bool{"--device": true, "--cap-add": true, "--global": true, "--add": true, "--unshallow": true}
+// flagsOfOthers are those of the programs that run containers and sandboxes, and of git.
+var flagsOfOthers = map[string]bool{
+	"--device": true, "--cap-add": true, "--rm": true, "--network": true, "--dev-bind": true, "--unshare-net": true, "--unshare-pid": true, "--proc": true,
+	"--global": true, "--add": true, "--unshallow": true,
+}
 
 // TestTextsNameCommandsThatAreThere: every command and every flag that any text of
 // the program names is there.

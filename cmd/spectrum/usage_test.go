@@ -176,6 +176,8 @@ var wrongUses = [][]string{
 	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"}, {"log", "--last", "-1"},
 	{"diff", "--color", "x", "r", "d"}, {"diff", "-u", "--stat", "r", "d"},
 	{"seal", "--base", "a", "--base-run", "b"},
+	{"seal", "--upper", "u"}, {"seal", "--upper", "u", "--lower", "l", "x"}, {"seal", "--upper", "u", "--base", "b"}, {"seal", "--upper", "u", "--lower", "l", "--task", "a/b"},
+	{"run"},
 	{"seal", "--task", "a/b", "x"}, {"seal", "--task", "t", "--run-dir", "r", "x"}, {"seal", "--run-dir", "nowhere", "x"},
 	{"seal", "--run-dir", "r", "--constraint", "x", "y"}, {"seal", "--run-dir", "r", "--agent", "a", "--constraint", "agent_id=b", "y"},
 	{"seal", "--run-dir", "r", "--scope", "x", "y"}, {"seal", "--run-dir", "r", "--scope", "a=nothing", "y"}, {"seal", "--run-dir", "r", "--scope", "/a=decisions", "y"},
@@ -207,8 +209,11 @@ func TestWrongUsage(t *testing.T) {
 		lines = append(lines, checkUsage(t, helperNames[0], args...))
 	}
 	lines = append(lines, checkUsage(t, "spectrum", "version", "x"))
-	for _, args := range [][]string{{"snapshot", "watch", "/r"}, {"cat", "r", "p"}, {"diff", "-u", "r", "x"}} {
-		said := typeIn(t, "spectrum", append([]string{"--json"}, args...)...) // which is right without --json
+	for _, args := range [][]string{
+		{"snapshot", "watch", "/r"}, {"cat", "r", "p"}, {"diff", "-u", "r", "x"}, // which is right without --json
+		{"run", "--task", "a/b", "true"}, {"run", "--exclude", "[", "true"}, // where what follows the command is its own
+	} {
+		said := typeIn(t, "spectrum", append([]string{"--json"}, args...)...)
 		lines = append(lines, strings.TrimPrefix(strings.Split(said.stderr, "\n")[0], "spectrum: "))
 	}
 	called(t, "usage", func(at string, call *ast.CallExpr) {

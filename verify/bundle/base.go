@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -36,8 +37,8 @@ func (e *FormError) Error() string {
 // ErrUnchanged says that there is nothing to seal.
 var ErrUnchanged = errors.New("nothing has changed since the base")
 
-// errNothingCarried is why a set that only removes cannot be sealed.
-var errNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry, whose name is neither hidden nor restricted")
+// ErrNothingCarried is why a set that only removes cannot be sealed.
+var ErrNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry, whose name is neither hidden nor restricted")
 
 // BaseList is a base whose files are known already: nothing of it is read.
 type BaseList struct {
@@ -107,6 +108,11 @@ func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
 	rules, err := ignore.New(opts.Project, opts.Exclude)
 	if err != nil {
 		return nil, err
+	}
+	for name := range opts.whiteouts {
+		if path.Base(name) == ignore.File {
+			rules.Lacks(path.Dir(name))
+		}
 	}
 	c := &comparison{project: collecting{ctx: ctx, opts: opts, rules: rules}, list: opts.BaseList}
 	if err := c.openBase(opts, rules); err != nil {
@@ -311,6 +317,9 @@ func linkTo(target string) string { return kindOf(fs.ModeSymlink) + " to " + tar
 
 // nowAt says what is at a path.
 func (c *collecting) nowAt(name string) string {
+	if c.opts.whiteouts[name] {
+		return "gone"
+	}
 	path, err := pathsafe.Parse(name)
 	if err != nil {
 		return "not a path"
@@ -379,7 +388,7 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 			}
 		}
 		if n.Carried == 0 {
-			return nil, nil, n, errNothingCarried
+			return nil, nil, n, ErrNothingCarried
 		}
 	}
 	if err := checkRoom(outputs); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spectrumfs/spectrum/verify/ignore"
 )
 
 // Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
@@ -43,6 +44,10 @@ type SealOptions struct {
 	Base     *pathsafe.Dir
 	BaseList *BaseList
 
+	// Layer, unless nil, says that Project is the upper layer of an overlay, and is in the place of a
+	// base. Outputs is [Whole] then.
+	Layer *Layer
+
 	// What is found in a directory is left out where a pattern of Exclude fits it, one of
 	// a file named [ignore.File], or where it is one of Private, which are paths below the
 	// project root. What Outputs itself names is not. With SkipSpecial, what is not a
@@ -65,6 +70,9 @@ type SealOptions struct {
 	// may be nil.
 	Listed func(files int, bytes int64)
 	Hashed func(bytes int64)
+
+	whiteouts  map[string]bool // of a layer, by path
+	lowerRules *ignore.Rules   // of what is beneath it
 }
 
 // Sealed says what was sealed.
@@ -85,6 +93,11 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	target, err := opts.place(opts.RunDir)
 	if err != nil {
 		return Sealed{}, err
+	}
+	if opts.Layer != nil {
+		if opts, err = opts.withBase(ctx); err != nil {
+			return Sealed{}, err
+		}
 	}
 	s := statement{
 		inputs: opts.Inputs, expected: opts.Outputs, constraints: opts.Constraints,
@@ -188,6 +201,11 @@ func (s statement) seal(ctx context.Context, target runDir, extra []file) (Seale
 func (o SealOptions) complete() error {
 	if o.Project == nil {
 		return errors.New("sealing: there is no project root")
+	}
+	if o.Layer != nil {
+		if err := o.Layer.isOfUpper(o.Project, os.Geteuid()); err != nil {
+			return err
+		}
 	}
 	return checkRequired(o.RunDir, o.Key, o.BuildID)
 }
