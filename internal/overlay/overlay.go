@@ -25,8 +25,8 @@ type Command struct {
 	Lower string // the directory
 	// Device and Inode are those of Lower: another directory at its path is an error.
 	Device, Inode uint64
-	Upper string // an empty directory, for what changes
-	Work  string // an empty directory on the file system of Upper, for the kernel
+	Upper         string // an empty directory, for what changes
+	Work          string // an empty directory on the file system of Upper, for the kernel
 }
 
 // Streams are those of the command.
