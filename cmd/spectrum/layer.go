@@ -275,10 +275,18 @@ func writeLayerRecord(home *pathsafe.Dir, lower string, layer *bundle.Layer) err
 	if err != nil {
 		return err
 	}
-	if err := home.Unlink(recordName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	const next = recordName + ".new"
+	if err := home.WriteFile(next, raw, 0o600); err != nil {
 		return err
 	}
-	return home.WriteFile(recordName, raw, 0o600)
+	err = home.RenameNoReplace(next, home, recordName)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := home.RenameExchange(next, home, recordName); err != nil { // the earlier one stays until this one is there
+		return err
+	}
+	return home.Unlink(next)
 }
 
 // readLayerRecord takes over what is known of a layer, if it is one of "spectrum run".
