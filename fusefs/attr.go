@@ -1,6 +1,7 @@
 package fusefs
 
 import (
+	"errors"
 	"syscall"
 	"time"
 
@@ -81,12 +82,8 @@ func (s *fileSystem) dirAttr(a at, perm uint32, modTime time.Time, out *fuse.Att
 	out.SetTimes(&modTime, &modTime, &modTime)
 }
 
-// entry fills in the answer to a lookup that found the place.
+// entry fills in the answer to a lookup that found the place, which is no live file.
 func (s *fileSystem) entry(a at, out *fuse.EntryOut) {
-	if live, ok := a.live(); ok {
-		s.liveEntry(a, live, out)
-		return
-	}
 	out.NodeId, out.Generation = a.number(), generation
 	out.SetEntryTimeout(entryTimeout)
 	if a.volume.source != nil && a.id == rootNode {
@@ -95,18 +92,23 @@ func (s *fileSystem) entry(a at, out *fuse.EntryOut) {
 	out.SetAttrTimeout(s.attr(a, &out.Attr))
 }
 
-// live gives the live source of a place, if it is one of a live file.
-func (a at) live() (Live, bool) {
+// live gives the way to make the content of a place, if it is one of a live file.
+func (a at) live() (Made, bool) {
 	if a.isDir() {
 		return nil, false
 	}
+	var live Live
 	switch source := a.node().source.(type) {
-	case Live:
+	case Made:
 		return source, true
+	case Live:
+		live = source
 	case GuardedLive:
-		return source.Live, true
+		live = source.Live
+	default:
+		return nil, false
 	}
-	return nil, false
+	return func(<-chan struct{}) ([]byte, error) { return live(), nil }, true
 }
 
 // livePerm is what a live file grants now.
@@ -120,11 +122,24 @@ func (a at) livePerm() uint32 {
 
 // liveEntry answers with what the file is now. The name is asked for again each
 // time it is used.
-func (s *fileSystem) liveEntry(a at, live Live, out *fuse.EntryOut) {
-	n := s.snapshots.look(a.number(), live, a.livePerm)
+func (s *fileSystem) liveEntry(cancel <-chan struct{}, a at, live Made, out *fuse.EntryOut) fuse.Status {
+	data, err := s.snapshots.content(cancel, a.number(), func() ([]byte, error) { return live(s.done) })
+	var found *SourceError
+	switch {
+	case errors.Is(err, errInterrupted):
+		return fuse.EINTR
+	case errors.As(err, &found):
+		s.findings.report(found.Path, found.Err)
+		return fuse.EIO
+	case err != nil:
+		s.log.Error("a file of the view cannot be made now: the reader gets an I/O error", "path", a.path(), "error", err)
+		return fuse.EIO
+	}
+	n := s.snapshots.look(a.number(), data, a.livePerm)
 	out.NodeId, out.Generation = n.number, generation
 	out.SetAttrTimeout(attrTimeout)
 	n.attr(s, &out.Attr)
+	return fuse.OK
 }
 
 func typeOf(a at) uint32 {

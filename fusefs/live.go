@@ -3,6 +3,7 @@ package fusefs
 import (
 	"bytes"
 	"container/list"
+	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -14,6 +15,32 @@ import (
 // that moment, whole, however long it is read. The Size and ModTime of its
 // [File] do not count. What was returned must not change afterwards.
 type Live func() []byte
+
+// Made is a [Live] that can fail, and then looking it up is EIO. A [SourceError] is a finding of
+// that source, any other error a line in the log. It should return when done is closed: nobody
+// waits for it any more.
+type Made func(done <-chan struct{}) ([]byte, error)
+
+// SourceError is what was found wrong with a source that a [Made] content is made of.
+type SourceError struct {
+	Path string // of the file in the view
+	Err  error
+}
+
+func (e *SourceError) Error() string { return fmt.Sprintf("%q: %v", e.Path, e.Err) }
+func (e *SourceError) Unwrap() error { return e.Err }
+
+// Open is not used: see snapshots.
+func (m Made) Open() (Content, error) {
+	data, err := m(nil)
+	if err != nil {
+		return nil, err
+	}
+	return snapshotContent{bytes.NewReader(data)}, nil
+}
+
+// XAttrs are none.
+func (m Made) XAttrs() []XAttr { return nil }
 
 // GuardedLive is a [Live] whose content is not always for everybody: Perm returns what
 // it grants now, of the permission bits of its [File]. Its owner always reads it.
@@ -78,8 +105,8 @@ func newSnapshots() *snapshots {
 	}
 }
 
-// content returns what a live file has now.
-func (ss *snapshots) content(of uint64, live Live) []byte {
+// content returns what a live file has now. The error is [errInterrupted] where nobody waits for it.
+func (ss *snapshots) content(cancel <-chan struct{}, of uint64, produce func() ([]byte, error)) ([]byte, error) {
 	ss.mu.Lock()
 	f := ss.made[of]
 	if f == nil {
@@ -87,17 +114,15 @@ func (ss *snapshots) content(of uint64, live Live) []byte {
 		ss.made[of] = f
 	}
 	ss.mu.Unlock()
-	m := f.ask(func() ([]byte, error) { return live(), nil })
-	<-m.ready
-	if m.err != nil {
-		panic(m.err) // the request fails, and the log says so
+	m := f.ask(produce)
+	if !await(cancel, m.ready) {
+		return nil, errInterrupted
 	}
-	return m.value
+	return m.value, m.err
 }
 
-// look gives the snapshot of a live file as it is now.
-func (ss *snapshots) look(of uint64, live Live, granted func() uint32) *snapshot {
-	data := ss.content(of, live)
+// look gives the snapshot of a live file with the content that it has now.
+func (ss *snapshots) look(of uint64, data []byte, granted func() uint32) *snapshot {
 	perm := granted() // after it: what it grants is for no less than it says
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

@@ -115,7 +115,11 @@ func (s *fileSystem) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name stri
 	id, ok := dir.tree.lookup(dir.id, name)
 	switch {
 	case ok:
-		s.entry(at{dir.volume, dir.tree, id}, out)
+		found := at{dir.volume, dir.tree, id}
+		if live, is := found.live(); is {
+			return s.liveEntry(cancel, found, live, out)
+		}
+		s.entry(found, out)
 	case s.isShelf(dir):
 		return s.shelfLookup(name, out)
 	default:

@@ -35,8 +35,15 @@ type Stat struct {
 	Links      uint32
 	UID        uint32
 	GID        uint32
-	Immutable  bool // chattr +i: nothing of it can be changed, its names included
-	AppendOnly bool // chattr +a
+	Immutable  bool   // chattr +i: nothing of it can be changed, its names included
+	AppendOnly bool   // chattr +a
+	Device     uint64 // the number of a device; 0 for anything else
+}
+
+// IsWhiteout reports whether it is what an overlayfs has in its upper layer in the place of what
+// was removed: a character device without a number.
+func (s Stat) IsWhiteout() bool {
+	return s.Mode.Type() == fs.ModeDevice|fs.ModeCharDevice && s.Device == 0
 }
 
 // StatFile describes the file that f holds.
@@ -120,6 +127,7 @@ func makeStat(sx *unix.Statx_t) Stat {
 		GID:        sx.Gid,
 		Immutable:  sx.Attributes&unix.STATX_ATTR_IMMUTABLE != 0,
 		AppendOnly: sx.Attributes&unix.STATX_ATTR_APPEND != 0,
+		Device:     unix.Mkdev(sx.Rdev_major, sx.Rdev_minor),
 	}
 	if sx.Mask&unix.STATX_BTIME != 0 {
 		st.BirthTime = time.Unix(sx.Btime.Sec, int64(sx.Btime.Nsec))

@@ -12,6 +12,8 @@ const (
 	codeUsage       code = "USAGE"
 	codeRefused     code = "REFUSED"
 	codeUnavailable code = "MOUNT_UNAVAILABLE"
+	codeOverlay     code = "OVERLAY_UNAVAILABLE"
+	codeRun         code = "RUN_FAILED"
 	codeInternal    code = "INTERNAL_ERROR"
 	codeMachine     code = "MACHINE_FAULT"
 	codeInterrupted code = "INTERRUPTED"

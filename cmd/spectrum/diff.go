@@ -8,31 +8,36 @@ import (
 )
 
 type diffOptions struct {
-	chain, unified, stat, names bool
-	paged                       paged
+	chain, unified, patch, list, stat, names bool
+	restoreRoot                              string
+	paged                                    paged
 }
 
 // form is what is printed. The flags exclude each other.
 func (o *diffOptions) form() diffForm {
 	switch {
-	case o.unified:
-		return formUnified
+	case o.list:
+		return formList
 	case o.stat:
 		return formStat
 	case o.names:
 		return formNames
 	}
-	return formList
+	return formPatch
 }
 
 func newDiff(app *app) *cobra.Command {
 	var opts diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff [-u | --stat | --name-status] [--chain] RUN_DIR... RESTORE_ROOT",
+		Use:   "diff [-u | --list | --stat | --name-status] [--chain] RUN_DIR... RESTORE_ROOT",
 		Short: "show what a restore would find in a restore root, without a mount",
 		Long: `diff verifies the candidate as mount does, and holds each file that a restore
-would write against what stands there now, by content. It prints a line for each
-file that is not there already:
+would write against what stands there now, by content. It prints a comment and the
+lines of each text file that is not there already, from what is there to what the
+candidate holds: a patch that "git apply" and "patch -p1" accept in the restore
+root, into a pipe byte for byte. Of binary and large files it has the comment alone.
+The result artifacts of a commit are no part of the patch. The comments, which are
+what --list prints, begin with one of
 
     create    nothing is there
     conflict  something else is there, which a restore never overwrites
@@ -44,12 +49,10 @@ and of a change set instead of a conflict, and for each file that it removes:
     remove    what the change started from is there, and is removed
     diverged  something else is there, or nothing, which a preview does not propose
 
-With -u the lines of text files follow, from what is there to what the candidate
-holds: a patch that "git apply" and "patch -p1" accept, into a pipe byte for byte.
---stat counts these lines, --name-status prints a letter for each file: A for
+--stat counts the lines, --name-status prints a letter for each file: A for
 create, M for replace and a conflict of contents, T for one with something that is
-no file, B for blocked, D for remove, U for diverged. On a terminal there are colours, unless NO_COLOR is set, and a pager
-(SPECTRUM_PAGER, PAGER, else less).
+no file, B for blocked, D for remove, U for diverged. On a terminal there are
+colours, unless NO_COLOR is set, and a pager (SPECTRUM_PAGER, PAGER, else less).
 
 What the candidate does not name is not looked at. Links,
 FIFOs and devices are named, and never opened; nothing is written, and a restore
@@ -59,14 +62,20 @@ The exit status is 0 when all files are there with the same content, and 1 when
 not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			last := len(args) - 1
-			if last < 0 || last == 0 && !opts.chain {
+			runDirs, root := args, opts.restoreRoot
+			if last := len(args) - 1; last >= 0 && !cmd.Flags().Changed("restore-root") {
+				runDirs, root = args[:last], args[last]
+			}
+			if root == "" || len(runDirs) == 0 && !opts.chain {
 				return usage(cmd, "diff needs a run directory and a restore root")
 			}
-			return unlessGone(runDiff(cmd, app, opts, args[:last], args[last]))
+			return unlessGone(runDiff(cmd, app, opts, runDirs, root))
 		},
 	}
-	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show the lines of text files that differ, too, as a patch")
+	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show the lines of text files that differ, as a patch; the default")
+	cmd.Flags().BoolVarP(&opts.patch, "patch", "p", false, "the same as -u")
+	cmd.Flags().BoolVar(&opts.list, "list", false, "show a line for each file, with its size and hash")
+	cmd.Flags().StringVar(&opts.restoreRoot, "restore-root", "", "`directory` to compare with; then all arguments are run directories")
 	cmd.Flags().BoolVar(&opts.stat, "stat", false, "show how many lines each file has more and less")
 	cmd.Flags().BoolVar(&opts.names, "name-status", false, "show a letter and the name of each file")
 	opts.paged.addFlags(cmd)
@@ -91,8 +100,12 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 		return err
 	}
 	defer l.close()
-	d := rootDiff{look: l, root: root, rootPath: rootPath, form: opts.form()}
-	if err := l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context()) }); err != nil {
+	d := rootDiff{plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form()}
+	bar := app.newBar("comparing")
+	bar.begin("comparing", len(l.files)+len(l.plan.Removes()), unknown)
+	err = l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })
+	bar.done()
+	if err != nil {
 		return err
 	}
 	if len(d.files) > 0 && !app.json {
@@ -103,17 +116,22 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 	if err := unlessGone(err); err != nil {
 		return err
 	}
-	return d.verdict()
+	return d.verdict(app)
 }
 
 // check reports flags that exclude each other.
 func (o *diffOptions) check(cmd *cobra.Command, json bool) error {
-	form := o.form()
-	if json && form != formList {
-		return usage(cmd, "-u, --stat and --name-status are for people; without them --json has sizes and hashes")
+	asked := 0
+	for _, is := range []bool{o.unified || o.patch, o.list, o.stat, o.names} {
+		if is {
+			asked++
+		}
 	}
-	if o.unified && o.stat || o.unified && o.names || o.stat && o.names {
-		return usage(cmd, "give one of -u, --stat and --name-status")
+	if json && asked > 0 {
+		return usage(cmd, "-u, --list, --stat and --name-status are for people; without them --json has sizes and hashes")
+	}
+	if asked > 1 {
+		return usage(cmd, "give one of -u, --list, --stat and --name-status")
 	}
 	return o.paged.check(cmd)
 }

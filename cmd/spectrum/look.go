@@ -86,7 +86,7 @@ func splitPaths(cmd *cobra.Command, args []string) (runDirs, paths []string, par
 // spoiled is what a file is that changed after it was verified, or cannot be read
 // any more.
 func spoiled(path string, err error) error {
-	return unreadable(fmt.Errorf("%q: %w", path, err), "it was good when it was verified, just before; \"spectrum verify RUN_DIR...\" says what is there now")
+	return unreadable(&fusefs.SourceError{Path: path, Err: err}, "it was good when it was verified, just before; \"spectrum verify RUN_DIR...\" says what is there now")
 }
 
 // unreadable is what could not be read, unless it is this machine that failed, or a limit.

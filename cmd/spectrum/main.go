@@ -19,6 +19,7 @@ import (
 	"time"
 
 	_ "github.com/spectrumfs/spectrum/internal/descriptors" // ends a program that has too few
+	"github.com/spectrumfs/spectrum/internal/overlay"
 	"github.com/spf13/cobra"
 )
 
@@ -31,6 +32,9 @@ func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
 
 // run is the whole program but for its exit.
 func run(program string, args []string) int {
+	if len(args) > 0 && args[0] == overlay.HelperArg {
+		return overlay.Serve(args[1:])
+	}
 	_ = os.Unsetenv("PWD") // os.Getwd would ask whatever serves the path that it names
 	if zone := strings.TrimPrefix(os.Getenv("TZ"), ":"); strings.HasPrefix(zone, "/") || strings.Contains(zone, "..") {
 		time.Local = time.UTC // the log would ask whatever serves that file
@@ -96,7 +100,7 @@ Start with:  spectrum demo /tmp/demo`,
 	root.Version = programVersion() // for --version
 	root.SetVersionTemplate("spectrum {{.Version}}\n")
 	root.AddCommand(
-		newDemo(app), newKeygen(app), newSeal(app), newVerify(app), newMount(app), newUmount(app),
+		newDemo(app), newKeygen(app), newSeal(app), newRun(app), newVerify(app), newMount(app), newUmount(app),
 		newLs(app), newCat(app), newDiff(app), newPreview(app), newReview(app), newCommit(app), newRollback(app), newRecover(app), newStatus(app), newLog(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),
 	)
 	root.SetHelpCommand(newHelp())

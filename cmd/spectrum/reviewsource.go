@@ -36,7 +36,7 @@ type reviewSource struct {
 
 func newReviewSource(a *app, made *proposal, p *preview.Preview, items []preview.Item) *reviewSource {
 	root := made.restore.Root()
-	s := &reviewSource{app: a, preview: p, made: made, diff: rootDiff{root: root, rootPath: root.Name()}, files: make([]fusefs.File, len(items)+1)}
+	s := &reviewSource{app: a, preview: p, made: made, diff: rootDiff{plan: made.restore.Plan(), root: root, rootPath: root.Name()}, files: make([]fusefs.File, len(items)+1)}
 	numbers := make(map[string]int, len(items))
 	for _, i := range items {
 		numbers[i.Path] = i.Number
@@ -71,7 +71,7 @@ func (s *reviewSource) end() {
 	s.ended = true
 }
 
-// Changes returns what "spectrum diff -u" prints of an item.
+// Changes returns what "spectrum diff -u" prints of an item, without the comments.
 func (s *reviewSource) Changes(ctx context.Context, number int) (text []byte, why string, err error) {
 	err = s.reading(ctx, func() (err error) {
 		text, why, err = s.changes(ctx, s.files[number])
@@ -100,6 +100,7 @@ func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, stri
 	if h.removed && h.class == classCreate {
 		return nil, "it is removed, and is gone already", nil
 	}
+	s.diff.holdAgainstBase(&h)
 	switch {
 	case !h.removed && h.class == classIdentical:
 		return nil, "the same content is there", nil

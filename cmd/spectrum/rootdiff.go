@@ -35,14 +35,17 @@ const (
 
 // rootDiff is what a restore of a candidate would find in a restore root.
 type rootDiff struct {
-	look     *look
-	root     *pathsafe.Dir
-	rootPath string
-	form     diffForm
+	plan      *restore.Plan
+	candidate []fusefs.File // all of it, in path order
+	root      *pathsafe.Dir
+	rootPath  string // without links
+	form      diffForm
 
 	files  []heldAgainst // those that are not identical, in path order
 	total  int           // how many were compared
 	counts map[class]int // of all
+
+	parents map[string]string // directories of files, and where they are; nil: not kept, see resolve
 }
 
 // heldAgainst is a file of a candidate held against what stands in the root.
@@ -51,39 +54,45 @@ type heldAgainst struct {
 	path     pathsafe.Path
 	class    class
 	removed  bool // the candidate removes it; then the File has nothing but its path
+	modeOnly bool // of a change set: the content is there, with another executable bit
 	there    standing.File
 	obstacle standing.Obstacle // unless there is a regular file
 }
 
-func (d *rootDiff) compare(ctx context.Context) error {
-	all := slices.Clone(d.look.files)
-	removed := map[string]bool{}
-	for _, path := range d.look.plan.Removes() {
-		removed[path.String()] = true
+// names are the files of the candidate and those that it removes, which have nothing but a path, in
+// path order.
+func (d *rootDiff) names() (all []fusefs.File, paths []pathsafe.Path, err error) {
+	all = slices.Clone(d.candidate)
+	for _, path := range d.plan.Removes() {
 		all = append(all, fusefs.File{Path: path.String()})
 	}
 	slices.SortStableFunc(all, byPath)
-	paths := make([]pathsafe.Path, len(all))
+	paths = make([]pathsafe.Path, len(all))
 	for i, f := range all {
-		var err error
 		if paths[i], err = pathsafe.Parse(f.Path); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	bar := d.look.app.newBar("comparing")
-	defer bar.done()
-	bar.begin("comparing", len(paths), unknown)
-	there, err := standing.Read(ctx, d.root, paths, bar.add)
+	return all, paths, nil
+}
+
+// compare holds all files against the root. done is called as that of [standing.Read].
+func (d *rootDiff) compare(ctx context.Context, done func(bytes int64)) error {
+	all, paths, err := d.names()
+	if err != nil {
+		return err
+	}
+	there, err := standing.Read(ctx, d.root, paths, done)
 	if err != nil {
 		return d.unreadable(err)
 	}
 	d.counts = map[class]int{classCreate: 0, classIdentical: 0, classConflict: 0, classBlocked: 0}
-	if d.look.plan.IsChangeSet() {
+	if d.plan.IsChangeSet() {
 		d.counts[classReplace], d.counts[classRemove], d.counts[classDiverged] = 0, 0, 0
 	}
 	d.total = len(all)
 	for i, f := range all {
-		h := heldAgainst{File: f, path: paths[i], there: there[i], removed: removed[f.Path]}
+		h := heldAgainst{File: f, path: paths[i], there: there[i], removed: f.Source == nil}
 		if err := h.classify(d.root); err != nil {
 			return d.unreadable(err)
 		}
@@ -123,7 +132,7 @@ func (h *heldAgainst) classify(root *pathsafe.Dir) (err error) {
 // holdAgainstBase gives a file of a change set its class: what the producer started from is there,
 // or something else.
 func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
-	for run := range d.look.plan.Runs() {
+	for run := range d.plan.Runs() {
 		c := run.Changes()
 		if c == nil || h.Path == restore.ManifestName || h.Path == restore.ReportName {
 			return
@@ -133,6 +142,8 @@ func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
 		switch {
 		case h.removed && h.class == classCreate:
 			h.class = classIdentical // it is gone already
+		case h.class == classIdentical && c.Executable(h.Path) != h.there.Executable:
+			h.class, h.modeOnly = classReplace, true // D33: of a mode only this is signed
 		case h.class == classIdentical || h.class == classBlocked || !isFile && h.class != classCreate:
 		case !isFile && !exists:
 		case !isFile || !exists || was != h.there.Digest:
@@ -157,6 +168,9 @@ func (h *heldAgainst) line() string {
 	switch {
 	case h.there.Refused == nil:
 		line += fmt.Sprintf(", there: %d bytes %s", h.there.Size, h.digest())
+		if h.modeOnly {
+			line += ", only the executable bit differs"
+		}
 	case h.class == classDiverged:
 		line += ", nothing is there"
 	case h.class == classConflict:
@@ -180,28 +194,28 @@ func (h *heldAgainst) record() map[string]any {
 }
 
 // verdict is the result, or, where there is a difference, the error.
-func (d *rootDiff) verdict() error {
-	source, total := preview.SourceID(d.look.plan), d.total
+func (d *rootDiff) verdict(a *app) error {
+	source, total := preview.SourceID(d.plan), d.total
 	fields := map[string]any{"candidate": source, "counts": d.counts, "restore_root": jsonText(d.rootPath), "total": total}
 	if len(d.files) == 0 {
 		text := fmt.Sprintf("OK %s %s", source, numberOf(total, "file"))
-		if d.form == formNames {
-			text = ""
+		if d.form == formNames || d.form == formPatch && !onTerminal(a.stdout) {
+			text = "" // as git has it, and no line of a patch
 		}
-		return d.look.app.result(text, map[string]any{"code": "OK", "details": fields, "ok": true})
+		return a.result(text, map[string]any{"code": "OK", "details": fields, "ok": true})
 	}
 	records := make([]any, 0, len(d.files))
 	for i := range d.files {
 		records = append(records, d.files[i].record())
 	}
 	fields["files"] = records
-	return rootDiffers(len(d.files), total, d.rootPath, d.leftOut(), fields)
+	return rootDiffers(len(d.files), total, d.rootPath, d.leftOut(a.secrets()), fields)
 }
 
 // leftOut names the files among those that differ which a preview leaves out until their scopes
 // are asked for: that they are not there is as it should be.
-func (d *rootDiff) leftOut() (names []string) {
-	left := preview.LeftOut(d.look.plan, d.look.app.secrets())
+func (d *rootDiff) leftOut(secrets privacy.Rules) (names []string) {
+	left := preview.LeftOut(d.plan, secrets)
 	for _, f := range d.files {
 		if _, is := left[f.Path]; is && f.class == classCreate {
 			names = append(names, f.Path)

@@ -32,6 +32,8 @@ type sealOptions struct {
 	skipSpecial bool
 	base        string
 	baseRun     string
+	upper       string
+	lower       string
 }
 
 func newSeal(app *app) *cobra.Command {
@@ -77,6 +79,9 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 			if opts.base != "" || opts.baseRun != "" {
 				return nil
 			}
+			if opts.upper != "" || opts.lower != "" {
+				return opts.checkLayer(cmd, args)
+			}
 			return atLeast(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, outputs []string) error {
@@ -86,15 +91,22 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
 	cmd.Flags().StringVar(&opts.base, "base", "", "seal only what has changed since the project was as in this `directory`")
 	cmd.Flags().StringVar(&opts.baseRun, "base-run", "", "seal only what has changed since the outputs of this `run directory` were signed")
-	cmd.Flags().StringVar(&opts.task, "task", "", "`name` of the task, for the name of the run directory")
-	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
-	cmd.Flags().StringArrayVar(&opts.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
-	cmd.Flags().StringVar(&opts.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
-	cmd.Flags().StringArrayVar(&opts.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
-	cmd.Flags().StringArrayVar(&opts.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
-	cmd.Flags().StringArrayVar(&opts.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
-	cmd.Flags().BoolVar(&opts.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
+	cmd.Flags().StringVar(&opts.upper, "upper", "", "seal what is in this upper `directory` of an overlay, which is the project then")
+	cmd.Flags().StringVar(&opts.lower, "lower", "", "`directory` that was beneath --upper")
+	opts.sharedFlags(cmd)
 	return cmd
+}
+
+// sharedFlags are those of whatever seals.
+func (o *sealOptions) sharedFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.task, "task", "", "`name` of the task, for the name of the run directory")
+	cmd.Flags().StringVar(&o.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
+	cmd.Flags().StringArrayVar(&o.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
+	cmd.Flags().StringArrayVar(&o.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
+	cmd.Flags().StringArrayVar(&o.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
+	cmd.Flags().StringArrayVar(&o.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
+	cmd.Flags().BoolVar(&o.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
 }
 
 // claims are the constraints of TASK_SPEC.json: what the signer says of the run.
@@ -141,6 +153,9 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if _, err := ignore.New(nil, opts.exclude); err != nil {
 		return usage(cmd, "--exclude: %w", err)
 	}
+	if opts.upper != "" {
+		return app.sealUpper(cmd, opts, claims)
+	}
 	root, runDir, err := app.sealRoots(cmd, opts)
 	if err != nil {
 		return err
@@ -177,7 +192,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		}
 		private = append(appendBeneath(private, root, opts.base), notOfBase...)
 	}
-	baseRun, err := signedBy(cmd.Context(), opts.baseRun)
+	list, err := signedBy(cmd.Context(), opts.baseRun)
 	if err != nil {
 		return err
 	}
@@ -189,7 +204,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		another = func() string { runDir = freeRunDir(root, time.Now(), opts.task); return runDir }
 	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseRun: baseRun, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseList: list, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
@@ -199,7 +214,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		return sealError(err)
 	}
 	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
-	if base != nil || baseRun != nil {
+	if base != nil || list != nil {
 		app.say("a change set: %s", changedText(sealed.Counts))
 	}
 	result := sealed.BundleRoot
@@ -210,7 +225,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	fields := map[string]any{
 		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
 	}
-	if n := sealed.Counts; base != nil || baseRun != nil {
+	if n := sealed.Counts; base != nil || list != nil {
 		fields["changes"] = map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed}
 	}
 	return app.result(result, fields)

@@ -45,7 +45,7 @@ func openBase(root, path string) (*pathsafe.Dir, error) {
 }
 
 // signedBy returns what a run has signed, of which no output is read; nil for none.
-func signedBy(ctx context.Context, path string) ([]bundle.Known, error) {
+func signedBy(ctx context.Context, path string) (*bundle.BaseList, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -61,11 +61,11 @@ func signedBy(ctx context.Context, path string) ([]bundle.Known, error) {
 	if _, isChanges, _ := bundle.ChangesClaim(listing.TaskSpec()); isChanges {
 		return nil, refusedHint(fmt.Errorf("base: run %q is a change set itself, so it does not say what the whole project was", listing.RunID()), "name a run of the whole project, or with --base DIR a copy of it")
 	}
-	known := make([]bundle.Known, 0, listing.Len())
+	list := &bundle.BaseList{}
 	for e := range listing.Entries() {
-		known = append(known, bundle.Known{Path: e.Path, Digest: e.Digest})
+		list.Files = append(list.Files, bundle.BaseFile{Known: bundle.Known{Path: e.Path, Digest: e.Digest}})
 	}
-	return known, nil
+	return list, nil
 }
 
 // restricted returns whether a preview leaves out a file of a name until it is asked for, be it since

@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/overlay"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -140,6 +141,16 @@ func at(target error, v verdict) func(error) verdict {
 // what the operator is told to do before why.
 var verdicts = []func(error) verdict{
 	on(func(e *childError) verdict { return verdict{status: e.status} }),
+	on(func(e *runError) verdict {
+		v := verdict{status: e.status, code: codeRun, hints: e.hints()}
+		if e.layer != "" {
+			v.details = map[string]any{"layer": jsonText(e.layer), "status": e.status}
+		}
+		return v
+	}),
+	on(func(e *overlay.UnavailableError) verdict {
+		return verdict{status: statusUnavailable, code: codeOverlay, hints: []string{e.Hint}}
+	}),
 	on(func(e *unfitError) verdict { return verdict{details: e.details, hints: known(e.failed[0].Remedy)} }),
 	on(func(e *codedError) verdict { return verdict{code: e.code, details: e.details, hints: known(e.hint)} }),
 	on(func(e *restore.Failure) verdict {

@@ -62,6 +62,7 @@ type candidateView struct {
 	view      *view.Candidate
 	plan      *restore.Plan
 	report    string // the preview, when there is a restore root
+	changes   *changes
 }
 
 func (v *candidateView) close() { v.candidate.close() }
@@ -129,11 +130,16 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 	}
 	v.app.tellHeld(shown)
 	v.plan, v.report = r.Plan(), shown.report
-	return nil
+	v.changes, err = newChanges(v.plan, r.Root())
+	return err
 }
 
 func (v *candidateView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
-	mounted, err := v.view.Mount(v.candidate.origin, v.plan, v.report, mountpoint, opts)
+	shown := view.Shown{Origin: v.candidate.origin, Plan: v.plan, Report: v.report}
+	if v.changes != nil {
+		shown.Changes = v.changes.patch
+	}
+	mounted, err := v.view.Mount(shown, mountpoint, opts)
 	if errors.Is(err, fusefs.ErrBadTree) {
 		err = refusedHint(err, "\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view")
 	}

@@ -78,7 +78,7 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 
 // parts are the directories of the state directory, but for those of savepoints, snapshots and
 // halts by rollbacks, which are looked into.
-var parts = []string{attempts, derived, halts, previews, "quarantine", rolledBack, "trust"}
+var parts = []string{attempts, derived, halts, layers, previews, "quarantine", rolledBack, "trust"}
 
 // Misplaced returns what is in the place of a directory and is none, and a journal key that is
 // none: what needs it cannot go on until that is moved away.

@@ -22,6 +22,8 @@ type File struct {
 	Size   int64
 	Digest [sha256.Size]byte // SHA-256
 
+	Executable bool // for its owner
+
 	// Refused says why there is no regular file that could be read; then the rest
 	// is zero. [File.Absent] says whether nothing stands at the path.
 	Refused error
@@ -83,7 +85,7 @@ func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path)
 	if err != nil {
 		return File{}, err
 	}
-	return File{Size: table.Size(), Digest: table.Digest()}, nil
+	return File{Size: table.Size(), Digest: table.Digest(), Executable: st.Perm&0o100 != 0}, nil
 }
 
 func (r *reader) addHoles(f *os.File, p pathsafe.Path, size int64) error {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -35,13 +37,29 @@ func (e *FormError) Error() string {
 // ErrUnchanged says that there is nothing to seal.
 var ErrUnchanged = errors.New("nothing has changed since the base")
 
-// errNothingCarried is why a set that only removes cannot be sealed.
-var errNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry, whose name is neither hidden nor restricted")
+// ErrNothingCarried is why a set that only removes cannot be sealed.
+var ErrNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry, whose name is neither hidden nor restricted")
+
+// BaseList is a base whose files are known already: nothing of it is read.
+type BaseList struct {
+	Files []BaseFile // in any order, no path twice
+	// Links are the symbolic links, by path: where each leads. One that is the same in the project
+	// is left alone, any other has no form.
+	Links    map[string]string
+	HasModes bool // whether a file is executable is known, and compared
+}
+
+// BaseFile is one of its files. A path may be of any form that [pathsafe.Found] takes: one that no
+// output can have is an error only where no rule leaves it out.
+type BaseFile struct {
+	Known
+	Executable bool
+}
 
 // comparison is a project against the base that it started from.
 type comparison struct {
 	project, base collecting
-	known         bool            // the base is of a run: its files are known by what was signed
+	list          *BaseList       // the base, unless it is a directory
 	dirs          map[string]bool // of such a base
 }
 
@@ -52,22 +70,19 @@ func collectChanges(ctx context.Context, opts SealOptions) ([]output, *Changes, 
 	if err != nil {
 		return nil, nil, Counts{}, err
 	}
-	if c.known {
-		opts.Base = opts.Project // which is not read for it
+	sides := []*collecting{&c.base, &c.project}
+	if c.list != nil {
+		sides = sides[1:]
 	}
-	baseOpts := opts
-	baseOpts.Project, baseOpts.Listed = opts.Base, nil
 	if opts.Listed != nil {
-		opts.Listed(len(c.project.outputs)+len(c.base.outputs), totalBytes(c.project.outputs)+totalBytes(c.base.outputs))
-		opts.Listed = nil
-	}
-	for n, side := range []struct {
-		opts    SealOptions
-		outputs []output
-	}{{baseOpts, c.base.outputs}, {opts, c.project.outputs}} {
-		if n == 0 && c.known {
-			continue
+		files, bytes := 0, int64(0)
+		for _, side := range sides {
+			files, bytes = files+len(side.outputs), bytes+totalBytes(side.outputs)
 		}
+		opts.Listed(files, bytes)
+	}
+	for _, side := range sides {
+		side.opts.Listed = nil
 		if err := checkHoles(ctx, side.opts.Project, side.outputs); err != nil {
 			return nil, nil, Counts{}, err
 		}
@@ -84,7 +99,12 @@ func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{project: collecting{ctx: ctx, opts: opts, rules: rules}, known: opts.Base == nil}
+	for name := range opts.whiteouts {
+		if path.Base(name) == ignore.File {
+			rules.Lacks(path.Dir(name))
+		}
+	}
+	c := &comparison{project: collecting{ctx: ctx, opts: opts, rules: rules}, list: opts.BaseList}
 	if err := c.openBase(opts, rules); err != nil {
 		return nil, err
 	}
@@ -110,9 +130,9 @@ func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
 	return c, nil
 }
 
-// openBase prepares the side of the base: a directory, or what a run has signed.
+// openBase prepares the side of the base.
 func (c *comparison) openBase(opts SealOptions, rules *ignore.Rules) error {
-	if c.known {
+	if c.list != nil {
 		c.base, c.dirs = collecting{opts: opts, other: rules}, map[string]bool{}
 		return nil
 	}
@@ -124,27 +144,52 @@ func (c *comparison) openBase(opts SealOptions, rules *ignore.Rules) error {
 
 // baseArg finds what an argument names in the base.
 func (c *comparison) baseArg(arg string) error {
-	if !c.known {
+	if c.list == nil {
 		return c.base.arg(arg)
 	}
 	found := false
-	for _, k := range c.base.opts.BaseRun {
-		name := k.Path.String()
+	// isCompared reports whether a path is that of the argument, or beneath it and not left out.
+	isCompared := func(name string) (bool, error) {
 		if arg != Whole && name != arg && !strings.HasPrefix(name, arg+"/") {
-			continue
+			return false, nil
 		}
 		found = true
-		left, err := c.leavesOut(arg, k.Path)
+		left, err := c.leavesOut(arg, name)
+		if left || err != nil {
+			return false, err
+		}
+		for up := parentOf(name); up != ""; up = parentOf(up) {
+			c.dirs[up] = true
+		}
+		return true, nil
+	}
+	for _, f := range c.list.Files {
+		name := f.Path.String()
+		if is, err := isCompared(name); !is || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		path, err := pathsafe.Parse(name)
+		if err != nil {
+			return fmt.Errorf("output %q: %w", name, err)
+		}
+		o, err := namedOutput(path)
 		if err != nil {
 			return err
 		}
-		if left {
-			continue
+		o.size, o.digest, o.isExec = f.Bytes, f.Digest, f.Executable
+		c.base.outputs = append(c.base.outputs, o)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.list.Links)) {
+		is, err := isCompared(name)
+		if err != nil {
+			return err
 		}
-		for up, ok := k.Path.Parent(); ok; up, ok = up.Parent() {
-			c.dirs[up.String()] = true
+		if is {
+			c.base.special = append(c.base.special, leftOut{name, Special, kindOf(fs.ModeSymlink)})
 		}
-		c.base.outputs = append(c.base.outputs, output{path: k.Path, size: k.Bytes, digest: k.Digest})
 	}
 	if !found {
 		return fmt.Errorf("output %q: %w", arg, fs.ErrNotExist)
@@ -152,12 +197,15 @@ func (c *comparison) baseArg(arg string) error {
 	return nil
 }
 
-// leavesOut reports whether a file of a run would be left out of a seal of what an argument names:
+// parentOf is the directory of a path, "" for the project root.
+func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
+
+// leavesOut reports whether a file of a list would be left out of a seal of what an argument names:
 // itself, or a directory above it that is not named.
-func (c *comparison) leavesOut(arg string, path pathsafe.Path) (bool, error) {
+func (c *comparison) leavesOut(arg, name string) (bool, error) {
 	mode := fs.FileMode(0)
-	for up, ok := path, true; ok && up.String() != arg; up, ok = up.Parent() {
-		why, err := c.base.why(up.String(), pathsafe.Stat{Mode: mode})
+	for up := name; up != "" && up != arg; up = parentOf(up) {
+		why, err := c.base.why(up, pathsafe.Stat{Mode: mode})
 		if err != nil || why != "" {
 			return why != "", err
 		}
@@ -179,7 +227,11 @@ func (c *collecting) sort() {
 func (c *comparison) checkKinds() error {
 	was := map[string]string{}
 	for _, s := range c.base.special {
-		was[s.path] = c.base.kindAt(s)
+		if c.list != nil {
+			was[s.path] = linkTo(c.list.Links[s.path])
+		} else {
+			was[s.path] = c.base.kindAt(s)
+		}
 	}
 	var changed []leftOut
 	for _, s := range c.project.special {
@@ -224,7 +276,7 @@ func (c *comparison) checkKinds() error {
 
 // wasDir reports whether a directory is at a path of the base.
 func (c *comparison) wasDir(path string) bool {
-	if c.known {
+	if c.list != nil {
 		return c.dirs[path]
 	}
 	return c.base.nowAt(path) == directory
@@ -248,8 +300,10 @@ func (c *collecting) kindAt(s leftOut) string {
 	if err != nil {
 		return s.kind
 	}
-	return s.kind + " to " + target
+	return linkTo(target)
 }
+
+func linkTo(target string) string { return kindOf(fs.ModeSymlink) + " to " + target }
 
 // nowAt says what is at a path.
 func (c *collecting) nowAt(name string) string {
@@ -294,7 +348,7 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 		case before == nil:
 			n.New++
 			add(o, nil)
-		case before.digest != o.digest || before.isExec != o.isExec && !c.known:
+		case before.digest != o.digest || before.isExec != o.isExec && (c.list == nil || c.list.HasModes):
 			n.Changed++
 			add(o, &before.digest)
 		}
@@ -316,7 +370,7 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 			}
 		}
 		if n.Carried == 0 {
-			return nil, nil, n, errNothingCarried
+			return nil, nil, n, ErrNothingCarried
 		}
 	}
 	if err := checkRoom(outputs); err != nil {

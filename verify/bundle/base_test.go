@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -118,9 +119,13 @@ func TestSealBase(t *testing.T) {
 		delete(before, "log/x.log")
 		delete(now, "log/x.log")
 		run := filepath.Join(top, "run")
-		sealed, err := bundle.Seal(context.Background(), bundle.SealOptions{
+		opts := bundle.SealOptions{
 			Project: dirs["now"], Base: dirs["before"], RunDir: run, Outputs: []string{bundle.Whole}, Exclude: exclude, Key: key, BuildID: "git:abc1234",
-		})
+		}
+		if rapid.Bool().Draw(rt, "as a list") {
+			opts.Base, opts.BaseList = nil, listOf(rt, before)
+		}
+		sealed, err := bundle.Seal(context.Background(), opts)
 		all := slices.Collect(maps.Keys(before))
 		all = append(all, slices.Collect(maps.Keys(now))...)
 		if slices.ContainsFunc(all, func(path string) bool { return noForm(before, now, path) }) {
@@ -148,6 +153,69 @@ func TestSealBase(t *testing.T) {
 			rt.Fatalf("from %v to %v:\n%s\nwant\n%s", before, now, got, want)
 		}
 	})
+}
+
+// listOf is a tree as a base of which the files are known.
+func listOf(t interface{ Fatal(args ...any) }, tree map[string]leaf) *bundle.BaseList {
+	list := &bundle.BaseList{HasModes: true, Links: map[string]string{}}
+	for name, l := range tree {
+		path, err := pathsafe.Found(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.mode == fs.ModeSymlink {
+			list.Links[name] = l.content
+			continue
+		}
+		known := bundle.Known{Path: path, Bytes: int64(len(l.content)), Digest: sha256.Sum256([]byte(l.content))}
+		list.Files = append(list.Files, bundle.BaseFile{Known: known, Executable: l.mode&0o100 != 0})
+	}
+	return list
+}
+
+// TestSealLeave: what the caller leaves out is out on both sides, and told once; of a base's files those
+// whose modes are not known differ by their bytes only, and one whose name no output can have is refused
+// unless it is left out.
+func TestSealLeave(t *testing.T) {
+	key, err := bundle.GenerateKey()
+	must(t, err)
+	now := map[string]leaf{"a": {"two", 0o644}, "run": {"one", 0o755}, "built/x": {"one", 0o644}, "built/y/z": {"one", 0o644}, "links/in": {"one", fs.ModeSymlink}}
+	before := map[string]leaf{"a": {"one", 0o644}, "run": {"one", 0o644}, "built/gone": {"one", 0o644}, "odd\\name": {"one", 0o644}}
+	top := t.TempDir()
+	for path, l := range now {
+		must(t, l.put(filepath.Join(top, path)))
+	}
+	project, err := pathsafe.OpenRoot(top)
+	must(t, err)
+	defer project.Close()
+	var left []bundle.LeftOut
+	opts := bundle.SealOptions{
+		Project: project, BaseList: listOf(t, before), RunDir: filepath.Join(t.TempDir(), "run"), Outputs: []string{bundle.Whole}, Key: key, BuildID: "git:abc1234",
+		LeftOut: func(groups []bundle.LeftOut) { left = groups },
+		Leave: func(path string, mode fs.FileMode) bundle.Why {
+			switch {
+			case path == "built" && mode.IsDir():
+				return "built"
+			case mode.Type() == fs.ModeSymlink:
+				return "linked"
+			}
+			return ""
+		},
+	}
+	opts.BaseList.HasModes = false
+	if _, err := bundle.Seal(t.Context(), opts); !errors.Is(err, pathsafe.ErrTraversal) {
+		t.Fatalf("a name with a backslash: %v", err)
+	}
+	opts.Exclude = []string{"odd*"}
+	sealed, err := bundle.Seal(t.Context(), opts)
+	must(t, err)
+	if want := (bundle.Counts{Changed: 1}); sealed.Counts != want {
+		t.Errorf("%+v, want %+v", sealed.Counts, want)
+	}
+	want := []bundle.LeftOut{{Why: "built", Paths: []string{"built"}}, {Why: "linked", Paths: []string{"links/in"}}}
+	if !reflect.DeepEqual(left, want) {
+		t.Errorf("left out %v, want %v", left, want)
+	}
 }
 
 // readChanges is what a run says of changes, in the words of modelOf.

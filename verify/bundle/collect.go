@@ -126,6 +126,9 @@ func (c *collecting) dir(dir *pathsafe.Dir, prefix string) error {
 	}
 	return dir.WalkEntering(c.ctx, enter, func(rel string, st pathsafe.Stat) error {
 		name := prefix + rel
+		if c.opts.whiteouts[name] {
+			return nil
+		}
 		why, err := c.why(name, st)
 		switch {
 		case err != nil:
@@ -157,12 +160,17 @@ func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 	case slices.Contains(c.opts.Private, name):
 		return Private, nil
 	}
-	for _, rules := range []*ignore.Rules{c.rules, c.other} {
+	if c.opts.Leave != nil {
+		if why := c.opts.Leave(name, st.Mode); why != "" {
+			return why, nil
+		}
+	}
+	for _, rules := range []*ignore.Rules{c.rules, c.other, c.opts.lowerRules} {
 		if rules == nil {
 			continue
 		}
 		by, err := rules.Match(name, st.Mode.IsDir())
-		if rules == c.other && (errors.Is(err, pathsafe.ErrSymlink) || isNothing(err)) {
+		if rules != c.rules && (errors.Is(err, pathsafe.ErrSymlink) || isNothing(err)) {
 			continue // the directory is none on the other side
 		}
 		switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spectrumfs/spectrum/verify/ignore"
 )
 
 // Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
@@ -38,10 +39,14 @@ type SealOptions struct {
 
 	// Base, unless nil, is what the project started from: then the bundle is a change set, and
 	// Outputs are what is compared. What is new or changed is an output, what is only in the base
-	// is removed. BaseRun is the same for the outputs of a run, whose modes are not known; an empty one
-	// is a base in which nothing is.
-	Base    *pathsafe.Dir
-	BaseRun []Known
+	// is removed. BaseList is the same for a base of which the caller knows the files; an empty one is
+	// a base in which nothing is.
+	Base     *pathsafe.Dir
+	BaseList *BaseList
+
+	// Layer, unless nil, says that Project is the upper layer of an overlay, and is in the place of a
+	// base. Outputs is [Whole] then.
+	Layer *Layer
 
 	// What is found in a directory is left out where a pattern of Exclude fits it, one of
 	// a file named [ignore.File], or where it is one of Private, which are paths below the
@@ -50,7 +55,10 @@ type SealOptions struct {
 	Exclude     []string
 	Private     []string
 	SkipSpecial bool
-	LeftOut     func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
+	// Leave, unless nil, returns the caller's own reason to leave out what is found in a directory, of
+	// the project and of a base, and "" where it has none. It is asked before the patterns are.
+	Leave   func(path string, mode fs.FileMode) Why
+	LeftOut func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
 
 	// Restricted reports whether a file may hold a secret, or has a scope that a preview does not
 	// propose unasked: a set that only removes does not carry it. It may be nil.
@@ -62,6 +70,9 @@ type SealOptions struct {
 	// may be nil.
 	Listed func(files int, bytes int64)
 	Hashed func(bytes int64)
+
+	whiteouts  map[string]bool // of a layer, by path
+	lowerRules *ignore.Rules   // of what is beneath it
 }
 
 // Sealed says what was sealed.
@@ -83,13 +94,18 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
+	if opts.Layer != nil {
+		if opts, err = opts.withBase(ctx); err != nil {
+			return Sealed{}, err
+		}
+	}
 	s := statement{
 		inputs: opts.Inputs, expected: opts.Outputs, constraints: opts.Constraints,
 		key: opts.Key, buildID: opts.BuildID, now: opts.Now,
 	}
 	var extra []file
 	var counts Counts
-	if opts.Base == nil && opts.BaseRun == nil {
+	if opts.Base == nil && opts.BaseList == nil {
 		s.outputs, err = collectWhole(ctx, opts)
 	} else {
 		extra, counts, err = s.addChanges(ctx, opts)
@@ -185,6 +201,11 @@ func (s statement) seal(ctx context.Context, target runDir, extra []file) (Seale
 func (o SealOptions) complete() error {
 	if o.Project == nil {
 		return errors.New("sealing: there is no project root")
+	}
+	if o.Layer != nil {
+		if err := o.Layer.isOfUpper(o.Project, os.Geteuid()); err != nil {
+			return err
+		}
 	}
 	return checkRequired(o.RunDir, o.Key, o.BuildID)
 }

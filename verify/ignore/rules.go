@@ -121,6 +121,10 @@ func (r *Rules) Enter(path string, dir *pathsafe.Dir) error {
 	return nil
 }
 
+// Lacks notes that a directory, at a path beneath the root ("." is the root itself), has no such
+// file, whatever is at its name.
+func (r *Rules) Lacks(dir string) { r.files[dir] = nil }
+
 func (r *Rules) read(name string) ([]pattern, error) {
 	p, err := pathsafe.Found(name)
 	if err != nil {

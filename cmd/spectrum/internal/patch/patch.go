@@ -20,6 +20,14 @@ type Version struct {
 	Content []byte      // which [IsText]
 }
 
+// OfMode is a version without a content that counts, where only the mode differs.
+func OfMode(executable bool) *Version {
+	if executable {
+		return &Version{Mode: 0o755}
+	}
+	return &Version{Mode: 0o644}
+}
+
 // mode is how git writes it.
 func (v *Version) mode() string {
 	if v.Mode&0o100 != 0 {
@@ -27,6 +35,12 @@ func (v *Version) mode() string {
 	}
 	return "100644"
 }
+
+// What git calls an empty file, and none: GNU patch believes only that of a file without lines.
+const (
+	emptyBlob = "e69de29"
+	noBlob    = "0000000"
+)
 
 // Text returns the patch that makes one version of a file of the other, of which one may be nil. It
 // is empty where they are the same.
@@ -42,10 +56,16 @@ func Text(path string, old, young *Version) []byte {
 	case old == nil:
 		head += "new file mode " + young.mode() + "\n"
 		before = "/dev/null"
+		if len(becomes) == 0 {
+			head += "index " + noBlob + ".." + emptyBlob + "\n"
+		}
 	case young == nil:
 		content = old.Content
 		head += "deleted file mode " + old.mode() + "\n"
 		after = "/dev/null"
+		if len(content) == 0 {
+			head += "index " + emptyBlob + ".." + noBlob + "\n"
+		}
 	default:
 		content = old.Content
 		if old.mode() != young.mode() {
@@ -94,6 +114,27 @@ func IsText(content []byte) bool {
 	return utf8.Valid(lines) && !bytes.ContainsFunc(lines, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t' && r != '\n'
 	})
+}
+
+// IsGits reports whether git takes a component of a path for its own directory, on any file system,
+// and so applies no patch to it.
+func IsGits(path string) bool {
+	for name := range strings.SplitSeq(path, "/") {
+		seen := strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Cf, r) { // HFS+ drops some of these
+				return -1
+			}
+			return r
+		}, name)
+		if at := strings.IndexAny(seen, `\:`); at >= 0 {
+			seen = seen[:at]
+		}
+		seen = strings.ToLower(strings.TrimRight(seen, ". "))
+		if seen == ".git" || seen == "git~1" {
+			return true
+		}
+	}
+	return false
 }
 
 // Name returns a name as it stands in a patch: in quotes, where it has a character that

@@ -2,6 +2,7 @@ package patch_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -52,6 +53,17 @@ var changes = []change{
 	{"new program", nil, program("#!/bin/sh\n")},
 	{"mode", text("a\n"), program("a\n")},
 	{"mode and more", program("a\n"), text("b\n")},
+	{"removed", text("a\nb\n"), nil},
+	{"removed no end", program("a\nb"), nil},
+	{"removed empty", text(""), nil},
+	{"removed empty program", program(""), nil},
+	{"gone in/a\ndirectory", text("a\r\n"), nil},
+	{"deep/dev/null", nil, text("a\n")},
+	{"gone/dev/null", text("a\n"), nil},
+	{"empty/dev/null", nil, text("")},
+	{"backslash\\", text("a\n"), text("b\n")},
+	{"\xff\xfe latin \xe9", text("a\n"), text("b\n")},
+	{"d\u00e9j\u00e0 \u202e", nil, text("")},
 	{"looks like one", text("-- a\n++ b\n"), text("++ b\n-- a\n@@ -1 +1 @@\n")},
 	{"-dash", text("a\n"), text("b\n")},
 	{"/dev/null"[1:], text("a\n"), text("b\n")},
@@ -76,6 +88,12 @@ func demand(t testing.TB, dir string, all []change) {
 	t.Helper()
 	for _, c := range all {
 		got, err := os.ReadFile(filepath.Join(dir, c.path))
+		if c.young == nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%q: %q, %v", c.path, got, err)
+			}
+			continue
+		}
 		if err != nil || !bytes.Equal(got, c.young.Content) {
 			t.Errorf("%q: %q, %v, want %q", c.path, got, err, c.young.Content)
 			continue
@@ -119,15 +137,15 @@ func accepted(t testing.TB, made []byte, all []change) {
 }
 
 // TestAccepted: each change by itself, and all of them with the lines between them that
-// "spectrum diff -u" has.
+// "spectrum diff" has.
 func TestAccepted(t *testing.T) {
 	var all bytes.Buffer
 	for _, c := range changes {
 		made := patch.Text(c.path, c.old, c.young)
 		accepted(t, made, []change{c})
-		fmt.Fprintf(&all, "conflict %q 3 bytes abc, there: 4 bytes def\n%s", c.path, made)
+		fmt.Fprintf(&all, "# conflict %q 3 bytes abc, there: 4 bytes def\n%s", c.path, made)
 	}
-	all.WriteString("no lines are shown: it is no text\nDIFFERS abc 3 of 4 files\n")
+	all.WriteString("# create \"x\" 3 bytes abc; no lines: it is no text\n# DIFFERS abc 3 of 4 files\n")
 	accepted(t, all.Bytes(), changes)
 }
 
@@ -144,6 +162,27 @@ func TestName(t *testing.T) {
 		if got := patch.Name(name); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestIsGits: git and this agree on which paths it applies no patch to.
+func TestIsGits(t *testing.T) {
+	for path, want := range map[string]bool{
+		".git/config": true, "a/.GIT/x": true, "a/.git": true, "git~1/x": true, ".git./x": true, ".git ..": true, ".git:x": true, `.git\x`: true,
+		".gitignore": false, ".github/x": false, "git": false, "x.git/y": false, "git~2": false, ".git~1": false, "a/b": false, "gi\u200ct": false,
+	} {
+		if patch.IsGits(path) != want {
+			t.Errorf("%q: %v", path, !want)
+		}
+		cmd := exec.CommandContext(t.Context(), "git", "apply", "--check", "-")
+		cmd.Dir, cmd.Stdin = t.TempDir(), bytes.NewReader(patch.Text(path, nil, text("a\n")))
+		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(cmd.Dir), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+		if out, err := cmd.CombinedOutput(); (err != nil) != want {
+			t.Errorf("%q: git: %v %s", path, err, out)
+		}
+	}
+	if !patch.IsGits(".g\u200cit/config") {
+		t.Error("HFS+ takes it for .git")
 	}
 }
 
@@ -179,6 +218,9 @@ func TestAnyAccepted(t *testing.T) {
 		c := change{rapid.SampledFrom([]string{"x", "d/x y"}).Draw(rt, "name"), nil, &patch.Version{Mode: mode.Draw(rt, "mode"), Content: []byte(content.Draw(rt, "young"))}}
 		if rapid.Bool().Draw(rt, "there") {
 			c.old = &patch.Version{Mode: mode.Draw(rt, "old mode"), Content: []byte(content.Draw(rt, "old"))}
+			if rapid.Bool().Draw(rt, "removed") {
+				c.young = nil
+			}
 		}
 		if made := patch.Text(c.path, c.old, c.young); len(made) > 0 {
 			accepted(t, made, slices.Clone([]change{c}))

@@ -3,6 +3,7 @@ package view
 import (
 	"runtime/debug"
 
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -18,15 +19,27 @@ func NewCandidate(marks Marks) *Candidate { return &Candidate{newStatus(marks)} 
 // ID is what the view is known by from its beginning.
 func (c *Candidate) ID() string { return c.status.id }
 
-// Mount mounts the view of a plan. The report is that of its preview, "" for none.
-func (c *Candidate) Mount(o preview.Origin, plan *restore.Plan, report, mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
+// Shown is what a view of one candidate shows.
+type Shown struct {
+	Origin  preview.Origin
+	Plan    *restore.Plan
+	Report  string      // of the preview; "" for none
+	Changes fusefs.Made // the patch from the restore root to the candidate; nil for none
+}
+
+// Mount mounts the view of a plan.
+func (c *Candidate) Mount(s Shown, mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
+	plan := s.Plan
 	roots := BundleRoots(plan)
 	c.status.shown = func() []string { return roots }
 	perm := privatePerm(plan)
-	control := append(candidateFiles(o, plan, c.status.since, grantedAbove),
+	control := append(candidateFiles(s.Origin, plan, c.status.since, grantedAbove),
 		c.status.file(perm), heldFile(shownFile, string(c.status.shownJSON()), perm, c.status.since))
-	if report != "" {
-		control = append(control, heldFile(previewFile, report, perm, c.status.since))
+	if s.Report != "" {
+		control = append(control, heldFile(previewFile, s.Report, perm, c.status.since))
+	}
+	if s.Changes != nil {
+		control = append(control, fusefs.File{Path: changesFile, Mode: changesPerm, Source: s.Changes})
 	}
 	tree, err := treeOf(plan, control)
 	if err != nil {

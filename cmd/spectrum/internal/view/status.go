@@ -25,7 +25,12 @@ const (
 	candidateFile = "candidate.json"
 	previewFile   = "preview.md"
 	shownFile     = "shown.json"
+	changesFile   = "changes.patch"
 )
+
+// changesPerm is who may read changes.patch: it has lines of the restore root, which may be more
+// private than the candidate.
+const changesPerm = 0o400
 
 // maxShownFindings is how many findings status.json tells in full.
 const maxShownFindings = 100

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/ignore"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// This file seals the upper layer of an overlay: of "spectrum run", and of "spectrum seal --upper".
+
+// sealedLayer is a change set that was made of a layer.
+type sealedLayer struct {
+	bundle.Sealed
+	runDir string
+	left   leftOut
+}
+
+// sealLayer seals what is in an upper layer, at a path, as what has changed since lower.
+func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string]any, upper string, layer *bundle.Layer) (s sealedLayer, err error) {
+	project, err := openProject(upper)
+	if err != nil {
+		return s, err
+	}
+	defer project.Close()
+	key, err := a.sealingKey(opts.key)
+	if err != nil {
+		return s, err
+	}
+	private, err := a.privateIn(layer.Lower.Name(), opts.key)
+	if err != nil {
+		return s, err
+	}
+	s.runDir = opts.runDir
+	var another func() string
+	if s.runDir == "" {
+		another = func() string { s.runDir = freeRunDir(upper, time.Now(), opts.task); return s.runDir }
+		another()
+	}
+	bar := a.newBar("looking at the changes")
+	defer bar.done()
+	s.Sealed, err = bundle.Seal(ctx, bundle.SealOptions{
+		Project: project, RunDir: s.runDir, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: a.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { s.left = groups },
+		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
+	})
+	bar.done()
+	s.left.say(a)
+	return s, err
+}
+
+// say prints what was sealed, for people.
+func (s *sealedLayer) say(a *app) {
+	a.say("sealed %s, %s, as %q", numberOf(s.Files, "file"), bytesText(s.Bytes), s.runDir)
+	a.say("a change set: %s", changedText(s.Counts))
+}
+
+// fields are what a program is told.
+func (s *sealedLayer) fields() map[string]any {
+	n := s.Counts
+	return map[string]any{
+		"bundle_root": s.BundleRoot, "bytes": s.Bytes, "files": s.Files, "left_out": s.left.counts(), "ok": true, "run_dir": jsonText(s.runDir), "validator_id": s.ValidatorID,
+		"changes": map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed},
+	}
+}
+
+// sealUpper is "spectrum seal --upper".
+func (a *app) sealUpper(cmd *cobra.Command, opts sealOptions, claims map[string]any) error {
+	upper, err := filepath.Abs(opts.upper)
+	if err != nil {
+		return err
+	}
+	if err := overlap("the upper layer", upper, []place{{"the lower layer", opts.lower}}); err != nil {
+		return refusedHint(err, "name the upperdir and the lowerdir of an overlay")
+	}
+	lower, err := pathsafe.OpenRoot(opts.lower)
+	if err != nil {
+		return refusedHint(fmt.Errorf("the lower layer: %w", err), "name the lowerdir of the overlay")
+	}
+	defer lower.Close()
+	layer := &bundle.Layer{Lower: lower}
+	if err := readLayerRecord(upper, layer); err != nil {
+		return err
+	}
+	sealed, err := a.sealLayer(cmd.Context(), opts, claims, upper, layer)
+	if err != nil {
+		return sealError(err)
+	}
+	sealed.say(a)
+	result := sealed.BundleRoot
+	if opts.runDir == "" {
+		a.say("bundle root %s", sealed.BundleRoot)
+		result = sealed.runDir
+	}
+	return a.result(result, sealed.fields())
+}
+
+// makeRoom has a run directory find its place in a layer in which the command has removed
+// CONTRACTS: what was there counts as removed as before.
+func makeRoom(upper *pathsafe.Dir, attributes string) error {
+	const top = "CONTRACTS"
+	st, err := upper.Lstat(top)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && st.IsWhiteout() {
+		if err = upper.Unlink(top); err == nil {
+			err = upper.Mkdir(top, 0o755)
+		}
+		if err == nil {
+			var node *pathsafe.Node
+			if node, err = upper.Pin(top); err == nil {
+				defer node.Close()
+				err = node.SetXattr(pathsafe.Xattr{Name: attributes + "opaque", Value: "y"})
+			}
+		}
+	}
+	if err != nil || !st.Mode.IsDir() {
+		return err
+	}
+	contracts, err := upper.OpenDir(top)
+	if err != nil {
+		return err
+	}
+	defer contracts.Close()
+	runs := filepath.Base(runsDirs[0])
+	if st, err = contracts.Lstat(runs); err == nil && st.IsWhiteout() {
+		return contracts.Unlink(runs)
+	}
+	return nil
+}
+
+// carried is how many unchanged files a change set that only removes gets.
+const carried = 3
+
+// errEnough ends a walk.
+var errEnough = errors.New("enough")
+
+// carry copies some unchanged files into a layer: a bundle has at least one output.
+func (a *app) carry(ctx context.Context, upper *pathsafe.Dir, layer *bundle.Layer, opts sealOptions, claims map[string]any) error {
+	restricted := a.restricted(claims)
+	rules, err := ignore.New(layer.Lower, opts.exclude)
+	if err != nil {
+		return err
+	}
+	found := 0
+	err = layer.Lower.WalkReadable(ctx, func(rel string, st pathsafe.Stat) error {
+		isHidden := strings.HasPrefix(filepath.Base(rel), ".")
+		by, err := rules.Match(rel, st.Mode.IsDir())
+		switch {
+		case err != nil:
+			return err
+		case st.Mode.IsDir() && (isHidden || by != "" || rel == runsDirs[0] || rel == runsDirs[1] || isInUpper(upper, rel, true)):
+			return fs.SkipDir
+		case !st.Mode.IsRegular() || isHidden || by != "" || restricted(rel) || st.ChangeTime.After(layer.Since) || isInUpper(upper, rel, false):
+			return nil
+		}
+		if err := copyBelow(layer.Lower, upper, rel, st.Perm&0o777); err != nil {
+			return err
+		}
+		if found++; found == carried {
+			return errEnough
+		}
+		return nil
+	}, func(string) {})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// isInUpper reports whether a path of the lower layer is hidden, or changed, by the upper one. A
+// directory that is in both is not.
+func isInUpper(upper *pathsafe.Dir, rel string, isDir bool) bool {
+	path, err := pathsafe.Parse(rel)
+	if err != nil {
+		return true
+	}
+	st, err := upper.StatPath(path, pathsafe.NoLinks)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	return err != nil || !isDir || !st.Mode.IsDir() || isOpaque(upper, path)
+}
+
+func isOpaque(upper *pathsafe.Dir, path pathsafe.Path) bool {
+	dir, err := upper.OpenParent(path, len(path.Components()))
+	if err != nil {
+		return true
+	}
+	defer dir.Close()
+	all, err := dir.Node().ReadableXattrs(func(string, error) {})
+	for _, x := range all {
+		if x.Name == bundle.TrustedOverlay+"opaque" || x.Name == bundle.UserOverlay+"opaque" {
+			return true
+		}
+	}
+	return err != nil
+}
+
+// copyBelow copies a file to the same path beneath another directory.
+func copyBelow(from, to *pathsafe.Dir, rel string, perm uint32) error {
+	path, err := pathsafe.Parse(rel)
+	if err != nil {
+		return err
+	}
+	in, _, err := from.OpenRegular(path, pathsafe.NoLinks)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	dir, err := to.Reopen()
+	if err != nil {
+		return err
+	}
+	defer func() { dir.Close() }()
+	parts := path.Components()
+	for _, name := range parts[:len(parts)-1] {
+		if err := dir.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		next, err := dir.OpenDir(name)
+		if err != nil {
+			return err
+		}
+		dir.Close()
+		dir = next
+	}
+	out, err := dir.Create(path.Base(), perm)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Chmod(fs.FileMode(perm)), out.Close())
+}
+
+// layerRecord is what is known of a layer of "spectrum run", in a file beside it: with it the
+// layer can be sealed later as it would have been.
+type layerRecord struct {
+	Lower string       `json:"lower"`
+	Since time.Time    `json:"since"`
+	Seen  []seenRecord `json:"seen"`
+}
+
+type seenRecord struct {
+	Path       []byte `json:"path"`
+	SHA256     string `json:"sha256"`
+	Size       int64  `json:"size"`
+	Executable bool   `json:"executable"`
+}
+
+// recordName is the file of a [layerRecord].
+const recordName = "layer.json"
+
+// writeLayerRecord replaces the record of a layer.
+func writeLayerRecord(home, lower string, layer *bundle.Layer) error {
+	record := layerRecord{Lower: lower, Since: layer.Since}
+	for path, seen := range layer.Seen {
+		record.Seen = append(record.Seen, seenRecord{[]byte(path), hex.EncodeToString(seen.Digest[:]), seen.Bytes, seen.Executable})
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(home, recordName)
+	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// readLayerRecord takes over what is known of a layer, if it is one of "spectrum run".
+func readLayerRecord(upper string, layer *bundle.Layer) error {
+	if filepath.Base(upper) != changedName {
+		return nil
+	}
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(upper), recordName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	var record layerRecord
+	if err == nil {
+		err = json.Unmarshal(raw, &record)
+	}
+	if err != nil {
+		return fmt.Errorf("the record of the layer: %w", err)
+	}
+	layer.Since, layer.Seen = record.Since, map[string]bundle.BaseFile{}
+	for _, seen := range record.Seen {
+		path, err := pathsafe.Found(string(seen.Path))
+		if err != nil {
+			return fmt.Errorf("the record of the layer: %w", err)
+		}
+		base := bundle.BaseFile{Known: bundle.Known{Path: path, Bytes: seen.Size}, Executable: seen.Executable}
+		if n, err := hex.Decode(base.Digest[:], []byte(seen.SHA256)); err != nil || n != len(base.Digest) {
+			return fmt.Errorf("the record of the layer: %q is no SHA-256", seen.SHA256)
+		}
+		layer.Seen[string(seen.Path)] = base
+	}
+	return nil
+}
+
+// checkLayer checks the arguments of "seal --upper".
+func (o *sealOptions) checkLayer(cmd *cobra.Command, args []string) error {
+	switch {
+	case o.upper == "" || o.lower == "":
+		return usage(cmd, "--upper and --lower are given together")
+	case len(args) > 0:
+		return usage(cmd, "--upper seals all that is in the layer; leave things out with --exclude PATTERN")
+	case o.task != "" && (o.runDir != "" || !taskName.MatchString(o.task)):
+		return usage(cmd, "--task %q: it takes a name of letters, digits and ._- for the run directory that is made without --run-dir", o.task)
+	}
+	return nil
+}

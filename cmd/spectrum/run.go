@@ -1,0 +1,414 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/overlay"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/ignore"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// changedName is the directory of a layer in which the changes are; workName is the kernel's.
+const (
+	changedName = "changed"
+	workName    = "work"
+)
+
+// statusRunFailed is the exit status of "spectrum run" when the command has run, and what it
+// changed could not be sealed.
+const statusRunFailed = 125
+
+// A runError is a command that could not be started, or whose changes could not be sealed.
+type runError struct {
+	status int
+	layer  string // where the changes are; "" for none
+	lower  string
+	retry  string // the command that seals them
+	err    error
+}
+
+func (e *runError) Error() string { return e.err.Error() }
+func (e *runError) Unwrap() error { return e.err }
+
+// hints are what to do about what is kept.
+func (e *runError) hints() []string {
+	var hints []string
+	if refused, is := errors.AsType[*refusedError](e.err); is {
+		hints = append(hints, refused.hint)
+	}
+	if e.layer == "" {
+		return append(hints, "check the name of the command, and PATH; a name with a slash is a path")
+	}
+	hints = append(hints, "nothing is lost: what the command changed is in "+shellQuote(e.layer), "to seal it: "+e.retry)
+	if lower, is := errors.AsType[*bundle.LowerError](e.err); is {
+		hints = append(hints, "with \"--exclude "+patternOf(lower.Paths[0])+"\" and so on for each of these files they are left out")
+	}
+	return hints
+}
+
+// patternOf is a pattern that fits one path only, as a shell takes it.
+func patternOf(path string) string {
+	return shellQuote("/" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path))
+}
+
+// ignoredAtStart are the signals that the caller of this program has it ignore, as nohup does.
+// What the program does with signals later is not known yet.
+var ignoredAtStart = func() (all []syscall.Signal) {
+	for _, s := range overlay.Passed {
+		if number, ok := s.(syscall.Signal); ok && signal.Ignored(number) {
+			all = append(all, number)
+		}
+	}
+	return all
+}()
+
+func newRun(app *app) *cobra.Command {
+	var opts sealOptions
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "run [--base DIR] [--keep] -- COMMAND [ARGUMENT...]",
+		Short: "run a command over a directory without changing it, and seal what it would have changed",
+		Long: `run runs a command over a directory, DIR, so that nothing in DIR changes. For the
+command DIR is where it always is, and can be written: what it writes goes to a layer
+of its own, by the kernel's overlayfs in a mount namespace. When the command has ended,
+what it changed is sealed as a change set, and stderr has the run directory and the
+command that reviews it. stdin, stdout, stderr and the working directory are the
+command's own. With --json the command's stdout goes to stderr, and stdout has the
+result.
+
+DIR is --base, or --project-root, or the nearest directory at or above this one that has
+run directories, or this one.
+
+What is isolated is writes below DIR, by DIR's path, and nothing else. The network,
+other files, other processes and secrets are the command's as they are yours, and DIR can
+be reached by other ways: this is no sandbox. To have one, run it inside of the other:
+
+  spectrum run -- bwrap --dev-bind / / --unshare-net --unshare-pid --proc /proc COMMAND
+  spectrum run -- podman run --rm --network none -v "$PWD:$PWD" -w "$PWD" IMAGE COMMAND
+
+The exit status is the command's, 128+n when signal n ended it; 127 when it is not found,
+126 when it cannot be executed; 125 when what it changed could not be sealed, which is
+kept then; 69 where this machine has no overlay for this user. When nothing has changed
+no candidate is made.
+
+Signals go to the command. A second interrupt (Ctrl-C) within 5 seconds kills it. Processes
+that it leaves behind are killed before anything is sealed.
+
+While the command runs, DIR may be changed by others. A file counts as what the command
+began with only if it was not changed since the start; what the command and another
+process have both changed is sealed against what was there before, where that was read
+in time, else it is refused by name. What is left out of a seal is left out here: .git,
+the run directories, what .spectrumignore and --exclude name.
+
+What the command changed is in a directory beneath runs in the state directory, and stays
+until you remove it: the candidate's outputs are there. When nothing has changed it is
+removed, unless --keep is given.`,
+		Args: atLeast(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRun(cmd, app, opts, keep, args)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&opts.base, "base", "", "`directory` to run over (default: the current project)")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep what the command changed also when nothing of it is sealed, such as changes of .git")
+	opts.sharedFlags(cmd)
+	return cmd
+}
+
+// runRun runs a command, and seals what it changed.
+func runRun(cmd *cobra.Command, app *app, opts sealOptions, keep bool, args []string) error {
+	claims, err := opts.claims(cmd)
+	if err != nil {
+		return err
+	}
+	if _, err := ignore.New(nil, opts.exclude); err != nil {
+		return usage(cmd, "--exclude: %w", err)
+	}
+	if opts.task != "" && !taskName.MatchString(opts.task) {
+		return usage(cmd, "--task %q: it takes a name of letters, digits and ._-", opts.task)
+	}
+	r := &running{app: app, opts: opts, claims: claims, keep: keep}
+	if err := r.open(); err != nil {
+		return err
+	}
+	defer r.lower.Close()
+	signals := make(chan os.Signal, 16)
+	for _, s := range overlay.Passed {
+		signal.Notify(signals, s)
+	}
+	for _, s := range ignoredAtStart {
+		signal.Ignore(s)
+	}
+	if err := cmd.Context().Err(); err != nil { // nobody is to wait for a command that is not wanted
+		return errors.Join(err, r.remove())
+	}
+	if err := r.begin(); err != nil {
+		return errors.Join(err, r.remove())
+	}
+	streams := overlay.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	if app.json {
+		streams.Out = os.Stderr
+	}
+	watch := r.watch()
+	status, err := overlay.Run(r.command(args), streams, signals)
+	r.layer.Seen = watch()
+	signal.Stop(signals)
+	start, notStarted := errors.AsType[*overlay.StartError](err)
+	switch {
+	case notStarted:
+		return errors.Join(&runError{status: start.Status, err: err}, r.remove())
+	case errors.Is(err, overlay.ErrLost), errors.Is(err, overlay.ErrLeft):
+		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
+	case err != nil:
+		return errors.Join(err, r.remove())
+	}
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(cmd.Context()), endings...) // those of the command are over
+	defer stop()
+	return r.seal(ctx, status)
+}
+
+// running is a command over a directory.
+type running struct {
+	app    *app
+	opts   sealOptions
+	claims map[string]any
+	keep   bool
+	dir    string        // without links
+	lower  *pathsafe.Dir // the same
+	home   string        // of the layer
+	layer  *bundle.Layer
+}
+
+// open finds the directory, and makes the layer.
+func (r *running) open() error {
+	dir := r.opts.base
+	if dir == "" {
+		dir = r.app.projectRoot
+	}
+	if dir == "" {
+		here, err := filepath.Abs(".")
+		if err != nil {
+			return err
+		}
+		dir = projectAt(here)
+	}
+	const hint = "name another directory with --base DIR"
+	var err error
+	if r.dir, err = pathsafe.ResolveDir(dir); err != nil {
+		return refusedHint(fmt.Errorf("the directory to run over: %w", err), hint)
+	}
+	state, err := r.app.statePath()
+	if err != nil {
+		return err
+	}
+	if err := overlap("the state directory", state, []place{{"the directory to run over", r.dir}}); err != nil {
+		return refusedHint(fmt.Errorf("%w: what the command changes would be in there", err), hint+", or another state directory with --state-dir DIR")
+	}
+	if _, err := r.app.sealingKey(r.opts.key); err != nil { // better now than after hours
+		return err
+	}
+	kept, err := r.app.openState()
+	if err != nil {
+		return err
+	}
+	defer kept.Close()
+	if r.lower, err = pathsafe.OpenRoot(r.dir); err != nil {
+		return refusedHint(fmt.Errorf("the directory to run over: %w", err), hint)
+	}
+	if err := r.makeLayer(kept); err != nil {
+		return errors.Join(err, r.lower.Close())
+	}
+	return nil
+}
+
+// makeLayer makes the directories of a layer.
+func (r *running) makeLayer(state *statedir.Dir) error {
+	layers, err := state.Layers()
+	if err != nil {
+		return err
+	}
+	defer layers.Close()
+	st, err := r.lower.Stat()
+	if err != nil {
+		return err
+	}
+	name := time.Now().UTC().Format("20060102T150405.000Z")
+	if r.opts.task != "" {
+		name += "-" + r.opts.task
+	}
+	for n, first := 2, name; ; n++ {
+		err := layers.Mkdir(name, 0o700)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) || n > 100 {
+			return err
+		}
+		name = fmt.Sprintf("%s-%d", first, n)
+	}
+	home, err := layers.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	real, err := filepath.Abs(state.Path())
+	if err != nil {
+		return err
+	}
+	if r.home, err = realPath(filepath.Join(real, "runs", name)); err != nil {
+		return err
+	}
+	for _, name := range []string{changedName, workName} {
+		if err := home.Mkdir(name, 0o700); err != nil {
+			return errors.Join(err, r.remove())
+		}
+	}
+	changed, err := home.OpenDir(changedName)
+	if err != nil {
+		return errors.Join(err, r.remove())
+	}
+	defer changed.Close()
+	return changed.Chmod(st.Perm & 0o777) // the overlay shows it as that of the directory
+}
+
+// begin notes the time from which on a change of the directory is another process's.
+func (r *running) begin() error {
+	since := time.Now()
+	attributes := bundle.UserOverlay
+	if overlay.Trusted() {
+		attributes = bundle.TrustedOverlay
+	}
+	r.layer = &bundle.Layer{Lower: r.lower, Since: since, Attributes: attributes}
+	// What is written later by a mapping is seen in the time of change only when the page was
+	// clean, and times of change are those of a clock that ticks.
+	if err := r.lower.SyncFS(); err != nil {
+		return fmt.Errorf("the directory to run over: %w", err)
+	}
+	for {
+		var tick unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &tick); err != nil {
+			return os.NewSyscallError("clock_gettime", err)
+		}
+		if time.Unix(tick.Unix()).After(since) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return writeLayerRecord(r.home, r.dir, r.layer)
+}
+
+// changed is the path of the layer itself.
+func (r *running) changed() string { return filepath.Join(r.home, changedName) }
+
+// command is what runs, with the environment that this program was started with.
+func (r *running) command(args []string) overlay.Command {
+	here, err := os.Getwd()
+	if err != nil {
+		here = r.dir
+	}
+	env := os.Environ()
+	if raw, err := os.ReadFile("/proc/self/environ"); err == nil {
+		env = nil
+		for line := range bytes.SplitSeq(bytes.TrimSuffix(raw, []byte{0}), []byte{0}) {
+			env = append(env, string(line))
+		}
+	}
+	return overlay.Command{
+		Args: args, Env: env, Dir: here, Ignored: ignoredAtStart,
+		Lower: r.dir, Upper: r.changed(), Work: filepath.Join(r.home, workName),
+	}
+}
+
+// seal seals what the command changed, and returns how it ended.
+func (r *running) seal(ctx context.Context, status int) error {
+	if err := writeLayerRecord(r.home, r.dir, r.layer); err != nil {
+		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
+	}
+	_ = removeAll(filepath.Join(r.home, workName))
+	upper, err := pathsafe.OpenRoot(r.changed())
+	if err != nil {
+		return r.failed(err)
+	}
+	defer upper.Close()
+	if err := makeRoom(upper, r.layer.Attributes); err != nil {
+		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
+	}
+	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.changed(), r.layer)
+	if errors.Is(err, bundle.ErrNothingCarried) {
+		if err = r.app.carry(ctx, upper, r.layer, r.opts, r.claims); err == nil {
+			sealed, err = r.app.sealLayer(ctx, r.opts, r.claims, r.changed(), r.layer)
+		}
+	}
+	fields := map[string]any{"changes": nil, "layer": jsonText(r.home), "ok": true, "run_dir": nil, "status": status}
+	switch {
+	case errors.Is(err, bundle.ErrUnchanged):
+		r.app.say("nothing to seal: the command changed nothing in %q", r.dir)
+		if r.keep {
+			r.app.tell("what it wrote is kept in %q", r.home)
+		} else if err := r.remove(); err != nil {
+			return &runError{status: statusRunFailed, err: err}
+		} else {
+			fields["layer"] = nil
+		}
+	case err != nil:
+		return r.failed(sealError(err))
+	default:
+		sealed.say(r.app)
+		for name, value := range sealed.fields() {
+			fields[name] = value
+		}
+		r.app.tell("to look at it: %s", r.app.commandLine("review", "--restore-root", r.dir, sealed.runDir))
+		r.app.say("when it is not needed any more: rm -r %s", shellQuote(r.home))
+	}
+	if r.app.json {
+		if err := r.app.result("", fields); err != nil {
+			return &runError{status: statusRunFailed, err: err}
+		}
+	}
+	if status != 0 {
+		return &childError{status}
+	}
+	return nil
+}
+
+// failed is the error of what could not be sealed.
+func (r *running) failed(err error) error {
+	retry := r.app.commandLine("seal", "--upper", r.changed(), "--lower", r.dir)
+	return &runError{status: statusRunFailed, layer: r.home, lower: r.dir, retry: retry, err: err}
+}
+
+// remove removes the layer.
+func (r *running) remove() error {
+	if err := removeAll(r.home); err != nil {
+		return fmt.Errorf("the layer is still there: %w", err)
+	}
+	return nil
+}
+
+// removeAll removes what a command has made, in directories too that it has barred.
+func removeAll(path string) error {
+	if err := os.RemoveAll(path); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(at string, entry fs.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(at, 0o700) // #nosec: what cannot be entered cannot be removed
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}

@@ -1,0 +1,139 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The steps that can fail.
+const (
+	stepNamespace  = "making a namespace"
+	stepPrivate    = "keeping mounts private"
+	stepOpen       = "opening the directories"
+	stepOverlay    = "opening overlayfs"
+	stepLayers     = "giving overlayfs its layers"
+	stepMount      = "mounting the overlay"
+	stepPrivileges = "giving up privileges"
+)
+
+// mount mounts the overlay on its lower directory. An error comes with the step that failed and
+// with what the kernel says beside it.
+func (j *job) mount() (step, text string, err error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return stepPrivate, "", err
+	}
+	layers := map[string]int{}
+	for key, path := range map[string]string{"lowerdir": j.Command.Lower, "upperdir": j.Command.Upper, "workdir": j.Command.Work} {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return stepOpen, "", err
+		}
+		defer unix.Close(fd)
+		layers[key] = fd
+	}
+	lower := layers["lowerdir"]
+	var st unix.Stat_t
+	if err := unix.Fstat(lower, &st); err != nil || st.Dev != j.Device || st.Ino != j.Inode {
+		return stepOpen, "the directory was moved or replaced", errors.Join(err, unix.ESTALE)
+	}
+	fsfd, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return stepOverlay, "", err
+	}
+	defer unix.Close(fsfd)
+	for _, key := range []string{"lowerdir", "upperdir", "workdir"} {
+		if err := unix.FsconfigSetString(fsfd, key, fmt.Sprintf("/proc/self/fd/%d", layers[key])); err != nil {
+			return stepLayers, said(fsfd), err
+		}
+	}
+	// A layer that says something only an overlay understands could not be sealed. In a user
+	// namespace that is so without a word.
+	err = unix.FsconfigSetString(fsfd, "metacopy", "off")
+	if err == nil && j.User {
+		err = unix.FsconfigSetFlag(fsfd, "userxattr")
+	}
+	if err == nil && !j.User {
+		err = unix.FsconfigSetString(fsfd, "redirect_dir", "nofollow")
+	}
+	if err != nil {
+		return stepLayers, said(fsfd), err
+	}
+	if err := unix.FsconfigCreate(fsfd); err != nil {
+		return stepMount, said(fsfd), err
+	}
+	attributes, err := j.attributes(lower)
+	if err != nil {
+		return stepMount, "", err
+	}
+	mfd, err := unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attributes)
+	if err != nil {
+		return stepMount, said(fsfd), err
+	}
+	defer unix.Close(mfd)
+	return stepMount, "", unix.MoveMount(mfd, "", lower, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// attributes are those of the mount: what is not allowed in the directory is not allowed in the
+// overlay either.
+func (j *job) attributes(lower int) (int, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(lower, &st); err != nil {
+		return 0, err
+	}
+	flags := 0
+	for flag, attribute := range map[int64]int{
+		unix.ST_NOSUID: unix.MOUNT_ATTR_NOSUID, unix.ST_NODEV: unix.MOUNT_ATTR_NODEV, unix.ST_NOEXEC: unix.MOUNT_ATTR_NOEXEC,
+	} {
+		if st.Flags&flag != 0 {
+			flags |= attribute
+		}
+	}
+	if j.User {
+		flags |= unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	}
+	return flags, nil
+}
+
+// said is what the kernel says about a mount that failed.
+func said(fsfd int) string {
+	var lines []string
+	buf := make([]byte, 1024)
+	for len(lines) < 16 {
+		n, err := unix.Read(fsfd, buf)
+		if err != nil || n <= 0 {
+			break
+		}
+		if line, isError := strings.CutPrefix(strings.TrimSpace(string(buf[:n])), "e "); isError {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// checkDirectory rejects a directory in which something is mounted: an overlay does not show it.
+func checkDirectory(dir string) error {
+	raw, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(raw)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		at := unescape(fields[4])
+		if rest, is := strings.CutPrefix(at, strings.TrimSuffix(dir, "/")+"/"); is && rest != "" {
+			return &UnavailableError{Step: stepOverlay, Reason: fmt.Sprintf("%q is mounted in %q, and an overlay does not show what is mounted beneath it", at, dir), Hint: "unmount it, or run the command over a directory in which nothing is mounted"}
+		}
+	}
+	return nil
+}
+
+// unescape undoes what mountinfo makes of white space and backslashes.
+func unescape(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
+}

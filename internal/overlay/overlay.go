@@ -1,0 +1,233 @@
+package overlay
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Command is what to run, and over what. All paths are absolute and without links.
+type Command struct {
+	Args []string // the first is looked up in the PATH of Env
+	Env  []string
+	Dir  string // the working directory
+	// Ignored are signals that the caller of this program had ignored: the command ignores them
+	// too.
+	Ignored []syscall.Signal
+
+	Lower string // the directory
+	Upper string // an empty directory, for what changes
+	Work  string // an empty directory on the file system of Upper, for the kernel
+}
+
+// Streams are those of the command.
+type Streams struct{ In, Out, Err *os.File }
+
+// A StartError is a command that could not be started.
+type StartError struct {
+	Name   string
+	Status int // as a shell has it: 127 where there is no such command, else 126
+	Err    error
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("starting %q: %v", e.Name, e.Err) }
+
+// Unwrap returns why.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// ErrLost is the error of a command whose keeper was killed: how it would have ended is not known.
+var ErrLost = errors.New("the process that keeps the command was killed, and the command with it")
+
+// ErrLeft is the error of processes of the command that did not end.
+var ErrLeft = errors.New("processes that the command left behind do not end")
+
+// HelperArg is the first argument of the program where it is to call [Serve].
+const HelperArg = "-serve-overlay"
+
+// Kill is what [Run] takes for a signal that ends the command and all that it has started.
+const Kill = syscall.SIGKILL
+
+// job is what the helper is told at each of its two stages.
+type job struct {
+	Command Command
+	User    bool // it is in a user namespace of its own
+	Device  uint64
+	Inode   uint64 // of Lower
+}
+
+// answer is what the helper answers.
+type answer struct {
+	Mounted bool
+	Started bool
+	Ended   bool
+	Status  int    // of a command that has ended, or could not be started
+	Left    bool   // processes that do not end
+	Step    string // that failed
+	Errno   syscall.Errno
+	Text    string
+}
+
+// Run runs a command, and returns its exit status, 128+n where signal n ended it. What comes from
+// signals is passed on to it. The error is an [*UnavailableError] where this machine cannot do it,
+// a [*StartError] where the command could not be started; [ErrLost] and [ErrLeft] where it was.
+func Run(c Command, streams Streams, signals <-chan os.Signal) (int, error) {
+	if err := checkDirectory(c.Lower); err != nil {
+		return 0, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(c.Lower, &st); err != nil {
+		return 0, &os.PathError{Op: "stat", Path: c.Lower, Err: err}
+	}
+	j := job{Command: c, User: !hasAdmin(), Device: st.Dev, Inode: st.Ino}
+	// What the helper leaves behind if it is killed comes to this process.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, os.NewSyscallError("prctl", err)
+	}
+	h, err := startHelper(j, streams)
+	if err != nil {
+		return 0, err
+	}
+	defer h.conn.Close()
+	status, err := h.follow(j, signals)
+	_ = h.conn.Close() // the helper ends, if it has not
+	_ = h.cmd.Wait()
+	if left := endChildren(); left && err == nil {
+		err = ErrLeft
+	}
+	return status, err
+}
+
+// mounter are the capabilities of who mounts: overlayfs does with them what it does in the upper
+// layer, where the kernel's own directory is barred to everybody.
+var mounter = []uintptr{
+	unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP,
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETFCAP,
+}
+
+// helper is the process in the namespaces.
+type helper struct {
+	cmd  *exec.Cmd
+	conn *os.File
+	out  *gob.Encoder
+	in   *gob.Decoder
+}
+
+func startHelper(j job, streams Streams) (*helper, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "helper")
+	defer theirs.Close()
+	if err := unix.SetNonblock(pair[0], true); err != nil { // so that closing it ends a read
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(pair[0]))
+	}
+	h := &helper{conn: os.NewFile(uintptr(pair[0]), "helper")}
+	// The descriptor keeps its number, which is free in the command too: one of those that this
+	// process was started with may be the command's to use.
+	h.cmd = exec.Command("/proc/self/exe", HelperArg, strconv.Itoa(pair[1]))
+	h.cmd.Args[0] = os.Args[0]
+	h.cmd.Env = os.Environ()
+	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = streams.In, streams.Out, streams.Err
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if j.User {
+		uid, gid := os.Geteuid(), os.Getegid()
+		h.cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+			AmbientCaps: mounter,
+		}
+	}
+	if _, err := unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), h.conn.Close())
+	}
+	err = h.cmd.Start()
+	if err != nil {
+		_ = h.conn.Close()
+		return nil, unavailable(stepNamespace, err, "")
+	}
+	return h, nil
+}
+
+// follow goes through the two stages of the helper.
+func (h *helper) follow(j job, signals <-chan os.Signal) (int, error) {
+	var mounted answer
+	if err := h.ask(j, &mounted); err != nil {
+		return 0, ErrLost
+	}
+	if !mounted.Mounted {
+		return 0, unavailable(mounted.Step, mounted.Errno, mounted.Text)
+	}
+	var started answer
+	if err := h.ask(j, &started); err != nil {
+		return 0, ErrLost
+	}
+	if !started.Started {
+		return 0, &StartError{j.Command.Args[0], started.Status, started.Errno}
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go h.passOn(signals, done)
+	var ended answer
+	if err := h.in.Decode(&ended); err != nil || !ended.Ended {
+		return 0, ErrLost
+	}
+	if ended.Left {
+		return ended.Status, ErrLeft
+	}
+	return ended.Status, nil
+}
+
+// ask begins a stage.
+func (h *helper) ask(j job, a *answer) error {
+	h.out, h.in = gob.NewEncoder(h.conn), gob.NewDecoder(h.conn)
+	if err := h.out.Encode(j); err != nil {
+		return err
+	}
+	return h.in.Decode(a)
+}
+
+// impatience is the time in which a second interrupt ends the command.
+const impatience = 5 * time.Second
+
+// passOn passes signals on. A second interrupt soon after the first is a kill.
+func (h *helper) passOn(signals <-chan os.Signal, done <-chan struct{}) {
+	var last time.Time
+	for {
+		select {
+		case <-done:
+			return
+		case s := <-signals:
+			number, ok := s.(syscall.Signal)
+			if !ok {
+				continue
+			}
+			if number == syscall.SIGINT {
+				if !last.IsZero() && time.Since(last) < impatience {
+					number = Kill
+				}
+				last = time.Now()
+			}
+			_ = h.out.Encode(number) // a helper that has gone needs none
+		}
+	}
+}
+
+// Trusted reports whether the overlay of this user marks what it does with attributes of the
+// name space "trusted": with "user" where not.
+func Trusted() bool { return hasAdmin() }
+
+// hasAdmin reports whether this process may mount what it likes.
+func hasAdmin() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+}

@@ -1,0 +1,370 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/ignore"
+	"golang.org/x/sys/unix"
+)
+
+// Layer says that the project is the upper layer of an overlayfs, which holds what has changed
+// since Lower: files, whiteouts for what was removed, and opaque directories.
+type Layer struct {
+	Lower *pathsafe.Dir
+	// Attributes is what the names of the overlay's extended attributes begin with, [TrustedOverlay]
+	// or [UserOverlay]; "" is both.
+	Attributes string
+	// Since, unless zero, is when the overlay was mounted: a file of Lower that was changed after
+	// that is no base, since nobody knows what the overlay has shown of it. Seen are files, by path,
+	// of which that is known all the same.
+	Since time.Time
+	Seen  map[string]BaseFile
+}
+
+// What the names of the extended attributes of an overlay begin with.
+const (
+	TrustedOverlay = "trusted.overlay."
+	UserOverlay    = "user.overlay."
+)
+
+// A LowerError is files whose base is not known, since they were changed or removed beneath the
+// overlay while it was in use.
+type LowerError struct{ Paths []string } // in ascending order
+
+func (e *LowerError) Error() string {
+	return "changed by another process after the overlay was mounted, so that it is not known what the change began with: " + LeftOut{Paths: e.Paths}.String()
+}
+
+// layerReader compares an upper layer with what is beneath it.
+type layerReader struct {
+	collecting
+	layer     *Layer
+	list      *BaseList
+	moved     []string        // of which the base is not known
+	whiteouts map[string]bool // by path
+}
+
+// withBase returns the options with the base that the layer has, of which only what the layer is
+// about was looked at.
+func (o SealOptions) withBase(ctx context.Context) (SealOptions, error) {
+	rules, err := ignore.New(o.Project, o.Exclude)
+	if err != nil {
+		return o, err
+	}
+	if o.lowerRules, err = ignore.New(o.Layer.Lower, o.Exclude); err != nil {
+		return o, err
+	}
+	r := &layerReader{
+		collecting: collecting{ctx: ctx, opts: o, rules: rules},
+		layer:      o.Layer, list: &BaseList{Links: map[string]string{}, HasModes: true}, whiteouts: map[string]bool{},
+	}
+	if err := r.merge(o.Project, o.Layer.Lower, ""); err != nil {
+		return o, err
+	}
+	err = inorder.Each(ctx, 0, len(r.list.Files), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
+		return r.hash(h, &r.list.Files[i])
+	})
+	if err != nil {
+		return o, err
+	}
+	for _, f := range r.list.Files {
+		if f.Bytes < 0 {
+			r.moved = append(r.moved, f.Path.String())
+		}
+	}
+	if len(r.moved) > 0 {
+		slices.Sort(r.moved)
+		return o, &LowerError{slices.Compact(r.moved)}
+	}
+	o.BaseList, o.whiteouts = r.list, r.whiteouts
+	return o, nil
+}
+
+// merge looks at each name of an upper directory; lower is nil where that hides all beneath it.
+func (r *layerReader) merge(upper, lower *pathsafe.Dir, prefix string) error {
+	names, err := upper.Names()
+	if err != nil {
+		return err
+	}
+	if err := r.enter(upper, prefix, names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		at := prefix + name
+		st, err := upper.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if why, err := r.why(at, st); err != nil || why != "" {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		marks, err := r.marks(upper, name, at)
+		if err != nil {
+			return err
+		}
+		below := pathsafe.Stat{Mode: fs.ModeIrregular}
+		isThere := false
+		if lower != nil {
+			switch below, err = lower.Lstat(name); {
+			case err == nil:
+				isThere = true
+			case !isNothing(err):
+				return err
+			}
+		}
+		if err := r.name(name, at, overlaid{upper, lower, st, below, isThere, marks}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter has the rules know the file of a directory, which may be a whiteout.
+func (r *layerReader) enter(upper *pathsafe.Dir, prefix string, names []string) error {
+	if slices.Contains(names, ignore.File) {
+		st, err := upper.Lstat(ignore.File)
+		if err != nil {
+			return err
+		}
+		if st.IsWhiteout() {
+			r.rules.Lacks(path.Clean(prefix))
+			return nil
+		}
+	}
+	return r.rules.Enter(strings.TrimSuffix(prefix, "/"), upper)
+}
+
+// overlaid is one name in both layers.
+type overlaid struct {
+	upper, lower *pathsafe.Dir
+	st, below    pathsafe.Stat
+	isThere      bool // in the lower layer
+	marks        marks
+}
+
+// marks is what the overlay notes at a name.
+type marks struct{ opaque, whiteout, copied bool }
+
+// marks reads them, and refuses those that make a name mean something else than what is there.
+func (r *layerReader) marks(upper *pathsafe.Dir, name, at string) (m marks, err error) {
+	node, err := upper.Pin(name)
+	if err != nil {
+		return m, err
+	}
+	defer node.Close()
+	all, err := node.ReadableXattrs(func(string, error) {})
+	if err != nil {
+		return m, err
+	}
+	for _, x := range all {
+		short, isTrusted := strings.CutPrefix(x.Name, TrustedOverlay)
+		isUser := false
+		if !isTrusted {
+			short, isUser = strings.CutPrefix(x.Name, UserOverlay)
+		}
+		if !isTrusted && !isUser || isTrusted && r.layer.Attributes == UserOverlay || isUser && r.layer.Attributes == TrustedOverlay {
+			continue
+		}
+		switch short {
+		case "redirect":
+			return m, &FormError{at, fmt.Sprintf("is a directory that was renamed (%s), with its content elsewhere", x.Name)}
+		case "metacopy":
+			return m, &FormError{at, fmt.Sprintf("is a file without its content (%s)", x.Name)}
+		case "opaque":
+			m.opaque = x.Value == "y"
+		case "whiteout":
+			m.whiteout = true
+		case "origin":
+			m.copied = true
+		}
+	}
+	return m, nil
+}
+
+// name notes what is the base of one name.
+func (r *layerReader) name(name, at string, o overlaid) error {
+	kind := o.below.Mode.Type()
+	isWhiteout := o.st.IsWhiteout() || o.marks.whiteout && o.st.Mode.IsRegular() && o.st.Size == 0
+	if isWhiteout {
+		r.whiteouts[at] = true
+	}
+	seen, isSeen := r.layer.Seen[at]
+	switch {
+	case !o.isThere && isSeen:
+		r.list.Files = append(r.list.Files, seen)
+	case !o.isThere && o.marks.copied && o.st.Mode.IsRegular() && !r.layer.Since.IsZero():
+		r.moved = append(r.moved, at)
+	case !o.isThere && o.st.Mode.IsDir():
+		dir, err := o.upper.OpenDir(name)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		return r.merge(dir, nil, at+"/")
+	case !o.isThere:
+	case kind == fs.ModeSymlink:
+		target, err := o.lower.Readlink(name)
+		r.list.Links[at] = target
+		return err
+	case kind == 0:
+		if err := r.add(at); err != nil {
+			return err
+		}
+		if o.st.Mode.IsDir() {
+			return &FormError{at, "was a file and is " + directory}
+		}
+	case kind != fs.ModeDir:
+		now := "gone"
+		if !isWhiteout {
+			now = "replaced"
+		}
+		return &FormError{at, "was " + kindOf(kind) + " and is " + now}
+	default:
+		return r.lowerDir(name, at, o, isWhiteout)
+	}
+	return nil
+}
+
+// lowerDir is name for a directory of the lower layer.
+func (r *layerReader) lowerDir(name, at string, o overlaid, isWhiteout bool) error {
+	if !o.st.Mode.IsDir() && !isWhiteout {
+		now := "a file"
+		if !o.st.Mode.IsRegular() {
+			now = kindOf(o.st.Mode)
+		}
+		return &FormError{at, "was " + directory + " and is " + now}
+	}
+	lower, err := o.lower.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer lower.Close()
+	if isWhiteout {
+		return r.addAll(lower, at+"/")
+	}
+	upper, err := o.upper.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer upper.Close()
+	if !o.marks.opaque {
+		return r.merge(upper, lower, at+"/")
+	}
+	if err := r.addAll(lower, at+"/"); err != nil {
+		return err
+	}
+	return r.merge(upper, nil, at+"/")
+}
+
+// addAll notes all that is in a directory of the lower layer.
+func (r *layerReader) addAll(lower *pathsafe.Dir, prefix string) error {
+	return lower.Walk(r.ctx, func(rel string, st pathsafe.Stat) error {
+		at := prefix + rel
+		why, err := r.why(at, st)
+		switch {
+		case err != nil:
+			return err
+		case why != "" && st.Mode.IsDir():
+			return fs.SkipDir
+		case why != "" || st.Mode.IsDir():
+			return nil
+		case st.Mode.IsRegular():
+			return r.add(at)
+		case st.Mode.Type() != fs.ModeSymlink:
+			return &FormError{at, "was " + kindOf(st.Mode) + " and is gone"}
+		}
+		link, err := pathsafe.Found(at)
+		if err != nil {
+			return err
+		}
+		dir, err := r.layer.Lower.OpenParent(link, len(link.Components())-1)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		r.list.Links[at], err = dir.Readlink(link.Base())
+		return err
+	})
+}
+
+// add notes a file of the lower layer.
+func (r *layerReader) add(at string) error {
+	found, err := pathsafe.Found(at)
+	r.list.Files = append(r.list.Files, BaseFile{Known: Known{Path: found}})
+	return err
+}
+
+// hash reads a file of the lower layer; its size becomes negative where what it is now is not
+// what the overlay has shown.
+func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
+	if seen, ok := r.layer.Seen[base.Path.String()]; ok {
+		*base = seen
+		return nil
+	}
+	known, err := ReadBase(r.ctx, r.layer.Lower, base.Path, r.layer.Since, h)
+	if errors.Is(err, ErrSince) {
+		base.Bytes = -1
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the lower layer: %w", err)
+	}
+	*base = known
+	return nil
+}
+
+// ErrSince is the error of a file that is not what it was at a time.
+var ErrSince = errors.New("it was changed since")
+
+// ReadBase reads a file for a [BaseList]. The error is [ErrSince] where it was changed after since,
+// or while it was read; the zero time is any time.
+func ReadBase(ctx context.Context, dir *pathsafe.Dir, file pathsafe.Path, since time.Time, h *blockhash.Hasher) (BaseFile, error) {
+	f, before, err := dir.OpenRegular(file, pathsafe.NoLinks)
+	if isNothing(err) || errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) {
+		return BaseFile{}, ErrSince
+	}
+	if err != nil {
+		return BaseFile{}, fmt.Errorf("%q: %w", file, err)
+	}
+	defer f.Close()
+	if !since.IsZero() && before.ChangeTime.After(since) {
+		return BaseFile{}, ErrSince
+	}
+	table, err := h.Sum(ctx, f, before.Size+1)
+	if err != nil {
+		return BaseFile{}, fmt.Errorf("%q: %w", file, err)
+	}
+	after, err := pathsafe.StatFile(f)
+	if err != nil {
+		return BaseFile{}, err
+	}
+	if table.Size() != before.Size || !after.ChangeTime.Equal(before.ChangeTime) {
+		return BaseFile{}, ErrSince
+	}
+	return BaseFile{Known{file, before.Size, table.Digest()}, before.Perm&0o100 != 0}, nil
+}
+
+// isOfUpper is an error unless the user can read what the overlay notes in a layer.
+func (l *Layer) isOfUpper(upper *pathsafe.Dir, euid int) error {
+	st, err := upper.Stat()
+	if err != nil || euid == 0 || int(st.UID) == euid {
+		return err
+	}
+	return fmt.Errorf("the upper layer belongs to another user, and only root can read which of its directories are opaque: %w", unix.EPERM)
+}
