@@ -68,11 +68,17 @@ cp -r . "$dir/before"
 
 tell "A repository. An agent works on it, and nothing of it changes."
 step './test.sh'
-RUN
+if can 'spectrum run -- ../agent-one'; then
+    step 'run=$(ls -d ../state/spectrum/runs/*/changed/CONTRACTS/_runs/*)'
+else
+    step 'cp -r . ../one && cd ../one && ../agent-one && cd ../repo'
+    step 'run=$(cd ../one && spectrum seal --base ../repo)'
+fi
+step 'git status --short'
 holds '[ -z "$(git status --porcelain)" ] && diff -r . ../before'
 
 tell "What the agent wants to change, line by line."
-step 'spectrum diff -u $run $PWD' 1
+step 'spectrum diff $run $PWD' 1
 
 tell "The same as a whole, with who signed it. Nothing is written yet."
 step 'id=$(spectrum preview --restore-root $PWD $run)'

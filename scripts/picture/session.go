@@ -17,7 +17,7 @@ import (
 // story is the script whose commands are drawn.
 const story = "examples/agent-review/story.sh"
 
-// A shot is a command, or a line of the story that begins with "#", and what it printed.
+// A shot is a command and what it printed.
 type shot struct {
 	command string
 	lines   []string
@@ -36,7 +36,7 @@ type scene struct {
 var scenes = []scene{
 	{command: "spectrum run", keep: []string{"agent one", "a change set"}},
 	{command: "git status"},
-	{command: "spectrum diff -u", from: "diff --git a/total.sh", keep: []string{"@@", " ", "-", "+"}},
+	{command: "spectrum diff", from: "diff --git a/total.sh", keep: []string{"@@", " ", "-", "+"}},
 	{command: "id=$(spectrum preview", keep: []string{"READY", "  files", "  signed by", "  remove", "  replace", "  create"}},
 	{command: "spectrum commit", keep: []string{"restored", `"spectrum rollback`, "OK"}},
 	{command: "./test.sh"},
@@ -91,8 +91,8 @@ func shotsOf(printed *bytes.Buffer, scenes []scene) (shots []shot, err error) {
 
 // cut keeps the lines of a scene, and puts "…" where others were.
 func (s *scene) cut(lines []string) []string {
-	if end := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "# ") }); end > 0 {
-		lines = lines[:end-1] // what comes next in the story, after an empty line
+	if end := slices.Index(lines, ""); end >= 0 && (end+1 == len(lines) || strings.HasPrefix(lines[end+1], "# ")) {
+		lines = lines[:end] // what comes next in the story
 	}
 	shows := s.from == ""
 	var kept []string

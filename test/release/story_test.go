@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,6 +29,28 @@ func TestStory(t *testing.T) {
 			t.Fatalf("no %q after\n%s", want, out[:from])
 		}
 		from += at
+	}
+}
+
+// TestReadmeTellsTheStory: the commands that README.md shows in "console" blocks are those of the
+// story, in their order.
+func TestReadmeTellsTheStory(t *testing.T) {
+	readme, script := harness.ReadFile(t, filepath.Join(repository, "README.md")), harness.ReadFile(t, filepath.Join(repository, "examples/agent-review/story.sh"))
+	script = strings.ReplaceAll(script, `\$`, "$")
+	told := 0
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(readme, -1) {
+		for _, command := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(block[1], -1) {
+			_, rest, found := strings.Cut(script, command[1])
+			if !found {
+				t.Errorf("after the ones before it the story has no command %s", command[1])
+				continue
+			}
+			script = rest
+			told++
+		}
+	}
+	if told < 6 {
+		t.Errorf("README.md tells %d commands of the story", told)
 	}
 }
 
