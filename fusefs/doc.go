@@ -20,7 +20,8 @@
 //     kernel, which may keep it. Anything else is EIO for that range alone, a
 //     line in the log, and a call of [Options.OnTamper].
 //  4. A [Live] file is another file each time its name is looked up and its
-//     content has changed: every reader sees one content, whole.
+//     content has changed: every reader sees one content, whole. A [Made] one may fail, which is
+//     EIO for who looks it up.
 //  5. A [Shelf] adds directories to the root that come and go. Each has a tree
 //     of its own, which is made when somebody first enters it, once for all who
 //     come; when it is [Volume.Spoiled], all of its reads are EIO and the

@@ -2,6 +2,7 @@ package fusefs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -286,4 +287,52 @@ func TestFreshIsMadeOneAtATime(t *testing.T) {
 	if third := f.ask(produce); third == second {
 		t.Error("who comes later gets an old value")
 	}
+}
+
+// TestMade: what cannot be made is an I/O error, and a finding only where a source is named.
+func TestMade(t *testing.T) {
+	var content []byte
+	var fail error
+	x := withShelf(t, nil, []File{textFile("plain", "plain")}, []File{{Path: "made", Mode: 0o400, Source: Made(func(<-chan struct{}) ([]byte, error) { return content, fail })}})
+	dir := x.walk(t, ControlName)
+	content = []byte("one")
+	out, st := x.look(nil, dir.NodeId, "made")
+	if data, read := x.read(nil, out.NodeId, 0, 10); st != fuse.OK || read != fuse.OK || string(data) != "one" || out.Size != 3 || out.Mode != fuse.S_IFREG|0o400 {
+		t.Errorf("%v, %v, %q, %+v", st, read, data, out)
+	}
+	content, fail = []byte("never"), errors.New("the disk is slow")
+	if out, st := x.look(nil, dir.NodeId, "made"); st != fuse.EIO || out.NodeId != 0 || len(x.findings.seen) != 0 {
+		t.Errorf("%v, %+v, %v", st, out, x.findings.seen)
+	}
+	fail = fmt.Errorf("wrapped: %w", &SourceError{"plain", errors.New("changed")})
+	for range 2 {
+		if _, st := x.look(nil, dir.NodeId, "made"); st != fuse.EIO || len(x.findings.seen) != 1 {
+			t.Errorf("%v, %v", st, x.findings.seen)
+		}
+	}
+	if said := x.logged(); !strings.Contains(said, "the disk is slow") || strings.Count(said, "changed") != 1 {
+		t.Error(said)
+	}
+	if data, st := x.read(nil, out.NodeId, 0, 10); st != fuse.OK || string(data) != "one" { // it is open
+		t.Errorf("%q, %v", data, st)
+	}
+}
+
+// TestMadeIsInterrupted: who no longer waits for a content goes, and so does the making when the
+// view ends.
+func TestMadeIsInterrupted(t *testing.T) {
+	ended := make(chan struct{})
+	x := withShelf(t, nil, nil, []File{{Path: "made", Mode: 0o400, Source: Made(func(done <-chan struct{}) ([]byte, error) {
+		defer close(ended)
+		<-done
+		return nil, errors.New("nobody waits")
+	})}})
+	dir := x.walk(t, ControlName)
+	cancel := make(chan struct{})
+	close(cancel)
+	if _, st := x.look(cancel, dir.NodeId, "made"); st != fuse.EINTR {
+		t.Error(st)
+	}
+	x.end()
+	<-ended
 }

@@ -100,7 +100,7 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 		return err
 	}
 	defer l.close()
-	d := rootDiff{plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form()}
+	d := rootDiff{plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: app.snapshotsPath()}
 	bar := app.newBar("comparing")
 	bar.begin("comparing", len(l.files)+len(l.plan.Removes()), unknown)
 	err = l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })

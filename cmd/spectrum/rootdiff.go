@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
@@ -40,6 +41,7 @@ type rootDiff struct {
 	root      *pathsafe.Dir
 	rootPath  string // without links
 	form      diffForm
+	store     string // of snapshots, which may not exist; "" for none
 
 	files  []heldAgainst // those that are not identical, in path order
 	total  int           // how many were compared
@@ -222,6 +224,18 @@ func (d *rootDiff) leftOut(secrets privacy.Rules) (names []string) {
 		}
 	}
 	return names
+}
+
+// snapshotsPath is where the store of snapshots is, which is not made; "" without a home.
+func (a *app) snapshotsPath() string {
+	state, err := a.statePath()
+	if err == nil {
+		state, err = filepath.Abs(state)
+	}
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(state, "snapshots")
 }
 
 // secrets are the names that may hold a secret, as a preview has them.

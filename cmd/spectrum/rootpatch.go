@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/standing"
 )
 
@@ -47,9 +48,10 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 		}
 		h := &d.files[i]
 		s, why := section{class: h.class}, ""
+		var third []string
 		switch {
 		case h.Path == restore.ManifestName || h.Path == restore.ReportName:
-			why = "a commit writes it, and no patch does"
+			why = "only a commit writes it"
 		case !h.hasLines():
 		case shared[h.Path]:
 			why = "a link leads another file of the candidate to the same place"
@@ -59,8 +61,11 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 			if s.text, why, err = d.patch(h); err != nil {
 				return err
 			}
-			if room -= len(s.text) + len(h.line()); room < 0 {
-				s.text, why = nil, noRoom
+			if h.class == classDiverged && len(s.text) > 0 {
+				third = d.sinceBase(h)
+			}
+			if room -= len(s.text) + len(h.line()) + len(strings.Join(third, "\n")); room < 0 {
+				s.text, third, why = nil, nil, noRoom
 			}
 		}
 		comment := "# " + h.line()
@@ -71,6 +76,7 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 			comment += "; no lines: " + why
 		}
 		s.comments = append(s.comments, comment)
+		s.comments = append(s.comments, third...)
 		if n := hiddenLines(s.text); n > 0 {
 			s.comments = append(s.comments, fmt.Sprintf("# characters that cannot be seen are in %s below", numberOf(n, "line")))
 		}
@@ -80,9 +86,36 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 	}
 	end := section{comments: []string{"# " + d.summary()}}
 	if without > 0 {
-		end.comments = append(end.comments, fmt.Sprintf("# %d of these are named in the patch, and it does not make them", without))
+		end.comments = append(end.comments, fmt.Sprintf("# %d of these files are only listed: the patch does not change them", without))
 	}
 	return yield(end)
+}
+
+// sinceBase is the third side of a file that has diverged, as comments: what is in the root against
+// what the change set started from, where some snapshot has that.
+func (d *rootDiff) sinceBase(h *heldAgainst) (comments []string) {
+	for run := range d.plan.Runs() {
+		was, exists := run.Changes().Base(h.Path)
+		if !exists || d.store == "" {
+			return nil
+		}
+		base, err := snapshot.Peek(d.store, snapshot.Digest(was), maxUnified)
+		if err != nil || !patch.IsText(base) {
+			return nil
+		}
+		var there *patch.Version
+		if h.there.Refused == nil {
+			if there, err = d.versionThere(h); err != nil || sha256.Sum256(there.Content) != h.there.Digest {
+				return nil
+			}
+			there.Mode = 0
+		}
+		comments = append(comments, fmt.Sprintf("# what has changed there since the %d bytes that the change set started from, which a snapshot has:", len(base)))
+		for line := range bytes.Lines(patch.Text(h.Path, &patch.Version{Content: base}, there)) {
+			comments = append(comments, "#   "+strings.TrimSuffix(string(line), "\n"))
+		}
+	}
+	return comments
 }
 
 // hiddenLines is how many lines of a patch have characters that a reader cannot see.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patch"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -182,7 +183,7 @@ func TestPatchMakesTheCandidate(t *testing.T) {
 		isText := func(path string) bool {
 			mode := p.old[path] != nil && p.young[path] != nil && p.old[path].content == p.young[path].content
 			for _, s := range []*side{p.old[path], p.young[path]} {
-				if s != nil && strings.ContainsAny(s.content, "\x00\xff") && !mode || strings.HasPrefix(path, ".git/") {
+				if s != nil && !patch.IsText([]byte(s.content)) && !mode || strings.HasPrefix(path, ".git/") {
 					return false
 				}
 			}

@@ -33,6 +33,7 @@ type changes struct {
 	plan     *restore.Plan
 	rootPath string
 	rootID   string
+	store    string // of snapshots
 
 	// Of the last patch, one of which is made at a time.
 	text    []byte
@@ -40,8 +41,8 @@ type changes struct {
 	settled bool
 }
 
-func newChanges(plan *restore.Plan, root *pathsafe.Dir) (c *changes, err error) {
-	c = &changes{plan: plan}
+func newChanges(plan *restore.Plan, root *pathsafe.Dir, store string) (c *changes, err error) {
+	c = &changes{plan: plan, store: store}
 	if c.rootPath, err = root.RealPath(); err == nil {
 		c.rootID, err = root.Identity()
 	}
@@ -51,6 +52,9 @@ func newChanges(plan *restore.Plan, root *pathsafe.Dir) (c *changes, err error) 
 // patch returns the patch as of now. It is that of before where nothing in the root has changed:
 // its bytes were checked then.
 func (c *changes) patch(done <-chan struct{}) ([]byte, error) {
+	if isClosed(done) {
+		return nil, context.Canceled
+	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	go func() {
@@ -68,7 +72,7 @@ func (c *changes) patch(done <-chan struct{}) ([]byte, error) {
 	if id, err := root.Identity(); err != nil || id != c.rootID {
 		return nil, fmt.Errorf("restore root %q: it is another directory than when the view was mounted", c.rootPath)
 	}
-	d := rootDiff{plan: c.plan, candidate: slices.SortedFunc(view.Files(c.plan), byPath), root: root, rootPath: c.rootPath}
+	d := rootDiff{plan: c.plan, candidate: slices.SortedFunc(view.Files(c.plan), byPath), root: root, rootPath: c.rootPath, store: c.store}
 	began := time.Now()
 	looked, newest, err := d.look(ctx)
 	if err != nil {
@@ -102,14 +106,14 @@ func (d *rootDiff) look(ctx context.Context) (looked [sha256.Size]byte, newest t
 			return looked, newest, err
 		}
 		name, err := d.resolve(p)
-		fmt.Fprintf(all, "%q %v\n", name, err)
+		_, _ = fmt.Fprintf(all, "%q %v\n", name, err)
 		st, err := lookAt(d.root, p)
 		if err != nil {
 			obstacle, other := standing.Find(d.root, p)
-			fmt.Fprintf(all, "%v %v %v\n", err, obstacle, other)
+			_, _ = fmt.Fprintf(all, "%v %v %v\n", err, obstacle, other)
 			continue
 		}
-		fmt.Fprintf(all, "%v %o %d %d %d\n", st.ID, st.Mode, st.Size, st.ModTime.UnixNano(), st.ChangeTime.UnixNano())
+		_, _ = fmt.Fprintf(all, "%v %o %d %d %d\n", st.ID, st.Mode, st.Size, st.ModTime.UnixNano(), st.ChangeTime.UnixNano())
 		if st.ChangeTime.After(newest) {
 			newest = st.ChangeTime
 		}

@@ -130,7 +130,7 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 	}
 	v.app.tellHeld(shown)
 	v.plan, v.report = r.Plan(), shown.report
-	v.changes, err = newChanges(v.plan, r.Root())
+	v.changes, err = newChanges(v.plan, r.Root(), v.app.snapshotsPath())
 	return err
 }
 
