@@ -143,3 +143,61 @@ func TestOurNames(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoStartsGit: one package starts git, and only a seal calls it. What else starts programs names
+// them by their paths.
+func TestWhoStartsGit(t *testing.T) {
+	const home = "cmd/spectrum/internal/gitbase"
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
+	cmd.Dir = repository
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var start []string
+	for line := range strings.Lines(string(out)) {
+		all := strings.Fields(line)
+		name := strings.TrimPrefix(all[0], module)
+		if strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "scripts/") || name == "bench" {
+			continue
+		}
+		if slices.Contains(all[1:], "os/exec") && name != "internal/machine" { // which knows its errors only
+			start = append(start, name)
+		}
+		if slices.Contains(all[1:], module+home) && name != "cmd/spectrum" {
+			t.Errorf("%s imports %s", name, home)
+		}
+		if name != home {
+			texts(t, filepath.Join(repository, name), func(at token.Position, text string) {
+				if text == "git" {
+					t.Errorf("%v names the program git", at)
+				}
+			})
+		}
+	}
+	if want := []string{"cmd/spectrum", home, "fusefs/fusemount"}; !slices.Equal(start, want) {
+		t.Errorf("%q start programs, want %q", start, want)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, only := range map[string]string{"gitbase.Read(": "sealgit.go", ".gitBase(": "seal.go"} {
+		found := 0
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(raw), text); n > 0 && !strings.HasSuffix(file, "_test.go") {
+				found += n
+				if file != only {
+					t.Errorf("%s calls %s", file, text)
+				}
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s is there %d times", text, found)
+		}
+	}
+}

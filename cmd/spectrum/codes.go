@@ -14,6 +14,7 @@ const (
 	codeUnavailable code = "MOUNT_UNAVAILABLE"
 	codeOverlay     code = "OVERLAY_UNAVAILABLE"
 	codeRun         code = "RUN_FAILED"
+	codeNoGit       code = "GIT_UNAVAILABLE"
 	codeInternal    code = "INTERNAL_ERROR"
 	codeMachine     code = "MACHINE_FAULT"
 	codeInterrupted code = "INTERRUPTED"

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/visible"
@@ -52,6 +53,7 @@ func examples() map[code][]error {
 		codeUsage:       {usage(&cobra.Command{Use: "spectrum"}, "%w", outside), noCommand(newRoot(a), []string{forging})},
 		codeRefused:     {refusedHint(outside, "name another")},
 		codeUnavailable: {fmt.Errorf("%w: %w", fusemount.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusemount.ErrUnavailable, fusemount.ErrAllowOther)},
+		codeNoGit:       {gitError(forging, fmt.Errorf("%w: %w", gitbase.ErrNoGit, outside))},
 		codeInternal:    {outside, errors.Join(outside, outside)},
 		codeMachine:     {&fs.PathError{Op: "write", Path: forging, Err: unix.ENOSPC}, refusedHint(fmt.Errorf("%q: %w", forging, unix.EROFS), "name another")},
 		codeInterrupted: {context.Canceled, &staging.Error{Attempt: halt.Attempt, Err: context.Canceled}, pruneInterrupted(context.Canceled, snapshot.Pruned{Gone: []snapshot.Header{{}}}, false)},

@@ -2,7 +2,9 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/ignore"
 )
@@ -21,6 +23,10 @@ var reasons = []struct {
 	{bundle.Excluded, "--exclude"},
 	{bundle.Ignored, ignore.File},
 	{bundle.Special, "--skip-special"},
+	{gitbase.Ignored, "ignored by git"},
+	{gitbase.Repository, "a git repository or submodule"},
+	{gitbase.Unlisted, "not listed by git"},
+	{gitbase.Sparse, "not checked out by git"},
 }
 
 // say names what was left out, for people.
@@ -34,11 +40,13 @@ func (l leftOut) say(a *app) {
 	}
 }
 
-// counts is how much was left out, for programs.
+// counts is how much was left out, for programs: those of git where there is something.
 func (l leftOut) counts() map[string]int {
 	counts := map[string]int{}
 	for _, reason := range reasons {
-		counts[string(reason.why)] = 0
+		if !strings.HasPrefix(string(reason.why), "git_") {
+			counts[string(reason.why)] = 0
+		}
 	}
 	for _, group := range l {
 		counts[string(group.Why)] += len(group.Paths)

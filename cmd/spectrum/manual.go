@@ -73,7 +73,7 @@ var exitStatus = manpage.Part{Title: "EXIT STATUS", Rows: []manpage.Row{
 	status(statusApproval, "the approval is missing, vague, stale or used"),
 	status(statusPolicy, "the candidate is in quarantine, or its validator is revoked or not among those that are pinned; of a view, that a rollback has revoked it"),
 	status(statusUsage, "wrong usage"),
-	status(statusUnavailable, "mounting is not possible here"),
+	status(statusUnavailable, "mounting is not possible here, or there is no git for a seal"),
 	status(statusInternal, "internal error: a bug"),
 	status(statusMachine, "a fault of the machine: disk full, I/O error, a limit, a file system that cannot do it"),
 	status(statusInterrupted, "interrupted"),

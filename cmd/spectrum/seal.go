@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -32,6 +33,7 @@ type sealOptions struct {
 	skipSpecial bool
 	base        string
 	baseRun     string
+	baseGit     string
 	upper       string
 	lower       string
 }
@@ -39,7 +41,7 @@ type sealOptions struct {
 func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
-		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-run RUN_DIR [OUTPUT...]",
+		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-git[=REV] [OUTPUT...] | --base-run RUN_DIR [OUTPUT...]",
 		Short: "make a signed bundle of files or directories under the project root",
 		Long: `seal hashes files and directories under the project root, and signs what it
 found as a run directory. The project root itself can be named, as "." in it.
@@ -67,23 +69,16 @@ left out of the seal is not compared. A file that became a directory or a link, 
 the reverse, and a link that was removed, have no form and are an error.
 --base-run RUN_DIR is the same with the signed outputs of a run in the place of a
 directory; whether a file is executable is not compared then.
+--base-git is the same with a commit of the git repository that the project is in,
+HEAD or that of --base-git=REV, as a checkout would have it. What git ignores, other
+repositories in it and submodules are left out too, and named. No program that the
+repository's configuration names is run, and nothing beneath .git is written.
 
 What --agent, --scope and --constraint say is signed with it, and every preview
 shows it. It approves nothing. A pattern like notes/ is everything beneath a
 directory, notes/*.md the files in it; where several fit, the more specific one
 decides. A pattern that fits no output puts the candidate in quarantine.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if opts.base != "" && opts.baseRun != "" {
-				return usage(cmd, "--base and --base-run exclude each other")
-			}
-			if opts.base != "" || opts.baseRun != "" {
-				return nil
-			}
-			if opts.upper != "" || opts.lower != "" {
-				return opts.checkLayer(cmd, args)
-			}
-			return atLeast(1)(cmd, args)
-		},
+		Args: func(cmd *cobra.Command, args []string) error { return opts.checkBase(cmd, args) },
 		RunE: func(cmd *cobra.Command, outputs []string) error {
 			return runSeal(cmd, app, opts, outputs)
 		},
@@ -91,10 +86,31 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
 	cmd.Flags().StringVar(&opts.base, "base", "", "seal only what has changed since the project was as in this `directory`")
 	cmd.Flags().StringVar(&opts.baseRun, "base-run", "", "seal only what has changed since the outputs of this `run directory` were signed")
+	cmd.Flags().StringVar(&opts.baseGit, "base-git", "", "seal only what has changed since this `revision` of the git repository (without one: HEAD)")
+	cmd.Flags().Lookup("base-git").NoOptDefVal = gitbase.Head
 	cmd.Flags().StringVar(&opts.upper, "upper", "", "seal what is in this upper `directory` of an overlay, which is the project then")
 	cmd.Flags().StringVar(&opts.lower, "lower", "", "`directory` that was beneath --upper")
 	opts.sharedFlags(cmd)
 	return cmd
+}
+
+// checkBase checks that there are outputs, or one base to compare the project with.
+func (o *sealOptions) checkBase(cmd *cobra.Command, args []string) error {
+	bases := 0
+	for _, base := range []string{o.base, o.baseRun, o.baseGit, o.upper + o.lower} {
+		if base != "" {
+			bases++
+		}
+	}
+	switch {
+	case bases > 1:
+		return usage(cmd, "--base, --base-git, --base-run and --upper exclude each other")
+	case bases == 0:
+		return atLeast(1)(cmd, args)
+	case o.upper+o.lower != "":
+		return o.checkLayer(cmd, args)
+	}
+	return nil
 }
 
 // sharedFlags are those of whatever seals.
@@ -198,6 +214,13 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	}
 	bar := app.newBar("looking at the outputs")
 	defer bar.done()
+	git, err := app.gitBase(cmd, project, opts.baseGit, root, paths)
+	if err != nil {
+		return err
+	}
+	if git != nil {
+		list = git.List
+	}
 	var left leftOut
 	var another func() string
 	if opts.runDir == "" {
@@ -205,10 +228,11 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	}
 	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
 		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseList: list, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
-		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { left = groups },
+		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { left = groups }, Leave: git.Leave,
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
 	bar.done()
+	left = append(left, git.LeftOut()...)
 	left.say(app)
 	if err != nil {
 		return sealError(err)
@@ -228,6 +252,9 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if n := sealed.Counts; base != nil || list != nil {
 		fields["changes"] = map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed}
 	}
+	if git != nil {
+		fields["base_commit"] = git.Commit
+	}
 	return app.result(result, fields)
 }
 
@@ -240,15 +267,18 @@ func sealError(err error) error {
 	}
 	hint := "fix the problem above, or leave that file out with --exclude PATTERN, then seal again"
 	var form *bundle.FormError
+	_, isInDoubt := errors.AsType[*bundle.DoubtError](err)
 	switch special, isSpecial := errors.AsType[*bundle.SpecialError](err); {
 	case isSpecial:
 		hint = specialHint(special)
+	case isInDoubt:
+		hint = "leave that path out with --exclude PATTERN, or name a checkout of the base with --base DIR"
 	case errors.As(err, &form):
 		hint = "seal the whole project without --base, or leave that path out with --exclude PATTERN"
 	case errors.Is(err, ignore.ErrPattern):
 		hint = "fix that pattern, then seal again; \"man gitignore\" has the syntax"
 	case errors.Is(err, bundle.ErrUnchanged):
-		hint = "there is nothing to seal; if there should be, name another --base, or the outputs that have changed"
+		hint = "there is nothing to seal; if there should be, name another base, or the outputs that have changed"
 	case errors.Is(err, fs.ErrExist):
 		hint = "name a --run-dir that does not exist yet, or leave that out"
 	case errors.Is(err, fs.ErrPermission):

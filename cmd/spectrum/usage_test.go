@@ -225,7 +225,8 @@ func TestWrongUsage(t *testing.T) {
 
 // laterUsage is wrong usage that shows only when something was looked up.
 var laterUsage = map[string]bool{
-	"there are savepoints of several restore roots: name one with --restore-root DIR": true, // savepoint.txtar
+	"there are savepoints of several restore roots: name one with --restore-root DIR":                    true, // savepoint.txtar
+	"output X is neither in the project nor in X; a revision is named with an equals sign: --base-git=X": true, // seal_git.txtar
 }
 
 // TestSuggestions: a slip of the finger in a command, at any depth, or in a flag.

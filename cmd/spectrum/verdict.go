@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -205,6 +206,9 @@ var verdicts = []func(error) verdict{
 		"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
 		"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 	}}),
+
+	// Sealing.
+	at(gitbase.ErrNoGit, verdict{status: statusUnavailable, code: codeNoGit, hints: []string{"install git, or name a copy of the project as it was with --base DIR"}}),
 
 	// Approvals, and the release of a halted root. What wraps them knows the next step better.
 	on(func(e *againError) verdict { return verdict{hints: []string{"make a new preview: " + e.command}} }),

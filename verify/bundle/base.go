@@ -54,6 +54,16 @@ type BaseList struct {
 type BaseFile struct {
 	Known
 	Executable bool
+	// Doubt, unless empty, is why the file may have had other bytes: what a sentence about it says. Where it has
+	// these bytes in the project it is unchanged, all else is a [*DoubtError].
+	Doubt string
+}
+
+// A DoubtError is a file that differs from a base of which it is not known whether it had those bytes.
+type DoubtError struct{ Path, Doubt string }
+
+func (e *DoubtError) Error() string {
+	return fmt.Sprintf("%q differs from the base, but what it was there is not known: it %s", e.Path, e.Doubt)
 }
 
 // comparison is a project against the base that it started from.
@@ -179,7 +189,7 @@ func (c *comparison) baseArg(arg string) error {
 		if err != nil {
 			return err
 		}
-		o.size, o.digest, o.isExec = f.Bytes, f.Digest, f.Executable
+		o.size, o.digest, o.isExec, o.doubt = f.Bytes, f.Digest, f.Executable, f.Doubt
 		c.base.outputs = append(c.base.outputs, o)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.list.Links)) {
@@ -348,6 +358,8 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 		case before == nil:
 			n.New++
 			add(o, nil)
+		case before.digest != o.digest && before.doubt != "":
+			return nil, nil, n, &DoubtError{o.path.String(), before.doubt}
 		case before.digest != o.digest || before.isExec != o.isExec && (c.list == nil || c.list.HasModes):
 			n.Changed++
 			add(o, &before.digest)
@@ -355,6 +367,9 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 	}
 	for _, o := range c.base.outputs {
 		if path := o.path.String(); was[path] != nil {
+			if o.doubt != "" {
+				return nil, nil, n, &DoubtError{path, o.doubt}
+			}
 			n.Removed++
 			d.Base[path], d.Removes = (*Base)(&was[path].digest), append(d.Removes, path)
 		}

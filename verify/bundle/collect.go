@@ -21,7 +21,8 @@ type output struct {
 	size   int64
 	holes  int64 // of size, bytes that take no room
 	digest [sha256.Size]byte
-	isExec bool // its owner may execute it
+	isExec bool   // its owner may execute it
+	doubt  string // of a base, [BaseFile.Doubt]
 }
 
 // collect finds every file that is named by an argument, or stands in a directory that is

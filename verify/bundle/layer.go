@@ -357,7 +357,7 @@ func ReadBase(ctx context.Context, dir *pathsafe.Dir, file pathsafe.Path, since 
 	if table.Size() != before.Size || !after.ChangeTime.Equal(before.ChangeTime) {
 		return BaseFile{}, ErrSince
 	}
-	return BaseFile{Known{file, before.Size, table.Digest()}, before.Perm&0o100 != 0}, nil
+	return BaseFile{Known: Known{file, before.Size, table.Digest()}, Executable: before.Perm&0o100 != 0}, nil
 }
 
 // isOfUpper is an error unless the user can read what the overlay notes in a layer.

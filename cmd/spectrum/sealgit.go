@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
+	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spf13/cobra"
+)
+
+// gitBase reads what a project was in a revision of its git repository; nil for none.
+func (a *app) gitBase(cmd *cobra.Command, project *pathsafe.Dir, revision, root string, outputs []string) (*gitbase.Base, error) {
+	if revision == "" {
+		return nil, nil
+	}
+	real, err := realPath(root)
+	if err != nil {
+		return nil, err
+	}
+	base, err := gitbase.Read(cmd.Context(), gitbase.Options{Project: project, Root: real, Revision: revision, Outputs: outputs})
+	if err != nil {
+		return nil, gitError(real, err)
+	}
+	for _, output := range outputs {
+		if output != bundle.Whole && !base.Knows(output) && !isThere(filepath.Join(root, output)) {
+			return nil, usage(cmd, "output %q is neither in the project nor in %s; a revision is named with an equals sign: --base-git=%s", output, revision, output)
+		}
+	}
+	if base.Commit == "" {
+		a.say("base: the repository has no commit yet, so everything is new")
+	} else {
+		a.say("base: commit %s (%s)", base.Commit, visible.Quote(revision))
+	}
+	return base, nil
+}
+
+// gitError is an error of the git repository of a project, with the next step.
+func gitError(root string, err error) error {
+	const instead = "name a copy of the project as it was with --base DIR"
+	revision, isRevision := errors.AsType[*gitbase.RevisionError](err)
+	missing, isMissing := errors.AsType[*gitbase.MissingError](err)
+	hint := instead
+	switch {
+	case errors.Is(err, gitbase.ErrNoGit):
+		return err
+	case errors.Is(err, gitbase.ErrOldGit):
+		hint = "install a newer git, or " + instead
+	case errors.Is(err, gitbase.ErrNoRepository):
+		hint = "name the project with --project-root DIR, or " + instead
+	case errors.Is(err, gitbase.ErrNotOwned):
+		hint = "if you trust its owner: git config --global --add safe.directory " + shellQuote(root)
+	case isRevision && revision.IsShallow:
+		hint = "the clone is shallow; fetch more of its history with git fetch --unshallow"
+	case isRevision:
+		hint = "name a commit, branch or tag: --base-git=REV"
+	case isMissing:
+		hint = fmt.Sprintf("nothing is fetched while sealing; have git fetch it: git cat-file -e %s", missing.Object)
+	}
+	return refusedHint(fmt.Errorf("base: %w", err), hint)
+}
