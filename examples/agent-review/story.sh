@@ -93,7 +93,7 @@ tell "Approved: all of it is committed, or nothing. The tests are green, the new
 step "spectrum commit --preview \$id --approve 'Approved: commit the restore preview exactly as proposed.'"
 step './test.sh'
 step 'git status --short'
-holds '[ ! -e old/notes.txt ] && grep -q "lines that begin with #" total.sh'
+holds '[ -e tests/comments.csv ] && [ ! -e old/notes.txt ] && grep -q "lines that begin with #" total.sh'
 
 tell "Another agent has begun from the same commit, in a worktree of its own."
 step 'git worktree add -q ../two HEAD'

@@ -91,8 +91,11 @@ func shotsOf(printed *bytes.Buffer, scenes []scene) (shots []shot, err error) {
 
 // cut keeps the lines of a scene, and puts "…" where others were.
 func (s *scene) cut(lines []string) []string {
-	if end := slices.Index(lines, ""); end >= 0 && (end+1 == len(lines) || strings.HasPrefix(lines[end+1], "# ")) {
-		lines = lines[:end] // what comes next in the story
+	for end := range max(0, len(lines)-1) {
+		if next := lines[end+1]; lines[end] == "" && (strings.HasPrefix(next, "# ") || strings.HasPrefix(next, "story: ")) {
+			lines = lines[:end] // that is no output of the command
+			break
+		}
 	}
 	shows := s.from == ""
 	var kept []string
