@@ -1,5 +1,6 @@
 # make            install what is missing, build bin/spectrum, say what to do next
-# make demo       the same, then the main job from beginning to end on an embedded sample
+# make demo       the same, then the story of README.md from beginning to end, in a fresh
+#                 temporary directory
 # make test       what every change must pass, at most ten minutes on two cores: the lanes
 #                 lint, scripts, unit, race, faults, views, page and fuzz, with the time of
 #                 each (and that of tools, which is not counted); some of them two at a time.
@@ -33,7 +34,7 @@
 #                 loops: what is flaky fails
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
-# make picture    docs/demo.svg: what a terminal shows of a session of bin/spectrum
+# make picture    docs/demo.svg: what a terminal shows of the story of make demo
 # make install    what was built, to PREFIX/bin (/usr/local), with manual pages, completion
 #                 scripts, systemd units, and the helpers of mount(8) in SBINDIR (/sbin); below
 #                 DESTDIR, if that is given
@@ -115,7 +116,7 @@ $(error SPECTRUM_TESTS is "$(SPECTRUM_TESTS)", not sample, sweep or long)
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo need-run need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
+.PHONY: all help demo need-run need-demo need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
 
 all: need-run build
 	@echo
@@ -126,11 +127,14 @@ all: need-run build
 help:
 	@sed -n '/^# make/,/^$$/ { s/^# \{0,1\}//; p }' Makefile
 
-demo: need-run build
-	@scripts/demo.sh bin/spectrum
+demo: need-demo build
+	@examples/agent-review/story.sh bin/spectrum
 
 need-run:
 	@scripts/need.sh run
+
+need-demo:
+	@scripts/need.sh demo
 
 need-test:
 	@scripts/need.sh test

@@ -1,13 +1,13 @@
 #!/bin/bash
-# usage: need.sh run|test|bench|release
+# usage: need.sh run|demo|test|bench|release
 #
-# Installs by apt what is missing to run spectrum, to test it, to measure it, or to package
-# it. Without fuse3 spectrum still builds and does everything but mount for users other
-# than root, so for "run" a package that cannot be installed is a warning; otherwise it is
-# an error.
+# Installs by apt what is missing to run spectrum, to show it, to test it, to measure it, or to
+# package it. Without fuse3 spectrum still builds and does everything but mount for users other
+# than root, so for "run" and "demo" a package that cannot be installed is a warning; otherwise
+# it is an error.
 set -euo pipefail
 
-purpose=${1:?usage: need.sh run|test|bench|release}
+purpose=${1:?usage: need.sh run|demo|test|bench|release}
 PATH=$PATH:/usr/sbin:/sbin # mkfs and losetup are not on every user's PATH
 missing=()
 want() { command -v "$1" >/dev/null || missing+=("$2"); }
@@ -20,6 +20,10 @@ if [ "$purpose" = test ] && [ "$(id -u)" != 0 ]; then
     echo "need: the tests need root, to mount, to fill disks and to act as other users; without it some are skipped and others fail" >&2
 fi
 [ "$purpose" = release ] || want fusermount3 fuse3
+if [ "$purpose" = demo ] || [ "$purpose" = test ]; then
+    want git git # the repository of the story
+    want script bsdutils # the terminal that it is played on
+fi
 if [ "$purpose" = test ]; then
     want strace strace
     want gcc gcc # the race detector
@@ -28,7 +32,6 @@ if [ "$purpose" = test ]; then
     want mkfs.btrfs btrfs-progs
     want losetup mount
     want prlimit util-linux # a view with few descriptors
-    want git git # what is run on a view
     want sqlite3 sqlite3
     want rsync rsync
     want mandoc mandoc # the manual pages, as a reader sees them
@@ -55,4 +58,4 @@ else
     echo "need: missing packages, and installing them requires root; run:" >&2
     echo "need:     sudo apt-get install ${missing[*]}" >&2
 fi
-[ "$purpose" = run ]
+[ "$purpose" = run ] || [ "$purpose" = demo ]

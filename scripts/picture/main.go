@@ -1,9 +1,9 @@
-// Command picture draws a session of the real program: it runs the demo in a
-// directory of its own, and writes what a terminal would show as an SVG.
+// Command picture draws the story of README.md, played with the real program, as an SVG of
+// what a terminal would show.
 //
-// Two drawings of the same program are the same: ids are replaced by others that
-// follow from their order, and the directory is called /tmp/demo. What is cut out of
-// an output, or off a line, is shown as "…". Nothing else is changed.
+// Two drawings of the same program are the same: IDs are replaced by others that follow from
+// their order, times by one, and the directory is called /tmp/story. What is cut out of an
+// output, or off a line, is shown as "…". Nothing else is changed.
 //
 //	make picture
 package main
@@ -15,7 +15,6 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"path/filepath"
 )
 
 func main() {
@@ -25,25 +24,21 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	svg, err := picture(ctx, *program)
+	svg, err := picture(ctx, *program, ".")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Print(svg)
 }
 
-// picture runs the session with a program, and draws it.
-func picture(ctx context.Context, program string) (svg string, err error) {
-	program, err = filepath.Abs(program)
-	if err != nil {
-		return "", err
-	}
+// picture plays the story of a repository with a program, and draws it.
+func picture(ctx context.Context, program, repository string) (svg string, err error) {
 	dir, err := os.MkdirTemp("", "picture")
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a view that could not be ended keeps it; that is an error already
-	shots, err := play(ctx, program, dir)
+	defer func() { _ = os.RemoveAll(dir) }() // the story has removed what it made, or failed
+	shots, err := play(ctx, program, repository, dir)
 	if err != nil {
 		return "", err
 	}

@@ -4,39 +4,50 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
 
-// names replaces what is another one each time: ids, and the place of the demo.
+// names replaces what differs each time: IDs, times and the directory of the story.
 type names struct {
-	demo string
-	ids  map[string]string
+	ids map[string]string
 }
 
-func newNames(dir string) *names { return &names{filepath.Join(dir, "demo"), map[string]string{}} }
+var (
+	anID  = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8,64}\b`)
+	aDir  = regexp.MustCompile(`/[^ "]*/spectrum-story\.\w+`)
+	aTime = regexp.MustCompile(`\b\d{8}T\d{6}\.\d{3}Z`)
+	aDay  = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC`)
+)
 
-var anID = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8,64}\b`)
-
-// of is a line with names that are always the same.
+// of returns a line with names that are always the same.
 func (n *names) of(line string) string {
-	return anID.ReplaceAllStringFunc(strings.ReplaceAll(line, n.demo, "/tmp/demo"), n.id)
+	line = aDir.ReplaceAllString(line, "/tmp/story")
+	line = aTime.ReplaceAllString(line, "20260101T000000.000Z")
+	line = aDay.ReplaceAllString(line, "2026-01-01 00:00 UTC")
+	return anID.ReplaceAllStringFunc(line, n.id)
 }
 
-// id is the id that stands for another one. It follows from how many were before.
+// id returns the ID that replaces another one. It follows from how many were before. The beginning of
+// an ID that was before becomes the beginning of the same one.
 func (n *names) id(real string) string {
-	if n.ids[real] == "" {
-		sum := sha256.Sum256(fmt.Appendf(nil, "id %d", len(n.ids)))
-		digits := hex.EncodeToString(sum[:])
-		var b strings.Builder
-		for i, c := range real {
-			if c != '-' {
-				c = rune(digits[i])
-			}
-			b.WriteRune(c)
+	for known, name := range n.ids {
+		if strings.HasPrefix(known, real) {
+			return name[:len(real)]
 		}
-		n.ids[real] = b.String()
 	}
-	return n.ids[real]
+	sum := sha256.Sum256(fmt.Appendf(nil, "id %d", len(n.ids)))
+	digits := hex.EncodeToString(sum[:])
+	var b strings.Builder
+	for i, c := range real {
+		if c != '-' {
+			c = rune(digits[i])
+		}
+		b.WriteRune(c)
+	}
+	if n.ids == nil {
+		n.ids = map[string]string{}
+	}
+	n.ids[real] = b.String()
+	return b.String()
 }

@@ -21,12 +21,14 @@ const style = `<style>
 .page { fill: #f6f8fa; stroke: #d1d9e0; }
 text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328; white-space: pre; }
 .command { font-weight: 600; }
-.refused { fill: #b3261e; }
+.added { fill: #116329; }
+.removed { fill: #b3261e; }
 .cut { fill: #818b98; }
 @media (prefers-color-scheme: dark) {
 .page { fill: #161b22; stroke: #3d444d; }
 text { fill: #f0f6fc; }
-.refused { fill: #ff8f85; }
+.added { fill: #7ee787; }
+.removed { fill: #ff8f85; }
 .cut { fill: #9198a1; }
 }
 </style>`
@@ -45,22 +47,24 @@ func draw(shots []shot) string {
 		}
 		write(` class="command"`, "$ "+s.command)
 		for _, line := range s.lines {
-			write(classOf(s, line), line)
+			write(classOf(line), line)
 		}
 	}
-	const about = "A terminal session: a signed run is verified, a changed copy is refused, a restore is looked at, previewed, approved, carried out and rolled back."
+	const about = "A terminal session: an agent works on a repository that does not change, its change is looked at line by line, approved and committed, and taken back; the change of another agent has diverged."
 	height := y - row + margin
 	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %[1]d %[2]d\" role=\"img\" aria-label=\"%s\">\n%s\n"+
 		"<rect class=\"page\" x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n%s</svg>\n", width, height, about, style, width-1, height-1, text.String())
 }
 
 // classOf is how a line of output looks.
-func classOf(s shot, line string) string {
+func classOf(line string) string {
 	switch {
 	case line == "…":
 		return ` class="cut"`
-	case s.failed:
-		return ` class="refused"`
+	case strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "+++"):
+		return ` class="added"`
+	case strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "---"):
+		return ` class="removed"`
 	}
 	return ""
 }
