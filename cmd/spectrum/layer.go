@@ -323,8 +323,6 @@ func readLayerRecord(upper string, layer *bundle.Layer) error {
 // checkLayer checks the arguments of "seal --upper".
 func (o *sealOptions) checkLayer(cmd *cobra.Command, args []string) error {
 	switch {
-	case o.base != "" || o.baseRun != "":
-		return usage(cmd, "--upper has a base of its own: --lower")
 	case o.upper == "" || o.lower == "":
 		return usage(cmd, "--upper and --lower are given together")
 	case len(args) > 0:
