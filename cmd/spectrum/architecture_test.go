@@ -175,7 +175,7 @@ func TestWhoStartsGit(t *testing.T) {
 			})
 		}
 	}
-	if want := []string{"cmd/spectrum", home, "fusefs/fusemount"}; !slices.Equal(start, want) {
+	if want := []string{"cmd/spectrum", home, "fusefs/fusemount", "internal/overlay"}; !slices.Equal(start, want) {
 		t.Errorf("%q start programs, want %q", start, want)
 	}
 	files, err := filepath.Glob("*.go")
