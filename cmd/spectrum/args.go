@@ -60,7 +60,7 @@ func between(least, most int) cobra.PositionalArgs {
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		if n := len(args); n < least || n > most && most != unlimited {
-			return usage(cmd, "%q takes %s, and got %d", cmd.CommandPath(), wanted, n)
+			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q takes %s, and got %d", cmd.CommandPath(), wanted, n), next: "usage: " + cmd.UseLine()}
 		}
 		return nil
 	}

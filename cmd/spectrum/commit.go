@@ -73,6 +73,8 @@ created, replaced and found identical, and the command that undoes it.`,
 
 func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
 	switch byID := opts.preview != ""; {
+	case byID && len(runDirs) > 0 && opts.approve == "Approved:":
+		return &usageError{command: cmd.CommandPath(), err: errors.New("the statement is not one argument"), next: "put it in quotes: --approve " + shellQuote(strings.Join(append([]string{opts.approve}, runDirs...), " "))}
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
 	case byID && (opts.agent != "" || opts.html != "" || opts.report != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -67,7 +68,13 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 				runDirs, root = args[:last], args[last]
 			}
 			if root == "" || len(runDirs) == 0 && !opts.chain {
-				return usage(cmd, "diff needs a run directory and a restore root")
+				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: "usage: " + cmd.UseLine()}
+			}
+			if len(runDirs) > 0 && !isInRuns(runDirs[0]) && isInRuns(root) {
+				return &usageError{
+					command: cmd.CommandPath(), err: fmt.Errorf("%q is a run directory, and no restore root", root),
+					next: "the restore root comes last: spectrum diff RUN_DIR... RESTORE_ROOT",
+				}
 			}
 			return unlessGone(runDiff(cmd, app, opts, runDirs, root))
 		},

@@ -488,7 +488,8 @@ func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
 	}
 	raw, err := state.LoadPreview(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired)
+		return nil, refusedHint(fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired),
+			"name the ID that \"spectrum preview\" has printed, or its first 4 digits or more; or make a new preview: spectrum preview --restore-root DIR RUN_DIR...")
 	}
 	if err != nil {
 		return nil, err

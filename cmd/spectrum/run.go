@@ -47,22 +47,28 @@ func (e *runError) Unwrap() error { return e.err }
 // hints are what to do about what is kept.
 func (e *runError) hints() []string {
 	var hints []string
-	if refused, is := errors.AsType[*refusedError](e.err); is {
+	_, isSpecial := errors.AsType[*bundle.SpecialError](e.err)
+	_, isForm := errors.AsType[*bundle.FormError](e.err)
+	if refused, is := errors.AsType[*refusedError](e.err); is && !isSpecial && !isForm {
 		hints = append(hints, refused.hint)
 	}
 	if e.layer == "" {
 		return append(hints, "check the name of the command, and PATH; a name with a slash is a path")
 	}
-	hints = append(hints, "nothing is lost: what the command changed is in "+shellQuote(e.layer), "to seal it: "+e.retry)
+	seal := "to seal it: "
+	if isSpecial || isForm {
+		seal = "to seal it without that: "
+	}
+	hints = append(hints, "nothing is lost: what the command changed is in "+shellQuote(e.layer), seal+e.retry)
 	if lower, is := errors.AsType[*bundle.LowerError](e.err); is {
-		hints = append(hints, "with \"--exclude "+patternOf(lower.Paths[0])+"\" and so on for each of these files they are left out")
+		hints = append(hints, "with \"--exclude "+shellQuote(patternOf(lower.Paths[0]))+"\" and so on for each of these files they are left out")
 	}
 	return hints
 }
 
-// patternOf is a pattern that fits one path only, as a shell takes it.
+// patternOf is a pattern that fits one path only.
 func patternOf(path string) string {
-	return shellQuote("/" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path))
+	return "/" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // ignoredAtStart are the signals that the caller of this program has it ignore, as nohup does.
@@ -371,8 +377,8 @@ func (r *running) seal(ctx context.Context, status int) error {
 		for name, value := range sealed.fields() {
 			fields[name] = value
 		}
-		r.app.tell("to look at it: %s", r.app.commandLine("review", "--restore-root", r.dir, sealed.runDir))
 		r.app.say("when it is not needed any more: rm -r %s", shellQuote(r.home))
+		r.app.tell("to look at it: %s", r.app.commandLine("review", "--restore-root", r.dir, sealed.runDir))
 	}
 	if r.app.json {
 		if err := r.app.result("", fields); err != nil {
@@ -385,10 +391,17 @@ func (r *running) seal(ctx context.Context, status int) error {
 	return nil
 }
 
-// failed is the error of what could not be sealed.
+// failed is the error of what could not be sealed. The command that seals it leaves out what
+// was the cause, where that is known.
 func (r *running) failed(err error) error {
-	retry := r.app.commandLine("seal", "--upper", r.changed(), "--lower", r.dir)
-	return &runError{status: statusRunFailed, layer: r.home, lower: r.dir, retry: retry, err: err}
+	words := append([]string{"seal", "--upper", r.changed(), "--lower", r.dir}, r.opts.sharedWords()...)
+	if _, is := errors.AsType[*bundle.SpecialError](err); is {
+		words = append(words, "--skip-special")
+	}
+	if form, is := errors.AsType[*bundle.FormError](err); is {
+		words = append(words, "--exclude", patternOf(form.Path))
+	}
+	return &runError{status: statusRunFailed, layer: r.home, lower: r.dir, retry: r.app.commandLine(words...), err: err}
 }
 
 // remove removes the layer.

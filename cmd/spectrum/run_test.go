@@ -269,7 +269,7 @@ func TestRunForms(t *testing.T) {
 			r.before = r.tree()
 		}
 		r.spectrum(statusRunFailed, "run", "--", "sh", "-ec", script)
-		if !strings.Contains(r.errs, named) || !strings.Contains(r.errs, "to seal it: spectrum seal --upper ") {
+		if !strings.Contains(r.errs, named) || !strings.Contains(r.errs, ": spectrum seal --upper ") {
 			t.Errorf("%s:\n%s", script, r.errs)
 		}
 		r.unchanged()
@@ -278,6 +278,29 @@ func TestRunForms(t *testing.T) {
 		t.Errorf("%v", result)
 	}
 	r.unchanged()
+}
+
+// TestRunRetry: the command that is printed after a seal that failed leaves out what was the
+// cause, and has the flags of the run.
+func TestRunRetry(t *testing.T) {
+	r := newRunner(t, os.Getuid(), "p")
+	for script, left := range map[string]string{
+		"mkfifo fifo":             " --skip-special",
+		"rm -r old; echo x > old": " --exclude /old",
+		"rm link":                 " --exclude /link",
+	} {
+		r.spectrum(statusRunFailed, "run", "--task", "again", "--exclude", "*.tmp", "--", "sh", "-ec", script+"; echo more >> src/a.txt; touch x.tmp")
+		_, line, _ := strings.Cut(r.errs, "spectrum seal --upper ")
+		line, _, _ = strings.Cut(line, "\n")
+		if !strings.HasSuffix(line, " --task again --exclude '*.tmp'"+left) || strings.Contains(r.errs, "without --base") {
+			t.Errorf("%s:\n%s", script, r.errs)
+		}
+		words := strings.Fields(strings.ReplaceAll(line, "'", ""))
+		r.spectrum(0, append([]string{"seal", "--upper"}, words...)...)
+		if !strings.HasSuffix(strings.TrimSpace(r.stdout), "-again") || !strings.Contains(r.errs, "a change set: 0 new, 1 changed") {
+			t.Errorf("%s:\n%s%s", script, r.stdout, r.errs)
+		}
+	}
 }
 
 // TestRunDirChanges: what another process changes in the directory is never the base of what the

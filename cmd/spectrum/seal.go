@@ -110,8 +110,8 @@ func (o *sealOptions) checkBase(cmd *cobra.Command, args []string) error {
 	switch {
 	case bases > 1:
 		return usage(cmd, "--base, --base-git, --base-run and --upper exclude each other")
-	case bases == 0:
-		return atLeast(1)(cmd, args)
+	case bases == 0 && len(args) == 0:
+		return &usageError{command: cmd.CommandPath(), err: errors.New("no output was given"), next: "for the whole project: spectrum seal ."}
 	case o.upper+o.lower != "":
 		return o.checkLayer(cmd, args)
 	}
@@ -128,6 +128,27 @@ func (o *sealOptions) sharedFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&o.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
 	cmd.Flags().StringArrayVar(&o.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
 	cmd.Flags().BoolVar(&o.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
+}
+
+// sharedWords are these flags as words of a command line.
+func (o *sealOptions) sharedWords() (words []string) {
+	for _, flag := range []struct {
+		name   string
+		values []string
+	}{
+		{"--task", []string{o.task}}, {"--key", []string{o.key}}, {"--input", o.inputs}, {"--agent", []string{o.agent}},
+		{"--scope", o.scopes}, {"--constraint", o.constraints}, {"--exclude", o.exclude},
+	} {
+		for _, value := range flag.values {
+			if value != "" {
+				words = append(words, flag.name, value)
+			}
+		}
+	}
+	if o.skipSpecial {
+		words = append(words, "--skip-special")
+	}
+	return words
 }
 
 // claims are the constraints of TASK_SPEC.json: what the signer says of the run.

@@ -68,7 +68,7 @@ func (a *app) diffLine(o preview.Origin) string {
 	if len(o.RunDirs) != 1 || o.Chain {
 		return ""
 	}
-	words := []string{"diff", "-u"}
+	words := []string{"diff"}
 	if derived, err := projectRootOf(o.RunDirs); err != nil || derived != o.ProjectRoot {
 		words = append(words, "--project-root", o.ProjectRoot)
 	}

@@ -94,6 +94,26 @@ func TestDivergedDecisions(t *testing.T) {
 	}
 }
 
+// TestDivergedSummary: a screen of 80 columns says how a file that has diverged is decided, and
+// later how it was.
+func TestDivergedSummary(t *testing.T) {
+	s := changeScene(t)
+	must(t, os.WriteFile(s.at("app"), []byte("mine\n"), 0o644))
+	for verdict, want := range map[statement.Verdict]string{
+		"":              "C-002 state_conflict: preview with --decide C-002=replace or =keep",
+		preview.Keep:    "C-002 state_conflict: decided: keep",
+		preview.Replace: "C-002 state_conflict: decided: replace",
+	} {
+		s.asked.Decisions = nil
+		if verdict != "" {
+			s.asked.Decisions = map[string]statement.Verdict{"C-002": verdict}
+		}
+		if text := summary(t, s.preview(), preview.Screen{Columns: 80, Lines: 24}); !strings.Contains(text, want+"\n") {
+			t.Errorf("%s: no %q in\n%s", verdict, want, text)
+		}
+	}
+}
+
 // TestDivergedPage: the page is for those who may read the file that has diverged, whose lines it shows.
 func TestDivergedPage(t *testing.T) {
 	s := changeScene(t)

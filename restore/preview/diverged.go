@@ -55,14 +55,15 @@ func (d *deciding) divergences() []conflict {
 	return conflicts
 }
 
-// resolution says how a conflict with a file that has diverged is decided.
+// resolution says how a conflict with a file that has diverged is decided, in what a summary
+// shows of a row on 80 columns.
 func (c *conflict) resolution() string {
-	return fmt.Sprintf("it is left out; to restore it all the same preview again with --decide %s=replace, or decide %s=keep", c.ID, c.ID)
+	return fmt.Sprintf("preview with --decide %s=replace or =keep", c.ID)
 }
 
 // decideDivergence enters what was decided on a file that has diverged.
 func (d *deciding) decideDivergence(c *conflict, verdict statement.Verdict) {
-	c.Decision = string(verdict)
+	c.Decision, c.Resolution = string(verdict), "decided: "+string(verdict)
 	if verdict == Replace {
 		d.overrule(c)
 		return
