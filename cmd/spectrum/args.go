@@ -60,10 +60,18 @@ func between(least, most int) cobra.PositionalArgs {
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		if n := len(args); n < least || n > most && most != unlimited {
-			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q takes %s, and got %d", cmd.CommandPath(), wanted, n), next: "usage: " + cmd.UseLine()}
+			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q takes %s, and got %d", cmd.CommandPath(), wanted, n), next: takes(cmd)}
 		}
 		return nil
 	}
+}
+
+// takes says what a command takes beside its name; "" for nothing.
+func takes(cmd *cobra.Command) string {
+	if _, arguments, has := strings.Cut(cmd.Use, " "); has {
+		return "after the command: " + arguments
+	}
+	return ""
 }
 
 // noCommand refuses a word that is no command.
@@ -131,12 +139,12 @@ func settle(cmd *cobra.Command) {
 		cmd.Args = noCommand
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
-	takes := cmd.Args
+	count := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if err := noneEmpty(cmd); err != nil || takes == nil {
+		if err := noneEmpty(cmd); err != nil || count == nil {
 			return err
 		}
-		return takes(cmd, args)
+		return count(cmd, args)
 	}
 	for _, sub := range cmd.Commands() {
 		settle(sub)

@@ -68,7 +68,7 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 				runDirs, root = args[:last], args[last]
 			}
 			if root == "" || len(runDirs) == 0 && !opts.chain {
-				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: "usage: " + cmd.UseLine()}
+				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: takes(cmd)}
 			}
 			if len(runDirs) > 0 && !isInRuns(runDirs[0]) && isInRuns(root) {
 				return &usageError{

@@ -137,7 +137,7 @@ func (a *app) makeOperatorKey(state *statedir.Dir) error {
 	}
 	a.hasDone("a key was made, %q", state.KeyPath())
 	a.say("made the key %s (mode 0600), validator_id %s; whoever can read it can sign as this validator", shellQuote(state.KeyPath()), key.ValidatorID())
-	a.say("to trust what it signs: %s", a.commandLine("trust", "add", key.ValidatorID()))
+	a.say("to pin it, and reject keys that are not pinned: %s", a.commandLine("trust", "add", key.ValidatorID()))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -58,6 +59,10 @@ func (m *Model) decideOne(v statement.Verdict) {
 		v = "not decided"
 	}
 	m.message = fmt.Sprintf("%s: %s", c.ID, v)
+	diverged := func(i preview.Item) bool { return i.Fate == preview.Diverged && slices.Contains(c.Items, i.Number) }
+	if m.verdicts[c.Number] != "" && slices.ContainsFunc(m.over.Items, diverged) { // no statement restores it
+		m.message += fmt.Sprintf(", and left out: preview with --decide %s=replace", c.ID)
+	}
 }
 
 // acknowledgeAll acknowledges what still has to be decided, once the operator looks at the list.

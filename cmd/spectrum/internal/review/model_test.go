@@ -329,6 +329,20 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestDecideDiverged: whatever the statement says of the conflict of a file that has diverged,
+// that file is left out, and the last row says what restores it.
+func TestDecideDiverged(t *testing.T) {
+	over := overview(some()...)
+	over.Items[0].Fate, over.Items[0].Free, over.Conflicts[1].Resolution = preview.Diverged, false, "how"
+	s := sit(t, over, 80, 24)
+	s.press("c", "down")
+	s.shows("recommended: how")
+	s.press("a")
+	s.shows("C-002: acknowledged, and left out: preview with --decide C-002=replace")
+	s.press("u")
+	s.shows("C-002: not decided")
+}
+
 // TestDecide: each verdict goes into the statement, and comes out again.
 func TestDecide(t *testing.T) {
 	s := sit(t, overview(some()...), 100, 30)

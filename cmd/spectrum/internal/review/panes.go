@@ -235,7 +235,7 @@ func (m *Model) aboutConflict(c *preview.Conflict, columns int) []line {
 	lines := wrapped(bold, c.ID+" "+c.Type+": "+m.decisionText(c), columns)
 	lines = append(lines, wrapped(plain, "about "+shown(c.Path), columns)...)
 	for _, part := range [][2]string{
-		{"now", c.Current}, {"the candidate", c.Claim}, {"authority", c.Authority}, {"risk", c.Risk}, {"recommended", c.Resolution},
+		{"recommended", c.Resolution}, {"now", c.Current}, {"the candidate", c.Claim}, {"authority", c.Authority}, {"risk", c.Risk},
 	} {
 		lines = append(append(lines, line{}), wrapped(plain, part[0]+": "+escaped(part[1]), columns)...)
 	}
