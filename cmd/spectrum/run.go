@@ -377,7 +377,7 @@ func (r *running) seal(ctx context.Context, status int) error {
 		for name, value := range sealed.fields() {
 			fields[name] = value
 		}
-		r.app.say("when it is not needed any more: rm -r %s", shellQuote(r.home))
+		r.app.say("when it is not needed any more: rm -rf %s", shellQuote(r.home))
 		r.app.tell("to look at it: %s", r.app.commandLine("review", "--restore-root", r.dir, sealed.runDir))
 	}
 	if r.app.json {

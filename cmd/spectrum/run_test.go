@@ -280,6 +280,18 @@ func TestRunForms(t *testing.T) {
 	r.unchanged()
 }
 
+// TestRunLastLines: the last line is the command that reviews, and the one that removes what is
+// kept asks nothing, whatever the modes of the files.
+func TestRunLastLines(t *testing.T) {
+	r := newRunner(t, os.Getuid(), "p")
+	r.spectrum(0, "run", "--", "sh", "-ec", "echo x > new; chmod 400 new")
+	lines := strings.Split(strings.TrimSpace(r.errs), "\n")
+	last := lines[len(lines)-2:]
+	if !strings.HasPrefix(last[0], "when it is not needed any more: rm -rf /") || !strings.HasPrefix(last[1], "to look at it: spectrum review --restore-root ") {
+		t.Errorf("%q", last)
+	}
+}
+
 // TestRunRetry: the command that is printed after a seal that failed leaves out what was the
 // cause, and has the flags of the run.
 func TestRunRetry(t *testing.T) {
