@@ -70,12 +70,6 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 			if root == "" || len(runDirs) == 0 && !opts.chain {
 				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: takes(cmd)}
 			}
-			if len(runDirs) > 0 && !isInRuns(runDirs[0]) && isInRuns(root) {
-				return &usageError{
-					command: cmd.CommandPath(), err: fmt.Errorf("%q is a run directory, and no restore root", root),
-					next: "the restore root comes last: spectrum diff RUN_DIR... RESTORE_ROOT",
-				}
-			}
 			return unlessGone(runDiff(cmd, app, opts, runDirs, root))
 		},
 	}
@@ -93,6 +87,12 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, rootPath string) error {
 	if err := opts.check(cmd, app.json); err != nil {
 		return err
+	}
+	if len(runDirs) > 0 && !isInRuns(runDirs[0]) && isInRuns(rootPath) {
+		return &usageError{
+			command: cmd.CommandPath(), err: fmt.Errorf("%q is a run directory, and no restore root", rootPath),
+			next: "the restore root comes last: spectrum diff RUN_DIR... RESTORE_ROOT",
+		}
 	}
 	root, err := pathsafe.OpenRoot(rootPath)
 	if err != nil {
