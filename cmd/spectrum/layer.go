@@ -22,15 +22,10 @@ import (
 
 // This file seals the upper layer of an overlay: of "spectrum run", and of "spectrum seal --upper".
 
-// sealLayer seals what is in an upper layer, at a path, as what has changed since lower. In a layer of
-// "spectrum run" it makes what the seal needs: a place for the run directory, and unchanged files
-// where the command has only removed some.
-func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string]any, upper string, layer *bundle.Layer) (s sealedRun, err error) {
-	project, err := openProject(upper)
-	if err != nil {
-		return s, err
-	}
-	defer project.Close()
+// sealLayer seals what is in an upper layer, which is at a path, as what has changed since lower. In a
+// layer of "spectrum run" it makes what the seal needs: a place for the run directory, and unchanged
+// files where the command has only removed some.
+func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string]any, project *pathsafe.Dir, upper string, layer *bundle.Layer) (s sealedRun, err error) {
 	isOwn := layer.Attributes != ""
 	if isOwn {
 		if err := makeRoom(project, layer.Attributes); err != nil {
@@ -87,7 +82,12 @@ func (a *app) sealUpper(cmd *cobra.Command, opts sealOptions, claims map[string]
 	if err := readLayerRecord(upper, layer); err != nil {
 		return err
 	}
-	sealed, err := a.sealLayer(cmd.Context(), opts, claims, upper, layer)
+	project, err := openProject(upper)
+	if err != nil {
+		return err
+	}
+	defer project.Close()
+	sealed, err := a.sealLayer(cmd.Context(), opts, claims, project, upper, layer)
 	if err != nil {
 		return sealError(err)
 	}

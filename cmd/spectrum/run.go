@@ -344,7 +344,7 @@ func (r *running) seal(ctx context.Context, status int) error {
 		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
 	}
 	_ = removeAll(filepath.Join(r.home, workName))
-	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.changed(), r.layer)
+	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.upper, r.changed(), r.layer)
 	fields := map[string]any{"changes": nil, "layer": jsonText(r.home), "ok": true, "run_dir": nil, "status": status}
 	switch {
 	case errors.Is(err, bundle.ErrUnchanged):
