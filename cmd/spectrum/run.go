@@ -153,7 +153,7 @@ func runRun(cmd *cobra.Command, app *app, opts sealOptions, keep bool, args []st
 	for _, s := range ignoredAtStart {
 		signal.Ignore(s)
 	}
-	if err := cmd.Context().Err(); err != nil { // nobody is to wait for a command that is not wanted
+	if err := cmd.Context().Err(); err != nil { // interrupted: the command is not started
 		return errors.Join(err, r.remove())
 	}
 	if err := r.begin(); err != nil {

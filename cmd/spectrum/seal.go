@@ -319,7 +319,7 @@ func beneath(root string, args []string) ([]string, error) {
 	return out, nil
 }
 
-// buildID tells which build of spectrum sealed a bundle (SPECTRUM-02, section
+// buildID returns which build of spectrum sealed a bundle (SPECTRUM-02, section
 // 2.2): the commit it was built from, else a hash of the program's build id.
 func buildID() string {
 	built := map[string]string{}

@@ -50,6 +50,23 @@ func (l leaf) put(at string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(l.content), 0o600), os.Chmod(at, l.mode))
 }
 
+// putTree writes a tree, and opens it.
+func putTree(t *rapid.T, at string, tree map[string]leaf) *pathsafe.Dir {
+	if err := os.Mkdir(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, l := range tree {
+		if err := l.put(filepath.Join(at, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := pathsafe.OpenRoot(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // noForm reports whether a change set cannot say what became of a path of one of both trees.
 func noForm(before, now map[string]leaf, path string) bool {
 	was, had := before[path]
@@ -101,27 +118,15 @@ func TestSealBase(t *testing.T) {
 		}
 		defer os.RemoveAll(top)
 		before, now := drawTree(rt, "before"), drawTree(rt, "now")
-		dirs := map[string]*pathsafe.Dir{}
-		for name, tree := range map[string]map[string]leaf{"before": before, "now": now} {
-			if err := os.Mkdir(filepath.Join(top, name), 0o755); err != nil {
-				rt.Fatal(err)
-			}
-			for path, l := range tree {
-				if err := l.put(filepath.Join(top, name, path)); err != nil {
-					rt.Fatal(err)
-				}
-			}
-			if dirs[name], err = pathsafe.OpenRoot(filepath.Join(top, name)); err != nil {
-				rt.Fatal(err)
-			}
-			defer dirs[name].Close()
-		}
+		beforeDir, nowDir := putTree(rt, filepath.Join(top, "before"), before), putTree(rt, filepath.Join(top, "now"), now)
+		defer beforeDir.Close()
+		defer nowDir.Close()
 		exclude := []string{"*.log"}
 		delete(before, "log/x.log")
 		delete(now, "log/x.log")
 		run := filepath.Join(top, "run")
 		opts := bundle.SealOptions{
-			Project: dirs["now"], Base: dirs["before"], RunDir: run, Outputs: []string{bundle.Whole}, Exclude: exclude, Key: key, BuildID: "git:abc1234",
+			Project: nowDir, Base: beforeDir, RunDir: run, Outputs: []string{bundle.Whole}, Exclude: exclude, Key: key, BuildID: "git:abc1234",
 		}
 		as := rapid.SampledFrom([]string{"a directory", "a list", "a layer"}).Draw(rt, "as")
 		switch as {
@@ -137,7 +142,7 @@ func TestSealBase(t *testing.T) {
 				rt.Fatal(err)
 			}
 			defer opts.Project.Close()
-			opts.Base, opts.Layer = nil, &bundle.Layer{Lower: dirs["before"]}
+			opts.Base, opts.Layer = nil, &bundle.Layer{Lower: beforeDir}
 		}
 		sealed, err := bundle.Seal(context.Background(), opts)
 		all := slices.Collect(maps.Keys(before))
