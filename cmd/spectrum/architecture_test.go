@@ -182,7 +182,7 @@ func TestWhoStartsGit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, only := range map[string]string{"gitbase.Read(": "sealgit.go", ".gitBase(": "seal.go"} {
+	for text, only := range map[string]string{"gitbase.Read(": "sealgit.go", ".gitBase(": "sealbase.go", ".openBase(": "seal.go"} {
 		found := 0
 		for _, file := range files {
 			raw, err := os.ReadFile(file)

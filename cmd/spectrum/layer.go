@@ -22,20 +22,16 @@ import (
 
 // This file seals the upper layer of an overlay: of "spectrum run", and of "spectrum seal --upper".
 
-// sealedLayer is a change set that was made of a layer.
-type sealedLayer struct {
-	bundle.Sealed
-	runDir string
-	left   leftOut
-}
-
-// sealLayer seals what is in an upper layer, at a path, as what has changed since lower.
-func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string]any, upper string, layer *bundle.Layer) (s sealedLayer, err error) {
-	project, err := openProject(upper)
-	if err != nil {
-		return s, err
+// sealLayer seals what is in an upper layer, which is at a path, as what has changed since lower. In a
+// layer of "spectrum run" it makes what the seal needs: a place for the run directory, and unchanged
+// files where the command has only removed some.
+func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string]any, project *pathsafe.Dir, upper string, layer *bundle.Layer) (s sealedRun, err error) {
+	isOwn := layer.Attributes != ""
+	if isOwn {
+		if err := makeRoom(project, layer.Attributes); err != nil {
+			return s, err
+		}
 	}
-	defer project.Close()
 	key, err := a.sealingKey(opts.key)
 	if err != nil {
 		return s, err
@@ -44,37 +40,28 @@ func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string
 	if err != nil {
 		return s, err
 	}
-	s.runDir = opts.runDir
+	s = sealedRun{runDir: opts.runDir, isChangeSet: true, isFound: opts.runDir == ""}
 	var another func() string
-	if s.runDir == "" {
+	if s.isFound {
 		another = func() string { s.runDir = freeRunDir(upper, time.Now(), opts.task); return s.runDir }
 		another()
 	}
 	bar := a.newBar("looking at the changes")
 	defer bar.done()
-	s.Sealed, err = bundle.Seal(ctx, bundle.SealOptions{
+	options := bundle.SealOptions{
 		Project: project, RunDir: s.runDir, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: a.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { s.left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
-	})
+	}
+	s.Sealed, err = bundle.Seal(ctx, options)
+	if isOwn && errors.Is(err, bundle.ErrNothingCarried) {
+		if err = a.carry(ctx, project, layer, opts, claims); err == nil {
+			s.Sealed, err = bundle.Seal(ctx, options)
+		}
+	}
 	bar.done()
 	s.left.say(a)
 	return s, err
-}
-
-// say prints what was sealed, for people.
-func (s *sealedLayer) say(a *app) {
-	a.say("sealed %s, %s, as %q", numberOf(s.Files, "file"), bytesText(s.Bytes), s.runDir)
-	a.say("a change set: %s", changedText(s.Counts))
-}
-
-// fields are what a program is told.
-func (s *sealedLayer) fields() map[string]any {
-	n := s.Counts
-	return map[string]any{
-		"bundle_root": s.BundleRoot, "bytes": s.Bytes, "files": s.Files, "left_out": s.left.counts(), "ok": true, "run_dir": jsonText(s.runDir), "validator_id": s.ValidatorID,
-		"changes": map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed},
-	}
 }
 
 // sealUpper is "spectrum seal --upper".
@@ -95,17 +82,17 @@ func (a *app) sealUpper(cmd *cobra.Command, opts sealOptions, claims map[string]
 	if err := readLayerRecord(upper, layer); err != nil {
 		return err
 	}
-	sealed, err := a.sealLayer(cmd.Context(), opts, claims, upper, layer)
+	project, err := openProject(upper)
+	if err != nil {
+		return err
+	}
+	defer project.Close()
+	sealed, err := a.sealLayer(cmd.Context(), opts, claims, project, upper, layer)
 	if err != nil {
 		return sealError(err)
 	}
 	sealed.say(a)
-	result := sealed.BundleRoot
-	if opts.runDir == "" {
-		a.say("bundle root %s", sealed.BundleRoot)
-		result = sealed.runDir
-	}
-	return a.result(result, sealed.fields())
+	return sealed.result(a, nil)
 }
 
 // makeRoom has a run directory find its place in a layer in which the command has removed
@@ -250,9 +237,10 @@ func copyBelow(from, to *pathsafe.Dir, rel string, perm uint32) error {
 // layerRecord is what is known of a layer of "spectrum run", in a file beside it: with it the
 // layer can be sealed later as it would have been.
 type layerRecord struct {
-	Lower string       `json:"lower"`
-	Since time.Time    `json:"since"`
-	Seen  []seenRecord `json:"seen"`
+	Lower      string       `json:"lower"`
+	Attributes string       `json:"attributes"`
+	Since      time.Time    `json:"since"`
+	Seen       []seenRecord `json:"seen"`
 }
 
 type seenRecord struct {
@@ -267,7 +255,7 @@ const recordName = "layer.json"
 
 // writeLayerRecord replaces the record of a layer.
 func writeLayerRecord(home *pathsafe.Dir, lower string, layer *bundle.Layer) error {
-	record := layerRecord{Lower: lower, Since: layer.Since}
+	record := layerRecord{Lower: lower, Attributes: layer.Attributes, Since: layer.Since}
 	for path, seen := range layer.Seen {
 		record.Seen = append(record.Seen, seenRecord{[]byte(path), hex.EncodeToString(seen.Digest[:]), seen.Bytes, seen.Executable})
 	}
@@ -305,7 +293,7 @@ func readLayerRecord(upper string, layer *bundle.Layer) error {
 	if err != nil {
 		return fmt.Errorf("the record of the layer: %w", err)
 	}
-	layer.Since, layer.Seen = record.Since, map[string]bundle.BaseFile{}
+	layer.Attributes, layer.Since, layer.Seen = record.Attributes, record.Since, map[string]bundle.BaseFile{}
 	for _, seen := range record.Seen {
 		path, err := pathsafe.Found(string(seen.Path))
 		if err != nil {

@@ -18,15 +18,15 @@ const maxSeen = 64 << 20
 
 // watch reads what the command changes as it was before, as soon as the command changes it: it may
 // be changed by others until the command ends. It returns a function that ends that, and returns
-// what was read. What is missed is found when it is sealed, and refused if it is too late then.
+// what was read. A file that was missed is read when the layer is sealed, and is refused by name where
+// it has changed by then.
 func (r *running) watch() (stop func() map[string]bundle.BaseFile) {
-	seen := map[string]bundle.BaseFile{}
+	seen, hasher := map[string]bundle.BaseFile{}, blockhash.NewHasher()
 	rules, err := ignore.New(r.lower, r.opts.exclude)
 	if err != nil {
 		return func() map[string]bundle.BaseFile { return nil }
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	hasher := blockhash.NewHasher()
 	read := func(rel string, st pathsafe.Stat) error {
 		path, err := pathsafe.Found(rel)
 		if err != nil || !st.Mode.IsRegular() || st.Size > maxSeen || st.ChangeTime.After(r.layer.Since) {
@@ -50,11 +50,8 @@ func (r *running) watch() (stop func() map[string]bundle.BaseFile) {
 			return
 		}
 		below, err := r.lower.StatPath(path, pathsafe.NoLinks)
-		if err != nil || below.Mode.IsRegular() {
-			_ = read(rel, below) // of an error nothing is regular
-			return
-		}
-		if isDir && !isOpaque(r.upper, path) || !below.Mode.IsDir() {
+		if err != nil || !below.Mode.IsDir() || isDir && !isOpaque(r.upper, path) {
+			_ = read(rel, below) // which reads regular files only
 			return
 		}
 		dir, err := r.lower.OpenParent(path, len(path.Components()))

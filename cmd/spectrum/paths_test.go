@@ -71,7 +71,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.leave: os.OpenFile":                           "/dev/null",
 	"cmd/spectrum.newBox: pathsafe.OpenOwn":                     "given: the directory of an export or a demo, from then on a handle",
 	"cmd/spectrum.openProject: pathsafe.OpenRoot":               "given: the project root, from then on a handle",
-	"cmd/spectrum.openBase: pathsafe.OpenRoot":                  "given: the directory that a change set started from, from then on a handle",
+	"cmd/spectrum.openBaseDir: pathsafe.OpenRoot":               "given: the directory that a change set started from, from then on a handle",
 	"cmd/spectrum.signedBy: verify.OpenRun":                     "given: the run that a change set started from; only its signed artifacts are read",
 	"cmd/spectrum.open: os.Lstat":                               "what git has answered: whether the top of the work tree has a .git; only whether it is read follows",
 	"cmd/spectrum.isPlain: os.Stat":                             "a setting of git: only whether git is told of it follows",

@@ -159,7 +159,7 @@ func runRun(cmd *cobra.Command, app *app, opts sealOptions, keep bool, args []st
 	for _, s := range ignoredAtStart {
 		signal.Ignore(s)
 	}
-	if err := cmd.Context().Err(); err != nil { // nobody is to wait for a command that is not wanted
+	if err := cmd.Context().Err(); err != nil { // interrupted: the command is not started
 		return errors.Join(err, r.remove())
 	}
 	if err := r.begin(); err != nil {
@@ -350,15 +350,7 @@ func (r *running) seal(ctx context.Context, status int) error {
 		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
 	}
 	_ = removeAll(filepath.Join(r.home, workName))
-	if err := makeRoom(r.upper, r.layer.Attributes); err != nil {
-		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
-	}
-	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.changed(), r.layer)
-	if errors.Is(err, bundle.ErrNothingCarried) {
-		if err = r.app.carry(ctx, r.upper, r.layer, r.opts, r.claims); err == nil {
-			sealed, err = r.app.sealLayer(ctx, r.opts, r.claims, r.changed(), r.layer)
-		}
-	}
+	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.upper, r.changed(), r.layer)
 	fields := map[string]any{"changes": nil, "layer": jsonText(r.home), "ok": true, "run_dir": nil, "status": status}
 	switch {
 	case errors.Is(err, bundle.ErrUnchanged):

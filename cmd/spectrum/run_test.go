@@ -315,6 +315,36 @@ func TestRunRetry(t *testing.T) {
 	}
 }
 
+// TestRunRetried: the command that a failed seal prints seals what the run would have sealed.
+func TestRunRetried(t *testing.T) {
+	asRunners(t, "p", func(r *runner) {
+		contracts := filepath.Join(r.dir, "CONTRACTS")
+		if err := errors.Join(os.Mkdir(contracts, 0o755), os.WriteFile(filepath.Join(contracts, "c"), nil, 0o644), os.Chown(contracts, r.uid, r.uid)); err != nil {
+			r.t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		for script, want := range map[string][]string{
+			"rm same.txt; mkfifo fifo":                         {"same.txt"},
+			"rm -r CONTRACTS same.txt; kill -KILL $PPID":       {"CONTRACTS/c", "same.txt"},
+			"rm -r CONTRACTS; mkfifo fifo":                     {"CONTRACTS/c"},
+			"rm -r CONTRACTS; mkdir CONTRACTS; mkfifo fifo":    {"CONTRACTS/c"},
+			"rm same.txt; echo new > new; mkfifo fifo; exit 9": {"same.txt"},
+		} {
+			r.spectrum(statusRunFailed, "run", "--", "sh", "-ec", script)
+			_, command, _ := strings.Cut(r.errs, ": spectrum seal ")
+			command, _, _ = strings.Cut("seal "+command, "\n")
+			r.spectrum(0, append(strings.Fields(command), "--json")...)
+			var result map[string]any
+			if err := json.Unmarshal([]byte(r.stdout), &result); err != nil {
+				r.t.Fatal(err)
+			}
+			if _, removes, _ := r.changes(result); !slices.Equal(removes, want) {
+				r.t.Errorf("%s: removes %q, not %q", script, removes, want)
+			}
+		}
+	})
+}
+
 // TestRunDirChanges: what another process changes in the directory is never the base of what the
 // command changes.
 func TestRunDirChanges(t *testing.T) {

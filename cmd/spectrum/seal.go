@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -218,70 +219,71 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return err
 	}
-	private, err := app.privateIn(root, opts.key)
-	if err != nil {
-		return err
-	}
-	base, err := openBase(root, opts.base)
-	if err != nil {
-		return err
-	}
-	if base != nil {
-		defer base.Close()
-		notOfBase, err := app.privateIn(opts.base, opts.key)
-		if err != nil {
-			return err
-		}
-		private = append(appendBeneath(private, root, opts.base), notOfBase...)
-	}
-	list, err := signedBy(cmd.Context(), opts.baseRun)
-	if err != nil {
-		return err
-	}
 	bar := app.newBar("looking at the outputs")
 	defer bar.done()
-	git, err := app.gitBase(cmd, project, opts.baseGit, root, paths)
+	base, err := app.openBase(cmd, opts, project, root, paths)
 	if err != nil {
 		return err
 	}
-	if git != nil {
-		list = git.List
-	}
-	var left leftOut
+	defer base.Close()
+	sealed := sealedRun{runDir: runDir, isChangeSet: base.isGiven(), isFound: opts.runDir == ""}
 	var another func() string
-	if opts.runDir == "" {
-		another = func() string { runDir = freeRunDir(root, time.Now(), opts.task); return runDir }
+	if sealed.isFound {
+		another = func() string { sealed.runDir = freeRunDir(root, time.Now(), opts.task); return sealed.runDir }
 	}
-	sealed, err := bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base, BaseList: list, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
-		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { left = groups }, Leave: git.Leave,
+	sealed.Sealed, err = bundle.Seal(cmd.Context(), bundle.SealOptions{
+		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base.dir, BaseList: base.list, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: base.private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { sealed.left = groups }, Leave: base.git.Leave,
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
 	bar.done()
-	left = append(left, git.LeftOut()...)
-	left.say(app)
+	sealed.left = append(sealed.left, base.git.LeftOut()...)
+	sealed.left.say(app)
 	if err != nil {
 		return sealError(err)
 	}
-	app.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
-	if base != nil || list != nil {
-		app.say("a change set: %s", changedText(sealed.Counts))
+	sealed.say(app)
+	return sealed.result(app, base.fields())
+}
+
+// sealedRun is a run directory that was sealed.
+type sealedRun struct {
+	bundle.Sealed
+	runDir      string
+	left        leftOut
+	isChangeSet bool
+	isFound     bool // the run directory was not named
+}
+
+// say prints what was sealed, for people.
+func (s *sealedRun) say(a *app) {
+	a.say("sealed %s, %s, as %q", numberOf(s.Files, "file"), bytesText(s.Bytes), s.runDir)
+	if s.isChangeSet {
+		a.say("a change set: %s", changedText(s.Counts))
 	}
-	result := sealed.BundleRoot
-	if opts.runDir == "" {
-		app.say("bundle root %s", sealed.BundleRoot)
-		result = runDir
-	}
+}
+
+// fields are what --json has of it.
+func (s *sealedRun) fields() map[string]any {
 	fields := map[string]any{
-		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "files": sealed.Files, "left_out": left.counts(), "ok": true, "run_dir": jsonText(runDir), "validator_id": sealed.ValidatorID,
+		"bundle_root": s.BundleRoot, "bytes": s.Bytes, "files": s.Files, "left_out": s.left.counts(), "ok": true, "run_dir": jsonText(s.runDir), "validator_id": s.ValidatorID,
 	}
-	if n := sealed.Counts; base != nil || list != nil {
+	if n := s.Counts; s.isChangeSet {
 		fields["changes"] = map[string]int{"carried": n.Carried, "changed": n.Changed, "new": n.New, "removed": n.Removed}
 	}
-	if git != nil {
-		fields["base_commit"] = git.Commit
+	return fields
+}
+
+// result prints the result of "spectrum seal", with more fields for --json.
+func (s *sealedRun) result(a *app, more map[string]any) error {
+	result := s.BundleRoot
+	if s.isFound {
+		a.say("bundle root %s", s.BundleRoot)
+		result = s.runDir
 	}
-	return app.result(result, fields)
+	fields := s.fields()
+	maps.Copy(fields, more)
+	return a.result(result, fields)
 }
 
 func sealError(err error) error {
@@ -338,7 +340,7 @@ func beneath(root string, args []string) ([]string, error) {
 	return out, nil
 }
 
-// buildID tells which build of spectrum sealed a bundle (SPECTRUM-02, section
+// buildID returns which build of spectrum sealed a bundle (SPECTRUM-02, section
 // 2.2): the commit it was built from, else a hash of the program's build id.
 func buildID() string {
 	built := map[string]string{}

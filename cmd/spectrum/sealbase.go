@@ -6,19 +6,70 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spf13/cobra"
 )
 
-// openBase opens the directory that a project started from; nil for none. It is none that the project
-// is in: all beside that would be removed.
-func openBase(root, path string) (*pathsafe.Dir, error) {
-	if path == "" {
-		return nil, nil
+// base is what a project is compared with. The zero value is none.
+type base struct {
+	dir     *pathsafe.Dir    // of --base
+	list    *bundle.BaseList // of --base-run and --base-git
+	git     *gitbase.Base    // of --base-git
+	private []string         // what is never sealed, nor compared: keys, state directories, the base itself
+}
+
+// openBase opens the base that the options name.
+func (a *app) openBase(cmd *cobra.Command, opts sealOptions, project *pathsafe.Dir, root string, outputs []string) (b base, err error) {
+	if b.private, err = a.privateIn(root, opts.key); err != nil {
+		return b, err
 	}
+	switch {
+	case opts.base != "":
+		if b.dir, err = openBaseDir(root, opts.base); err != nil {
+			return b, err
+		}
+		private, err := a.privateIn(opts.base, opts.key)
+		if err != nil {
+			b.Close()
+			return base{}, err
+		}
+		b.private = append(appendBeneath(b.private, root, opts.base), private...)
+	case opts.baseRun != "":
+		b.list, err = signedBy(cmd.Context(), opts.baseRun)
+	case opts.baseGit != "":
+		if b.git, err = a.gitBase(cmd, project, opts.baseGit, root, outputs); err == nil {
+			b.list = b.git.List
+		}
+	}
+	return b, err
+}
+
+// Close closes the directory of --base.
+func (b base) Close() {
+	if b.dir != nil {
+		b.dir.Close()
+	}
+}
+
+// isGiven reports whether there is a base, so that a change set is sealed.
+func (b base) isGiven() bool { return b.dir != nil || b.list != nil }
+
+// fields are what --json has of the base.
+func (b base) fields() map[string]any {
+	if b.git == nil {
+		return nil
+	}
+	return map[string]any{"base_commit": b.git.Commit}
+}
+
+// openBaseDir opens the directory of --base. One that the project is in is rejected: all that is
+// beside the project would be removed.
+func openBaseDir(root, path string) (*pathsafe.Dir, error) {
 	const hint = "name a directory that holds the project as it was, such as a copy of it"
 	real, err := realPath(path)
 	if err != nil {
@@ -44,11 +95,8 @@ func openBase(root, path string) (*pathsafe.Dir, error) {
 	return base, nil
 }
 
-// signedBy returns what a run has signed, of which no output is read; nil for none.
+// signedBy returns what a run has signed, of which no output is read.
 func signedBy(ctx context.Context, path string) (*bundle.BaseList, error) {
-	if path == "" {
-		return nil, nil
-	}
 	run, err := verify.OpenRun(nil, path)
 	if err != nil {
 		return nil, err

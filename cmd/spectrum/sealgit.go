@@ -12,11 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// gitBase reads what a project was in a revision of its git repository; nil for none.
+// gitBase reads what a project was in a revision of its git repository.
 func (a *app) gitBase(cmd *cobra.Command, project *pathsafe.Dir, revision, root string, outputs []string) (*gitbase.Base, error) {
-	if revision == "" {
-		return nil, nil
-	}
 	real, err := realPath(root)
 	if err != nil {
 		return nil, err

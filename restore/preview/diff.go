@@ -3,6 +3,7 @@ package preview
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -160,7 +161,7 @@ func (o *difference) read(root *pathsafe.Dir, i *item, read *bool) error {
 		return err
 	}
 	if o.old = old; !isText(old) || !isText(o.young) {
-		o.Why = "binary: " + sizes
+		o.Why = fmt.Sprintf("binary: %s; sha256 %x, %x", sizes, sha256.Sum256(old), sha256.Sum256(o.young))
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (o *difference) readNew(i *item) (err error) {
 		return nil
 	}
 	if o.young, err = readCandidate(i); err == nil && !isText(o.young) {
-		o.Why = "new, binary: candidate " + sizeText(i.Bytes)
+		o.Why = fmt.Sprintf("new, binary: candidate %s, sha256 %x", sizeText(i.Bytes), sha256.Sum256(o.young))
 	}
 	return err
 }

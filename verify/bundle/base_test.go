@@ -18,6 +18,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -47,6 +48,23 @@ func (l leaf) put(at string) error {
 		return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(l.content, at))
 	}
 	return errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(l.content), 0o600), os.Chmod(at, l.mode))
+}
+
+// putTree writes a tree, and opens it.
+func putTree(t *rapid.T, at string, tree map[string]leaf) *pathsafe.Dir {
+	if err := os.Mkdir(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, l := range tree {
+		if err := l.put(filepath.Join(at, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := pathsafe.OpenRoot(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // noForm reports whether a change set cannot say what became of a path of one of both trees.
@@ -100,30 +118,31 @@ func TestSealBase(t *testing.T) {
 		}
 		defer os.RemoveAll(top)
 		before, now := drawTree(rt, "before"), drawTree(rt, "now")
-		dirs := map[string]*pathsafe.Dir{}
-		for name, tree := range map[string]map[string]leaf{"before": before, "now": now} {
-			if err := os.Mkdir(filepath.Join(top, name), 0o755); err != nil {
-				rt.Fatal(err)
-			}
-			for path, l := range tree {
-				if err := l.put(filepath.Join(top, name, path)); err != nil {
-					rt.Fatal(err)
-				}
-			}
-			if dirs[name], err = pathsafe.OpenRoot(filepath.Join(top, name)); err != nil {
-				rt.Fatal(err)
-			}
-			defer dirs[name].Close()
-		}
+		beforeDir, nowDir := putTree(rt, filepath.Join(top, "before"), before), putTree(rt, filepath.Join(top, "now"), now)
+		defer beforeDir.Close()
+		defer nowDir.Close()
 		exclude := []string{"*.log"}
 		delete(before, "log/x.log")
 		delete(now, "log/x.log")
 		run := filepath.Join(top, "run")
 		opts := bundle.SealOptions{
-			Project: dirs["now"], Base: dirs["before"], RunDir: run, Outputs: []string{bundle.Whole}, Exclude: exclude, Key: key, BuildID: "git:abc1234",
+			Project: nowDir, Base: beforeDir, RunDir: run, Outputs: []string{bundle.Whole}, Exclude: exclude, Key: key, BuildID: "git:abc1234",
 		}
-		if rapid.Bool().Draw(rt, "as a list") {
+		as := rapid.SampledFrom([]string{"a directory", "a list", "a layer"}).Draw(rt, "as")
+		switch as {
+		case "a list":
 			opts.Base, opts.BaseList = nil, listOf(rt, before)
+		case "a layer":
+			opaque := rapid.SampledFrom([]string{"", "a", "c", "c/d"}).Draw(rt, "opaque")
+			upper := filepath.Join(top, "upper")
+			if err := putLayer(upper, before, now, opaque); err != nil {
+				rt.Fatal(err)
+			}
+			if opts.Project, err = pathsafe.OpenRoot(upper); err != nil {
+				rt.Fatal(err)
+			}
+			defer opts.Project.Close()
+			opts.Base, opts.Layer = nil, &bundle.Layer{Lower: beforeDir}
 		}
 		sealed, err := bundle.Seal(context.Background(), opts)
 		all := slices.Collect(maps.Keys(before))
@@ -143,7 +162,7 @@ func TestSealBase(t *testing.T) {
 		onlyRemoves := want != "" && !strings.Contains(want, " new ") && !strings.Contains(want, " from one ") && !strings.Contains(want, " from two ")
 		if err != nil {
 			carries := slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(path string) bool { return path != ".hid" && now[path].mode != fs.ModeSymlink })
-			if want != "" && (!onlyRemoves || carries) {
+			if want != "" && (!onlyRemoves || carries && as != "a layer") {
 				rt.Fatalf("from %v to %v: %v", before, now, err)
 			}
 			return
@@ -153,6 +172,49 @@ func TestSealBase(t *testing.T) {
 			rt.Fatalf("from %v to %v:\n%s\nwant\n%s", before, now, got, want)
 		}
 	})
+}
+
+// putLayer makes the upper layer of an overlay that shows a tree over another one. One directory is
+// opaque where both have it.
+func putLayer(upper string, before, now map[string]leaf, opaque string) error {
+	isDirIn := func(tree map[string]leaf, dir string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(tree)), func(path string) bool { return strings.HasPrefix(path, dir+"/") })
+	}
+	isOpaque := func(path string) bool {
+		return opaque != "" && strings.HasPrefix(path, opaque+"/") && isDirIn(before, opaque) && isDirIn(now, opaque)
+	}
+	if err := os.Mkdir(upper, 0o755); err != nil {
+		return err
+	}
+	for path, l := range now {
+		if was, had := before[path]; !had || was != l || isOpaque(path) {
+			if err := l.put(filepath.Join(upper, path)); err != nil {
+				return err
+			}
+		}
+	}
+	for path := range before {
+		parts := strings.Split(path, "/")
+		for n := range parts {
+			at := strings.Join(parts[:n+1], "/")
+			if _, has := now[at]; has || isOpaque(at) {
+				break
+			}
+			if isDirIn(now, at) {
+				continue
+			}
+			name := filepath.Join(upper, at)
+			err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), unix.Mknod(name, unix.S_IFCHR, 0))
+			if err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			break
+		}
+	}
+	if !isOpaque(opaque + "/") {
+		return nil
+	}
+	return unix.Setxattr(filepath.Join(upper, opaque), bundle.UserOverlay+"opaque", []byte("y"), 0)
 }
 
 // listOf is a tree as a base of which the files are known.
