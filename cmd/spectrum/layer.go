@@ -29,13 +29,8 @@ type sealedLayer struct {
 	left   leftOut
 }
 
-// sealLayer seals what is in an upper layer, at a path, as what has changed since lower.
-func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string]any, upper string, layer *bundle.Layer) (s sealedLayer, err error) {
-	project, err := openProject(upper)
-	if err != nil {
-		return s, err
-	}
-	defer project.Close()
+// sealLayer seals what is in an upper layer, which is at a path, as what has changed since lower.
+func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string]any, project *pathsafe.Dir, upper string, layer *bundle.Layer) (s sealedLayer, err error) {
 	key, err := a.sealingKey(opts.key)
 	if err != nil {
 		return s, err
@@ -44,16 +39,23 @@ func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string
 	if err != nil {
 		return s, err
 	}
-	s.runDir = opts.runDir
+	runDir := opts.runDir
+	s.runDir = runDir
+	var in *pathsafe.Dir
 	var another func() string
-	if s.runDir == "" {
-		another = func() string { s.runDir = freeRunDir(upper, time.Now(), opts.task); return s.runDir }
+	if runDir == "" {
+		in = project // no link that is in the layer leads out of it
+		another = func() string {
+			s.runDir = freeRunDir(upper, time.Now(), opts.task)
+			runDir = strings.TrimPrefix(s.runDir, upper+"/")
+			return runDir
+		}
 		another()
 	}
 	bar := a.newBar("looking at the changes")
 	defer bar.done()
 	s.Sealed, err = bundle.Seal(ctx, bundle.SealOptions{
-		Project: project, RunDir: s.runDir, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, In: in, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: a.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { s.left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
@@ -95,7 +97,12 @@ func (a *app) sealUpper(cmd *cobra.Command, opts sealOptions, claims map[string]
 	if err := readLayerRecord(upper, layer); err != nil {
 		return err
 	}
-	sealed, err := a.sealLayer(cmd.Context(), opts, claims, upper, layer)
+	project, err := openProject(upper)
+	if err != nil {
+		return err
+	}
+	defer project.Close()
+	sealed, err := a.sealLayer(cmd.Context(), opts, claims, project, upper, layer)
 	if err != nil {
 		return sealError(err)
 	}
@@ -163,7 +170,7 @@ func (a *app) carry(ctx context.Context, upper *pathsafe.Dir, layer *bundle.Laye
 		switch {
 		case err != nil:
 			return err
-		case st.Mode.IsDir() && (isHidden || by != "" || rel == runsDirs[0] || rel == runsDirs[1] || isInUpper(upper, rel, true)):
+		case st.Mode.IsDir() && (isHidden || st.ChangeTime.After(layer.Since) || by != "" || rel == runsDirs[0] || rel == runsDirs[1] || isInUpper(upper, rel, true)):
 			return fs.SkipDir
 		case !st.Mode.IsRegular() || isHidden || by != "" || restricted(rel) || st.ChangeTime.After(layer.Since) || isInUpper(upper, rel, false):
 			return nil

@@ -284,7 +284,12 @@ func TestRunForms(t *testing.T) {
 // command changes.
 func TestRunDirChanges(t *testing.T) {
 	const file = "src/a.txt"
+	const beside = "another file made in its directory"
 	wait := `i=0; while ! test -e "$SIGNS/go"; do i=$((i+1)); test $i -lt 400; sleep 0.05; done; `
+	exchange := func(path string) error { // the times of the files in both stay as they are
+		src := filepath.Dir(path)
+		return errors.Join(os.Rename(src, src+".old"), os.Rename(filepath.Join(filepath.Dir(src), "next"), src))
+	}
 	for name, test := range map[string]struct {
 		script string
 		other  func(path string) error
@@ -299,9 +304,19 @@ func TestRunDirChanges(t *testing.T) {
 		}},
 		"removed after":                      {`echo mine >> ` + file + `; touch "$SIGNS/ready"; ` + wait, os.Remove},
 		"edited, and removed by the command": {`touch "$SIGNS/ready"; ` + wait + `rm -r src`, func(path string) error { return os.WriteFile(path, []byte("two\n"), 0o644) }},
+		"directory exchanged before":         {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `echo mine >> ` + file, exchange},
+		"directory exchanged before, made":   {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `echo mine > new; mv new ` + file, exchange},
+		"directory exchanged before, gone":   {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `rm -r src`, exchange},
+		"directory exchanged after":          {`echo mine >> ` + file + `; touch "$SIGNS/ready"; ` + wait, exchange},
+		beside:                               {`touch "$SIGNS/ready"; ` + wait + `echo mine >> ` + file, func(path string) error { return os.WriteFile(path+".new", nil, 0o644) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, os.Getuid(), "p")
+			next := filepath.Join(r.dir, "next")
+			if err := errors.Join(os.Mkdir(next, 0o755), os.WriteFile(filepath.Join(next, "a.txt"), []byte("two\n"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
 			cmd := r.command("run", "--", "sh", "-ec", test.script)
 			var errs strings.Builder
 			cmd.Stderr = &errs
@@ -326,7 +341,7 @@ func TestRunDirChanges(t *testing.T) {
 				}
 				return
 			}
-			if cmd.ProcessState.ExitCode() != statusRunFailed || !strings.Contains(errs.String(), `"`+file+`"`) {
+			if name == beside || cmd.ProcessState.ExitCode() != statusRunFailed || !strings.Contains(errs.String(), `"`+file+`"`) {
 				t.Errorf("%v\n%s", cmd.ProcessState, errs.String())
 			}
 			r.spectrum(1, "seal", "--upper", found[0], "--lower", r.dir)
@@ -431,6 +446,44 @@ func TestRunPlace(t *testing.T) {
 		t.Errorf("%v", base)
 	}
 	r.unchanged()
+}
+
+// TestRunLayerIsExchanged: what the command puts in the place of its layer, or into it, does not lead
+// this program out of the layer.
+func TestRunLayerIsExchanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		script string
+		flags  []string
+	}{
+		"a link to the directory for the layer": {statusRunFailed, `mv "$layer" "$layer.x"; ln -s "$PWD" "$layer"; echo new > new`, nil},
+		"a link for what changed":               {statusRunFailed, `mv "$layer/changed" "$layer/x"; ln -s "$PWD" "$layer/changed"; echo new > new`, nil},
+		"a link for the run directories":        {statusRunFailed, `ln -s "$PWD" CONTRACTS; echo new > new`, []string{"--skip-special"}},
+		"a link for the kernel's directory":     {0, `rm -r "$layer/work" || true; ln -s "$PWD" "$layer/work"; echo new > new`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asRunners(t, "p", func(r *runner) {
+				if err := errors.Join(os.Mkdir(filepath.Join(r.dir, "work"), 0o755), os.WriteFile(filepath.Join(r.dir, "work/kept"), nil, 0o644), os.Lchown(filepath.Join(r.dir, "work"), r.uid, r.uid)); err != nil {
+					t.Fatal(err)
+				}
+				r.before = r.tree()
+				script := `layer=$(echo "$SPECTRUM_STATE_DIR"/runs/*); ` + test.script
+				r.spectrum(test.status, append(append([]string{"run"}, test.flags...), "--", "sh", "-c", script)...)
+				r.unchanged()
+			})
+		})
+	}
+	t.Run("the directory in the layer", func(t *testing.T) {
+		asRunners(t, "up/p", func(r *runner) {
+			r.spectrum(statusRunFailed, "run", "--", "sh", "-c", `mv ../../up "$SPECTRUM_STATE_DIR"/runs/*/work/`)
+			found, _ := filepath.Glob(filepath.Join(r.state, "runs/*/work/up/p"))
+			if len(found) != 1 {
+				t.Fatalf("the directory is at %q\n%s", found, r.errs)
+			}
+			r.dir = found[0]
+			r.unchanged()
+		})
+	})
 }
 
 // TestSealUpper: the layers of others have the same meaning, and what means something else than
