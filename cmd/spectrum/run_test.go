@@ -219,6 +219,22 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunRenames: a file that the command has renamed or linked is new at its name.
+func TestRunRenames(t *testing.T) {
+	asRunners(t, "p", func(r *runner) {
+		result := r.run(0, `mv src/a.txt src/moved.txt; ln src/b.txt src/linked.txt; mkdir made; mv same.txt made/same.txt; rm -r old; mkdir old; mv run.sh old/run.sh`)
+		r.unchanged()
+		base, removes, _ := r.changes(result)
+		want := map[string]any{
+			"src/a.txt": digestOf("one\n"), "src/moved.txt": nil, "src/linked.txt": nil, "same.txt": digestOf("same\n"), "made/same.txt": nil,
+			"old/deep/c.txt": digestOf("three\n"), "run.sh": digestOf("#!/bin/sh\n"), "old/run.sh": nil,
+		}
+		if fmt.Sprint(base) != fmt.Sprint(want) || !slices.Equal(removes, []string{"old/deep/c.txt", "run.sh", "same.txt", "src/a.txt"}) {
+			r.t.Errorf("base %v, removes %q", base, removes)
+		}
+	})
+}
+
 // TestRunStatus: the exit status is the command's, and what could not be started is as in a shell.
 func TestRunStatus(t *testing.T) {
 	r := newRunner(t, os.Getuid(), "p")
@@ -354,21 +370,24 @@ func TestRunDirChanges(t *testing.T) {
 
 // TestRunEnds: however a run ends, no process and no mount is left, and the directory is as it was.
 func TestRunEnds(t *testing.T) {
+	interruptTwice := func(pid int) error {
+		err := syscall.Kill(pid, syscall.SIGINT)
+		time.Sleep(100 * time.Millisecond)
+		return errors.Join(err, syscall.Kill(pid, syscall.SIGINT))
+	}
 	for name, test := range map[string]struct {
 		status int // -1 for a signal
 		script string
 		end    func(spectrum int) error
 	}{
-		"daemons":       {0, `(setsid sleep TIME &); sleep TIME & echo x > new; touch "$SIGNS/ready"`, nil},
-		"killed":        {-1, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
-		"helper killed": {statusRunFailed, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, killChild},
-		"passed on":     {7, `trap 'exit 7' TERM; touch "$SIGNS/ready"; while :; do sleep 0.02; done`, func(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }},
-		"to the group":  {5, `n=0; trap 'n=$((n+1))' INT; touch "$SIGNS/ready"; while test $n = 0; do sleep 0.02; done; sleep 0.5; test $n = 1; exit 5`, func(pid int) error { return syscall.Kill(-pid, syscall.SIGINT) }},
-		"second interrupt": {128 + 9, `trap '' INT; (setsid sleep TIME &); touch "$SIGNS/ready"; while :; do sleep 0.02; done`, func(pid int) error {
-			err := syscall.Kill(pid, syscall.SIGINT)
-			time.Sleep(100 * time.Millisecond)
-			return errors.Join(err, syscall.Kill(pid, syscall.SIGINT))
-		}},
+		"daemons":                {0, `(setsid sleep TIME &); sleep TIME & echo x > new; touch "$SIGNS/ready"`, nil},
+		"killed":                 {-1, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
+		"helper killed":          {statusRunFailed, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, killChild},
+		"passed on":              {7, `trap 'exit 7' TERM; touch "$SIGNS/ready"; while :; do sleep 0.02; done`, func(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }},
+		"to the group":           {5, `n=0; trap 'n=$((n+1))' INT; touch "$SIGNS/ready"; while test $n = 0; do sleep 0.02; done; sleep 0.5; test $n = 1; exit 5`, func(pid int) error { return syscall.Kill(-pid, syscall.SIGINT) }},
+		"second interrupt":       {128 + 9, `trap '' INT; (setsid sleep TIME &); touch "$SIGNS/ready"; while :; do sleep 0.02; done`, interruptTwice},
+		"helper stopped":         {128 + 9, `trap '' INT; kill -STOP $PPID; touch "$SIGNS/ready"; while :; do sleep TIME; done`, interruptTwice},
+		"helper stopped, killed": {-1, `kill -STOP $PPID; touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, os.Getuid(), "p")

@@ -208,8 +208,12 @@ func (r *layerReader) name(name, at string, o overlaid) error {
 	switch {
 	case !o.isThere && isSeen:
 		r.list.Files = append(r.list.Files, seen)
-	case !o.isThere && o.marks.copied && o.st.Mode.IsRegular() && !r.layer.Since.IsZero():
-		r.moved = append(r.moved, at)
+	case !o.isThere && o.marks.copied && o.st.Mode.IsRegular():
+		wasAbsent, err := r.layer.wasAbsent(r.opts.Project, at)
+		if !wasAbsent {
+			r.moved = append(r.moved, at)
+		}
+		return err
 	case !o.isThere && o.st.Mode.IsDir():
 		dir, err := o.upper.OpenDir(name)
 		if err != nil {
@@ -397,6 +401,30 @@ func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, 
 		}
 	}
 	return dir, nil
+}
+
+// wasAbsent reports whether it is known that nothing was at a path, where nothing is now, when the
+// overlay was mounted: the nearest directory above it that is there was not changed since. A file
+// that the overlay has copied from elsewhere was renamed or linked then; else the one that it was
+// copied from may have been there, and was removed.
+func (l *Layer) wasAbsent(upper *pathsafe.Dir, at string) (bool, error) {
+	for up := at; up != ""; up = parentOf(up) {
+		path, err := pathsafe.Found(up)
+		if err != nil {
+			return false, err
+		}
+		dir, err := l.parent(upper, path)
+		if isNothing(err) {
+			continue
+		}
+		if err != nil {
+			return false, nil
+		}
+		defer dir.Close()
+		st, err := dir.Stat()
+		return err == nil && (l.Since.IsZero() || !st.ChangeTime.After(l.Since)), err
+	}
+	return false, nil
 }
 
 // isOrigin reports whether the overlay notes in its upper layer, at the first n components of a
