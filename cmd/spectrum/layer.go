@@ -257,9 +257,10 @@ func copyBelow(from, to *pathsafe.Dir, rel string, perm uint32) error {
 // layerRecord is what is known of a layer of "spectrum run", in a file beside it: with it the
 // layer can be sealed later as it would have been.
 type layerRecord struct {
-	Lower string       `json:"lower"`
-	Since time.Time    `json:"since"`
-	Seen  []seenRecord `json:"seen"`
+	Lower      string       `json:"lower"`
+	Attributes string       `json:"attributes"` // as those of [bundle.Layer]
+	Since      time.Time    `json:"since"`
+	Seen       []seenRecord `json:"seen"`
 }
 
 type seenRecord struct {
@@ -274,7 +275,7 @@ const recordName = "layer.json"
 
 // writeLayerRecord replaces the record of a layer.
 func writeLayerRecord(home *pathsafe.Dir, lower string, layer *bundle.Layer) error {
-	record := layerRecord{Lower: lower, Since: layer.Since}
+	record := layerRecord{Lower: lower, Attributes: layer.Attributes, Since: layer.Since}
 	for path, seen := range layer.Seen {
 		record.Seen = append(record.Seen, seenRecord{[]byte(path), hex.EncodeToString(seen.Digest[:]), seen.Bytes, seen.Executable})
 	}
@@ -312,7 +313,7 @@ func readLayerRecord(upper string, layer *bundle.Layer) error {
 	if err != nil {
 		return fmt.Errorf("the record of the layer: %w", err)
 	}
-	layer.Since, layer.Seen = record.Since, map[string]bundle.BaseFile{}
+	layer.Attributes, layer.Since, layer.Seen = record.Attributes, record.Since, map[string]bundle.BaseFile{}
 	for _, seen := range record.Seen {
 		path, err := pathsafe.Found(string(seen.Path))
 		if err != nil {

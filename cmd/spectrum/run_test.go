@@ -505,6 +505,30 @@ func TestRunLayerIsExchanged(t *testing.T) {
 	})
 }
 
+// TestRunLayerLater: a layer that is sealed later means the same: what the command itself has noted at
+// its files means nothing.
+func TestRunLayerLater(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root has an overlay in which a command can write such notes")
+	}
+	r := newRunner(t, 0, "p")
+	r.spectrum(statusRunFailed, "run", "--", "sh", "-c", "mkfifo fifo; : > old/new.txt")
+	upper, _ := filepath.Glob(filepath.Join(r.state, "runs/*/changed"))
+	for path, name := range map[string]string{"old": "user.overlay.opaque", "old/new.txt": "user.overlay.whiteout"} {
+		if err := syscall.Setxattr(filepath.Join(upper[0], path), name, []byte("y"), 0); err != nil {
+			t.Skip(err)
+		}
+	}
+	r.spectrum(0, "seal", "--json", "--skip-special", "--upper", upper[0], "--lower", r.dir)
+	var result map[string]any
+	if err := json.Unmarshal([]byte(r.stdout), &result); err != nil {
+		t.Fatal(err)
+	}
+	if base, removes, _ := r.changes(result); len(removes) > 0 || len(base) != 1 {
+		t.Errorf("base %v, removes %q", base, removes)
+	}
+}
+
 // TestSealUpper: the layers of others have the same meaning, and what means something else than
 // what is there is refused by name.
 func TestSealUpper(t *testing.T) {

@@ -392,7 +392,7 @@ func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, 
 			return nil, err
 		}
 		st, err := dir.Stat()
-		if err == nil && !l.Since.IsZero() && st.ChangeTime.After(l.Since) && !isOrigin(upper, file, i+1, dir) {
+		if err == nil && !l.Since.IsZero() && st.ChangeTime.After(l.Since) && !l.isOrigin(upper, file, i+1, dir) {
 			err = ErrSince
 		}
 		if err != nil {
@@ -429,7 +429,7 @@ func (l *Layer) wasAbsent(upper *pathsafe.Dir, at string) (bool, error) {
 
 // isOrigin reports whether the overlay notes in its upper layer, at the first n components of a
 // path, that it has made the directory there as a copy of dir.
-func isOrigin(upper *pathsafe.Dir, file pathsafe.Path, n int, dir *pathsafe.Dir) bool {
+func (l *Layer) isOrigin(upper *pathsafe.Dir, file pathsafe.Path, n int, dir *pathsafe.Dir) bool {
 	handle, _, err := unix.NameToHandleAt(dir.Fd(), "", unix.AT_EMPTY_PATH)
 	if err != nil {
 		return false
@@ -447,7 +447,7 @@ func isOrigin(upper *pathsafe.Dir, file pathsafe.Path, n int, dir *pathsafe.Dir)
 	// comes after the identity of the file system, which is that of the mount in which dir is.
 	const typeAt, handleAt = 4, 21
 	for _, x := range all {
-		isNote := x.Name == TrustedOverlay+"origin" || x.Name == UserOverlay+"origin"
+		isNote := x.Name == TrustedOverlay+"origin" && l.Attributes != UserOverlay || x.Name == UserOverlay+"origin" && l.Attributes != TrustedOverlay
 		if isNote && len(x.Value) > handleAt && x.Value[typeAt] == byte(handle.Type()) && x.Value[handleAt:] == string(handle.Bytes()) {
 			return true
 		}
