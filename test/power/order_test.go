@@ -27,6 +27,8 @@ var redundant = map[string]string{
 	"fsync S after remove of R/.spectrum06_staging_*":                                       maybeMade,
 	"fsync S after remove of S/savepoints/*/prepared/.dropped-000001-*":                     maybeMade,
 	"fsync S after write of R":                                                              maybeMade,
+	"fsync R/out/deep after remove of R/.spectrum06_staging_*/old/4":                        beforeTimes,
+	"fsync R/out after remove of R/.spectrum06_staging_*/old/4":                             beforeTimes,
 	"fsync S/audit.log after write of S/attempts/*":                                         signedHead,
 	"fsync S/audit.log after remove of S/snapshots/incoming/*":                              signedHead,
 }
@@ -34,6 +36,8 @@ var redundant = map[string]string{
 const maybeMade = "the directory may have been made by a process that was killed before it made its name durable"
 
 const signedHead = "a snapshot, and then a savepoint, signs where the audit log stands, and an entry that it signs must not be lost, if another process wrote it and has yet to sync it; a root has no trace of that"
+
+const beforeTimes = "a directory is synced again when an undo has given it its time back, which it does not do where another process has worked"
 
 const beforeNext = "a directory is made durable when it is made, and again with the first name in it"
 
