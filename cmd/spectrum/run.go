@@ -172,7 +172,8 @@ func runRun(cmd *cobra.Command, app *app, opts sealOptions, keep bool, args []st
 	case notStarted:
 		return errors.Join(&runError{status: start.Status, err: err}, r.remove())
 	case errors.Is(err, overlay.ErrLost), errors.Is(err, overlay.ErrLeft):
-		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
+		// The command could have written the record anew.
+		return r.failed(errors.Join(fmt.Errorf("nothing was sealed: %w", err), writeLayerRecord(r.place, r.dir, r.layer)))
 	case err != nil:
 		return errors.Join(err, r.remove())
 	}

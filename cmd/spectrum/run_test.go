@@ -529,6 +529,30 @@ func TestRunLayerLater(t *testing.T) {
 	}
 }
 
+// TestRunRecordIsForged: a command that writes the record of its layer anew, and then has the run
+// fail, does not get a later edit taken for the base.
+func TestRunRecordIsForged(t *testing.T) {
+	asRunners(t, "p", func(r *runner) {
+		r.spectrum(statusRunFailed, "run", "--", "sh", "-c", `echo mine > src/a.txt
+			echo '{"since":"2999-01-01T00:00:00Z","seen":[]}' > "$(echo "$SPECTRUM_STATE_DIR"/runs/*/layer.json)"; kill -9 $PPID; sleep 10`)
+		if err := os.WriteFile(filepath.Join(r.dir, "src/a.txt"), []byte("later\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		upper, _ := filepath.Glob(filepath.Join(r.state, "runs/*/changed"))
+		stdout, errs, status := runCommand(t, r.command("seal", "--json", "--upper", upper[0], "--lower", r.dir))
+		var result map[string]any
+		if err := json.Unmarshal([]byte(stdout), &result); err != nil {
+			t.Fatal(err)
+		}
+		if status != 0 && strings.Contains(errs, `"src/a.txt"`) {
+			return
+		}
+		if base, _, _ := r.changes(result); base["src/a.txt"] != digestOf("one\n") {
+			t.Errorf("base %v", base)
+		}
+	})
+}
+
 // TestSealUpper: the layers of others have the same meaning, and what means something else than
 // what is there is refused by name.
 func TestSealUpper(t *testing.T) {
