@@ -41,15 +41,22 @@ func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string
 		return s, err
 	}
 	s = sealedRun{runDir: opts.runDir, isChangeSet: true, isFound: opts.runDir == ""}
+	runDir := opts.runDir
+	var in *pathsafe.Dir
 	var another func() string
 	if s.isFound {
-		another = func() string { s.runDir = freeRunDir(upper, time.Now(), opts.task); return s.runDir }
+		in = project // no link that is in the layer leads out of it
+		another = func() string {
+			s.runDir = freeRunDir(upper, time.Now(), opts.task)
+			runDir = strings.TrimPrefix(s.runDir, upper+"/")
+			return runDir
+		}
 		another()
 	}
 	bar := a.newBar("looking at the changes")
 	defer bar.done()
 	options := bundle.SealOptions{
-		Project: project, RunDir: s.runDir, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, RunDir: runDir, In: in, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: a.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { s.left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	}
@@ -150,7 +157,7 @@ func (a *app) carry(ctx context.Context, upper *pathsafe.Dir, layer *bundle.Laye
 		switch {
 		case err != nil:
 			return err
-		case st.Mode.IsDir() && (isHidden || by != "" || rel == runsDirs[0] || rel == runsDirs[1] || isInUpper(upper, rel, true)):
+		case st.Mode.IsDir() && (isHidden || st.ChangeTime.After(layer.Since) || by != "" || rel == runsDirs[0] || rel == runsDirs[1] || isInUpper(upper, rel, true)):
 			return fs.SkipDir
 		case !st.Mode.IsRegular() || isHidden || by != "" || restricted(rel) || st.ChangeTime.After(layer.Since) || isInUpper(upper, rel, false):
 			return nil
@@ -238,7 +245,7 @@ func copyBelow(from, to *pathsafe.Dir, rel string, perm uint32) error {
 // layer can be sealed later as it would have been.
 type layerRecord struct {
 	Lower      string       `json:"lower"`
-	Attributes string       `json:"attributes"`
+	Attributes string       `json:"attributes"` // as those of [bundle.Layer]
 	Since      time.Time    `json:"since"`
 	Seen       []seenRecord `json:"seen"`
 }

@@ -35,7 +35,7 @@ func (r *running) watch() (stop func() map[string]bundle.BaseFile) {
 		if _, known := seen[rel]; known {
 			return nil
 		}
-		if base, err := bundle.ReadBase(ctx, r.lower, path, r.layer.Since, hasher); err == nil {
+		if base, err := r.layer.ReadBase(ctx, r.upper, path, hasher); err == nil {
 			seen[rel] = base
 		}
 		return nil

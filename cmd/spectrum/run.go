@@ -178,7 +178,8 @@ func runRun(cmd *cobra.Command, app *app, opts sealOptions, keep bool, args []st
 	case notStarted:
 		return errors.Join(&runError{status: start.Status, err: err}, r.remove())
 	case errors.Is(err, overlay.ErrLost), errors.Is(err, overlay.ErrLeft):
-		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
+		// The command could have written the record anew.
+		return r.failed(errors.Join(fmt.Errorf("nothing was sealed: %w", err), writeLayerRecord(r.place, r.dir, r.layer)))
 	case err != nil:
 		return errors.Join(err, r.remove())
 	}
@@ -286,11 +287,11 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 	}
 	for _, name := range []string{changedName, workName} {
 		if err := r.place.Mkdir(name, 0o700); err != nil {
-			return errors.Join(err, r.remove())
+			return errors.Join(err, removeAll(r.home))
 		}
 	}
 	if r.upper, err = r.place.OpenDir(changedName); err != nil {
-		return errors.Join(err, r.remove())
+		return errors.Join(err, removeAll(r.home))
 	}
 	r.id = st.ID
 	return r.upper.Chmod(st.Perm & 0o777) // the overlay shows it as that of the directory
@@ -349,7 +350,10 @@ func (r *running) seal(ctx context.Context, status int) error {
 	if err := writeLayerRecord(r.place, r.dir, r.layer); err != nil {
 		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
 	}
-	_ = removeAll(filepath.Join(r.home, workName))
+	if err := r.checkPlace(); err != nil {
+		return r.failed(fmt.Errorf("nothing was sealed: %w", err))
+	}
+	_ = removeAll(inside(r.place, workName))
 	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.upper, r.changed(), r.layer)
 	fields := map[string]any{"changes": nil, "layer": jsonText(r.home), "ok": true, "run_dir": nil, "status": status}
 	switch {
@@ -396,9 +400,53 @@ func (r *running) failed(err error) error {
 	return &runError{status: statusRunFailed, layer: r.home, lower: r.dir, retry: r.app.commandLine(words...), err: err}
 }
 
-// remove removes the layer.
+// checkPlace is an error where the command has put something else in the place of the layer, or the
+// directory into it: then nothing may be removed or written there.
+func (r *running) checkPlace() error {
+	changed, err := pathsafe.OpenRoot(r.changed())
+	if err != nil {
+		return fmt.Errorf("the command has moved or removed its layer: %w", err)
+	}
+	defer changed.Close()
+	here, err := changed.Stat()
+	held, heldErr := r.upper.Stat()
+	if err := errors.Join(err, heldErr); err != nil {
+		return err
+	}
+	if here.ID.Dev != held.ID.Dev || here.ID.Ino != held.ID.Ino {
+		return fmt.Errorf("the command has put something else in the place of its layer %q", r.changed())
+	}
+	home, err := r.place.RealPath()
+	lower, lowerErr := r.lower.RealPath()
+	if err := errors.Join(err, lowerErr); err != nil {
+		return err
+	}
+	if strings.HasPrefix(lower, home+"/") {
+		return fmt.Errorf("the command has moved the directory to run over into its layer: it is %q now", lower)
+	}
+	return nil
+}
+
+// inside is a path of a name in a directory, wherever that was moved to.
+func inside(dir *pathsafe.Dir, name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
+}
+
+// remove removes the layer. Of what the command may have put there only names are removed that are
+// in the layer itself.
 func (r *running) remove() error {
-	if err := removeAll(r.home); err != nil {
+	err := r.checkPlace()
+	if err == nil {
+		var names []string
+		names, err = r.place.Names()
+		for _, name := range names {
+			err = errors.Join(err, removeAll(inside(r.place, name)))
+		}
+	}
+	if err == nil {
+		err = os.Remove(r.home)
+	}
+	if err != nil {
 		return fmt.Errorf("the layer is still there: %w", err)
 	}
 	return nil

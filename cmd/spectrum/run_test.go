@@ -219,6 +219,22 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunRenames: a file that the command has renamed or linked is new at its name.
+func TestRunRenames(t *testing.T) {
+	asRunners(t, "p", func(r *runner) {
+		result := r.run(0, `mv src/a.txt src/moved.txt; ln src/b.txt src/linked.txt; mkdir made; mv same.txt made/same.txt; rm -r old; mkdir old; mv run.sh old/run.sh`)
+		r.unchanged()
+		base, removes, _ := r.changes(result)
+		want := map[string]any{
+			"src/a.txt": digestOf("one\n"), "src/moved.txt": nil, "src/linked.txt": nil, "same.txt": digestOf("same\n"), "made/same.txt": nil,
+			"old/deep/c.txt": digestOf("three\n"), "run.sh": digestOf("#!/bin/sh\n"), "old/run.sh": nil,
+		}
+		if fmt.Sprint(base) != fmt.Sprint(want) || !slices.Equal(removes, []string{"old/deep/c.txt", "run.sh", "same.txt", "src/a.txt"}) {
+			r.t.Errorf("base %v, removes %q", base, removes)
+		}
+	})
+}
+
 // TestRunStatus: the exit status is the command's, and what could not be started is as in a shell.
 func TestRunStatus(t *testing.T) {
 	r := newRunner(t, os.Getuid(), "p")
@@ -349,7 +365,12 @@ func TestRunRetried(t *testing.T) {
 // command changes.
 func TestRunDirChanges(t *testing.T) {
 	const file = "src/a.txt"
+	const beside = "another file made in its directory"
 	wait := `i=0; while ! test -e "$SIGNS/go"; do i=$((i+1)); test $i -lt 400; sleep 0.05; done; `
+	exchange := func(path string) error { // the times of the files in both stay as they are
+		src := filepath.Dir(path)
+		return errors.Join(os.Rename(src, src+".old"), os.Rename(filepath.Join(filepath.Dir(src), "next"), src))
+	}
 	for name, test := range map[string]struct {
 		script string
 		other  func(path string) error
@@ -364,9 +385,19 @@ func TestRunDirChanges(t *testing.T) {
 		}},
 		"removed after":                      {`echo mine >> ` + file + `; touch "$SIGNS/ready"; ` + wait, os.Remove},
 		"edited, and removed by the command": {`touch "$SIGNS/ready"; ` + wait + `rm -r src`, func(path string) error { return os.WriteFile(path, []byte("two\n"), 0o644) }},
+		"directory exchanged before":         {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `echo mine >> ` + file, exchange},
+		"directory exchanged before, made":   {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `echo mine > new; mv new ` + file, exchange},
+		"directory exchanged before, gone":   {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `rm -r src`, exchange},
+		"directory exchanged after":          {`echo mine >> ` + file + `; touch "$SIGNS/ready"; ` + wait, exchange},
+		beside:                               {`touch "$SIGNS/ready"; ` + wait + `echo mine >> ` + file, func(path string) error { return os.WriteFile(path+".new", nil, 0o644) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, os.Getuid(), "p")
+			next := filepath.Join(r.dir, "next")
+			if err := errors.Join(os.Mkdir(next, 0o755), os.WriteFile(filepath.Join(next, "a.txt"), []byte("two\n"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
 			cmd := r.command("run", "--", "sh", "-ec", test.script)
 			var errs strings.Builder
 			cmd.Stderr = &errs
@@ -391,7 +422,7 @@ func TestRunDirChanges(t *testing.T) {
 				}
 				return
 			}
-			if cmd.ProcessState.ExitCode() != statusRunFailed || !strings.Contains(errs.String(), `"`+file+`"`) {
+			if name == beside || cmd.ProcessState.ExitCode() != statusRunFailed || !strings.Contains(errs.String(), `"`+file+`"`) {
 				t.Errorf("%v\n%s", cmd.ProcessState, errs.String())
 			}
 			r.spectrum(1, "seal", "--upper", found[0], "--lower", r.dir)
@@ -404,21 +435,24 @@ func TestRunDirChanges(t *testing.T) {
 
 // TestRunEnds: however a run ends, no process and no mount is left, and the directory is as it was.
 func TestRunEnds(t *testing.T) {
+	interruptTwice := func(pid int) error {
+		err := syscall.Kill(pid, syscall.SIGINT)
+		time.Sleep(100 * time.Millisecond)
+		return errors.Join(err, syscall.Kill(pid, syscall.SIGINT))
+	}
 	for name, test := range map[string]struct {
 		status int // -1 for a signal
 		script string
 		end    func(spectrum int) error
 	}{
-		"daemons":       {0, `(setsid sleep TIME &); sleep TIME & echo x > new; touch "$SIGNS/ready"`, nil},
-		"killed":        {-1, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
-		"helper killed": {statusRunFailed, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, killChild},
-		"passed on":     {7, `trap 'exit 7' TERM; touch "$SIGNS/ready"; while :; do sleep 0.02; done`, func(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }},
-		"to the group":  {5, `n=0; trap 'n=$((n+1))' INT; touch "$SIGNS/ready"; while test $n = 0; do sleep 0.02; done; sleep 0.5; test $n = 1; exit 5`, func(pid int) error { return syscall.Kill(-pid, syscall.SIGINT) }},
-		"second interrupt": {128 + 9, `trap '' INT; (setsid sleep TIME &); touch "$SIGNS/ready"; while :; do sleep 0.02; done`, func(pid int) error {
-			err := syscall.Kill(pid, syscall.SIGINT)
-			time.Sleep(100 * time.Millisecond)
-			return errors.Join(err, syscall.Kill(pid, syscall.SIGINT))
-		}},
+		"daemons":                {0, `(setsid sleep TIME &); sleep TIME & echo x > new; touch "$SIGNS/ready"`, nil},
+		"killed":                 {-1, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
+		"helper killed":          {statusRunFailed, `(setsid sleep TIME &); touch "$SIGNS/ready"; sleep TIME; true`, killChild},
+		"passed on":              {7, `trap 'exit 7' TERM; touch "$SIGNS/ready"; while :; do sleep 0.02; done`, func(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }},
+		"to the group":           {5, `n=0; trap 'n=$((n+1))' INT; touch "$SIGNS/ready"; while test $n = 0; do sleep 0.02; done; sleep 0.5; test $n = 1; exit 5`, func(pid int) error { return syscall.Kill(-pid, syscall.SIGINT) }},
+		"second interrupt":       {128 + 9, `trap '' INT; (setsid sleep TIME &); touch "$SIGNS/ready"; while :; do sleep 0.02; done`, interruptTwice},
+		"helper stopped":         {128 + 9, `trap '' INT; kill -STOP $PPID; touch "$SIGNS/ready"; while :; do sleep TIME; done`, interruptTwice},
+		"helper stopped, killed": {-1, `kill -STOP $PPID; touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, os.Getuid(), "p")
@@ -496,51 +530,4 @@ func TestRunPlace(t *testing.T) {
 		t.Errorf("%v", base)
 	}
 	r.unchanged()
-}
-
-// TestSealUpper: the layers of others have the same meaning, and what means something else than
-// what is there is refused by name.
-func TestSealUpper(t *testing.T) {
-	r := newRunner(t, os.Getuid(), "p")
-	upper := filepath.Join(r.outside, "upper")
-	write := func(path, content string) {
-		t.Helper()
-		at := filepath.Join(upper, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("src/a.txt", "mine\n")
-	write("same.txt", "same\n")
-	write("old/new.txt", "new\n")
-	mark := func(path, name, value string) {
-		t.Helper()
-		if err := syscall.Setxattr(filepath.Join(upper, path), name, []byte(value), 0); err != nil {
-			t.Skip(err)
-		}
-	}
-	mark("old", "user.overlay.opaque", "y")
-	if err := syscall.Mknod(filepath.Join(upper, "run.sh"), syscall.S_IFCHR, 0); err != nil {
-		t.Fatal(err)
-	}
-	r.spectrum(0, "seal", "--json", "--upper", upper, "--lower", r.dir)
-	var result map[string]any
-	if err := json.Unmarshal([]byte(r.stdout), &result); err != nil {
-		t.Fatal(err)
-	}
-	base, removes, _ := r.changes(result)
-	want := map[string]any{"src/a.txt": digestOf("one\n"), "old/new.txt": nil, "old/deep/c.txt": digestOf("three\n"), "run.sh": digestOf("#!/bin/sh\n")}
-	if fmt.Sprint(base) != fmt.Sprint(want) || !slices.Equal(removes, []string{"old/deep/c.txt", "run.sh"}) {
-		t.Errorf("base %v, removes %q", base, removes)
-	}
-	for _, test := range [][3]string{{"old", "redirect", "elsewhere"}, {"src/a.txt", "metacopy", ""}} {
-		mark(test[0], "user.overlay."+test[1], test[2])
-		r.spectrum(1, "seal", "--upper", upper, "--lower", r.dir)
-		if !strings.Contains(r.errs, `"`+test[0]+`"`) || !strings.Contains(r.errs, "user.overlay."+test[1]) {
-			t.Error(r.errs)
-		}
-		if err := syscall.Removexattr(filepath.Join(upper, test[0]), "user.overlay."+test[1]); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

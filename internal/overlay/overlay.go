@@ -132,7 +132,7 @@ func startHelper(j job, streams Streams) (*helper, error) {
 	h.cmd.Args[0] = os.Args[0]
 	h.cmd.Env = os.Environ()
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = streams.In, streams.Out, streams.Err
-	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGCONT}
 	if j.User {
 		uid, gid := os.Geteuid(), os.Getegid()
 		h.cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -140,6 +140,7 @@ func startHelper(j job, streams Streams) (*helper, error) {
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
 			AmbientCaps: mounter,
+			Pdeathsig:   syscall.SIGCONT, // a helper that is stopped does not see that this process has ended
 		}
 	}
 	if _, err := unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0); err != nil {
@@ -194,9 +195,11 @@ func (h *helper) ask(j job, a *answer) error {
 // impatience is the time in which a second interrupt ends the command.
 const impatience = 5 * time.Second
 
-// passOn passes signals on. A second interrupt soon after the first is a kill.
+// passOn passes signals on. A second interrupt soon after the first is a kill. The command may have
+// stopped the helper: it goes on then, and at a third interrupt it is killed too.
 func (h *helper) passOn(signals <-chan os.Signal, done <-chan struct{}) {
 	var last time.Time
+	kills := 0
 	for {
 		select {
 		case <-done:
@@ -213,6 +216,12 @@ func (h *helper) passOn(signals <-chan os.Signal, done <-chan struct{}) {
 				last = time.Now()
 			}
 			_ = h.out.Encode(number) // a helper that has gone needs none
+			if number == Kill {
+				_ = h.cmd.Process.Signal(syscall.SIGCONT)
+				if kills++; kills > 1 {
+					_ = h.cmd.Process.Kill()
+				}
+			}
 		}
 	}
 }

@@ -208,8 +208,12 @@ func (r *layerReader) name(name, at string, o overlaid) error {
 	switch {
 	case !o.isThere && isSeen:
 		r.list.Files = append(r.list.Files, seen)
-	case !o.isThere && o.marks.copied && o.st.Mode.IsRegular() && !r.layer.Since.IsZero():
-		r.moved = append(r.moved, at)
+	case !o.isThere && o.marks.copied && o.st.Mode.IsRegular():
+		wasAbsent, err := r.layer.wasAbsent(r.opts.Project, at)
+		if !wasAbsent {
+			r.moved = append(r.moved, at)
+		}
+		return err
 	case !o.isThere && o.st.Mode.IsDir():
 		dir, err := o.upper.OpenDir(name)
 		if err != nil {
@@ -317,7 +321,7 @@ func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
 		*base = seen
 		return nil
 	}
-	known, err := ReadBase(r.ctx, r.layer.Lower, base.Path, r.layer.Since, h)
+	known, err := r.layer.ReadBase(r.ctx, r.opts.Project, base.Path, h)
 	if errors.Is(err, ErrSince) {
 		base.Bytes = -1
 		return nil
@@ -332,18 +336,21 @@ func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
 // ErrSince is the error of a file that is not what it was at a time.
 var ErrSince = errors.New("it was changed since")
 
-// ReadBase reads a file for a [BaseList]. The error is [ErrSince] where it was changed after since,
-// or while it was read; the zero time is any time.
-func ReadBase(ctx context.Context, dir *pathsafe.Dir, file pathsafe.Path, since time.Time, h *blockhash.Hasher) (BaseFile, error) {
-	f, before, err := dir.OpenRegular(file, pathsafe.NoLinks)
-	if isNothing(err) || errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) {
-		return BaseFile{}, ErrSince
-	}
+// ReadBase reads a file of the lower layer for a [BaseList]. The error is [ErrSince] where it was
+// changed after Since or while it was read, or is in a directory that may be another one than the
+// overlay has shown there.
+func (l *Layer) ReadBase(ctx context.Context, upper *pathsafe.Dir, file pathsafe.Path, h *blockhash.Hasher) (BaseFile, error) {
+	dir, err := l.parent(upper, file)
 	if err != nil {
-		return BaseFile{}, fmt.Errorf("%q: %w", file, err)
+		return BaseFile{}, orSince(err, file)
+	}
+	defer dir.Close()
+	f, before, err := dir.Open(file.Base())
+	if err != nil {
+		return BaseFile{}, orSince(err, file)
 	}
 	defer f.Close()
-	if !since.IsZero() && before.ChangeTime.After(since) {
+	if !l.Since.IsZero() && before.ChangeTime.After(l.Since) {
 		return BaseFile{}, ErrSince
 	}
 	table, err := h.Sum(ctx, f, before.Size+1)
@@ -358,6 +365,94 @@ func ReadBase(ctx context.Context, dir *pathsafe.Dir, file pathsafe.Path, since 
 		return BaseFile{}, ErrSince
 	}
 	return BaseFile{Known: Known{file, before.Size, table.Digest()}, Executable: before.Perm&0o100 != 0}, nil
+}
+
+// orSince is [ErrSince] for a file that is not there any more.
+func orSince(err error, file pathsafe.Path) error {
+	if isNothing(err) || errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, ErrSince) {
+		return ErrSince
+	}
+	return fmt.Errorf("%q: %w", file, err)
+}
+
+// parent opens the directory of a file of the lower layer. Another directory that was moved to its
+// place, or to that of one above it, brings files that were not changed at all: so each of them has
+// to be as it was at the time, or the one of which the overlay has made its copy.
+func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, error) {
+	dir, err := l.Lower.Reopen()
+	if err != nil {
+		return nil, err
+	}
+	parts := file.Components()
+	for i, name := range parts[:len(parts)-1] {
+		above := dir
+		dir, err = above.OpenDir(name)
+		above.Close()
+		if err != nil {
+			return nil, err
+		}
+		st, err := dir.Stat()
+		if err == nil && !l.Since.IsZero() && st.ChangeTime.After(l.Since) && !l.isOrigin(upper, file, i+1, dir) {
+			err = ErrSince
+		}
+		if err != nil {
+			dir.Close()
+			return nil, err
+		}
+	}
+	return dir, nil
+}
+
+// wasAbsent reports whether it is known that nothing was at a path, where nothing is now, when the
+// overlay was mounted: the nearest directory above it that is there was not changed since. A file
+// that the overlay has copied from elsewhere was renamed or linked then; else the one that it was
+// copied from may have been there, and was removed.
+func (l *Layer) wasAbsent(upper *pathsafe.Dir, at string) (bool, error) {
+	for up := at; up != ""; up = parentOf(up) {
+		path, err := pathsafe.Found(up)
+		if err != nil {
+			return false, err
+		}
+		dir, err := l.parent(upper, path)
+		if isNothing(err) {
+			continue
+		}
+		if err != nil {
+			return false, nil
+		}
+		defer dir.Close()
+		st, err := dir.Stat()
+		return err == nil && (l.Since.IsZero() || !st.ChangeTime.After(l.Since)), err
+	}
+	return false, nil
+}
+
+// isOrigin reports whether the overlay notes in its upper layer, at the first n components of a
+// path, that it has made the directory there as a copy of dir.
+func (l *Layer) isOrigin(upper *pathsafe.Dir, file pathsafe.Path, n int, dir *pathsafe.Dir) bool {
+	handle, _, err := unix.NameToHandleAt(dir.Fd(), "", unix.AT_EMPTY_PATH)
+	if err != nil {
+		return false
+	}
+	copied, err := upper.OpenParent(file, n)
+	if err != nil {
+		return false
+	}
+	defer copied.Close()
+	all, err := copied.Node().ReadableXattrs(func(string, error) {})
+	if err != nil {
+		return false
+	}
+	// The value of the kernel (struct ovl_fb): the type of the handle is in byte 4, and the handle
+	// comes after the identity of the file system, which is that of the mount in which dir is.
+	const typeAt, handleAt = 4, 21
+	for _, x := range all {
+		isNote := x.Name == TrustedOverlay+"origin" && l.Attributes != UserOverlay || x.Name == UserOverlay+"origin" && l.Attributes != TrustedOverlay
+		if isNote && len(x.Value) > handleAt && x.Value[typeAt] == byte(handle.Type()) && x.Value[handleAt:] == string(handle.Bytes()) {
+			return true
+		}
+	}
+	return false
 }
 
 // isOfUpper is an error unless the user can read what the overlay notes in a layer.
