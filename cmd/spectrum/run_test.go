@@ -451,8 +451,8 @@ func TestRunEnds(t *testing.T) {
 		"passed on":              {7, `trap 'exit 7' TERM; touch "$SIGNS/ready"; while :; do sleep 0.02; done`, func(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }},
 		"to the group":           {5, `n=0; trap 'n=$((n+1))' INT; touch "$SIGNS/ready"; while test $n = 0; do sleep 0.02; done; sleep 0.5; test $n = 1; exit 5`, func(pid int) error { return syscall.Kill(-pid, syscall.SIGINT) }},
 		"second interrupt":       {128 + 9, `trap '' INT; (setsid sleep TIME &); touch "$SIGNS/ready"; while :; do sleep 0.02; done`, interruptTwice},
-		"helper stopped":         {128 + 9, `trap '' INT; sleep 1; kill -STOP $PPID; touch "$SIGNS/ready"; while :; do sleep TIME; done`, interruptTwice},
-		"helper stopped, killed": {-1, `sleep 1; kill -STOP $PPID; touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
+		"helper stopped":         {128 + 9, `trap '' INT; kill -STOP $PPID; touch "$SIGNS/ready"; while :; do sleep TIME; done`, interruptTwice},
+		"helper stopped, killed": {-1, `kill -STOP $PPID; touch "$SIGNS/ready"; sleep TIME; true`, func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, os.Getuid(), "p")

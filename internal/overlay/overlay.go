@@ -156,24 +156,29 @@ func startHelper(j job, streams Streams) (*helper, error) {
 
 // follow goes through the two stages of the helper.
 func (h *helper) follow(j job, signals <-chan os.Signal) (int, error) {
+	if err := h.say(j); err != nil {
+		return 0, ErrLost
+	}
 	var mounted answer
-	if err := h.ask(j, &mounted); err != nil {
+	if err := h.in.Decode(&mounted); err != nil {
 		return 0, ErrLost
 	}
 	if !mounted.Mounted {
 		return 0, unavailable(mounted.Step, mounted.Errno, mounted.Text)
 	}
-	var started answer
-	if err := h.ask(j, &started); err != nil {
+	if err := h.say(j); err != nil {
+		return 0, ErrLost
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go h.passOn(signals, done) // from now on: the command may have stopped the helper before it answers
+	var started, ended answer
+	if err := h.in.Decode(&started); err != nil {
 		return 0, ErrLost
 	}
 	if !started.Started {
 		return 0, &StartError{j.Command.Args[0], started.Status, started.Errno}
 	}
-	done := make(chan struct{})
-	defer close(done)
-	go h.passOn(signals, done)
-	var ended answer
 	if err := h.in.Decode(&ended); err != nil || !ended.Ended {
 		return 0, ErrLost
 	}
@@ -183,13 +188,10 @@ func (h *helper) follow(j job, signals <-chan os.Signal) (int, error) {
 	return ended.Status, nil
 }
 
-// ask begins a stage.
-func (h *helper) ask(j job, a *answer) error {
+// say begins a stage, which answers.
+func (h *helper) say(j job) error {
 	h.out, h.in = gob.NewEncoder(h.conn), gob.NewDecoder(h.conn)
-	if err := h.out.Encode(j); err != nil {
-		return err
-	}
-	return h.in.Decode(a)
+	return h.out.Encode(j)
 }
 
 // impatience is the time in which a second interrupt ends the command.
