@@ -301,7 +301,7 @@ func (h *history) open() ([]string, error) {
 // trueEnd returns the end of an attempt of which nothing is left in the root. It is known of one
 // that was completed: the log had its end before its journal went, and where the log lacks it all the
 // same, it was cut off. The savepoints have it: that of a commit stands in the chain, those of what was
-// rolled back are retired. Of another one the caller gives the reason: it was rolled back, or had
+// rolled back are retired, and those of what was brought back stand again. Of another one the caller gives the reason: it was rolled back, or had
 // not written anything yet, when it was killed, unless it is half done, see [lost].
 //
 // The log knows a root by its path alone. Where another directory is there now, or another state
@@ -319,7 +319,7 @@ func (h *history) trueEnd(id string, all *savepoint.Survey) (event audit.Event, 
 		}
 	}
 	before, err := h.snapshotBefore(id)
-	if affected := strings.Fields(before.Said[saidAffected]); err == nil && AllRetired(all, affected) {
+	if affected := strings.Fields(before.Said[saidAffected]); err == nil && (AllRetired(all, affected) || hasBrought(all, before)) {
 		return rolledBack(id, before), true
 	}
 	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: h.typeOf(id)}, false
@@ -333,6 +333,18 @@ func (h *history) typeOf(attempt string) audit.Rollback {
 		return is
 	}
 	return audit.Emergency
+}
+
+// hasBrought reports whether the savepoints stand that the action after a snapshot was to bring back,
+// which it did behind COMMITTED.
+func hasBrought(all *savepoint.Survey, before snapshot.Header) bool {
+	brings := Brings(before)
+	if len(brings) == 0 || before.Said[saidStays] != "" {
+		return false
+	}
+	return !slices.ContainsFunc(brings, func(id string) bool {
+		return !slices.ContainsFunc(all.Standing, func(sp savepoint.Savepoint) bool { return sp.Attempt() == id })
+	})
 }
 
 // AllRetired reports whether there are commits of these ids, and each was taken out of the chain:

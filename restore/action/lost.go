@@ -78,7 +78,7 @@ func (r *Root) endLost(ids []string) (ended []staging.Outcome, halts []error, er
 		switch {
 		case event.Kind == audit.CommitEnd:
 			ended = append(ended, staging.Outcome{Attempt: id, Kind: staging.KindCommit, Result: staging.Completed})
-		case len(event.Actions) > 0:
+		case len(event.Actions)+len(event.Brings) > 0:
 			ended = append(ended, staging.Outcome{Attempt: id, Kind: "rollback", Result: staging.Completed})
 		case left != nil:
 			ended = append(ended, staging.Outcome{Attempt: id, Kind: "action", Result: staging.Cleared, Left: left})
