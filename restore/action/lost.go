@@ -127,10 +127,7 @@ func (r *Root) judge(id string) (reason string, halts bool, left error) {
 			l.others[e.Path], first = e, cmp.Or(first, e.Path)
 		}
 	}
-	if len(l.others) == 0 && !before.Header().Whole { // of all of a root it does not list what was not there
-		return notFound, false, nil
-	}
-	half, err := r.isHalfDone(id, &l)
+	half, err := r.isHalfDone(id, &l) // also where nothing is another: what was not there is not listed beneath a directory
 	switch {
 	case err != nil:
 		return "", false, err
@@ -260,7 +257,7 @@ func (l *lost) isNew(file pathsafe.Path, want *snapshot.Entry) bool {
 		}
 	}
 	was, err := l.before.At(file)
-	return err == nil && was.Type == snapshot.Absent && l.before.Header().Whole
+	return err == nil && was.Type == snapshot.Absent
 }
 
 // lacksSome reports whether nothing is at a name at which something was, and nothing in another
