@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spf13/cobra"
 )
 
@@ -94,36 +95,51 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 			next: "the restore root comes last: spectrum diff RUN_DIR... RESTORE_ROOT",
 		}
 	}
+	d, err := app.printDiff(cmd, opts, runDirs, rootPath)
+	if err != nil {
+		return err
+	}
+	return d.verdict(app)
+}
+
+// printDiff holds a candidate against a restore root, and prints what differs unless JSON is asked for.
+func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, rootPath string) (*rootDiff, error) {
 	root, err := pathsafe.OpenRoot(rootPath)
 	if err != nil {
-		return refusedHint(fmt.Errorf("restore root: %w", err), "the last argument is the restore root, an existing directory")
+		return nil, refusedHint(fmt.Errorf("restore root: %w", err), "the last argument is the restore root, an existing directory")
 	}
 	defer root.Close()
 	if rootPath, err = root.RealPath(); err != nil {
-		return err
+		return nil, err
 	}
-	l, err := app.lookInto(cmd, runDirs, opts.chain)
+	l, err := a.lookInto(cmd, runDirs, opts.chain)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer l.close()
-	d := rootDiff{plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: app.snapshotsPath()}
-	bar := app.newBar("comparing")
+	d := &rootDiff{plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
+	bar := a.newBar("comparing")
 	bar.begin("comparing", len(l.files)+len(l.plan.Removes()), unknown)
 	err = l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })
 	bar.done()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(d.files) > 0 && !app.json {
-		err = opts.paged.show(app, func(w *diffWriter) error {
+	if len(d.files) > 0 && !a.json {
+		err = opts.paged.show(a, func(w *diffWriter) error {
 			return l.whileReading(cmd.Context(), func() error { return d.print(cmd.Context(), w) })
 		})
 	}
-	if err := unlessGone(err); err != nil {
-		return err
-	}
-	return d.verdict(app)
+	return d, unlessGone(err)
+}
+
+// showDiff shows on stderr, or in a pager on a terminal, the lines that a restore would change.
+func (a *app) showDiff(cmd *cobra.Command, paged paged, o preview.Origin) error {
+	over := *a
+	over.stdout, over.projectRoot = a.stderr, o.ProjectRoot
+	paged.asText = true
+	_, err := over.printDiff(cmd, diffOptions{chain: o.Chain, paged: paged}, o.RunDirs, o.RestoreRoot)
+	return err
 }
 
 // check reports flags that exclude each other.

@@ -20,6 +20,7 @@ import (
 type paged struct {
 	color   string
 	noPager bool
+	asText  bool // what cannot be seen is shown, into a pipe too
 }
 
 func (p *paged) addFlags(cmd *cobra.Command) {
@@ -39,7 +40,7 @@ func (p *paged) check(cmd *cobra.Command) error {
 func (p *paged) show(a *app, print func(w *diffWriter) error) error {
 	terminal := onTerminal(a.stdout)
 	w := &diffWriter{color: p.color == "always" || p.color == "auto" && terminal && colored(), width: 80}
-	w.exact = !terminal && !w.color
+	w.exact = !terminal && !w.color && !p.asText
 	command := pagerCommand()
 	if f, ok := a.stdout.(*os.File); ok && terminal {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {

@@ -34,6 +34,8 @@ type previewOptions struct {
 	scopes      []string
 	decisions   []string
 	replace     bool
+	diff        bool // the lines that change are shown too
+	paged       paged
 	silent      bool // nothing is to be shown
 	asks        bool // the statement is asked for next
 	reread      bool // the content of the candidate is read again
@@ -109,6 +111,9 @@ Identity layer, operator context and restricted context are proposed only when
 --scope asks for them, the identity layer only with the --agent that the candidate
 names. What --scope asks for takes the place of the default scopes.
 
+With --diff the lines of text files that change are shown before that, as "spectrum diff"
+shows them, on stderr, and on a terminal in a pager.
+
 With --replace existing files are replaced, and those that are the same stay as they
 are; the report names each, and a rollback brings back what was replaced.
 
@@ -122,11 +127,19 @@ needed and what is free; the JSON is the same whatever is free.`,
 		},
 	}
 	opts.flags(cmd)
+	cmd.Flags().BoolVar(&opts.diff, "diff", false, "show the lines of text files that change too")
+	opts.paged.addFlags(cmd)
 	return cmd
 }
 
 func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []string) error {
 	if err := opts.check(cmd, runDirs); err != nil {
+		return err
+	}
+	if opts.diff && app.json {
+		return usage(cmd, "--diff is for people; \"spectrum diff --json\" has what differs")
+	}
+	if err := opts.paged.check(cmd); err != nil {
 		return err
 	}
 	if err := opts.takeRoot(); err != nil {
@@ -167,6 +180,11 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 		return shownPreview{}, err
 	}
 	defer made.close()
+	if opts.diff {
+		if err := a.showDiff(cmd, opts.paged, made.candidate.origin); err != nil {
+			return shownPreview{}, err
+		}
+	}
 	shown, err := a.present(cmd.Context(), state, made.presented)
 	if err == nil && made.candidate.warning != "" {
 		a.tell("spectrum: %s", oneLine(made.candidate.warning))

@@ -185,7 +185,7 @@ var wrongUses = [][]string{
 	{"mount", "mnt"}, {"mount", "elsewhere", "p/CONTRACTS/_runs/r"}, {"mount", "--all", "--chain", "runs", "mnt"}, {"mount", "--all", "--restore-root", "/r", "runs", "mnt"}, {"mount", "--all", "a", "b", "mnt"},
 	{"mount", "--all", "elsewhere", "mnt"}, {"mount", "-o", "nonsense", "r", "mnt"}, {"mount", "-o", "remount", "r", "mnt"},
 	{"preview"}, {"preview", "--from-mount", "m", "x"}, {"preview", "--scope", "nothing", "--restore-root", "/r", "x"},
-	{"preview", "--decide", "C-001", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=maybe", "--restore-root", "/r", "x"},
+	{"preview", "--decide", "C-001", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=maybe", "--restore-root", "/r", "x"}, {"preview", "--color", "loud", "--restore-root", "/r", "x"},
 	{"commit"}, {"commit", "--receipt", "", "--preview", "i"}, {"preview", "--html", "", "--restore-root", "/r", "x"}, {"commit", "--preview", "i", "x"}, {"commit", "--preview", "i", "--agent", "a"}, {"commit", "--approve", "yes", "x"}, {"commit", "--from-mount", "m", "x"},
 	{"rollback", "--emergency", "--with-later", "/r"},
 	{"recover", "--statement", "x", "/r"},
@@ -210,7 +210,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 	lines = append(lines, checkUsage(t, "spectrum", "version", "x"))
 	for _, args := range [][]string{
-		{"snapshot", "watch", "/r"}, {"cat", "r", "p"}, {"diff", "-u", "r", "x"}, // which is right without --json
+		{"snapshot", "watch", "/r"}, {"cat", "r", "p"}, {"diff", "-u", "r", "x"}, {"preview", "--diff", "--restore-root", "/r", "x"}, // which is right without --json
 		{"run", "--task", "a/b", "true"}, {"run", "--exclude", "[", "true"}, // where what follows the command is its own
 	} {
 		said := typeIn(t, "spectrum", append([]string{"--json"}, args...)...)
