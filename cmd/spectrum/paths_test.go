@@ -89,7 +89,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.openNew: pathsafe.OpenOwn":                    "given: the directory of the page or the report, from then on a handle",
 	"cmd/spectrum.openMaking: pathsafe.OpenOwn":                 "given: the nearest directory above a demo, from then on handles",
 	"cmd/spectrum.runsIn: pathsafe.OpenRoot":                    "the words of a hint",
-	"cmd/spectrum.runDiff: pathsafe.OpenRoot":                   "given: the restore root, from then on a handle",
+	"cmd/spectrum.app.printDiff: pathsafe.OpenRoot":             "given: the restore root, from then on a handle",
 	"cmd/spectrum.runKeygen: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"cmd/spectrum.Runs.openRuns: pathsafe.OpenRoot":             "given: the runs directory, from then on a handle",
 	"cmd/spectrum.freeRunDir: pathsafe.OpenRoot":                "given: the runs directory of a project; only a free name in it follows, which is made exclusively",
