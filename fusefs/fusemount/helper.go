@@ -24,19 +24,7 @@ func findHelper() string {
 			return path
 		}
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		fd, err := served.OpenDir(dir)
-		if err != nil {
-			continue
-		}
-		err = served.Check(fd)
-		_ = unix.Close(fd)
-		if err != nil {
-			continue
-		}
+	for dir := range served.PathDirs() {
 		if path, err := exec.LookPath(filepath.Join(dir, helperName)); err == nil {
 			return path
 		}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/served"
-	"golang.org/x/sys/unix"
 )
 
 // ErrNoGit says that there is no program git.
@@ -93,19 +92,7 @@ func (g git) checkVersion(ctx context.Context) error {
 
 // findGit looks in the absolute directories of PATH, but for those that another user serves.
 func findGit() string {
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		fd, err := served.OpenDir(dir)
-		if err != nil {
-			continue
-		}
-		err = served.Check(fd)
-		_ = unix.Close(fd)
-		if err != nil {
-			continue
-		}
+	for dir := range served.PathDirs() {
 		if path, err := exec.LookPath(filepath.Join(dir, "git")); err == nil {
 			return path
 		}
