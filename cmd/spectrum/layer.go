@@ -137,9 +137,6 @@ func makeRoom(upper *pathsafe.Dir, attributes string) error {
 	return nil
 }
 
-// carried is how many unchanged files a change set that only removes gets.
-const carried = 3
-
 // errEnough ends a walk.
 var errEnough = errors.New("enough")
 
@@ -165,7 +162,7 @@ func (a *app) carry(ctx context.Context, upper *pathsafe.Dir, layer *bundle.Laye
 		if err := copyBelow(layer.Lower, upper, rel, st.Perm&0o777); err != nil {
 			return err
 		}
-		if found++; found == carried {
+		if found++; found == bundle.MaxCarried {
 			return errEnough
 		}
 		return nil
@@ -322,8 +319,6 @@ func (o *sealOptions) checkLayer(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "--upper and --lower are given together")
 	case len(args) > 0:
 		return usage(cmd, "--upper seals all that is in the layer; leave things out with --exclude PATTERN")
-	case o.task != "" && (o.runDir != "" || !taskName.MatchString(o.task)):
-		return usage(cmd, "--task %q: it takes a name of letters, digits and ._- for the run directory that is made without --run-dir", o.task)
 	}
 	return nil
 }

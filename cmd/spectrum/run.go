@@ -36,7 +36,6 @@ const statusRunFailed = 125
 type runError struct {
 	status int
 	layer  string // where the changes are; "" for none
-	lower  string
 	retry  string // the command that seals them
 	err    error
 }
@@ -397,7 +396,7 @@ func (r *running) failed(err error) error {
 	if form, is := errors.AsType[*bundle.FormError](err); is {
 		words = append(words, "--exclude", patternOf(form.Path))
 	}
-	return &runError{status: statusRunFailed, layer: r.home, lower: r.dir, retry: r.app.commandLine(words...), err: err}
+	return &runError{status: statusRunFailed, layer: r.home, retry: r.app.commandLine(words...), err: err}
 }
 
 // checkPlace is an error where the command has put something else in the place of the layer, or the

@@ -84,7 +84,7 @@ What --agent, --scope and --constraint say is signed with it, and every preview
 shows it. It approves nothing. A pattern like notes/ is everything beneath a
 directory, notes/*.md the files in it; where several fit, the more specific one
 decides. A pattern that fits no output puts the candidate in quarantine.`,
-		Args: func(cmd *cobra.Command, args []string) error { return opts.checkBase(cmd, args) },
+		Args: func(cmd *cobra.Command, args []string) error { return opts.check(cmd, args) },
 		RunE: func(cmd *cobra.Command, outputs []string) error {
 			return runSeal(cmd, app, opts, outputs)
 		},
@@ -100,8 +100,8 @@ decides. A pattern that fits no output puts the candidate in quarantine.`,
 	return cmd
 }
 
-// checkBase checks that there are outputs, or one base to compare the project with.
-func (o *sealOptions) checkBase(cmd *cobra.Command, args []string) error {
+// check checks that there are outputs, or one base to compare the project with, and the task.
+func (o *sealOptions) check(cmd *cobra.Command, args []string) error {
 	bases := 0
 	for _, base := range []string{o.base, o.baseRun, o.baseGit, o.upper + o.lower} {
 		if base != "" {
@@ -113,6 +113,8 @@ func (o *sealOptions) checkBase(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "--base, --base-git, --base-run and --upper exclude each other")
 	case bases == 0 && len(args) == 0:
 		return &usageError{command: cmd.CommandPath(), err: errors.New("no output was given"), next: "for the whole project: spectrum seal ."}
+	case o.task != "" && (o.runDir != "" || !taskName.MatchString(o.task)):
+		return usage(cmd, "--task %q: it takes a name of letters, digits and ._- for the run directory that is made without --run-dir", o.task)
 	case o.upper+o.lower != "":
 		return o.checkLayer(cmd, args)
 	}

@@ -23,9 +23,6 @@ var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // sealRoots finds the project root and the run directory as absolute paths.
 func (a *app) sealRoots(cmd *cobra.Command, opts sealOptions) (root, dir string, err error) {
-	if opts.task != "" && (opts.runDir != "" || !taskName.MatchString(opts.task)) {
-		return "", "", usage(cmd, "--task %q: it takes a name of letters, digits and ._- for the run directory that is made without --run-dir", opts.task)
-	}
 	if opts.runDir != "" {
 		if dir, err = filepath.Abs(opts.runDir); err != nil {
 			return "", "", err

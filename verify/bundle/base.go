@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCarried is how many unchanged files a set that only removes carries. One is needed, and that it
+// MaxCarried is how many unchanged files a set that only removes carries. One is needed, and that it
 // is still there as it was: with several a change of one does not keep the removals from a root.
-const maxCarried = 3
+const MaxCarried = 3
 
 // Counts are the files of a change set. A file that is carried is unchanged: it is an output since a
 // bundle has at least one.
@@ -382,7 +382,7 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 			return nil, nil, n, ErrUnchanged
 		}
 		for _, o := range c.project.outputs {
-			if path := o.path.String(); n.Carried < maxCarried && !isHidden(path) && (c.project.opts.Restricted == nil || !c.project.opts.Restricted(path)) {
+			if path := o.path.String(); n.Carried < MaxCarried && !isHidden(path) && (c.project.opts.Restricted == nil || !c.project.opts.Restricted(path)) {
 				n.Carried++
 				add(o, &o.digest)
 			}
