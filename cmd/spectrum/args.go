@@ -151,7 +151,7 @@ func settle(cmd *cobra.Command) {
 	}
 }
 
-// noneEmpty refuses a flag with an empty text, such as that of a shell's variable which is not set:
+// noneEmpty rejects a flag with an empty text, such as that of a shell's variable which is not set:
 // that is no flag that was left out. Of an empty restore root the law has its own verdict where
 // one is previewed or committed, RESTORE_TARGET_MISSING.
 func noneEmpty(cmd *cobra.Command) (err error) {

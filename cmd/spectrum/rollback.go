@@ -396,7 +396,7 @@ func identified(h snapshot.Header) string {
 	return fmt.Sprintf("%s of %s (%s)", h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(h))
 }
 
-// whyTaken is the kind of a snapshot, and the words of whoever took it.
+// whyTaken is the kind of a snapshot, and the reason that was given for it.
 func whyTaken(h snapshot.Header) string {
 	if h.Reason == "" {
 		return string(h.Kind)

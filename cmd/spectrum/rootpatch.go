@@ -172,7 +172,7 @@ func (d *rootDiff) patch(h *heldAgainst) (text []byte, why string, err error) {
 	return patch.Text(name, old, young), "", nil
 }
 
-// versionThere is what stands in the restore root, as far as it would be shown.
+// versionThere is the existing file in the restore root, as far as it would be shown.
 func (d *rootDiff) versionThere(h *heldAgainst) (*patch.Version, error) {
 	f, st, err := standing.Open(d.root, h.path)
 	if err != nil {

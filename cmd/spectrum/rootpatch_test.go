@@ -130,7 +130,7 @@ func apply(t testing.TB, argv []string, dir string, made []byte) error {
 	return nil
 }
 
-// demand wants a copy of the root to be what the candidate makes of it, but for what is no text.
+// demand requires that a copy of the root is what the candidate makes of it, but for what is no text.
 func (p *pair) demand(t testing.TB, dir string, isText func(path string) bool) {
 	t.Helper()
 	for path, want := range p.young {

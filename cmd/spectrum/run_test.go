@@ -125,7 +125,7 @@ func (r *runner) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// spectrum runs the program, and wants an exit status.
+// spectrum runs the program, which must end with an exit status.
 func (r *runner) spectrum(status int, args ...string) {
 	r.t.Helper()
 	r.stdout, r.errs, r.status = runCommand(r.t, r.command(args...))
@@ -134,7 +134,7 @@ func (r *runner) spectrum(status int, args ...string) {
 	}
 }
 
-// unchanged wants the project to be as it was.
+// unchanged requires that the project is as it was.
 func (r *runner) unchanged() {
 	r.t.Helper()
 	now := r.tree()

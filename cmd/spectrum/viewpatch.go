@@ -92,7 +92,7 @@ func (c *changes) patch(done <-chan struct{}) ([]byte, error) {
 	return text, nil
 }
 
-// look describes what stands at the paths of the candidate without reading it, with the time of the
+// look describes the existing files at the paths of the candidate without reading it, with the time of the
 // last change.
 func (d *rootDiff) look(ctx context.Context) (looked [sha256.Size]byte, newest time.Time, err error) {
 	_, paths, err := d.names()
@@ -121,7 +121,7 @@ func (d *rootDiff) look(ctx context.Context) (looked [sha256.Size]byte, newest t
 	return [sha256.Size]byte(all.Sum(nil)), newest, nil
 }
 
-// lookAt describes what stands at a path, which may be a link.
+// lookAt describes the existing file at a path, which may be a link.
 func lookAt(root *pathsafe.Dir, p pathsafe.Path) (pathsafe.Stat, error) {
 	dir, err := root.OpenParent(p, len(p.Components())-1)
 	if err != nil {

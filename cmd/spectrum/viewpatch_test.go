@@ -135,7 +135,7 @@ func TestChangesHideNothing(t *testing.T) {
 	}
 }
 
-// TestChangesAreOfOneRoot: a view without a restore root has none, and nobody lists it.
+// TestChangesAreOfOneRoot: a view without a restore root has none, and does not list it.
 func TestChangesAreOfOneRoot(t *testing.T) {
 	project := bundletest.New(t)
 	run := project.Run("run", map[string]string{"a": "a"})
