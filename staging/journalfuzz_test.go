@@ -37,7 +37,9 @@ func FuzzJournal(f *testing.F) {
 		"\x00\x00\x07\x01\x00", "\x00\x01\x07\x04\x00", "\x04\x02\x07\x05\x00", // a target was written into
 		"\x00\x00\x06\x00\x00", "\x00\x01\x06\x01\x00", "\x05\x00\x06\x05\x00", // the same content, another file
 		"\x00\x00\x06\x07\x03", "\x00\x00\x06\x08\x03", "\x00\x00\x06\x03\x06", // a directory of others, a link
-		"\x00\x00\x09\x01\x03\x06\x01\x00", // ours elsewhere, and a stranger in its place
+		"\x00\x00\x09\x01\x03\x06\x01\x00",                 // ours elsewhere, and a stranger in its place
+		"\x00\x02\x0a\x02",                                 // another name, and a person who accepts it
+		"\x00\x00\x07\x00\x01\x08\x08", "\x00\x00\x08\x08", // a stranger in old/0, for a target that was changed, and for one that was not
 	)
 	if flag.Lookup("test.fuzz").Value.String() == "" {
 		texts = some(f, 35, texts)
@@ -380,6 +382,10 @@ func (r *ruin) isOurs(path, what string) bool {
 		return false
 	}
 	base := filepath.Base(path)
+	own := []string{newsName, oldsName, trashName, holdName}
+	if slices.Contains(own, inside) && strings.HasPrefix(what, "40") { // what is in such a directory is looked at for itself
+		return true
+	}
 	if inside == manifestStaged { // it comes before the journal, so its name is all that there is
 		return true
 	}

@@ -312,6 +312,8 @@ func (u *undo) back(i int) error {
 		return u.retrieve(i, in, name)
 	case err != nil:
 		return slot.shift(name, in, s.path.Base())
+	case is && !s.goes && !s.tree && !u.keep: // nothing had to make way for it
+		return fmt.Errorf("%s/%s: %w", oldsName, name, errForeign)
 	case is:
 		return u.swapBack(i, in, slot, name)
 	case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
