@@ -68,6 +68,7 @@ created, replaced and found identical, and the command that undoes it.`,
 	cmd.Flags().StringVar(&opts.approve, "approve", "", "the approval `statement`, word for word")
 	cmd.Flags().StringVar(&opts.receipt, "receipt", "", "write what was done to this new `file`, in JSON")
 	reasonFlag(cmd, &opts.reason)
+	noPagerFlag(cmd, &opts.paged.noPager)
 	return cmd
 }
 

@@ -25,8 +25,12 @@ type paged struct {
 
 func (p *paged) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.color, "color", "auto", "`when` there are colours: auto (on a terminal), always or never")
-	cmd.Flags().BoolVar(&p.noPager, "no-pager", false, "on a terminal, print without a pager (SPECTRUM_PAGER, PAGER)")
+	noPagerFlag(cmd, &p.noPager)
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func noPagerFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "no-pager", false, "on a terminal, print without a pager (SPECTRUM_PAGER, PAGER)")
 }
 
 func (p *paged) check(cmd *cobra.Command) error {

@@ -257,13 +257,21 @@ func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptio
 
 // tellHeld names what holds a candidate in quarantine, and the next steps.
 func (a *app) tellHeld(shown shownPreview) {
-	if len(shown.held) == 0 {
-		return
+	for _, line := range heldLines(shown.source, shown.held) {
+		a.tell("%s", line)
 	}
-	a.tell("spectrum: %s", oneLine((&quarantine.HeldError{Source: shown.source, Marks: shown.held}).Error()))
-	for _, hint := range heldHints(shown.source) {
-		a.tell("hint: %s", oneLine(hint))
+}
+
+// heldLines name what holds a candidate in quarantine, and the next steps; none where nothing does.
+func heldLines(source string, held []quarantine.Mark) []string {
+	if len(held) == 0 {
+		return nil
 	}
+	lines := []string{"spectrum: " + oneLine((&quarantine.HeldError{Source: source, Marks: held}).Error())}
+	for _, hint := range heldHints(source) {
+		lines = append(lines, "hint: "+oneLine(hint))
+	}
+	return lines
 }
 
 // presented is a preview that is to be shown, with what it was made of.
@@ -302,7 +310,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, s presented) (sh
 	switch {
 	case s.opts.silent:
 	case s.opts.report == onStream || s.opts.report == "" && !onTerminal(a.stderr):
-		_, err = a.stderr.Write(report.Bytes())
+		err = a.showReport(a.stderr, report.Bytes(), s.opts.paged)
 	default:
 		err = a.showSummary(ctx, state, s)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -38,12 +39,19 @@ compare with an ID that "savepoint list" printed before.`,
 			Args:  atMost(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(listSavepoints(args)) },
 		},
-		&cobra.Command{
-			Use:   "show ID|latest",
-			Short: "print the Restore Commit Report of a savepoint",
-			Args:  exactly(1),
-			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(showSavepoint(args[0])) },
-		})
+		newSavepointShow(app))
+	return cmd
+}
+
+func newSavepointShow(app *app) *cobra.Command {
+	var opts paged
+	cmd := &cobra.Command{
+		Use:   "show ID|latest",
+		Short: "print the Restore Commit Report of a savepoint",
+		Args:  exactly(1),
+		RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(showSavepoint(args[0], opts)) },
+	}
+	noPagerFlag(cmd, &opts.noPager)
 	return cmd
 }
 
@@ -192,7 +200,7 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 }
 
 // showSavepoint prints the report as it was signed, byte for byte.
-func showSavepoint(id string) func(*savepointShelf) error {
+func showSavepoint(id string, opts paged) func(*savepointShelf) error {
 	return func(s *savepointShelf) error {
 		sp, err := s.find(id)
 		if err != nil {
@@ -205,8 +213,7 @@ func showSavepoint(id string) func(*savepointShelf) error {
 		if s.json {
 			return s.raw(report.JSON)
 		}
-		_, err = visibleWriter{s.stdout}.Write(report.Markdown)
-		return err
+		return s.showReport(s.stdout, []byte(visible.Lines(string(report.Markdown))), opts)
 	}
 }
 

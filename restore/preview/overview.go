@@ -108,7 +108,7 @@ func (p *Preview) Overview(free uint64) Overview {
 	var color string
 	v.Word, v.Verdict, color = p.outcome()
 	v.Grade = map[string]Grade{red: Bad, yellow: Fair, green: Good}[color]
-	for _, g := range p.glances(free, maxKinds) {
+	for _, g := range p.allGlances(free, maxKinds) {
 		v.Facts = append(v.Facts, Row{g.Name, g.Text})
 	}
 	if opened := p.openedTo(); opened != "" {
