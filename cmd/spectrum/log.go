@@ -61,7 +61,11 @@ func (a *app) listActions(args []string, last int) error {
 		}
 	}
 	all, damage := actionsOf(state, root)
-	if len(all) == 0 && damage == nil && root != "" {
+	switch {
+	case len(all) > 0 || damage != nil:
+	case root == "":
+		a.say("no commits yet: the audit log of this state directory has none")
+	default:
 		if err := notKnown(root, "commit", "\"spectrum log\" lists all commits with their roots"); err != nil {
 			return err
 		}
@@ -145,7 +149,7 @@ func actionText(c *audit.Action) string {
 	if c.Operator != "" {
 		line += " by " + c.Operator
 	}
-	if c.Reason != "" {
+	if c.Reason != "" && c.Reason != noReason {
 		line += ": " + c.Reason
 	}
 	return oneLine(line)

@@ -16,6 +16,9 @@ import (
 	"golang.org/x/term"
 )
 
+// colors are the values of --color.
+var colors = []string{"auto", "always", "never"}
+
 // paged are the flags of a command whose result may be long.
 type paged struct {
 	color   string
@@ -26,7 +29,7 @@ type paged struct {
 func (p *paged) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.color, "color", "auto", "`when` there are colours: auto (on a terminal), always or never")
 	noPagerFlag(cmd, &p.noPager)
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func noPagerFlag(cmd *cobra.Command, to *bool) {
@@ -34,7 +37,7 @@ func noPagerFlag(cmd *cobra.Command, to *bool) {
 }
 
 func (p *paged) check(cmd *cobra.Command) error {
-	if p.color != "auto" && p.color != "always" && p.color != "never" {
+	if !slices.Contains(colors, p.color) {
 		return usage(cmd, "--color %q is not auto, always or never", p.color)
 	}
 	return nil

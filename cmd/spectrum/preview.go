@@ -507,6 +507,10 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 
 // loadRecord reads a preview that was kept, by its id or the beginning of it.
 func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
+	const name = "name the ID that \"spectrum preview\" has printed, or its first 4 digits or more; or make a new preview: spectrum preview --restore-root DIR RUN_DIR..."
+	if id == latest {
+		return nil, refusedHint(fmt.Errorf("an approval is of one preview, so latest names none: %w", errApprovalRequired), name)
+	}
 	if found, err := state.FindPreview(id, least); err == nil {
 		id = found
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -514,8 +518,7 @@ func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
 	}
 	raw, err := state.LoadPreview(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refusedHint(fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired),
-			"name the ID that \"spectrum preview\" has printed, or its first 4 digits or more; or make a new preview: spectrum preview --restore-root DIR RUN_DIR...")
+		return nil, refusedHint(fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired), name)
 	}
 	if err != nil {
 		return nil, err
