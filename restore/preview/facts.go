@@ -197,6 +197,11 @@ func (p *Preview) signers() []string {
 	return all
 }
 
+// isPinned reports whether the operator trusts whoever has signed a run of the candidate.
+func (p *Preview) isPinned() bool {
+	return !slices.ContainsFunc(p.block.Candidate.Runs, func(r candidateRun) bool { return r.Standing != string(trust.Pinned) })
+}
+
 func standingText(standing string) string {
 	if standing == string(trust.Pinned) {
 		return "pinned"

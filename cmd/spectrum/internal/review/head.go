@@ -16,7 +16,7 @@ func (m *Model) head() []line {
 	v := &m.over
 	style := gradeStyles[v.Grade]
 	if !m.isTall() {
-		return []line{{style, v.Word + ": " + v.Counts}, m.rootLine(), {plain, m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
+		return []line{{style, v.Word + ": " + v.Counts}, m.rootLine(), {plain, m.standingText() + "; " + m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
 	}
 	lines := []line{
 		{style, v.Word + ": " + v.Verdict},
@@ -47,6 +47,14 @@ func (m *Model) head() []line {
 func (m *Model) rootLine() line {
 	text := m.over.Size + " to write, in "
 	return line{plain, text + cutStart(m.over.Root, m.width-width(text))}
+}
+
+// standingText says in a few words whether the operator trusts whoever has signed.
+func (m *Model) standingText() string {
+	if m.over.Pinned {
+		return "signer pinned"
+	}
+	return "signer not pinned"
 }
 
 // conflictsText counts the conflicts.
