@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -309,7 +310,7 @@ func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []sa
 	for _, d := range drifts {
 		lines = append(lines, oneLine(fmt.Sprintf("%s %q", d.State, d.Path)))
 	}
-	lines = append(lines, fmt.Sprintf("DRIFTED %s %d of %d files", sp.ID(), len(drifts), total))
+	lines = append(lines, fmt.Sprintf("DRIFTED %s %s", sp.ID(), words.Of(len(drifts), total, "file")))
 	if !s.json {
 		if err := s.text(strings.Join(lines, "\n")); err != nil {
 			return err
@@ -327,7 +328,7 @@ func drifted(id, root string, drifts []savepoint.Drift, total int) error {
 	}
 	return &codedError{
 		code: codeDrifted, details: map[string]any{"files": files, "id": id, "restore_root": jsonText(root), "total": total},
-		err:  fmt.Errorf("%d of %d files in %q are not what the savepoint says", len(drifts), total, root),
+		err:  fmt.Errorf("%s in %q %s not what the savepoint says", words.Of(len(drifts), total, "file"), root, areOf(total)),
 		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", id[:shortest]),
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -376,7 +377,7 @@ func (st *rootStatus) savepointText() string {
 	if len(st.drifts) == 0 {
 		return text + numberOf(st.files, "file") + ", none has changed since"
 	}
-	return text + fmt.Sprintf("%d of %s not as committed: \"spectrum savepoint verify %s\" lists them", len(st.drifts), numberOf(st.files, "file"), st.tip.ID()[:shortest])
+	return text + fmt.Sprintf("%s not as committed: \"spectrum savepoint verify %s\" lists them", words.Of(len(st.drifts), st.files, "file"), st.tip.ID()[:shortest])
 }
 
 func (st *rootStatus) fields() map[string]any {

@@ -48,3 +48,21 @@ func TestBounds(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestNumbers: a number that a person reads has a comma at every third digit, and one is one.
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 7: "7", 999: "999", 1000: "1,000", 20_000: "20,000", 123_456: "123,456", 1_234_567: "1,234,567", -1: "-1", -123: "-123", -1234: "-1,234", -123_456: "-123,456",
+	} {
+		if got := Number(n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for got, want := range map[string]string{
+		Count(1, "file"): "1 file", Count(2003, "file"): "2,003 files", Of(1, 1, "file"): "1 of 1 file", Of(1, 20_000, "file"): "1 of 20,000 files", Bytes(1): "1 byte",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
