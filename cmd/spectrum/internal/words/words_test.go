@@ -31,7 +31,7 @@ func TestShell(t *testing.T) {
 // TestBounds: what people read of long paths and lists is short, and says how much more there is.
 func TestBounds(t *testing.T) {
 	long := strings.Repeat("d/", 2000) + "end"
-	if got := Path(long); len(got) > 400 || !strings.Contains(got, "(4003 bytes)") || !strings.Contains(got, "end'") {
+	if got := Path(long); len(got) > 400 || !strings.Contains(got, "(4,003 bytes)") || !strings.Contains(got, "end'") {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
 	if got := Path("a b"); got != "'a b'" {
