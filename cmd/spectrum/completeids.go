@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ var idArguments = map[string]listIDs{
 	"spectrum quarantine release": candidateIDs,
 }
 
+// takesRuns are the usage lines of commands that take run directories.
+var takesRuns = regexp.MustCompile(`\bRUN_DIR\b`)
+
 // completeIDs has the shell complete the IDs that the state directory has.
 func (a *app) completeIDs(root *cobra.Command) {
 	for _, cmd := range allCommands(root) {
@@ -43,6 +47,20 @@ func (a *app) completeIDs(root *cobra.Command) {
 				}
 				return a.listed(cmd.Context(), list, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 			}
+		}
+		if takesRuns.MatchString(flagsOfUsage.ReplaceAllString(cmd.Use, "")) {
+			others := completionOf(cmd.Use)
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				if names := a.candidateNames(typed); len(names) > 0 {
+					return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+				}
+				return others(cmd, args, typed)
+			}
+		}
+		if cmd.CommandPath() == "spectrum seal" {
+			_ = cmd.RegisterFlagCompletionFunc("base-run", func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) { // the flag is there
+				return a.candidateNames(typed), cobra.ShellCompDirectiveDefault | cobra.ShellCompDirectiveKeepOrder
+			})
 		}
 		if cmd.CommandPath() == "spectrum commit" {
 			_ = cmd.RegisterFlagCompletionFunc("preview", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) { // the flag is there

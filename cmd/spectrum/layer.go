@@ -98,6 +98,8 @@ func (a *app) sealUpper(cmd *cobra.Command, opts sealOptions, claims map[string]
 	if err != nil {
 		return sealError(err)
 	}
+	over, _ := lower.RealPath() // of one that was moved away it is not known
+	a.noteCandidate(&sealed, over)
 	sealed.say(a)
 	return sealed.result(a, nil)
 }

@@ -368,6 +368,7 @@ func (r *running) seal(ctx context.Context, status int) error {
 	case err != nil:
 		return r.failed(sealError(err))
 	default:
+		r.app.noteCandidate(&sealed, r.dir)
 		sealed.say(r.app)
 		for name, value := range sealed.fields() {
 			fields[name] = value

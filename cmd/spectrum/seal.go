@@ -244,6 +244,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return sealError(err)
 	}
+	app.noteCandidate(&sealed, base.over())
 	sealed.say(app)
 	return sealed.result(app, base.fields())
 }
