@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/ignore"
@@ -257,7 +258,7 @@ type seenRecord struct {
 }
 
 // recordName is the file of a [layerRecord].
-const recordName = "layer.json"
+const recordName = statedir.LayerRecord
 
 // writeLayerRecord replaces the record of a layer.
 func writeLayerRecord(home *pathsafe.Dir, lower string, layer *bundle.Layer) error {

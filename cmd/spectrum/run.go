@@ -277,6 +277,12 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 	if r.place, err = layers.OpenDir(name); err != nil {
 		return err
 	}
+	for range 100 { // "spectrum status" may have it for a moment; without the lock the layer is taken for one that is left over
+		if err := r.place.TryLock(); !errors.Is(err, pathsafe.ErrLocked) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	real, err := filepath.Abs(state.Path())
 	if err != nil {
 		return err
