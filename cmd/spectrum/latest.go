@@ -173,7 +173,8 @@ func (a *app) overOf(word string) (string, error) {
 
 // candidateNames completes the names of candidates: "latest", and those of the run directories.
 // With none, the shell completes directories.
-func (a *app) candidateNames(typed string) []cobra.Completion {
+func (a *app) candidateNames(cmd *cobra.Command, typed string) []cobra.Completion {
+	configLeniently(cmd)
 	all, _ := a.candidates()
 	var names []cobra.Completion
 	for n, c := range all {

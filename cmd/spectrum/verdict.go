@@ -194,6 +194,12 @@ var verdicts = []func(error) verdict{
 		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
 	}),
 	at(staging.ErrStagingReplaced, verdict{hints: []string{stageRivalHint}}),
+	on(func(e *badConfig) verdict {
+		if _, is := errors.AsType[*configError](e.err); is {
+			return verdict{status: statusUsage, code: codeUsage, hints: e.hints()}
+		}
+		return verdict{hints: e.hints()}
+	}),
 	on(func(e *usageError) verdict { return verdict{status: statusUsage, code: codeUsage, hints: e.hints()} }),
 	on(func(e *refusedError) verdict { return verdict{hints: []string{e.hint}} }),
 
