@@ -129,7 +129,9 @@ func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, 
 		return nil, err
 	}
 	defer l.close()
-	d := &rootDiff{plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
+	origin := l.candidate.origin
+	origin.RestoreRoot = rootPath
+	d := &rootDiff{previews: a.commandLine(previewWords(origin, preview.Asked{})...), plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
 	bar := a.newBar("comparing")
 	bar.begin("comparing", len(l.files)+len(l.plan.Removes()), unknown)
 	err = l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })

@@ -337,6 +337,9 @@ func failureHintsOf(e *restore.Failure) []string {
 	}
 	if e.Code == restore.TargetNotExist && e.Path != "" {
 		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
+		if meant := nearPath(e.Path); meant != "" {
+			hints = append([]string{"did you mean --restore-root " + shellQuote(meant)}, hints...)
+		}
 	}
 	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
 		hints = []string{crossingHint}
