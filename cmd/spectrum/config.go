@@ -92,7 +92,7 @@ func (e *badConfig) Error() string { return e.err.Error() }
 func (e *badConfig) Unwrap() error { return e.err }
 
 func (e *badConfig) hints() []string {
-	first := "correct the file, or remove it; docs/operating.md shows what it may hold"
+	first := "correct the file, or remove it; docs/guide.md describes it"
 	if refused, is := errors.AsType[*refusedError](e.err); is {
 		first = refused.hint
 	}
