@@ -41,6 +41,7 @@ type rootDiff struct {
 	root      *pathsafe.Dir
 	rootPath  string // without links
 	form      diffForm
+	previews  string // the command that previews the same
 	store     string // of snapshots, which may not exist; "" for none
 
 	files  []heldAgainst // those that are not identical, in path order
@@ -219,7 +220,7 @@ func (d *rootDiff) verdict(a *app) error {
 		records = append(records, d.files[i].record())
 	}
 	fields["files"] = records
-	return rootDiffers(len(d.files), total, d.rootPath, d.leftOut(a.secrets()), fields)
+	return rootDiffers(d, len(d.files), d.leftOut(a.secrets()), fields)
 }
 
 // leftOut names the files among those that differ which a preview leaves out until their scopes
@@ -269,14 +270,14 @@ func areOf(all int) string {
 
 // rootDiffers is the error of a root that is not as the candidate, in which a preview leaves the
 // named files out.
-func rootDiffers(differing, total int, root string, leftOut []string, details map[string]any) error {
-	text := fmt.Sprintf("%s %s not in %q as a restore would put them there", words.Of(differing, total, "file"), areOf(total), root)
+func rootDiffers(d *rootDiff, differing int, leftOut []string, details map[string]any) error {
+	text := fmt.Sprintf("%s %s not in %q as a restore would put them there", words.Of(differing, d.total, "file"), areOf(d.total), d.rootPath)
 	if len(leftOut) > 0 {
 		text += fmt.Sprintf("; of these a preview leaves out, until --scope asks for them: %s", words.List(leftOut))
 	}
 	return &codedError{
 		code: codeDiffers, details: details,
 		err:  errors.New(text),
-		hint: "\"spectrum preview --restore-root DIR RUN_DIR...\" says what a restore would do",
+		hint: "\"" + d.previews + "\" says what a restore would do",
 	}
 }
