@@ -74,6 +74,10 @@ type glance struct{ Name, Text, color string }
 func (p *painter) facts(v *Preview) {
 	p.line("", heading("to"), cut(name(v.block.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
 	for _, g := range v.glances(p.Free) {
+		if g.Name == "conflicts" { // its end is whether the candidate is in quarantine
+			p.rowOf(g.color, heading(g.Name), g.Text, maxRowLines)
+			continue
+		}
 		p.row(g.color, heading(g.Name), g.Text)
 	}
 }
@@ -251,7 +255,7 @@ func (p *Preview) typesText() string {
 	}
 	var parts []string
 	for _, c := range order {
-		parts = append(parts, digits(int64(count[c]))+" "+string(c))
+		parts = append(parts, digits(int64(count[c]))+" "+strings.TrimSuffix(string(c), "_conflict"))
 	}
 	if len(parts) == 1 {
 		return parts[0]

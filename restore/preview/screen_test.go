@@ -319,7 +319,7 @@ func TestSummaryTypes(t *testing.T) {
 	must(t, os.WriteFile(s.at("a"), []byte("x"), 0o644))
 	must(t, os.WriteFile(s.at("b"), []byte("x"), 0o644))
 	text := strings.Join(strings.Fields(summary(t, s.preview(), preview.Screen{Columns: 80, Lines: 40})), " ")
-	if !regexp.MustCompile(`conflicts [34] \(.*2 state_conflict.*\), `).MatchString(text) {
+	if !regexp.MustCompile(`conflicts [34] \(.*2 state.*\), `).MatchString(text) {
 		t.Errorf("conflicts are not counted by type:\n%s", text)
 	}
 }
