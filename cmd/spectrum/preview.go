@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -255,25 +254,6 @@ func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptio
 	return made, err
 }
 
-// tellHeld names what holds a candidate in quarantine, and the next steps.
-func (a *app) tellHeld(shown shownPreview) {
-	for _, line := range heldLines(shown.source, shown.held) {
-		a.tell("%s", line)
-	}
-}
-
-// heldLines name what holds a candidate in quarantine, and the next steps; none where nothing does.
-func heldLines(source string, held []quarantine.Mark) []string {
-	if len(held) == 0 {
-		return nil
-	}
-	lines := []string{"spectrum: " + oneLine((&quarantine.HeldError{Source: source, Marks: held}).Error())}
-	for _, hint := range heldHints(source) {
-		lines = append(lines, "hint: "+oneLine(hint))
-	}
-	return lines
-}
-
 // presented is a preview that is to be shown, with what it was made of.
 type presented struct {
 	preview   *preview.Preview
@@ -503,25 +483,4 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 	}
 	q.Current, err = activeSavepoint(state, name)
 	return q, err
-}
-
-// loadRecord reads a preview that was kept, by its id or the beginning of it.
-func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
-	const name = "name the ID that \"spectrum preview\" has printed, or its first 4 digits or more; or make a new preview: spectrum preview --restore-root DIR RUN_DIR..."
-	if id == latest {
-		return nil, refusedHint(fmt.Errorf("an approval is of one preview, so latest names none: %w", errApprovalRequired), name)
-	}
-	if found, err := state.FindPreview(id, least); err == nil {
-		id = found
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, refusedHint(err, "name more digits of the id")
-	}
-	raw, err := state.LoadPreview(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refusedHint(fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired), name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return preview.ParseRecord(raw, id)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"golang.org/x/term"
 )
 
@@ -145,4 +146,23 @@ func (a *app) diffLine(o preview.Origin) string {
 		return ""
 	}
 	return line
+}
+
+// tellHeld names what holds a candidate in quarantine, and the next steps.
+func (a *app) tellHeld(shown shownPreview) {
+	for _, line := range heldLines(shown.source, shown.held) {
+		a.tell("%s", line)
+	}
+}
+
+// heldLines name what holds a candidate in quarantine, and the next steps; none where nothing does.
+func heldLines(source string, held []quarantine.Mark) []string {
+	if len(held) == 0 {
+		return nil
+	}
+	lines := []string{"spectrum: " + oneLine((&quarantine.HeldError{Source: source, Marks: held}).Error())}
+	for _, hint := range heldHints(source) {
+		lines = append(lines, "hint: "+oneLine(hint))
+	}
+	return lines
 }
