@@ -77,6 +77,9 @@ func (p Policy) Of(id string) Standing {
 	return Unpinned
 }
 
+// Reason returns why a validator was revoked; "" where that is not known.
+func (p Policy) Reason(id string) string { return p.revoked[id].Note }
+
 // Pinned are the records of the validators that are pinned, by validator_id.
 // One that is revoked as well is among them.
 func (p Policy) Pinned() []Record { return sorted(p.pinned) }
@@ -130,14 +133,14 @@ func parse(raw []byte) (Record, error) {
 	if i := bytes.IndexByte(id, ' '); i >= 0 {
 		id, note = id[:i], raw[i:]
 	}
-	if err := checkID(string(id)); err != nil {
+	if err := CheckID(string(id)); err != nil {
 		return Record{}, err
 	}
 	return Record{ID: string(id), Note: strings.Join(strings.Fields(string(note)), " ")}, nil
 }
 
-// checkID refuses what is no validator_id.
-func checkID(id string) error {
+// CheckID returns an error for what is not a validator_id.
+func CheckID(id string) error {
 	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
 		return fmt.Errorf("%.100q is no validator_id: 64 lower-case hex digits", id)
 	}
