@@ -105,6 +105,7 @@ Start with:  spectrum demo /tmp/demo`,
 	)
 	root.SetHelpCommand(newHelp())
 	addCompletion(root)
+	app.addLatestRoot(root)
 	settle(root)
 	completeWords(root)
 	app.completeIDs(root)

@@ -119,20 +119,62 @@ func rootArg(path string) (string, error) {
 	return action.RootPath(abs), err
 }
 
-// find finds a savepoint by its ID.
+// find finds a savepoint by its ID or by that of its commit.
 func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
 	if id == latest {
 		all, err := s.store.List("")
 		if err != nil {
 			return savepoint.Savepoint{}, err
 		}
-		return newestCommit(all)
+		return s.newestCommit(s.state, all)
 	}
 	sp, err := s.store.Find(id)
-	if errors.Is(err, savepoint.ErrAmbiguous) || errors.Is(err, fs.ErrNotExist) {
-		err = refusedHint(err, "\"spectrum savepoint list\" lists the IDs")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, savepoint.ErrAmbiguous) {
+			err = refusedHint(err, listsSavepoints)
+		}
+		return savepoint.Savepoint{}, err
 	}
-	return sp, err
+	isFound := err == nil
+	all, err := s.store.Survey("")
+	if err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	found := ofCommit(all.Standing, id)
+	if isFound && !slices.ContainsFunc(found, func(other savepoint.Savepoint) bool { return other.ID() == sp.ID() }) {
+		found = append(found, sp)
+	}
+	switch len(found) {
+	case 0:
+	case 1:
+		return found[0], s.checkRoot(s.state, "savepoint "+found[0].ID(), found[0].Root())
+	default:
+		return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%d savepoints, or commits of savepoints, begin with %q", len(found), id), listsSavepoints)
+	}
+	for _, sp := range all.Retired {
+		if isNamed(sp, id) {
+			return savepoint.Savepoint{}, alreadyUndone(s.state, sp)
+		}
+	}
+	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor %d digits of one", id, s.state.Path(), least), listsSavepoints)
+}
+
+// listsSavepoints is the next step for an operator without the ID of a savepoint.
+const listsSavepoints = "\"spectrum savepoint list\" lists the IDs of savepoints, and \"spectrum log\" those of commits"
+
+// ofCommit returns the savepoints of the commits of which this is the ID, or digits of it.
+func ofCommit(all []savepoint.Savepoint, id string) (found []savepoint.Savepoint) {
+	for _, sp := range all {
+		if len(id) >= least && strings.HasPrefix(sp.Attempt(), id) {
+			found = append(found, sp)
+		}
+	}
+	return found
+}
+
+// isNamed reports whether this is the ID of a savepoint or of its commit, or digits of one.
+func isNamed(sp savepoint.Savepoint, id string) bool {
+	return len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id))
 }
 
 func listSavepoints(args []string) func(*savepointShelf) error {
@@ -252,10 +294,8 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.
 	if v.id != latest {
 		return s.find(v.id)
 	}
-	name, err := v.root, error(nil)
-	if name != "" {
-		name, err = nameOfRoot(s.state, name, true)
-	}
+	s.latestOf = v.root
+	name, err := s.latestRoot(s.state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}

@@ -184,7 +184,7 @@ var wrongUses = [][]string{
 	{"seal", "--run-dir", "r", "--exclude", "[", "y"},
 	{"mount", "mnt"}, {"mount", "elsewhere", "p/CONTRACTS/_runs/r"}, {"mount", "--all", "--chain", "runs", "mnt"}, {"mount", "--all", "--restore-root", "/r", "runs", "mnt"}, {"mount", "--all", "a", "b", "mnt"},
 	{"mount", "--all", "elsewhere", "mnt"}, {"mount", "-o", "nonsense", "r", "mnt"}, {"mount", "-o", "remount", "r", "mnt"},
-	{"preview"}, {"preview", "--from-mount", "m", "x"}, {"preview", "--scope", "nothing", "--restore-root", "/r", "x"},
+	{"preview"}, {"preview", "--from-mount", "m", "x"}, {"preview", "--savepoint", "s", "--restore-root", "/r", "x"}, {"preview", "--scope", "nothing", "--restore-root", "/r", "x"},
 	{"preview", "--decide", "C-001", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=maybe", "--restore-root", "/r", "x"}, {"preview", "--color", "loud", "--restore-root", "/r", "x"},
 	{"commit"}, {"commit", "--receipt", "", "--preview", "i"}, {"preview", "--html", "", "--restore-root", "/r", "x"}, {"commit", "--preview", "i", "x"}, {"commit", "--preview", "i", "--agent", "a"}, {"commit", "--approve", "yes", "x"}, {"commit", "--from-mount", "m", "x"},
 	{"rollback", "--emergency", "--with-later", "/r"},

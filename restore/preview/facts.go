@@ -190,8 +190,11 @@ func (p *Preview) Unknown() []string {
 }
 
 func standingText(standing string) string {
-	if standing == string(trust.Pinned) {
+	switch standing {
+	case string(trust.Pinned):
 		return "pinned"
+	case string(trust.Own):
+		return "this host"
 	}
 	return "not pinned"
 }

@@ -29,6 +29,7 @@ type Standing string
 const (
 	Unknown  Standing = "unknown"  // nobody is pinned at all
 	Pinned   Standing = "pinned"   // trusted
+	Own      Standing = "own"      // the key of this host, which has signed what it restored
 	Unpinned Standing = "unpinned" // others are trusted
 	Revoked  Standing = "revoked"  // never again
 )
@@ -37,6 +38,7 @@ const (
 // revokes nobody.
 type Policy struct {
 	pinned, revoked map[string]Record
+	own             string // validator_id
 }
 
 // Record is one file of a place.
@@ -48,7 +50,7 @@ type Record struct {
 
 // Load reads places. One that is missing says nothing.
 func Load(places ...string) (Policy, error) {
-	p := Policy{map[string]Record{}, map[string]Record{}}
+	p := Policy{pinned: map[string]Record{}, revoked: map[string]Record{}}
 	for _, place := range places {
 		if err := p.add(place); err != nil {
 			return Policy{}, fmt.Errorf("trust: %w", err)
@@ -71,10 +73,19 @@ func (p Policy) Of(id string) Standing {
 		return Revoked
 	case in:
 		return Pinned
+	case p.own != "" && id == p.own:
+		return Own
 	case len(p.pinned) == 0:
 		return Unknown
 	}
 	return Unpinned
+}
+
+// WithOwn returns the policy where a validator is the host itself, which needs no pin. A revocation
+// overrides that.
+func (p Policy) WithOwn(id string) Policy {
+	p.own = id
+	return p
 }
 
 // Reason returns why a validator was revoked; "" where that is not known.
