@@ -34,6 +34,7 @@
 #                 loops: what is flaky fails
 # make bench      speed and memory against openssl, sha256sum, cp, go-fuse's loopback and
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
+# make coverage   docs/coverage.md: what the tests of the packages run (some minutes)
 # make picture    docs/demo.svg: what a terminal shows of the story of make demo
 # make install    what was built, to PREFIX/bin (/usr/local), with manual pages, completion
 #                 scripts, systemd units, and the helpers of mount(8) in SBINDIR (/sbin); below
@@ -116,7 +117,7 @@ $(error SPECTRUM_TESTS is "$(SPECTRUM_TESTS)", not sample, sweep or long)
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo need-run need-demo need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench picture install uninstall man release clean
+.PHONY: all help demo need-run need-demo need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench coverage picture install uninstall man release clean
 
 all: need-run build
 	@echo
@@ -222,6 +223,10 @@ bench: need-bench build
 	go build -o bin/loopback ./bench/loopback
 	go build -o bin/bench ./bench
 	bin/bench -bin bin/spectrum -loopback bin/loopback $(BENCH)
+
+coverage:
+	scripts/leftovers.sh scripts/coverage.sh > docs/coverage.md.new
+	mv docs/coverage.md.new docs/coverage.md
 
 picture: build
 	go run ./scripts/picture -bin bin/spectrum > docs/demo.svg.new

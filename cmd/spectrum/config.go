@@ -71,7 +71,7 @@ func configure(cmd *cobra.Command) error {
 	for _, dir := range configDirs() {
 		if err := configureFrom(cmd, dir); err != nil {
 			if e, is := errors.AsType[*configError](err); is {
-				return &usageError{command: cmd.CommandPath(), err: e, next: "correct the file, or remove it; docs/operating.md shows what it may hold"}
+				return &usageError{command: cmd.CommandPath(), err: e, next: "correct the file, or remove it; docs/guide.md describes it"}
 			}
 			return err
 		}

@@ -109,6 +109,7 @@ Start with:  spectrum demo /tmp/demo`,
 	settle(root)
 	completeWords(root)
 	app.completeIDs(root)
+	app.completeValues(root)
 	return root
 }
 
