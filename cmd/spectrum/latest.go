@@ -29,6 +29,32 @@ func (a *app) addLatestRoot(root *cobra.Command) {
 	}
 }
 
+// rootCommands are the commands with a restore root as their last argument, which --restore-root gives
+// as well.
+var rootCommands = []string{
+	"spectrum status", "spectrum log", "spectrum recover", "spectrum savepoint list",
+	"spectrum snapshot list", "spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch",
+}
+
+// addRootFlag adds the flag that stands for the restore root among the arguments.
+func addRootFlag(root *cobra.Command) {
+	for _, cmd := range allCommands(root) {
+		if !slices.Contains(rootCommands, cmd.CommandPath()) {
+			continue
+		}
+		path := cmd.Flags().String("restore-root", "", "the restore root, a `directory`, in the place of the argument")
+		with := func(args []string) []string {
+			if *path == "" {
+				return args
+			}
+			return append(slices.Clone(args), *path)
+		}
+		count, run := cmd.Args, cmd.RunE
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return count(cmd, with(args)) }
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, with(args)) }
+	}
+}
+
 // latestRoot returns the name of the restore root that latest is of: the one that was named, or
 // the known one that the working directory is in; "" where neither is.
 func (a *app) latestRoot(state *statedir.Dir) (string, error) {

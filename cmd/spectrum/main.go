@@ -106,6 +106,7 @@ Start with:  spectrum demo /tmp/demo`,
 	root.SetHelpCommand(newHelp())
 	addCompletion(root)
 	app.addLatestRoot(root)
+	addRootFlag(root)
 	settle(root)
 	completeWords(root)
 	app.completeIDs(root)

@@ -63,6 +63,9 @@ what was rolled back are detached. A rollback that was validly asked for, and ca
 or fails, halts the root for preview, commit and prune, until a rollback succeeds or
 "spectrum recover"; no way back is halted.`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if opts.emergency && app.latestOf != "" {
+				return exactly(0)(cmd, args)
+			}
 			err := exactly(1)(cmd, args)
 			var use *usageError
 			if errors.As(err, &use) && len(args) == 0 {
@@ -81,6 +84,9 @@ or fails, halts the root for preview, commit and prune, until a rollback succeed
 				return err
 			}
 			app.dryRun = opts.dryRun
+			if len(args) == 0 { // --emergency --restore-root DIR
+				args = []string{app.latestOf}
+			}
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}

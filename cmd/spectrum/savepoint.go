@@ -50,16 +50,22 @@ compare with an ID that "savepoint list" printed before.`,
 func newSavepointVerify(app *app) *cobra.Command {
 	var v savepointVerify
 	cmd := &cobra.Command{
-		Use:   "verify [--restore-root DIR] ID|latest",
+		Use:   "verify [RESTORE_ROOT] ID|latest",
 		Short: "verify a savepoint and its chain, and find what has changed since",
 		Long: `verify checks the signatures of the savepoint's whole chain, then compares each
 file of the savepoint with what the restore root holds now. "latest" is the newest
-savepoint of --restore-root, which need not be named when there is one root only.
-With an ID, --restore-root names another directory to compare with. The exit
-status is 0 when nothing has changed, else 1.`,
-		Args: exactly(1),
+savepoint of RESTORE_ROOT, which need not be named when there is one root only, or in
+a directory of it. With an ID, RESTORE_ROOT is another directory to compare with;
+--restore-root is the same. The exit status is 0 when nothing has changed, else 1.`,
+		Args: between(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v.id = args[0]
+			if len(args) > 1 && v.root != "" {
+				return usage(cmd, "give the restore root once: as an argument or with --restore-root")
+			}
+			if len(args) > 1 {
+				v.root = args[0]
+			}
+			v.id = args[len(args)-1]
 			return app.withSavepoints(func(s *savepointShelf) error { return v.run(cmd, s) })
 		},
 	}

@@ -173,7 +173,7 @@ var wrongUses = [][]string{
 	{"snapshot", "watch", "--foreign-root", "/nowhere", "/r"},
 	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"}, {"verify", "--law", "memory", "--require-trusted", "x"},
 	{"verify", "nowhere/run"}, {"verify", "a/CONTRACTS/_runs/r", "b/CONTRACTS/_runs/s"},
-	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"}, {"log", "--last", "-1"}, {"trust", "revoke", "x"},
+	{"cat"}, {"cat", "r"}, {"diff"}, {"diff", "r"}, {"log", "--last", "-1"}, {"trust", "revoke", "x"}, {"savepoint", "verify", "--restore-root", "/r", "/r", "latest"},
 	{"diff", "--color", "x", "r", "d"}, {"diff", "-u", "--stat", "r", "d"},
 	{"seal", "--base", "a", "--base-run", "b"},
 	{"seal", "--upper", "u"}, {"seal", "--upper", "u", "--lower", "l", "x"}, {"seal", "--upper", "u", "--base", "b"}, {"seal", "--upper", "u", "--lower", "l", "--task", "a/b"},
