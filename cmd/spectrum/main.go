@@ -107,6 +107,7 @@ Start with:  spectrum demo /tmp/demo`,
 	addCompletion(root)
 	app.addLatestRoot(root)
 	addRootFlag(root)
+	addExamples(root)
 	settle(root)
 	completeWords(root)
 	app.completeIDs(root)
