@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,7 +37,7 @@ func (a *app) openValidator(id string) (v *validator, err error) {
 	}
 	defer func() {
 		if err != nil {
-			v.state.Close()
+			err = errors.Join(err, v.state.Close())
 			v = nil
 		}
 	}()
