@@ -162,7 +162,7 @@ func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
 			return savepoint.Savepoint{}, alreadyUndone(s.state, sp)
 		}
 	}
-	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor %d digits of one", id, s.state.Path(), least), listsSavepoints)
+	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), listsSavepoints)
 }
 
 // listsSavepoints is the next step for an operator without the ID of a savepoint.
