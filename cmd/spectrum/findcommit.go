@@ -203,6 +203,23 @@ func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole
 	return before, hasWhole
 }
 
+// lastUndone is the error where all commits are undone, in the root of a name or in all where that is empty: which was the last, and how to take its rollback
+// back. It is nil where the log has no rollback.
+func lastUndone(state *statedir.Dir, root string) error {
+	var last *audit.Entry
+	_, _ = readLog(state, func(e audit.Entry) error {
+		if e.Kind == audit.RolledBack && e.Snapshot != "" && len(e.Actions) > 0 && (root == "" || e.Root == audit.RootText(root)) {
+			last = &e
+		}
+		return nil
+	})
+	if last == nil {
+		return nil
+	}
+	return refusedHint(fmt.Errorf("every commit is undone; the last one, %s, was undone at %s", last.Actions[0], last.Time.Format(time.RFC3339)),
+		fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back; \"spectrum log\" lists every commit and rollback", last.Snapshot[:shortest]))
+}
+
 // alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
 // was, and how to take it back. What the log does not have is not known.
 func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {

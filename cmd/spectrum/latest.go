@@ -1,127 +1,193 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
 )
 
-// namesLatest is the next step where it is not known which restore root latest is of.
-const namesLatest = "name the root with --restore-root DIR, or run this in a directory of it"
+// This file is the short names of candidates: "latest", and the beginning of a run's name.
 
-// ofLatest are the commands that take latest, and have no flag for a restore root otherwise.
-var ofLatest = []string{
-	"spectrum rollback", "spectrum savepoint show",
-	"spectrum snapshot show", "spectrum snapshot verify", "spectrum snapshot restore", "spectrum snapshot diff", "spectrum snapshot export",
-}
+// makesCandidate is the next step where there is no candidate.
+const makesCandidate = "make one with \"spectrum run -- COMMAND\" or \"spectrum seal .\", or name a run directory; a path that is called latest is ./latest"
 
-// addLatestRoot adds the flag for the restore root that latest is of.
-func (a *app) addLatestRoot(root *cobra.Command) {
-	for _, cmd := range allCommands(root) {
-		if slices.Contains(ofLatest, cmd.CommandPath()) {
-			cmd.Flags().StringVar(&a.latestOf, "restore-root", "", "the restore root, a `directory`, that latest is of")
+// noteCandidate records a candidate that was sealed, so that "latest" is its name. Where there is no
+// state directory none is made for that. The seal stands if it cannot be recorded.
+func (a *app) noteCandidate(s *sealedRun, over string) {
+	look := *a
+	look.dryRun = true
+	state, err := look.openState()
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		defer state.Close()
+		var runDir string
+		if runDir, err = filepath.Abs(s.runDir); err == nil {
+			err = state.KeepCandidate(statedir.SealedCandidate{At: time.Now(), BundleRoot: s.BundleRoot, Over: []byte(over), RunDir: []byte(runDir)})
 		}
+	}
+	if err != nil {
+		a.tell("spectrum: the name \"latest\" is not that of this candidate: %v", err)
 	}
 }
 
-// rootCommands are the commands with a restore root as their last argument, which --restore-root gives
-// as well.
-var rootCommands = []string{
-	"spectrum status", "spectrum log", "spectrum recover", "spectrum savepoint list",
-	"spectrum snapshot list", "spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch",
+// candidates returns the candidates that were sealed and whose run directories are still there, the
+// newest first.
+func (a *app) candidates() ([]statedir.SealedCandidate, error) {
+	look := *a
+	look.dryRun = true
+	state, err := look.openState()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer state.Close()
+	all, err := state.Candidates()
+	if err != nil {
+		return nil, err
+	}
+	there := all[:0]
+	for _, c := range all {
+		if way, err := pathsafe.WayTo(string(c.RunDir)); err != nil || !way.Missing { // of an error the one who opens it is told
+			there = append(there, c)
+		}
+	}
+	return there, nil
 }
 
-// addRootFlag adds the flag that stands for the restore root among the arguments.
-func addRootFlag(root *cobra.Command) {
-	for _, cmd := range allCommands(root) {
-		if !slices.Contains(rootCommands, cmd.CommandPath()) {
+// findCandidate returns the candidate that a word names, if it is the name of one and no path.
+// "latest" is always a name. Another word is one where nothing is at that path.
+func (a *app) findCandidate(word string) (c statedir.SealedCandidate, isName bool, err error) {
+	if word != latest && (len(word) < least || strings.Contains(word, "/") || isThere(word)) {
+		return c, false, nil
+	}
+	all, err := a.candidates()
+	if word == latest && (err != nil || len(all) == 0) {
+		if err == nil {
+			err = refusedHint(errors.New("there is no candidate that \"latest\" could name"), makesCandidate)
+		}
+		return c, false, err
+	}
+	var found []statedir.SealedCandidate
+	for _, one := range all {
+		if word == latest || strings.HasPrefix(filepath.Base(string(one.RunDir)), word) {
+			found = append(found, one)
+		}
+		if word == latest {
+			break
+		}
+	}
+	if len(found) == 0 {
+		return c, false, nil // with no state directory that can be read, it is a path
+	}
+	if len(found) > 1 {
+		return c, false, refusedHint(fmt.Errorf("%s begin with %q", numberOf(len(found), "candidate"), word),
+			fmt.Sprintf("type more of the name, such as %s, or %q, which is the newest", shellQuote(filepath.Base(string(found[0].RunDir))), latest))
+	}
+	return found[0], true, checkSealed(found[0])
+}
+
+// checkSealed is an error where the run directory of a candidate is not the one that was sealed there.
+func checkSealed(c statedir.SealedCandidate) error {
+	path := string(c.RunDir)
+	var payload struct {
+		BundleRoot string `json:"bundle_root"`
+	}
+	err := notServed("run directory", path)
+	if err == nil {
+		var dir *pathsafe.Dir
+		if dir, err = pathsafe.OpenRoot(path); err == nil {
+			defer dir.Close()
+			f, _, failed := dir.Open(bundle.SignedPayload)
+			if err = failed; err == nil {
+				defer f.Close()
+				var raw []byte
+				raw, err = io.ReadAll(io.LimitReader(f, 1<<16))
+				err = errors.Join(err, json.Unmarshal(raw, &payload))
+			}
+		}
+	}
+	if err == nil && payload.BundleRoot != c.BundleRoot {
+		err = errors.New("another bundle is there")
+	}
+	if err != nil {
+		return refusedHint(fmt.Errorf("candidate %q is not as it was sealed: %w", path, err), "name another run directory by its path, or make a new candidate")
+	}
+	return nil
+}
+
+// namedRuns replaces the names of candidates by the paths of their run directories, and says which
+// they are.
+func (a *app) namedRuns(words []string) ([]string, error) {
+	paths := make([]string, 0, len(words))
+	for _, word := range words {
+		c, isName, err := a.findCandidate(word)
+		if err != nil {
+			return nil, err
+		}
+		if !isName {
+			paths = append(paths, word)
 			continue
 		}
-		path := cmd.Flags().String("restore-root", "", "the restore root, a `directory`, in the place of the argument")
-		with := func(args []string) []string {
-			if *path == "" {
-				return args
-			}
-			return append(slices.Clone(args), *path)
+		of := ""
+		if len(c.Over) > 0 {
+			of = ", over " + shellQuote(string(c.Over))
 		}
-		count, run := cmd.Args, cmd.RunE
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return count(cmd, with(args)) }
-		cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, with(args)) }
+		a.say("%s is %s, sealed %s%s", word, shellQuote(string(c.RunDir)), c.At.UTC().Format("2006-01-02 15:04:05 UTC"), of)
+		paths = append(paths, string(c.RunDir))
 	}
+	return paths, nil
 }
 
-// latestRoot returns the name of the restore root that latest is of: the one that was named, or
-// the known one that the working directory is in; "" where neither is.
-func (a *app) latestRoot(state *statedir.Dir) (string, error) {
-	path := a.latestOf
-	if path == "" {
-		path = rootHere(state)
+// overOf returns the directory that a candidate would change, where that was recorded when it was sealed.
+func (a *app) overOf(word string) (string, error) {
+	c, isName, err := a.findCandidate(word)
+	if isName || err != nil {
+		return string(c.Over), err
 	}
-	if path == "" {
-		return "", nil
-	}
-	root, err := rootArg(path)
+	path, err := absoluteRunDir(word)
 	if err != nil {
-		return "", err
+		return "", nil //nolint:nilerr // whoever opens it says so
 	}
-	return nameOfRoot(state, root, true)
-}
-
-// rootHere returns the path of the innermost known restore root that the working directory is in;
-// "" for none.
-func rootHere(state *statedir.Dir) (path string) {
-	here, err := os.Getwd()
-	if err == nil {
-		here, err = realPath(here)
-	}
-	if err != nil {
-		return ""
-	}
-	all, _ := state.KnownRoots() // what cannot be read is not known
-	for _, r := range all {
-		if isWithin(here, r.Path) && len(r.Path) > len(path) {
-			path = r.Path
+	all, _ := a.candidates() // without a record there is none
+	for _, c := range all {
+		if string(c.RunDir) == path {
+			return string(c.Over), nil
 		}
 	}
-	return path
+	return "", nil
 }
 
-// newestCommit is the savepoint of the newest commit that stands in the restore root that is meant.
-func (a *app) newestCommit(state *statedir.Dir, standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
-	root, err := a.latestRoot(state)
-	if err != nil {
-		return savepoint.Savepoint{}, err
-	}
-	if root != "" {
-		standing = slices.DeleteFunc(slices.Clone(standing), func(sp savepoint.Savepoint) bool { return sp.Root() != root })
-	}
-	if len(standing) == 0 {
-		err := errors.New("there is no commit that could be undone")
-		if root != "" {
-			err = fmt.Errorf("there is no commit in %q that could be undone", root)
+// candidateNames completes the names of candidates: "latest", and those of the run directories.
+// With none, the shell completes directories.
+func (a *app) candidateNames(cmd *cobra.Command, typed string) []cobra.Completion {
+	configLeniently(cmd)
+	all, _ := a.candidates()
+	var names []cobra.Completion
+	for n, c := range all {
+		about := c.At.Local().Format("2006-01-02 15:04")
+		if len(c.Over) > 0 {
+			about += " " + shellQuote(string(c.Over))
 		}
-		return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+		if n == 0 && strings.HasPrefix(latest, typed) {
+			names = append(names, cobra.CompletionWithDesc(latest, oneLine(about)))
+		}
+		if name := filepath.Base(string(c.RunDir)); strings.HasPrefix(name, typed) {
+			names = append(names, cobra.CompletionWithDesc(name, oneLine(about)))
+		}
 	}
-	newest := standing[len(standing)-1]
-	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
-		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), namesLatest+"; \"spectrum log\" lists them")
-	}
-	return newest, nil
-}
-
-// checkRoot rejects what is of another restore root than the one that was named.
-func (a *app) checkRoot(state *statedir.Dir, what, root string) error {
-	if a.latestOf == "" {
-		return nil
-	}
-	named, err := a.latestRoot(state)
-	if err == nil && named != root {
-		err = refusedHint(fmt.Errorf("%s is of %q, and not of %q", what, root, named), "leave out --restore-root, or name another ID")
-	}
-	return err
+	return names
 }
