@@ -77,6 +77,9 @@ func previewWords(origin preview.Origin, asked preview.Asked) []string {
 	if origin.View != nil {
 		return append(words, "--from-mount", origin.View.Mountpoint)
 	}
+	if origin.Savepoint != "" {
+		return append(words, "--savepoint", origin.Savepoint[:shortest])
+	}
 	if derived, err := projectRootOf(origin.RunDirs); err != nil || derived != origin.ProjectRoot {
 		words = append(words, "--project-root", origin.ProjectRoot)
 	}

@@ -76,13 +76,13 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	switch byID := opts.preview != ""; {
 	case byID && len(runDirs) > 0 && opts.approve == "Approved:":
 		return &usageError{command: cmd.CommandPath(), err: errors.New("the statement is not one argument"), next: "put it in quotes: --approve " + shellQuote(strings.Join(append([]string{opts.approve}, runDirs...), " "))}
-	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
+	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.savepoint != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
 	case byID && (opts.agent != "" || opts.html != "" || opts.report != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
 		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace, --html and --report is asked of a preview, and --preview names one that was made")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
-	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":
+	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "" && opts.savepoint == "":
 		return usage(cmd, "give --preview ID, or run directories")
 	case !byID:
 		if err := opts.check(cmd, runDirs); err != nil {

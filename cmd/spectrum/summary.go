@@ -42,6 +42,13 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 		asked.Replace = true
 		s.Next = append(s.Next, preview.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...)})
 	}
+	for n, id := range p.Unknown() {
+		name := ""
+		if n == 0 {
+			name = "trust"
+		}
+		s.Next = append(s.Next, preview.Row{Name: name, Value: a.commandLine("trust", "add", id)})
+	}
 	s.More = preview.Row{Name: "see more", Value: a.diffLine(shown.candidate.origin)}
 	s.Next = append(s.Next, preview.Row{Name: "report", Value: state.ReportPath(p.ID())})
 	a.bar().clear()

@@ -236,6 +236,7 @@ var verdicts = []func(error) verdict{
 	approval(errNotShown, codeApprovalStale, againHint),
 	approval(errUnsaid, codeUnsaid, againHint),
 	approval(errSaidOther, codeSaidOther, againHint),
+	approval(errNotRevoked, codeUnsaid, "run it again, and type revoke or the first digits of the validator; in a script --reason is enough"),
 
 	// The operator's policy.
 	on(func(e *notTrustedError) verdict {
@@ -251,10 +252,13 @@ var verdicts = []func(error) verdict{
 		"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law",
 	}}),
 	at(standing.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
-	at(preview.ErrRevoked, verdict{status: statusPolicy, code: codeRevoked, hints: []string{
-		"find out who signed it and why; \"spectrum trust list\" says where he is revoked",
-	}}),
-	on(func(e *preview.UntrustedError) verdict { return verdict{hints: []string{trustHint(e.ValidatorID)}} }),
+	on(func(e *preview.UntrustedError) verdict {
+		if errors.Is(e, preview.ErrRevoked) {
+			return verdict{hints: []string{revokedHint(e.Reason)}}
+		}
+		return verdict{hints: []string{trustHint(e.ValidatorID)}}
+	}),
+	at(preview.ErrRevoked, verdict{status: statusPolicy, code: codeRevoked, hints: []string{revokedHint("")}}),
 	at(preview.ErrQuarantined, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{trustHint("VALIDATOR_ID")}}),
 	on(func(e *quarantine.HeldError) verdict {
 		return verdict{status: statusPolicy, code: codeQuarantined, hints: heldHints(e.Source)}
