@@ -120,7 +120,7 @@ func printRows(w io.Writer, rows []row) error {
 	return t.Flush()
 }
 
-// printMarkdown prints the rows as docs/performance.md has them.
+// printMarkdown prints the rows as a Markdown table.
 func printMarkdown(w io.Writer, rows []row) error {
 	if len(rows) == 0 {
 		return nil

@@ -141,7 +141,7 @@ func asNobody(t *testing.T, r *bundletest.Run, verdict string) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestUnreadable$", "-test.v")
 	cmd.Dir = "/"
-	cmd.Env = []string{"VERIFY_AS_NOBODY=" + r.Root, "TMPDIR=/tmp"}
+	cmd.Env = []string{"VERIFY_AS_NOBODY=" + r.Root, "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = harness.AsNobody()
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), verdict) {

@@ -35,6 +35,7 @@ type app struct {
 	ended    []string            // what earlier commands had left and this one has ended, in words
 	done     []string            // what else this command has done and stays, in words
 	detached []string            // mount points of views that a rollback has ended
+	config   []config            // what "spectrum doctor" has read of config files
 	dryRun   bool                // no state directory is made
 	foreign  []fusemount.Foreign // views of other users, which a rollback leaves
 }

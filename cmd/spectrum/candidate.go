@@ -59,6 +59,10 @@ func (c *candidate) explained(err error) error {
 
 // openCandidate opens the run directories and their project root.
 func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*candidate, error) {
+	runDirs, err := a.namedRuns(runDirs)
+	if err != nil {
+		return nil, err
+	}
 	dirs, err := absolute(runDirs)
 	if err != nil {
 		return nil, refusedHint(err, runDirHint)

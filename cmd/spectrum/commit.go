@@ -144,7 +144,8 @@ const statementLines = 3
 // readStatement asks for the statement on a shown preview: up to three lines are one
 // approval. To refuse is no vague approval. A line that is no statement, or one that does not
 // fit what was shown, is explained and asked for again. The third is returned whatever it is,
-// unless it alone is vague.
+// unless it alone is vague. One that differs from a statement in case, white space and the full
+// stop only is explained too, and does not count.
 func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, error) {
 	a.tell("")
 	if err := shown.preview.WriteRecap(a.stderr, a.screen()); err != nil {
@@ -173,10 +174,16 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, er
 		if vague == nil {
 			wrong, allVague = shown.preview.Fits(said), false
 		}
-		if wrong == nil || left == 0 && (vague == nil || allVague) {
+		isForm := vague != nil && statement.DiffersInForm(unindented(line))
+		if wrong == nil || left == 0 && !isForm && (vague == nil || allVague) {
 			return line, nil
 		}
 		a.tell("spectrum: %s", oneLine(wrong.Error()))
+		if isForm {
+			left++ // it is no vague answer
+			a.tell("hint: %s", oneLine(retypeHint(statementLines, allVague, shown.recommended)))
+			continue
+		}
 		if left == 0 {
 			return "", a.notApproved(shown.id, shown.recommended)
 		}

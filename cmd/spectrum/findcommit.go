@@ -37,7 +37,7 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	}
 	var found []savepoint.Savepoint
 	if id == latest {
-		return newestCommit(all.Standing)
+		return newestCommit(state, all.Standing)
 	}
 	for _, sp := range all.Standing {
 		if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
@@ -206,8 +206,11 @@ func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole
 
 // newestCommit is the savepoint of the newest commit that stands, where there is one restore root
 // only.
-func newestCommit(standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
+func newestCommit(state *statedir.Dir, standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
 	if len(standing) == 0 {
+		if undone := lastUndone(state); undone != nil {
+			return savepoint.Savepoint{}, undone
+		}
 		return savepoint.Savepoint{}, refusedHint(errors.New("there is no commit that could be undone"), findsCommits)
 	}
 	newest := standing[len(standing)-1]
@@ -215,6 +218,23 @@ func newestCommit(standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
 		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), findsCommits)
 	}
 	return newest, nil
+}
+
+// lastUndone is the error where all commits are undone: which was the last, and how to take its rollback
+// back. It is nil where the log has no rollback.
+func lastUndone(state *statedir.Dir) error {
+	var last *audit.Entry
+	_, _ = readLog(state, func(e audit.Entry) error {
+		if e.Kind == audit.RolledBack && e.Snapshot != "" && len(e.Actions) > 0 {
+			last = &e
+		}
+		return nil
+	})
+	if last == nil {
+		return nil
+	}
+	return refusedHint(fmt.Errorf("every commit is undone; the last one, %s, was undone at %s", last.Actions[0], last.Time.Format(time.RFC3339)),
+		fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back; \"spectrum log\" lists every commit and rollback", last.Snapshot[:shortest]))
 }
 
 // alreadyUndone is the error of the rollback of a commit that was rolled back before: when that

@@ -12,7 +12,7 @@ import (
 // leftOut is what a seal left out.
 type leftOut []bundle.LeftOut
 
-// reasons are the words for why, in the order of the table in docs/sealing.md.
+// reasons are the words for why, in the order of the table in docs/guide.md.
 var reasons = []struct {
 	why  bundle.Why
 	text string

@@ -92,7 +92,11 @@ Start with:  spectrum demo /tmp/demo`,
 	}
 	setUp(root, app)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if !configurable(cmd) {
+		switch {
+		case !configurable(cmd):
+			return nil
+		case cmd.CommandPath() == "spectrum doctor":
+			app.config = configLeniently(cmd)
 			return nil
 		}
 		return configure(cmd)
@@ -108,6 +112,7 @@ Start with:  spectrum demo /tmp/demo`,
 	settle(root)
 	completeWords(root)
 	app.completeIDs(root)
+	app.completeValues(root)
 	return root
 }
 

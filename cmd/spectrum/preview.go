@@ -370,7 +370,7 @@ func (o *previewOptions) meantReport(err error, runDirs []string) error {
 	}
 	dirs, _ := absolute(runDirs) // none where they could not be named
 	for i, dir := range dirs {
-		if way, failed := pathsafe.WayTo(dir); failed == nil && way.Missing {
+		if way, failed := pathsafe.WayTo(dir); failed == nil && way.Missing && runDirs[i] != latest {
 			use.next = "to write the report to a file, name it with an equals sign: --report=" + shellQuote(runDirs[i])
 			break
 		}

@@ -122,7 +122,7 @@ func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
 		if err != nil {
 			return savepoint.Savepoint{}, err
 		}
-		return newestCommit(all)
+		return newestCommit(s.state, all)
 	}
 	sp, err := s.store.Find(id)
 	if errors.Is(err, savepoint.ErrAmbiguous) || errors.Is(err, fs.ErrNotExist) {

@@ -194,6 +194,12 @@ var verdicts = []func(error) verdict{
 		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
 	}),
 	at(staging.ErrStagingReplaced, verdict{hints: []string{stageRivalHint}}),
+	on(func(e *badConfig) verdict {
+		if _, is := errors.AsType[*configError](e.err); is {
+			return verdict{status: statusUsage, code: codeUsage, hints: e.hints()}
+		}
+		return verdict{hints: e.hints()}
+	}),
 	on(func(e *usageError) verdict { return verdict{status: statusUsage, code: codeUsage, hints: e.hints()} }),
 	on(func(e *refusedError) verdict { return verdict{hints: []string{e.hint}} }),
 
@@ -331,6 +337,9 @@ func failureHintsOf(e *restore.Failure) []string {
 	}
 	if e.Code == restore.TargetNotExist && e.Path != "" {
 		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
+		if meant := nearPath(e.Path); meant != "" {
+			hints = append([]string{"did you mean --restore-root " + shellQuote(meant)}, hints...)
+		}
 	}
 	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
 		hints = []string{crossingHint}

@@ -269,3 +269,25 @@ func TestUmountOfAnother(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestDetachOfWhatEnds: a mount that another process takes away in the same moment, as the server
+// of a view does whose connection was cut, is gone, and that is no error.
+func TestDetachOfWhatEnds(t *testing.T) {
+	dir := t.TempDir()
+	for range 200 {
+		if err := unix.Mount("none", dir, "tmpfs", 0, "size=4k"); err != nil {
+			t.Fatal(err)
+		}
+		p, err := openPlace(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() { ended <- unix.Unmount(dir, unix.MNT_DETACH) }()
+		err = p.detach(0)
+		p.close()
+		if other := <-ended; err != nil || other != nil && !errors.Is(other, unix.EINVAL) {
+			t.Fatalf("%v; the other: %v", err, other)
+		}
+	}
+}

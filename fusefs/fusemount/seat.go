@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -98,11 +99,14 @@ func (p *place) detach(flags int) error {
 	case m.covered:
 		return ErrHidden
 	}
-	if err := p.unmount(unix.MNT_DETACH | flags); err != nil {
-		return err
-	}
-	if m, err = inTable(idOf(p.mount)); err == nil && m != nil && isThere(p.unique) {
-		err = errReplaced
+	err = p.unmount(unix.MNT_DETACH | flags)
+	m, tableErr := inTable(idOf(p.mount))
+	gone := tableErr == nil && (m == nil || !isThere(p.unique))
+	switch {
+	case gone && errors.Is(err, unix.EINVAL): // its server unmounted it first, when its connection was cut
+		return nil
+	case err == nil && !gone:
+		return cmp.Or(tableErr, errReplaced)
 	}
 	return err
 }

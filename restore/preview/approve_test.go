@@ -137,7 +137,7 @@ func TestSealed(t *testing.T) {
 		methods string
 	}{
 		{&preview.Preview{}, "BundleRoots ChangesAreUnusable Chosen CouldReplace Draft Findings Fits HeldBy ID JSON Keep Overview PagePerm Recommended Source Summary WritePage WriteRecap WriteReport WriteSummary"},
-		{&preview.Record{}, "Approve Asked Attempts ID Origin Recommended Source"},
+		{&preview.Record{}, "Approve Asked Attempts ID Origin Pending Recommended Source"},
 		{&preview.Approval{}, "Accept Overrule Parts PreviewID Whole"},
 		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Take Targets"},
 	} {

@@ -58,18 +58,18 @@ func firstCodes(rows [][]string) (words []string) {
 	return words
 }
 
-// TestMembersOnPage: docs/candidate.md says what each member means that is read,
+// TestMembersOnPage: docs/guide.md says what each member means that is read,
 // and speaks of no other.
 func TestMembersOnPage(t *testing.T) {
 	want := append(slices.Clone(told), bundle.ChangesMember, scope.Member, scope.Exact)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(firstCodes(rowsUnder(t, "candidate.md", "member"))))); diff != "" {
-		t.Errorf("docs/candidate.md has other members (-read +page):\n%s", diff)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(firstCodes(rowsUnder(t, "guide.md", "member"))))); diff != "" {
+		t.Errorf("docs/guide.md has other members (-read +page):\n%s", diff)
 	}
 }
 
-// TestPatternsOnPage: docs/candidate.md says right what fits.
+// TestPatternsOnPage: docs/guide.md says right what fits.
 func TestPatternsOnPage(t *testing.T) {
-	rows := rowsUnder(t, "candidate.md", "pattern")
+	rows := rowsUnder(t, "guide.md", "pattern")
 	if len(rows) < 5 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -88,9 +88,9 @@ func TestPatternsOnPage(t *testing.T) {
 	}
 }
 
-// TestOrderOnPage: the patterns that docs/candidate.md puts in order are in it.
+// TestOrderOnPage: the patterns that docs/guide.md puts in order are in it.
 func TestOrderOnPage(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/candidate.md")
+	raw, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestOrderOnPage(t *testing.T) {
 	}
 }
 
-// TestWordsOnPages: docs/operating.md explains every word that a preview has for
+// TestWordsOnPages: docs/guide.md explains every word that a preview has for
 // conflicts, labels, scopes, decisions and rules.
 func TestWordsOnPages(t *testing.T) {
 	var scopes []string
@@ -133,30 +133,30 @@ func TestWordsOnPages(t *testing.T) {
 			quarantine.Contradiction, quarantine.ArtifactStatus, quarantine.UnresolvedAuthority, quarantine.ApprovalVague)},
 	} {
 		t.Run(test.head, func(t *testing.T) {
-			got := firstCodes(rowsUnder(t, "operating.md", test.head))
+			got := firstCodes(rowsUnder(t, "guide.md", test.head))
 			if diff := cmp.Diff(slices.Sorted(slices.Values(test.want)), slices.Sorted(slices.Values(got))); diff != "" {
-				t.Errorf("docs/operating.md has other words (-here +page):\n%s", diff)
+				t.Errorf("docs/guide.md has other words (-here +page):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestStatementsOnPage: docs/operating.md says right what is understood.
+// TestStatementsOnPage: docs/guide.md says right what is understood.
 func TestStatementsOnPage(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/operating.md")
+	raw, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	understood := regexp.MustCompile("(?s)\n```\n(Approved: .*?)\n```\n").FindStringSubmatch(string(raw))
 	if understood == nil {
-		t.Fatal("docs/operating.md shows no statements")
+		t.Fatal("docs/guide.md shows no statements")
 	}
 	for text := range strings.SplitSeq(understood[1], "\n") {
 		if _, err := statement.Parse(text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	refused := firstCodes(rowsUnder(t, "operating.md", "statement"))
+	refused := firstCodes(rowsUnder(t, "guide.md", "statement"))
 	if len(refused) < 8 {
 		t.Errorf("only %d statements that are refused", len(refused))
 	}

@@ -87,6 +87,25 @@ type recorded struct {
 	Approval struct {
 		Statement string `json:"statement"`
 	} `json:"approval"`
+	Conflicts []struct {
+		ID       string `json:"conflict_id"`
+		Path     string `json:"item"`
+		Decision string `json:"operator_decision"`
+	} `json:"conflicts"`
+}
+
+// Pending is a conflict that a preview has left to decide: its ID, and what it is about.
+type Pending struct{ ID, Path string }
+
+// Pending returns the conflicts that are not decided, in the order of the register.
+func (r *Record) Pending() []Pending {
+	var open []Pending
+	for _, c := range r.shown().Conflicts {
+		if c.Decision == pending {
+			open = append(open, Pending{c.ID, c.Path})
+		}
+	}
+	return open
 }
 
 func (r *Record) shown() (b recorded) {

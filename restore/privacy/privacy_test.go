@@ -241,23 +241,6 @@ func TestBuiltinIsNotShared(t *testing.T) {
 	}
 }
 
-// TestPageExample: the example of the page can be loaded, and does what it
-// says.
-func TestPageExample(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/restricted-names.md")
-	must(t, err)
-	parts := strings.Split(string(raw), "```\n")
-	if len(parts) != 3 {
-		t.Fatalf("%d parts", len(parts))
-	}
-	r := load(t, map[string]string{"page": parts[1]})
-	for path, want := range map[string]bool{"a/b.token": true, "deploy/private/x/y": true, "a.pem": false, "a.key": true} {
-		if _, ok := r.Match(path); ok != want {
-			t.Errorf("%q: %t", path, ok)
-		}
-	}
-}
-
 // BenchmarkMatch asks for 20,000 paths of which none is restricted.
 func BenchmarkMatch(b *testing.B) {
 	r := privacy.Builtin()

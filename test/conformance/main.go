@@ -1,5 +1,5 @@
 // Command conformance runs the conformance suite against any program with the
-// command line of docs/conformance-suite.md.
+// command line of package suite.
 //
 //	go run ./test/conformance -bin PATH [-dir DIR] [-run REGEXP] [-v]
 //

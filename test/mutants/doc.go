@@ -26,6 +26,12 @@
 //	go run ./test/mutants -run journal -seeds 1,2,3
 //	go run ./test/mutants -matrix > docs/mutants.md
 //
+// To add a mutant, change the code, save "git diff" as NN-name.patch under a header like that
+// above, undo the change, and run the command with -run NN -seeds 1,2,3,4,5: the test should
+// be small, named for the rule, and fail with every seed. -matrix -run NN prints the row for
+// the table. When a change deletes the code of a mutant its patch no longer applies, and the
+// sweep fails: seed the fault again where the code is now.
+//
 // With -matrix it runs all tests of the packages that could notice a mutant, and prints
 // how many of them do.
 package main

@@ -74,7 +74,6 @@ func TestTableFaults(t *testing.T) {
 		"not tried":      {"`staging` 3", "not tried", "02-b was not tried"},
 		"none":           {"`staging` 3", "none", `02-b: noticed by "none"`},
 		"no row":         {rows[1], "", "02-b has no row"},
-		"another fault":  {"02-b | A half.", "02-b | A third.", "the row of 02-b"},
 		"another test":   {"`TestHalf` of `staging` | `staging` 3", "`TestX` of `staging` | `staging` 3", "the row of 02-b"},
 		"a row too many": {rows[1], rows[1] + "\n" + strings.Replace(rows[1], "02-b", "03-c", 1), "the rows are of"},
 		"a row twice":    {rows[1], rows[1] + "\n" + rows[1], "the rows are of"},

@@ -27,7 +27,7 @@ var installed = []string{
 // shared is what the package has below /usr, and the archive too.
 var shared = append(slices.Clone(installed),
 	"share/doc/spectrum/README.md",
-	"share/doc/spectrum/docs/operating.md",
+	"share/doc/spectrum/docs/guide.md",
 	"share/doc/spectrum/copyright",
 	"share/doc/spectrum/third-party.txt",
 )
