@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
 )
 
@@ -85,6 +86,9 @@ func partHints(e *statedir.PartError) []string {
 	return append(hints, thenAgain)
 }
 
+// lockHint is for what stands at the name of a lock of a root, and cannot be locked.
+const lockHint = "\"ls -l\" shows whose \"" + staging.LockName + "\" in the restore root is; while another user is at work there, wait"
+
 const thenAgain = "then run this again"
 
 // mendHints are those of an error, with the command first that mends the part of the state directory
@@ -108,7 +112,10 @@ func (a *app) mendHints(err error, v *verdict) []string {
 		hints = append(hints, thenAgain)
 	}
 	known := slices.Concat(machineHints(err), []string{snapshotHint})
-	return append(hints, slices.DeleteFunc(slices.Clone(v.hints), func(hint string) bool { return hint == mend || slices.Contains(known, hint) })...)
+	if _, isLock := errors.AsType[*staging.BusyError](err); isLock {
+		hints = append(hints, lockHint)
+	}
+	return append(hints, slices.DeleteFunc(slices.Clone(v.hints), func(hint string) bool { return slices.Contains(hints, hint) || slices.Contains(known, hint) })...)
 }
 
 // asksDoctor is the next step after an error that is about the machine.

@@ -280,7 +280,7 @@ var verdicts = []func(error) verdict{
 	on(func(e *staging.BusyError) verdict {
 		hint := "wait for it with --lock-timeout 5m"
 		if !errors.Is(e, pathsafe.ErrLocked) {
-			hint = fmt.Sprintf("\"ls -l\" shows whose %q in the restore root is; move it away", staging.LockName)
+			hint = lockHint
 		}
 		return verdict{status: statusRejected, code: codeLocked, hints: []string{hint}}
 	}),

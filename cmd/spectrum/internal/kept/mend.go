@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,6 +21,9 @@ import (
 // possible: for what this user may not open there, and for what is no directory, or no file, in the
 // place of one. "" where none is known. What is moved away is kept.
 func Mend(state string, err error) string {
+	if busy, is := errors.AsType[*staging.BusyError](err); is {
+		return mendLock(state, busy)
+	}
 	access, is := errors.AsType[*pathsafe.AccessError](err)
 	if !is || machine.IsFault(access) {
 		return ""
@@ -34,6 +39,33 @@ func Mend(state string, err error) string {
 		return aside(state, path)
 	}
 	return ""
+}
+
+// mendLock is the command after which the lock of a root can be taken, where what stands at its name
+// cannot be locked; "" where a process holds it.
+func mendLock(state string, busy *staging.BusyError) string {
+	access, is := errors.AsType[*pathsafe.AccessError](busy)
+	if !is || access.Name != staging.LockName {
+		return ""
+	}
+	path := filepath.Join(access.Dir, access.Name)
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil {
+		return ""
+	}
+	move := aside(state, path)
+	if int(st.Uid) != os.Geteuid() {
+		return move
+	}
+	switch unlock := Unlock(path); st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return cmp.Or(unlock, move)
+	case unix.S_IFDIR: // nobody moves one that he may not write in
+		if unlock != "" {
+			return unlock + " && " + move
+		}
+	}
+	return move
 }
 
 // Unlock is the command after which this user may open, and change, the first of some paths that he
