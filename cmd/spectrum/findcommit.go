@@ -36,7 +36,7 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 	}
 	var found []savepoint.Savepoint
 	if id == latest {
-		return a.newestCommit(state, all.Standing)
+		return a.newestCommit(state, &all)
 	}
 	for _, sp := range all.Standing {
 		if isNamed(sp, id) {

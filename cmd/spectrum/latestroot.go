@@ -92,13 +92,17 @@ func rootHere(state *statedir.Dir) (path string) {
 }
 
 // newestCommit is the savepoint of the newest commit that stands in the restore root that is meant.
-func (a *app) newestCommit(state *statedir.Dir, standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
+func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoint.Savepoint, error) {
 	root, err := a.latestRoot(state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
+	standing := all.Standing
 	if root != "" {
 		standing = slices.DeleteFunc(slices.Clone(standing), func(sp savepoint.Savepoint) bool { return sp.Root() != root })
+	}
+	if unread := latestUnread(state, root, all, standing); unread != nil {
+		return savepoint.Savepoint{}, unread
 	}
 	if len(standing) == 0 {
 		if undone := lastUndone(state, root); undone != nil {

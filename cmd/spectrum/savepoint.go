@@ -137,7 +137,7 @@ func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
 		if err != nil {
 			return savepoint.Savepoint{}, err
 		}
-		return s.newestCommit(s.state, all)
+		return s.newestCommit(s.state, &savepoint.Survey{Standing: all})
 	}
 	sp, err := s.store.Find(id)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
