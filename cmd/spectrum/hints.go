@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
@@ -80,7 +81,7 @@ func partHints(e *statedir.PartError) []string {
 		fix = fmt.Sprintf("as root: chown -R %d %s", os.Geteuid(), path)
 	}
 	hints := []string{fix}
-	if fix != aside && e.Name != "snapshots" { // a way back needs that
+	if isPlain := strings.Contains(e.Name, "/"); fix != aside && e.Name != "snapshots" && !isPlain { // a way back needs that, and previews a count
 		hints = append(hints, "or, since the ways back are possible without it: "+aside)
 	}
 	return append(hints, thenAgain)
@@ -94,7 +95,10 @@ const thenAgain = "then run this again"
 // mendHints are those of an error, with the command first that mends the part of the state directory
 // that it is about.
 func (a *app) mendHints(err error, v *verdict) []string {
-	_, isPart := errors.AsType[*statedir.PartError](err)
+	part, isPart := errors.AsType[*statedir.PartError](err)
+	if isPart && v.status == statusRejected && errors.Is(part, fs.ErrPermission) {
+		return partHints(part)
+	}
 	state, unknown := a.statePath()
 	if isPart || unknown != nil || v.status != statusMachine && v.status != statusRejected {
 		return v.hints

@@ -19,7 +19,7 @@ func (a *app) hostKey(state *statedir.Dir) (bundle.Key, error) {
 			a.hasDone("the host's key was made")
 		}
 	}
-	return key, refusedHint(err, kept.HostKeyRemedy)
+	return key, refusedHint(err, kept.HostKeyHint(state, err))
 }
 
 func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
@@ -51,5 +51,5 @@ func (a *app) hostID(state *statedir.Dir) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return key.ValidatorID(), refusedHint(err, kept.HostKeyRemedy)
+	return key.ValidatorID(), refusedHint(err, kept.HostKeyHint(state, err))
 }

@@ -281,6 +281,9 @@ func (d *Dir) Attempt(root string) error {
 		if st, unknown := dir.Lstat(attemptsOf(root)); unknown == nil && !st.Mode.IsRegular() {
 			return d.notACount(attemptsOf(root), st)
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			return d.shutCount(dir, attemptsOf(root), err)
+		}
 		return fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	_, err = f.Write([]byte{'.'})
@@ -298,7 +301,18 @@ func (d *Dir) notACount(name string, st pathsafe.Stat) *PartError {
 	return &PartError{filepath.Join(d.path, name), name, int(st.UID), fmt.Errorf("%q: %w", name, pathsafe.ErrNotRegular)}
 }
 
-// oddCounts returns what is in the place of the count of a restore root and is not a file.
+// shutCount is the error for the count of a restore root that this user may not open.
+func (d *Dir) shutCount(dir *pathsafe.Dir, name string, err error) *PartError {
+	uid := -1
+	if st, unknown := dir.Lstat(name); unknown == nil {
+		uid = int(st.UID)
+	}
+	name = filepath.Join(attempts, name)
+	return &PartError{filepath.Join(d.path, name), name, uid, err}
+}
+
+// oddCounts returns what is in the place of the count of a restore root and is not a file, or not
+// open to this user.
 func (d *Dir) oddCounts() (all []*PartError) {
 	dir, err := d.root.OpenDir(attempts)
 	if err != nil {
@@ -310,6 +324,14 @@ func (d *Dir) oddCounts() (all []*PartError) {
 	for _, name := range names {
 		if st, err := dir.Lstat(name); err == nil && !st.Mode.IsRegular() && len(name) == len(attemptsOf("")) {
 			all = append(all, d.notACount(name, st))
+			continue
+		}
+		f, err := openToAppend(dir, name)
+		if errors.Is(err, fs.ErrPermission) {
+			all = append(all, d.shutCount(dir, name, err))
+		}
+		if err == nil {
+			_ = f.Close()
 		}
 	}
 	return all

@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,7 +127,8 @@ func SavepointFlaws(state *statedir.Dir, store *savepoint.Store, root string) ([
 	}
 	for _, sp := range slices.Concat(found.Standing, found.Retired) {
 		if _, err := sp.Report(); err != nil {
-			flaws = append(flaws, Flaw{Path: sp.RunDir(), What: err.Error(), Remedy: "what was reported of the commit is not proven any more; it can be undone all the same"})
+			const remedy = "what was reported of the commit is not proven any more; it can be undone all the same"
+			flaws = append(flaws, Flaw{Path: sp.RunDir(), What: err.Error(), Remedy: cmp.Or(Mend(state.Path(), err), remedy)})
 		}
 	}
 	return flaws, nil

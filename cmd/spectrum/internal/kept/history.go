@@ -421,7 +421,7 @@ func (h *history) compareKeys() error {
 	if err == nil {
 		host = "this host's " + key.ValidatorID()
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		h.add(h.state.HostKey(), HostKeyRemedy, "the host's key cannot be used: %v", err)
+		h.add(h.state.HostKey(), HostKeyHint(h.state, err), "the host's key cannot be used: %v", err)
 		return nil
 	}
 	signers := make([]string, 0, len(counts))

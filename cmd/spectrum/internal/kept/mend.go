@@ -68,6 +68,14 @@ func mendLock(state string, busy *staging.BusyError) string {
 	return move
 }
 
+// HostKeyHint is the next step where the host's key cannot be used.
+func HostKeyHint(state *statedir.Dir, err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return cmp.Or(Unlock(state.HostKey()), HostKeyRemedy)
+	}
+	return HostKeyRemedy
+}
+
 // Unlock is the command after which this user may open, and change, the first of some paths that he
 // may not; "" where that is none.
 func Unlock(paths ...string) string {
