@@ -65,7 +65,11 @@ func (b *barMark) fields() map[string]any {
 // tellBarred says that the root of a name is halted now, if a rollback has done that.
 func (a *app) tellBarred(state *statedir.Dir, name string) {
 	if is, _ := state.Barred(name); is {
-		a.tell("spectrum: %s is halted now for preview, commit and prune, until a rollback succeeds, or \"spectrum recover\"; no way back is halted", shellQuote(name))
+		path, err := state.RootPath(name)
+		if err != nil || path == "" {
+			path = name
+		}
+		a.tell("spectrum: %s is halted now for preview, commit and prune, until a rollback succeeds, or \"spectrum recover --acknowledge %s%s\" releases it; no way back is halted", shellQuote(name), foreignOption(path), shellQuote(path))
 	}
 }
 

@@ -360,7 +360,7 @@ func (st *rootStatus) text() string {
 	path := foreignOption(st.path) + shellQuote(st.path)
 	switch {
 	case st.state == rootHalted && len(st.halted) == 0:
-		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds ends it, or \"spectrum recover %s\"", st.bar.what(), path)
+		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds ends it, or \"spectrum recover --acknowledge %s\"", st.bar.what(), path)
 	case st.state == rootHalted:
 		add("state", "halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
 	case st.state == rootUnfinished:

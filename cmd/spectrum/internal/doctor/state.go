@@ -311,7 +311,7 @@ func barCheck(state *statedir.Dir, bar statedir.BarMark) Check {
 		c.Found = fmt.Sprintf("%q is halted: a rollback could not be carried out: %v", root, bar.Err)
 	}
 	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root end with exit status 3; every way back works", cmp.Or(barRemedy(bar.Err),
-		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another way back; or \"spectrum recover %[1]s\"", words.Shell(root))))
+		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another way back; or \"spectrum recover --acknowledge %[1]s\"", words.Shell(root))))
 }
 
 // barRemedy says how a mark goes that cannot be taken away; "" for any other error.
