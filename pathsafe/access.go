@@ -332,7 +332,7 @@ func writersOf(in []grant, dir, file Stat) []grant {
 			others = out[grant{tag: tagOther, id: noID}]
 		}
 	}
-	if _, ok := out[grant{tag: tagGroup, id: noID}]; !ok { // its group is nobody's in particular
+	if _, ok := out[grant{tag: tagGroup, id: noID}]; !ok { // other groups have the grant of others
 		out[grant{tag: tagGroup, id: noID}] = others
 	}
 	var all []grant

@@ -116,7 +116,7 @@ func (d *Dir) WithoutMounts() (*Dir, error) {
 }
 
 // outsideMounts runs f on a thread of its own that sees no mounts, and ends with it: the
-// kernel only refuses to move or remove a mount point of the calling thread.
+// kernel rejects only moves and removals of a mount point of the calling thread.
 func outsideMounts(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
