@@ -36,6 +36,7 @@
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
 # make coverage   docs/coverage.md: what the tests of the packages run (some minutes)
 # make picture    docs/demo.svg: what a terminal shows of the story of make demo
+# make transcripts  docs/transcripts.md: what preview and commit print on a terminal; as root
 # make install    what was built, to PREFIX/bin (/usr/local), with manual pages, completion
 #                 scripts, systemd units, and the helpers of mount(8) in SBINDIR (/sbin); below
 #                 DESTDIR, if that is given
@@ -117,7 +118,7 @@ $(error SPECTRUM_TESTS is "$(SPECTRUM_TESTS)", not sample, sweep or long)
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo need-run need-demo need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench coverage picture install uninstall man release clean
+.PHONY: all help demo need-run need-demo need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench coverage picture transcripts install uninstall man release clean
 
 all: need-run build
 	@echo
@@ -231,6 +232,9 @@ coverage:
 picture: build
 	go run ./scripts/picture -bin bin/spectrum > docs/demo.svg.new
 	mv docs/demo.svg.new docs/demo.svg
+
+transcripts: build
+	SPECTRUM_BIN='$(CURDIR)/bin/spectrum' go test ./cmd/spectrum -run '^TestTranscripts$$' -write-transcripts
 
 # They build nothing: whoever installs may be root, and have no Go.
 install uninstall:

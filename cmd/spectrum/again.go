@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,12 +25,23 @@ func (e *againError) Unwrap() error { return e.err }
 // them to be typed.
 var ofState = regexp.MustCompile(`(^|"|: )spectrum (audit|commit|doctor|log|preview|quarantine|recover|rollback|savepoint|snapshot|trust)\b`)
 
+// namedState is the state directory that a printed command has to name, as a path that leads there from
+// anywhere; "" where it finds the same without it.
+func (a *app) namedState() string {
+	abs, err := filepath.Abs(a.stateDir)
+	if a.stateDir == "" || err != nil || abs == os.Getenv(stateVariable) {
+		return ""
+	}
+	return abs
+}
+
 // here is a text whose commands are for the state directory that was named to this one.
 func (a *app) here(text string) string {
-	if a.stateDir == os.Getenv(stateVariable) {
+	state := a.namedState()
+	if state == "" {
 		return text
 	}
-	named := "spectrum --state-dir " + shellQuote(a.stateDir) + " "
+	named := "spectrum --state-dir " + shellQuote(state) + " "
 	return ofState.ReplaceAllStringFunc(text, func(found string) string { return strings.Replace(found, "spectrum ", named, 1) })
 }
 
@@ -37,8 +49,8 @@ func (a *app) here(text string) string {
 // directory that was named to this one.
 func (a *app) commandLine(words ...string) string {
 	line := []string{"spectrum"}
-	if a.stateDir != os.Getenv(stateVariable) {
-		line = append(line, "--state-dir", a.stateDir)
+	if state := a.namedState(); state != "" {
+		line = append(line, "--state-dir", state)
 	}
 	line = append(line, words...)
 	for i, word := range line {
@@ -64,6 +76,9 @@ func previewWords(origin preview.Origin, asked preview.Asked) []string {
 	}
 	if origin.View != nil {
 		return append(words, "--from-mount", origin.View.Mountpoint)
+	}
+	if origin.Savepoint != "" {
+		return append(words, "--savepoint", origin.Savepoint[:shortest])
 	}
 	if derived, err := projectRootOf(origin.RunDirs); err != nil || derived != origin.ProjectRoot {
 		words = append(words, "--project-root", origin.ProjectRoot)

@@ -35,6 +35,8 @@ type app struct {
 	ended    []string            // what earlier commands had left and this one has ended, in words
 	done     []string            // what else this command has done and stays, in words
 	detached []string            // mount points of views that a rollback has ended
+	latestOf string              // the restore root that latest is of, where the command says one
+	config   []config            // what "spectrum doctor" has read of config files
 	dryRun   bool                // no state directory is made
 	foreign  []fusemount.Foreign // views of other users, which a rollback leaves
 }

@@ -59,6 +59,10 @@ func (c *candidate) explained(err error) error {
 
 // openCandidate opens the run directories and their project root.
 func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*candidate, error) {
+	runDirs, err := a.namedRuns(runDirs)
+	if err != nil {
+		return nil, err
+	}
 	dirs, err := absolute(runDirs)
 	if err != nil {
 		return nil, refusedHint(err, runDirHint)
@@ -104,7 +108,7 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 	for _, dir := range dirs {
 		if way, err := pathsafe.WayTo(filepath.Join(dir, bundle.TaskSpec)); err == nil && way.Missing {
 			return &usageError{
-				command: cmd.CommandPath(), err: fmt.Errorf("%q is not a run directory: it has no %s", dir, bundle.TaskSpec), next: namesRun,
+				command: cmd.CommandPath(), err: fmt.Errorf("%q is not a run directory: it has no %s", dir, bundle.TaskSpec), next: namesRunOrRoot(cmd, dir),
 			}
 		}
 	}
@@ -113,6 +117,15 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 
 // namesRun is the next step where a run directory was to be named.
 const namesRun = "name an existing run directory, such as CONTRACTS/_runs/NAME of a project; create one with \"spectrum seal\", or a sample with \"spectrum demo\""
+
+// namesRunOrRoot is [namesRun] for an existing directory that may be meant as the restore root.
+func namesRunOrRoot(cmd *cobra.Command, dir string) string {
+	root := cmd.Flag("restore-root")
+	if root == nil || root.Changed {
+		return namesRun
+	}
+	return fmt.Sprintf("if it is the restore root, name it with --restore-root %s; else %s", shellQuote(dir), namesRun)
+}
 
 // notServed is an error for a path that leads into a file system of another user.
 func notServed(what, path string) error {

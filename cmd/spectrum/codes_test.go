@@ -74,8 +74,8 @@ func examples(t *testing.T) map[code][]error {
 		codeForeign:     {&action.ForeignError{Path: forging, Real: "/srv/" + forging, Loose: []pathsafe.Loose{{Path: forging, In: forging, By: "user 7"}}}},
 		codeTampered:    {fmt.Errorf("view on %q: %w", forging, errTampered)},
 		codeQuarantined: {held, preview.ErrQuarantined, &quarantine.RecordError{Path: forging, Err: outside}},
-		codeRevoked:     {preview.ErrRevoked, &notTrustedError{forging, "ab12", trust.Revoked}},
-		codeNotTrusted:  {&notTrustedError{forging, "ab12", trust.Unknown}},
+		codeRevoked:     {preview.ErrRevoked, &notTrustedError{forging, "ab12", trust.Revoked, forging}},
+		codeNotTrusted:  {&notTrustedError{forging, "ab12", trust.Unknown, ""}},
 
 		codeApprovalRequired:   {fmt.Errorf("there is no preview %q: %w", forging, errApprovalRequired), a.approvalRequired("ab12", preview.Exactly), a.approvalRequired("ab12", "")},
 		codeApprovalVague:      {&action.VagueError{Source: "43766f23", Recommended: preview.Exactly, Err: fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
@@ -86,7 +86,7 @@ func examples(t *testing.T) map[code][]error {
 		codeApprovalInvalid:    {preview.ErrForged},
 		codeHoles:              {fmt.Errorf("output %q: %w", forging, verify.ErrHoles), sealError(fmt.Errorf("output %q: %w", forging, bundle.ErrHoles))},
 		codeSparse:             {fmt.Errorf("file %q: %w", forging, standing.ErrHoles)},
-		codeUnsaid:             {&unsaidError{halted, errUnsaid}, &lossError{"/srv/" + forging, nil, errUnsaid}},
+		codeUnsaid:             {errNotRevoked, &unsaidError{halted, errUnsaid}, &lossError{"/srv/" + forging, nil, errUnsaid}},
 		codeSaidOther:          {&unsaidError{halted, errSaidOther}},
 
 		codeAuditDamaged:     {&audit.DamageError{Err: outside}},
@@ -104,7 +104,7 @@ func examples(t *testing.T) map[code][]error {
 		codeStateDamaged: {stateDamaged("/srv/"+forging, []kept.Flaw{{What: forging, Remedy: kept.KeepState}}, nil, true)},
 
 		codeUnfit:   {(&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}).coded()},
-		codeDiffers: {rootDiffers(1, 2, "/srv/"+forging, []string{forging}, nil)},
+		codeDiffers: {rootDiffers(&rootDiff{total: 2, rootPath: "/srv/" + forging, previews: "spectrum preview"}, 1, []string{forging}, nil)},
 
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},
 

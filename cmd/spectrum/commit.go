@@ -75,13 +75,13 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	switch byID := opts.preview != ""; {
 	case byID && len(runDirs) > 0 && opts.approve == "Approved:":
 		return &usageError{command: cmd.CommandPath(), err: errors.New("the statement is not one argument"), next: "put it in quotes: --approve " + shellQuote(strings.Join(append([]string{opts.approve}, runDirs...), " "))}
-	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
+	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.savepoint != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--preview says already which run directories go where")
 	case byID && (opts.agent != "" || opts.html != "" || opts.report != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
 		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace, --html and --report is asked of a preview, and --preview names one that was made")
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
-	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "":
+	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "" && opts.savepoint == "":
 		return usage(cmd, "give --preview ID, or run directories")
 	case !byID:
 		if err := opts.check(cmd, runDirs); err != nil {
@@ -144,7 +144,8 @@ const statementLines = 3
 // readStatement asks for the statement on a shown preview: up to three lines are one
 // approval. To refuse is no vague approval. A line that is no statement, or one that does not
 // fit what was shown, is explained and asked for again. The third is returned whatever it is,
-// unless it alone is vague.
+// unless it alone is vague. One that differs from a statement in case, white space and the full
+// stop only is explained too, and does not count.
 func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, error) {
 	a.tell("")
 	if err := shown.preview.WriteRecap(a.stderr, a.screen()); err != nil {
@@ -173,10 +174,16 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, er
 		if vague == nil {
 			wrong, allVague = shown.preview.Fits(said), false
 		}
-		if wrong == nil || left == 0 && (vague == nil || allVague) {
+		isForm := vague != nil && statement.DiffersInForm(unindented(line))
+		if wrong == nil || left == 0 && !isForm && (vague == nil || allVague) {
 			return line, nil
 		}
 		a.tell("spectrum: %s", oneLine(wrong.Error()))
+		if isForm {
+			left++ // it is no vague answer
+			a.tell("hint: %s", oneLine(retypeHint(statementLines, allVague, shown.recommended)))
+			continue
+		}
 		if left == 0 {
 			return "", a.notApproved(shown.id, shown.recommended)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ var idArguments = map[string]listIDs{
 	"spectrum quarantine release": candidateIDs,
 }
 
+// takesRuns are the usage lines of commands that take run directories.
+var takesRuns = regexp.MustCompile(`\bRUN_DIR\b`)
+
 // completeIDs has the shell complete the IDs that the state directory has.
 func (a *app) completeIDs(root *cobra.Command) {
 	for _, cmd := range allCommands(root) {
@@ -41,12 +45,26 @@ func (a *app) completeIDs(root *cobra.Command) {
 				if len(args) > 0 {
 					return others(cmd, args, typed)
 				}
-				return a.listed(cmd.Context(), list, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+				return a.listed(cmd, list, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 			}
+		}
+		if takesRuns.MatchString(flagsOfUsage.ReplaceAllString(cmd.Use, "")) {
+			others := completionOf(cmd.Use)
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				if names := a.candidateNames(cmd, typed); len(names) > 0 {
+					return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+				}
+				return others(cmd, args, typed)
+			}
+		}
+		if cmd.CommandPath() == "spectrum seal" {
+			_ = cmd.RegisterFlagCompletionFunc("base-run", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) { // the flag is there
+				return a.candidateNames(cmd, typed), cobra.ShellCompDirectiveDefault | cobra.ShellCompDirectiveKeepOrder
+			})
 		}
 		if cmd.CommandPath() == "spectrum commit" {
 			_ = cmd.RegisterFlagCompletionFunc("preview", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) { // the flag is there
-				return a.listed(cmd.Context(), previewIDs, typed), cobra.ShellCompDirectiveNoFileComp
+				return a.listed(cmd, previewIDs, typed), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
@@ -62,7 +80,8 @@ func allCommands(cmd *cobra.Command) []*cobra.Command {
 
 // listed lists IDs as short as they are taken, unless more is typed already. It makes no state
 // directory.
-func (a *app) listed(ctx context.Context, list listIDs, typed string) []cobra.Completion {
+func (a *app) listed(cmd *cobra.Command, list listIDs, typed string) []cobra.Completion {
+	configLeniently(cmd)
 	a.dryRun = true
 	state, err := a.openState()
 	if err != nil {
@@ -70,7 +89,7 @@ func (a *app) listed(ctx context.Context, list listIDs, typed string) []cobra.Co
 	}
 	defer state.Close()
 	all := []cobra.Completion{}
-	for _, c := range list(ctx, state) {
+	for _, c := range list(cmd.Context(), state) {
 		id, about, _ := strings.Cut(c, "\t")
 		if len(typed) <= shortest {
 			id = id[:shortest]

@@ -43,12 +43,12 @@ func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 
 // rootsFirst completes the restore roots that the state directory knows; where none of them
 // begins with what is typed, directories.
-func (a *app) rootsFirst(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) rootsFirst(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var roots []cobra.Completion
-	a.withState(func(state *statedir.Dir) {
+	a.withState(cmd, func(state *statedir.Dir) {
 		paths, _ := state.RootPaths()
 		for _, path := range paths {
 			if strings.HasPrefix(path, typed) && !slices.Contains(roots, path) {
@@ -63,7 +63,8 @@ func (a *app) rootsFirst(_ *cobra.Command, args []string, typed string) ([]cobra
 }
 
 // withState opens the state directory, and makes none. What cannot be read is not completed.
-func (a *app) withState(list func(state *statedir.Dir)) {
+func (a *app) withState(cmd *cobra.Command, list func(state *statedir.Dir)) {
+	configLeniently(cmd)
 	a.dryRun = true
 	state, err := a.openState()
 	if err != nil {
@@ -85,9 +86,9 @@ func scopes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cob
 }
 
 // pinnedValidators completes the validators that are pinned and not revoked.
-func (a *app) pinnedValidators(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) pinnedValidators(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var ids []cobra.Completion
-	a.withState(func(state *statedir.Dir) {
+	a.withState(cmd, func(state *statedir.Dir) {
 		policy, err := loadTrust(state)
 		if err != nil || len(args) > 0 {
 			return
@@ -113,8 +114,8 @@ func (a *app) undecidedConflicts(cmd *cobra.Command, _ []string, typed string) (
 		}
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
-	root, _ := cmd.Flags().GetString("restore-root")
-	a.withState(func(state *statedir.Dir) {
+	a.withState(cmd, func(state *statedir.Dir) {
+		root, _ := cmd.Flags().GetString("restore-root")
 		for _, c := range conflictsToDecide(state, root) {
 			if strings.HasPrefix(c, typed) {
 				all = append(all, c)

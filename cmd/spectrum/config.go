@@ -66,17 +66,54 @@ func (e *configError) Error() string {
 
 func (e *configError) Unwrap() error { return e.err }
 
+// configVariable is the environment's word for the only file to read. When it is set and empty,
+// no file is read.
+const configVariable = "SPECTRUM_CONFIG"
+
 // configure gives the flags of a command the defaults that the files set.
 func configure(cmd *cobra.Command) error {
-	for _, dir := range configDirs() {
-		if err := configureFrom(cmd, dir); err != nil {
-			if e, is := errors.AsType[*configError](err); is {
-				return &usageError{command: cmd.CommandPath(), err: e, next: "correct the file, or remove it; docs/guide.md describes it"}
-			}
-			return err
+	for _, file := range configFiles() {
+		if c := readDefaults(cmd, file, false); len(c.wrongs) > 0 {
+			return &badConfig{command: cmd.CommandPath(), stateDir: c.stateDir, err: c.wrongs[0]}
 		}
 	}
 	return nil
+}
+
+// badConfig is a config file that is wrong. No command goes on with a part of it: the state directory
+// may be what it sets, and another one has other commits to roll back.
+type badConfig struct {
+	command  string
+	stateDir string // what the file sets; "" where that is not known
+	err      error
+}
+
+func (e *badConfig) Error() string { return e.err.Error() }
+func (e *badConfig) Unwrap() error { return e.err }
+
+func (e *badConfig) hints() []string {
+	first := "correct the file, or remove it; docs/guide.md describes it"
+	if refused, is := errors.AsType[*refusedError](e.err); is {
+		first = refused.hint
+	}
+	words := strings.TrimPrefix(e.command, "spectrum ")
+	without := "to run this without config files: " + configVariable + "= spectrum " + words + " ..."
+	if os.Getenv(stateVariable) == "" {
+		with := "--state-dir DIR if the file sets a state directory"
+		if e.stateDir != "" {
+			with = "--state-dir " + shellQuote(e.stateDir) + ", which the file sets"
+		}
+		without += ", with " + with
+	}
+	return []string{first, without, "\"spectrum doctor\" says all that is wrong in these files"}
+}
+
+// configLeniently gives the flags of a command what is right in the files, and returns what was read.
+func configLeniently(cmd *cobra.Command) (files []config) {
+	for _, file := range configFiles() {
+		files = append(files, readDefaults(cmd, file, true))
+	}
+	return files
 }
 
 // configurable reports whether a command takes defaults from files: one that only shows what the
@@ -86,40 +123,66 @@ func configurable(cmd *cobra.Command) bool {
 	return len(words) > 1 && !slices.Contains([]string{"help", "version", "completion", "manual", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, words[1])
 }
 
-// configDirs are the places of the file, the weakest first.
-func configDirs() []string {
-	dirs := []string{trust.System}
+// configFiles are the paths of the files, the weakest first.
+func configFiles() []string {
+	if only, isSet := os.LookupEnv(configVariable); isSet {
+		if only == "" {
+			return nil
+		}
+		return []string{only}
+	}
+	files := []string{filepath.Join(trust.System, configName)}
 	if base := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(base) {
-		return append(dirs, filepath.Join(base, "spectrum"))
+		return append(files, filepath.Join(base, "spectrum", configName))
 	}
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
-		return append(dirs, filepath.Join(home, ".config", "spectrum"))
+		return append(files, filepath.Join(home, ".config", "spectrum", configName))
 	}
-	return dirs
+	return files
 }
 
-func configureFrom(cmd *cobra.Command, dir string) error {
-	file := filepath.Join(dir, configName)
-	raw, err := readConfig(dir)
+// readDefaults gives the flags of a command the defaults of a file. With isLenient it goes on after
+// a key that is wrong.
+func readDefaults(cmd *cobra.Command, file string, isLenient bool) config {
+	c := config{cmd: cmd, file: file, isLenient: isLenient}
+	raw, err := readConfig(file)
 	if err != nil {
-		return refusedHint(fmt.Errorf("config file %q: %w", file, err), "it must be a file of root or of you that no other user can write or replace: see \"ls -ld\" of it and of the directories above it, then chmod go-w")
+		hint := "it must be a file of root or of you that no other user can write or replace: see \"ls -ld\" of it and of the directories above it, then chmod go-w"
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "name an existing file in " + configVariable + ", or unset it"
+		}
+		c.wrongs = []error{refusedHint(fmt.Errorf("config file %q: %w", file, err), hint)}
+		return c
 	}
+	c.isThere = raw != nil
 	values := map[string]any{}
 	if err := toml.Unmarshal(raw, &values); err != nil {
-		failed, is := errors.AsType[*toml.DecodeError](err)
-		if !is {
-			return &configError{file, 1, "", err}
+		wrong := &configError{file, 1, "", err}
+		if failed, is := errors.AsType[*toml.DecodeError](err); is {
+			line, _ := failed.Position()
+			wrong = &configError{file, line, strings.Join(failed.Key(), "."), errors.New(strings.TrimPrefix(failed.Error(), "toml: "))}
 		}
-		line, _ := failed.Position()
-		return &configError{file, line, strings.Join(failed.Key(), "."), errors.New(strings.TrimPrefix(failed.Error(), "toml: "))}
+		c.wrongs = []error{wrong}
+		return c
 	}
-	c := config{cmd: cmd, file: file, lines: linesOf(cmd.Root(), raw)}
-	return c.table(cmd.Root(), values, nil)
+	c.stateDir, _ = values["state-dir"].(string)
+	c.lines = linesOf(cmd.Root(), raw)
+	c.table(cmd.Root(), values, nil)
+	slices.SortStableFunc(c.keys, func(a, b string) int { return cmp.Compare(c.lines[a], c.lines[b]) })
+	return c
 }
 
-// readConfig reads the file of a place; nothing where there is none.
-func readConfig(dir string) ([]byte, error) {
-	way, err := pathsafe.WayFrom(dir)
+// readConfig reads a file; nothing where there is none, unless it was named.
+func readConfig(file string) (raw []byte, err error) {
+	dir, name := filepath.Split(file)
+	if os.Getenv(configVariable) != "" {
+		defer func() {
+			if err == nil && raw == nil {
+				err = &fs.PathError{Op: "open", Path: file, Err: fs.ErrNotExist}
+			}
+		}()
+	}
+	way, err := pathsafe.WayFrom(cmp.Or(filepath.Clean(dir), "."))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || err == nil && way.Missing { // HOME may be another user's
 		return nil, nil
 	}
@@ -131,33 +194,41 @@ func readConfig(dir string) ([]byte, error) {
 		return nil, err
 	}
 	defer place.Close()
-	raw, err := dropin.File(place, configName, configLimit)
+	raw, err = dropin.File(place, name, configLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if way, err = pathsafe.WayFrom(filepath.Join(dir, configName)); err == nil && len(way.Loose) > 0 {
+	if way, err = pathsafe.WayFrom(file); err == nil && len(way.Loose) > 0 {
 		err = errors.New(way.Loose[0].String())
 	}
-	return raw, err
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte{}, raw...), nil // an empty file is one
 }
 
 // config is a file that is read for a command.
 type config struct {
-	cmd   *cobra.Command
-	file  string
-	lines map[string]int // by key
+	cmd       *cobra.Command
+	file      string
+	isThere   bool
+	isLenient bool
+	lines     map[string]int // by key
+	keys      []string       // those that are right
+	wrongs    []error
+	stateDir  string // that the file sets
 }
 
-func (c *config) wrong(keys []string, format string, args ...any) error {
+func (c *config) wrong(keys []string, format string, args ...any) {
 	key := strings.Join(keys, ".")
-	return &configError{c.file, c.lines[key], key, fmt.Errorf(format, args...)}
+	c.wrongs = append(c.wrongs, &configError{c.file, c.lines[key], key, fmt.Errorf(format, args...)})
 }
 
 // table checks every key of a table, that of a command, and sets the flags that are meant.
-func (c *config) table(of *cobra.Command, values map[string]any, above []string) error {
+func (c *config) table(of *cobra.Command, values map[string]any, above []string) {
 	names := []string{}
 	for name := range values {
 		names = append(names, name)
@@ -165,14 +236,15 @@ func (c *config) table(of *cobra.Command, values map[string]any, above []string)
 	at := func(name string) int { return c.lines[strings.Join(append(slices.Clone(above), name), ".")] }
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(at(a), at(b)), strings.Compare(a, b)) })
 	for _, name := range names {
+		if len(c.wrongs) > 0 && !c.isLenient {
+			return
+		}
 		keys := append(slices.Clone(above), name)
 		if inner, is := values[name].(map[string]any); is {
-			sub := subcommand(of, name)
-			if sub == nil {
-				return c.wrong(keys, "there is no command with this name")
-			}
-			if err := c.table(sub, inner, keys); err != nil {
-				return err
+			if sub := subcommand(of, name); sub != nil {
+				c.table(sub, inner, keys)
+			} else {
+				c.wrong(keys, "there is no command with this name")
 			}
 			continue
 		}
@@ -180,17 +252,15 @@ func (c *config) table(of *cobra.Command, values map[string]any, above []string)
 		if flag == nil {
 			flag = cmp.Or(of.InheritedFlags().Lookup(name), of.PersistentFlags().Lookup(name))
 		}
-		if flag == nil {
-			return c.wrong(keys, "there is no flag --%s", name)
-		}
-		if neverConfigured[name] || slices.Contains(strings.Fields(of.CommandPath()), "trust") {
-			return c.wrong(keys, "--%s is no default: it has to be given with each command", name)
-		}
-		if err := c.set(of, flag, keys, values[name]); err != nil {
-			return err
+		switch {
+		case flag == nil:
+			c.wrong(keys, "there is no flag --%s", name)
+		case neverConfigured[name] || slices.Contains(strings.Fields(of.CommandPath()), "trust"):
+			c.wrong(keys, "--%s is no default: it has to be given with each command", name)
+		default:
+			c.set(of, flag, keys, values[name])
 		}
 	}
-	return nil
 }
 
 func subcommand(of *cobra.Command, name string) *cobra.Command {
@@ -203,14 +273,16 @@ func subcommand(of *cobra.Command, name string) *cobra.Command {
 }
 
 // set sets a flag, unless the command line or the environment says something else.
-func (c *config) set(of *cobra.Command, flag *pflag.Flag, keys []string, value any) error {
+func (c *config) set(of *cobra.Command, flag *pflag.Flag, keys []string, value any) {
 	texts, err := textsOf(flag, value)
 	if err != nil {
-		return c.wrong(keys, "%w", err)
+		c.wrong(keys, "%w", err)
+		return
 	}
 	isOther := c.cmd != of && of != c.cmd.Root() // its own flags are set only to see that they can be
 	if isOther && c.cmd.Root().PersistentFlags().Lookup(flag.Name) == flag || !isOther && (flag.Changed || os.Getenv(variables[flag.Name]) != "" || c.isReplaced(flag.Name)) {
-		return nil
+		c.keys = append(c.keys, strings.Join(keys, "."))
+		return
 	}
 	if list, is := flag.Value.(pflag.SliceValue); is {
 		err = list.Replace(texts)
@@ -218,9 +290,10 @@ func (c *config) set(of *cobra.Command, flag *pflag.Flag, keys []string, value a
 		err = flag.Value.Set(texts[0])
 	}
 	if err != nil {
-		return c.wrong(keys, "%w", err)
+		c.wrong(keys, "%w", err)
+		return
 	}
-	return nil
+	c.keys = append(c.keys, strings.Join(keys, "."))
 }
 
 // isReplaced reports whether a flag was given in the place of this one.

@@ -31,7 +31,7 @@ func (o *diffOptions) form() diffForm {
 func newDiff(app *app) *cobra.Command {
 	var opts diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff [-u | --list | --stat | --name-status] [--chain] RUN_DIR... RESTORE_ROOT",
+		Use:   "diff [-u | --list | --stat | --name-status] [--chain] RUN_DIR... [RESTORE_ROOT]",
 		Short: "show what a restore would find in a restore root, without a mount",
 		Long: `diff verifies the candidate as mount does, and holds each file that a restore
 would write against what stands there now, by content. It prints a comment and the
@@ -56,6 +56,9 @@ create, M for replace and a conflict of contents, T for one with something that 
 no file, B for blocked, D for remove, U for diverged. On a terminal there are
 colours, unless NO_COLOR is set, and a pager (SPECTRUM_PAGER, PAGER, else less).
 
+RESTORE_ROOT may be left out for one candidate of "spectrum run" or "seal --base": it is
+the directory that the candidate would change.
+
 What the candidate does not name is not looked at. Links,
 FIFOs and devices are named, and never opened; nothing is written, and a restore
 root in which a commit is at work can be looked at too.
@@ -67,6 +70,15 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 			runDirs, root := args, opts.restoreRoot
 			if last := len(args) - 1; last >= 0 && !cmd.Flags().Changed("restore-root") {
 				runDirs, root = args[:last], args[last]
+			}
+			if len(args) == 1 && root == args[0] {
+				over, err := app.overOf(args[0])
+				if err != nil {
+					return err
+				}
+				if over != "" {
+					runDirs, root = args, over
+				}
 			}
 			if root == "" || len(runDirs) == 0 && !opts.chain {
 				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: takes(cmd)}
@@ -89,7 +101,7 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 	if err := opts.check(cmd, app.json); err != nil {
 		return err
 	}
-	if len(runDirs) > 0 && !isInRuns(runDirs[0]) && isInRuns(rootPath) {
+	if len(runDirs) > 0 && !isInRuns(runDirs[0]) && (isInRuns(rootPath) || rootPath == latest && !isThere(rootPath)) {
 		return &usageError{
 			command: cmd.CommandPath(), err: fmt.Errorf("%q is a run directory, and no restore root", rootPath),
 			next: "the restore root comes last: spectrum diff RUN_DIR... RESTORE_ROOT",
@@ -117,7 +129,9 @@ func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, 
 		return nil, err
 	}
 	defer l.close()
-	d := &rootDiff{plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
+	origin := l.candidate.origin
+	origin.RestoreRoot = rootPath
+	d := &rootDiff{previews: a.commandLine(previewWords(origin, preview.Asked{})...), plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
 	bar := a.newBar("comparing")
 	bar.begin("comparing", len(l.files)+len(l.plan.Removes()), unknown)
 	err = l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,9 +35,42 @@ mounting that cannot be done here; 1 when something else fails.`,
 			if err != nil {
 				return err
 			}
+			config := doctor.Section{Title: "defaults of flags", Checks: configChecks(app.config)}
+			sections = slices.Insert(sections, min(3, len(sections)), config) // before the state directory, which it may set
 			return (&examined{app, sections}).report()
 		},
 	}
+}
+
+// configChecks say which config files are in force, and what is wrong in them. Only what is right
+// counts for the doctor itself.
+func configChecks(files []config) []doctor.Check {
+	const id = "config"
+	var checks []doctor.Check
+	for _, c := range files {
+		for _, wrong := range c.wrongs {
+			checks = append(checks, doctor.Check{
+				ID: id, Path: c.file, Status: doctor.Fail, Found: wrong.Error(),
+				Consequence: "every other command that takes defaults ends with an error; " + configVariable + "= in front of it leaves the files out",
+				Remedy:      (&badConfig{err: wrong}).hints()[0],
+			})
+		}
+		if c.isThere && len(c.wrongs) == 0 {
+			found := fmt.Sprintf("%q is in force, and sets nothing", c.file)
+			if len(c.keys) > 0 {
+				found = fmt.Sprintf("%q is in force: %s", c.file, strings.Join(c.keys, ", "))
+			}
+			checks = append(checks, doctor.Check{ID: id, Path: c.file, Status: doctor.OK, Found: found})
+		}
+	}
+	if len(checks) == 0 {
+		found := "there is no config file"
+		if only, isSet := os.LookupEnv(configVariable); isSet && only == "" {
+			found = configVariable + " is set and empty: no config file is read"
+		}
+		checks = append(checks, doctor.Check{ID: id, Status: doctor.OK, Found: found})
+	}
+	return checks
 }
 
 // doctorPatience is how long each part of the machine has to answer. To make a file

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +24,7 @@ const findsCommits = "find the ID with \"spectrum log\", which lists every commi
 
 // findCommit is the savepoint of the commit with this ID, or with these digits of
 // it; or of which this is the ID.
-func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
+func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	store, err := kept.Savepoints(state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
@@ -37,10 +36,10 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 	}
 	var found []savepoint.Savepoint
 	if id == latest {
-		return newestCommit(all.Standing)
+		return a.newestCommit(state, all.Standing)
 	}
 	for _, sp := range all.Standing {
-		if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+		if isNamed(sp, id) {
 			found = append(found, sp)
 		}
 	}
@@ -54,7 +53,7 @@ func findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
 		return found[0], nil
 	case 0:
 		for _, sp := range all.Retired {
-			if len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id)) {
+			if isNamed(sp, id) {
 				return savepoint.Savepoint{}, alreadyUndone(state, sp)
 			}
 		}
@@ -204,17 +203,21 @@ func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole
 	return before, hasWhole
 }
 
-// newestCommit is the savepoint of the newest commit that stands, where there is one restore root
-// only.
-func newestCommit(standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
-	if len(standing) == 0 {
-		return savepoint.Savepoint{}, refusedHint(errors.New("there is no commit that could be undone"), findsCommits)
+// lastUndone is the error where all commits are undone, in the root of a name or in all where that is empty: which was the last, and how to take its rollback
+// back. It is nil where the log has no rollback.
+func lastUndone(state *statedir.Dir, root string) error {
+	var last *audit.Entry
+	_, _ = readLog(state, func(e audit.Entry) error {
+		if e.Kind == audit.RolledBack && e.Snapshot != "" && len(e.Actions) > 0 && (root == "" || e.Root == audit.RootText(root)) {
+			last = &e
+		}
+		return nil
+	})
+	if last == nil {
+		return nil
 	}
-	newest := standing[len(standing)-1]
-	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
-		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), findsCommits)
-	}
-	return newest, nil
+	return refusedHint(fmt.Errorf("every commit is undone; the last one, %s, was undone at %s", last.Actions[0], last.Time.Format(time.RFC3339)),
+		fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back; \"spectrum log\" lists every commit and rollback", last.Snapshot[:shortest]))
 }
 
 // alreadyUndone is the error of the rollback of a commit that was rolled back before: when that

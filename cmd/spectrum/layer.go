@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/ignore"
@@ -98,6 +99,8 @@ func (a *app) sealUpper(cmd *cobra.Command, opts sealOptions, claims map[string]
 	if err != nil {
 		return sealError(err)
 	}
+	over, _ := lower.RealPath() // of one that was moved away it is not known
+	a.noteCandidate(&sealed, over)
 	sealed.say(a)
 	return sealed.result(a, nil)
 }
@@ -255,7 +258,7 @@ type seenRecord struct {
 }
 
 // recordName is the file of a [layerRecord].
-const recordName = "layer.json"
+const recordName = statedir.LayerRecord
 
 // writeLayerRecord replaces the record of a layer.
 func writeLayerRecord(home *pathsafe.Dir, lower string, layer *bundle.Layer) error {

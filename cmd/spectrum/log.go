@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spf13/cobra"
 )
@@ -29,6 +31,9 @@ it began, its ID, and how it ended.
 	halted      it could be neither undone nor completed: a person must act
 	released    a person has released the root from it, and what it left stays
 	refused     a rollback that could not begin
+
+In the place of RESTORE_ROOT may stand the ID of a commit or rollback, or that of the
+savepoint of a commit, or four or more digits of one.
 
 The restore of a snapshot is a rollback too. "spectrum rollback" takes the ID of a commit,
 or four or more digits of it. "spectrum audit show" prints the log entry for entry.`,
@@ -51,8 +56,13 @@ func (a *app) listActions(args []string, last int) error {
 		return err
 	}
 	defer state.Close()
-	root := ""
+	root, id := "", ""
 	if len(args) > 0 {
+		if id, err = idNotRoot(state, args[0]); err != nil {
+			return err
+		}
+	}
+	if len(args) > 0 && id == "" {
 		if root, err = rootArg(args[0]); err == nil {
 			root, err = nameOfRoot(state, root, true)
 		}
@@ -61,6 +71,9 @@ func (a *app) listActions(args []string, last int) error {
 		}
 	}
 	all, damage := actionsOf(state, root)
+	if id != "" {
+		all = slices.DeleteFunc(all, func(c *audit.Action) bool { return !isAction(c, id) })
+	}
 	if len(all) == 0 && damage == nil && root != "" {
 		if err := notKnown(root, "commit", "\"spectrum log\" lists all commits with their roots"); err != nil {
 			return err
@@ -84,6 +97,37 @@ func (a *app) listActions(args []string, last int) error {
 		}
 	}
 	return damage
+}
+
+// idNotRoot returns what a word is an ID of, or "" where it is a restore root: a directory of
+// this name comes first.
+func idNotRoot(state *statedir.Dir, word string) (string, error) {
+	if !likeAction.MatchString(word) {
+		return "", nil
+	}
+	root, err := rootArg(word)
+	if err != nil {
+		return "", err
+	}
+	if way, err := pathsafe.WayTo(root); err != nil || !way.Missing {
+		return "", nil
+	}
+	all, _ := actionsOf(state, "")
+	if slices.ContainsFunc(all, func(c *audit.Action) bool { return isAction(c, word) }) {
+		return word, nil
+	}
+	if namedSo(state, root) != "" {
+		return "", nil
+	}
+	return "", refusedHint(fmt.Errorf("%q is neither a restore root nor the ID of a commit, a rollback or a savepoint", word), "\"spectrum log\" lists all of them; \"spectrum status\" lists the restore roots")
+}
+
+// likeAction is what the ID of a commit, a rollback or a savepoint looks like, or its beginning.
+var likeAction = regexp.MustCompile(`^[0-9a-f]{4}[0-9a-f-]{0,60}$`)
+
+// isAction reports whether this is the ID of an action or of its savepoint, or the beginning of one.
+func isAction(c *audit.Action, id string) bool {
+	return strings.HasPrefix(c.ID, id) || strings.HasPrefix(c.Savepoint, id)
 }
 
 // actionsOf returns the actions in the root of a name, or in all when that is empty. Those that

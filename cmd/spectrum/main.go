@@ -92,7 +92,11 @@ Start with:  spectrum demo /tmp/demo`,
 	}
 	setUp(root, app)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if !configurable(cmd) {
+		switch {
+		case !configurable(cmd):
+			return nil
+		case cmd.CommandPath() == "spectrum doctor":
+			app.config = configLeniently(cmd)
 			return nil
 		}
 		return configure(cmd)
@@ -105,6 +109,9 @@ Start with:  spectrum demo /tmp/demo`,
 	)
 	root.SetHelpCommand(newHelp())
 	addCompletion(root)
+	app.addLatestRoot(root)
+	addRootFlag(root)
+	addExamples(root)
 	settle(root)
 	completeWords(root)
 	app.completeIDs(root)

@@ -66,7 +66,7 @@ func writeManualPage(dir string, page manpage.Page) error {
 }
 
 // exitStatus is the part of the page that scripts rely on.
-var exitStatus = manpage.Part{Title: "EXIT STATUS", Rows: []manpage.Row{
+var exitStatus = manpage.Part{Title: "EXIT STATUS", Every: true, Rows: []manpage.Row{
 	status(statusOK, "done, accepted; also a view in the foreground that was ended by Ctrl-C"),
 	status(statusRejected, "rejected: a verdict of a law, or tampering found"),
 	status(statusHalted, "a rollback failed, or the restore root is halted: a person must look"),

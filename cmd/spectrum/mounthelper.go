@@ -47,6 +47,7 @@ directory that holds them. It returns when the view is ready.`,
 		},
 	}
 	setUp(cmd, app)
+	addExamples(cmd)
 	opts.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVarP(&opts.sloppy, "sloppy", "s", false, "ignore mount options that nobody knows")

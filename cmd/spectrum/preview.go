@@ -28,6 +28,7 @@ type previewOptions struct {
 	restoreRoot string
 	chain       bool
 	fromMount   string
+	savepoint   string
 	html        string
 	report      string // a file, or onStream
 	agent       string
@@ -46,6 +47,7 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.restoreRoot, "restore-root", "", "existing `directory` to restore under, as an absolute path")
 	lockFlag(cmd, &o.wait)
 	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "take the candidate that the view on this `mountpoint` shows")
+	cmd.Flags().StringVar(&o.savepoint, "savepoint", "", "take the savepoint with this `ID` as the candidate: its own, that of its commit, or latest")
 	addChain(cmd, &o.chain)
 	cmd.Flags().StringVar(&o.html, "html", "", "write the preview as a web page to this `file` too, which must not exist")
 	cmd.Flags().StringVar(&o.report, "report", "", "print the full report with its ten sections, also on a terminal; or, with =`FILE`, write it to this file, which must not exist")
@@ -98,7 +100,7 @@ func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
 func newPreview(app *app) *cobra.Command {
 	var opts previewOptions
 	cmd := &cobra.Command{
-		Use:   "preview --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
+		Use:   "preview --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT | --savepoint ID",
 		Short: "show what a restore would do, and print the id of this preview",
 		Long: `preview verifies the candidate, plans the restore, and shows the plan held
 against the restore root: on a terminal a summary, elsewhere the full report, both
@@ -110,6 +112,10 @@ names the file.
 Identity layer, operator context and restricted context are proposed only when
 --scope asks for them, the identity layer only with the --agent that the candidate
 names. What --scope asks for takes the place of the default scopes.
+
+With --savepoint the candidate is what a commit here has restored before, as its
+savepoint says: the files are those in its restore root, and must be as they were
+then. The key of this host, which signed it, needs no pin.
 
 With --diff the lines of text files that change are shown before that, as "spectrum diff"
 shows them, on stderr, and on a terminal in a pager.
@@ -234,7 +240,7 @@ func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptio
 	if made.files, err = opts.openFiles(state); err != nil {
 		return made, err
 	}
-	if made.candidate, err = a.openProposed(cmd, opts, runDirs); err != nil {
+	if made.candidate, err = a.openProposed(cmd, state, opts, runDirs); err != nil {
 		return made, err
 	}
 	c := made.candidate
@@ -329,7 +335,9 @@ func (o *previewOptions) check(cmd *cobra.Command, runDirs []string) error {
 	switch {
 	case o.fromMount != "" && (len(runDirs) > 0 || o.chain || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--from-mount says already which run directories are meant")
-	case o.fromMount == "" && len(runDirs) == 0 && !o.chain:
+	case o.savepoint != "" && (len(runDirs) > 0 || o.chain || o.fromMount != "" || cmd.Flags().Changed("project-root")):
+		return usage(cmd, "--savepoint says already what is meant")
+	case o.fromMount == "" && o.savepoint == "" && len(runDirs) == 0 && !o.chain:
 		return usage(cmd, "no run directory was given")
 	}
 	return nil
@@ -344,36 +352,6 @@ func (o *previewOptions) takeRoot() error {
 	_, record, err := readCandidate(o.fromMount)
 	if err == nil && record.RestoreRoot != nil {
 		o.restoreRoot = *record.RestoreRoot
-	}
-	return err
-}
-
-// openProposed opens the candidate that is to be previewed.
-func (a *app) openProposed(cmd *cobra.Command, opts previewOptions, runDirs []string) (*candidate, error) {
-	if opts.fromMount != "" {
-		return openMounted(cmd.Context(), opts.fromMount, opts.restoreRoot)
-	}
-	c, err := a.openCandidate(cmd, runDirs, opts.chain)
-	if err != nil {
-		return nil, opts.meantReport(err, runDirs)
-	}
-	c.origin.RestoreRoot = opts.restoreRoot
-	return c, nil
-}
-
-// meantReport gives the error of a run directory that does not exist another next step where it
-// may be the value of --report, which takes one with = only.
-func (o *previewOptions) meantReport(err error, runDirs []string) error {
-	use, isUse := errors.AsType[*usageError](err)
-	if !isUse || o.report != onStream {
-		return err
-	}
-	dirs, _ := absolute(runDirs) // none where they could not be named
-	for i, dir := range dirs {
-		if way, failed := pathsafe.WayTo(dir); failed == nil && way.Missing {
-			use.next = "to write the report to a file, name it with an equals sign: --report=" + shellQuote(runDirs[i])
-			break
-		}
 	}
 	return err
 }
@@ -418,7 +396,7 @@ func (a *app) makePreview(ctx context.Context, state *statedir.Dir, c *candidate
 		return forRoot(ctx, state, c, c.restore(bar))
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, c.savepointHint(err)
 	}
 	bar.begin("looking at the restore root", 0, 0)
 	p, err := previewOf(ctx, state, c, r)
@@ -478,7 +456,7 @@ func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *r
 func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request, error) {
 	q := preview.Request{Origin: c.origin, Asked: c.asked, Now: time.Now()}
 	var err error
-	if q.Trust, err = loadTrust(state); err != nil {
+	if q.Trust, err = c.trustIn(state); err != nil {
 		return preview.Request{}, err
 	}
 	for kind, rules := range []*privacy.Rules{privacy.Secret: &q.Privacy, privacy.Automatic: &q.Automatic, privacy.Identity: &q.Followed} {

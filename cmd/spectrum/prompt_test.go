@@ -134,6 +134,7 @@ func TestPromptSlips(t *testing.T) {
 		"corrected":       {[]string{"Approved: comitt\x7f\x7f\x7f" + "mit the restore preview exactly as proposed!\x7f."}, "", statusOK},
 		"no full stop":    {[]string{strings.TrimSuffix(preview.Exactly, "."), preview.Exactly}, "the full stop is missing", statusOK},
 		"case":            {[]string{strings.ToLower(preview.Exactly), preview.Exactly}, "upper and lower case", statusOK},
+		"form, thrice":    {[]string{strings.ToLower(preview.Exactly), "  " + strings.ToUpper(preview.Exactly), strings.ReplaceAll(strings.TrimSuffix(preview.Exactly, "."), " ", "  "), "approved: commit the restore preview exactly as proposed", preview.Exactly}, "upper and lower case", statusOK},
 		"quotes":          {[]string{"'" + preview.Exactly + "'", preview.Exactly}, "quotes", statusOK},
 		"curly quotes":    {[]string{"“" + preview.Exactly + "”", preview.Exactly}, "quotes", statusOK},
 		"two, then right": {[]string{"sure", "approved", preview.Exactly}, "one more line", statusOK},

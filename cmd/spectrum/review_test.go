@@ -144,7 +144,7 @@ func TestReviewApproves(t *testing.T) {
 		t.Errorf("conflicts are counted as the preview recommends:\n%s", r.Text())
 	}
 	r.Type(t, "approved\r")
-	r.Await(t, `"approved" is not "Approved"`)
+	r.Await(t, "almost: type exactly \"Approved\"")
 	r.Type(t, "Approved\r")
 	r.ends(0, "statement: Approved: restore items R-001 and R-003 only. Acknowledge C-001.", "restored 2 files", "spectrum rollback")
 	if got, err := os.ReadFile(filepath.Join(r.root, "src/main.go")); err != nil || string(got) != reviewFiles["src/main.go"] {

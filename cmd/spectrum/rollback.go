@@ -44,7 +44,8 @@ snapshot that is taken first; "spectrum snapshot restore" brings them back. What
 commit did not make stays. What may not be read or moved stays too, and is named: then the
 commit is not undone (exit status 1), and the same command does the rest later. COMMIT_ID
 is what commit has printed, or four or more digits of it; that of its savepoint
-will do, and so will "latest" where there is one restore root only.
+will do, and so will "latest": of --restore-root, of the restore root that the working directory is
+in, or where there is one restore root only.
 
 Commits that were made later in the same root build on it. They are named, and go
 with it when --with-later says so.
@@ -62,6 +63,9 @@ what was rolled back are detached. A rollback that was validly asked for, and ca
 or fails, halts the root for preview, commit and prune, until a rollback succeeds or
 "spectrum recover"; no way back is halted.`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if opts.emergency && app.latestOf != "" {
+				return exactly(0)(cmd, args)
+			}
 			err := exactly(1)(cmd, args)
 			var use *usageError
 			if errors.As(err, &use) && len(args) == 0 {
@@ -80,6 +84,9 @@ or fails, halts the root for preview, commit and prune, until a rollback succeed
 				return err
 			}
 			app.dryRun = opts.dryRun
+			if len(args) == 0 { // --emergency --restore-root DIR
+				args = []string{app.latestOf}
+			}
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}
@@ -101,10 +108,13 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 		return err
 	}
 	defer state.Close()
-	sp, err := findCommit(state, id)
+	sp, err := app.findCommit(state, id)
 	if err != nil {
 		app.unreadable(state, id, opts.dryRun, err)
 		return app.otherWay(state, err)
+	}
+	if err := app.checkRoot(state, "commit "+sp.Attempt(), sp.Root()); err != nil {
+		return err
 	}
 	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {

@@ -41,6 +41,7 @@ type rootDiff struct {
 	root      *pathsafe.Dir
 	rootPath  string // without links
 	form      diffForm
+	previews  string // the command that previews the same
 	store     string // of snapshots, which may not exist; "" for none
 
 	files  []heldAgainst // those that are not identical, in path order
@@ -211,7 +212,7 @@ func (d *rootDiff) verdict(a *app) error {
 		records = append(records, d.files[i].record())
 	}
 	fields["files"] = records
-	return rootDiffers(len(d.files), total, d.rootPath, d.leftOut(a.secrets()), fields)
+	return rootDiffers(d, len(d.files), d.leftOut(a.secrets()), fields)
 }
 
 // leftOut names the files among those that differ which a preview leaves out until their scopes
@@ -253,14 +254,14 @@ func (a *app) secrets() privacy.Rules {
 
 // rootDiffers is the error of a root that is not as the candidate, in which a preview leaves the
 // named files out.
-func rootDiffers(differing, total int, root string, leftOut []string, details map[string]any) error {
-	text := fmt.Sprintf("%d of %d files are not in %q as a restore would put them there", differing, total, root)
+func rootDiffers(d *rootDiff, differing int, leftOut []string, details map[string]any) error {
+	text := fmt.Sprintf("%d of %d files are not in %q as a restore would put them there", differing, d.total, d.rootPath)
 	if len(leftOut) > 0 {
 		text += fmt.Sprintf("; of these a preview leaves out, until --scope asks for them: %s", words.List(leftOut))
 	}
 	return &codedError{
 		code: codeDiffers, details: details,
 		err:  errors.New(text),
-		hint: "\"spectrum preview --restore-root DIR RUN_DIR...\" says what a restore would do",
+		hint: "\"" + d.previews + "\" says what a restore would do",
 	}
 }

@@ -277,6 +277,12 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 	if r.place, err = layers.OpenDir(name); err != nil {
 		return err
 	}
+	for range 100 { // "spectrum status" may have it for a moment; without the lock the layer is taken for one that is left over
+		if err := r.place.TryLock(); !errors.Is(err, pathsafe.ErrLocked) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	real, err := filepath.Abs(state.Path())
 	if err != nil {
 		return err
@@ -368,6 +374,7 @@ func (r *running) seal(ctx context.Context, status int) error {
 	case err != nil:
 		return r.failed(sealError(err))
 	default:
+		r.app.noteCandidate(&sealed, r.dir)
 		sealed.say(r.app)
 		for name, value := range sealed.fields() {
 			fields[name] = value

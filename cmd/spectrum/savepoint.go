@@ -50,16 +50,22 @@ compare with an ID that "savepoint list" printed before.`,
 func newSavepointVerify(app *app) *cobra.Command {
 	var v savepointVerify
 	cmd := &cobra.Command{
-		Use:   "verify [--restore-root DIR] ID|latest",
+		Use:   "verify [RESTORE_ROOT] ID|latest",
 		Short: "verify a savepoint and its chain, and find what has changed since",
 		Long: `verify checks the signatures of the savepoint's whole chain, then compares each
 file of the savepoint with what the restore root holds now. "latest" is the newest
-savepoint of --restore-root, which need not be named when there is one root only.
-With an ID, --restore-root names another directory to compare with. The exit
-status is 0 when nothing has changed, else 1.`,
-		Args: exactly(1),
+savepoint of RESTORE_ROOT, which need not be named when there is one root only, or in
+a directory of it. With an ID, RESTORE_ROOT is another directory to compare with;
+--restore-root is the same. The exit status is 0 when nothing has changed, else 1.`,
+		Args: between(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v.id = args[0]
+			if len(args) > 1 && v.root != "" {
+				return usage(cmd, "give the restore root once: as an argument or with --restore-root")
+			}
+			if len(args) > 1 {
+				v.root = args[0]
+			}
+			v.id = args[len(args)-1]
 			return app.withSavepoints(func(s *savepointShelf) error { return v.run(cmd, s) })
 		},
 	}
@@ -119,20 +125,62 @@ func rootArg(path string) (string, error) {
 	return action.RootPath(abs), err
 }
 
-// find finds a savepoint by its ID.
+// find finds a savepoint by its ID or by that of its commit.
 func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
 	if id == latest {
 		all, err := s.store.List("")
 		if err != nil {
 			return savepoint.Savepoint{}, err
 		}
-		return newestCommit(all)
+		return s.newestCommit(s.state, all)
 	}
 	sp, err := s.store.Find(id)
-	if errors.Is(err, savepoint.ErrAmbiguous) || errors.Is(err, fs.ErrNotExist) {
-		err = refusedHint(err, "\"spectrum savepoint list\" lists the IDs")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, savepoint.ErrAmbiguous) {
+			err = refusedHint(err, listsSavepoints)
+		}
+		return savepoint.Savepoint{}, err
 	}
-	return sp, err
+	isFound := err == nil
+	all, err := s.store.Survey("")
+	if err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	found := ofCommit(all.Standing, id)
+	if isFound && !slices.ContainsFunc(found, func(other savepoint.Savepoint) bool { return other.ID() == sp.ID() }) {
+		found = append(found, sp)
+	}
+	switch len(found) {
+	case 0:
+	case 1:
+		return found[0], s.checkRoot(s.state, "savepoint "+found[0].ID(), found[0].Root())
+	default:
+		return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%d savepoints, or commits of savepoints, begin with %q", len(found), id), listsSavepoints)
+	}
+	for _, sp := range all.Retired {
+		if isNamed(sp, id) {
+			return savepoint.Savepoint{}, alreadyUndone(s.state, sp)
+		}
+	}
+	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), listsSavepoints)
+}
+
+// listsSavepoints is the next step for an operator without the ID of a savepoint.
+const listsSavepoints = "\"spectrum savepoint list\" lists the IDs of savepoints, and \"spectrum log\" those of commits"
+
+// ofCommit returns the savepoints of the commits of which this is the ID, or digits of it.
+func ofCommit(all []savepoint.Savepoint, id string) (found []savepoint.Savepoint) {
+	for _, sp := range all {
+		if len(id) >= least && strings.HasPrefix(sp.Attempt(), id) {
+			found = append(found, sp)
+		}
+	}
+	return found
+}
+
+// isNamed reports whether this is the ID of a savepoint or of its commit, or digits of one.
+func isNamed(sp savepoint.Savepoint, id string) bool {
+	return len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id))
 }
 
 func listSavepoints(args []string) func(*savepointShelf) error {
@@ -252,10 +300,8 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.
 	if v.id != latest {
 		return s.find(v.id)
 	}
-	name, err := v.root, error(nil)
-	if name != "" {
-		name, err = nameOfRoot(s.state, name, true)
-	}
+	s.latestOf = v.root
+	name, err := s.latestRoot(s.state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}

@@ -135,11 +135,15 @@ func (o *sealOptions) sharedFlags(cmd *cobra.Command) {
 
 // sharedWords are these flags as words of a command line.
 func (o *sealOptions) sharedWords() (words []string) {
+	key := o.key
+	if abs, err := filepath.Abs(key); err == nil && key != "" {
+		key = abs // the command is typed wherever one is
+	}
 	for _, flag := range []struct {
 		name   string
 		values []string
 	}{
-		{"--task", []string{o.task}}, {"--key", []string{o.key}}, {"--input", o.inputs}, {"--agent", []string{o.agent}},
+		{"--task", []string{o.task}}, {"--key", []string{key}}, {"--input", o.inputs}, {"--agent", []string{o.agent}},
 		{"--scope", o.scopes}, {"--constraint", o.constraints}, {"--exclude", o.exclude},
 	} {
 		for _, value := range flag.values {
@@ -244,6 +248,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	if err != nil {
 		return sealError(err)
 	}
+	app.noteCandidate(&sealed, base.over())
 	sealed.say(app)
 	return sealed.result(app, base.fields())
 }

@@ -40,7 +40,10 @@ func (a *app) openBase(cmd *cobra.Command, opts sealOptions, project *pathsafe.D
 		}
 		b.private = append(appendBeneath(b.private, root, opts.base), private...)
 	case opts.baseRun != "":
-		b.list, err = signedBy(cmd.Context(), opts.baseRun)
+		var named []string
+		if named, err = a.namedRuns([]string{opts.baseRun}); err == nil {
+			b.list, err = signedBy(cmd.Context(), named[0])
+		}
 	case opts.baseGit != "":
 		if b.git, err = a.gitBase(cmd, project, opts.baseGit, root, outputs); err == nil {
 			b.list = b.git.List
@@ -54,6 +57,18 @@ func (b base) Close() {
 	if b.dir != nil {
 		b.dir.Close()
 	}
+}
+
+// over is the directory that the candidate would change, where it is not the project itself.
+func (b base) over() string {
+	if b.dir == nil {
+		return ""
+	}
+	path, err := b.dir.RealPath()
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // isGiven reports whether there is a base, so that a change set is sealed.

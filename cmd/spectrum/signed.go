@@ -5,6 +5,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -37,6 +38,9 @@ func (a *app) signers(bundles iter.Seq[*verify.Bundle]) string {
 	var signers []string
 	for b := range bundles {
 		standing := strings.Replace(string(policy.Of(b.ValidatorID())), string(trust.Revoked), "REVOKED", 1)
+		if reason := policy.Reason(b.ValidatorID()); reason != "" {
+			standing += ": " + strconv.Quote(reason)
+		}
 		if err != nil {
 			standing = "whether it is trusted cannot be read"
 		}
@@ -53,6 +57,7 @@ func (a *app) signers(bundles iter.Seq[*verify.Bundle]) string {
 type notTrustedError struct {
 	run, validator string
 	standing       trust.Standing
+	reason         string // why it was revoked
 }
 
 func (e *notTrustedError) Error() string {
@@ -66,6 +71,15 @@ func (e *notTrustedError) what() string {
 	return "not pinned"
 }
 
+// revokedHint is the next step where a validator is revoked.
+func revokedHint(reason string) string {
+	hint := "find out who signed it and why; \"spectrum trust list\" names the file that revokes this validator"
+	if reason != "" {
+		hint = fmt.Sprintf("the validator was revoked for this reason: %q; %s", reason, hint)
+	}
+	return hint
+}
+
 // Unwrap returns the code of a revoked validator, which no pin overrides.
 func (e *notTrustedError) Unwrap() error {
 	if e.standing == trust.Revoked {
@@ -76,9 +90,9 @@ func (e *notTrustedError) Unwrap() error {
 
 func (e *notTrustedError) hints() []string {
 	if e.standing == trust.Revoked {
-		return []string{"find out who signed it and why; \"spectrum trust list\" says where this validator is revoked"}
+		return []string{revokedHint(e.reason)}
 	}
-	return []string{fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" says whom you trust", e.validator)}
+	return []string{trustHint(e.validator)}
 }
 
 // requireTrusted is an error unless every run is signed by a pinned validator. One that is
@@ -97,7 +111,7 @@ func (a *app) requireTrusted(bundles []*verify.Bundle) error {
 	for _, b := range bundles {
 		standing := policy.Of(b.ValidatorID())
 		if standing == trust.Revoked || standing != trust.Pinned && found == nil {
-			found = &notTrustedError{preview.RunText(b), b.ValidatorID(), standing}
+			found = &notTrustedError{preview.RunText(b), b.ValidatorID(), standing, policy.Reason(b.ValidatorID())}
 		}
 		if standing == trust.Revoked {
 			break

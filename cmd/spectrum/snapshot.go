@@ -128,26 +128,100 @@ func isRefused(err error) bool {
 	return false
 }
 
-// find finds a snapshot by its ID, or by four or more digits of it; or the newest, where there is
-// one restore root only.
+// find finds a snapshot by its ID, or by four or more digits of it; the newest; or the one from
+// before a commit, by the ID of the commit or of its savepoint.
 func (s *snapshotShelf) find(id string) (*snapshot.Snapshot, error) {
 	if id == latest {
-		all, _, err := s.store.Survey("") // what cannot be read is not the newest
+		newest, err := s.newest()
 		if err != nil {
 			return nil, err
 		}
-		for _, h := range all {
-			if h.Root != all[0].Root {
-				return nil, refusedHint(errors.New("there are snapshots of several restore roots, so latest names none"), "\"spectrum snapshot list RESTORE_ROOT\" lists the IDs")
-			}
-			id = h.ID
-		}
+		id = newest
 	}
 	found, err := s.store.Find(id)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, snapshot.ErrAmbiguous) {
-		err = refusedHint(err, "\"spectrum snapshot list\" lists the IDs")
+	if errors.Is(err, fs.ErrNotExist) {
+		before, commit, failed := s.beforeCommit(id)
+		switch {
+		case failed != nil:
+			return nil, failed
+		case before != "":
+			s.say("spectrum: snapshot %s, from before commit %s", before[:shortest], commit)
+			found, err = s.store.Find(before)
+		}
 	}
-	return found, err
+	if errors.Is(err, fs.ErrNotExist) && !likeAction.MatchString(id) {
+		return nil, refusedHint(err, listsSnapshots)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, refusedHint(fmt.Errorf("%.100q is neither the ID of a snapshot in %q nor that of a commit with a snapshot from before it", id, s.state.Path()), listsSnapshots)
+	}
+	if errors.Is(err, snapshot.ErrAmbiguous) {
+		err = refusedHint(err, listsSnapshots)
+	}
+	if err == nil {
+		err = s.checkRoot(s.state, "snapshot "+found.ID(), found.Header().Root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// listsSnapshots is the next step for an operator without the ID of a snapshot.
+const listsSnapshots = "\"spectrum snapshot list\" lists the IDs"
+
+// newest returns the ID of the newest snapshot of the restore root that is meant.
+func (s *snapshotShelf) newest() (string, error) {
+	root, err := s.latestRoot(s.state)
+	if err != nil {
+		return "", err
+	}
+	all, _, err := s.store.Survey(root) // what cannot be read is not the newest
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 && root != "" {
+		return "", refusedHint(fmt.Errorf("there is no snapshot of %q", root), "\"spectrum snapshot list\" lists all snapshots with their roots")
+	}
+	if len(all) == 0 {
+		return "", refusedHint(errors.New("there is no snapshot yet"), "\"spectrum snapshot take RESTORE_ROOT\" takes one, and so does each commit")
+	}
+	for _, h := range all {
+		if h.Root != all[0].Root {
+			return "", refusedHint(errors.New("there are snapshots of several restore roots, so latest names none"), namesLatest+"; \"spectrum snapshot list\" lists them")
+		}
+	}
+	return all[len(all)-1].ID, nil
+}
+
+// beforeCommit returns the ID of the snapshot that was taken before the commit of this ID, or of
+// whose savepoint this is the ID; "" where there is none.
+func (s *snapshotShelf) beforeCommit(id string) (before, commit string, err error) {
+	if len(id) < least {
+		return "", "", nil
+	}
+	all, _, err := s.store.Survey("")
+	if err != nil {
+		return "", "", err
+	}
+	attempts := map[string]bool{}
+	if actions, _ := actionsOf(s.state, ""); len(actions) > 0 { // of a damaged log what comes before the damage
+		for _, c := range actions {
+			if c.IsCommit() && strings.HasPrefix(c.Savepoint, id) {
+				attempts[c.ID] = true
+			}
+		}
+	}
+	for _, h := range all {
+		if h.Kind != snapshot.PreAction || h.Action == "" || !attempts[h.Action] && !strings.HasPrefix(h.Action, id) {
+			continue
+		}
+		if commit != "" && commit != h.Action {
+			return "", "", refusedHint(fmt.Errorf("%q is the beginning of several commits", id), findsCommits)
+		}
+		before, commit = h.ID, h.Action
+	}
+	return before, commit, nil
 }
 
 func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotShelf) error {

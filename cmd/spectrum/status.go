@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -37,6 +39,9 @@ func newStatus(app *app) *cobra.Command {
 	views      those that are mounted for it
 	held       the candidates for it that are in quarantine
 	space      what is free for this user in the root and in the state directory
+
+and then which layers of "spectrum run" are left over, since it was killed or what the
+command had changed could not be sealed, with the commands that seal and remove them.
 
 It takes no lock of a root, and changes nothing. It reads the files of the active savepoint,
 and no snapshot: "spectrum snapshot verify" does that. The exit status is 0 also of a
@@ -85,6 +90,10 @@ func (s *savepointShelf) status(ctx context.Context, args []string) error {
 	if len(roots) == 0 {
 		s.say("no restore root is known; \"spectrum commit\" and \"spectrum snapshot take\" make one known")
 	}
+	left, err := s.leftLayers(args, roots)
+	if err != nil {
+		return err
+	}
 	parts, records := make([]string, 0, len(roots)), make([]any, 0, len(roots))
 	for _, st := range roots {
 		s.examine(ctx, st)
@@ -94,7 +103,33 @@ func (s *savepointShelf) status(ctx context.Context, args []string) error {
 		parts = append(parts, st.text())
 		records = append(records, st.fields())
 	}
-	return s.result(strings.Join(parts, "\n\n"), map[string]any{"code": "OK", "ok": true, "roots": records})
+	layers := []any{}
+	for _, layer := range left {
+		parts = append(parts, s.layerText(layer))
+		layers = append(layers, map[string]any{"over": jsonText(layer.Over), "path": jsonText(layer.Path)})
+	}
+	return s.result(strings.Join(parts, "\n\n"), map[string]any{"code": "OK", "layers": layers, "ok": true, "roots": records})
+}
+
+// leftLayers returns the layers of runs that are left over: of one root those that are of it.
+func (s *savepointShelf) leftLayers(args []string, roots []*rootStatus) ([]statedir.Layer, error) {
+	all, err := s.state.LeftLayers()
+	if err != nil || len(args) == 0 {
+		return all, err
+	}
+	return slices.DeleteFunc(all, func(l statedir.Layer) bool {
+		return !slices.ContainsFunc(roots, func(st *rootStatus) bool { return isWithin(l.Over, st.path) })
+	}), nil
+}
+
+// layerText says of a layer that is left over how it is sealed, and how removed.
+func (a *app) layerText(l statedir.Layer) string {
+	lines := []string{shellQuote(l.Path), "  run        left over: it was killed, or not sealed"}
+	if l.Over != "" {
+		lines[1] = "  run        over " + shellQuote(l.Over) + ", left over: it was killed, or not sealed"
+		lines = append(lines, "  to seal    "+a.commandLine("seal", "--upper", filepath.Join(l.Path, changedName), "--lower", l.Over))
+	}
+	return strings.Join(append(lines, "  to remove  "+words.RemoveLayer(l.Path)), "\n")
 }
 
 // rootsOf returns the roots that are asked about, with their names and paths.

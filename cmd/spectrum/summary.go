@@ -40,6 +40,13 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 		asked.Replace = true
 		s.Next = append(s.Next, preview.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...)})
 	}
+	for n, id := range p.Unknown() {
+		name := ""
+		if n == 0 {
+			name = "trust"
+		}
+		s.Next = append(s.Next, preview.Row{Name: name, Value: a.commandLine("trust", "add", id)})
+	}
 	if diff := a.diffLine(shown.candidate.origin); diff != "" && s.Lines > preview.LowScreen { // else the verdict scrolls away
 		s.Next = append(s.Next, preview.Row{Name: "see more", Value: diff})
 	}

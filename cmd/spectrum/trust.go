@@ -31,9 +31,16 @@ each file begins with a validator_id. This command changes the state directory
 only.`,
 	}
 	cmd.AddCommand(
-		newTrustEdit(app, trustEdit{"add", "pin a validator", "note", "what is to be remembered of it", trust.Pin}),
-		newTrustEdit(app, trustEdit{"revoke", "trust a validator never again, whoever has pinned it", "reason", "why", trust.Revoke}),
-		newTrustEdit(app, trustEdit{use: "remove", short: "pin a validator no longer", edit: func(place, id, _ string) error { return trust.Unpin(place, id) }}),
+		newTrustAdd(app),
+		newTrustRevoke(app),
+		&cobra.Command{
+			Use:   "remove VALIDATOR_ID",
+			Short: "pin a validator no longer",
+			Long: `remove takes back "trust add": the validator is not pinned any more. VALIDATOR_ID is
+its 64 digits, or the first four or more.`,
+			Args: exactly(1),
+			RunE: func(_ *cobra.Command, args []string) error { return app.removeTrust(args[0]) },
+		},
 		&cobra.Command{
 			Use:   "list",
 			Short: "list who is pinned and who is revoked, and where",
@@ -43,52 +50,72 @@ only.`,
 	return cmd
 }
 
-// trustEdit is a command that changes one thing.
-type trustEdit struct {
-	use, short, flag, about string
-	edit                    func(place, id, note string) error
-}
-
-func newTrustEdit(app *app, e trustEdit) *cobra.Command {
-	var note string
+func newTrustAdd(app *app) *cobra.Command {
+	note := ""
 	cmd := &cobra.Command{
-		Use:   e.use + " VALIDATOR_ID",
-		Short: e.short,
-		Args:  exactly(1),
-		RunE:  func(_ *cobra.Command, args []string) error { return app.editTrust(e, args[0], note) },
+		Use:   "add VALIDATOR_ID",
+		Short: "pin a validator",
+		Long: `add pins a validator. Once one is pinned, only what pinned validators have signed can
+be restored. VALIDATOR_ID is its 64 digits; for a validator that signed what was
+previewed or committed here, four or more of its first digits are enough.
+
+Before that it prints the whole id in groups, to be compared with what the signer
+says it is, and what this validator has signed of what is kept here.`,
+		Args: exactly(1),
+		RunE: func(_ *cobra.Command, args []string) error { return app.addTrust(args[0], note) },
 	}
-	if e.flag != "" {
-		cmd.Flags().StringVar(&note, e.flag, "", e.about)
-	}
+	cmd.Flags().StringVar(&note, "note", "", "`text` to remember with it")
 	return cmd
 }
 
-func (a *app) editTrust(e trustEdit, id, note string) error {
-	state, err := a.openState()
+func (a *app) addTrust(id, note string) error {
+	v, err := a.openValidator(id)
 	if err != nil {
 		return err
 	}
-	defer state.Close()
-	place, err := state.TrustPlace()
+	defer v.state.Close()
+	if err := trust.CheckID(v.id); err != nil {
+		return refusedHint(err, namesValidator)
+	}
+	if v.policy.Of(v.id) == trust.Revoked {
+		return refusedHint(fmt.Errorf("validator %s is revoked, which no pin overrides", v.id), "\"spectrum trust list\" names the file that revokes it")
+	}
+	if len(v.id) == len(id) {
+		v.seen = seenValidators(v.state)
+	}
+	for _, line := range v.lines() {
+		a.say("%s", line)
+	}
+	return a.changeTrust(v, trust.Pin(v.place, v.id, note))
+}
+
+func (a *app) removeTrust(id string) error {
+	v, err := a.openValidator(id)
 	if err != nil {
 		return err
 	}
-	if policy, err := loadTrust(state); e.use == "add" && err == nil && policy.Of(id) == trust.Revoked {
-		return refusedHint(fmt.Errorf("validator %s is revoked, which no pin overrides", id), "\"spectrum trust list\" names the file that revokes it")
-	}
-	err = e.edit(place, id, note)
+	defer v.state.Close()
+	return a.changeTrust(v, trust.Unpin(v.place, v.id))
+}
+
+// changeTrust prints how a validator stands after a change, or why there was none.
+func (a *app) changeTrust(v *validator, err error) error {
 	if errors.Is(err, trust.ErrKnown) {
 		return refusedHint(err, "no command is needed; \"spectrum trust list\" says who is pinned or revoked")
 	}
 	if err != nil {
-		return refusedHint(err, "a validator_id is 64 hex digits, as \"spectrum keygen\" prints it; \"spectrum trust list\" says who is pinned or revoked")
+		return refusedHint(err, namesValidator)
 	}
-	policy, err := loadTrust(state)
+	policy, err := loadTrust(v.state)
 	if err != nil {
 		return err
 	}
-	standing := string(policy.Of(id))
-	return a.result(id+" "+standing, map[string]any{"code": "OK", "ok": true, "standing": standing, "validator_id": id})
+	standing := string(policy.Of(v.id))
+	fields := map[string]any{"code": "OK", "ok": true, "standing": standing, "validator_id": v.id}
+	if reason := policy.Reason(v.id); reason != "" {
+		fields["reason"] = jsonText(reason)
+	}
+	return a.result(v.id+" "+standing, fields)
 }
 
 // loadTrust reads the places of the operator and of the machine.

@@ -194,6 +194,12 @@ var verdicts = []func(error) verdict{
 		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
 	}),
 	at(staging.ErrStagingReplaced, verdict{hints: []string{stageRivalHint}}),
+	on(func(e *badConfig) verdict {
+		if _, is := errors.AsType[*configError](e.err); is {
+			return verdict{status: statusUsage, code: codeUsage, hints: e.hints()}
+		}
+		return verdict{hints: e.hints()}
+	}),
 	on(func(e *usageError) verdict { return verdict{status: statusUsage, code: codeUsage, hints: e.hints()} }),
 	on(func(e *refusedError) verdict { return verdict{hints: []string{e.hint}} }),
 
@@ -230,6 +236,7 @@ var verdicts = []func(error) verdict{
 	approval(errNotShown, codeApprovalStale, againHint),
 	approval(errUnsaid, codeUnsaid, againHint),
 	approval(errSaidOther, codeSaidOther, againHint),
+	approval(errNotRevoked, codeUnsaid, "run it again, and type revoke or the first digits of the validator; in a script --reason is enough"),
 
 	// The operator's policy.
 	on(func(e *notTrustedError) verdict {
@@ -245,10 +252,13 @@ var verdicts = []func(error) verdict{
 		"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law",
 	}}),
 	at(standing.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
-	at(preview.ErrRevoked, verdict{status: statusPolicy, code: codeRevoked, hints: []string{
-		"find out who signed it and why; \"spectrum trust list\" says where he is revoked",
-	}}),
-	on(func(e *preview.UntrustedError) verdict { return verdict{hints: []string{trustHint(e.ValidatorID)}} }),
+	on(func(e *preview.UntrustedError) verdict {
+		if errors.Is(e, preview.ErrRevoked) {
+			return verdict{hints: []string{revokedHint(e.Reason)}}
+		}
+		return verdict{hints: []string{trustHint(e.ValidatorID)}}
+	}),
+	at(preview.ErrRevoked, verdict{status: statusPolicy, code: codeRevoked, hints: []string{revokedHint("")}}),
 	at(preview.ErrQuarantined, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{trustHint("VALIDATOR_ID")}}),
 	on(func(e *quarantine.HeldError) verdict {
 		return verdict{status: statusPolicy, code: codeQuarantined, hints: heldHints(e.Source)}
@@ -331,6 +341,9 @@ func failureHintsOf(e *restore.Failure) []string {
 	}
 	if e.Code == restore.TargetNotExist && e.Path != "" {
 		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
+		if meant := nearPath(e.Path); meant != "" {
+			hints = append([]string{"did you mean --restore-root " + shellQuote(meant)}, hints...)
+		}
 	}
 	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
 		hints = []string{crossingHint}

@@ -22,6 +22,7 @@ type About struct {
 type Part struct {
 	Title string
 	Rows  []Row
+	Every bool // it is in the pages of the commands below, too
 }
 
 // A Row is one thing of a part, and what there is to say of it.
@@ -37,15 +38,17 @@ type Page struct {
 const Made = `.\" Made by the program from its help texts; do not edit.`
 
 // Pages are the pages of a command and of all below it but for help, hidden and
-// deprecated ones. The parts are in the page of the command itself.
+// deprecated ones. The parts are in the page of the command itself, and in all pages where they
+// say so.
 func Pages(cmd *cobra.Command, about About, parts ...Part) []Page {
 	cmd.InitDefaultHelpFlag()
 	pages := []Page{{
 		Name: fmt.Sprintf("%s.%d", nameOf(cmd), about.Section),
 		Text: textOf(cmd, about, parts),
 	}}
+	every := slices.DeleteFunc(slices.Clone(parts), func(part Part) bool { return !part.Every })
 	for _, sub := range shownOf(cmd) {
-		pages = append(pages, Pages(sub, about)...)
+		pages = append(pages, Pages(sub, about, every...)...)
 	}
 	return pages
 }
@@ -76,6 +79,10 @@ func textOf(cmd *cobra.Command, about About, parts []Part) string {
 	p.options("COMMON OPTIONS", cmd.InheritedFlags())
 	for _, part := range parts {
 		p.part(part)
+	}
+	if cmd.Example != "" {
+		p.heading("EXAMPLES")
+		p.prose(cmd.Example)
 	}
 	p.seeAlso(cmd, about.Section)
 	return p.String()

@@ -32,6 +32,7 @@ func lamp() *cobra.Command {
 	.hidden
 
 It stays on.`}
+	on.Example = "  lamp on --dim 3\n  lamp on 'the hall'"
 	on.Flags().IntP("dim", "d", 5, "how `bright`")
 	on.Flags().Bool("secret", false, "nobody knows")
 	_ = on.Flags().MarkHidden("secret")
@@ -68,13 +69,24 @@ help for on
 .TP
 \fB\-\-json\fP
 print JSON
+.SH "EXIT STATUS"
+.TP
+\fB0\fP
+light
+.SH "EXAMPLES"
+.nf
+.RS 4
+lamp on \-\-dim 3
+lamp on \(aqthe hall\(aq
+.RE
+.fi
 .SH "SEE ALSO"
 \fBlamp\fP(1),
 \fBlamp\-off\fP(1)
 `
 
 func TestPages(t *testing.T) {
-	pages := Pages(lamp(), about, Part{"FILES", []Row{{"~/.lamp", "where it is"}}})
+	pages := Pages(lamp(), about, Part{Title: "FILES", Rows: []Row{{"~/.lamp", "where it is"}}}, Part{Title: "EXIT STATUS", Rows: []Row{{"0", "light"}}, Every: true})
 	var names []string
 	for _, page := range pages {
 		names = append(names, page.Name)
@@ -107,7 +119,7 @@ func TestPlainText(t *testing.T) {
 	for _, text := range hostile {
 		cmd := &cobra.Command{Use: "x", Short: text, Long: text + "\n" + text + "\n\n    " + text, Run: func(*cobra.Command, []string) {}}
 		cmd.Flags().String("flag", "", text)
-		got := rendered(t, Pages(cmd, about, Part{text, []Row{{text, text}}})[0])
+		got := rendered(t, Pages(cmd, about, Part{Title: text, Rows: []Row{{text, text}}})[0])
 		if n := strings.Count(got, squeezed(text)); n < 8 {
 			t.Errorf("%q is there %d times:\n%s", text, n, got)
 		}

@@ -2,6 +2,7 @@ package statedir
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -136,6 +138,42 @@ func (d *Dir) Unused() ([]string, error) {
 	}
 	slices.Sort(ids)
 	return ids, nil
+}
+
+// A KeptPreview is a preview that was kept, and when.
+type KeptPreview struct {
+	ID string
+	At time.Time
+}
+
+// Previews returns the previews that were kept, also those that were used, the newest first.
+func (d *Dir) Previews() ([]KeptPreview, error) {
+	dir, err := d.open(previews)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return nil, err
+	}
+	var all []KeptPreview
+	for _, name := range names {
+		id, ok := strings.CutSuffix(name, record)
+		if !ok || !isDigest(id) {
+			continue
+		}
+		st, err := dir.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) { // it gave way to another one meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, KeptPreview{id, st.ModTime})
+	}
+	slices.SortFunc(all, func(a, b KeptPreview) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.ID, b.ID)) })
+	return all, nil
 }
 
 func readRecord(dir *pathsafe.Dir, id string) ([]byte, error) {

@@ -55,7 +55,7 @@ type Exposed struct {
 }
 
 // secrets are the files that are for the operator's eyes only.
-var secrets = []string{auditLog, hostKey, JournalKeyName, operatorKey, RootsLog, viewLog}
+var secrets = []string{auditLog, CandidatesLog, hostKey, JournalKeyName, operatorKey, RootsLog, viewLog}
 
 // Exposed lists which of the directory's own files belong to another user, or let
 // others read or write them, or are none, in the order of their names.

@@ -136,8 +136,8 @@ func TestSealed(t *testing.T) {
 		value   any
 		methods string
 	}{
-		{&preview.Preview{}, "BundleRoots ChangesAreUnusable Chosen CouldReplace Draft Findings Fits HeldBy ID JSON Keep Overview PagePerm Recommended Source Summary WritePage WriteRecap WriteReport WriteSummary"},
-		{&preview.Record{}, "Approve Asked Attempts ID Origin Pending Recommended Source"},
+		{&preview.Preview{}, "BundleRoots ChangesAreUnusable Chosen CouldReplace Draft Findings Fits HeldBy ID JSON Keep Overview PagePerm Recommended Source Summary Unknown WritePage WriteRecap WriteReport WriteSummary"},
+		{&preview.Record{}, "Approve Asked Attempts ID Origin Pending Recommended Signed Source"},
 		{&preview.Approval{}, "Accept Overrule Parts PreviewID Whole"},
 		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Take Targets"},
 	} {

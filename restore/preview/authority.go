@@ -20,6 +20,7 @@ var (
 // trust: [ErrRevoked] or [ErrQuarantined].
 type UntrustedError struct {
 	ValidatorID string
+	Reason      string // why the validator was revoked; "" where that is not known
 	run         string
 	err         error
 }
@@ -40,7 +41,7 @@ func checkTrust(p *restore.Plan, policy trust.Policy) error {
 	}{{trust.Revoked, ErrRevoked}, {trust.Unpinned, ErrQuarantined}} {
 		for run := range p.Runs() {
 			if id := run.Bundle().ValidatorID(); policy.Of(id) == refused.standing {
-				return &UntrustedError{id, RunText(run.Bundle()), refused.err}
+				return &UntrustedError{id, policy.Reason(id), RunText(run.Bundle()), refused.err}
 			}
 		}
 	}

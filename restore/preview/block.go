@@ -74,7 +74,7 @@ type candidateRun struct {
 	TaskID      string `json:"task_id"` // signed
 	BundleRoot  string `json:"bundle_root"`
 	ValidatorID string `json:"validator_id"`
-	Standing    string `json:"validator_standing"` // with the operator: "unknown" or "pinned"
+	Standing    string `json:"validator_standing"` // with the operator: "unknown", "pinned" or "own"
 }
 
 // item is one output, or one removal of a change set (protocol sections 8.3 to 8.5). Each of a

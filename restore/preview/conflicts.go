@@ -42,6 +42,9 @@ func (d *deciding) conflictsOf() {
 
 func conflictID(number int) string { return fmt.Sprintf("C-%03d", number) }
 
+// thenTrust ends a resolution where the item is the validator. A summary has the whole command instead.
+const thenTrust = ", then spectrum trust add it"
+
 // authority lists the validators that nobody has said anything about: one
 // conflict each, in the order of the chain.
 func (d *deciding) authority() []conflict {
@@ -60,7 +63,7 @@ func (d *deciding) authority() []conflict {
 			Claim:      "this validator has accepted the candidate",
 			Authority:  "a valid signature says who signed, and not that the operator trusts him",
 			Risk:       "whoever has any key can make a candidate that verifies",
-			Resolution: "compare this validator_id with the one you expect, then spectrum trust add it",
+			Resolution: "compare this validator_id with the one you expect" + thenTrust,
 		})
 	}
 	return conflicts

@@ -177,9 +177,24 @@ func (p *Preview) signers() []string {
 	return all
 }
 
+// Unknown returns the validators of the candidate where nobody is pinned, in chain order, at most as
+// many as a summary shows.
+func (p *Preview) Unknown() []string {
+	var all []string
+	for _, run := range p.block.Candidate.Runs {
+		if run.Standing == string(trust.Unknown) && !slices.Contains(all, run.ValidatorID) && len(all) < maxSigners {
+			all = append(all, run.ValidatorID)
+		}
+	}
+	return all
+}
+
 func standingText(standing string) string {
-	if standing == string(trust.Pinned) {
+	switch standing {
+	case string(trust.Pinned):
 		return "pinned"
+	case string(trust.Own):
+		return "this host"
 	}
 	return "not pinned"
 }
@@ -237,7 +252,7 @@ func kindsOfConflicts(conflicts []conflict) []string {
 		if more := len(all[k]) - 1; more > 0 {
 			ids, resolution = fmt.Sprintf("%s and %s more,", first.ID, digits(int64(more))), k.resolution
 		}
-		texts = append(texts, fmt.Sprintf("%s %s: %s", ids, k.is, escaped(resolution)))
+		texts = append(texts, fmt.Sprintf("%s %s: %s", ids, k.is, escaped(strings.TrimSuffix(resolution, thenTrust))))
 	}
 	return texts
 }

@@ -74,6 +74,15 @@ func (r *Record) Asked() Asked { return r.kept.Asked }
 // Source names the candidate that was shown; see [SourceID].
 func (r *Record) Source() string { return r.shown().Source }
 
+// A Signed is a run of a candidate, and the validator that signed it.
+type Signed struct {
+	RunID       string `json:"run_id"`
+	ValidatorID string `json:"validator_id"`
+}
+
+// Signed returns the runs that were shown, in chain order.
+func (r *Record) Signed() []Signed { return r.shown().Candidate.Runs }
+
 // Attempts is how many commits had ever begun in the restore root when the preview was made: with
 // another one since, it counts no longer.
 func (r *Record) Attempts() int64 { return r.kept.Witness.Attempts }
@@ -87,6 +96,9 @@ type recorded struct {
 	Approval struct {
 		Statement string `json:"statement"`
 	} `json:"approval"`
+	Candidate struct {
+		Runs []Signed `json:"runs"`
+	} `json:"candidate"`
 	Conflicts []struct {
 		ID       string `json:"conflict_id"`
 		Path     string `json:"item"`

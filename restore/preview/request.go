@@ -18,6 +18,8 @@ type Origin struct {
 	Chain       bool     `json:"chain"`
 	RestoreRoot string   `json:"restore_root"` // as it was given
 	View        *View    `json:"view"`         // the view that was looked at, if there was one
+	// Savepoint is the ID of the savepoint of this host that the run directory is of; "" for none.
+	Savepoint string `json:"savepoint,omitzero"`
 }
 
 // View names a mounted view.

@@ -18,10 +18,13 @@ var slips = [...]struct {
 	{"upper and lower case must be as in the example", fixCase},
 }
 
+// longest is how many bytes a text may have in which slips are looked for: for a longer one a program
+// was used.
+const longest = 4 << 10
+
 // findSlip is what is slightly wrong with a text, if slips are all that is, else nil.
 func findSlip(text string) error {
-	const most = 4 << 10 // bytes; who writes more has a program to look at it
-	if len(text) > most {
+	if len(text) > longest {
 		return nil
 	}
 	for _, slip := range slips {
@@ -46,6 +49,21 @@ func findSlip(text string) error {
 		}
 	}
 	return nil
+}
+
+// DiffersInForm reports whether a text that is no statement would be one with other upper and lower
+// case, other white space, and a full stop at its end. It is none all the same.
+func DiffersInForm(text string) bool {
+	if _, err := Parse(text); err == nil || len(text) > longest {
+		return false
+	}
+	words := strings.Join(strings.Fields(text), " ")
+	for _, mended := range []string{words, addStop(words), fixCase(words), fixCase(addStop(words))} {
+		if _, err := parse(mended); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // dropQuotes drops the quotes around a text.

@@ -474,3 +474,22 @@ func TestExampleIsNoAdvice(t *testing.T) {
 		}
 	}
 }
+
+// TestDiffersInForm: a text that differs from a statement in case, white space and the full stop only
+// is known as that, and is no statement; any other text is not.
+func TestDiffersInForm(t *testing.T) {
+	bare := strings.TrimSuffix(statement.Exactly, ".")
+	for text, want := range map[string]bool{
+		bare: true, strings.ToLower(statement.Exactly): true, " " + strings.ToUpper(bare) + "\t": true, strings.ReplaceAll(bare, " ", "  "): true,
+		"approved: restore items r-001 and r-002 only": true,
+		statement.Exactly: false, "": false, "yes": false, "approved": false, "Approved": false, "approved.": false, "'" + statement.Exactly + "'": false,
+		strings.ReplaceAll(bare, "exactly ", ""): false, statement.Exactly + " Thanks.": false, strings.ReplaceAll(statement.Exactly, " ", ""): false, strings.ToLower(strings.Repeat(statement.Exactly, 1000)): false,
+	} {
+		if got := statement.DiffersInForm(text); got != want {
+			t.Errorf("%.80q: %t", text, got)
+		}
+		if _, err := statement.Parse(text); want && err == nil {
+			t.Errorf("%.80q is a statement", text)
+		}
+	}
+}

@@ -17,8 +17,9 @@
 //
 //  1. Who is revoked anywhere is revoked, whoever has pinned him.
 //  2. Who is pinned anywhere is pinned.
-//  3. Where nobody is pinned at all, nobody is known.
-//  4. Everybody else is unpinned.
+//  3. The host itself is its own, where the caller says so: for its savepoints.
+//  4. Where nobody is pinned at all, nobody is known.
+//  5. Everybody else is unpinned.
 //
 // The 14 encodings of Ed25519 keys of small order, for which anybody can make
 // signatures, cannot be pinned (decision D19).

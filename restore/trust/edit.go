@@ -28,7 +28,7 @@ func Revoke(place, id, reason string) error {
 
 // Unpin removes the files of a place that pin a validator.
 func Unpin(place, id string) error {
-	if err := checkID(id); err != nil {
+	if err := CheckID(id); err != nil {
 		return err
 	}
 	dir, err := openDir(place, trusted)
@@ -62,7 +62,7 @@ func Unpin(place, id string) error {
 
 // write makes the file of a validator. It appears whole, and replaces none.
 func write(place, name, id, note string) error {
-	if err := checkID(id); err != nil {
+	if err := CheckID(id); err != nil {
 		return err
 	}
 	raw := []byte(id + "\n" + note + "\n")

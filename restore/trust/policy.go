@@ -29,6 +29,7 @@ type Standing string
 const (
 	Unknown  Standing = "unknown"  // nobody is pinned at all
 	Pinned   Standing = "pinned"   // trusted
+	Own      Standing = "own"      // the key of this host, which has signed what it restored
 	Unpinned Standing = "unpinned" // others are trusted
 	Revoked  Standing = "revoked"  // never again
 )
@@ -37,6 +38,7 @@ const (
 // revokes nobody.
 type Policy struct {
 	pinned, revoked map[string]Record
+	own             string // validator_id
 }
 
 // Record is one file of a place.
@@ -48,7 +50,7 @@ type Record struct {
 
 // Load reads places. One that is missing says nothing.
 func Load(places ...string) (Policy, error) {
-	p := Policy{map[string]Record{}, map[string]Record{}}
+	p := Policy{pinned: map[string]Record{}, revoked: map[string]Record{}}
 	for _, place := range places {
 		if err := p.add(place); err != nil {
 			return Policy{}, fmt.Errorf("trust: %w", err)
@@ -71,11 +73,23 @@ func (p Policy) Of(id string) Standing {
 		return Revoked
 	case in:
 		return Pinned
+	case p.own != "" && id == p.own:
+		return Own
 	case len(p.pinned) == 0:
 		return Unknown
 	}
 	return Unpinned
 }
+
+// WithOwn returns the policy where a validator is the host itself, which needs no pin. A revocation
+// overrides that.
+func (p Policy) WithOwn(id string) Policy {
+	p.own = id
+	return p
+}
+
+// Reason returns why a validator was revoked; "" where that is not known.
+func (p Policy) Reason(id string) string { return p.revoked[id].Note }
 
 // Pinned are the records of the validators that are pinned, by validator_id.
 // One that is revoked as well is among them.
@@ -130,14 +144,14 @@ func parse(raw []byte) (Record, error) {
 	if i := bytes.IndexByte(id, ' '); i >= 0 {
 		id, note = id[:i], raw[i:]
 	}
-	if err := checkID(string(id)); err != nil {
+	if err := CheckID(string(id)); err != nil {
 		return Record{}, err
 	}
 	return Record{ID: string(id), Note: strings.Join(strings.Fields(string(note)), " ")}, nil
 }
 
-// checkID refuses what is no validator_id.
-func checkID(id string) error {
+// CheckID returns an error for what is not a validator_id.
+func CheckID(id string) error {
 	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
 		return fmt.Errorf("%.100q is no validator_id: 64 lower-case hex digits", id)
 	}

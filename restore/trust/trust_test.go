@@ -193,3 +193,33 @@ func TestDigest(t *testing.T) {
 		t.Error("the zero policy is another than that of an empty place")
 	}
 }
+
+// TestOwn: the host needs no pin where it is said to be its own, trusts nobody else by that, and is
+// revoked like any other.
+func TestOwn(t *testing.T) {
+	a, b := id("a"), id("b")
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  [2]trust.Standing // of a, which is the host's, and of b
+	}{
+		"nobody pinned": {nil, [2]trust.Standing{trust.Own, trust.Unknown}},
+		"b pinned":      {map[string]string{"trusted.d/x": b}, [2]trust.Standing{trust.Own, trust.Pinned}},
+		"a pinned":      {map[string]string{"trusted.d/x": a}, [2]trust.Standing{trust.Pinned, trust.Unpinned}},
+		"a revoked":     {map[string]string{"revoked.d/x": a + "\nlost\n"}, [2]trust.Standing{trust.Revoked, trust.Unknown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := trust.Load(place(t, test.files))
+			must(t, err)
+			own := p.WithOwn(a)
+			if got := [2]trust.Standing{own.Of(a), own.Of(b)}; got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+			if p.Of(a) == trust.Own || p.WithOwn("").Of("") == trust.Own || own.Digest() != p.Digest() {
+				t.Error("the policy itself has changed")
+			}
+			if want := map[string]string{"a revoked": "lost"}[name]; p.Reason(a) != want {
+				t.Errorf("reason %q, want %q", p.Reason(a), want)
+			}
+		})
+	}
+}

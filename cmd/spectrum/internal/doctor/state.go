@@ -86,6 +86,7 @@ func stateChecks(ctx context.Context, path string) (base string, checks []Check)
 	}
 	log, logged := logCheck(state)
 	checks = append(checks, log)
+	checks = append(checks, layerChecks(state)...)
 	checks = append(checks, keptChecks(ctx, state)...)
 	checks = append(checks, haltChecks(state, logged)...)
 	return base, append(checks, clockCheck(time.Now(), logged))
@@ -240,6 +241,24 @@ func (c Check) asSigned(misfits []audit.Misfit) Check {
 	m := misfits[0]
 	return fine(c.ID, c.Path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(Fail, "the log was cut or written anew: what was done before is not proven any more",
 		"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there")
+}
+
+// layerChecks are the layers of runs that are left over.
+func layerChecks(state *statedir.Dir) []Check {
+	const id = "layers"
+	left, err := state.LeftLayers()
+	if err != nil {
+		return []Check{fine(id, state.Path(), "%v", err).but(Warn, "whether a \"spectrum run\" was killed is not known", "")}
+	}
+	checks := make([]Check, 0, len(left))
+	for _, layer := range left {
+		remedy := "to remove it: " + words.RemoveLayer(layer.Path)
+		if layer.Over != "" {
+			remedy = "to seal it: " + words.SealLayer(layer.Path, layer.Over) + "; " + remedy
+		}
+		checks = append(checks, fine(id, layer.Path, "a \"spectrum run\" was killed, or not sealed: %q", layer.Path).but(Warn, "what its command changed is in no candidate", remedy))
+	}
+	return checks
 }
 
 // haltChecks are the roots that wait for a person, by the marks of the state

@@ -100,6 +100,10 @@ func (m *Model) answer() tea.Cmd {
 		m.message = "that is another statement than the one above: Esc goes back, to choose and decide"
 		return nil
 	}
+	if isForm := func(of string) bool { return strings.EqualFold(formless(typed), formless(of)) }; isForm(firstWord) || isForm(whole) {
+		m.message = fmt.Sprintf("almost: type exactly %q, with this case and no spaces or full stop", firstWord)
+		return nil
+	}
 	m.slips++
 	if _, err := statement.Parse(text); err == nil || m.slips < maxSlips {
 		m.message = fmt.Sprintf("%q is not %q", visible.Escape(cut(typed, 20)), firstWord)
@@ -110,6 +114,11 @@ func (m *Model) answer() tea.Cmd {
 	}
 	m.given = typed
 	return tea.Quit
+}
+
+// formless is a text without what is easily mistyped: white space, and a colon or full stop at its end.
+func formless(text string) string {
+	return strings.TrimRight(strings.Join(strings.Fields(text), ""), ".:")
 }
 
 // unread begins the question of the approval anew: nothing of it was read.

@@ -46,7 +46,7 @@ func TestApproveNot(t *testing.T) {
 	}
 	s = decidedSitting(t, 80, 24).press("A").enter("Approved: restore item R-001 only.").press("enter")
 	s.shows("that is another statement")
-	for _, typed := range []string{"approved", "Approved."} {
+	for _, typed := range []string{"yes", "Approval"} {
 		if s.enter(typed).press("enter"); s.ended || s.given != "" {
 			t.Errorf("%q gives %q", typed, s.given)
 		}
@@ -170,6 +170,21 @@ func TestTypedInPart(t *testing.T) {
 	}
 	if s.given != "yes" {
 		t.Errorf("%q is recorded", s.given)
+	}
+}
+
+// TestTypedInOtherForm: the word in another case, or with spaces or a full stop, approves nothing, and
+// is no vague answer.
+func TestTypedInOtherForm(t *testing.T) {
+	s := decidedSitting(t, 80, 24).press("A")
+	for _, typed := range []string{"approved", "APPROVED", "Approved.", "Approved:", "Appr oved", strings.ToLower(s.draft.Statement), strings.TrimSuffix(s.draft.Statement, ".")} {
+		if s.enter(typed).press("enter"); s.ended || s.slips > 0 || s.given != "" {
+			t.Fatalf("%q: %d slips, given %q", typed, s.slips, s.given)
+		}
+		s.shows("almost: type exactly")
+	}
+	if s.enter("Approved").press("enter"); s.given != s.draft.Statement {
+		t.Errorf("%q is given", s.given)
 	}
 }
 

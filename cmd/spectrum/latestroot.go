@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spf13/cobra"
+)
+
+// namesLatest is the next step where it is not known which restore root latest is of.
+const namesLatest = "name the root with --restore-root DIR, or run this in a directory of it"
+
+// ofLatest are the commands that take latest, and have no flag for a restore root otherwise.
+var ofLatest = []string{
+	"spectrum rollback", "spectrum savepoint show",
+	"spectrum snapshot show", "spectrum snapshot verify", "spectrum snapshot restore", "spectrum snapshot diff", "spectrum snapshot export",
+}
+
+// addLatestRoot adds the flag for the restore root that latest is of.
+func (a *app) addLatestRoot(root *cobra.Command) {
+	for _, cmd := range allCommands(root) {
+		if slices.Contains(ofLatest, cmd.CommandPath()) {
+			cmd.Flags().StringVar(&a.latestOf, "restore-root", "", "the restore root, a `directory`, that latest is of")
+		}
+	}
+}
+
+// rootCommands are the commands with a restore root as their last argument, which --restore-root gives
+// as well.
+var rootCommands = []string{
+	"spectrum status", "spectrum log", "spectrum recover", "spectrum savepoint list",
+	"spectrum snapshot list", "spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch",
+}
+
+// addRootFlag adds the flag that stands for the restore root among the arguments.
+func addRootFlag(root *cobra.Command) {
+	for _, cmd := range allCommands(root) {
+		if !slices.Contains(rootCommands, cmd.CommandPath()) {
+			continue
+		}
+		path := cmd.Flags().String("restore-root", "", "the restore root, a `directory`, in the place of the argument")
+		with := func(args []string) []string {
+			if *path == "" {
+				return args
+			}
+			return append(slices.Clone(args), *path)
+		}
+		count, run := cmd.Args, cmd.RunE
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return count(cmd, with(args)) }
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, with(args)) }
+	}
+}
+
+// latestRoot returns the name of the restore root that latest is of: the one that was named, or
+// the known one that the working directory is in; "" where neither is.
+func (a *app) latestRoot(state *statedir.Dir) (string, error) {
+	path := a.latestOf
+	if path == "" {
+		path = rootHere(state)
+	}
+	if path == "" {
+		return "", nil
+	}
+	root, err := rootArg(path)
+	if err != nil {
+		return "", err
+	}
+	return nameOfRoot(state, root, true)
+}
+
+// rootHere returns the path of the innermost known restore root that the working directory is in;
+// "" for none.
+func rootHere(state *statedir.Dir) (path string) {
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = realPath(here)
+	}
+	if err != nil {
+		return ""
+	}
+	all, _ := state.KnownRoots() // what cannot be read is not known
+	for _, r := range all {
+		if isWithin(here, r.Path) && len(r.Path) > len(path) {
+			path = r.Path
+		}
+	}
+	return path
+}
+
+// newestCommit is the savepoint of the newest commit that stands in the restore root that is meant.
+func (a *app) newestCommit(state *statedir.Dir, standing []savepoint.Savepoint) (savepoint.Savepoint, error) {
+	root, err := a.latestRoot(state)
+	if err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	if root != "" {
+		standing = slices.DeleteFunc(slices.Clone(standing), func(sp savepoint.Savepoint) bool { return sp.Root() != root })
+	}
+	if len(standing) == 0 {
+		if undone := lastUndone(state, root); undone != nil {
+			return savepoint.Savepoint{}, undone
+		}
+		err := errors.New("there is no commit that could be undone")
+		if root != "" {
+			err = fmt.Errorf("there is no commit in %q that could be undone", root)
+		}
+		return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+	}
+	newest := standing[len(standing)-1]
+	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
+		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), namesLatest+"; \"spectrum log\" lists them")
+	}
+	return newest, nil
+}
+
+// checkRoot rejects what is of another restore root than the one that was named.
+func (a *app) checkRoot(state *statedir.Dir, what, root string) error {
+	if a.latestOf == "" {
+		return nil
+	}
+	named, err := a.latestRoot(state)
+	if err == nil && named != root {
+		err = refusedHint(fmt.Errorf("%s is of %q, and not of %q", what, root, named), "leave out --restore-root, or name another ID")
+	}
+	return err
+}

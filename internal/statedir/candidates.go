@@ -1,0 +1,88 @@
+package statedir
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// CandidatesLog is the name of the file of the candidates that this program has sealed: a line
+// for each, the newest last. So the newest is known by what was done, and not by names or times
+// of directories, which any process can make.
+const CandidatesLog = "candidates.log"
+
+// candidatesRead is how much of the end of that file is read.
+const candidatesRead = 1 << 20
+
+// A SealedCandidate is a run directory that was sealed.
+type SealedCandidate struct {
+	At         time.Time `json:"at"`
+	BundleRoot string    `json:"bundle_root"`
+	Over       []byte    `json:"over"`    // the directory that it would change; empty where that is not known
+	RunDir     []byte    `json:"run_dir"` // an absolute path
+}
+
+// A candidateLine is a line of the file, with a sum as a [rootLine].
+type candidateLine struct {
+	SealedCandidate
+	Sum string `json:"sum"`
+}
+
+func (c SealedCandidate) line() candidateLine {
+	c.At = c.At.UTC().Truncate(time.Millisecond)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", c.At.Format(time.RFC3339Nano), c.BundleRoot, c.Over, c.RunDir))
+	return candidateLine{c, hex.EncodeToString(sum[:8])}
+}
+
+// KeepCandidate notes, durably, that a candidate was sealed.
+func (d *Dir) KeepCandidate(c SealedCandidate) error {
+	raw, err := json.Marshal(c.line())
+	if err != nil {
+		return err
+	}
+	f, err := openToAppend(d.root, CandidatesLog)
+	if err != nil {
+		return d.part(CandidatesLog, err)
+	}
+	line := slices.Concat([]byte("\n"), raw, []byte("\n")) // it begins with the end of one that was cut off
+	_, err = f.Write(line)
+	err = pathsafe.NoSpace(f, len(line), err)
+	return errors.Join(err, f.Sync(), f.Close(), d.root.Sync())
+}
+
+// Candidates returns the candidates that were sealed, the newest first, each run directory once.
+// A line that cannot be read is none.
+func (d *Dir) Candidates() ([]SealedCandidate, error) {
+	f, st, err := d.root.Open(CandidatesLog)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, d.part(CandidatesLog, err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.NewSectionReader(f, max(0, st.Size-candidatesRead), candidatesRead))
+	if err != nil {
+		return nil, d.part(CandidatesLog, err)
+	}
+	var all []SealedCandidate
+	seen := map[string]bool{}
+	for _, text := range slices.Backward(bytes.Split(raw, []byte("\n"))) {
+		var line candidateLine
+		if json.Unmarshal(text, &line) != nil || line.Sum != line.line().Sum || seen[string(line.RunDir)] {
+			continue
+		}
+		seen[string(line.RunDir)] = true
+		all = append(all, line.SealedCandidate)
+	}
+	return all, nil
+}
