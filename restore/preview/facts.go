@@ -177,7 +177,7 @@ func (p *Preview) signers() []string {
 	return all
 }
 
-// Unknown returns the validators of the candidate where nobody is pinned, in chain order, at most as
+// Unknown returns the validators of the candidate if no validator is pinned, in chain order, at most as
 // many as a summary shows.
 func (p *Preview) Unknown() []string {
 	var all []string
@@ -199,7 +199,7 @@ func standingText(standing string) string {
 	return "not pinned"
 }
 
-// conflictsText counts the conflicts, and says whether the candidate is in quarantine.
+// conflictsText counts the conflicts, and reports whether the candidate is in quarantine.
 func (p *Preview) conflictsText() string {
 	all, open := len(p.block.Conflicts), len(p.decided.pendingConflicts())
 	text, acknowledged := "none", 0
