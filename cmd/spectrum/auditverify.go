@@ -93,7 +93,7 @@ func historyDamaged(flaws []kept.Flaw) error {
 	}
 	err := errors.New(first.What)
 	if n := len(flaws); n > 1 {
-		err = fmt.Errorf("%w (and %d more: \"spectrum doctor\" lists all)", err, n-1)
+		err = fmt.Errorf("%w (and %s more: \"spectrum doctor\" lists all)", err, number(n-1))
 	}
 	return &codedError{code: codeHistory, err: err, details: map[string]any{"damaged": list}, hint: first.Steps()}
 }
@@ -167,7 +167,7 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 
 func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 	if v.head.Tail > 0 {
-		v.say("spectrum: the log ends with %d bytes of a line that was never finished; the next event names them", v.head.Tail)
+		v.say("spectrum: the log ends with %s of a line that was never finished; the next event names them", numberOf(v.head.Tail, "byte"))
 	}
 	misfits := slices.Concat(unlogged, unkept)
 	if len(misfits) > 0 {
@@ -193,7 +193,7 @@ func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
 		err = fmt.Errorf("savepoint %s of attempt %s in %q: %s", first.ID, first.Attempt, first.Root, first.Fault)
 	}
 	if n := len(misfits); n > 1 {
-		err = fmt.Errorf("%w (and %d more)", err, n-1)
+		err = fmt.Errorf("%w (and %s more)", err, number(n-1))
 	}
 	return &codedError{
 		code: codeAuditRewritten, err: err, details: v.details(misfits),
@@ -220,7 +220,7 @@ func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
 	first := misfits[0]
 	err := fmt.Errorf("savepoint %s of attempt %s in %q: %s", first.ID, first.Attempt, first.Root, first.Fault)
 	if n := len(misfits); n > 1 {
-		err = fmt.Errorf("%w (and %d more)", err, n-1)
+		err = fmt.Errorf("%w (and %s more)", err, number(n-1))
 	}
 	e := &codedError{
 		code: codeSavepointMissing, err: err, details: v.details(misfits),

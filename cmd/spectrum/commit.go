@@ -68,6 +68,7 @@ created, replaced and found identical, and the command that undoes it.`,
 	cmd.Flags().StringVar(&opts.approve, "approve", "", "the approval `statement`, word for word")
 	cmd.Flags().StringVar(&opts.receipt, "receipt", "", "write what was done to this new `file`, in JSON")
 	reasonFlag(cmd, &opts.reason)
+	noPagerFlag(cmd, &opts.paged.noPager)
 	return cmd
 }
 
@@ -236,11 +237,14 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 // statement, and commits: all of it under the lock of the restore root.
 func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *preview.Record, opts commitOptions) error {
 	said, err := statement.Parse(unindented(opts.approve))
-	if err != nil {
-		return holdVague(ctx, state, record, opts.approve, err)
+	if used := checkUsed(state, record); used != nil { // nothing more can be approved with it
+		return used
 	}
-	if err := checkUsed(state, record); err != nil {
-		return err
+	if err != nil {
+		if used, failed := state.Used(record.ID()); used && failed == nil { // by a commit that is unfinished
+			return preview.ErrUsed
+		}
+		return holdVague(ctx, state, record, opts.approve, err)
 	}
 	if err := checkShown(record.Origin().View); err != nil {
 		return err
@@ -364,7 +368,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	} else {
 		a.say("savepoint %s", in.Savepoint())
 		if onTerminal(a.stderr) {
-			a.say("\"%s\" shows the full report", a.commandLine("savepoint", "show", in.Savepoint()))
+			a.say("\"%s\" shows the full report%s", a.commandLine("savepoint", "show", in.Savepoint()), reportFile(in))
 		}
 		a.say("\"spectrum rollback %s%s\" undoes it", foreignOption(in.Real()), in.Commit())
 	}
@@ -376,6 +380,15 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		return &doneError{done, "its result could not be printed", "commit", err}
 	}
 	return nil
+}
+
+// reportFile names the file that has the report of a commit; "" where it cannot be found.
+func reportFile(in *action.Root) string {
+	sp, err := in.Savepoints().Find(in.Savepoint())
+	if err != nil {
+		return ""
+	}
+	return ", " + shellQuote(sp.ReportPath())
 }
 
 // blockedHint adds to the failure of a restore that replaces and removes what helps against a target

@@ -17,7 +17,7 @@ func (a *app) completeValues(root *cobra.Command) {
 	for _, cmd := range allCommands(root) {
 		switch cmd.CommandPath() {
 		case "spectrum verify":
-			complete(cmd, "law", cobra.FixedCompletions([]string{"strict", "resume", "memory"}, cobra.ShellCompDirectiveNoFileComp))
+			complete(cmd, "law", cobra.FixedCompletions(laws, cobra.ShellCompDirectiveNoFileComp))
 		case "spectrum status", "spectrum log", "spectrum recover":
 			cmd.ValidArgsFunction = a.rootsFirst
 		case "spectrum trust remove", "spectrum trust revoke":

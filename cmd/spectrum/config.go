@@ -15,6 +15,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spectrumfs/spectrum/internal/dropin"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -148,7 +149,10 @@ func readDefaults(cmd *cobra.Command, file string, isLenient bool) config {
 	raw, err := readConfig(file)
 	if err != nil {
 		hint := "it must be a file of root or of you that no other user can write or replace: see \"ls -ld\" of it and of the directories above it, then chmod go-w"
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, pathsafe.ErrSymlink):
+			hint = "no link is followed to it: put the file itself there"
+		case errors.Is(err, fs.ErrNotExist):
 			hint = "name an existing file in " + configVariable + ", or unset it"
 		}
 		c.wrongs = []error{refusedHint(fmt.Errorf("config file %q: %w", file, err), hint)}
@@ -254,13 +258,34 @@ func (c *config) table(of *cobra.Command, values map[string]any, above []string)
 		}
 		switch {
 		case flag == nil:
-			c.wrong(keys, "there is no flag --%s", name)
+			c.wrong(keys, "%s", noFlag(of, name))
 		case neverConfigured[name] || slices.Contains(strings.Fields(of.CommandPath()), "trust"):
 			c.wrong(keys, "--%s is no default: it has to be given with each command", name)
 		default:
 			c.set(of, flag, keys, values[name])
 		}
 	}
+}
+
+// noFlag says that a table has no flag of a name, and in which tables there is one.
+func noFlag(of *cobra.Command, name string) string {
+	text := "there is no flag --" + name
+	if of.HasParent() {
+		return text
+	}
+	var tables []string
+	for _, sub := range of.Commands() {
+		if sub.LocalNonPersistentFlags().Lookup(name) != nil {
+			tables = append(tables, "["+sub.Name()+"]")
+		}
+	}
+	switch {
+	case len(tables) == 0:
+		return text
+	case neverConfigured[name]:
+		return fmt.Sprintf("--%s is no default: it has to be given with each command", name)
+	}
+	return text + " of all commands; it belongs in the table of a command: " + strings.Join(tables, ", ")
 }
 
 func subcommand(of *cobra.Command, name string) *cobra.Command {
@@ -275,6 +300,9 @@ func subcommand(of *cobra.Command, name string) *cobra.Command {
 // set sets a flag, unless the command line or the environment says something else.
 func (c *config) set(of *cobra.Command, flag *pflag.Flag, keys []string, value any) {
 	texts, err := textsOf(flag, value)
+	if err == nil {
+		err = checkTexts(flag, texts)
+	}
 	if err != nil {
 		c.wrong(keys, "%w", err)
 		return
@@ -294,6 +322,37 @@ func (c *config) set(of *cobra.Command, flag *pflag.Flag, keys []string, value a
 		return
 	}
 	c.keys = append(c.keys, strings.Join(keys, "."))
+}
+
+// checkTexts rejects what a flag does not take, so that the file and the line are named.
+func checkTexts(flag *pflag.Flag, texts []string) error {
+	for _, text := range texts {
+		switch flag.Name {
+		case "scope":
+			if flag.Value.Type() == "stringArray" { // seal has PATTERN=SCOPE
+				text = text[strings.LastIndex(text, "=")+1:]
+			}
+			if _, err := scope.Parse(text); err != nil {
+				return err
+			}
+		case "color":
+			if !slices.Contains(colors, text) {
+				return fmt.Errorf("--color %q is not auto, always or never", text)
+			}
+		case "law":
+			if !slices.Contains(laws, text) {
+				return fmt.Errorf("--law %q is not one of %s", text, strings.Join(laws, ", "))
+			}
+		case "restore-root":
+			if !filepath.IsAbs(text) {
+				return fmt.Errorf("--restore-root takes an absolute path, and %q is none", text)
+			}
+		}
+		if text == "" {
+			return fmt.Errorf("--%s is empty", flag.Name)
+		}
+	}
+	return nil
 }
 
 // isReplaced reports whether a flag was given in the place of this one.

@@ -26,9 +26,9 @@ func (t *tally) add(c action.Content) {
 // text has the files where they are not as many as the names.
 func (t tally) text(verb string) string {
 	if t.names == t.files {
-		return fmt.Sprintf("%d %s", t.names, verb)
+		return number(t.names) + " " + verb
 	}
-	return fmt.Sprintf("%d %s (%s)", t.names, verb, numberOf(t.files, "file"))
+	return fmt.Sprintf("%s %s (%s)", number(t.names), verb, numberOf(t.files, "file"))
 }
 
 // counts returns what was done, or is foreseen: what was to go and stays is no change.
@@ -61,9 +61,9 @@ func (n counts) String() string {
 		{n.removed.names, n.removed.text("removed")},
 		{n.created.names, n.created.text("created")},
 		{n.replaced.names, n.replaced.text("replaced")},
-		{n.adjusted.names, fmt.Sprintf("metadata of %d", n.adjusted.names)},
-		{n.left, fmt.Sprintf("%d left", n.left)},
-		{n.kept, fmt.Sprintf("%d kept", n.kept)},
+		{n.adjusted.names, "metadata of " + number(n.adjusted.names)},
+		{n.left, number(n.left) + " left"},
+		{n.kept, number(n.kept) + " kept"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, part.text)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
@@ -90,10 +91,10 @@ func (d *rootDiff) printList(_ context.Context, w *diffWriter) error {
 
 // summary is one line about all files.
 func (d *rootDiff) summary() string {
-	text := fmt.Sprintf("DIFFERS %s %d of %d files: %d create, %d conflict, %d blocked", preview.SourceID(d.plan),
-		len(d.files), d.total, d.counts[classCreate], d.counts[classConflict], d.counts[classBlocked])
+	text := fmt.Sprintf("DIFFERS %s %s: %s create, %s conflict, %s blocked", preview.SourceID(d.plan),
+		words.Of(len(d.files), d.total, "file"), number(d.counts[classCreate]), number(d.counts[classConflict]), number(d.counts[classBlocked]))
 	if d.plan.IsChangeSet() {
-		text += fmt.Sprintf(", %d replace, %d remove, %d diverged", d.counts[classReplace], d.counts[classRemove], d.counts[classDiverged])
+		text += fmt.Sprintf(", %s replace, %s remove, %s diverged", number(d.counts[classReplace]), number(d.counts[classRemove]), number(d.counts[classDiverged]))
 	}
 	return text
 }

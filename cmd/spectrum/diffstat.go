@@ -75,7 +75,7 @@ func (d *rootDiff) stat(h *heldAgainst) (fileStat, error) {
 	case err != nil:
 		return fileStat{}, err
 	case why != "":
-		s.words = fmt.Sprintf("%d -> %d bytes", h.there.Size, h.Size)
+		s.words = number(h.there.Size) + " -> " + numberOf(h.Size, "byte")
 	default:
 		s.added, s.removed = patch.Count(text)
 	}

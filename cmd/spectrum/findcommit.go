@@ -71,7 +71,7 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
-		err = fmt.Errorf("%d commits begin with %q", len(found), id)
+		err = fmt.Errorf("%s begin with %q", numberOf(len(found), "commit"), id)
 	}
 	if len(id) < least {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)

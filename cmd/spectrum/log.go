@@ -74,7 +74,11 @@ func (a *app) listActions(args []string, last int) error {
 	if id != "" {
 		all = slices.DeleteFunc(all, func(c *audit.Action) bool { return !isAction(c, id) })
 	}
-	if len(all) == 0 && damage == nil && root != "" {
+	switch {
+	case len(all) > 0 || damage != nil:
+	case root == "" && id == "":
+		a.say("no commits yet: the audit log of this state directory has none")
+	case root != "":
 		if err := notKnown(root, "commit", "\"spectrum log\" lists all commits with their roots"); err != nil {
 			return err
 		}
@@ -189,7 +193,7 @@ func actionText(c *audit.Action) string {
 	if c.Operator != "" {
 		line += " by " + c.Operator
 	}
-	if c.Reason != "" {
+	if c.Reason != "" && c.Reason != noReason {
 		line += ": " + c.Reason
 	}
 	return oneLine(line)

@@ -46,7 +46,7 @@ func looseHint(root string, left []action.Left, other string) string {
 		hint += " " + shellQuote(filepath.Join(root, path))
 	}
 	if more := len(fixed) - maxNamed; more > 0 {
-		hint += fmt.Sprintf(" and %d more (\"lsattr -R %s\" shows them)", more, shellQuote(root))
+		hint += fmt.Sprintf(" and %s more (\"lsattr -R %s\" shows them)", number(more), shellQuote(root))
 	}
 	if others {
 		hint += "; " + other

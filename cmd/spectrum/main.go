@@ -57,7 +57,7 @@ func execute(ctx context.Context, app *app, program string, args []string) int {
 	root.SetOut(help)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = help.err
+		err = unlessGone(help.err)
 	}
 	app.json = app.json || asksJSON(err, args)
 	return app.finish(err)

@@ -25,7 +25,7 @@ func newManual(app *app) *cobra.Command {
 					return refusedHint(err, "name another directory")
 				}
 			}
-			app.say("wrote %d pages", len(pages))
+			app.say("wrote %s", numberOf(len(pages), "page"))
 			return app.result("", map[string]any{"ok": true, "pages": len(pages)})
 		},
 	}

@@ -16,6 +16,9 @@ import (
 	"golang.org/x/term"
 )
 
+// colors are the values of --color.
+var colors = []string{"auto", "always", "never"}
+
 // paged are the flags of a command whose result may be long.
 type paged struct {
 	color   string
@@ -25,12 +28,16 @@ type paged struct {
 
 func (p *paged) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.color, "color", "auto", "`when` there are colours: auto (on a terminal), always or never")
-	cmd.Flags().BoolVar(&p.noPager, "no-pager", false, "on a terminal, print without a pager (SPECTRUM_PAGER, PAGER)")
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	noPagerFlag(cmd, &p.noPager)
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func noPagerFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "no-pager", false, "on a terminal, print without a pager (SPECTRUM_PAGER, PAGER)")
 }
 
 func (p *paged) check(cmd *cobra.Command) error {
-	if p.color != "auto" && p.color != "always" && p.color != "never" {
+	if !slices.Contains(colors, p.color) {
 		return usage(cmd, "--color %q is not auto, always or never", p.color)
 	}
 	return nil

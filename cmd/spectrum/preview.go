@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -261,17 +260,6 @@ func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptio
 	return made, err
 }
 
-// tellHeld names what holds a candidate in quarantine, and the next steps.
-func (a *app) tellHeld(shown shownPreview) {
-	if len(shown.held) == 0 {
-		return
-	}
-	a.tell("spectrum: %s", oneLine((&quarantine.HeldError{Source: shown.source, Marks: shown.held}).Error()))
-	for _, hint := range heldHints(shown.source) {
-		a.tell("hint: %s", oneLine(hint))
-	}
-}
-
 // presented is a preview that is to be shown, with what it was made of.
 type presented struct {
 	preview   *preview.Preview
@@ -308,7 +296,7 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, s presented) (sh
 	switch {
 	case s.opts.silent:
 	case s.opts.report == onStream || s.opts.report == "" && !onTerminal(a.stderr):
-		_, err = a.stderr.Write(report.Bytes())
+		err = a.showReport(a.stderr, report.Bytes(), s.opts.paged)
 	default:
 		err = a.showSummary(ctx, state, s)
 	}
@@ -473,22 +461,4 @@ func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request,
 	}
 	q.Current, err = activeSavepoint(state, name)
 	return q, err
-}
-
-// loadRecord reads a preview that was kept, by its id or the beginning of it.
-func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
-	if found, err := state.FindPreview(id, least); err == nil {
-		id = found
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, refusedHint(err, "name more digits of the id")
-	}
-	raw, err := state.LoadPreview(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refusedHint(fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired),
-			"name the ID that \"spectrum preview\" has printed, or its first 4 digits or more; or make a new preview: spectrum preview --restore-root DIR RUN_DIR...")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return preview.ParseRecord(raw, id)
 }

@@ -27,6 +27,9 @@ func checkReason(cmd *cobra.Command, reason string) error {
 	return nil
 }
 
+// noReason is in the audit log for a rollback that was given no reason.
+const noReason = "asked for"
+
 // reasonOr is the reason that was given, or another one where none was.
 func reasonOr(reason, other string) string {
 	if reason == "" {

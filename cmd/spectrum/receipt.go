@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -63,18 +62,18 @@ func kindsOf(r *restore.Restore) kinds {
 func (k kinds) text() string {
 	var parts []string
 	if len(k.replaced) > 0 {
-		parts = append(parts, fmt.Sprintf("%d replaced", len(k.replaced)))
+		parts = append(parts, number(len(k.replaced))+" replaced")
 	}
 	if len(k.identical) > 0 {
-		parts = append(parts, fmt.Sprintf("%d identical before", len(k.identical)))
+		parts = append(parts, number(len(k.identical))+" identical before")
 	}
 	if len(k.removed) > 0 {
-		parts = append(parts, fmt.Sprintf("%d removed", len(k.removed)))
+		parts = append(parts, number(len(k.removed))+" removed")
 	}
 	if parts == nil {
 		return ""
 	}
-	return fmt.Sprintf(": %d created, ", len(k.created)) + strings.Join(parts, ", ")
+	return ": " + number(len(k.created)) + " created, " + strings.Join(parts, ", ")
 }
 
 // writeReceipt writes what was done, if that is wanted: one canonical JSON value. The file

@@ -454,7 +454,7 @@ func TestReviewPagerFails(t *testing.T) {
 		r := reviewOf(t, map[string]string{"a": strings.Repeat("SECRET=hunter2\n", 8)}, 100, 24, []string{"SPECTRUM_PAGER=" + pager})
 		r.Await(t, "to decide: C-001")
 		r.Type(t, "cv") // no file is looked at
-		r.Await(t, "no file is looked at")
+		r.Await(t, "this is a conflict: c goes back to the files")
 		before := len(r.Raw())
 		r.Type(t, "cv")
 		r.Await(t, says)

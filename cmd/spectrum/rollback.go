@@ -129,7 +129,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if opts.dryRun {
 		undo = action.ForeseeUndo
 	}
-	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, "asked for")})
+	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, noReason)})
 	bar.done()
 	if err != nil {
 		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), withoutBefore(ctx, state, in, sp.Attempt(), app.otherWay(state, err)))))

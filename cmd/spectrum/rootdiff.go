@@ -162,15 +162,23 @@ func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
 // digest is that of the regular file that is there, in hex.
 func (h *heldAgainst) digest() string { return hex.EncodeToString(h.there.Digest[:]) }
 
+// plainBytes is a size as scripts read it, without commas.
+func plainBytes(n int64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
 // line is one line for people and scripts.
 func (h *heldAgainst) line() string {
-	line := fmt.Sprintf("%s %q %d bytes %s", h.class, h.Path, h.Size, sha256Of(h.File))
+	line := fmt.Sprintf("%s %q %s %s", h.class, h.Path, plainBytes(h.Size), sha256Of(h.File))
 	if h.removed {
 		line = fmt.Sprintf("%s %q", h.class, h.Path)
 	}
 	switch {
 	case h.there.Refused == nil:
-		line += fmt.Sprintf(", there: %d bytes %s", h.there.Size, h.digest())
+		line += fmt.Sprintf(", there: %s %s", plainBytes(h.there.Size), h.digest())
 		if h.modeOnly {
 			line += ", only the executable bit differs"
 		}
@@ -252,10 +260,18 @@ func (a *app) secrets() privacy.Rules {
 	return secrets
 }
 
+// areOf is the verb after so many of something.
+func areOf(all int) string {
+	if all == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 // rootDiffers is the error of a root that is not as the candidate, in which a preview leaves the
 // named files out.
 func rootDiffers(d *rootDiff, differing int, leftOut []string, details map[string]any) error {
-	text := fmt.Sprintf("%d of %d files are not in %q as a restore would put them there", differing, d.total, d.rootPath)
+	text := fmt.Sprintf("%s %s not in %q as a restore would put them there", words.Of(differing, d.total, "file"), areOf(d.total), d.rootPath)
 	if len(leftOut) > 0 {
 		text += fmt.Sprintf("; of these a preview leaves out, until --scope asks for them: %s", words.List(leftOut))
 	}

@@ -86,7 +86,7 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 	}
 	end := section{comments: []string{"# " + d.summary()}}
 	if without > 0 {
-		end.comments = append(end.comments, fmt.Sprintf("# %d of these files are only listed: the patch does not change them", without))
+		end.comments = append(end.comments, fmt.Sprintf("# %s of these files %s only listed: the patch does not change them", number(without), areOf(without)))
 	}
 	return yield(end)
 }
@@ -110,7 +110,7 @@ func (d *rootDiff) sinceBase(h *heldAgainst) (comments []string) {
 			}
 			there.Mode = 0
 		}
-		comments = append(comments, fmt.Sprintf("# what has changed there since the %d bytes that the change set started from, which a snapshot has:", len(base)))
+		comments = append(comments, fmt.Sprintf("# what has changed there since the %s that the change set started from, which a snapshot has:", numberOf(len(base), "byte")))
 		for line := range bytes.Lines(patch.Text(h.Path, &patch.Version{Content: base}, there)) {
 			comments = append(comments, "#   "+strings.TrimSuffix(string(line), "\n"))
 		}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -38,12 +40,19 @@ compare with an ID that "savepoint list" printed before.`,
 			Args:  atMost(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(listSavepoints(args)) },
 		},
-		&cobra.Command{
-			Use:   "show ID|latest",
-			Short: "print the Restore Commit Report of a savepoint",
-			Args:  exactly(1),
-			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(showSavepoint(args[0])) },
-		})
+		newSavepointShow(app))
+	return cmd
+}
+
+func newSavepointShow(app *app) *cobra.Command {
+	var opts paged
+	cmd := &cobra.Command{
+		Use:   "show ID|latest",
+		Short: "print the Restore Commit Report of a savepoint",
+		Args:  exactly(1),
+		RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(showSavepoint(args[0], opts)) },
+	}
+	noPagerFlag(cmd, &opts.noPager)
 	return cmd
 }
 
@@ -240,7 +249,7 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 }
 
 // showSavepoint prints the report as it was signed, byte for byte.
-func showSavepoint(id string) func(*savepointShelf) error {
+func showSavepoint(id string, opts paged) func(*savepointShelf) error {
 	return func(s *savepointShelf) error {
 		sp, err := s.find(id)
 		if err != nil {
@@ -253,8 +262,7 @@ func showSavepoint(id string) func(*savepointShelf) error {
 		if s.json {
 			return s.raw(report.JSON)
 		}
-		_, err = visibleWriter{s.stdout}.Write(report.Markdown)
-		return err
+		return s.showReport(s.stdout, []byte(visible.Lines(string(report.Markdown))), opts)
 	}
 }
 
@@ -348,7 +356,7 @@ func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []sa
 	for _, d := range drifts {
 		lines = append(lines, oneLine(fmt.Sprintf("%s %q", d.State, d.Path)))
 	}
-	lines = append(lines, fmt.Sprintf("DRIFTED %s %d of %d files", sp.ID(), len(drifts), total))
+	lines = append(lines, fmt.Sprintf("DRIFTED %s %s", sp.ID(), words.Of(len(drifts), total, "file")))
 	if !s.json {
 		if err := s.text(strings.Join(lines, "\n")); err != nil {
 			return err
@@ -366,7 +374,7 @@ func drifted(id, root string, drifts []savepoint.Drift, total int) error {
 	}
 	return &codedError{
 		code: codeDrifted, details: map[string]any{"files": files, "id": id, "restore_root": jsonText(root), "total": total},
-		err:  fmt.Errorf("%d of %d files in %q are not what the savepoint says", len(drifts), total, root),
+		err:  fmt.Errorf("%s in %q %s not what the savepoint says", words.Of(len(drifts), total, "file"), root, areOf(total)),
 		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", id[:shortest]),
 	}
 }

@@ -173,7 +173,7 @@ func appendBeneath(private []string, root, path string) []string {
 
 // changedText says what a change set is about.
 func changedText(n bundle.Counts) string {
-	text := fmt.Sprintf("%d new, %d changed, %d removed", n.New, n.Changed, n.Removed)
+	text := fmt.Sprintf("%s new, %s changed, %s removed", number(n.New), number(n.Changed), number(n.Removed))
 	if n.Carried > 0 {
 		text += fmt.Sprintf("; it carries %s, since a bundle needs one", numberOf(n.Carried, "unchanged file"))
 	}

@@ -114,7 +114,7 @@ func (s *snapshotShelf) differences(older, newer *snapshot.Snapshot, all []snaps
 		return s.result("OK "+older.ID(), map[string]any{"code": "OK", "details": fields, "ok": true})
 	}
 	if !s.json {
-		last := fmt.Sprintf("DIFFERS %s: %d added, %d removed, %d changed", older.ID(), counts["added"], counts["removed"], counts["changed"])
+		last := fmt.Sprintf("DIFFERS %s: %s added, %s removed, %s changed", older.ID(), number(counts["added"]), number(counts["removed"]), number(counts["changed"]))
 		if err := s.text(strings.Join(append(words.Few(lines, words.MaxListed), last), "\n")); err != nil {
 			return err
 		}

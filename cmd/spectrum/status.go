@@ -35,7 +35,8 @@ func newStatus(app *app) *cobra.Command {
 	           halted (a person must act), or gone
 	savepoint  the active one, and how many of its files are not as they were committed
 	snapshot   the newest one of the whole root
-	previews   those that can still be approved
+	previews   those that no commit has used or overtaken; whether what they show has
+	           changed since is found by the commit
 	views      those that are mounted for it
 	held       the candidates for it that are in quarantine
 	space      what is free for this user in the root and in the state directory
@@ -379,7 +380,7 @@ func (st *rootStatus) text() string {
 		add("snapshot", "%s of %s, %s, %s", st.whole.ID[:shortest], st.whole.Time.UTC().Format(time.RFC3339), numberOf(st.whole.Files, "file"), bytesText(st.whole.Bytes))
 	}
 	if len(st.previews) > 0 {
-		add("previews", "%s", strings.Join(shortIDs(st.previews), " "))
+		add("previews", "%s; a commit rejects one if what it shows has changed since", strings.Join(shortIDs(st.previews), " "))
 	}
 	for _, at := range st.views {
 		add("view", "%s", shellQuote(at))
@@ -411,7 +412,7 @@ func (st *rootStatus) savepointText() string {
 	if len(st.drifts) == 0 {
 		return text + numberOf(st.files, "file") + ", none has changed since"
 	}
-	return text + fmt.Sprintf("%d of %s not as committed: \"spectrum savepoint verify %s\" lists them", len(st.drifts), numberOf(st.files, "file"), st.tip.ID()[:shortest])
+	return text + fmt.Sprintf("%s not as committed: \"spectrum savepoint verify %s\" lists them", words.Of(len(st.drifts), st.files, "file"), st.tip.ID()[:shortest])
 }
 
 func (st *rootStatus) fields() map[string]any {

@@ -14,4 +14,6 @@ func orNull(s string) any { return words.OrNull(s) }
 
 func bytesText(n int64) string { return words.Bytes(n) }
 
+func number[N int | int64](n N) string { return words.Number(n) }
+
 func numberOf[N int | int64](n N, what string) string { return words.Count(n, what) }

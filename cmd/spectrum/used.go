@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -45,4 +47,25 @@ func isQuiet(path string) bool {
 	defer dir.Close()
 	left, err := staging.Leftovers(dir)
 	return err == nil && len(left) == 0
+}
+
+// loadRecord reads a preview that was kept, by its id or the beginning of it.
+func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
+	const name = "name the ID that \"spectrum preview\" has printed, or its first 4 digits or more; or make a new preview: spectrum preview --restore-root DIR RUN_DIR..."
+	if id == latest {
+		return nil, refusedHint(fmt.Errorf("an approval is of one preview, so latest names none: %w", errApprovalRequired), name)
+	}
+	if found, err := state.FindPreview(id, least); err == nil {
+		id = found
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, refusedHint(err, "name more digits of the id")
+	}
+	raw, err := state.LoadPreview(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, refusedHint(fmt.Errorf("there is no preview %q: %w", id, errApprovalRequired), name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return preview.ParseRecord(raw, id)
 }

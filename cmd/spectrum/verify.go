@@ -16,6 +16,9 @@ type verifyOptions struct {
 	trusted bool
 }
 
+// laws are the values of --law.
+var laws = []string{"strict", "resume", "memory"}
+
 func newVerify(app *app) *cobra.Command {
 	var opts verifyOptions
 	cmd := &cobra.Command{
@@ -71,7 +74,7 @@ func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []strin
 
 func checkVerify(cmd *cobra.Command, opts verifyOptions, runDirs []string) error {
 	switch {
-	case opts.law != "strict" && opts.law != "resume" && opts.law != "memory":
+	case !slices.Contains(laws, opts.law):
 		return usage(cmd, "there is no law %q", opts.law)
 	case opts.buildID != "" && opts.law != "resume":
 		return usage(cmd, "--validator-build-id goes with --law resume")

@@ -26,13 +26,20 @@ const (
 	openDiffs    = 3       // are open from the start
 )
 
+// Limits of a summary, which counts lines and shows none.
+const (
+	maxCounted   = 1000    // files
+	countedBytes = 1 << 24 // in all; each counts as 4 KiB more
+)
+
 // diffs are the text files that stand where an output would go and are not the
 // same, and on the page the new ones after them.
 type diffs struct {
 	List []difference
 	More int // that are left out altogether
 
-	room       budget // for lines
+	counts     bool   // lines are only counted
+	room       budget // for lines; where they are only counted, for what is read
 	shownLines int
 	shownDiffs int
 	read       bool // something was read beneath the restore root
@@ -87,10 +94,13 @@ func (p *Preview) compared(withNew bool) (items []item) {
 }
 
 // differences holds the proposed items that conflict by content, and with the new ones those too,
-// against what is there. All that it reads beneath the restore root is what was previewed, or
+// against what is there; without these the lines that change are only counted. All that it reads beneath the restore root is what was previewed, or
 // the error is [ErrUnsettled].
 func (p *Preview) differences(ctx context.Context, withNew bool) (diffs, error) {
 	d := diffs{room: budget{diffBytes}}
+	if !withNew {
+		d.counts, d.room = true, budget{countedBytes}
+	}
 	for _, i := range p.compared(withNew) {
 		if err := ctx.Err(); err != nil {
 			return diffs{}, err
@@ -115,6 +125,9 @@ func (p *Preview) differences(ctx context.Context, withNew bool) (diffs, error) 
 // add appends the difference of an item, or counts it when there is no room.
 func (d *diffs) add(root *pathsafe.Dir, i *item) error {
 	full := d.shownDiffs == maxDiffs || d.shownLines == maxDiffLines || d.room.left == 0
+	if d.counts {
+		full = d.shownDiffs == maxCounted || !d.room.take(int(min(i.Bytes, maxDiffBytes))+maxDiffBytes/64)
+	}
 	if full || len(d.List)-d.shownDiffs == maxReasons {
 		d.More++
 		return nil
@@ -124,7 +137,11 @@ func (d *diffs) add(root *pathsafe.Dir, i *item) error {
 		return err
 	}
 	if one.Why == "" {
-		one.compare(maxDiffLines-d.shownLines, &d.room)
+		lines := maxDiffLines - d.shownLines
+		if d.counts {
+			lines = 0
+		}
+		one.compare(lines, &d.room)
 		d.shownLines += len(one.Lines)
 		d.shownDiffs++
 	}

@@ -73,19 +73,39 @@ type glance struct{ Name, Text, color string }
 // facts writes what stands between the verdict and the names of files.
 func (p *painter) facts(v *Preview) {
 	p.line("", heading("to"), cut(name(v.block.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
-	most := maxKinds
-	if p.isLow() {
-		most = maxKinds / 2
-	}
-	for _, g := range v.glances(p.Free, most) {
+	for _, g := range v.glances(p.Free) {
+		if g.Name == "conflicts" { // its end is whether the candidate is in quarantine
+			p.rowOf(g.color, heading(g.Name), g.Text, maxRowLines)
+			continue
+		}
 		p.row(g.color, heading(g.Name), g.Text)
 	}
 }
 
-// glances are what an operator must know before the names of files, in this order; a row without
-// a name goes on with the one before. Free is as in [Screen]; of the kinds of conflicts there are at
-// most so many.
-func (p *Preview) glances(free uint64, kinds int) []glance {
+// kinds writes how conflicts are resolved, on so many lines if they are enough for one row of one line.
+func (p *painter) kinds(kinds []string, room int) {
+	shown := min(len(kinds), maxKinds)
+	if p.isLow() {
+		shown = min(shown, maxKinds/2)
+	}
+	end := p.height + room
+	resolve := "resolve"
+	for n, kind := range kinds[:shown] {
+		left := end - p.height - (shown - n - 1) // each of the others has a line
+		if n > 0 && end <= p.height {
+			break
+		}
+		p.rowOf("", heading(resolve), kind, min(max(1, left), maxRowLines))
+		resolve = ""
+	}
+	if len(kinds) > shown && p.height < end {
+		p.rowOf("", heading(""), "and others", 1)
+	}
+}
+
+// glances are what an operator must know before the conflicts and the names of files, in this
+// order. A row without a name goes on with the one before. Free is as in [Screen].
+func (p *Preview) glances(free uint64) []glance {
 	b := &p.block
 	size := sizeText(p.bytesToWrite()) + " to write"
 	if free > 0 {
@@ -114,11 +134,15 @@ func (p *Preview) glances(free uint64, kinds int) []glance {
 	for _, note := range p.notes() {
 		rows = append(rows, glance{"note", note, yellow})
 	}
-	resolve := "resolve"
-	for n, kind := range kindsOfConflicts(b.Conflicts) {
+	return rows
+}
+
+// allGlances are those of the conflicts too, of which so many kinds are shown.
+func (p *Preview) allGlances(free uint64, kinds int) []glance {
+	rows, resolve := p.glances(free), "resolve"
+	for n, kind := range kindsOfConflicts(p.block.Conflicts) {
 		if n == kinds {
-			rows = append(rows, glance{"", "and others", ""})
-			break
+			return append(rows, glance{"", "and others", ""})
 		}
 		rows = append(rows, glance{resolve, kind, ""})
 		resolve = ""
@@ -177,6 +201,11 @@ func (p *Preview) signers() []string {
 	return all
 }
 
+// isPinned reports whether the operator has pinned the signers of all runs of the candidate.
+func (p *Preview) isPinned() bool {
+	return !slices.ContainsFunc(p.block.Candidate.Runs, func(r candidateRun) bool { return r.Standing != string(trust.Pinned) })
+}
+
 // Unknown returns the validators of the candidate if no validator is pinned, in chain order, at most as
 // many as a summary shows.
 func (p *Preview) Unknown() []string {
@@ -202,19 +231,19 @@ func standingText(standing string) string {
 // conflictsText counts the conflicts, and reports whether the candidate is in quarantine.
 func (p *Preview) conflictsText() string {
 	all, open := len(p.block.Conflicts), len(p.decided.pendingConflicts())
-	text, acknowledged := "none", 0
+	text, acknowledged, types := "none", 0, p.typesText()
 	if len(p.held) == 0 {
 		acknowledged = len(p.decided.recommendedPlan().acknowledge)
 	}
 	switch {
 	case all > 0 && open == 0:
-		text = digits(int64(all)) + ", all decided"
+		text = types + ", all decided"
 	case all > 0 && open == acknowledged:
-		text = digits(int64(all)) + ", which the approval acknowledges"
+		text = types + ", which the approval acknowledges"
 	case all > 0:
-		text = fmt.Sprintf("%s, %s not decided", digits(int64(all)), digits(int64(open)))
+		text = fmt.Sprintf("%s, %s not decided", types, digits(int64(open)))
 		if open == all {
-			text = digits(int64(all)) + ", none decided"
+			text = types + ", none decided"
 		}
 		if acknowledged > 0 {
 			text += fmt.Sprintf("; the approval acknowledges %s", digits(int64(acknowledged)))
@@ -227,6 +256,26 @@ func (p *Preview) conflictsText() string {
 		return text + "; released from quarantine"
 	}
 	return text + "; not in quarantine"
+}
+
+// typesText counts the conflicts of each type, in the order of the register.
+func (p *Preview) typesText() string {
+	var order []conflictType
+	count := map[conflictType]int{}
+	for n := range p.block.Conflicts {
+		c := p.block.Conflicts[n].Type
+		if count[c]++; count[c] == 1 {
+			order = append(order, c)
+		}
+	}
+	var parts []string
+	for _, c := range order {
+		parts = append(parts, digits(int64(count[c]))+" "+strings.TrimSuffix(string(c), "_conflict"))
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return digits(int64(len(p.block.Conflicts))) + " (" + strings.Join(parts, ", ") + ")"
 }
 
 // kindsOfConflicts has a text for each type of conflict and each thing to do about it.

@@ -47,19 +47,53 @@ func (i *item) fate() fate {
 	return conflictFate
 }
 
-// files writes the names of files on at most so many lines: those in conflict first.
-func (p *painter) files(v *Preview, found *diffs, lines int) {
-	groups := map[fate][]item{}
-	for _, i := range slices.Concat(v.block.ReferenceOnly, v.block.DoNotRestore) {
+// fated are files by what becomes of them.
+type fated map[fate][]item
+
+// byFate has all files of a preview.
+func (p *Preview) byFate() fated {
+	groups := fated{}
+	for _, i := range slices.Concat(p.block.ReferenceOnly, p.block.DoNotRestore) {
 		f := leftOutFate
 		if i.isDiverged() {
 			f = divergedFate
 		}
 		groups[f] = append(groups[f], i)
 	}
-	for _, i := range v.block.Items {
+	for _, i := range p.block.Items {
 		groups[i.fate()] = append(groups[i.fate()], i)
 	}
+	return groups
+}
+
+// changes reports whether a file of this fate is there, and is replaced, removed or in the way.
+func (f fate) changes() bool {
+	return f != createFate && f != sameFate && f != leftOutFate
+}
+
+// Lines that files which change have before anything else: each fate of them so many, and all
+// together.
+const (
+	leastOfChanged = 3
+	mostOfChanged  = 8
+)
+
+// least is how many lines the names need: a line for each fate, and some for what changes.
+func (g fated) least() int {
+	lines, extra := 0, 0
+	for _, f := range fates {
+		if len(g[f]) > 0 {
+			lines++
+		}
+		if f.changes() {
+			extra += min(max(0, len(g[f])-1), leastOfChanged-1)
+		}
+	}
+	return lines + min(extra, mostOfChanged)
+}
+
+// files writes the names of files on at most so many lines: those in conflict first.
+func (p *painter) files(groups fated, found *diffs, lines int) {
 	left := 0
 	for _, f := range fates {
 		if len(groups[f]) > 0 {
@@ -81,6 +115,9 @@ func (p *painter) files(v *Preview, found *diffs, lines int) {
 		}
 		if more > 0 {
 			p.line(f.color, heading(f.word), counted(more, "more file"))
+		}
+		if len(rows) == 0 && f.changes() {
+			p.isCut = true
 		}
 		lines -= len(rows) + min(more, 1)
 	}
@@ -147,34 +184,90 @@ func (d *directory) rows(prefix string) []foldedRow {
 	return rows
 }
 
-// name writes the line of a file or a directory.
+// name writes the line of a file or a directory, which is never broken: of what is said of it the
+// first that leaves some room for the name.
 func (p *painter) name(f fate, r *foldedRow, changes map[int]*difference) {
-	var note string
+	notes := []string{p.note(f, r, changes)}
 	switch {
 	case r.dir != nil:
-		note = counted(r.dir.count, "file") + ", " + sizeText(r.dir.bytes)
-	case r.item.Class == replaces && r.item.Before.ModeOnly:
-		note = "mode " + r.item.Before.Mode + " to " + r.item.Mode
-	case changes[r.item.number] != nil && changes[r.item.number].Why == "":
-		change := changes[r.item.number]
-		note = fmt.Sprintf("+%s -%s", digits(int64(change.Added)), digits(int64(change.Removed)))
-	case r.item.Class == replaces:
-		note = sizeText(r.item.Before.Bytes) + " to " + sizeText(r.item.Bytes)
-	case r.item.Class == removes:
-		note = sizeText(r.item.Before.Bytes)
-	case r.item.Class == identical && r.item.removed:
-		note = "gone already"
-	case r.item.Class == identical && !r.item.free:
-		note = "the same file is there, " + sizeText(r.item.Bytes)
-	case (f == blockedFate || f == leftOutFate) && r.item.Reason != "":
-		note = cutEnd(escaped(r.item.Reason), p.Columns/2)
+		if lines := r.dir.linesText(changes); lines != "" {
+			count := counted(r.dir.count, "file") + ", "
+			notes = []string{count + lines + ", " + sizeText(r.dir.bytes), count + lines, lines}
+		} else {
+			notes = append(notes, counted(r.dir.count, "file"))
+		}
 	default:
-		note = sizeText(r.item.Bytes)
+		notes = []string{notes[0] + "  " + r.item.ID, notes[0], r.item.ID}
 	}
-	if r.item != nil {
-		note += "  " + r.item.ID
+	begin, path := heading(f.word), name(r.path)
+	width := p.Columns - utf8.RuneCountInString(begin) - 2
+	note := notes[len(notes)-1]
+	for _, n := range slices.Backward(notes) {
+		if utf8.RuneCountInString(n)+min(leastOfName, utf8.RuneCountInString(path)) <= width {
+			note = n
+		}
 	}
-	begin := heading(f.word)
-	room := max(10, p.Columns-utf8.RuneCountInString(begin)-2-utf8.RuneCountInString(note))
-	p.line(f.color, begin, cut(name(r.path), room)+"  "+note)
+	p.line(f.color, begin, cut(path, max(leastOfName, width-utf8.RuneCountInString(note)))+"  "+note)
+}
+
+// leastOfName is how many characters of a name are shown at least.
+const leastOfName = 10
+
+// note is what is said of a file or a directory.
+func (p *painter) note(f fate, r *foldedRow, changes map[int]*difference) string {
+	if r.dir != nil {
+		return counted(r.dir.count, "file") + ", " + sizeText(r.dir.bytes)
+	}
+	i := r.item
+	switch change := changes[i.number]; {
+	case i.Class == replaces && i.Before.ModeOnly:
+		return "mode " + i.Before.Mode + " to " + i.Mode
+	case change != nil && change.Why == "":
+		return linesOf(change.Added, change.Removed)
+	case i.Class == replaces:
+		return sizeText(i.Before.Bytes) + " to " + sizeText(i.Bytes)
+	case i.Class == removes:
+		return sizeText(i.Before.Bytes)
+	case i.Class == identical && i.removed:
+		return "gone already"
+	case i.Class == identical && !i.free:
+		return "the same file is there, " + sizeText(i.Bytes)
+	case (f == blockedFate || f == leftOutFate) && i.Reason != "":
+		return cutEnd(escaped(i.Reason), p.Columns/2)
+	}
+	return sizeText(i.Bytes)
+}
+
+func linesOf(added, removed int) string {
+	return fmt.Sprintf("+%s -%s", digits(int64(added)), digits(int64(removed)))
+}
+
+// linesText counts the lines that change beneath a directory; "" where none were counted. Where
+// that was not done in each file, it says in how many.
+func (d *directory) linesText(changes map[int]*difference) string {
+	added, removed, compared := 0, 0, 0
+	for _, i := range d.items(nil) {
+		if change := changes[i.number]; change != nil && change.Why == "" {
+			added, removed, compared = added+change.Added, removed+change.Removed, compared+1
+		}
+	}
+	switch text := linesOf(added, removed); {
+	case compared == 0:
+		return ""
+	case compared < d.count:
+		return text + " in " + digits(int64(compared))
+	default:
+		return text
+	}
+}
+
+// items appends the files of a directory and of all beneath it.
+func (d *directory) items(all []*item) []*item {
+	for _, f := range d.files {
+		all = append(all, f.item)
+	}
+	for _, sub := range d.dirs {
+		all = sub.items(all)
+	}
+	return all
 }

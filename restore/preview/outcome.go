@@ -203,7 +203,7 @@ func (o *Outcome) Markdown() []byte {
 	if o.Context.Files == 1 {
 		are, they = "is", "It comes"
 	}
-	out.line("%s, %s %s in place under %s. %s from candidate %s.",
+	out.line("%s (%s) %s in place under %s. %s from candidate %s.",
 		count(o.Context.Files, "file"), count(int(o.Context.Bytes), "byte"), are, Quote(o.RestoreRoot), they, o.SourceID)
 	var added []string
 	for _, name := range o.Added {

@@ -21,6 +21,7 @@ type Overview struct {
 	Counts  string // of files, by what becomes of them
 	Size    string // that is written
 	Signers []string
+	Pinned  bool  // the operator trusts every one of them
 	Held    bool  // the candidate is in quarantine
 	Facts   []Row // what else an operator must know; a row without a name goes on with the one before
 
@@ -103,12 +104,12 @@ type Conflict struct {
 func (p *Preview) Overview(free uint64) Overview {
 	v := Overview{
 		ID: p.id, Source: p.sourceText(), Root: name(p.block.Root.Real), Counts: p.countsText(), Size: sizeText(p.bytesToWrite()),
-		Signers: p.signers(), Held: len(p.held) > 0,
+		Signers: p.signers(), Pinned: p.isPinned(), Held: len(p.held) > 0,
 	}
 	var color string
 	v.Word, v.Verdict, color = p.outcome()
 	v.Grade = map[string]Grade{red: Bad, yellow: Fair, green: Good}[color]
-	for _, g := range p.glances(free, maxKinds) {
+	for _, g := range p.allGlances(free, maxKinds) {
 		v.Facts = append(v.Facts, Row{g.Name, g.Text})
 	}
 	if opened := p.openedTo(); opened != "" {

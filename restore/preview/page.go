@@ -183,7 +183,7 @@ func (p *Preview) page(ctx context.Context) (*page, error) {
 	}
 	b := &p.block
 	v := &page{
-		ID: p.id, Summary: p.summary(), Glances: p.glances(0, maxRows), Quarantine: p.held, Diffs: found,
+		ID: p.id, Summary: p.summary(), Glances: p.allGlances(0, maxRows), Quarantine: p.held, Diffs: found,
 		Register: registerOf(p.conflictRows(), found.shown()),
 		Source:   p.sourceFields(), Scopes: p.scopeRows(), Lists: p.lists(found.shown()),
 		Identity: b.Identity.fields(), Privacy: b.Privacy.fields(), Checks: b.Checks,

@@ -451,7 +451,7 @@ func TestPageVerdicts(t *testing.T) {
 		{"free", "Nothing is in the way of 2 proposed files.", func(*scene) {}},
 		{"part", "A part can be restored: 1 of 2 proposed files.", func(s *scene) { taken(s, "a") }},
 		{"nothing", "Nothing can be restored as things stand.", func(s *scene) { taken(s, "a", "b") }},
-		{"nothing", "Nothing can be restored as things stand. There is no room", func(s *scene) { taken(s, "RESTORE_REPORT.json") }},
+		{"nothing", "Nothing can be restored as things stand. RESTORE_MANIFEST.json or RESTORE_REPORT.json already exists", func(s *scene) { taken(s, "RESTORE_REPORT.json") }},
 		{"nothing", "Nothing is proposed.", func(s *scene) { s.asked.Scopes = []scope.Scope{scope.Decisions} }},
 		{"quarantined", "Do not commit.", func(s *scene) {
 			s.runs[0].Edit(bundle.TaskSpec, func(f map[string]any) { f["constraints"] = map[string]any{"artifact_status": "rejected"} })

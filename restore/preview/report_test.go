@@ -539,7 +539,7 @@ func TestNumbersAgree(t *testing.T) {
 			t.Errorf("%q in\n%s", wrong, text)
 		}
 	}
-	if !strings.Contains(report, "a regular file of 1 byte |") || !strings.Contains(done, "1 file, 1 byte is in place") {
+	if !strings.Contains(report, "a regular file of 1 byte |") || !strings.Contains(done, "1 file (1 byte) is in place") {
 		t.Errorf("%s\n%s", report, done)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,8 +17,22 @@ type Screen struct {
 	Color   bool   // colors may be written
 	Free    uint64 // bytes that are free for the restore; 0 if that is not known
 	// Next are the last rows, which say how to go on. Their values are never broken, so that a
-	// command can be copied.
+	// command can be copied. More is one of them before the last, which a low screen goes without.
 	Next []Row
+	More Row
+	// After is how many lines follow on the same screen, and Pager is set where what is longer than
+	// the screen is shown in a pager.
+	After int
+	Pager bool
+}
+
+// nextRows are the last rows.
+func (s Screen) nextRows() []Row {
+	last := len(s.Next) - 1
+	if s.More.Value == "" || s.isLow() || last < 0 {
+		return s.Next
+	}
+	return slices.Insert(slices.Clone(s.Next), last, s.More)
 }
 
 // A Row is a name and what is said of it.
@@ -35,35 +50,51 @@ const (
 // WriteSummary writes what an operator must know before an approval, on one screen: what the
 // preview comes to, how much of it, who has signed it, what is in the way, and the names of
 // files, first those that replace something or are in conflict. A directory whose files do not
-// fit is one line. It takes more lines than the screen has only where that is small. [Preview.WriteReport] has all of it.
+// fit is one line. [Preview.WriteReport] has all of it.
+//
+// It reports whether the screen has room for that and for the lines that follow. If not, a
+// summary for a pager has as many lines as a large screen; any other takes more than there are.
 //
 // Text files that differ are read, to count the lines that change, so the restore must still
 // be open. The errors are those of [Preview.WritePage].
-func (p *Preview) WriteSummary(ctx context.Context, w io.Writer, s Screen) error {
+func (p *Preview) WriteSummary(ctx context.Context, w io.Writer, s Screen) (fits bool, err error) {
 	found, err := p.differences(ctx, false)
 	if err != nil {
-		return fmt.Errorf("summarizing preview %s: %w", p.id, err)
+		return false, fmt.Errorf("summarizing preview %s: %w", p.id, err)
 	}
-	lines := min(MaxLines, s.Lines-1)
+	text, fits := p.layOut(s, &found)
+	if !fits && s.Pager {
+		s.Lines, s.After = MaxLines+1, 0
+		text, _ = p.layOut(s, &found)
+	}
+	_, err = w.Write(text)
+	return fits, err
+}
+
+// layOut is the summary for a screen. The last rows come first, then what goes before the names;
+// the conflicts have the lines that the names of changed files leave.
+func (p *Preview) layOut(s Screen, found *diffs) (text []byte, fits bool) {
+	lines := max(0, min(MaxLines, s.Lines-1-s.After))
 	foot := s.painter(lines)
 	foot.line("", "", "")
-	for _, row := range s.Next {
+	for _, row := range s.nextRows() {
 		foot.line("", heading(row.Name), row.Value)
 	}
+	groups := p.byFate()
+	wanted := groups.least()
 	head := s.painter(max(minFacts, lines-foot.height-minNames))
 	head.verdict(p)
 	head.facts(p)
-	if head.height < head.most {
-		head.line("", "", "")
-	}
+	room := lines - foot.height - head.height - wanted - 1
+	head.most = max(head.most, lines)
+	head.kinds(kindsOfConflicts(p.block.Conflicts), room)
+	head.line("", "", "")
 	names := s.painter(lines)
-	names.files(p, &found, max(minNames, lines-foot.height-head.height))
+	names.files(groups, found, max(minNames, lines-foot.height-head.height))
 	for _, part := range []*painter{head, names, foot} {
-		if _, err := part.text.WriteTo(w); err != nil {
-			return err
-		}
+		text = append(text, part.text.Bytes()...)
 	}
-	return nil
+	return text, !head.isCut && !names.isCut && head.height+names.height+foot.height <= lines
 }
 
 // WriteRecap writes what is approved in a few lines, to stand above the question.
@@ -91,6 +122,7 @@ type painter struct {
 	text   bytes.Buffer
 	height int
 	most   int
+	isCut  bool // something that belongs on the first screen is missing
 }
 
 func (s Screen) painter(most int) *painter {
@@ -136,19 +168,27 @@ const maxRowLines = 3
 // row writes a text after a prefix, broken between words. What is too long is cut, and
 // a row for which there is no room is left out.
 func (p *painter) row(color, prefix, text string) {
-	indent := utf8.RuneCountInString(prefix)
-	lines, most := broken(text, p.Columns-indent), maxRowLines
+	most := maxRowLines
 	if p.isLow() && p.Columns >= usualColumns {
 		most = 1
 	}
+	p.rowOf(color, prefix, text, most)
+}
+
+// rowOf is row with at most so many lines.
+func (p *painter) rowOf(color, prefix, text string, most int) {
+	indent := utf8.RuneCountInString(prefix)
+	lines := broken(text, p.Columns-indent)
 	if len(lines) > most {
 		lines = lines[:most]
 		lines[most-1] = cutEnd(lines[most-1]+strings.Repeat(" ", p.Columns), p.Columns-indent)
 	}
 	switch {
 	case p.height >= p.most:
+		p.isCut = true
 		return
 	case p.height+len(lines) >= p.most:
+		p.isCut = true
 		p.line("", "", "  … more in the full report")
 		p.height = p.most
 		return

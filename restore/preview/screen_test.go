@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,9 +17,11 @@ import (
 func summary(t *testing.T, p *preview.Preview, s preview.Screen) string {
 	t.Helper()
 	var plain, colored strings.Builder
-	must(t, p.WriteSummary(context.Background(), &plain, s))
+	_, err := p.WriteSummary(context.Background(), &plain, s)
+	must(t, err)
 	s.Color = true
-	must(t, p.WriteSummary(context.Background(), &colored, s))
+	_, err = p.WriteSummary(context.Background(), &colored, s)
+	must(t, err)
 	if strings.Contains(plain.String(), "\x1b") {
 		t.Errorf("an escape sequence without colors:\n%q", plain.String())
 	}
@@ -222,5 +225,120 @@ func TestRecap(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "\n"); n > 8 {
 		t.Errorf("%d lines:\n%s", n, text.String())
+	}
+}
+
+// screenLines is how many lines of a terminal a text takes.
+func screenLines(text string, columns int) (lines int) {
+	for line := range strings.Lines(text) {
+		lines += max(1, (utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))+columns-1)/columns)
+	}
+	return lines
+}
+
+// changedScene has thousands of files that are replaced, new ones, and conflicts of two types.
+func changedScene(t *testing.T, changed int) *preview.Preview {
+	s := bareScene(t)
+	files := map[string]string{".git/hooks/pre-commit": "#!/bin/sh\n", "new": "n"}
+	for n := range changed {
+		name := fmt.Sprintf("src/mod%d/part%d/file-%04d.txt", n%7, n%5, n)
+		files[name] = "one\n"
+		must(t, os.MkdirAll(filepath.Dir(s.at(name)), 0o755))
+		must(t, os.WriteFile(s.at(name), []byte("two\nthree\n"), 0o644))
+	}
+	s.add("run-1", files)
+	s.asked.Replace = true
+	return s.preview()
+}
+
+// TestSummaryLeavesRoom: a summary leaves room for the lines that follow it, or says that it does
+// not; for a pager it has every kind of row then.
+func TestSummaryLeavesRoom(t *testing.T) {
+	long := strings.Repeat("word ", 30)
+	next := []preview.Row{{Name: "approve", Value: long}, {Name: "report", Value: long}}
+	for _, changed := range []int{0, 3, 60} {
+		p := changedScene(t, changed)
+		for _, columns := range []int{40, 60, 80, 200} {
+			for _, lines := range []int{14, 24, 60} {
+				for _, after := range []int{0, 9} {
+					screen := preview.Screen{Columns: columns, Lines: lines, Next: next, After: after}
+					var short, paged strings.Builder
+					fits, err := p.WriteSummary(context.Background(), &short, screen)
+					must(t, err)
+					if n := screenLines(short.String(), columns) + after; fits && n >= lines {
+						t.Errorf("%dx%d, %d after: %d lines fit:\n%s", columns, lines, after, n, short.String())
+					}
+					if fits && strings.Contains(short.String(), "more in the full report") {
+						t.Errorf("%dx%d, %d after: fits %t:\n%s", columns, lines, after, fits, short.String())
+					}
+					screen.Pager = true
+					_, err = p.WriteSummary(context.Background(), &paged, screen)
+					must(t, err)
+					for _, want := range []string{": ", "signed by ", "conflicts ", "can run", "create "} {
+						if !strings.Contains(paged.String(), want) {
+							t.Errorf("%dx%d, %d after: no %q for the pager:\n%s", columns, lines, after, want, paged.String())
+						}
+					}
+					if fits && paged.String() != short.String() {
+						t.Errorf("%dx%d, %d after: a pager changes what fits", columns, lines, after)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSummaryNamesWhatChanges: the names of changed files have lines before the advice on conflicts,
+// and a directory has the lines that change in it.
+func TestSummaryNamesWhatChanges(t *testing.T) {
+	long := strings.Repeat("word ", 30)
+	next := []preview.Row{{Name: "approve", Value: long}, {Name: "replace", Value: long}, {Name: "report", Value: long}}
+	for _, columns := range []int{40, 60, 80} {
+		text := summary(t, changedScene(t, 3), preview.Screen{Columns: columns, Lines: 60, Next: next})
+		if n := strings.Count(text, "  replace    src/"); n < 2 {
+			t.Errorf("%d columns: %d rows of changed files:\n%s", columns, n, text)
+		}
+	}
+	for _, changed := range []int{40, 300} {
+		text := summary(t, changedScene(t, changed), preview.Screen{Columns: 80, Lines: 24})
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "  replace    src/") && !regexp.MustCompile(`/  (\d+) files, \+(\d+) -(\d+), `).MatchString(line) {
+				t.Errorf("%d files: no lines that change in a directory: %q", changed, line)
+			}
+		}
+		if !strings.Contains(text, "  replace    src/") {
+			t.Errorf("%d files: no directory:\n%s", changed, text)
+		}
+	}
+}
+
+// TestSummaryTypes: conflicts are counted by type.
+func TestSummaryTypes(t *testing.T) {
+	s := bareScene(t)
+	s.add("run-1", map[string]string{"a": "1", "b": "2", ".git/hooks/pre-commit": "#!/bin/sh\n"})
+	must(t, os.WriteFile(s.at("a"), []byte("x"), 0o644))
+	must(t, os.WriteFile(s.at("b"), []byte("x"), 0o644))
+	text := strings.Join(strings.Fields(summary(t, s.preview(), preview.Screen{Columns: 80, Lines: 40})), " ")
+	if !regexp.MustCompile(`conflicts [34] \(.*2 state.*\), `).MatchString(text) {
+		t.Errorf("conflicts are not counted by type:\n%s", text)
+	}
+}
+
+// TestSummaryNames: no row of a name is broken, on the narrowest screen too.
+func TestSummaryNames(t *testing.T) {
+	s := bareScene(t)
+	files := map[string]string{"deploy/.env": "secret", "a-rather-long-name-of-a-file": "x"}
+	for n := range 2345 {
+		files[fmt.Sprintf("sources/%04d", n)] = strings.Repeat("x", 20+n)
+	}
+	s.add("run-1", files)
+	text := summary(t, s.preview(), preview.Screen{Columns: 40, Lines: 40})
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 40 && !strings.HasPrefix(line, "  to  ") {
+			t.Errorf("a line of %d: %q", n, line)
+		}
+	}
+	if !strings.Contains(text, "  create     sources/  2,345 files\n") {
+		t.Errorf("%s", text)
 	}
 }

@@ -46,7 +46,7 @@ func (p *Preview) verdict(free int) (state, text string) {
 	case proposed == 0:
 		return "nothing", "Nothing is proposed. There is nothing to approve."
 	case p.decided.noRoomForResult():
-		return "nothing", "Nothing can be restored as things stand. There is no room for " + restore.ManifestName + " and " + restore.ReportName + "."
+		return "nothing", "Nothing can be restored as things stand. " + restore.ManifestName + " or " + restore.ReportName + " already exists."
 	case p.decided.removesOnly():
 		return "nothing", "Nothing can be restored as things stand. A bundle needs a file beside its removals."
 	case p.block.Approval.Statement == "":

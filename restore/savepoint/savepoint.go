@@ -78,6 +78,9 @@ func (sp Savepoint) Sequence() int { return sp.record.Sequence }
 // RunDir is the absolute path of its run directory.
 func (sp Savepoint) RunDir() string { return sp.dir }
 
+// ReportPath is the absolute path of its Commit Report.
+func (sp Savepoint) ReportPath() string { return filepath.Join(sp.dir, reportMarkdown) }
+
 // Listing is what its signature covers; nil for the zero Savepoint.
 func (sp Savepoint) Listing() *verify.Listing { return sp.listing }
 

@@ -98,7 +98,7 @@ func workingContext(t *testing.T, s *stage) {
 		t.Errorf("%+v", c)
 	}
 	lines := strings.Join(readReport(s.commit.report).sections["## 6. Updated Working Context"], "\n")
-	if !strings.Contains(lines, "2 files, 24 bytes are in place") || size != 24 {
+	if !strings.Contains(lines, "2 files (24 bytes) are in place") || size != 24 {
 		t.Errorf("%q", lines)
 	}
 }

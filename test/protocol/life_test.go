@@ -19,6 +19,7 @@ func TestSingleUse(t *testing.T) {
 	w.clear(t)
 	w.refused(t, b.ID, exactly, 4, "APPROVAL_USED")
 	w.refused(t, b.ID, "Approved: restore item R-001 only.", 4, "APPROVAL_USED")
+	w.refused(t, b.ID, "Sure.", 4, "APPROVAL_USED")
 	w.committed(t, exactly)
 }
 

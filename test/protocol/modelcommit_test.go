@@ -103,11 +103,11 @@ func (m *model) sayDecisions(p *previewModel, s said) said {
 // forecast is what the commit of a preview must end with.
 func (m *model) forecast(p *previewModel, s said) (status int, why string) {
 	h, root := m.hosts[p.host], m.roots[p.root]
-	if s.vague {
-		return 4, "vague"
-	}
 	if p.used {
 		return 4, "used"
+	}
+	if s.vague {
+		return 4, "vague"
 	}
 	if status, why = m.refusal(p.cand, p.root, p.host); status != 0 {
 		return status, why
@@ -165,7 +165,7 @@ func (m *model) commit(kill bool) {
 	}
 	m.wants(r, why, allowed...)
 	if s.vague {
-		h.held[p.Source] = true
+		m.vague(p, r)
 	}
 	if why == "a target exists" && r.Status == 1 || r.Status == 0 {
 		p.used = true
@@ -175,6 +175,19 @@ func (m *model) commit(kill bool) {
 		return
 	}
 	m.done(p, s.wanted, before)
+}
+
+// vague is after a vague answer: it holds the candidate, unless the preview was used, which is not
+// known of one whose commit may have begun before it was killed.
+func (m *model) vague(p *previewModel, r harness.Reply) {
+	m.t.Helper()
+	held := r.Answer.Code == "APPROVAL_VAGUE"
+	if p.unsure == m.roots[p.root].unsure && held == p.used || !held && r.Answer.Code != "APPROVAL_USED" {
+		m.t.Errorf("used is %t: %v", p.used, r)
+	}
+	if held {
+		m.hosts[p.host].held[p.Source] = true
+	}
 }
 
 // killed remembers what was under way.

@@ -124,7 +124,11 @@ func (m *Model) approvedLines() (lines []line) {
 		}
 		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
 		if fate <= preview.Replaced {
-			text += ": " + strings.Join(words.Few(names[fate], words.MaxNamed), ", ")
+			some := names[fate][:min(n, words.MaxNamed)]
+			text += ": " + strings.Join(some, ", ")
+			if more := n - len(some); more > 0 {
+				text += ", and " + number(more) + " more, which the list of files has"
+			}
 		}
 		lines = append(lines, wrapped(letters[fate].style, text, m.width)...)
 	}

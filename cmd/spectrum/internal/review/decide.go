@@ -33,7 +33,7 @@ func (m *Model) decideOne(v statement.Verdict) {
 	if i := m.item(); c == nil && i != nil && len(i.Conflicts) == 1 {
 		c = &m.over.Conflicts[i.Conflicts[0]-1]
 	} else if c == nil && i != nil && len(i.Conflicts) > 1 {
-		m.message = fmt.Sprintf("%s has %d conflicts: c lists them", i.ID, len(i.Conflicts))
+		m.message = fmt.Sprintf("%s has %s: c lists them", i.ID, counted(len(i.Conflicts), "conflict"))
 		return
 	}
 	switch {

@@ -2,9 +2,9 @@ package review
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -16,7 +16,7 @@ func (m *Model) head() []line {
 	v := &m.over
 	style := gradeStyles[v.Grade]
 	if !m.isTall() {
-		return []line{{style, v.Word + ": " + v.Counts}, m.rootLine(), {plain, m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
+		return []line{{style, v.Word + ": " + v.Counts}, m.rootLine(), {plain, m.standingText() + "; " + m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
 	}
 	lines := []line{
 		{style, v.Word + ": " + v.Verdict},
@@ -49,6 +49,14 @@ func (m *Model) rootLine() line {
 	return line{plain, text + cutStart(m.over.Root, m.width-width(text))}
 }
 
+// standingText says in a few words whether the operator trusts whoever has signed.
+func (m *Model) standingText() string {
+	if m.over.Pinned {
+		return "signer pinned"
+	}
+	return "signer not pinned"
+}
+
 // conflictsText counts the conflicts.
 func (m *Model) conflictsText() string {
 	n := len(m.over.Conflicts)
@@ -61,21 +69,9 @@ func (m *Model) conflictsText() string {
 	return fmt.Sprintf("%s, %s to decide", counted(n, "conflict"), number(len(m.draft.Open)))
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return number(n) + " " + what + "s"
-}
+func counted(n int, what string) string { return words.Count(n, what) }
 
-// number is a number with a comma at every third digit.
-func number(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
+func number(n int) string { return words.Number(n) }
 
 // statementLines is how many lines the statement has.
 func (m *Model) statementLines() int {

@@ -283,8 +283,11 @@ type paged struct{ err error }
 func (m *Model) page() tea.Cmd {
 	i := m.item()
 	switch {
+	case i == nil && m.list == conflicts:
+		m.message = "this is a conflict: c goes back to the files, of which v opens one"
+		return nil
 	case i == nil:
-		m.message = "no file is looked at"
+		m.message = "this is a directory: go to a file in it, then v opens that"
 		return nil
 	case i.Removal:
 		m.message = "the candidate removes this file, and has no content of it"

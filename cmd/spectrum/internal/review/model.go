@@ -73,6 +73,7 @@ func New(ctx context.Context, c Config) *Model {
 		m.in[n] = true
 	}
 	m.tree = newTree(m.over.Items)
+	m.at[files] = m.tree.first()
 	m.compose()
 	return m
 }

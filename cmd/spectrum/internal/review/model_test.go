@@ -442,3 +442,40 @@ func TestMessagesWhole(t *testing.T) {
 		s.checkScreen(t)
 	}
 }
+
+// TestBegin: a review begins with the first file that changes, and v says what it does not open.
+func TestBegin(t *testing.T) {
+	v := overview(".env", "a", "b/c", "b/d")
+	v.Items[0].Fate = preview.LeftAside
+	s := sit(t, v, 100, 30)
+	if i := s.item(); i == nil || i.Path != "a" {
+		t.Errorf("it begins with %+v", i)
+	}
+	s.press("down", "v").shows("this is a directory")
+	s.press("c", "v").shows("this is a conflict")
+}
+
+// TestLowStanding: on the smallest screen it is seen whether the signer is pinned.
+func TestLowStanding(t *testing.T) {
+	v := overview("a")
+	sit(t, v, 40, 12).shows("signer not pinned; 3 conflicts")
+	v.Pinned = true
+	sit(t, v, 40, 12).shows("signer pinned; 3 conflicts")
+}
+
+// TestMoreReplaced: an approval of more files than it names says where the others are named.
+func TestMoreReplaced(t *testing.T) {
+	var paths []string
+	for n := range 1500 {
+		paths = append(paths, fmt.Sprintf("f%04d", n))
+	}
+	v := overview(paths...)
+	for n := range v.Items {
+		v.Items[n].Fate = preview.Replaced
+	}
+	s := sit(t, v, 80, 40).press("c", "E", "c", "A")
+	s.shows("1,500 files", "and 1,480 more, which the list", "R-1500")
+	if strings.Contains(s.text(), "--json") {
+		t.Errorf("a review has no JSON:\n%s", s.text())
+	}
+}

@@ -59,6 +59,13 @@ func newTree(items []preview.Item) *tree {
 	return t
 }
 
+// first is the row to begin with: the first one in which a file changes, or is in the way.
+func (t *tree) first() int {
+	return max(0, slices.IndexFunc(t.rows, func(r row) bool {
+		return slices.ContainsFunc(t.kept[r.from:r.to], func(i *preview.Item) bool { return i.Fate <= preview.Created })
+	}))
+}
+
 // unfoldTo unfolds all directories on the way to a path.
 func (t *tree) unfoldTo(path string) {
 	for at := range path {

@@ -5,6 +5,7 @@ package words
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -59,12 +60,26 @@ func OrNull(s string) any {
 	return s
 }
 
+// Number returns a number as a person reads it, with a comma at every third digit.
+func Number[N int | int64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
 // Count returns a number of something in words.
 func Count[N int | int64](n N, what string) string {
 	if n != 1 {
 		what += "s"
 	}
-	return fmt.Sprintf("%d %s", n, what)
+	return Number(n) + " " + what
+}
+
+// Of returns a part of a number of something in words.
+func Of(n, all int, what string) string {
+	return Number(n) + " of " + Count(all, what)
 }
 
 // Bytes returns a size in words.
@@ -135,7 +150,7 @@ func Few(lines []string, most int) []string {
 	if len(lines) <= most {
 		return lines
 	}
-	more := fmt.Sprintf("and %d more; --json names all of them", len(lines)-most)
+	more := fmt.Sprintf("and %s more; --json names all of them", Number(len(lines)-most))
 	return append(slices.Clip(lines[:most]), more)
 }
 
@@ -147,7 +162,7 @@ func List(paths []string) string {
 		shown = append(shown, Path(path))
 	}
 	if more := len(paths) - len(shown); more > 0 {
-		shown = append(shown, fmt.Sprintf("%d more", more))
+		shown = append(shown, Number(more)+" more")
 	}
 	return strings.Join(shown, ", ")
 }

@@ -31,7 +31,7 @@ func TestShell(t *testing.T) {
 // TestBounds: what people read of long paths and lists is short, and says how much more there is.
 func TestBounds(t *testing.T) {
 	long := strings.Repeat("d/", 2000) + "end"
-	if got := Path(long); len(got) > 400 || !strings.Contains(got, "(4003 bytes)") || !strings.Contains(got, "end'") {
+	if got := Path(long); len(got) > 400 || !strings.Contains(got, "(4,003 bytes)") || !strings.Contains(got, "end'") {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
 	if got := Path("a b"); got != "'a b'" {
@@ -46,5 +46,23 @@ func TestBounds(t *testing.T) {
 	}
 	if got := List([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e, 2 more" {
 		t.Error(got)
+	}
+}
+
+// TestNumbers: a number that a person reads has a comma at every third digit, and one is one.
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 7: "7", 999: "999", 1000: "1,000", 20_000: "20,000", 123_456: "123,456", 1_234_567: "1,234,567", -1: "-1", -123: "-123", -1234: "-1,234", -123_456: "-123,456",
+	} {
+		if got := Number(n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for got, want := range map[string]string{
+		Count(1, "file"): "1 file", Count(2003, "file"): "2,003 files", Of(1, 1, "file"): "1 of 1 file", Of(1, 20_000, "file"): "1 of 20,000 files", Bytes(1): "1 byte",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
