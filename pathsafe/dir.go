@@ -136,7 +136,7 @@ func (d *Dir) wrap(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %q in %q: %w", op, name, d.Name(), d.noSpace(1, err))
+	return &AccessError{Op: op, Dir: d.Name(), Name: name, Err: d.noSpace(1, err)}
 }
 
 // OpenDir opens the directory name: never through a symbolic link (ErrSymlink)

@@ -46,3 +46,19 @@ func (e *FormError) Error() string { return fmt.Sprintf("path %q: %v", e.Path, e
 
 // Unwrap returns Kind.
 func (e *FormError) Unwrap() error { return e.Kind }
+
+// An AccessError is something that could not be done with a name in a directory.
+type AccessError struct {
+	Op   string
+	Dir  string // the path of the directory, as it was opened
+	Name string
+	Err  error
+}
+
+// Error says what was being done to which name.
+func (e *AccessError) Error() string {
+	return fmt.Sprintf("%s %q in %q: %v", e.Op, e.Name, e.Dir, e.Err)
+}
+
+// Unwrap returns what the system said.
+func (e *AccessError) Unwrap() error { return e.Err }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -62,9 +65,9 @@ func machineHints(err error) []string {
 	return []string{"fix the problem above and retry; " + asksDoctor}
 }
 
-// partHint says how a part of the state directory can be used again, and where the ways back do
+// partHints say how a part of the state directory can be used again, and where the ways back do
 // without it, how they do.
-func partHint(e *statedir.PartError) string {
+func partHints(e *statedir.PartError) []string {
 	path := shellQuote(e.Path)
 	aside := fmt.Sprintf("mv %s %s", path, shellQuote(e.Path+".aside"))
 	fix := aside
@@ -75,10 +78,37 @@ func partHint(e *statedir.PartError) string {
 	default:
 		fix = fmt.Sprintf("as root: chown -R %d %s", os.Geteuid(), path)
 	}
+	hints := []string{fix}
 	if fix != aside && e.Name != "snapshots" { // a way back needs that
-		fix += "; or " + aside + ", since the ways back are possible without it"
+		hints = append(hints, "or, since the ways back are possible without it: "+aside)
 	}
-	return fix + "; then run this again"
+	return append(hints, thenAgain)
+}
+
+const thenAgain = "then run this again"
+
+// mendHints are those of an error, with the command first that mends the part of the state directory
+// that it is about.
+func (a *app) mendHints(err error, v *verdict) []string {
+	_, isPart := errors.AsType[*statedir.PartError](err)
+	state, unknown := a.statePath()
+	if isPart || unknown != nil || v.status != statusMachine && v.status != statusRejected {
+		return v.hints
+	}
+	abs, unknown := filepath.Abs(state)
+	if unknown != nil {
+		return v.hints
+	}
+	mend := kept.Mend(abs, err)
+	if mend == "" {
+		return v.hints
+	}
+	hints := []string{mend}
+	if _, unfinished := errors.AsType[*action.UnfinishedError](err); !unfinished {
+		hints = append(hints, thenAgain)
+	}
+	known := slices.Concat(machineHints(err), []string{snapshotHint})
+	return append(hints, slices.DeleteFunc(slices.Clone(v.hints), func(hint string) bool { return hint == mend || slices.Contains(known, hint) })...)
 }
 
 // asksDoctor is the next step after an error that is about the machine.

@@ -113,11 +113,7 @@ func savepointError(err error) error {
 	if errors.As(err, &coded) || !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
 		return err
 	}
-	hint := "look into who may write the state directory, and keep the savepoints as they are"
-	isOdd := errors.Is(damage, pathsafe.ErrSymlink) || errors.Is(damage, syscall.ENOTDIR)
-	if isOdd && filepath.Base(filepath.Dir(damage.RunDir)) == "savepoints" { // in the place of all savepoints of a root
-		hint = fmt.Sprintf("find out who may write there; then mv %s %s, and run this again", shellQuote(damage.RunDir), shellQuote(damage.RunDir+".bad"))
-	}
+	const hint = "look into who may write the state directory, and keep the savepoints as they are"
 	return &codedError{code: codeInvalid, details: map[string]any{"run_dir": jsonText(damage.RunDir)}, err: err, hint: hint}
 }
 

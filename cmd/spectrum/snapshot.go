@@ -96,7 +96,7 @@ func snapshotError(err error) error {
 	if isRefused(err) {
 		return &codedError{
 			code: codeSnapshotRefused, details: map[string]any{}, err: err,
-			hint: unchanged + "; move away what is named, end what writes to it, make it yours to write (chmod u+rwx) if it belongs to you, or run as its owner, and try again",
+			hint: snapshotHint,
 		}
 	}
 	if !errors.As(err, &damage) {
@@ -107,6 +107,9 @@ func snapshotError(err error) error {
 		hint: damageHint(damage),
 	}
 }
+
+// snapshotHint is for what no snapshot can be taken of.
+const snapshotHint = unchanged + "; move away what is named, end what writes to it, make it yours to write (chmod u+rwx) if it belongs to you, or run as its owner, and try again"
 
 // damageHint is the way out of damage in the store.
 func damageHint(d *snapshot.DamageError) string {

@@ -107,7 +107,7 @@ func systemHints(err error, status int) []string {
 	case isForeign:
 		return []string{words.Served(foreign)}
 	case isPart && status == statusMachine:
-		return known(partHint(part))
+		return partHints(part)
 	case status == statusMachine && unfinished:
 		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" goes on where this had to stop, and so does the next command there; nothing is halted"})
 	case status == statusMachine:

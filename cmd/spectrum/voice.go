@@ -92,7 +92,7 @@ func (a *app) finish(err error) int {
 		_ = a.raw(v.json(err))
 	}
 	a.tell("spectrum: %s", words.Cut(oneLine(wordsOf(err))))
-	for _, hint := range v.hints {
+	for _, hint := range a.mendHints(err, &v) {
 		a.tell("hint: %s", oneLine(a.truly(hint)))
 	}
 	return v.status

@@ -80,12 +80,14 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 // halts by rollbacks, which are looked into.
 var parts = []string{attempts, derived, halts, layers, previews, "quarantine", rolledBack, "trust"}
 
-// Misplaced returns what is in the place of a directory and is none, what is in the place of a
+// Misplaced returns what is in the place of a directory and is none, or may not be used by this user, what is in the place of a
 // count of attempts and is not a file, and a journal key that is none: what needs it cannot go on until that is moved away.
 func (d *Dir) Misplaced() (all []*PartError) {
 	for _, name := range parts {
 		if st, err := d.root.Lstat(name); err == nil && !st.Mode.IsDir() {
 			all = append(all, &PartError{filepath.Join(d.path, name), name, int(st.UID), fmt.Errorf("%q: %w", name, unix.ENOTDIR)})
+		} else if err == nil && d.isShut(name) {
+			all = append(all, &PartError{filepath.Join(d.path, name), name, int(st.UID), fmt.Errorf("%q: %w", name, fs.ErrPermission)})
 		}
 	}
 	all = append(all, d.oddCounts()...)
@@ -94,6 +96,16 @@ func (d *Dir) Misplaced() (all []*PartError) {
 		all = append(all, &PartError{filepath.Join(d.path, JournalKeyName), JournalKeyName, int(st.UID), err})
 	}
 	return all
+}
+
+// isShut reports whether this user may not read a directory, or not write in it.
+func (d *Dir) isShut(name string) bool {
+	dir, err := d.root.OpenDir(name)
+	if err == nil {
+		defer dir.Close()
+		err = dir.Writable()
+	}
+	return errors.Is(err, fs.ErrPermission)
 }
 
 // Nearest is the path itself or, of what is above it, the nearest that is there:

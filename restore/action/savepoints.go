@@ -140,6 +140,9 @@ func (s savepoints) pending(root, id string) (own []string, err error) {
 		return nil, nil
 	}
 	attempts, err := s.store.Pending(root)
+	if _, is := errors.AsType[*savepoint.DamageError](err); is { // no way back needs what is in there
+		return nil, nil
+	}
 	for _, attempt := range attempts {
 		sp, strange := s.store.Prepared(root, attempt)
 		if strange == nil && sp.Said(rootID) == id {

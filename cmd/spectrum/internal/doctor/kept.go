@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func keptChecks(ctx context.Context, state *statedir.Dir) []Check {
 		}
 		flaws, found, err := look()
 		if err != nil {
-			checks = append(checks, fine(id, path, "%v", err).but(Fail, "whether they are whole is not known", "look into who may write "+words.Shell(state.Path())))
+			checks = append(checks, fine(id, path, "%v", err).but(Fail, "whether they are whole is not known", cmp.Or(kept.Mend(state.Path(), err), "look into who may write "+words.Shell(state.Path()))))
 			return
 		}
 		if len(flaws) == 0 {

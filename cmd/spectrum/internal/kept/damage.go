@@ -31,11 +31,6 @@ func (f *Flaw) Steps() string {
 	return f.Remedy + "; " + f.Accept
 }
 
-// Aside is the command that moves a damaged record out of its store, and keeps it.
-func Aside(state *statedir.Dir, path string) string {
-	return fmt.Sprintf("mv %s %s", words.Shell(path), words.Shell(filepath.Join(state.Path(), "damaged-"+filepath.Base(path))))
-}
-
 // varying is what tells findings of one kind apart: ids, numbers and quoted names.
 var varying = regexp.MustCompile(`"(\\.|[^"\\])*"|[0-9a-f]{8}[0-9a-f-]*|[0-9]+`)
 
@@ -88,7 +83,10 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 	var flaws []Flaw
 	for _, f := range in.Found {
 		flaw := Flaw{Path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), What: f.Damage.Error()}
+		mend := Mend(state.Path(), f.Damage)
 		switch {
+		case mend != "":
+			flaw.Remedy, flaw.IsContent = mend, len(f.Damage.Names) > 0
 		case errors.Is(f.Damage, snapshot.ErrOldVersion):
 			flaw.Remedy = "an earlier spectrum reads it; else " + Aside(state, flaw.Path) + ", and take a new snapshot"
 		case len(f.Damage.Names) > 0:
@@ -120,7 +118,11 @@ func SavepointFlaws(state *statedir.Dir, store *savepoint.Store, root string) ([
 	}
 	flaws := make([]Flaw, 0, len(found.Damaged))
 	for _, d := range found.Damaged {
-		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: fmt.Sprintf(remedy, Aside(state, d.RunDir))})
+		mend := Mend(state.Path(), d)
+		if mend == "" {
+			mend = fmt.Sprintf(remedy, Aside(state, d.RunDir))
+		}
+		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: mend})
 	}
 	for _, sp := range slices.Concat(found.Standing, found.Retired) {
 		if _, err := sp.Report(); err != nil {

@@ -180,6 +180,12 @@ func (h *history) compareSnapshots() {
 	for _, snap := range h.snapshots {
 		there[snap.ID] = true
 	}
+	isShut := func(d *snapshot.DamageError) bool {
+		return errors.Is(d, fs.ErrPermission) && !strings.Contains(d.Path, "-")
+	}
+	if slices.ContainsFunc(h.damaged, isShut) { // what is in there is not known
+		return
+	}
 	for _, d := range h.damaged { // which is damage, and not a loss
 		there[d.Path[strings.LastIndexByte(d.Path, '-')+1:]] = true
 	}

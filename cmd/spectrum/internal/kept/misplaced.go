@@ -1,7 +1,9 @@
 package kept
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -14,6 +16,9 @@ const JournalKeyLost = "the next command makes a new one; what a killed command 
 func Misplaced(state *statedir.Dir) (flaws []Flaw) {
 	for _, p := range state.Misplaced() {
 		remedy := fmt.Sprintf("find out who put it there; then mv %s %s", words.Shell(p.Path), words.Shell(p.Path+".aside"))
+		if unlock := Unlock(p.Path); unlock != "" && errors.Is(p, fs.ErrPermission) {
+			remedy = unlock
+		}
 		if p.Name == statedir.JournalKeyName {
 			remedy += ": " + JournalKeyLost
 		}

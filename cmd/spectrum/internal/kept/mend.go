@@ -1,0 +1,73 @@
+package kept
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// Mend is the command after which an access in the state directory at a path, which has failed, is
+// possible: for what this user may not open there, and for what is no directory, or no file, in the
+// place of one. "" where none is known. What is moved away is kept.
+func Mend(state string, err error) string {
+	access, is := errors.AsType[*pathsafe.AccessError](err)
+	if !is || machine.IsFault(access) {
+		return ""
+	}
+	path := filepath.Join(access.Dir, access.Name)
+	if !strings.HasPrefix(path, strings.TrimSuffix(state, "/")+"/") {
+		return ""
+	}
+	switch {
+	case errors.Is(access, fs.ErrPermission):
+		return Unlock(access.Dir, path)
+	case errors.Is(access, unix.ENOTDIR), errors.Is(access, unix.EISDIR), errors.Is(access, pathsafe.ErrSymlink), errors.Is(access, pathsafe.ErrNotRegular):
+		return aside(state, path)
+	}
+	return ""
+}
+
+// Unlock is the command after which this user may open, and change, the first of some paths that he
+// may not; "" where that is none.
+func Unlock(paths ...string) string {
+	for _, path := range paths {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) != nil {
+			continue
+		}
+		need := uint32(0o600)
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			need = 0o700
+		}
+		switch {
+		case int(st.Uid) != os.Geteuid():
+			return fmt.Sprintf("sudo chown -R %d %s", os.Geteuid(), words.Shell(path))
+		case st.Mode&need != need:
+			return "chmod u+rwX " + words.Shell(path)
+		}
+	}
+	return ""
+}
+
+// Aside is the command that moves a damaged record out of its store, and keeps it.
+func Aside(state *statedir.Dir, path string) string { return aside(state.Path(), path) }
+
+// aside takes a name that is free: nothing is replaced by what is moved away.
+func aside(state, path string) string {
+	to := filepath.Join(state, "damaged-"+filepath.Base(path))
+	for n, first := 2, to; ; n++ {
+		if _, err := os.Lstat(to); err != nil {
+			return fmt.Sprintf("mv %s %s", words.Shell(path), words.Shell(to))
+		}
+		to = fmt.Sprintf("%s-%d", first, n)
+	}
+}
