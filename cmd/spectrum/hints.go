@@ -100,7 +100,7 @@ func (a *app) mendHints(err error, v *verdict) []string {
 		return partHints(part)
 	}
 	state, unknown := a.statePath()
-	if isPart || unknown != nil || v.status != statusMachine && v.status != statusRejected {
+	if isPart || unknown != nil || !v.isMendable() {
 		return v.hints
 	}
 	abs, unknown := filepath.Abs(state)
