@@ -60,7 +60,7 @@ func mendLock(state string, busy *staging.BusyError) string {
 	switch unlock := Unlock(path); st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		return cmp.Or(unlock, move)
-	case unix.S_IFDIR: // nobody moves one that he may not write in
+	case unix.S_IFDIR: // one that this user may not write in cannot be moved
 		if unlock != "" {
 			return unlock + " && " + move
 		}
