@@ -57,6 +57,10 @@ func open(ctx context.Context, root string) (*repository, error) {
 	if err := g.checkVersion(ctx); err != nil {
 		return nil, err
 	}
+	w := waits{}
+	if err := w.checkAbove(ctx, root); err != nil {
+		return nil, err
+	}
 	r := &repository{git: g, filters: map[string]bool{}}
 	inside, err := r.ask(ctx, "--is-inside-work-tree")
 	if err != nil {
@@ -86,6 +90,9 @@ func open(ctx context.Context, root string) (*repository, error) {
 	_, noGit := os.Lstat(filepath.Join(r.top, ".git")) // core.worktree can name any directory
 	if noGit != nil || filepath.Join(r.top, r.prefix) != root || r.format != "sha1" && r.format != "sha256" {
 		return nil, fmt.Errorf("%q: %w: the repository is for the work tree %q, with %s hashes", root, ErrNoRepository, r.top, r.format)
+	}
+	if err := w.checkTree(ctx, root); err != nil {
+		return nil, err
 	}
 	return r, r.readSettings(ctx)
 }
