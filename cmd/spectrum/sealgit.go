@@ -51,6 +51,8 @@ func gitError(root string, err error) error {
 		hint = "name the project with --project-root DIR, or " + instead
 	case errors.Is(err, gitbase.ErrNotOwned):
 		hint = "if you trust its owner: git config --global --add safe.directory " + shellQuote(root)
+	case errors.Is(err, gitbase.ErrTemporary):
+		hint = "set TMPDIR to a directory that this user can write to and that has room"
 	case waits:
 		hint = "remove it, or " + instead
 	case isRevision && revision.IsShallow:
