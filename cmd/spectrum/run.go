@@ -302,7 +302,7 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 		return errors.Join(err, removeAll(r.home))
 	}
 	r.id = st.ID
-	return r.upper.Chmod(st.Perm & 0o777) // the overlay shows it as that of the directory
+	return r.upper.Chmod(st.Perm & 0o1777) // the overlay shows it as that of the directory
 }
 
 // begin notes the time from which on a change of the directory is another process's.
