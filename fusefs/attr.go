@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// dirPerm is the most that a directory grants: nobody writes.
+	// dirPerm is the maximum mode of a directory: it is never writable.
 	dirPerm = 0o555
 
-	// ownerPerm: who serves the view looks into every directory of it.
+	// ownerPerm lets the user who serves the view read every directory of it.
 	ownerPerm = 0o500
 
 	// statBlock is the unit of statfs and the preferred size that stat shows.
@@ -24,8 +24,8 @@ const (
 	generation = 1
 )
 
-// A tree never changes while it is mounted, so the kernel may keep all that it
-// was told for as long as it likes: a year stands for ever.
+// A tree never changes while it is mounted, so the kernel may cache its answers without limit:
+// the timeout is a year.
 const (
 	entryTimeout    = 365 * 24 * time.Hour // a name leads to the same node for ever
 	attrTimeout     = 365 * 24 * time.Hour // size, mode and times are the plan's, not the source's
@@ -82,7 +82,7 @@ func (s *fileSystem) dirAttr(a at, perm uint32, modTime time.Time, out *fuse.Att
 	out.SetTimes(&modTime, &modTime, &modTime)
 }
 
-// entry fills in the answer to a lookup that found the place, which is no live file.
+// entry fills in the answer to a lookup that found the place, unless it is a live file.
 func (s *fileSystem) entry(a at, out *fuse.EntryOut) {
 	out.NodeId, out.Generation = a.number(), generation
 	out.SetEntryTimeout(entryTimeout)
@@ -120,8 +120,8 @@ func (a at) livePerm() uint32 {
 	return perm
 }
 
-// liveEntry answers with what the file is now. The name is asked for again each
-// time it is used.
+// liveEntry answers with the present content of the file. The name is looked up again at each
+// use.
 func (s *fileSystem) liveEntry(cancel <-chan struct{}, a at, live Made, out *fuse.EntryOut) fuse.Status {
 	data, err := s.snapshots.content(cancel, a.number(), func() ([]byte, error) { return live(s.done) })
 	var found *SourceError

@@ -2,13 +2,13 @@ package fusefs
 
 import "sync"
 
-// fresh makes a value for many who ask at once, one at a time: however many they are,
-// one value is being made, and one more is awaited. Nobody gets a value whose making
-// began before the question.
+// fresh makes a value for concurrent callers, one at a time: at any time at most one value is
+// being made, and one more is awaited. No caller gets a value whose making began before the
+// call.
 type fresh[T any] struct {
 	mu      sync.Mutex
 	running *making[T]
-	next    *making[T] // for those who came while the other was being made
+	next    *making[T] // for callers that arrived while the other was being made
 }
 
 // making is a value that is being made.

@@ -22,7 +22,7 @@ func handleLimit() int {
 	return int(max(1, min(maxHandles, r.Cur/4)))
 }
 
-// handle is one open content, shared by all who read that node.
+// handle is one open content, shared by all readers of that node.
 type handle struct {
 	place   at
 	ready   chan struct{} // closed when content or err is there
@@ -34,9 +34,9 @@ type handle struct {
 	idle *list.Element // its place among the idle ones, nil while in use
 }
 
-// handleCache keeps contents open between reads, at most max of them as long as
-// no more than max are in use at once, which is the caller's part. What nobody
-// uses is closed when its place is needed, the least recently used first.
+// handleCache keeps contents open between reads: at most max of them, provided that the caller
+// uses no more than max at once. An unused content is closed when its slot is needed, the
+// least recently used first.
 type handleCache struct {
 	max  int
 	open func(place at) (Content, error)
@@ -51,9 +51,8 @@ func newHandleCache(most int, open func(at) (Content, error)) *handleCache {
 	return &handleCache{max: most, open: open, all: make(map[at]*handle), idle: list.New()}
 }
 
-// acquire gives the open content of a node, opening it if need be; those who
-// come while it is being opened wait for that. Whoever gets a handle must
-// release it.
+// acquire returns the open content of a node, and opens it if necessary; concurrent callers
+// wait for the same open. The caller must release the handle.
 func (c *handleCache) acquire(cancel <-chan struct{}, place at) (*handle, error) {
 	h, fresh, surplus := c.take(place)
 	closeHandles(surplus)
@@ -75,8 +74,8 @@ func (c *handleCache) acquire(cancel <-chan struct{}, place at) (*handle, error)
 	return h, nil
 }
 
-// take gives a reference to the handle of a node, and whether the caller is the
-// one who has to fill it; and the handles that had to make room.
+// take returns a reference to the handle of a node, whether the caller must fill it, and the
+// handles that were displaced.
 func (c *handleCache) take(place at) (h *handle, fresh bool, surplus []*handle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +96,7 @@ func (c *handleCache) take(place at) (h *handle, fresh bool, surplus []*handle) 
 // fill opens the content. When descriptors have run out it gives back the idle
 // ones and tries once more.
 func (c *handleCache) fill(h *handle) {
-	h.err = errors.New("open: panic") // for those who wait, if it comes to that
+	h.err = errors.New("open: panic") // for waiting callers, if open panics
 	defer close(h.ready)
 	content, err := c.open(h.place)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
@@ -157,8 +156,8 @@ func (c *handleCache) drop(h *handle) *handle {
 	return h
 }
 
-// closeHandles closes contents that nobody can reach any more. They were only
-// read: an error of Close says nothing about what was served.
+// closeHandles closes contents that cannot be reached any more. They were only read, so an
+// error of Close does not affect what was served.
 func closeHandles(hs []*handle) {
 	for _, h := range hs {
 		if h.content != nil {

@@ -66,7 +66,7 @@ func cutName(path string) (name string, leaf bool) {
 	return name, !found
 }
 
-// hasName says whether name is the first component of a path.
+// hasName reports whether name is the first component of a path.
 func hasName(path, name string) bool {
 	return strings.HasPrefix(path, name) && (len(path) == len(name) || path[len(name)] == '/')
 }

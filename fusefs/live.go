@@ -16,9 +16,9 @@ import (
 // [File] do not count. What was returned must not change afterwards.
 type Live func() []byte
 
-// Made is a [Live] that can fail, and then looking it up is EIO. A [SourceError] is a finding of
-// that source, any other error a line in the log. It should return when done is closed: nobody
-// waits for it any more.
+// Made is a [Live] that can fail; a lookup of it is then EIO. A [SourceError] is a finding of
+// that source, any other error a line in the log. It should return when done is closed, since
+// its result is then ignored.
 type Made func(done <-chan struct{}) ([]byte, error)
 
 // SourceError is what was found wrong with a source that a [Made] content is made of.
@@ -67,11 +67,11 @@ func (snapshotContent) Close() error { return nil }
 // a file is opened.
 const liveBit = 1 << 63
 
-// maxKept bounds the contents that readers hold, in bytes, and maxSnapshots their
-// number: a reader could hold a file for each content that there ever was. Beyond, the
-// oldest is dropped, and who still holds it gets ESTALE for what the kernel does not
-// have. The newest always stays. A source whose content changes with every read should
-// keep to one a second.
+// maxKept limits the size of the contents that readers hold, in bytes, and maxSnapshots their
+// number: a reader could hold a file for each content that there ever was. Beyond that the
+// oldest is dropped, and a reader that still holds it gets ESTALE for data that the kernel has
+// not cached. The newest always stays. A source whose content changes with every read should
+// limit itself to one change a second.
 const (
 	maxKept      = 32 << 20
 	maxSnapshots = 1024
@@ -84,7 +84,7 @@ type snapshot struct {
 	data    []byte
 	perm    uint32
 	time    time.Time
-	lookups uint64 // how often the kernel was told of it; it counts down by FORGET
+	lookups uint64 // lookups by the kernel, less those returned by FORGET
 	place   *list.Element
 }
 
@@ -105,7 +105,8 @@ func newSnapshots() *snapshots {
 	}
 }
 
-// content returns what a live file has now. The error is [errInterrupted] where nobody waits for it.
+// content returns the present content of a live file. The error is [errInterrupted] if no
+// caller waits for it any more.
 func (ss *snapshots) content(cancel <-chan struct{}, of uint64, produce func() ([]byte, error)) ([]byte, error) {
 	ss.mu.Lock()
 	f := ss.made[of]
@@ -160,7 +161,7 @@ func (ss *snapshots) drop(n *snapshot) {
 	}
 }
 
-// numbered gives a snapshot that the kernel was told of, or nil.
+// numbered returns a snapshot that the kernel knows, or nil.
 func (ss *snapshots) numbered(number uint64) *snapshot {
 	if number&liveBit == 0 {
 		return nil
@@ -170,7 +171,7 @@ func (ss *snapshots) numbered(number uint64) *snapshot {
 	return ss.all[number]
 }
 
-// forget takes back lookups; what the kernel knows no more is dropped.
+// forget subtracts lookups; a snapshot that the kernel no longer knows is dropped.
 func (ss *snapshots) forget(number, lookups uint64) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

@@ -5,7 +5,7 @@ import "github.com/hanwen/go-fuse/v2/fuse"
 // A node's number in the protocol, which is its inode number too:
 //
 //	the volume's number in the upper half, the index in its tree plus one in
-//	the lower half: so the root of the view is 1, as the protocol wants
+//	the lower half: so the root of the view is 1, as the protocol requires
 //	latestNumber: the link in the root of a view with a shelf
 //	liveBit and a serial number: one snapshot of a live file
 const (
@@ -14,8 +14,8 @@ const (
 	latestNumber = 1 << 62
 )
 
-// at is a place in a view: a node of a volume's tree. The tree is nil as long
-// as nobody has entered the volume; then the node is its root.
+// at is a place in a view: a node of a volume's tree. The tree is nil until the volume is
+// first entered; the node is then its root.
 type at struct {
 	volume *volume
 	tree   *Tree
@@ -24,7 +24,7 @@ type at struct {
 
 func (a at) number() uint64 { return uint64(a.volume.number)<<volumeShift | uint64(a.id) + 1 }
 
-// node gives the node; nil where there is no tree yet.
+// node returns the node; nil if there is no tree yet.
 func (a at) node() *node {
 	if a.tree == nil {
 		return nil
@@ -34,7 +34,7 @@ func (a at) node() *node {
 
 func (a at) isDir() bool { return a.tree == nil || a.node().isDir() }
 
-// isShelf says whether this is the directory that a shelf adds to.
+// isShelf reports whether this is the directory that a shelf adds to.
 func (s *fileSystem) isShelf(a at) bool {
 	return s.shelf != nil && a.volume.number == 0 && a.id == rootNode
 }

@@ -45,7 +45,7 @@ type fileSystem struct {
 
 var _ fuse.RawFileSystem = (*fileSystem)(nil)
 
-// estale: the kernel asked for a number that was never given out.
+// estale is the answer to a number that was never given out.
 const estale = fuse.Status(syscall.ESTALE)
 
 func newFileSystem(tree *Tree, opts Options) *fileSystem {
@@ -74,13 +74,12 @@ func (s *fileSystem) String() string { return "spectrum" }
 // capNoOpenDir is FUSE_NO_OPENDIR_SUPPORT, which go-fuse has no name for.
 const capNoOpenDir = 1 << 24
 
-// Init sees what the kernel is able to do. ENOSYS to OPEN and OPENDIR tells it
-// never to ask again, and to treat all files as Open and OpenDir would have it:
-// keep the cache, of contents and of listings, because what was checked once
-// may stay. Measured with tar over 20,000 files of 8 KiB: half the time when
-// read first, a quarter when read again; a directory that was listed before
-// costs no request at all. Kernels before 4.9 (before 5.1 for directories) would
-// pass the ENOSYS on to the user, so they get answers; and a listing that a
+// Init checks the kernel's capabilities. After ENOSYS to OPEN and OPENDIR the kernel never
+// sends these again, and treats all files as Open and OpenDir would set them: it keeps the
+// cache, of contents and of listings, since checked data may stay. Measured with tar over
+// 20,000 files of 8 KiB: half the time for the first read, a quarter for the second; a
+// directory that was listed before costs no request at all. Kernels before 4.9 (before 5.1 for
+// directories) would pass the ENOSYS on to the user, so they get answers; and a listing that a
 // shelf adds to must be made anew each time.
 func (s *fileSystem) Init(server *fuse.Server) {
 	flags := server.KernelSettings().Flags64()
@@ -89,7 +88,7 @@ func (s *fileSystem) Init(server *fuse.Server) {
 	s.server = server
 }
 
-// end tells what takes its time that nobody waits for it any more.
+// end makes waiting requests return.
 func (s *fileSystem) end() { s.endOnce.Do(func() { close(s.done) }) }
 
 // OnUnmount comes after the last request.
@@ -98,8 +97,7 @@ func (s *fileSystem) OnUnmount() {
 	s.handles.close()
 }
 
-// notify tells the kernel to drop what it keeps of a node's content. A node
-// that it does not know is no error.
+// notify makes the kernel drop its cache of a node's content. An unknown node is no error.
 func (s *fileSystem) notify(number uint64) { _ = s.server.InodeNotify(number, 0, 0) }
 
 // Lookup finds a name in a directory. A name that is not there is answered with
@@ -128,8 +126,7 @@ func (s *fileSystem) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name stri
 	return fuse.OK
 }
 
-// Forget says that the kernel knows a node no more. Only snapshots are made for
-// the kernel's sake.
+// Forget is called when the kernel drops a node. Only snapshots are kept for the kernel.
 func (s *fileSystem) Forget(number, lookups uint64) {
 	if number&liveBit != 0 {
 		s.snapshots.forget(number, lookups)
@@ -175,8 +172,8 @@ func (s *fileSystem) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 // Release has nothing to release: see Open.
 func (s *fileSystem) Release(<-chan struct{}, *fuse.ReleaseIn) {}
 
-// Flush says that there is no such thing here, so that the kernel does not wait
-// for an answer whenever somebody closes a file.
+// Flush is not implemented, so that the kernel does not wait for an answer whenever a file is
+// closed.
 func (s *fileSystem) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
 
 // StatFs gives the totals of the trees that there are: full to the last block,

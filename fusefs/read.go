@@ -14,11 +14,10 @@ import (
 // says nothing about the content.
 var errInterrupted = errors.New("interrupted")
 
-// patience is how long an interrupted read goes on waiting for its turn before
-// it gives up with EINTR. Giving up at once would be wrong: any signal
-// interrupts (a Go program sends them to itself all the time), and EINTR for a
-// page of a mapped file is SIGBUS for its reader. Never giving up would be
-// wrong too: behind a source that hangs nobody could be interrupted.
+// patience is how long an interrupted read waits for its turn before it returns EINTR. An
+// immediate EINTR would be wrong: any signal interrupts (a Go program sends them to itself all
+// the time), and EINTR for a page of a mapped file is SIGBUS for its reader. Waiting forever
+// would be wrong too: a reader behind a source that hangs could never be interrupted.
 const patience = time.Second
 
 // newPermits makes the permits for reads at work. More than the processors can
@@ -34,8 +33,8 @@ func newPermits(most int) chan struct{} {
 	return permits
 }
 
-// Read gives checked bytes, all that were asked for up to the planned size, or
-// EIO. What one range of one file holds has no effect on any other.
+// Read returns checked bytes, all of the requested range up to the planned size, or EIO. The
+// content of one range of one file does not affect any other.
 func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	if s.isRevoked() {
 		return nil, fuse.EIO
@@ -77,7 +76,7 @@ func clip(buf []byte, in *fuse.ReadIn, size int64) []byte {
 	return buf[:min(uint64(len(buf)), uint64(in.Size), uint64(size)-in.Offset)]
 }
 
-// errSpoiled: a volume is no longer what it was when its tree was made.
+// errSpoiled reports a volume that has changed since its tree was made.
 var errSpoiled = errors.New("the directory that holds it changed after it was verified: nothing of it is read any more")
 
 // readChecked fills the buffer from the file's content.

@@ -24,8 +24,8 @@ func (s *fileSystem) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.
 	if s.skipOpenDir {
 		return fuse.ENOSYS
 	}
-	// The listing never changes, so the kernel may keep it (CACHE_DIR), also
-	// for the next one who opens the directory (KEEP_CACHE).
+	// The listing never changes, so the kernel may cache it (CACHE_DIR), also for later opens
+	// of the directory (KEEP_CACHE).
 	out.OpenFlags = fuse.FOPEN_CACHE_DIR | fuse.FOPEN_KEEP_CACHE
 	return fuse.OK
 }

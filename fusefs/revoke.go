@@ -6,15 +6,13 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// RevokeRequest is the one ioctl that a view answers, _IO('S', 1) on any of its
-// files: it has no argument, and ends the view. A signal would need the number of
-// a process, which only the view itself could name, and which may be another
-// process by then; this goes to exactly the view that was looked up, and the
-// kernel says who asks.
+// RevokeRequest is the one ioctl that a view answers, _IO('S', 1) on any of its files: it has
+// no argument, and revokes the view. A signal would need a process number, which only the view
+// itself could supply, and which may be another process by then; the ioctl reaches exactly the
+// view that was looked up, and the kernel supplies the caller's user.
 const RevokeRequest = 'S'<<8 | 1
 
-// Ioctl takes the view back, for root and for the user who serves it. The others
-// may only read.
+// Ioctl revokes the view, for root and for the user who serves it. Other users may only read.
 func (s *fileSystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, inbuf []byte, out *fuse.IoctlOut, outbuf []byte) fuse.Status {
 	if in.Cmd != RevokeRequest {
 		return s.RawFileSystem.Ioctl(cancel, in, inbuf, out, outbuf)
@@ -26,7 +24,7 @@ func (s *fileSystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, inbuf []byt
 	return fuse.OK
 }
 
-// isRevoked: from then on whatever is asked of the view is an error.
+// isRevoked reports whether the view is revoked: every request is then an error.
 func (s *fileSystem) isRevoked() bool {
 	select {
 	case <-s.revoked:

@@ -48,7 +48,7 @@ type Server struct {
 	dev    *os.File // our own descriptor of the FUSE connection, for HangUp
 }
 
-// New returns a server that is not connected yet. The error is [ErrBadTree]: there is no
+// New returns a server that is not connected yet. The error is [ErrBadTree], if there is no
 // tree.
 func New(tree *Tree, opts Options) (*Server, error) {
 	if tree == nil || len(tree.nodes) == 0 {
@@ -84,7 +84,7 @@ func (s *Server) Attach(dev int) error {
 // Serve answers requests until the kernel ends the connection, or [Server.HangUp] does.
 func (s *Server) Serve() {
 	s.server.Serve()
-	_ = s.dev.Close() // the last one: whoever still waits for an answer gets an error
+	_ = s.dev.Close() // the last descriptor: waiting readers get an error
 }
 
 // serverOptions are the parts of the FUSE protocol that we choose.
@@ -107,8 +107,7 @@ func serverOptions(log *slog.Logger) *fuse.MountOptions {
 	}
 }
 
-// End makes requests that wait for a [Volume] or a [Shelf] return: nobody waits for them
-// any more.
+// End makes requests that wait for a [Volume] or a [Shelf] return.
 func (s *Server) End() { s.fs.end() }
 
 // RevokeRequested is closed when root, or the user who serves, has sent [RevokeRequest].

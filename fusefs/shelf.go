@@ -29,8 +29,8 @@ func (s *fileSystem) shelfLookup(name string, out *fuse.EntryOut) fuse.Status {
 	return fuse.OK
 }
 
-// latestAttr shows a link. Its size is not known before somebody follows it, so
-// it is 0, as for the links in /proc.
+// latestAttr returns the attributes of a link. Its size is unknown until it is followed, so it
+// is 0, as for the links in /proc.
 func (s *fileSystem) latestAttr(out *fuse.Attr) {
 	*out = fuse.Attr{
 		Ino:     latestNumber,
@@ -62,9 +62,9 @@ func (s *fileSystem) Readlink(cancel <-chan struct{}, in *fuse.InHeader) ([]byte
 	return []byte(found.value), fuse.OK
 }
 
-// listings are the entries of the root as those who opened it found them: what
-// comes and goes while they read must not move the others. Those who found the same
-// share the names, so that an open directory costs next to nothing.
+// listings are the entries of the root at the time of each open: later changes must not move
+// the entries of a reader. Equal listings share the names, so that an open directory costs
+// almost nothing.
 type listings struct {
 	mu     sync.Mutex
 	last   uint64

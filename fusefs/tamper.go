@@ -23,14 +23,14 @@ type findings struct {
 	mu   sync.Mutex
 	seen map[finding]struct{}
 
-	scarce sync.Once // told of what is no finding
+	scarce sync.Once // logs errors that are no findings
 }
 
 func newFindings(log *slog.Logger, onTamper func(string, error)) *findings {
 	return &findings{log: log, onTamper: onTamper, seen: make(map[finding]struct{})}
 }
 
-// report logs the failure and tells the owner of the view, if it is a new one.
+// report logs the failure and calls OnTamper, if it is a new one.
 func (f *findings) report(path string, err error) {
 	if isScarcity(err) {
 		f.scarce.Do(func() { // it must not use up the findings
@@ -51,13 +51,12 @@ func (f *findings) report(path string, err error) {
 	}
 }
 
-// isScarcity says whether an error tells of this machine, and nothing of the
-// source.
+// isScarcity reports whether an error is a fault of this machine, and not of the source.
 func isScarcity(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
-// add says whether the finding is new, and whether it is the last to be kept.
+// add reports whether the finding is new, and whether it is the last to be kept.
 func (f *findings) add(x finding) (fresh, last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

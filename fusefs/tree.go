@@ -30,13 +30,12 @@ type File struct {
 // Source is what a file's content is read from. A [Live] one is not read at
 // all, it makes its content anew.
 type Source interface {
-	// Open gives the content. It is called when somebody reads, any number of
-	// times, from several goroutines; an error is EIO for the reader.
+	// Open returns the content. It is called for reads, any number of times, concurrently; an
+	// error is EIO for the reader.
 	Open() (Content, error)
 
-	// XAttrs are the file's extended attributes, with their full names
-	// ("user.x"), in the order in which they are listed. It is called when
-	// somebody asks.
+	// XAttrs returns the file's extended attributes, with their full names ("user.x"), in the
+	// order of listing. It is called on demand.
 	XAttrs() []XAttr
 }
 
@@ -67,7 +66,7 @@ const rootNode = 0
 // ControlName is the directory of a tree's root that is found but not listed.
 const ControlName = ".spectrum"
 
-// maxName is the longest name that Linux knows (NAME_MAX), in bytes.
+// maxName is the longest name that Linux accepts (NAME_MAX), in bytes.
 const maxName = 255
 
 // reservedRootName is answered by go-fuse itself, before it asks us: a file of
@@ -101,13 +100,12 @@ type Tree struct {
 	blocks  uint64 // sum of those sizes, each rounded up to statBlock
 }
 
-// NewTree makes a tree of the files, which may come in any order. Directories
-// are those that the paths name. Their permission bits are 0555, and of those of the
-// group and of others only what every description of the directory grants. The files of
-// control, which may be nil, are
-// put below [ControlName]: whoever knows that name finds them, but they are not
-// listed and not counted. The errors, all [ErrBadTree], name the path, and both
-// paths when two clash: the same path twice, or "a" and "a/b".
+// NewTree makes a tree of the files, in any order. Their paths determine the directories. The
+// mode of a directory is 0555, reduced for the group and for others to the bits that every
+// description of the directory has. The files of control, which may be nil, are put below
+// [ControlName]: they can be looked up by that name, but are not listed and not counted. The
+// errors, all [ErrBadTree], name the path, and both paths of a clash: the same path twice, or
+// "a" and "a/b".
 func NewTree(files, control iter.Seq[File]) (*Tree, error) {
 	t, err := newTree(files)
 	if err != nil || control == nil {
@@ -224,7 +222,7 @@ func newNode(f File) (node, error) {
 	}, nil
 }
 
-// checkPath refuses what the kernel could not show under exactly that name.
+// checkPath rejects a path that the kernel could not show under exactly that name.
 func checkPath(path string) error {
 	if strings.IndexByte(path, 0) >= 0 {
 		return fmt.Errorf("%w: path %q has a NUL byte", ErrBadTree, path)

@@ -37,14 +37,14 @@ type Shelf interface {
 
 // A Volume is one directory of a [Shelf].
 type Volume interface {
-	// Tree gives what is in the directory. It is called when somebody enters it,
-	// by one goroutine at a time, until it gives a tree, and never again after
-	// that. It may take its time, until done is closed. An error is EIO.
+	// Tree returns the content of the directory. It is called when the directory is first
+	// entered, not concurrently, until it returns a tree, and never after that. It may block
+	// until done is closed. An error is EIO.
 	Tree(done <-chan struct{}) (*Tree, error)
 
-	// Spoiled says that what was there when the tree was made is there no more.
-	// From then on all reads of its files are EIO, but for live ones. It is asked
-	// at every look-up of its name and at every read that the kernel cannot answer.
+	// Spoiled reports whether the content has changed since the tree was made. From then on
+	// all reads of its files are EIO, except for live ones. It is called at every lookup of
+	// the name and at every read that the kernel cannot answer.
 	Spoiled() bool
 
 	// ModTime is the time of the directory until the tree is there.
@@ -83,8 +83,8 @@ func newVolumes(first *Tree) *volumes {
 	return &volumes{all: []*volume{v}, byName: make(map[string]*volume)}
 }
 
-// numbered gives a volume by its number, or nil, also where the name was only
-// listed: nothing was said of that number that could be asked about.
+// numbered returns a volume by its number, or nil, also if the name was only listed: the
+// kernel cannot refer to that number.
 func (vs *volumes) numbered(number uint64) *volume {
 	vs.mu.RLock()
 	defer vs.mu.RUnlock()
@@ -125,9 +125,8 @@ func (vs *volumes) each(f func(*Tree)) {
 	}
 }
 
-// load gives the tree of a volume, and has it made when nobody has entered it
-// before. Who comes meanwhile waits too, and may be interrupted: the work goes
-// on for the others.
+// load returns the tree of a volume, and makes it at the first entry. Concurrent callers wait
+// too, and may be interrupted: the work continues for the others.
 func (s *fileSystem) load(cancel <-chan struct{}, v *volume) (*Tree, fuse.Status) {
 	if t := v.tree.Load(); t != nil {
 		return t, fuse.OK
@@ -161,7 +160,7 @@ func (s *fileSystem) startLoading(v *volume) <-chan struct{} {
 
 func (s *fileSystem) loadNow(v *volume) {
 	if v.tree.Load() != nil {
-		return // somebody was faster
+		return // another goroutine was faster
 	}
 	var t *Tree
 	err := attempt(func() (err error) {
@@ -189,8 +188,8 @@ func attempt(do func() error) (err error) {
 	return do()
 }
 
-// checkSpoiled asks a volume whether it still holds what it shows. When it does
-// not any more, the kernel is told to drop what it keeps of it.
+// checkSpoiled checks whether a volume has changed, and then makes the kernel drop its cache
+// of it.
 func (s *fileSystem) checkSpoiled(v *volume) bool {
 	if v.source == nil {
 		return false

@@ -38,8 +38,8 @@ func (s *fileSystem) ListXAttr(_ <-chan struct{}, in *fuse.InHeader, dest []byte
 	return give(dest, names.String())
 }
 
-// give copies what was asked for, or says how long it is when there is no room
-// for it: that is a question when there is no room at all.
+// give copies the value, or returns its length if dest has no room: an empty dest is a query
+// for the length.
 func give(dest []byte, text string) (uint32, fuse.Status) {
 	if len(dest) < len(text) {
 		return uint32(len(text)), fuse.ERANGE

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Access is who may do what with an inode: all of it that a new entry inherits
+// Access is the mode, group and access lists of an inode: everything that a new entry inherits
 // from its directory, or that is set when it is made. It is comparable.
 type Access struct {
 	Perm    uint32 // permission, set-id and sticky bits, 07777
@@ -43,7 +43,7 @@ func (st Stat) Bits() uint32 { return st.Perm & 0o777 }
 // bound it.
 func (st Stat) Private() bool { return int(st.UID) == os.Geteuid() && st.Bits()&0o077 == 0 }
 
-// Access returns who may do what with the directory.
+// Access returns the access of the directory.
 func (d *Dir) Access() (a Access, err error) {
 	err = d.do("read the access list of", ".", func(fd int) error {
 		a, err = accessFd(fd, true)
@@ -52,7 +52,7 @@ func (d *Dir) Access() (a Access, err error) {
 	return a, err
 }
 
-// FileAccess returns who may do what with the file that f holds.
+// FileAccess returns the access of the file that f holds.
 func FileAccess(f *os.File) (Access, error) {
 	var a Access
 	err := retry(func() (err error) {
@@ -250,11 +250,11 @@ func listOf(all []grant) []byte {
 	return raw
 }
 
-// GrantWriters lets those read and write the file f who may make names in the directory, and
-// nobody else; the owner of f in any case. Where this process can, f gets the owner and the
-// group of the directory. Where the file system has no access lists, a user who may make names
-// only as a member of another group than that of f, or as the owner of the directory, is left
-// out.
+// GrantWriters makes the file f readable and writable for the users who may create names in
+// the directory, and for no others; for the owner of f in any case. If this process can, it
+// gives f the owner and the group of the directory. On a file system without access lists this
+// omits a user who may create names only as a member of another group than that of f, or as
+// the owner of the directory.
 func (d *Dir) GrantWriters(f *os.File) error {
 	return d.do("set the access of", filepath.Base(f.Name()), func(fd int) error {
 		defer runtime.KeepAlive(f)
@@ -332,7 +332,7 @@ func writersOf(in []grant, dir, file Stat) []grant {
 			others = out[grant{tag: tagOther, id: noID}]
 		}
 	}
-	if _, ok := out[grant{tag: tagGroup, id: noID}]; !ok { // its group is nobody's in particular
+	if _, ok := out[grant{tag: tagGroup, id: noID}]; !ok { // other groups have the grant of others
 		out[grant{tag: tagGroup, id: noID}] = others
 	}
 	var all []grant

@@ -61,7 +61,7 @@ func (c *climb) result(flags int) (int, error) {
 	})
 }
 
-// restart closes the directory reached and goes on from the root.
+// restart closes the current directory and continues from the root.
 func (c *climb) restart(todo []string) {
 	if c.at != c.root {
 		closeFd(c.at)

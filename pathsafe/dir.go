@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is a handle on a directory. All access goes through one; names and paths
-// mean nothing without it. It may be used by several goroutines at once, but
-// not while it is being closed. The zero value is a closed handle.
+// Dir is a handle on a directory. All access goes through one; names and paths are relative to
+// it. It is safe for concurrent use, but not while it is being closed. The zero value is a
+// closed handle.
 type Dir struct {
 	f *os.File
 	w walker
 }
 
-// OpenRoot opens the directory that path names now; links in path are followed
-// this once. What is not a directory returns ENOTDIR and is not opened; nor is one whose file
-// system another user serves, or to which the way leads through such a one
-// ([served.ErrForeign]): his server is not asked.
+// OpenRoot opens the directory that path names now; links in path are followed this once. A
+// path to another kind of entry returns ENOTDIR and is not opened; nor is a directory whose
+// file system another user serves, or that is reached through such a one
+// ([served.ErrForeign]): that server gets no request.
 func OpenRoot(path string) (*Dir, error) { return openRoot(path, served.OpenDir) }
 
 func openRoot(path string, name func(path string) (int, error)) (*Dir, error) {
@@ -40,8 +40,8 @@ func openRoot(path string, name func(path string) (int, error)) (*Dir, error) {
 	return newDir(fd, path, w), nil
 }
 
-// enterNamed opens a directory that is named already (O_PATH), which asks no server, when it
-// is known that nobody else serves it. It takes over the descriptor.
+// enterNamed opens a directory from an O_PATH descriptor, which sends no request to a server,
+// once it is known that no other user serves it. It takes over the descriptor.
 func enterNamed(named int) (int, walker, error) {
 	defer closeFd(named)
 	if err := served.Check(named); err != nil {
@@ -99,8 +99,8 @@ func (d *Dir) Stat() (st Stat, err error) {
 	return st, err
 }
 
-// do runs f on the descriptor, again when a signal interrupted it, and says in
-// an error what was being done to which name.
+// do runs f on the descriptor, again after an interrupt by a signal, and adds the operation
+// and the name to an error.
 func (d *Dir) do(op, name string, f func(fd int) error) error {
 	fd := d.Fd()
 	if fd < 0 {
@@ -152,8 +152,8 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return newDir(fd, path.Join(d.Name(), name), d.w), nil
 }
 
-// OpenDirAcross is OpenDir for a directory that may be of another mount or subvolume. One
-// that another user serves is served.ErrForeign, and is asked nothing.
+// OpenDirAcross is OpenDir for a directory that may be of another mount or subvolume. One that
+// another user serves is served.ErrForeign, and its server gets no request.
 func (d *Dir) OpenDirAcross(name string) (*Dir, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("open directory", name, err)
@@ -346,18 +346,17 @@ func (d *Dir) TryLock() error {
 	})
 }
 
-// Writable tells whether names may be made here: permission to write and
-// search for the effective user, and a mount that is not read-only (EROFS).
+// Writable returns an error unless names may be created here: permission to write and search
+// for the effective user, and a mount that is not read-only (EROFS).
 func (d *Dir) Writable() error {
 	return d.do("write in", ".", func(fd int) error {
 		return accessible(fd, unix.W_OK|unix.X_OK)
 	})
 }
 
-// accessible asks the kernel whether this process may use fd in this way.
-// Where faccessat2 is missing, the library's answer from the permission bits
-// has to do. It is not asked first: it would also answer from them where the
-// kernel says that nobody may, as for an immutable directory.
+// accessible queries the kernel whether this process may use fd in this way. Without
+// faccessat2 the library's answer from the permission bits must do. It is not used first: it
+// would ignore other reasons of the kernel for a rejection, such as an immutable directory.
 func accessible(fd int, mode uint32) error {
 	_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(fd), uintptr(unsafe.Pointer(&dot[0])), uintptr(mode), unix.AT_EACCESS, 0, 0)
 	switch errno {

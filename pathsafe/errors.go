@@ -7,8 +7,8 @@ import (
 
 // Reasons for which an output path is refused before the disk is touched.
 var (
-	// ErrTraversal: normalisation would change the path, or it has a "." or
-	// ".." component (RESTORE_PATH_TRAVERSAL_DETECTED, decision D3).
+	// ErrTraversal: normalisation would change the path, or it has a "." or ".." component
+	// (RESTORE_PATH_TRAVERSAL_DETECTED).
 	ErrTraversal = errors.New("not a normalised relative path")
 	// ErrNullByte: the path holds a NUL (RESTORE_PATH_NULL_BYTE_DETECTED).
 	ErrNullByte = errors.New("null byte in path")
@@ -16,8 +16,8 @@ var (
 
 // Reasons for which an access is refused.
 var (
-	// ErrEscape: a symbolic link on the way leaves the root at some step, even
-	// to come back, or the links form a loop (decision D17).
+	// ErrEscape: a symbolic link in the path leaves the root at some step, even to come back,
+	// or the links form a loop.
 	ErrEscape = errors.New("symbolic link leaves the root")
 	// ErrSymlink: a symbolic link where none is allowed.
 	ErrSymlink = errors.New("is a symbolic link")
@@ -30,7 +30,7 @@ var (
 	ErrTooLong = errors.New("path too long")
 	// ErrLeased: another process has a lease on the file, and has not given it up yet.
 	ErrLeased = errors.New("another process holds a lease on it")
-	// ErrLocked: somebody else holds the lock of the directory.
+	// ErrLocked: another process holds the lock of the directory.
 	ErrLocked = errors.New("locked by another process")
 )
 

@@ -85,8 +85,8 @@ func (d *Dir) Node() *Node { return &Node{fd: d.Fd(), name: d.Name(), keep: d} }
 // FileNode returns the inode that f holds.
 func FileNode(f *os.File) *Node { return &Node{fd: int(f.Fd()), name: f.Name(), keep: f} }
 
-// Pin returns the inode that stands at name now, until it is closed. What another mount
-// has there is ErrCrossesMount, and is asked nothing.
+// Pin returns the inode at name, until it is closed. An entry on another mount is
+// ErrCrossesMount, and its server gets no request.
 func (d *Dir) Pin(name string) (*Node, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("open", name, err)
@@ -203,8 +203,8 @@ type Xattr struct {
 // and each of their values, in bytes. The kernel has the same bounds.
 const MaxXattrs = 64 << 10
 
-// Xattrs returns the extended attributes that this process may see, sorted by
-// name; none where the file system has no such thing.
+// Xattrs returns the extended attributes that this process may read, sorted by name; none on a
+// file system without them.
 func (n *Node) Xattrs() ([]Xattr, error) {
 	return n.xattrs(func(_ string, err error) error { return err })
 }

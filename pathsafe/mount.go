@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A MountError is an [ErrCrossesMount] that names the mount in the way. Its server was not asked.
+// A MountError is an [ErrCrossesMount] that names the mount in the way. Its server got no
+// request.
 type MountError struct {
 	Mountpoint string // absolute, as in the mount table
 	Type       string // of its file system
@@ -54,8 +55,8 @@ type place struct {
 	name string
 }
 
-// moving runs a call that takes things from these names. On a name with a mount on it the
-// kernel refuses that ([MountError]), unless the directory is one [Dir.WithoutMounts].
+// moving runs a call that moves or removes these names. If a name has a mount on it the kernel
+// rejects that ([MountError]), unless the directory is one [Dir.WithoutMounts].
 func moving(f func() error, places ...place) error {
 	err := f()
 	if !errors.Is(err, unix.EBUSY) {
@@ -95,10 +96,10 @@ func (p place) mount() error {
 // A freeWalker walks in a copy of a mount without the mounts in it.
 type freeWalker struct{ walker }
 
-// WithoutMounts returns a handle on the same directory in which nothing is mounted, and which
-// nobody can mount anything in: names beneath it are those of its own file system, also where a
-// mount hides them, or is mounted on them itself. What is mounted on a name goes with it when it
-// is moved, and is gone when it is removed. It takes CAP_SYS_ADMIN and Linux 5.2.
+// WithoutMounts returns a handle on the same directory in which nothing is mounted, and in
+// which no process can mount: names beneath it are those of its own file system, even if a
+// mount hides them, or is mounted on them. A mount on a name moves with it, and is gone when
+// it is removed. It requires CAP_SYS_ADMIN and Linux 5.2.
 func (d *Dir) WithoutMounts() (*Dir, error) {
 	tree, err := d.openFd("copy the mount of", ".", func(fd int) (int, error) {
 		return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
@@ -114,8 +115,8 @@ func (d *Dir) WithoutMounts() (*Dir, error) {
 	return newDir(fd, d.Name(), freeWalker{d.w}), nil
 }
 
-// outsideMounts runs f on a thread of its own that sees no mounts, and ends with it: the kernel
-// refuses to move and to remove only what is a mount point for the one who asks.
+// outsideMounts runs f on a thread of its own that sees no mounts, and ends with it: the
+// kernel rejects only moves and removals of a mount point of the calling thread.
 func outsideMounts(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

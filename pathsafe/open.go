@@ -124,9 +124,10 @@ func (d *Dir) walk(rel string, flags int, links Links) (int, error) {
 }
 
 // OpenFile opens for reading the regular file that an absolute path, or one from the working
-// directory, names now, and describes it. Links on the way are followed, one at the end is
-// ErrSymlink, and it may be on a mount of its own. What is not a regular file is never opened:
-// ErrNotRegular. No server of another user is asked ([served.ErrForeign]).
+// directory, names now, and describes it. Links in parents are followed, a final link is
+// ErrSymlink, and the file may be on a mount of its own. An entry that is not a regular file
+// is never opened: ErrNotRegular. No server of another user gets a request
+// ([served.ErrForeign]).
 func OpenFile(name string) (*os.File, Stat, error) {
 	dir, base := filepath.Split(name)
 	above, err := retryFd(func() (int, error) { return served.OpenDir(dir + ".") })

@@ -1,5 +1,4 @@
-// This file is law: the form of an output path (SPECTRUM-06 sections 4.2, 4.3
-// and 8.4.5, decision D3).
+// This file is law: the form of an output path (SPECTRUM-06 sections 4.2, 4.3 and 8.4.5).
 
 package pathsafe
 
@@ -16,13 +15,12 @@ const (
 	MaxName = 255
 )
 
-// Path is an output path in the only form the law allows: relative, not empty,
-// components separated by single slashes, none of them "." or "..", without
-// backslash and NUL. All other bytes are legal: "...", "..a", control
-// characters, bytes that are not UTF-8. Only [Found] makes one with a backslash.
+// Path is an output path in the only form the law allows: relative, not empty, components
+// separated by single slashes, none of them "." or "..", without backslash and NUL. All other
+// bytes are legal: "...", "..a", control characters, bytes that are not UTF-8. Only [Found]
+// makes one with a backslash.
 //
-// Paths are comparable. The zero value is no path, and every access refuses
-// it.
+// Paths are comparable. The zero value is not a path, and every access rejects it.
 type Path struct{ s string }
 
 // Parse makes a Path of s, or gives a [*FormError]. Traversal is tested before
@@ -119,8 +117,7 @@ func (p Path) prefix(n int) (string, bool) {
 	return p.s, n == 1
 }
 
-// checkLength refuses what no file system is asked for: the empty path, and
-// what is longer than the limits.
+// checkLength rejects the empty path, and a path longer than the limits.
 func (p Path) checkLength() error {
 	if p.s == "" {
 		return &FormError{"", ErrTraversal}

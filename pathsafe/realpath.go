@@ -48,8 +48,8 @@ func isScarce(err error) bool {
 	return slices.ContainsFunc([]error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO}, scarce)
 }
 
-// Holds returns an error, [ErrMoved] where another thing stands there, unless name in d
-// is the directory sub.
+// Holds returns nil if name in d is the directory sub, and otherwise an error, [ErrMoved] if
+// another entry is there.
 func (d *Dir) Holds(name string, sub *Dir) error {
 	now, err := d.Lstat(name)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 type Links int
 
 const (
-	// NoLinks refuses every symbolic link, the last component included, with
-	// ErrSymlink.
+	// NoLinks rejects every symbolic link, the last component included, with ErrSymlink.
 	NoLinks Links = iota
 	// LinksBeneath follows links as long as every step stays beneath the root;
 	// else ErrEscape.
@@ -89,9 +88,9 @@ func (kernelWalker) open(root int, rel string, flags int, links Links) (int, err
 	}
 }
 
-// explain gives the reason behind an error of openat2. EXDEV stands for two of
-// them; which one, a second walk tells. It only chooses the word: when it gets
-// through because somebody changed the tree, the refusal stays.
+// explain finds the reason of an error of openat2. EXDEV has two possible reasons; a second
+// walk decides between them. It only affects the description: if it succeeds because another
+// process has changed the tree, the error stays.
 func explain(err error, root int, rel string, links Links) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 )
 
-// Site tells where a target would stand.
+// Site is the place of a target.
 type Site struct {
 	// Exists: something stands at the path itself, a link of any kind
 	// included, or one of its parents exists and is not a directory.
@@ -19,10 +19,9 @@ type Site struct {
 	Missing int
 }
 
-// Survey tells where p would stand beneath d. Symbolic links are followed as
-// long as every step stays beneath d; one that leaves it, also as the last
-// component, is ErrEscape. A parent on another mount or subvolume is
-// ErrCrossesMount.
+// Survey returns the place of p beneath d. Symbolic links are followed as long as every step
+// stays beneath d; one that leaves it, also as the last component, is ErrEscape. A parent on
+// another mount or subvolume is ErrCrossesMount.
 func (d *Dir) Survey(p Path) (Site, error) {
 	if err := p.checkLength(); err != nil {
 		return Site{}, d.wrap("survey", p.s, err)
@@ -67,8 +66,7 @@ func (d *Dir) statRel(rel string) (Stat, error) {
 	return st, nil
 }
 
-// taken tells whether a name that leads nowhere is there all the same, as a
-// dangling link.
+// taken reports whether a name that leads nowhere exists all the same, as a dangling link.
 func (d *Dir) taken(rel string) (bool, error) {
 	parent, base := d, rel
 	p := Path{rel}

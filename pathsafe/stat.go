@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID tells one inode from another while both exist, and through which mount it
-// was seen. It is comparable. Inode numbers are reused at once by some file
-// systems, so whoever must recognise a file later compares the birth time and
-// size too. Mount is 0 where the kernel does not say, and means nothing after
-// the file system was mounted again.
+// ID identifies an inode among all existing ones, and the mount through which it was seen. It
+// is comparable. Some file systems reuse inode numbers at once, so to recognise a file later
+// compare the birth time and size too. Mount is 0 if the kernel does not report it, and is
+// meaningless after the file system was mounted again.
 type ID struct {
 	Dev   uint64
 	Ino   uint64
@@ -68,12 +67,12 @@ func statFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH) }
 // out of date.
 func peekFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC) }
 
-// statName describes the name in the directory dir, and follows no link. It does not ask the
-// server of another file system that is mounted there: that a mount is one is told by its
-// number, and the rest may be out of date then.
+// statName describes the name in the directory dir, without following a link. It sends no
+// request to the server of another file system that is mounted there: its number identifies it
+// as a mount, and the rest may be out of date.
 func statName(dir int, name string) (Stat, error) {
 	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_DONT_SYNC)
-	if err != nil || unix.Major(st.ID.Dev) != 0 { // on a block device no server is asked
+	if err != nil || unix.Major(st.ID.Dev) != 0 { // a block device has no server
 		return st, err
 	}
 	in, err := peekFd(dir)
@@ -97,9 +96,9 @@ func statAt(fd int, name string, flags int) (Stat, error) {
 	return makeStat(&sx), nil
 }
 
-// statMount describes the root of a file system that is barred to this user, as one that
-// another user serves for himself alone is even to root: the kernel then answers which mount it
-// is, and nothing else, if nothing is asked of it. Elsewhere the error stays.
+// statMount describes the root of a file system that this user may not access, as one that
+// another user serves privately, even for root: the kernel then reports which mount it is, and
+// nothing else, if no attribute is requested. Otherwise the error stays.
 func statMount(fd int, name string, flags int, barred error) (Stat, error) {
 	var sx unix.Statx_t
 	err := retry(func() error {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckProc says why there is no /proc that could be believed, or nil. Without it
-// nothing here opens a file for reading: the error is [ErrNoProc] then.
+// CheckProc returns an error if there is no trusted /proc. Without it nothing here opens a
+// file for reading: the error is then [ErrNoProc].
 func CheckProc() error { return checkProc() }
 
 // CheckOpenat2 says why the kernel does not resolve a whole path beneath a handle

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// walkUnder walks as with LinksBeneath. Where a link leads out it walks again and
-// takes an absolute target whose text begins with the root's own path for one that
-// begins at the root. Only the text counts: nothing outside the root is looked at,
-// and the walk goes on from the held handle, so it stays beneath the root.
+// walkUnder walks as with LinksBeneath. If a link leads out it walks again and resolves an
+// absolute target whose text begins with the root's own path from the root. Only the text
+// counts: nothing outside the root is read, and the walk continues from the held handle, so it
+// stays beneath the root.
 func (d *Dir) walkUnder(root int, rel string, flags int) (int, error) {
 	fd, err := d.w.open(root, rel, flags, LinksBeneath)
 	if !errors.Is(err, ErrEscape) {

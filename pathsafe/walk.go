@@ -28,8 +28,9 @@ func (d *Dir) WalkEntering(ctx context.Context, enter func(rel string, dir *Dir)
 	return w.dir(ctx, d, "")
 }
 
-// WalkReadable is Walk, and goes on where this user may not: it calls denied for a directory that he
-// may not list, and for an entry that he may not look at. For d itself that is an error.
+// WalkReadable is Walk, but continues after a permission error: it calls denied for a
+// directory that this user may not list, and for an entry that this user may not stat. For d
+// itself that is an error.
 func (d *Dir) WalkReadable(ctx context.Context, visit func(rel string, st Stat) error, denied func(rel string)) error {
 	top, err := d.Stat()
 	if err != nil {
@@ -46,7 +47,8 @@ type walk struct {
 	top    ID
 }
 
-// skips reports whether an error is that this user may not read a path, and the walk goes on.
+// skips reports whether an error means that this user may not read a path, and the walk
+// continues.
 func (w *walk) skips(rel string, err error) bool {
 	if w.denied == nil || !errors.Is(err, fs.ErrPermission) {
 		return false

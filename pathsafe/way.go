@@ -32,7 +32,7 @@ type Link struct {
 	Own  bool   // it belongs to that user
 }
 
-// String returns a sentence that names the link and who it is of.
+// String returns a sentence that names the link and its owner.
 func (l Link) String() string {
 	if l.Own {
 		return fmt.Sprintf("%q is a symbolic link of %s", l.Path, l.By)
@@ -123,9 +123,9 @@ func wayFrom(path string, mounted bool) (Way, error) {
 	return wayTo(path, mounted)
 }
 
-// WayToMount is [WayFrom] for a path at the end of which a file system may be mounted whose
-// server is not to be asked, since it is dead or another user's: End is what the kernel knows
-// of it already.
+// WayToMount is [WayFrom] for a path that may end at a mounted file system whose server must
+// get no request, since it is dead or belongs to another user: End has what the kernel has
+// cached.
 func WayToMount(path string) (Way, error) {
 	if path == "" { // and not the working directory
 		return Way{}, &fs.PathError{Op: "resolve", Path: path, Err: unix.ENOENT}
@@ -198,7 +198,7 @@ type tracing struct {
 	todo     []string
 	followed int
 	people   people
-	mounted  bool // what is at the end is not asked
+	mounted  bool // the end gets no request
 	way      Way  // Real is that of the directory reached
 }
 
@@ -208,8 +208,8 @@ func (t *tracing) close() {
 	}
 }
 
-// split returns the names of a path. Where what is at the end is not to be asked, the last one
-// is no "." in it.
+// split returns the names of a path. If the end must get no request, the last name is not a
+// "." in it.
 func (t *tracing) split(path string) []string {
 	names := strings.Split(path, "/")
 	if t.mounted {
@@ -250,7 +250,7 @@ func (t *tracing) look(fd int) (st Stat, err error) {
 	return st, err
 }
 
-// advance goes on to a directory, or to what stands at the end.
+// advance continues with a directory, or with the end.
 func (t *tracing) advance(fd int, st Stat, real string) {
 	t.close()
 	t.fd, t.st, t.way.Real, t.way.End = fd, st, real, st
@@ -359,7 +359,7 @@ func hasACL(fd int) bool {
 	return !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP)
 }
 
-// people are the users who may rename what they like.
+// people are the users who may rename any entry.
 type people struct {
 	self uint32
 	top  uint32 // who an unmapped owner is taken for; else self
@@ -452,7 +452,8 @@ func number(s string, n *uint32) bool {
 	return err == nil
 }
 
-// isUnmapped reports whether this owner stands for all whom a user namespace does not map.
+// isUnmapped reports whether this owner represents all users that a user namespace does not
+// map.
 func isUnmapped(uid uint32) bool {
 	var overflow uint32
 	raw, err := os.ReadFile("/proc/sys/kernel/overflowuid")

@@ -66,8 +66,8 @@ func (e *NoSpaceError) Error() string {
 // Unwrap returns the error of the system.
 func (e *NoSpaceError) Unwrap() error { return e.Err }
 
-// NoSpace returns the error of writing so many bytes to a file, as a [*NoSpaceError] if it
-// is that the file system is full. It is to be asked before what was written is removed.
+// NoSpace returns the error of writing so many bytes to a file, as a [*NoSpaceError] if the
+// file system is full. It must be called before the written bytes are removed.
 func NoSpace(f *os.File, need int, err error) error {
 	path, unnamed := os.Readlink(procPath(int(f.Fd())))
 	if unnamed != nil {

@@ -1,4 +1,4 @@
-// This file is law: what a change set may replace and remove (decision D22).
+// This file is law: what a change set may replace and remove.
 
 package restore
 
@@ -18,8 +18,8 @@ import (
 // errChain is why the change set of a run in a chain cannot be used.
 var errChain = errors.New("a change set has no form in a chain; restore each run alone")
 
-// Changes returns the change set of the run; nil without one, or where [Run.ChangesFault] says why
-// what its signer says of changes cannot be used.
+// Changes returns the change set of the run; nil without one, or if it cannot be used, see
+// [Run.ChangesFault].
 func (r *Run) Changes() *bundle.Changes {
 	if r.prefix != "" {
 		return nil
@@ -28,8 +28,8 @@ func (r *Run) Changes() *bundle.Changes {
 	return c
 }
 
-// ChangesFault returns why what the signer of the run says of changes cannot be used: then nothing
-// of it may be restored (D22).
+// ChangesFault returns the reason why the change set of the run cannot be used: nothing of the
+// run may then be restored.
 func (r *Run) ChangesFault() error {
 	c, err := r.bundle.Changes()
 	if r.prefix != "" && (c != nil || err != nil) {

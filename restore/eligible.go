@@ -8,8 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// Candidate is what somebody wants to restore, as it was given. Nothing in it
-// has been verified.
+// Candidate is the requested source of a restore, as given. Nothing in it has been verified.
 type Candidate struct {
 	Runs  []*verify.Run
 	Chain bool // several runs are a chain in any case
@@ -52,7 +51,7 @@ func gate(ctx context.Context, c Candidate) (gated, error) {
 	return gated{slices.Collect(chain.Bundles()), true, chain.Root()}, nil
 }
 
-// gateFailure maps a verdict of SPECTRUM-05 (decision D5 for duplicates).
+// gateFailure maps a verdict of SPECTRUM-05, and duplicates, to a failure.
 func gateFailure(err error) error {
 	if errors.Is(err, verify.ErrHoles) { // the operator's limit, and no failure of a restore
 		return err

@@ -111,9 +111,8 @@ func (s *survey) mountOn(path pathsafe.Path) string {
 	}
 }
 
-// artifacts looks for the two result artifacts, which count as targets
-// (decision D10), and puts all conflicts in path order. In a chain they are in
-// directories that do not exist.
+// artifacts looks for the two result artifacts, which count as targets, and sorts all
+// conflicts by path. In a chain they are in directories that do not exist.
 func (s *survey) artifacts(g gated) error {
 	if s.root == nil || g.chain {
 		return nil
@@ -133,7 +132,7 @@ func (s *survey) artifacts(g gated) error {
 	return nil
 }
 
-// describe says what stands at a target.
+// describe describes the existing entry at a target.
 func (s *survey) describe(path pathsafe.Path) string {
 	st, err := Standing(s.root, path)
 	switch {

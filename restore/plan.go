@@ -50,7 +50,7 @@ func (p *Plan) Runs() iter.Seq[*Run] {
 	}
 }
 
-// IsChain says whether the plan is a chain's.
+// IsChain reports whether the plan is a chain's.
 func (p *Plan) IsChain() bool { return p.chainRoot != "" }
 
 // ChainRoot is the chain root, or "" in single mode.
@@ -92,8 +92,8 @@ func (r *Run) Dir() string { return strings.TrimSuffix(r.prefix, "/") }
 type Artifact struct {
 	Path string // beneath the restore root
 	Data string
-	// Perm are its permission bits, of which the umask takes its part: it names every
-	// output, so it is readable only by those who may read all of them.
+	// Perm are its permission bits, before the umask: it names every output, so only users who
+	// may read all outputs can read it.
 	Perm fs.FileMode
 }
 
@@ -210,7 +210,7 @@ func (r *Run) checkSources(ctx context.Context) error {
 	})
 }
 
-// checkSource applies decision D4 to one source.
+// checkSource checks one source.
 func checkSource(o verify.Output) error {
 	st, err := o.Lstat()
 	name := o.Path().String()
@@ -227,9 +227,8 @@ func checkSource(o verify.Output) error {
 	return nil
 }
 
-// checkReserved applies decision D10: an output that would take a name that
-// the restore needs for itself. It is a failure of the phase VERIFY that is
-// known before anything is written.
+// checkReserved rejects an output at a name that is reserved for the restore. It is a failure
+// of the phase VERIFY that is known before anything is written.
 func (p *Plan) checkReserved() error {
 	for i := range p.runs {
 		r := &p.runs[i]

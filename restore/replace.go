@@ -45,9 +45,10 @@ func ForRootReplacing(ctx context.Context, c Candidate, restoreRoot string, own 
 	return forRootOwning(ctx, c, restoreRoot, own, true)
 }
 
-// ForRootOwning is [ForRootReplacing] for a change set, which says itself what it replaces: what is
-// there is displaced where it is what the producer started from, and else has diverged
-// ([Restore.Divergence]). For any other candidate everything that stands at a target is a conflict.
+// ForRootOwning is [ForRootReplacing] for a change set, which itself lists what it replaces:
+// an existing file is displaced if it is the producer's base, and otherwise has diverged
+// ([Restore.Divergence]). For any other candidate every existing entry at a target is a
+// conflict.
 func ForRootOwning(ctx context.Context, c Candidate, restoreRoot string, own func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error)) (*Restore, error) {
 	return forRootOwning(ctx, c, restoreRoot, own, false)
 }
@@ -268,7 +269,8 @@ func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *
 	return &Target{Path: path, Stat: now, Digest: table.Digest(), fixed: FixedBy(now, in)}, nil
 }
 
-// FixedBy says why the kernel does not let a file in a directory be renamed; "" where it does.
+// FixedBy returns the reason why the kernel rejects renaming a file in a directory; "" if it
+// does not.
 func FixedBy(file, dir pathsafe.Stat) string {
 	switch {
 	case file.Immutable:
@@ -283,8 +285,8 @@ func FixedBy(file, dir pathsafe.Stat) string {
 	return ""
 }
 
-// NeedsRoot says why this user cannot make something with this owner, group and attributes; ""
-// where he can.
+// NeedsRoot returns the reason why this user cannot make an entry with this owner, group and
+// attributes; "" if this user can.
 func NeedsRoot(uid, gid int, xattrs []pathsafe.Xattr) string {
 	own := os.Geteuid()
 	switch {

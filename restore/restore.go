@@ -69,7 +69,7 @@ func (r *Restore) prepare(ctx context.Context, g gated) error {
 	return r.reserved()
 }
 
-// reserved applies decision D10. An existing target is the earlier failure
+// reserved rejects outputs at reserved names. An existing target is the earlier failure
 // (section 8.4.1).
 func (r *Restore) reserved() error {
 	err := r.plan.checkReserved()
@@ -88,10 +88,9 @@ func (r *Restore) Root() *pathsafe.Dir { return r.root }
 // Conflicts are the targets that exist or cannot be reached, in path order.
 func (r *Restore) Conflicts() []Conflict { return slices.Clone(r.conflicts) }
 
-// Blocked is the failure that EXECUTE begins with while there are conflicts:
-// the first target that exists (decision D11), else the first that cannot be
-// moved to, else the first that has diverged and was not overruled. It is nil, as an error, when
-// there are none.
+// Blocked returns the failure that EXECUTE begins with while there are conflicts: the first
+// existing target, otherwise the first that cannot be moved to, otherwise the first that has
+// diverged and was not overruled. It is a nil error if there are none.
 func (r *Restore) Blocked() error {
 	for _, c := range r.conflicts {
 		if c.mount == "" {

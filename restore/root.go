@@ -46,7 +46,7 @@ func rootFailure(path string, err error) error {
 	}
 }
 
-// exists tells a root that is not a directory from one with such a parent.
+// exists distinguishes a root that is not a directory from one with such a parent.
 func exists(path string) bool {
 	way, err := pathsafe.WayTo(path) // asks no server of another user
 	return err == nil && !way.Missing

@@ -12,20 +12,20 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// access is who may do what with something: mode, group and access lists. There are
-// few of them for many files, so each is kept once. The zero access is not known.
+// access is the mode, group and access lists of an entry. Few values serve many files, so each
+// is stored once. The zero access is unknown.
 type access = unique.Handle[pathsafe.Access]
 
 func accessOf(a pathsafe.Access) access { return unique.Make(a) }
 
 var (
-	// errOpenToOthers: a directory of this attempt does not keep others out.
+	// errOpenToOthers reports a directory of this attempt that other users can enter.
 	errOpenToOthers = machine.Disturbed("the file system does not keep the modes of directories, so others could reach what is staged")
-	// errAccess: what something has beside its content is not what it was given.
+	// errAccess reports an entry whose metadata differs from what was set.
 	errAccess = machine.Disturbed("its mode, owner, group, access list or extended attributes were changed")
 )
 
-// accessText is an access as the journal has it: "" for an unknown one.
+// accessText returns an access in its journal form, "" if it is unknown.
 func accessText(a access) string {
 	if a == (access{}) {
 		return ""
@@ -38,7 +38,8 @@ func accessText(a access) string {
 	return text
 }
 
-// parseAccess is the inverse of accessText. What it cannot read is not known.
+// parseAccess is the inverse of accessText. Text that it cannot parse yields the unknown
+// access.
 func parseAccess(text string) access {
 	fields := strings.Split(text, " ")
 	if len(fields) != 2 && len(fields) != 4 {
@@ -59,8 +60,8 @@ func parseAccess(text string) access {
 	return accessOf(v)
 }
 
-// keeps wants something to have the access that it was given. Of one that an older
-// journal tells of that is not known.
+// keeps requires an entry to have the access that was set. For an entry of an older journal
+// the access is unknown, and everything passes.
 func (m *created) keeps(now access) error {
 	if m.access != (access{}) && m.access != now {
 		return fmt.Errorf("%w: it has %q, not %q", errAccess, accessText(now), accessText(m.access))

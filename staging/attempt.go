@@ -12,20 +12,20 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// An attempt is a change under way, or what is known of one that was killed.
+// An attempt is a change in progress, or what is known of one that was killed.
 type attempt struct {
 	s         *sysHook
 	key       []byte
 	id, kind  string
 	root      dir         // the session's
 	lock      *rootLock   // the session's
-	pinned    bool        // the lock stays for its sake
+	pinned    bool        // keep the lock while the journal exists
 	mount     pathsafe.ID // of the root
 	stageName string
 	phase     phase
 	revived   bool // made from a journal
 	layered   bool // the root is on an overlay, where a directory of a lower layer cannot be moved
-	keep      bool // what others put at a swapped name is displaced and kept, see Change
+	keep      bool // displace and keep foreign entries at swapped names, see Change
 	keeping   dir  // in the staging directory, for that
 	kept      []Kept
 	stayed    []Stayed
@@ -45,53 +45,53 @@ type attempt struct {
 	report                   func(phase string, bytes int64) // may be nil
 	workers                  int
 	left                     error // what could not be removed, when all is done
-	cause                    error // why it goes back though it was committed
+	cause                    error // why it is undone although it was committed
 }
 
-// swapping is a swap and what is known of it.
+// swapping is a swap and its state.
 type swapping struct {
 	path       pathsafe.Path
 	since      phase  // from which one on it may have been made
 	name       string // in staging; of a top of a commit it is unused
 	goes       bool
 	comes      bool
-	tree       bool // what comes is under the number of the swap in new
+	tree       bool // the new entry is in new, named by the number of the swap
 	empty      bool
 	unsure     bool
-	isOpen     bool           // it was displaced as it was, and a process has it open to write to it
+	isOpen     bool           // it was displaced unchanged, but a process has it open to write
 	last       bool           // see Swap
 	remake     *Metadata      // of an empty directory that may have to be removed in place, and be made again
 	covered    bool           // it is beneath the path of another swap
 	covers     bool           // another swap is beneath its path, and changes its time; not known of a revived one
 	parent     identity       // the directory of its name; the zero identity is not compared
-	old, fresh identity       // what goes and what comes
-	was        state          // what goes, as the caller saw it
+	old, fresh identity       // of the old and the new entry
+	was        state          // the old entry, as the caller saw it
 	live       *pathsafe.Stat // the same; nil of a revived one
-	has        *Metadata      // of a file of a commit that goes: what it has; nil of a revived one
+	has        *Metadata      // metadata of the old file of a commit; nil of a revive
 	leftOut    []LeftOut      // of that
-	made       *pathsafe.Stat // what comes, as it was made; nil of a revived one
-	print      string         // what stands beneath fresh
-	created    created        // of a commit: what comes, if it is a file of its own
+	made       *pathsafe.Stat // the new entry, as it was made; nil of a revived one
+	print      string         // fingerprint of everything beneath fresh
+	created    created        // the new entry of a commit, if it is a file of its own
 	check      check          // its content; nil where no time has passed
 	artifact   *Artifact      // nil of a revived one
 }
 
-// numbered reports whether what goes or comes has the number of the swap as its name in
-// staging: all but files and artifacts.
+// numbered reports whether the old or the new entry is named in staging by the number of the
+// swap: all entries but files and artifacts.
 func (s *swapping) numbered() bool { return s.goes || s.tree }
 
-// replaces reports whether a file comes in the place of another one.
+// replaces reports whether a file replaces an existing one.
 func (s *swapping) replaces() bool { return s.goes && s.comes && !s.tree }
 
-// staying is a directory that stays.
+// staying is a directory that keeps its place.
 type staying struct {
 	path      pathsafe.Path
 	self      identity
 	get, have Metadata
-	touched   bool // something may have been done to it
+	touched   bool // it may have been changed
 }
 
-// A state is what can change of something while it stays the same thing.
+// A state is the metadata of an entry that can change while its identity stays the same.
 type state struct {
 	Mode uint32 `json:"mode"` // permission bits and those above them
 	UID  uint32 `json:"uid"`
@@ -105,11 +105,11 @@ func stateOf(st pathsafe.Stat) state {
 	return state{st.Perm, st.UID, st.GID, st.Size, st.ModTime.Unix(), int64(st.ModTime.Nanosecond())}
 }
 
-// An identity is that of whatever stands at a name, as it outlives a reboot.
+// An identity identifies an entry, also after a reboot.
 type identity struct {
 	Ino  uint64 `json:"ino"`
 	Born int64  `json:"born"` // nanoseconds since 1970, 0 where the file system does not know
-	Type uint32 `json:"type"` // the bits of fs.ModeType
+	Type uint32 `json:"type"` // type bits of fs.ModeType
 }
 
 func identityOf(st pathsafe.Stat) identity {
@@ -120,10 +120,10 @@ func identityOf(st pathsafe.Stat) identity {
 	return b
 }
 
-// is is never true of the zero identity.
+// is returns false for the zero identity.
 func (b identity) is(st pathsafe.Stat) bool { return b != (identity{}) && b == identityOf(st) }
 
-// Names below the root. No target begins with their common prefix (decision D10).
+// Names below the root. No target may begin with their common prefix.
 const (
 	stagePrefix    = sys.Prefix + "staging_"  // of a commit
 	exchangePrefix = sys.Prefix + "exchange_" // of an exchange
@@ -132,10 +132,10 @@ const (
 
 // Names in the staging directory, beside the records.
 const (
-	newsName       = "new"                    // what comes: of a commit at its own path, else by the number of its swap
-	oldsName       = "old"                    // what was taken from its name, by the number of its swap
-	trashName      = "trash"                  // what is proven to be without worth
-	keepingName    = "kept"                   // what is others', at its path
+	newsName       = "new"                    // new entries: of a commit at their paths, otherwise by the number of their swap
+	oldsName       = "old"                    // displaced entries, by the number of their swap
+	trashName      = "trash"                  // entries proven to be removable
+	keepingName    = "kept"                   // entries of other processes, at their paths
 	holdName       = sys.Prefix + "artifacts" // artifacts, numbered
 	manifestStaged = sys.Prefix + "manifest"  // the chain manifest until it is moved beside staging
 )
@@ -145,13 +145,13 @@ var (
 	errMissing  = machine.Disturbed("nothing stands there")
 	errNotEmpty = machine.Disturbed("the directory is not empty")
 	errReplaced = machine.Disturbed("is not what this commit put there")
-	// errForeign is why something stays that bears a name of ours (decision D14).
+	// errForeign is the reason why an entry with one of our names is left alone.
 	errForeign = machine.Disturbed("is not of this commit, so it stays")
 )
 
 func (a *attempt) isCommit() bool { return a.kind == KindCommit }
 
-// close gives up all handles.
+// close closes all handles.
 func (a *attempt) close() {
 	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping, &a.held} {
 		d.close()
@@ -164,7 +164,7 @@ func (a *attempt) close() {
 	}
 }
 
-// pin has the lock of the root stay as long as the journal does.
+// pin keeps the lock of the root for as long as the journal exists.
 func (a *attempt) pin() {
 	if !a.pinned {
 		a.pinned = true
@@ -172,7 +172,7 @@ func (a *attempt) pin() {
 	}
 }
 
-// unpin comes when the journal has gone.
+// unpin undoes pin; it is called when the journal has been removed.
 func (a *attempt) unpin() {
 	if a.pinned {
 		a.pinned = false
@@ -186,8 +186,8 @@ func (a *attempt) progress(phase string, bytes int64) {
 	}
 }
 
-// open makes the staging directory and in it the journal's INTENT, durably; then the
-// directories for what comes and goes.
+// open makes the staging directory and the journal's INTENT in it, durably; then the
+// directories for new and displaced entries.
 func (a *attempt) open() *Error {
 	if err := a.makeStage(); err != nil {
 		return fail(StepStage, a.stageName, err)
@@ -211,8 +211,8 @@ func (a *attempt) makeStage() error {
 		return err
 	}
 	a.stage = stage
-	// A second lock, of a directory that no other user opens: where another process has put a
-	// file in the place of the root's lock, no recovery undoes this attempt while it is at work.
+	// A second lock, of a directory that no other user can open: if another process replaces
+	// the lock file of the root, no recovery undoes this attempt while it runs.
 	_ = stage.lock()
 	if err := a.writeManifest(); err != nil {
 		return err
@@ -220,9 +220,9 @@ func (a *attempt) makeStage() error {
 	return a.enterIntent()
 }
 
-// checkStage wants the directory that was opened to be the one that was made: empty,
-// this user's, and closed to others, which a file system that keeps no modes cannot do.
-// Another one that was put in its place stays.
+// checkStage requires the opened directory to be the one that was made: empty, owned by this
+// user and closed to others, which a file system without modes cannot provide. A directory
+// that replaced it is left alone.
 func checkStage(stage dir, m *created) error {
 	st, err := stage.statSelf()
 	if err != nil {
@@ -241,14 +241,14 @@ func checkStage(stage dir, m *created) error {
 	return nil
 }
 
-// ownDir is the mode of a directory that only this user enters.
+// ownDir is the mode of a directory that only this user can enter.
 const ownDir = 0o700
 
-// ownFile is the mode of a file that only this user reads.
+// ownFile is the mode of a file that only this user can read.
 const ownFile = 0o600
 
-// makeDir makes a directory and notes what it made. Its owner may do everything in it, whatever
-// the umask or a default access list takes; what they take of the other bits stays away.
+// makeDir makes a directory and records its identity. Its owner gets all permissions, whatever
+// the umask or a default access list removes; the other bits that these remove stay removed.
 func makeDir(in dir, name string, perm uint32, m *created) error {
 	err := in.mkdir(name, perm|ownDir)
 	m.tried = !errors.Is(err, fs.ErrExist)
@@ -262,7 +262,7 @@ func makeDir(in dir, name string, perm uint32, m *created) error {
 	return err
 }
 
-// openParts opens the directories in staging, as far as they are there.
+// openParts opens the directories in staging that exist.
 func (a *attempt) openParts() error {
 	for name, part := range a.parts() {
 		if part.h != nil {
@@ -279,7 +279,7 @@ func (a *attempt) openParts() error {
 	return nil
 }
 
-// parts are the directories in staging, and their names.
+// parts iterates over the directories in staging and their names.
 func (a *attempt) parts() iter.Seq2[string, *dir] {
 	last, name := &a.trash, trashName
 	if a.isCommit() {
@@ -290,9 +290,9 @@ func (a *attempt) parts() iter.Seq2[string, *dir] {
 	}
 }
 
-// allParts makes those that are missing: all at first, and later one that others removed, or
-// that an end removed which was killed then. A directory for artifacts is made elsewhere: its
-// absence has a meaning.
+// allParts makes the missing directories: all of them at first; later those that other
+// processes removed, or that an earlier, killed cleanup removed. The directory for artifacts
+// is made elsewhere, since its absence has a meaning.
 func (a *attempt) allParts() error {
 	if err := a.openParts(); err != nil {
 		return err
@@ -308,8 +308,7 @@ func (a *attempt) allParts() error {
 	return a.openParts()
 }
 
-// parentDir opens the directory of a swap's name. Of an exchange it has to be the one
-// that was looked at.
+// parentDir opens the directory of a swap's name. For an exchange it must be the planned one.
 func (a *attempt) parentDir(s *swapping) (dir, error) {
 	in, err := a.root.open(parent(s.path))
 	if err != nil || s.parent == (identity{}) {

@@ -2,16 +2,16 @@ package staging
 
 import "github.com/spectrumfs/spectrum/pathsafe"
 
-// A cache keeps the directory beneath base that was opened last: files come in
-// path order, so the next one is mostly in the same. It is for one goroutine.
+// A cache keeps the directory beneath base that was opened last: files come in path order, so
+// the next one is usually in the same directory. It is not safe for concurrent use.
 type cache struct {
 	base dir
 	path pathsafe.Path
 	at   dir
 }
 
-// open returns the directory p beneath base, base itself for the zero path. It
-// stays the property of the cache, until the next open.
+// open returns the directory p beneath base, or base itself for the zero path. The cache owns
+// the result, which is valid until the next open.
 func (c *cache) open(p pathsafe.Path) (dir, error) {
 	if p == (pathsafe.Path{}) {
 		return c.base, nil

@@ -16,105 +16,103 @@ import (
 
 // A Change is what a transaction does to a root: all of its swaps, or none.
 type Change struct {
-	// Kind is what the attempt is called in the journal and an outcome: [KindCommit], or
-	// lower-case letters and "_", at most 32. It decides what an undo does: of a commit no
-	// name may be left, and nothing is displaced; of any other kind what others did at a
-	// name that was not swapped yet is theirs, and what came out of a swap comes back.
+	// Kind is the name of the attempt in the journal and in an outcome: [KindCommit], or at
+	// most 32 lower-case letters and "_". It determines the undo. The undo of a commit leaves
+	// no target behind and displaces nothing. The undo of any other kind ignores names that
+	// were not swapped yet, and returns what a swap displaced.
 	Kind string
-	// Keep: other processes work at the swapped names, and nothing of theirs stops the change,
-	// or its undo. What stands at such a name, and is not Old as the caller saw it, is
-	// displaced all the same, and kept ([Tx.Kept]); so is Old itself where it changes later, or
-	// is open for writing when it would be removed. A directory that is not empty when it is
-	// to go stays ([Tx.Stayed]). Without it a name is only swapped where all of that is as the
-	// caller saw it; else the change fails.
+	// Keep is set if other processes work at the swapped names, and must not stop the change
+	// or its undo. An existing entry that is not Old as the caller saw it is displaced all the
+	// same, and kept ([Tx.Kept]); so is Old itself if it changes later, or is open for writing
+	// when it would be removed. A directory to be removed that is not empty stays
+	// ([Tx.Stayed]). Without Keep, a name is swapped only if its entry is as the caller saw
+	// it; otherwise the change fails.
 	Keep bool
-	// Attempt is its identity, a UUID; one is made where it is empty.
+	// Attempt is the UUID of the attempt; if it is empty, one is generated.
 	Attempt string
-	// Swaps are made in this order and undone in reverse. No path is twice there. Those of a
-	// commit are files, then removals of files, both of which ascend by the bytes of their
-	// paths, then artifacts; a path is not beneath that of an earlier swap.
+	// Swaps are made in this order and undone in reverse. Paths are unique. Those of a commit
+	// are files, then removals of files, both in byte order of their paths, then artifacts; no
+	// path is beneath that of an earlier swap.
 	Swaps []Swap
-	// Absent are directories on the way to files that must not be there yet.
+	// Absent are parent directories of files that must not exist yet.
 	Absent []pathsafe.Path
-	// Manifest, unless nil, stands beside the staging directory as
-	// .spectrum06_chain_<uuid>.json from before the first copy until the end
-	// (SPECTRUM-06 section 6.5).
+	// Manifest, unless nil, is written beside the staging directory as
+	// .spectrum06_chain_<uuid>.json before the first copy, and removed at the end (SPECTRUM-06
+	// section 6.5).
 	Manifest []byte
-	// DirPerm, unless nil, returns the permission bits of a directory that is made on
-	// the way to a file, of which at most 0755 are set, less the umask, or less what a
-	// default access list of its directory takes; its owner may do everything in it. nil
-	// is 0755 for all.
+	// DirPerm, unless nil, returns the permission bits of a new parent directory, limited to
+	// 0755 and reduced by the umask or by the default access list of its parent; the owner
+	// always gets all permissions. nil means 0755 for all.
 	DirPerm func(path pathsafe.Path) uint32
-	// Progress, unless nil, is told how many more bytes of a phase are done: 0
-	// at its beginning. It may be called by several goroutines at once.
+	// Progress, unless nil, is called with the number of further bytes done in a phase, and
+	// with 0 at its beginning. It may be called concurrently.
 	Progress func(phase string, bytes int64)
-	// Workers is how many files are copied or checked at a time, 0 for
-	// GOMAXPROCS.
+	// Workers is the number of files that are copied or checked at a time, 0 for GOMAXPROCS.
 	Workers int
 }
 
-// KindCommit is the kind of a change that makes files and artifacts, also in the place of other
-// files, and removes files.
+// KindCommit is the kind of a change that adds or replaces files and artifacts, and removes
+// files.
 const KindCommit = "commit"
 
-// A Swap is what becomes of one name.
+// A Swap is the change of one name.
 type Swap struct {
-	// Path is beneath the root. Symbolic links on the way are followed beneath the root only.
-	// Unless a file comes its parent is there before, or holds a file that comes.
+	// Path is beneath the root. Symbolic links in its parents are followed beneath the root
+	// only. Unless the new entry is a file, the parent must exist or hold a new file.
 	Path pathsafe.Path
-	// Old is what stands there and goes: the same inode, of a file also the same
-	// size and time. nil: nothing may stand there. Where nothing comes, it may be gone
-	// already.
+	// Old is the existing entry, which is removed: the same inode, and for a file the same
+	// size and time. If it is nil, the name must be free. If there is no new entry, the old
+	// one may already be gone.
 	Old *pathsafe.Stat
-	// Empty: what goes is a directory that has to be empty by then.
+	// Empty requires the old entry to be a directory that is empty when it is removed.
 	Empty bool
-	// Unsure: the caller may not have seen what goes as it was: with [Change.Keep] it is kept.
+	// Unsure is set if the caller may not have seen the old entry as it was: with
+	// [Change.Keep] the entry is kept.
 	Unsure bool
-	// Last: what goes leaves before anything else changes, and a [Tree] appears when all
-	// else is in place and no crash takes it back. So the one is never seen beside what comes
-	// at other names, nor the other beside what goes there.
+	// Last makes the old entry leave before anything else changes, and a [Tree] appear when
+	// everything else is in place and no crash can take it back. So the old entry is never
+	// visible beside the new entries of other names, nor the tree beside their old entries.
 	Last bool
-	// New is what comes: a [*File], an [*Artifact], a [Tree], or [*Metadata] of the directory
-	// that stands there and stays; nil for nothing.
+	// New is the new entry: a [*File], an [*Artifact], a [Tree], or the [*Metadata] of an
+	// existing directory that stays; nil for none.
 	New New
 }
 
-// New is what comes at a name.
+// New is the new entry of a name.
 type New interface{ comes() }
 
-// A File is a copy that is made at its name, or with a new directory on the way to it.
+// A File is a copy, made at its name or inside a new parent directory.
 type File struct {
 	Size    int64             // bytes
-	SHA256  [sha256.Size]byte // of the content; it goes into the journal
+	SHA256  [sha256.Size]byte // of the content; recorded in the journal
 	Perm    uint32            // permission bits, at most 0777
 	ModTime time.Time         // of the file in place
-	// Rank decides which error counts when several files fail: that of the
-	// lowest rank, and within a rank the first in path order.
+	// Rank decides which error is returned when several files fail: the one of the lowest
+	// rank, and within a rank the first in path order.
 	Rank int
 	// Open opens the source, a regular file, at its beginning. Stage closes it.
 	Open func() (*os.File, error)
-	// Check reads Size bytes of f, a copy, and returns nil only if they are
-	// right; that there are no more Stage sees by itself. It is called for the
-	// copy in staging and once more for the file in place, for many files at
-	// the same time.
+	// Check reads Size bytes of f, a copy, and returns nil only if they are correct; Stage
+	// itself checks that there are no more. It is called for the copy in staging and again for
+	// the file in place, for many files concurrently.
 	Check func(ctx context.Context, f io.ReaderAt) error
 }
 
 // An Artifact is a small file that appears whole, after COMMITTED, when all other names are in
-// place and checked. What it takes the place of leaves before anything else changes.
+// place and checked. An entry that it replaces is moved aside before anything else changes.
 type Artifact struct {
 	Data []byte
-	// Perm are its permission bits less the umask, or less what a default access list
-	// of its directory takes; its owner can read it whatever they are.
+	// Perm are its permission bits, less the umask or the default access list of its
+	// directory; the owner can always read it.
 	Perm uint32
 }
 
-// A Tree is anything that the caller makes while the change is staged: of swap i under the
-// name strconv.Itoa(i).
+// A Tree is any entry that the caller makes while the change is staged, under the name
+// strconv.Itoa(i) for swap i.
 type Tree struct{}
 
-// Metadata is what something has beside its content; as what comes, what a directory that stays
-// gets after all swaps. What that had comes back with an undo.
+// Metadata is the metadata of an entry. As a New it is set on a directory that stays, after
+// all swaps; an undo restores the previous metadata.
 type Metadata struct {
 	Mode     uint32 // permission, set-id and sticky bits, 07777
 	UID, GID uint32
@@ -127,8 +125,8 @@ func (*Artifact) comes() {}
 func (Tree) comes()      {}
 func (*Metadata) comes() {}
 
-// The phases that Change.Progress hears of. Each byte counts once in PhaseStage
-// and once in PhaseVerify; the others have no bytes.
+// The phases reported to Change.Progress. Each byte counts once in PhaseStage and once in
+// PhaseVerify; the others have no bytes.
 const (
 	PhaseStage    = "stage"
 	PhaseSync     = "sync"
@@ -264,7 +262,7 @@ func (s *Swap) validate(c *Change) error {
 	return nil
 }
 
-// beneath tells whether one of the paths is a directory on the way to p.
+// beneath reports whether one of the paths is a parent directory of p.
 func beneath(paths map[pathsafe.Path]bool, p pathsafe.Path) bool {
 	for up, ok := p.Parent(); ok; up, ok = up.Parent() {
 		if paths[up] {
@@ -274,7 +272,7 @@ func beneath(paths map[pathsafe.Path]bool, p pathsafe.Path) bool {
 	return false
 }
 
-// dirPerm is what a new directory gets before the umask is taken off.
+// dirPerm returns the mode of a new directory before the umask is applied.
 func (c *Change) dirPerm(path pathsafe.Path) uint32 {
 	const most = 0o755
 	if c.DirPerm == nil {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastTouch gives the base what it gets once more: the removal of staging and of the lock has
-// changed its time, and its mode may bar its owner. What fails here changes nothing that counts.
+// lastTouch sets the metadata of the base again: removing staging and the lock has changed its
+// time, and its mode may bar its owner. Errors are ignored, since they affect no content.
 func (a *attempt) lastTouch(which func(d *staying) Metadata) {
 	if d := a.baseDir(); d != nil {
 		a.lock.release()
@@ -23,12 +23,12 @@ func (a *attempt) lastTouch(which func(d *staying) Metadata) {
 	}
 }
 
-// cleanUp removes what is left when all is done: what went, the chain manifest, the
+// cleanUp removes what is left at the end: displaced entries, the chain manifest, the
 // directories in staging, the journal and the staging directory.
 func (a *attempt) cleanUp() error { return a.despiteMounts(a.cleanUpOnce) }
 
 func (a *attempt) cleanUpOnce() error {
-	if a.known && len(a.swaps) > 0 { // else there is no INTENT any more: all of it went before
+	if a.known && len(a.swaps) > 0 { // otherwise INTENT, and so all of it, was removed before
 		if err := a.removeDisplaced(); err != nil {
 			return err
 		}
@@ -41,8 +41,8 @@ func (a *attempt) cleanUpOnce() error {
 	return nil
 }
 
-// removeDisplaced removes what went, or keeps it, and of a commit what is left of it elsewhere: the
-// directories below staging that exist beneath the root anyway, and the chain manifest.
+// removeDisplaced removes or keeps displaced entries, and for a commit also the directories
+// below staging that mirror existing ones, and the chain manifest.
 func (a *attempt) removeDisplaced() error {
 	u := &undo{attempt: a}
 	if a.isCommit() { // it makes nothing in a staging directory that others have emptied
@@ -74,8 +74,9 @@ func (a *attempt) removeDisplaced() error {
 	return u.err()
 }
 
-// removeOneDisplaced removes what went, if that is what is there. What others may have changed, or
-// can, is kept. A directory that was empty is only ever removed empty.
+// removeOneDisplaced removes a displaced entry if its identity matches. An entry that other
+// processes may have changed, or still can, is kept. A directory that was empty is removed
+// only while it is empty.
 func (a *attempt) removeOneDisplaced(s *swapping) error {
 	st, err := a.olds.stat(s.name)
 	if err != nil {
@@ -129,10 +130,10 @@ func (a *attempt) removeStaging() error {
 	return nil
 }
 
-// removeRecords removes the journal: the record that says how it ended is the
-// last one. Whatever a crash brings back, no record is left without the one that it
-// depends on: without COMMITTED the others lead back, without INTENT what was beside them
-// cannot be told from what is foreign.
+// removeRecords removes the journal, the record of the outcome last. Whatever a crash brings
+// back, no record is left without the one that it depends on: without COMMITTED the others
+// would mean an undo, and without INTENT the entries beside them could not be told from
+// foreign ones.
 func (a *attempt) removeRecords(names []string) error {
 	last := intentName
 	if a.phase == phaseCommitted {
@@ -171,8 +172,8 @@ func (a *attempt) removeStage() error {
 	return gone(removeDir(a.root, a.stageName, &a.stageCreated, true))
 }
 
-// maxDepth is how deep a removal goes with a handle for each directory. What is
-// deeper it moves up first.
+// maxDepth is how deep a removal goes with a handle for each directory. Deeper entries are
+// first moved up.
 const maxDepth = 64
 
 const risenPrefix = "risen-"
@@ -249,8 +250,8 @@ func (b *remover) rise(in dir, name string) error {
 	}
 }
 
-// fingerprint is one of everything that stands at a name: of each thing its
-// name, its identity and, but for directories, its size and time.
+// fingerprint returns a hash of everything at and beneath a name: of each entry its name and
+// identity, and except for directories its size and time.
 func fingerprint(in dir, name string) (string, error) {
 	st, err := in.stat(name)
 	if err != nil {

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyChunk is how much is copied at a time: between two chunks the disk is
-// told to begin, and ctx is asked.
+// copyChunk is how much is copied at a time: between two chunks write-back is started and ctx
+// is checked.
 const copyChunk = 16 << 20
 
-// writeBackMin is from how many bytes on telling the disk to begin is worth the
-// call. Twenty thousand small files, told one by one, cost a fifth of the
-// processor time of their commit.
+// writeBackMin is the smallest size for which starting write-back is worth the call. For
+// twenty thousand small files the calls cost a fifth of the processor time of their commit.
 const writeBackMin = 128 << 10
 
 // stageFiles is step 3: every file is copied into staging and checked there,
@@ -95,8 +94,8 @@ func (c *copier) one(ctx context.Context, i int) *Error {
 	return failure
 }
 
-// fill makes dst the copy of f: content, check, times, mode, what it takes over of the file that
-// it replaces, identity, and sync where files are synced one by one.
+// fill makes dst the copy of f: content, check, times, mode, metadata taken over from the
+// replaced file, identity, and a sync if files are synced one by one.
 func (c *copier) fill(ctx context.Context, dst *os.File, f *plannedFile) *Error {
 	name, m := f.path.String(), &f.created
 	if err := c.note(dst, m); err != nil {
@@ -107,7 +106,7 @@ func (c *copier) fill(ctx context.Context, dst *os.File, f *plannedFile) *Error 
 	}
 	err := c.s.do("check", name, func() error { return f.Check(ctx, dst) })
 	if cancelled := ctx.Err(); cancelled != nil && errors.Is(err, cancelled) {
-		return fail(StepStage, name, err) // says nothing about the copy
+		return fail(StepStage, name, err) // not an error of the copy
 	}
 	if err != nil {
 		return fail(StepCheck, name, err)

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyUp prepares an exchange on an overlay: what goes, and the directories that change, may be
-// in a lower layer, and the first change makes each another inode. That is made to happen now,
-// under the lock, so that whoever looks from here on sees what the exchange will move. What has
-// become another inode by that, and is nothing else, is noted in Old. On other file systems
-// nothing is done.
+// CopyUp prepares an exchange on an overlay. The old entries and the directories that change
+// may be in a lower layer, where the first change gives each another inode. CopyUp causes that
+// change now, under the lock, so that every later look sees the inodes that the exchange
+// moves. It updates Old where only the inode has changed. On other file systems it does
+// nothing.
 func (r *Root) CopyUp(swaps []Swap) error {
 	kind, err := r.dir.h.FileSystem()
 	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC {
@@ -55,8 +55,8 @@ func (r *Root) CopyUp(swaps []Swap) error {
 	return nil
 }
 
-// stillOld describes what stands at the name of a swap if that is its Old. What is wrong there
-// the exchange finds.
+// stillOld describes the entry at the name of a swap if it is its Old. Other errors are left
+// to the exchange to report.
 func (r *Root) stillOld(s *Swap) (*pathsafe.Stat, error) {
 	if s.Old == nil {
 		return nil, nil
@@ -68,7 +68,7 @@ func (r *Root) stillOld(s *Swap) (*pathsafe.Stat, error) {
 	return &st, nil
 }
 
-// statName describes what stands at the path p beneath d, a link itself too.
+// statName describes the entry at path p beneath d without following a final link.
 func (d dir) statName(p pathsafe.Path) (pathsafe.Stat, error) {
 	in, err := d.open(parent(p))
 	if errors.Is(err, unix.ENOTDIR) {
@@ -81,7 +81,7 @@ func (d dir) statName(p pathsafe.Path) (pathsafe.Stat, error) {
 	return in.stat(p.Base())
 }
 
-// copyUpName does it with what goes.
+// copyUpName copies up the old entry of a swap.
 func (r *Root) copyUpName(p pathsafe.Path) error {
 	in, err := r.dir.open(parent(p))
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Root) copyUpDir(path pathsafe.Path, up map[pathsafe.Path]bool) error {
 	return in.s.do("copy up", path.String(), in.h.Node().CopyUp)
 }
 
-// copyUp does it with what stands at a name.
+// copyUp copies up the entry of a name.
 func (d dir) copyUp(name string) error {
 	return d.s.do("copy up", name, func() error {
 		node, err := d.h.Pin(name)

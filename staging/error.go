@@ -7,7 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 )
 
-// Step says in which part of a commit an error arose.
+// Step is the part of a commit in which an error arose.
 type Step int
 
 const (
@@ -15,13 +15,13 @@ const (
 	// or a target cannot be surveyed (pathsafe.ErrEscape, ErrCrossesMount, ...).
 	// Nothing was written.
 	StepBegin Step = iota + 1
-	// StepConflict means that something stands where a target or one of its parents
-	// would. Nothing was written.
+	// StepConflict means that an existing entry is at the name of a target or of one of its
+	// parents. Nothing was written.
 	StepConflict
 	// StepStage means that a copy could not be made or made durable, or ctx was
 	// cancelled before the first move.
 	StepStage
-	// StepCheck means that a copy in staging is not what it should be.
+	// StepCheck means that a copy in staging is not as expected.
 	StepCheck
 	// StepFinalize means that a copy could not be moved to its target.
 	StepFinalize
@@ -46,23 +46,23 @@ func (s Step) String() string {
 	return stepNames[s]
 }
 
-// Error says why a commit failed, and whether everything is as it was before.
+// Error is the reason why a commit failed, and reports whether everything was rolled back.
 type Error struct {
 	Step Step
-	// Path is the target concerned, or the name of what stands for all of them.
+	// Path is the target concerned, or the name that represents all of them.
 	Path string
 	// Err is the cause; errors.Is and errors.As see through to it.
 	Err error
-	// Rollback is nil when nothing of the attempt is left and no target
-	// exists. Otherwise it says what is in the way.
+	// Rollback is nil when nothing of the attempt is left and no target exists. Otherwise it
+	// is the reason why the rollback failed.
 	Rollback error
 	// Attempt is the identity of the attempt, a UUID; "" before it began.
 	Attempt string
 	// Staging is the name of its staging directory, which is left when Rollback is
 	// not nil, in the root.
 	Staging string
-	// Kept is what others put at the names meanwhile, of a change with [Change.Keep]; of a commit
-	// what it had displaced, where something newer is at the name.
+	// Kept lists the entries that other processes put at the names during a change with
+	// [Change.Keep]; for a commit, displaced entries with a newer entry at their name.
 	Kept []Kept
 }
 
@@ -103,9 +103,8 @@ func fail(step Step, path string, err error) *Error {
 	return &Error{Step: step, Path: path, Err: err}
 }
 
-// ErrStagingReplaced says that another directory was put in the place of a staging
-// directory before it was opened. That one stays; the one of the attempt, which is
-// empty, is where it was moved to.
+// ErrStagingReplaced reports that a staging directory was replaced before it was opened. The
+// replacement stays; the attempt's own directory, which is empty, is where it was moved to.
 var ErrStagingReplaced = machine.Disturbed("another directory was put in the place of the staging directory, and stays there")
 
 // errTaken is the cause of a StepConflict.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BusyError says that another process holds the lock of a root, which unwraps to
-// pathsafe.ErrLocked, or that what stands at its name cannot be locked.
+// BusyError reports that another process holds the lock of a root (it unwraps to
+// pathsafe.ErrLocked), or that the entry at its name cannot be locked.
 type BusyError struct {
 	PID     int    // 0 where it could not be found out
 	Command string // the name of that process, "" where it could not be found out
@@ -43,7 +43,7 @@ func busy(d dir, name string, err error) error {
 	}
 	pid := holder(st.ID.Dev, st.ID.Ino)
 	if now, statErr := d.h.Lstat(name); pid == 0 || statErr != nil || now.ID != st.ID {
-		return e // it was given up meanwhile, and another lock may have got its inode
+		return e // released since, and its inode may have been reused by another lock
 	}
 	e.PID = pid
 	command, readErr := os.ReadFile(fmt.Sprintf("/proc/%d/comm", e.PID))

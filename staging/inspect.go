@@ -10,19 +10,19 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Stands is what is at a name that an attempt changes.
+// Stands is the state of a name that an attempt changes.
 type Stands int
 
 const (
 	// AsNeither means that something else is there, or nothing where something belongs.
 	AsNeither Stands = iota
-	// AsBefore means that what was there before the attempt is there.
+	// AsBefore means that the name has its old entry.
 	AsBefore
 	// AsAfter means that what the attempt puts there is there.
 	AsAfter
 )
 
-// An Inspection is what is at the names of an attempt that has not ended.
+// An Inspection is the state of the names of an unfinished attempt.
 type Inspection struct {
 	Names []InspectedName // in the order in which they change
 	// Replaced are directories of names that are not there any more, or other ones, in the order of
@@ -47,8 +47,7 @@ const MaxForeign = 8
 type InspectedName struct {
 	Path   string // beneath the root
 	Stands Stands
-	// Goes and Comes report whether something was there before, and whether something is there
-	// afterwards.
+	// Goes and Comes report whether the name has an old entry, and whether it has a new one.
 	Goes, Comes bool
 	Free        bool // nothing is at the name
 	// Before and After are the paths, beneath the root, at which that is now; "" where it is not
@@ -56,12 +55,12 @@ type InspectedName struct {
 	Before, After string
 }
 
-// AttemptOf returns which attempt the staging directory of a name is of, and its kind as far as
-// the name tells it: [KindCommit] or "exchange". The kind is "" of any other name.
+// AttemptOf returns the UUID and the kind of the attempt that a staging directory's name
+// belongs to; the kind is [KindCommit] or "exchange", and "" for any other name.
 func AttemptOf(name string) (id, kind string) { return attemptOf(name) }
 
-// Inspect returns what is at the names of the attempt with the staging directory of that name. It
-// takes no lock and writes nothing. The error says why its journal cannot be believed.
+// Inspect returns the state of the names of the attempt whose staging directory has that name.
+// It takes no lock and writes nothing. The error is the reason why its journal is rejected.
 func Inspect(root *pathsafe.Dir, key []byte, name string) (*Inspection, error) {
 	id, kind := attemptOf(name)
 	if kind == "" {
@@ -197,7 +196,7 @@ func (a *attempt) replacedAt(f *plannedFile) string {
 	return ""
 }
 
-// look finds out what is at a name. isOld is nil where nothing was there before.
+// look finds the state of a name. isOld is nil if the name was free before.
 func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(pathsafe.Stat) bool) error {
 	n.Goes = isOld != nil
 	in, err := at.open(parent(p))
@@ -267,15 +266,15 @@ func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
 			if n.After == "" {
 				n.After = where
 			}
-		case s.goes && n.Before == "": // or what had taken its place just before the move
+		case s.goes && n.Before == "": // or an entry that replaced it just before the move
 			n.Before = where
 		}
 	}
 	return n, nil
 }
 
-// findInTheWay looks for what is neither a directory nor a link where a file of a commit needs a
-// directory. What cannot be looked at is not in the way.
+// findInTheWay looks for entries that are neither a directory nor a link where a file of a
+// commit needs a directory. Entries that cannot be read are ignored.
 func (a *attempt) findInTheWay(found *Inspection) {
 	seen := map[pathsafe.Path]bool{{}: true}
 	for i := range a.plan.files {
@@ -292,7 +291,7 @@ func (a *attempt) findInTheWay(found *Inspection) {
 // maxForeignLook bounds how many names are looked at to find foreign ones.
 const maxForeignLook = 100_000
 
-// findForeign looks in the directories that the commit has made for what is not of it.
+// findForeign looks for foreign entries in the directories that the commit has made.
 func (a *attempt) findForeign(found *Inspection) error {
 	errEnough := errors.New("enough")
 	own, seen := map[string]bool{}, 0

@@ -18,14 +18,14 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// The journal is a few records in the staging directory, one for each phase
-// that was reached. A record appears whole: written beside its name, synced,
-// renamed, the directory synced. None is ever changed.
+// The journal is a few records in the staging directory, one for each phase that was reached.
+// A record appears whole: written beside its name, synced, renamed, the directory synced.
+// Records are never changed.
 //
-//	INTENT        nothing of this attempt stands outside of staging but the chain manifest
+//	INTENT        outside of staging this attempt has made only the chain manifest
 //	PREPARED      all copies are durable; from here on targets may have been moved
-//	COMMITTED     all targets are in place and checked; from here on it goes forward
-//	ROLLING_BACK  COMMITTED, renamed: it goes back after all
+//	COMMITTED     all targets are in place and checked; a recovery completes the attempt
+//	ROLLING_BACK  COMMITTED, renamed: the attempt is undone after all
 const (
 	intentName      = sys.Prefix + "intent"
 	preparedName    = sys.Prefix + "prepared"
@@ -52,8 +52,7 @@ const (
 	phaseRollingBack
 )
 
-// intentRecord names everything that the attempt is going to make or replace, and what
-// stands there.
+// intentRecord lists everything that the attempt makes or replaces, and the existing entries.
 type intentRecord struct {
 	Version int           `json:"version"`
 	Attempt string        `json:"attempt"`
@@ -85,14 +84,13 @@ type swapRecord struct {
 	Empty  bool      `json:"empty,omitempty"`
 	Unsure bool      `json:"unsure,omitempty"`
 	Last   bool      `json:"last,omitempty"`
-	// Remake is what Old has, an empty directory that may be removed where it stands.
+	// Remake is the metadata of Old, an empty directory that may be removed in place.
 	Remake *metadataRecord `json:"remake,omitempty"`
-	Made   *createdRecord  `json:"made,omitempty"` // what comes, where that is known already
+	Made   *createdRecord  `json:"made,omitempty"` // the new entry, if it is already known
 }
 
-// entryRecord is a file or a directory that is made in staging, and the swap that it is a
-// part of; none for a directory that exists beneath the root already, so that it never
-// leaves staging.
+// entryRecord is a file or a directory that is made in staging, and its swap; none for a
+// directory that already exists beneath the root, whose copy never leaves staging.
 type entryRecord struct {
 	Path []byte `json:"path"`
 	Dir  bool   `json:"dir,omitempty"`
@@ -123,8 +121,8 @@ type xattrRecord struct {
 	Value []byte `json:"value"`
 }
 
-// preparedRecord has the identity of what was made: of everything that the intent of a
-// commit lists, in its order; of an exchange that of each swap with something new.
+// preparedRecord has the identities of what was made: for a commit of everything that its
+// intent lists, in that order; for an exchange of each swap with a new entry.
 type preparedRecord struct {
 	Version int             `json:"version"`
 	Attempt string          `json:"attempt"`
@@ -146,8 +144,8 @@ type newsRecord struct {
 	Print string   `json:"print"`
 }
 
-// committedRecord has the identity of every artifact. It is the last record to go, so it
-// tells by itself what it is of.
+// committedRecord has the identity of every artifact. It is the last record to be removed, so
+// it names its attempt itself.
 type committedRecord struct {
 	Version   int             `json:"version"`
 	Attempt   string          `json:"attempt"`
@@ -193,7 +191,7 @@ func (t createdRecord) with(digest [sha256.Size]byte) createdRecord {
 	return t
 }
 
-// createdIn is what was created, in a root that is open now.
+// createdIn returns the recorded entry as one created in a root that is open now.
 func (t createdRecord) createdIn(root pathsafe.ID) created {
 	m := created{known: true, id: root, size: t.Size, access: parseAccess(t.Access)}
 	m.id.Ino = t.Ino
@@ -219,7 +217,7 @@ func seal(key []byte, name string, record any) ([]byte, error) {
 	return fmt.Appendf(text, "\n%x\n", code), nil
 }
 
-// unseal is the inverse of seal. An empty key takes every code for good.
+// unseal is the inverse of seal. An empty key disables the check of the HMAC.
 func unseal(key []byte, name string, sealed []byte, record any) error {
 	text, rest, ok := bytes.Cut(sealed, []byte("\n"))
 	code, err := hex.DecodeString(string(bytes.TrimSuffix(rest, []byte("\n"))))
@@ -289,7 +287,7 @@ func (s *sysHook) writeAndSync(f *os.File, data []byte) error {
 	return s.syncFile(f)
 }
 
-// enterIntent comes before anything else is put into staging or beside it.
+// enterIntent writes INTENT, before any other entry is made in staging or beside it.
 func (a *attempt) enterIntent() error {
 	root, err := a.root.statSelf()
 	if err != nil {
@@ -334,7 +332,7 @@ func (a *attempt) enterIntent() error {
 	return a.enter(phaseIntent, intentName, r)
 }
 
-// enterPrepared comes when all that was made is durable, and before the first move.
+// enterPrepared writes PREPARED, when all new entries are durable, before the first move.
 func (a *attempt) enterPrepared() error {
 	r := preparedRecord{Version: journalVersion, Attempt: a.id}
 	a.knowTops()
@@ -355,7 +353,7 @@ func (a *attempt) enterPrepared() error {
 	return a.enter(phasePrepared, preparedName, r)
 }
 
-// knowTops gives each top of a commit the identity of what was made for it.
+// knowTops sets the identity of the new entry of each top of a commit.
 func (a *attempt) knowTops() {
 	know := func(top int, path pathsafe.Path, m *created, t fs.FileMode) {
 		if top != none && a.swaps[top].path == path && m.known {
@@ -370,8 +368,8 @@ func (a *attempt) knowTops() {
 	}
 }
 
-// enterCommitted comes when all targets are checked and durable, and all
-// artifacts are durable in staging. From here on it goes forward.
+// enterCommitted writes COMMITTED, when all targets are checked and durable, and all artifacts
+// are durable in staging. From here on a recovery completes the attempt.
 func (a *attempt) enterCommitted() error {
 	r := committedRecord{Version: journalVersion, Attempt: a.id, Kind: a.kind}
 	if d := a.baseDir(); d != nil {
@@ -385,9 +383,9 @@ func (a *attempt) enterCommitted() error {
 	return a.enter(phaseCommitted, committedName, r)
 }
 
-// enterRollingBack comes before anything is undone of what may be committed. It needs no
-// space on the disk. A staging directory that is gone has no record that could
-// lead forward.
+// enterRollingBack renames COMMITTED before anything is undone of an attempt that may be
+// committed. It needs no space on the disk. A missing staging directory has no record that a
+// recovery could complete.
 func (a *attempt) enterRollingBack() error {
 	if a.phase != phaseCommitted {
 		return nil

@@ -16,41 +16,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// With [Change.Keep] others work at the swapped names. What comes out of a swap is moved to
-// old, whatever it is: under the number of its swap or, where something is there already, that
-// number with a suffix. When all is done, or undone, what is not exactly what was to go is
-// moved to its path in the directory kept of staging, and that gets a name in the root.
+// With [Change.Keep] other processes work at the swapped names. An entry that comes out of a
+// swap is moved to old, whatever it is: under the number of its swap or, if that name is
+// taken, the number with a suffix. When all is done, or undone, every entry that is not
+// exactly the planned old one is moved to its path in the directory kept of staging, which
+// then gets a name in the root.
 
 // A Kept is something of others that was displaced, or was put at the name of something that
 // came.
 type Kept struct {
-	Path pathsafe.Path // at which it stood
+	Path pathsafe.Path // its original path
 	At   string        // where it is now, beneath the root
-	Open bool          // it is what was to go, and a process has it open to write to it
+	Open bool          // it is the planned old entry, and a process has it open for writing
 	Old  bool          // a commit has displaced it and was undone, and something newer is at Path
-	// Undone: it is what a commit that was undone had put there, and a process writes to it.
+	// Undone is set if the entry is the new file of an undone commit, and a process writes to
+	// it.
 	Undone bool
 }
 
-// A Stayed is what was to go, and the reason that it stays: something else is in it, or this user
-// may not move it. The directories that it is in stay with it.
+// A Stayed is an old entry that was not removed, and the reason: another entry is in it, or
+// this user may not move it. Its parent directories stay with it.
 type Stayed struct {
 	Path pathsafe.Path
 	Why  error
 }
 
-// Kept returns what was kept, once Close or Abort has ended the transaction.
+// Kept returns the entries that were kept, once Close or Abort has ended the transaction.
 func (tx *Tx) Kept() []Kept { return tx.a.kept }
 
-// Stayed returns what was to go and stays, once Move is done, children first.
+// Stayed returns the old entries that were not removed, once Move is done, children first.
 func (tx *Tx) Stayed() []Stayed { return tx.a.stayed }
 
-// maxFlips bounds how often a name is tried at which things come and go.
+// maxFlips limits the attempts at a name at which other processes make and remove entries.
 const maxFlips = 100
 
 var errFlips = machine.Disturbed("others make something there and remove it all the time")
 
-// swapKeeping makes one swap, whatever stands at its name.
+// swapKeeping makes one swap, whatever entry is at its name.
 func (a *attempt) swapKeeping(s *swapping, in dir) error {
 	base := s.path.Base()
 	if s.goes && s.empty {
@@ -72,15 +74,15 @@ func (a *attempt) swapKeeping(s *swapping, in dir) error {
 	return gone(err)
 }
 
-// stays notes that what was to go stays, unless something in it does that is noted.
+// stays records that an old entry stays, unless an entry beneath it is recorded already.
 func (a *attempt) stays(s *swapping, why error) {
 	if !slices.ContainsFunc(a.stayed, func(in Stayed) bool { return below(in.Path, s.path) }) {
 		a.stayed = append(a.stayed, Stayed{s.path, why})
 	}
 }
 
-// removeEmpty takes a directory away that is to go, if it is one and empty; done is false where
-// something else stands there, which has to make way as others do.
+// removeEmpty removes an old directory if it is an empty directory; done is false if another
+// entry is there, which must be displaced like others.
 func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
 	err = a.isEmpty(in, s.path.Base())
 	switch {
@@ -119,8 +121,8 @@ func (a *attempt) isEmpty(d dir, name string) error {
 	return err
 }
 
-// moveEmpty moves a directory to old. If another process has put something into it in that
-// instant it comes back, unless its name is taken by then: it is kept.
+// moveEmpty moves a directory to old. If another process has put an entry into it in that
+// instant it is moved back; if its name is taken by then, it is kept.
 func (a *attempt) moveEmpty(s *swapping, in dir) error {
 	if err := in.shift(s.path.Base(), a.olds, s.name); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (a *attempt) moveEmpty(s *swapping, in dir) error {
 	return err
 }
 
-// putNew gives what comes its name, in one step, also over something.
+// putNew moves the new entry to its name, in one step, displacing an existing entry.
 func (a *attempt) putNew(s *swapping, in dir) error {
 	base := s.path.Base()
 	for range maxFlips {
@@ -147,7 +149,7 @@ func (a *attempt) putNew(s *swapping, in dir) error {
 		if err != nil {
 			return err
 		}
-		if !s.fresh.is(st) { // it came out when this was killed, and the new thing has its name
+		if !s.fresh.is(st) { // it came out before this was killed, and the new entry has its name
 			return a.setAside(a.news, s.name, s)
 		}
 		err = a.news.shift(s.name, in, base)
@@ -168,7 +170,7 @@ func (a *attempt) putNew(s *swapping, in dir) error {
 	return errFlips
 }
 
-// setAside moves what stands at a name to old, under the number of a swap.
+// setAside moves the entry at a name to old, under the number of a swap.
 func (a *attempt) setAside(in dir, name string, s *swapping) error {
 	to := s.name
 	for n := 1; ; n++ {
@@ -180,11 +182,11 @@ func (a *attempt) setAside(in dir, name string, s *swapping) error {
 	}
 }
 
-// keepRest keeps what is left in old and new of others, durably: when all is done or undone
-// all else has gone from there.
+// keepRest keeps the foreign entries that are left in old and new, durably: when all is done
+// or undone, everything else has left these directories.
 func (a *attempt) keepRest() error {
 	for _, part := range []dir{a.olds, a.news} {
-		if part.h == nil || a.isCommit() && part == a.news { // which has what comes at other names
+		if part.h == nil || a.isCommit() && part == a.news { // new has the entries of other names
 			continue
 		}
 		names, err := part.names()
@@ -260,7 +262,8 @@ func (a *attempt) makeKeeping() error {
 	return err
 }
 
-// showKept gives what is kept a name in the root, durably: what is in it first.
+// showKept gives the directory of kept entries a name in the root, after its content is
+// durable.
 func (a *attempt) showKept() error {
 	name := ""
 	_, err := a.stage.stat(keepingName)
@@ -318,8 +321,8 @@ func (a *attempt) shown() (names []string, err error) {
 	return names, nil
 }
 
-// keptBefore says where things are that were kept, also by one that was killed since; nil if
-// nothing was.
+// keptBefore returns an error that names where entries were kept, also by an earlier, killed
+// run; nil if there are none.
 func (a *attempt) keptBefore() error {
 	names, err := a.shown()
 	if err != nil || len(names) == 0 {
@@ -332,15 +335,15 @@ func (a *attempt) keptBefore() error {
 // be seen.
 const keptPrefix = "spectrum-kept-"
 
-// IsKept reports whether a name in a root is that of a directory of what was kept.
+// IsKept reports whether a name in a root is that of a directory of kept entries.
 func IsKept(name string) bool {
 	const length = 36 // of a UUID
 	id, is := strings.CutPrefix(name, keptPrefix)
 	return is && len(id) >= length && isUUID(id[:length]) && (len(id) == length || id[length] == '-')
 }
 
-// outOfKept is the path that something had that was kept before: what is kept once more does not
-// get deeper with each time.
+// outOfKept returns the original path of an entry that was kept before: an entry that is kept
+// repeatedly does not get deeper each time.
 func outOfKept(path pathsafe.Path) pathsafe.Path {
 	for {
 		top, rest, nested := strings.Cut(path.String(), "/")
@@ -352,8 +355,8 @@ func outOfKept(path pathsafe.Path) pathsafe.Path {
 	}
 }
 
-// isWorthless reports whether something that was displaced under a number is exactly what was
-// to go, and can change no more: no process has it open to write to it.
+// isWorthless reports whether an entry that was displaced under a number is exactly the
+// planned old one, and cannot change any more: no process has it open for writing.
 func (a *attempt) isWorthless(s *swapping, name string, st pathsafe.Stat) (bool, error) {
 	if s.unsure || !s.old.is(st) {
 		return false, nil
@@ -366,15 +369,16 @@ func (a *attempt) isWorthless(s *swapping, name string, st pathsafe.Stat) (bool,
 	return !open && stateOf(now) == s.was, err
 }
 
-// isWritten reports whether a process has the regular file name of d open to write to it, and
-// describes it as it is if none has. Of a file that this user may not read it cannot be known.
+// isWritten reports whether a process has the regular file name of d open for writing, and
+// describes the file if none has. For a file that this user may not read this cannot be
+// determined.
 func (d dir) isWritten(name string) (open bool, st pathsafe.Stat, err error) {
 	f, st, err := d.openFile(name)
 	if errors.Is(err, fs.ErrPermission) {
 		st, err = d.stat(name)
 		return false, st, err
 	}
-	if errors.Is(err, pathsafe.ErrLeased) { // who holds a lease has the file open
+	if errors.Is(err, pathsafe.ErrLeased) { // the holder of a lease has the file open
 		st, err = d.stat(name)
 		return true, st, err
 	}
@@ -388,9 +392,9 @@ func (d dir) isWritten(name string) (open bool, st pathsafe.Stat, err error) {
 	return open, st, err
 }
 
-// HeldOpen returns the paths of those files of swaps that go and that a change would keep as things
-// stand ([Change].Keep): a process has them open to write to, or they did not come to rest. Nothing
-// is changed. What cannot be looked at is not held.
+// HeldOpen returns the paths of the old files of swaps that a change would keep at present
+// ([Change].Keep): a process has them open for writing, or they keep changing. Nothing is
+// changed. A file that cannot be read is not included.
 func HeldOpen(root *pathsafe.Dir, swaps []Swap) (held []pathsafe.Path) {
 	top := dir{root, &sysHook{}}
 	for i := range swaps {
@@ -411,9 +415,9 @@ func HeldOpen(root *pathsafe.Dir, swaps []Swap) (held []pathsafe.Path) {
 	return held
 }
 
-// hasWriter reports whether a process has a file open to write to it: the kernel grants a lease
-// for reading only if not. Of another user's file only root is told: it counts as open. A file
-// system without leases has none.
+// hasWriter reports whether a process has a file open for writing: the kernel grants a read
+// lease only if not. For another user's file only root can find out; for other users it counts
+// as open. A file system without leases reports none.
 func (s *sysHook) hasWriter(f *os.File) (has bool, err error) {
 	err = s.do("lease", f.Name(), func() error {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)

@@ -24,8 +24,8 @@ func Leftovers(root *pathsafe.Dir) ([]string, error) {
 	return append(found, lock...), nil
 }
 
-// stands reports whether a name is that of an attempt that has not ended, or of one that cannot
-// be looked at.
+// stands reports whether a name is that of an unfinished attempt, or of one that cannot be
+// read.
 func (d dir) stands(name string) bool {
 	id, kind := attemptOf(name)
 	if kind == "" {

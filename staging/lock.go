@@ -15,22 +15,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockName is the name of the lock of a root, a file in it. It is there while an attempt is at
-// work, or was left, and is locked (flock, on this host) by the process that is at work. Only
-// those who may make names in the root may open it, so that no mere reader can lock it.
+// LockName is the name of the lock of a root, a file in it. It exists while an attempt is
+// running or unfinished, and the running process holds it (flock, on this host). Only users
+// who may create names in the root can open it, so a mere reader cannot lock it.
 const LockName = sys.Prefix + "lock"
 
-// ErrOvertaken says that another attempt has begun in a root since it was looked at.
+// ErrOvertaken reports that another attempt has begun in a root since it was read.
 var ErrOvertaken = machine.Disturbed("another command has begun in this root since it was looked at")
 
-// errLockMoved: the name does not mean any more what was opened there.
+// errLockMoved reports that the lock's name was replaced after it was opened.
 var errLockMoved = machine.Disturbed("the lock of the root keeps being replaced")
 
 // lockPoll is how often a lock is requested.
 const lockPoll = 20 * time.Millisecond
 
-// maxLockMoved is how often a lock is opened again at once because another one has taken its
-// place.
+// maxLockMoved is how often a replaced lock is opened again without a pause.
 const maxLockMoved = 100
 
 // A rootLock is the lock of a root, as far as one session has it.
@@ -41,7 +40,7 @@ type rootLock struct {
 	write bool     // it has to be open for writing, as on NFS; elsewhere that keeps the root from being mounted read-only
 	made  bool     // by this session
 	wrote bool     // it has written to the root since
-	quiet bool     // what was found stays
+	quiet bool     // the existing lock file stays
 	keep  int      // reasons for which it outlives the session, like a journal
 }
 
@@ -55,8 +54,7 @@ func (k *rootLock) take(ctx context.Context, create bool) error {
 	return k.poll(ctx, LockName, func() error { return k.try(create) })
 }
 
-// poll tries to take the lock of what has this name in the root until it gets it or must not
-// wait any longer.
+// poll tries to take the lock until it succeeds or must not wait any longer.
 func (k *rootLock) poll(ctx context.Context, name string, try func() error) error {
 	patience, cancel := context.WithTimeout(ctx, k.wait)
 	defer cancel()
@@ -80,8 +78,8 @@ func (k *rootLock) poll(ctx context.Context, name string, try func() error) erro
 	}
 }
 
-// try takes the lock once. Whoever may make names in the root may also have put something
-// else at the name: that is neither followed nor waited for, and its mode stays.
+// try takes the lock once. A user who may create names in the root may also have put another
+// entry at the lock's name: it is neither followed nor waited for, and its mode stays.
 func (k *rootLock) try(create bool) error {
 	f, err := k.root.openLock(LockName, k.write)
 	switch isRefused := errors.Is(err, fs.ErrPermission); {
@@ -97,7 +95,7 @@ func (k *rootLock) try(create bool) error {
 	return k.lock(f, LockName)
 }
 
-// lock locks what was opened at a name, and is still there.
+// lock locks the file that was opened at a name, if it is still there.
 func (k *rootLock) lock(f *os.File, name string) error {
 	defer func() {
 		if k.f != f {
@@ -118,9 +116,9 @@ func (k *rootLock) lock(f *os.File, name string) error {
 	return err
 }
 
-// make makes the lock. It is locked when it appears at its name: another process that came in
-// between would take it for one that was left. That is no change of the root: its time stays,
-// where this user may set it, so that a snapshot which is taken now has it.
+// make makes the lock. The file is already locked when it appears at its name: another process
+// would otherwise take it for an abandoned one. The time of the root is set back, if this user
+// may set it, so that a snapshot taken now records the time from before.
 func (k *rootLock) make() (err error) {
 	before, err := k.root.statSelf()
 	if err != nil {
@@ -184,9 +182,9 @@ func (k *rootLock) isNamed(f *os.File, name string) error {
 	return err
 }
 
-// release gives the lock up, and removes it unless the next session has something to end: that
-// one needs no space for it then. A session that has written nothing else leaves the root as it
-// was. One that cannot be removed is locked by nobody, and the next session takes it.
+// release releases the lock. It removes the file unless the next session has an attempt to
+// end, which then needs no space for it. A session that has written nothing else leaves the
+// root as it was. A file that cannot be removed is not locked, and the next session takes it.
 func (k *rootLock) release() {
 	if k.f == nil {
 		return

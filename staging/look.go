@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// look compares what stands there with what the swaps say of it.
+// look compares the existing entries with the swaps.
 func (a *attempt) look(c *Change) *Error {
 	st, err := a.root.statSelf()
 	if err != nil {
@@ -33,8 +33,8 @@ func (a *attempt) look(c *Change) *Error {
 	return a.lookAtDirs(c)
 }
 
-// lookAtTimes notes the times of the directories in which a commit changes names; that of the root
-// is the kernel's. What cannot be looked at is found out by whoever needs it.
+// lookAtTimes records the times of the directories in which a commit changes names; that of
+// the root is the kernel's. Errors are left to later steps.
 func (a *attempt) lookAtTimes() {
 	if !a.isCommit() {
 		return
@@ -116,7 +116,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	return nil
 }
 
-// whatStands adds to an error what stands there now, and whose it is.
+// whatStands adds to an error a description of the existing entry and its owner.
 func whatStands(err error, st pathsafe.Stat) error {
 	return fmt.Errorf("%w (%s of %s, last changed %s)", err, st.Mode, machine.UserText(int(st.UID)), st.ChangeTime.UTC().Format(time.RFC3339))
 }
@@ -136,7 +136,7 @@ func (a *attempt) lookAtRemade() {
 	}
 }
 
-// isLive tells whether st is still what the caller saw.
+// isLive reports whether st is still what the caller saw.
 func (s *swapping) isLive(st pathsafe.Stat) bool {
 	was := s.live
 	same := was.ID.Dev == st.ID.Dev && identityOf(*was) == identityOf(st)

@@ -12,8 +12,8 @@ import (
 )
 
 // What a commit has made is removed file by file, each only if it is the very inode that was
-// made, and directories only empty. What is foreign stays, with the directories that lead to
-// it (decision D14).
+// made, and directories only if empty. Foreign entries stay, with the directories that lead to
+// them.
 
 // A span is the part of a plan that moves with one swap.
 type span struct{ files, dirs [2]int }
@@ -42,8 +42,8 @@ func (u *undo) span(i int) span {
 	return all[i]
 }
 
-// discardMade removes all that a commit has made: what never left staging, and what moveBack
-// has taken from its name. What is left of the latter gets its name back.
+// discardMade removes everything that a commit has made: what never left staging, and what
+// moveBack has taken from its name. Whatever cannot be removed gets its name back.
 func (u *undo) discardMade() {
 	if !u.known { // before INTENT there is nothing else
 		u.note(manifestStaged, gone(u.removeOwn(u.stage, manifestStaged, &created{}, nil)))
@@ -73,7 +73,7 @@ func (u *undo) slotOf(s *swapping) dir {
 	return dir{}
 }
 
-// discardTaken removes what was taken from its name, as far as it is ours.
+// discardTaken removes what was taken from its name, if it is this attempt's own.
 func (u *undo) discardTaken() {
 	if u.olds.h == nil {
 		return
@@ -121,8 +121,8 @@ func (u *undo) discardAt(i int, in dir, name string) {
 }
 
 // prune removes files of the plan, and then directories, deepest first, beneath base, where
-// instead of the path from another name may stand. In new, where nobody but this attempt
-// works, what was made half-way is known by its name alone.
+// another name may replace the path from. In new, which no other user can enter, a half-made
+// entry is recognised by its name alone.
 func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to string) {
 	at := cache{base: base}
 	defer at.close()
@@ -157,8 +157,8 @@ func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to st
 	}
 }
 
-// removeMoved removes a file that others could reach, if it is ours. If time has passed
-// somebody may have written into it, and then it is not ours alone.
+// removeMoved removes a file that other processes could reach, if it is this attempt's own. If
+// time has passed, another process may have written to it, and it is then foreign.
 func (u *undo) removeMoved(in dir, name string, m *created, check check) error {
 	switch {
 	case !m.known:
@@ -169,9 +169,9 @@ func (u *undo) removeMoved(in dir, name string, m *created, check check) error {
 	return u.removeOwn(in, name, m, check)
 }
 
-// removeOwn removes a file that is ours by its identity and, unless check is nil, by its
-// content. An identity that is not known will do only where the name is proof enough: then
-// making it went wrong half-way.
+// removeOwn removes a file that matches its recorded identity and, unless check is nil, its
+// content. An unknown identity is accepted only where the name is proof enough: the file was
+// only half made.
 func (u *undo) removeOwn(in dir, name string, m *created, check check) error {
 	st, err := in.stat(name)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setDirs gives the directories that stay what they get. The base has to take
-// the removal of staging first.
+// setDirs sets the metadata of the directories that stay. The base comes later, after the
+// removal of staging.
 func (a *attempt) setDirs() *Error {
 	for i := range a.swaps {
 		if err := a.keepTime(&a.swaps[i], a.swaps[i].made); err != nil {
@@ -35,9 +35,9 @@ func (a *attempt) setDirs() *Error {
 	return fail(StepFinalize, "", a.syncMany())
 }
 
-// keepTime gives a directory that was moved to a name the time back that it had before:
-// XFS sets it when a rename gives a directory another parent. What is gone from there, or
-// may not be opened by this user, is not looked at.
+// keepTime restores the time of a directory that was moved to a name: XFS changes it when a
+// rename gives a directory another parent. A directory that is gone, or that this user may not
+// open, is skipped.
 func (a *attempt) keepTime(s *swapping, was *pathsafe.Stat) error {
 	if was == nil || !was.Mode.IsDir() || s.covered || s.covers {
 		return nil
@@ -107,8 +107,8 @@ func (a *attempt) lastMove(in dir, swaps []int) (last time.Time) {
 	return last
 }
 
-// timesBack gives the directories in which an undone commit has changed names the times that they
-// had before it, durably. A time keeps nobody from going on, so what fails here is no error.
+// timesBack restores the times of the directories in which an undone commit has changed names,
+// durably. A wrong time must stop nothing, so errors are ignored.
 func (a *attempt) timesBack() {
 	back := 0
 	for i := range a.times {
@@ -147,8 +147,8 @@ func (a *attempt) touch(d *staying, do func(in dir) error) error {
 	return do(in)
 }
 
-// give sets what one of the directories that stay gets, durably unless there are many of
-// them: then syncMany comes when all have it.
+// give sets the metadata of one of the directories that stay, durably unless there are many of
+// them: then one syncMany follows.
 func (a *attempt) give(in dir, m Metadata) error {
 	if err := in.give(m); err != nil || len(a.dirs) > few {
 		return err
@@ -163,8 +163,8 @@ func (a *attempt) syncMany() error {
 	return a.root.syncFS()
 }
 
-// give sets what a directory gets. Only its owner may set its time: to
-// anybody else who may write in it that time is what the changes beneath made of it.
+// give sets the metadata of a directory. Only its owner may set its time; for other users that
+// time only records the changes beneath.
 func (d dir) give(m Metadata) error {
 	st, err := d.statSelf()
 	if err != nil {
@@ -180,9 +180,9 @@ func (d dir) give(m Metadata) error {
 	return d.giveMode(m.Mode)
 }
 
-// giveOwner sets the owner, the group and the extended attributes that the directory does
-// not have already. A new owner takes away set-id bits, and an access list sets the bits
-// of the group: the mode comes later.
+// giveOwner sets the owner, the group and the extended attributes where they differ. A new
+// owner clears set-id bits, and an access list sets the bits of the group, so the mode is set
+// later.
 func (d dir) giveOwner(m Metadata) error {
 	st, err := d.statSelf()
 	if err == nil && (st.UID != m.UID || st.GID != m.GID) {
@@ -212,8 +212,8 @@ func (d dir) giveOwner(m Metadata) error {
 	return nil
 }
 
-// giveMode sets a mode that the directory does not have already: the kernel takes the
-// set-group-id bit away when the mode is set by who is not a member of the group.
+// giveMode sets the mode if it differs: the kernel clears the set-group-id bit when a user
+// outside the group sets the mode.
 func (d dir) giveMode(mode uint32) error {
 	st, err := d.statSelf()
 	if err != nil || st.Perm == mode {

@@ -6,15 +6,15 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Another user who has a directory in the root can mount something there at any moment: over
-// names that were swapped, or on one of them. What goes forward never enters that, and fails. An
-// undo, and the removal of what is left, must not fail for it.
+// Another user with a directory in the root can mount something there at any moment: over
+// swapped names, or on one of them. The forward steps never enter such a mount, and fail. An
+// undo and a cleanup must not fail because of it.
 
 // isMount reports whether an error is that a mount is in the way.
 func isMount(err error) bool { return errors.Is(err, pathsafe.ErrCrossesMount) }
 
-// despiteMounts does something that can be done again. Where a mount is in the way it does it
-// once more in the root as it is without mounts, if this user may look at that: only root may.
+// despiteMounts runs a repeatable function. If a mount is in the way, it runs the function
+// again in a view of the root without mounts, which only root may open.
 func (a *attempt) despiteMounts(do func() error) error {
 	err := do()
 	if isMount(err) && a.leaveMounts() == nil {
@@ -23,7 +23,7 @@ func (a *attempt) despiteMounts(do func() error) error {
 	return err
 }
 
-// leaveMounts opens the root without mounts, and in it again what was open in the root.
+// leaveMounts opens the root without mounts, and reopens there what was open in the root.
 func (a *attempt) leaveMounts() error {
 	if a.free.h != nil {
 		return pathsafe.ErrCrossesMount // it is a subvolume

@@ -35,17 +35,17 @@ func (a *attempt) openDirs() *Error {
 	return nil
 }
 
-// isBarred reports whether a swap is of a directory that goes when it is empty, and that its owner,
-// this user, may not write.
+// isBarred reports whether a swap removes an empty directory that its owner, this user, may
+// not write.
 func (s *swapping) isBarred() bool {
 	return s.goes && s.empty && s.was.Mode&0o300 != 0o300 && int(s.was.UID) == os.Geteuid()
 }
 
-// setMode gives what goes another mode if it is there and has the one of before.
+// setMode sets the mode of the old entry if it exists and has the previous mode.
 func (a *attempt) setMode(s *swapping, from, to uint32) error {
 	in, err := a.parentDir(s)
 	if err != nil {
-		return nil // whoever needs it sees that
+		return nil // later steps report that
 	}
 	defer in.close()
 	st, err := in.stat(s.path.Base())
@@ -63,10 +63,9 @@ func (d *staying) openMode() uint32 {
 	return d.have.Mode | 0o300
 }
 
-// moveTops moves each top of the plan to its place, never over anything, and
-// then makes the directories it moved into durable. The directory that it moves into
-// has to give to what is made in it what it gave when that was staged; of several tops
-// in a row it is asked once.
+// moveTops moves each top of the plan to its place, never over an existing entry, and then
+// syncs the directories that it was moved into. Such a directory must pass on the same access
+// to new entries as when the top was staged; for several tops in a row it is read once.
 func (a *attempt) moveTops() *Error {
 	if len(a.plan.files) == 0 {
 		return nil
@@ -133,7 +132,7 @@ func (a *attempt) leaveFirst() *Error {
 	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).isLast))
 }
 
-// swapAll makes all other swaps, durably, but for what comes last.
+// swapAll makes all other swaps, durably, except those that are last.
 func (a *attempt) swapAll() *Error {
 	for i := range a.swaps {
 		s := &a.swaps[i]
@@ -165,17 +164,17 @@ func (a *attempt) syncReplaced() error {
 	return syncDirs(left, a.news)
 }
 
-// isLast reports whether what goes or comes has the number of the swap, and leaves first or
-// comes last.
+// isLast reports whether an entry that is named by the number of the swap leaves first or
+// appears last.
 func (s *swapping) isLast() bool { return s.last && s.numbered() }
 
-// swap makes one swap. What is taken away is looked at again where nobody else
-// comes: between the first look and now the name could have come to mean
-// something else. Whatever it is, an undo puts it back.
+// swap makes one swap. The displaced entry is checked again in staging, out of reach of other
+// processes, since the name could have been replaced after the first look. An undo puts any
+// displaced entry back.
 func (a *attempt) swap(s *swapping) error {
 	name := s.name
 	in, err := a.parentDir(s)
-	if !s.comes && !a.isCommit() && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) { // it went with its directory
+	if !s.comes && !a.isCommit() && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) { // it was removed with its directory
 		s.goes = false
 		return nil
 	}
@@ -220,8 +219,8 @@ func (a *attempt) swap(s *swapping) error {
 	return nil
 }
 
-// replace puts a file of a commit in the place of another one, in one step: it waits in old under
-// the number of the swap, and what it displaces is there then.
+// replace replaces a file in one step: the new file waits in old under the number of the swap,
+// and the displaced one is there afterwards.
 func (a *attempt) replace(s *swapping, in dir) error {
 	from, err := a.news.open(parent(s.path))
 	if err != nil {
@@ -255,8 +254,8 @@ func (a *attempt) removeInPlace(s *swapping, in dir, name string) error {
 	return err
 }
 
-// placeLast gives what comes last its names, in order, durably. What has left staging was
-// placed before a crash; what became of it since is not looked at.
+// placeLast moves the trees marked as last to their names, in order, durably. One that has
+// left staging was placed before a crash, and is not checked again.
 func (a *attempt) placeLast() *Error {
 	placed := false
 	if a.news.h == nil { // it was removed when all had left it
@@ -301,7 +300,7 @@ func (a *attempt) takeOut(s *swapping, name string) error {
 	return a.news.shift(name, a.olds, name)
 }
 
-// provenOld wants what was taken away to be what was to go.
+// provenOld requires the displaced entry to be the planned old one.
 func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	st, err := in.stat(name)
 	if s.remake != nil && in == a.olds && errors.Is(err, fs.ErrNotExist) {
@@ -324,8 +323,8 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 	return a.isEmpty(in, name)
 }
 
-// syncMoves makes moves of these swaps durable: first the directory in staging that things have
-// left, then those beneath the base, then the one in staging that got things.
+// syncMoves makes moves of these swaps durable: first the directory in staging that entries
+// have left, then those beneath the base, then the one in staging that received entries.
 func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error {
 	var parentDirs []pathsafe.Path
 	covered := false
@@ -354,7 +353,7 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 	return err
 }
 
-// check looks at every name once more, and at everything that went.
+// check checks every name and every displaced entry once more.
 func (a *attempt) check() *Error {
 	for i := range a.swaps {
 		if s := &a.swaps[i]; s.numbered() {

@@ -8,8 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/inorder"
 )
 
-// A worker does the work of one index after another, and is closed when there
-// is no more.
+// A worker does the work of one index after another, and is closed at the end.
 type worker interface {
 	do(ctx context.Context, i int) *Error
 	close()

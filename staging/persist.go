@@ -10,14 +10,14 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// few is up to how many things are synced one by one. Above it one syncfs is
-// faster by far, though it waits for other people's data too.
+// few is the largest number of entries that are synced one by one. For more, one syncfs is
+// much faster, though it also waits for unrelated data.
 const few = 16
 
 func (a *attempt) fewEntries() bool { return len(a.plan.files)+len(a.plan.dirs) <= few }
 
 // persist is the end of Stage: everything below staging becomes durable, files and the
-// directories that name them, and the journal says PREPARED.
+// directories that name them, and the journal gets PREPARED.
 func (a *attempt) persist(ctx context.Context) *Error {
 	a.progress(PhaseSync, 0)
 	if err := ctx.Err(); err != nil {
@@ -115,7 +115,7 @@ func deepestFirst(paths []pathsafe.Path) []pathsafe.Path {
 	return slices.Compact(sorted)
 }
 
-// gone drops the error that says a thing is not there.
+// gone drops fs.ErrNotExist.
 func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

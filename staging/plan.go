@@ -12,17 +12,17 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// A plan says how the files of a spec get to their places. A file is staged at
-// its own path below the staging directory, so its parents are made there,
-// also those that exist beneath the root already. What is moved is a top: a
-// whole new subtree, or a single file whose parent exists; each is a swap.
+// A plan holds how the files of a change get to their places. A file is staged at its own path
+// below the staging directory, so its parents are made there, even if they exist beneath the
+// root already. The unit of moving is a top: a whole new subtree, or a single file whose
+// parent exists; each is a swap.
 type plan struct {
 	dirs  []plannedDir // each after its parent
 	files []plannedFile
 	order []int // the indexes of the files by rank, then path
 }
 
-// none stands for the index of a thing that is not there.
+// none is the index of a missing entry.
 const none = -1
 
 type plannedDir struct {
@@ -39,16 +39,16 @@ type plannedFile struct {
 	created created
 }
 
-// A created is what is known of something that this attempt makes. It is tried before the
-// call that makes it; known when its identity was seen.
+// A created is the state of an entry that this attempt makes. tried is set before the call
+// that makes it, known when its identity was read.
 type created struct {
 	tried bool
 	known bool
 	id    pathsafe.ID
 	born  time.Time
 	size  int64 // bytes, or anySize
-	// access is that of what was made. Of a directory of the plan that exists beneath
-	// the root it is that of the real one.
+	// access is that of the new entry. For a directory of the plan that already exists beneath
+	// the root it is that of the real directory.
 	access access
 	taken  *taken // of a file that replaces another one
 }
@@ -56,7 +56,8 @@ type created struct {
 // anySize is the size of directories and of files not yet whole.
 const anySize = -1
 
-// identity is what was created, of a type, as the journal of a swap has it.
+// identity returns the identity of a created entry of type t, in the form that the journal has
+// for a swap.
 func (m *created) identity(t fs.FileMode) identity {
 	return identityOf(pathsafe.Stat{ID: m.id, BirthTime: m.born, Mode: t})
 }
@@ -65,8 +66,8 @@ func (m *created) see(st pathsafe.Stat, size int64) {
 	m.known, m.id, m.born, m.size = true, st.ID, st.BirthTime, size
 }
 
-// is tells whether st describes what was created. An inode number alone is not
-// enough: ext4 gives it to the next file at once. Through which mount it is seen does not count.
+// is reports whether st describes the created entry. An inode number alone is not enough: ext4
+// reuses it for the next file at once. The mount through which the entry is seen is ignored.
 func (m *created) is(st pathsafe.Stat) bool {
 	return m.known && m.id.Dev == st.ID.Dev && m.id.Ino == st.ID.Ino && m.born.Equal(st.BirthTime) && (m.size == anySize || m.size == st.Size)
 }
@@ -107,8 +108,8 @@ func (a *attempt) planFiles(c *Change) *Error {
 	return a.checkClashes(a.swaps[:tops])
 }
 
-// checkNew refuses a directory that is there though it must not be: what is
-// moved would be merged into it.
+// checkNew rejects a directory that exists although it must not: the moved subtree would be
+// merged into it.
 func checkNew(root dir, paths []pathsafe.Path) *Error {
 	for _, path := range paths {
 		site, err := root.survey(path)
@@ -151,8 +152,8 @@ func (p *plan) topOf(open []int) int {
 	return p.dirs[open[len(open)-1]].top
 }
 
-// addTop asks where file i would stand, and plans the move that takes it there. One that takes the
-// place of old is a top by itself; what stands there is looked at with the other swaps.
+// addTop finds the place of file i, and plans the move that takes it there. A file that
+// replaces old is a top by itself; the existing file is checked with the other swaps.
 func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
 	p := &a.plan
 	path := p.files[i].path
@@ -183,9 +184,9 @@ func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
 	return nil
 }
 
-// addLeaving plans what leaves and has nothing in its place when the names are given: the files
-// that are removed, and what artifacts take the place of, before anything else changes. Each is a
-// swap of its own, with the old thing only.
+// addLeaving plans the old entries that have no new entry in their place when the names are
+// moved: removed files, and entries that artifacts replace, before anything else changes. Each
+// is a swap of its own, with an old side only.
 func (a *attempt) addLeaving(c *Change) {
 	for i := range c.Swaps {
 		s := &c.Swaps[i]
@@ -224,7 +225,7 @@ func (a *attempt) addArtifacts(c *Change) *Error {
 	return nil
 }
 
-// makes tells whether the plan holds the directory.
+// makes reports whether the plan has the directory.
 func (p *plan) makes(path pathsafe.Path) bool {
 	_, found := p.find(path)
 	return found
@@ -237,7 +238,7 @@ func (p *plan) find(path pathsafe.Path) (int, bool) {
 	})
 }
 
-// checkClashes refuses a file that is also a directory of the plan.
+// checkClashes rejects a file that is also a directory of the plan.
 func (a *attempt) checkClashes(tops []swapping) *Error {
 	for _, d := range a.plan.dirs {
 		_, found := slices.BinarySearchFunc(a.plan.files, d.path, func(f plannedFile, path pathsafe.Path) int {
@@ -250,8 +251,7 @@ func (a *attempt) checkClashes(tops []swapping) *Error {
 	return checkPlaces(a.root, tops)
 }
 
-// checkPlaces refuses two tops that a link beneath the root brings to the same
-// place.
+// checkPlaces rejects two tops that a link beneath the root maps to the same place.
 func checkPlaces(root dir, tops []swapping) *Error {
 	type place struct {
 		parent pathsafe.ID

@@ -13,9 +13,9 @@ import (
 // there is none.
 func (a *attempt) firstArtifact() int { return len(a.swaps) - a.artifacts }
 
-// makeArtifacts makes them all in the directory for artifacts, durably. It gives to what is
-// made in it what the directory gives that the artifact goes to; of several in a row that
-// is asked once.
+// makeArtifacts makes all artifacts in the directory for artifacts, durably. That directory
+// gets the access that the target directory passes on; for several artifacts in a row it is
+// read once.
 func (a *attempt) makeArtifacts() *Error {
 	if a.artifacts == 0 {
 		return nil
@@ -141,8 +141,8 @@ func (a *attempt) syncArtifacts() error {
 	return syncDirs(dirs, a.root)
 }
 
-// placedAll tells whether every artifact has left staging. It then stood at its
-// name, and what became of it since is not ours to judge.
+// placedAll reports whether every artifact has left staging. Each was then at its name, and
+// later changes to it do not matter.
 func (a *attempt) placedAll() (bool, error) {
 	if err := a.openParts(); err != nil {
 		return false, err
@@ -165,8 +165,8 @@ func (a *attempt) placedAll() (bool, error) {
 	return true, nil
 }
 
-// forward is what is left of step 5 for an attempt that was killed. Unless every artifact has left
-// staging already, all files are checked once more before.
+// forward does the rest of step 5 for an attempt that was killed. Unless every artifact has
+// left staging already, all files are checked once more first.
 func (a *attempt) forward(ctx context.Context) error {
 	placed, err := a.placedAll()
 	if err != nil {

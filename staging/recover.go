@@ -16,31 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mode says on whose behalf a root is recovered.
+// Mode is the authority under which a root is recovered.
 type Mode int
 
 const (
 	// Automatic means that the next command ends what a kill or a crash has
 	// interrupted. A root that is halted stays so.
 	Automatic Mode = iota
-	// Person means that somebody asked for it. A halted root is tried again.
+	// Person means that an operator asked for the recovery. A halted root is tried again.
 	Person
-	// Acknowledged means that somebody has looked, and takes the root as it will be.
-	// What can be undone is undone, also by a journal of this user that another key has
-	// made; what cannot stays, and nothing halts the root any longer.
+	// Acknowledged means that an operator has inspected the root and accepts it as the
+	// recovery leaves it. What can be undone is undone, also by a journal of this user that
+	// was made with another key; what cannot be undone stays, and the root is no longer
+	// halted.
 	Acknowledged
 )
 
-// Outcome says what became of an attempt that was found.
+// Outcome is the result for an attempt that was found.
 type Outcome struct {
 	Attempt string // its identity, a UUID
 	Kind    string // KindCommit, or that of the [Change]; "exchange" where its journal cannot tell
 	Result  Result
-	// Left is why something of it or in its way is left: with Released, and with
-	// Completed where it is in nobody's way.
+	// Left is the reason why entries of the attempt, or foreign entries in its way, are left:
+	// with Released, and with Completed if they block nothing.
 	Left error
-	// Cause is why a commit whose files were all in place was rolled back nevertheless:
-	// what stands there is not what it put there.
+	// Cause is the reason why a commit whose files were all in place was rolled back
+	// nevertheless: an entry is not the one that it put there.
 	Cause error
 }
 
@@ -55,7 +56,7 @@ const (
 	// Cleared means that it had ended, one way or the other, or had not begun; only its
 	// staging directory was left.
 	Cleared
-	// Released means that its journal is void, and what is left is nobody's.
+	// Released means that the journal is void, and that what is left belongs to no attempt.
 	Released
 )
 
@@ -69,8 +70,7 @@ func (r Result) String() string {
 	return resultNames[r]
 }
 
-// HaltError says that an unfinished attempt stands in a root and cannot be
-// ended without a person.
+// HaltError reports that a root has an unfinished attempt that only an operator can end.
 type HaltError struct {
 	Attempt string // its identity, a UUID
 	Kind    string // as in Outcome
@@ -102,14 +102,14 @@ type Unfinished struct {
 	a       *attempt // while it is resolved
 	found   found
 	end     Outcome
-	kept    error // why what is left of it is kept, of one that is released
+	kept    error // why its rest is kept, after a release
 }
 
-// Unfinished lists the attempts that stand in the root, in the order of their names. Each is
-// to be resolved before anything else is done there:
+// Unfinished lists the attempts in the root, in the order of their names. Each must be
+// resolved before anything else is done there:
 //
 //	end, err := u.Resolve(ctx, mode)
-//	... // the caller records what became of it
+//	... // the caller records the outcome
 //	end, err = u.Forget()
 func (r *Root) Unfinished() ([]*Unfinished, error) {
 	names, err := r.dir.names()
@@ -155,14 +155,14 @@ func (u *Unfinished) Close() {
 	}
 }
 
-// Halt returns the error that says that the attempt cannot be ended.
+// Halt returns the error for an attempt that cannot be ended.
 func (u *Unfinished) Halt(err error) *HaltError {
 	return &HaltError{u.Attempt, u.Kind, u.Staging, err}
 }
 
-// Resolve rolls the attempt back, or completes it if its journal says COMMITTED. It may be
-// killed at any point and called again. Of a completed one the journal stays until Forget. The
-// error says why it cannot be ended; see [Unfinished.Release].
+// Resolve rolls the attempt back, or completes it if its journal has COMMITTED. It may be
+// killed at any point and called again. The journal of a completed attempt stays until Forget.
+// The error is the reason why it cannot be ended; see [Unfinished.Release].
 func (u *Unfinished) Resolve(ctx context.Context, mode Mode) (Outcome, error) {
 	u.end = Outcome{Attempt: u.Attempt, Kind: u.Kind}
 	if u.Err != nil {
@@ -201,11 +201,12 @@ func (u *Unfinished) hasGone() (Outcome, error) {
 	return Outcome{}, u.Err
 }
 
-// hold takes the lock of the root, and that of the staging directory. What was seen without the
-// lock may have ended since, and is looked at again.
+// hold takes the lock of the root, and that of the staging directory. An attempt that was read
+// without the lock may have ended since, so it is read again.
 func (u *Unfinished) hold(ctx context.Context) error {
 	if u.root.lock.f == nil {
-		// Where the lock is missing and there is no room for it, that of the attempt has to do.
+		// If the lock file is missing and there is no space for it, the lock of the attempt
+		// must do.
 		if err := u.root.Hold(ctx); err != nil && !machine.IsFull(err) {
 			return err
 		}
@@ -234,12 +235,12 @@ func (u *Unfinished) Displaced() (*pathsafe.Dir, []Displaced) {
 	return u.a.olds.h, u.a.displacedAll()
 }
 
-// Release is Resolve for an attempt that cannot be ended, for the reason given, when a person
-// has acknowledged that: its journal is to be void, and what is left of it stays. Of one that
-// cannot be looked at there is nothing to release.
+// Release is Resolve for an attempt that cannot be ended, for the given reason, after an
+// operator has acknowledged that: the journal becomes void, and what is left of the attempt
+// stays. An attempt that cannot be read has nothing to release.
 func (u *Unfinished) Release(why error) Outcome {
 	u.end = Outcome{Attempt: u.Attempt, Kind: u.Kind, Result: Released, Left: why}
-	if u.found.mine && u.a.holdsAny(&u.found) { // else its maker may still want it
+	if u.found.mine && u.a.holdsAny(&u.found) { // otherwise another process may still need it
 		u.kept = why
 		u.end.Left = kept(why, keptPrefix+u.Attempt)
 	}
@@ -275,8 +276,8 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	return u.end, nil
 }
 
-// kindExchange stands for the kind of an attempt whose journal cannot be read, and that is not
-// a commit.
+// kindExchange is the kind of an attempt whose journal cannot be read, and that is not a
+// commit.
 const kindExchange = "rollback_or_restore"
 
 // attemptOf reads the name of a staging directory; the kind is "" where it is none.
@@ -295,20 +296,20 @@ func isUUID(id string) bool {
 	return err == nil && parsed.String() == id
 }
 
-// found is what stands under the name of a staging directory.
+// found is the content of a directory with the name of a staging directory.
 type found struct {
 	isOne   bool // it is one, as far as can be seen
 	halted  bool
 	intent  bool
 	strange bool // there is more in it than the journal
-	mine    bool // nobody but this user can have made what is in it
+	mine    bool // only this user can have made its content
 	uid     uint32
 	names   []string
 }
 
-// find opens a staging directory. Without a record of a journal it is none, and
-// stays, if this user did not make it or if it holds what no attempt puts there
-// before INTENT. Nor is one of another user; root, who may open it, goes by what is in it.
+// find opens a staging directory. A directory without a journal record is not one, and stays,
+// if this user did not make it or if it holds entries that no attempt makes before INTENT. Nor
+// is one of another user; root, who may open it, decides by its content.
 func (a *attempt) find() (f found, err error) {
 	st, err := a.root.stat(a.stageName)
 	if err != nil || !st.Mode.IsDir() || passedOver(st) {
@@ -330,8 +331,8 @@ func (a *attempt) find() (f found, err error) {
 	return f, nil
 }
 
-// isForeign reports whether a staging directory belongs to neither this user nor root: no attempt
-// of this user has made it, since each wants the directory that it makes to be its own.
+// isForeign reports whether a staging directory belongs to neither this user nor root. No
+// attempt of this user has made it, since each requires to own its directory.
 func isForeign(st pathsafe.Stat) bool { return st.UID != 0 && int(st.UID) != os.Geteuid() }
 
 // passedOver reports whether a staging directory is never opened.
@@ -346,7 +347,7 @@ func unlessForeign(st pathsafe.Stat, err error) error {
 	return err
 }
 
-// sort tells what the names say.
+// sort classifies the names.
 func (f *found) sort() {
 	has := func(name string) bool { return slices.Contains(f.names, name) }
 	f.intent, f.halted = has(intentName), has(HaltedName)
@@ -370,10 +371,9 @@ func (a *attempt) reviveFor(f *found, mode Mode) error {
 	return a.revive(key)
 }
 
-// isMismatch reports whether an error of [attempt.forward] says that what stands in the
-// root is not what the attempt put there, or is in its way. What else can go wrong is no
-// reason to take a commit back that may have been announced: to read and to place is
-// tried again by the next recovery.
+// isMismatch reports whether an error of [attempt.forward] means that an entry in the root is
+// not what the attempt put there, or is in its way. Other errors do not justify undoing a
+// commit that may have been announced: the next recovery reads and places again.
 func isMismatch(err error) bool {
 	for _, is := range []error{
 		errReplaced, errChanged, errAccess, fs.ErrNotExist, fs.ErrExist, unix.ENOTDIR,
@@ -386,10 +386,10 @@ func isMismatch(err error) bool {
 	return false
 }
 
-// endRevived rolls back or goes forward, as the journal says.
+// endRevived rolls back or forward, depending on the journal.
 func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 	a.lock.wrote = true
-	if err := a.stage.sync(); err != nil { // what it builds on must not be lost again
+	if err := a.stage.sync(); err != nil { // the next steps rely on it being durable
 		return 0, err
 	}
 	switch a.phase {
@@ -410,12 +410,12 @@ func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 	if err == nil {
 		err = a.syncArtifacts()
 	}
-	return Completed, err // of the machine: it says nothing of what was done, which may have been seen already
+	return Completed, err // a fault of the machine: the result may already have been seen
 }
 
-// cleanUpOrKeep is cleanUp for what may hold something that nobody can remove, like an
-// immutable file: all is done, and that is no reason to halt a root. It gets a name
-// that can be seen.
+// cleanUpOrKeep is cleanUp for a staging directory that may hold entries that cannot be
+// removed, such as an immutable file. The attempt is complete, and such an entry does not halt
+// the root: the directory gets a visible name.
 func (a *attempt) cleanUpOrKeep() error {
 	err := a.cleanUp()
 	if a.isCommit() || !errors.Is(err, unix.EPERM) {
@@ -442,8 +442,7 @@ func (a *attempt) keepStaging() error {
 	return a.emptyJournal()
 }
 
-// holdsAny tells whether staging holds anything but the journal; if it cannot be
-// seen it may.
+// holdsAny reports whether staging holds anything but the journal, or cannot be read.
 func (a *attempt) holdsAny(f *found) bool {
 	own := []string{newsName, oldsName, trashName, holdName}
 	if slices.ContainsFunc(f.names, func(name string) bool { return !ofJournal(name) && !slices.Contains(own, name) }) {
@@ -463,8 +462,7 @@ func (a *attempt) holdsAny(f *found) bool {
 	return false
 }
 
-// emptyJournal removes what nobody needs of a staging directory that is one no
-// more: the records and what is empty.
+// emptyJournal removes the records and empty directories of a void staging directory.
 func (a *attempt) emptyJournal() error {
 	names, err := a.stage.names()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// What a commit has displaced comes back to its name in an undo, unless something newer is there: a
-// file that another process has put there since, or its writes to the commit's own file. That stays,
-// and what was displaced, whatever it is, is kept as in a change with [Change.Keep]. So an undo of a
-// replacement loses nothing of others, and succeeds.
+// An undo gives each displaced entry of a commit its name back, unless a newer entry is there:
+// a file that another process has put there since, or the commit's own file with its writes.
+// The newer entry stays, and the displaced one is kept as in a change with [Change.Keep]. So
+// the undo of a replacement succeeds, and loses no data of other processes.
 
 // displacesForCommit reports whether a swap of a commit takes something from its name.
 func (a *attempt) displacesForCommit(s *swapping) bool { return a.isCommit() && s.goes }
@@ -45,7 +45,7 @@ func (u *undo) reinstate(s *swapping) error {
 		case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
 			return u.olds.unlink(s.name) // a crash has left it with both names
 		default:
-			return nil // what is there is newer
+			return nil // the existing entry is newer
 		}
 		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -54,7 +54,7 @@ func (u *undo) reinstate(s *swapping) error {
 	return errFlips
 }
 
-// waiting describes what was displaced, if it waits in staging.
+// waiting describes the displaced entry, if it is in staging.
 func (u *undo) waiting(s *swapping) (st pathsafe.Stat, is bool, err error) {
 	if u.olds.h == nil {
 		return st, false, nil
@@ -63,8 +63,9 @@ func (u *undo) waiting(s *swapping) (st pathsafe.Stat, is bool, err error) {
 	return st, err == nil && !s.fresh.is(st), gone(err)
 }
 
-// lostUnlessEdited: the commit's file is at its name, and what it has displaced is not in staging.
-// An undo before this one has kept that, if it has left the file there.
+// lostUnlessEdited handles a swap whose new file is at its name and whose displaced entry is
+// not in staging. That is no loss if an earlier undo has kept the displaced entry and left the
+// file there.
 func (u *undo) lostUnlessEdited(s *swapping, in dir) error {
 	edited, err := u.isEdited(s, in, s.path.Base())
 	if err == nil && !edited {
@@ -73,8 +74,8 @@ func (u *undo) lostUnlessEdited(s *swapping, in dir) error {
 	return err
 }
 
-// giveBack exchanges what was displaced with the commit's file. What comes out has to be that file,
-// as it was made: anything else came to the name later than what was displaced, and goes back.
+// giveBack exchanges the displaced entry with the commit's file. The entry that comes out must
+// be that file, unchanged: any other one is newer than the displaced entry, and goes back.
 func (u *undo) giveBack(s *swapping, in dir) error {
 	expected := s.fresh
 	for turn := range maxFlips {
@@ -132,7 +133,8 @@ func (u *undo) isEdited(s *swapping, in dir, name string) (bool, error) {
 	return false, err
 }
 
-// fileAt returns the file of the plan that takes the place of another one; nil for none.
+// fileAt returns the file of the plan that replaces another one at the swap's name; nil for
+// none.
 func (u *undo) fileAt(s *swapping) *plannedFile {
 	if !s.comes {
 		return nil

@@ -15,14 +15,14 @@ import (
 
 var (
 	errUnfit = machine.Disturbed("the records of its journal do not fit together")
-	// errChanged: the content of something is not what was recorded.
+	// errChanged reports that the content of an entry differs from the record.
 	errChanged = machine.Disturbed("somebody has changed its content")
 )
 
-// A check reads content and returns nil if it is what it should be.
+// A check reads content and returns nil if it is as recorded.
 type check func(ctx context.Context, f io.ReaderAt) error
 
-// check is how the content of what was created is recognised.
+// check returns the check for the content of a created file.
 func (t createdRecord) check() check {
 	return func(_ context.Context, f io.ReaderAt) error {
 		h := sha256.New()
@@ -36,8 +36,8 @@ func (t createdRecord) check() check {
 	}
 }
 
-// revive makes an attempt again from the records in its staging directory, as
-// far as they go. An empty key takes every record for good.
+// revive makes an attempt again from the records in its staging directory, as far as they go.
+// An empty key disables the checks of the HMACs.
 func (a *attempt) revive(key []byte) error {
 	var r intentRecord
 	intent, err := a.stage.read(key, intentName, &r)
@@ -158,7 +158,7 @@ func (a *attempt) reviveMade(records []entryRecord) error {
 	return nil
 }
 
-// takeName takes what a record says of the attempt, if that can be.
+// takeName sets the attempt's UUID and kind from a record, and reports whether they are valid.
 func (a *attempt) takeName(id, kind string) bool {
 	if a.id != id || a.isCommit() != (kind == KindCommit) || kind != KindCommit && !validKind(kind) {
 		return false
@@ -167,8 +167,8 @@ func (a *attempt) takeName(id, kind string) bool {
 	return true
 }
 
-// revivePrepared: without INTENT, which goes after it, there can be none but in
-// a crash that has brought it back; it says nothing then.
+// revivePrepared reads PREPARED. Without INTENT, which is removed after it, the record can
+// only have been brought back by a crash; it is then ignored.
 func (a *attempt) revivePrepared(key []byte, intent bool) error {
 	var r preparedRecord
 	found, err := a.stage.read(key, preparedName, &r)
@@ -248,7 +248,7 @@ func (a *attempt) reviveCommitted(key []byte, intent bool) error {
 		}
 		p := []phase{phaseCommitted, phaseRollingBack}[i]
 		if p == phaseRollingBack && a.phase == phaseIntent {
-			continue // what is rolled back loses PREPARED only when all of it was done, and then INTENT says enough
+			continue // a rollback removes PREPARED only when it is done, and then INTENT is enough
 		}
 		a.phase = p
 	}

@@ -22,11 +22,11 @@ type Root struct {
 	seen map[string]bool // names of the attempts that Unfinished has listed last
 }
 
-// Lock begins work on a root, with a handle of its own. It writes nothing. While another process
-// holds the lock it waits, up to wait; the error is then a [*BusyError]. Where there is no lock
-// nobody is at work, and it is taken only when something is to be written: see [Root.Hold]. Key
-// authenticates the journals: only with the key that an attempt was made with can it be
-// recovered later.
+// Lock begins work on a root, with a handle of its own. It writes nothing. While another
+// process holds the lock it waits, up to wait; the error is then a [*BusyError]. Without a
+// lock file no other process is at work, and the lock is taken only before the first write:
+// see [Root.Hold]. Key authenticates the journals: an attempt can later be recovered only with
+// the key that it was made with.
 func Lock(ctx context.Context, root *pathsafe.Dir, key []byte, wait time.Duration) (*Root, error) {
 	return lock(ctx, root, key, &locking{wait: wait, s: &sysHook{}})
 }
@@ -56,10 +56,10 @@ func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*R
 	return r, nil
 }
 
-// Hold takes the lock of the root, and makes it if it is not there; nothing else may be
-// written there before. It waits as [Lock] does. [Tx.Begin] and [Unfinished.Resolve] do not
-// wait. The error is [ErrOvertaken] when an attempt stands in the root that [Root.Unfinished]
-// has not listed.
+// Hold takes the lock of the root, and makes the lock file if it is missing; it must be called
+// before any other write. It waits as [Lock] does. [Tx.Begin] and [Unfinished.Resolve] do not
+// wait. The error is [ErrOvertaken] if the root has an attempt that [Root.Unfinished] has not
+// listed.
 func (r *Root) Hold(ctx context.Context) error {
 	if r.lock.f != nil {
 		return nil
@@ -75,7 +75,8 @@ func (r *Root) Hold(ctx context.Context) error {
 	return nil
 }
 
-// Wait waits for the process that holds the lock, as [Lock] does, and leaves what it finds.
+// Wait waits for the process that holds the lock, as [Lock] does, without removing the lock
+// file.
 func (r *Root) Wait(ctx context.Context) error {
 	if r.lock.f != nil {
 		return nil
@@ -95,8 +96,8 @@ func (r *Root) Yield() { r.lock.release() }
 // is written.
 func (r *Root) Leave() { r.lock.quiet = true }
 
-// Overtaken returns [ErrOvertaken] when another attempt is at work in the root, or stands
-// there, that [Root.Unfinished] has not listed. It writes nothing.
+// Overtaken returns [ErrOvertaken] if the root has an attempt, running or unfinished, that
+// [Root.Unfinished] has not listed. It writes nothing.
 func (r *Root) Overtaken() error {
 	names, err := r.dir.names()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// writeManifest makes the chain manifest in staging, so that its identity is
-// known before it stands beside it.
+// writeManifest makes the chain manifest in staging, so that its identity is known before it
+// is moved beside it.
 func (a *attempt) writeManifest() error {
 	if a.manifest == nil {
 		return nil
@@ -31,8 +31,8 @@ func (a *attempt) writeManifest() error {
 }
 
 // openPlan puts the chain manifest beside the staging directory, durably, and makes the
-// directories below: first that for artifacts, so that its name is durable by PREPARED.
-// After COMMITTED its absence says that all of them were placed.
+// directories below: first the one for artifacts, so that its name is durable by PREPARED.
+// After COMMITTED its absence means that all of them were placed.
 func (a *attempt) openPlan() *Error {
 	if a.manifest != nil {
 		m := &a.swaps[0]
@@ -56,9 +56,9 @@ func (a *attempt) openPlan() *Error {
 	return a.makeDirs()
 }
 
-// makeDirs makes the directories of the plan below staging. One that exists beneath
-// the root already gives the group and the access list to what is made in it that the
-// real one gives: what is moved there later has them as if it had been made there.
+// makeDirs makes the directories of the plan below staging. The copy of an existing directory
+// passes on the same group and access list as the real one, so that an entry made in it has
+// them as if it had been made at its name.
 func (a *attempt) makeDirs() *Error {
 	at, real := cache{base: a.news}, cache{base: a.root}
 	defer at.close()
@@ -108,7 +108,7 @@ func (a *attempt) dress(d *plannedDir, at, real *cache) error {
 	return made.bequeathLike(d.created.access)
 }
 
-// writeWhole writes a file that is not a copy, and notes what it made.
+// writeWhole writes a file that is not a copy, and records its identity.
 func (a *attempt) writeWhole(f *os.File, m *created, data []byte) error {
 	st, err := a.s.identify(f)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *attempt) writeWhole(f *os.File, m *created, data []byte) error {
 	return err
 }
 
-// trees is how many things the caller makes.
+// trees returns how many trees the caller makes.
 func (a *attempt) trees() (n int) {
 	for i := range a.swaps {
 		if a.swaps[i].tree {
@@ -138,7 +138,7 @@ func (a *attempt) trees() (n int) {
 	return n
 }
 
-// makeTrees has the caller make what comes.
+// makeTrees calls fill to make the trees.
 func (a *attempt) makeTrees(ctx context.Context, fill func(ctx context.Context, dir *pathsafe.Dir) error) *Error {
 	trees := a.trees()
 	if trees == 0 {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sysHook is what all system calls of this package go through: every call that can fail
-// goes through do, so that a test can make each of them fail.
+// A sysHook wraps all system calls of this package: every call that can fail goes through do,
+// so that a test can make each of them fail.
 type sysHook struct {
 	hook func(op, path string, f func() error) error
 }
@@ -120,7 +120,7 @@ func (d dir) unbarred(name string) (pathsafe.Stat, error) {
 	return st, err
 }
 
-// access returns who may do what with d.
+// access returns the access of d.
 func (d dir) access() (access, error) {
 	var got pathsafe.Access
 	err := d.s.do("read access", d.h.Name(), func() (err error) {
@@ -130,7 +130,8 @@ func (d dir) access() (access, error) {
 	return accessOf(got), err
 }
 
-// bequeathLike has d give to what is made in it what a directory with this access gives.
+// bequeathLike makes d pass on the same access to new entries as a directory with the given
+// access.
 func (d dir) bequeathLike(like access) error {
 	return d.s.do("set access", d.h.Name(), func() error { return d.h.BequeathLike(like.Value()) })
 }
@@ -172,7 +173,7 @@ func (d dir) rename(name string, to dir, newName string) error {
 	return d.s.do("rename", name, func() error { return d.h.RenameNoReplace(name, to.h, newName) })
 }
 
-// exchange swaps what stands at two names.
+// exchange swaps the entries of two names.
 func (d dir) exchange(name string, to dir, newName string) error {
 	do := func() error {
 		return d.s.do("exchange", name, func() error { return d.h.RenameExchange(name, to.h, newName) })
@@ -193,8 +194,8 @@ type move struct {
 	into string
 }
 
-// moving renames. The kernel wants this user to have the right to write a directory that
-// gets another parent: where that is what is missing, the directory has it meanwhile.
+// moving renames. The kernel requires write permission on a directory that gets another
+// parent: if only that is missing, the directory has it during the rename.
 func moving(rename func() error, moves ...move) error {
 	err := rename()
 	if !errors.Is(err, fs.ErrPermission) {
@@ -228,8 +229,8 @@ func moving(rename func() error, moves ...move) error {
 	return err
 }
 
-// enter opens the directory name of d, through no link. The name may be one that
-// is no path.
+// enter opens the directory name of d without following links. The name need not be a valid
+// path component.
 func (d dir) enter(name string) (sub dir, err error) {
 	sub.s = d.s
 	err = d.s.do("open directory", name, func() error {
@@ -254,8 +255,8 @@ func (d dir) chmodDir(name string, mode uint32) error {
 	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, mode) })
 }
 
-// metadataOf returns what stands at a name has, a link itself too, and which extended attributes
-// this user may not read.
+// metadataOf returns the metadata of the entry at a name, without following a link, and the
+// extended attributes that this user may not read.
 func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
 	err = d.s.do("read metadata", name, func() error {
 		node, err := d.h.Pin(name)
@@ -276,7 +277,7 @@ func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
 	return m, denied, err
 }
 
-// walk visits all that stands beneath d.
+// walk visits everything beneath d.
 func (d dir) walk(visit func(rel string, st pathsafe.Stat) error) error {
 	return d.s.do("walk", d.h.Name(), func() error { return d.h.Walk(context.Background(), visit) })
 }
@@ -320,7 +321,8 @@ func (d dir) createLock(name string, write bool) (f *os.File, err error) {
 	return f, err
 }
 
-// grantWriters lets those open a file who may make names in d, and nobody else.
+// grantWriters makes a file accessible to the users who may create names in d, and to no
+// others.
 func (d dir) grantWriters(f *os.File) error {
 	return d.s.do("set access", f.Name(), func() error { return d.h.GrantWriters(f) })
 }
@@ -409,7 +411,7 @@ func (s *sysHook) removeXattr(n *pathsafe.Node, name string) error {
 	return s.do("remove attribute", n.Name(), func() error { return n.RemoveXattr(name) })
 }
 
-// access returns who may do what with a file.
+// access returns the access of a file.
 func (s *sysHook) access(f *os.File) (access, error) {
 	var got pathsafe.Access
 	err := s.do("read access", f.Name(), func() (err error) {
@@ -435,7 +437,7 @@ func (s *sysHook) flock(f *os.File) error {
 
 func (s *sysHook) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }
 
-// named says in an error which call failed, on which file.
+// named adds the name of the call and of the file to an error.
 func named(call string, f *os.File, err error) error {
 	if err == nil {
 		return nil

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A LeftOut is something of a replaced file that the file in its place was not given.
+// A LeftOut is metadata of a replaced file that the new file did not get.
 type LeftOut struct {
 	Path pathsafe.Path
 	What string // "owner", "group", "set-id bits" or the name of an extended attribute
 	Why  error
 }
 
-// LeftOut returns what replaced files had and those in their places were not given, once Stage is
-// done, in the order of the swaps.
+// LeftOut returns the metadata of replaced files that the new files did not get, after Stage,
+// in the order of the swaps.
 func (tx *Tx) LeftOut() []LeftOut { return tx.a.allLeftOut() }
 
-// LeftOut is that of [Tx.LeftOut], once Resolve has completed the attempt, until Forget.
+// LeftOut is [Tx.LeftOut] for an attempt that Resolve has completed, until Forget.
 func (u *Unfinished) LeftOut() []LeftOut {
 	if u.end.Result != Completed {
 		return nil
@@ -41,30 +41,31 @@ func (a *attempt) allLeftOut() (all []LeftOut) {
 	return all
 }
 
-// taken is what a file has of the one that it replaces, beside its access.
+// taken is the metadata that a file takes over from the one that it replaces, beside its
+// access.
 type taken struct {
 	uid    uint32
 	xattrs []pathsafe.Xattr
 }
 
-// What a LeftOut is of, beside extended attributes.
+// Values of LeftOut.What, beside extended attributes.
 const (
 	ofOwner = "owner"
 	ofGroup = "group"
 	ofSetID = "set-id bits"
 )
 
-// The extended attribute that is an access list; XFS shows root the same under a name of its own.
+// The extended attribute with the access list; XFS shows it to root under a second name.
 const (
 	accessList      = "system.posix_acl_access"
 	accessListOfXFS = "trusted.SGI_ACL_FILE"
 )
 
-// errNever is why something is left out that would be wrong of another content.
+// errNever is the reason why metadata is left out that is wrong for another content.
 var errNever = errors.New("it is of the replaced content, and is never taken over")
 
-// ofContent reports whether an extended attribute is one of this very inode or content: what a
-// program may do (capabilities), signatures, and what an overlay keeps in its layers.
+// ofContent reports whether an extended attribute belongs to this inode or content:
+// capabilities, signatures, and the records of an overlay in its layers.
 func ofContent(name string) bool {
 	switch name {
 	case "security.capability", "security.ima", "security.evm":
@@ -73,10 +74,10 @@ func ofContent(name string) bool {
 	return strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.")
 }
 
-// takeOver gives a copy its mode and, of the file that it replaces, owner, group and extended
-// attributes, access lists too. The access list is the first, since it sets permission bits, which
-// this user needs for the other attributes; the owner is the last, since a file of another user
-// takes less from this one. What this user may not give is left out.
+// takeOver sets the mode of a copy and, from the file that it replaces, owner, group and
+// extended attributes, access lists too. The access list is first, since it sets permission
+// bits, which this user needs for the other attributes; the owner is last, since this user may
+// set less on a file of another user. What this user may not set is left out.
 func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
 	s := &c.swaps[f.top]
 	if !s.goes {
@@ -145,7 +146,8 @@ func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
 	return err
 }
 
-// keeps requires a file to have the access that it was given, and what it has taken over.
+// keeps requires a file to have the access that was set, and the metadata that it has taken
+// over.
 func (s *sysHook) keeps(f *os.File, m *created) error {
 	now, err := s.access(f)
 	if err == nil {

@@ -26,8 +26,8 @@ type Tx struct {
 	committed bool
 }
 
-// Plan compares a change with what stands in the root, and writes nothing. The error is an
-// [*Error]. Every unfinished attempt must have been resolved before.
+// Plan compares a change with the existing entries of the root, and writes nothing. The error
+// is an [*Error]. Every unfinished attempt must have been resolved before.
 func (r *Root) Plan(c Change) (*Tx, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (r *Root) Plan(c Change) (*Tx, error) {
 	return &Tx{a: a, step: StepBegin}, nil
 }
 
-// PlanLocked is Plan under the lock of the root, which it takes when nothing is in the way.
+// PlanLocked is Plan under the lock of the root, which it takes if Plan finds no conflict.
 func (r *Root) PlanLocked(ctx context.Context, c Change) (*Tx, error) {
 	if r.lock.f == nil {
 		if _, err := r.Plan(c); err != nil {
@@ -66,7 +66,7 @@ func (r *Root) PlanLocked(ctx context.Context, c Change) (*Tx, error) {
 	return r.Plan(c)
 }
 
-// planAll makes the swaps of a change, and looks at all names.
+// planAll makes the swaps of a change, and checks all names.
 func (a *attempt) planAll(c *Change) *Error {
 	if c.Manifest != nil {
 		path, err := pathsafe.Parse(manifestPrefix + a.id + ".json")
@@ -91,8 +91,8 @@ func (a *attempt) planAll(c *Change) *Error {
 	return a.look(c)
 }
 
-// findCovered notes which swaps are beneath the path of another one: when all is
-// done they cannot be seen any more.
+// findCovered notes which swaps are beneath the path of another one: these cannot be seen when
+// all is done.
 func (a *attempt) findCovered() {
 	all, above := map[pathsafe.Path]bool{}, map[pathsafe.Path]bool{}
 	for i := range a.swaps {
@@ -111,14 +111,14 @@ func (a *attempt) findCovered() {
 	}
 }
 
-// Attempt is the identity of the attempt, a UUID.
+// Attempt returns the UUID of the attempt.
 func (tx *Tx) Attempt() string { return tx.a.id }
 
-// Staging is the name of the staging directory in the root.
+// Staging returns the name of the staging directory in the root.
 func (tx *Tx) Staging() string { return tx.a.stageName }
 
-// Begin takes the lock, unless [Root.Hold] did, and writes INTENT: all names, what stands there, and what shall stand there. From here on
-// a crash leaves an [Unfinished] attempt.
+// Begin takes the lock, unless [Root.Hold] did, and writes INTENT: all names, with their old
+// and new entries. From here on a crash leaves an [Unfinished] attempt.
 func (tx *Tx) Begin() error {
 	a := tx.a
 	if err := a.lock.take(context.Background(), true); err != nil {
@@ -130,9 +130,9 @@ func (tx *Tx) Begin() error {
 	return a.run(a.open)
 }
 
-// Stage makes what comes, reads the files back and checks them, makes all durable and writes
-// PREPARED. Fill makes, in the empty directory dir, the thing of each swap with a [Tree] under
-// the number of the swap, and nothing else; it may be nil where there is none.
+// Stage makes the new entries, reads the files back and checks them, makes everything durable
+// and writes PREPARED. Fill makes, in the empty directory dir, the entry of each swap with a
+// [Tree] under the number of the swap, and nothing else; it may be nil if there is none.
 func (tx *Tx) Stage(ctx context.Context, fill func(ctx context.Context, dir *pathsafe.Dir) error) error {
 	a := tx.a
 	return a.run(
@@ -143,9 +143,9 @@ func (tx *Tx) Stage(ctx context.Context, fill func(ctx context.Context, dir *pat
 	)
 }
 
-// Move gives everything its name but the artifacts, durably, looks each up afresh and checks
-// it. What was displaced waits in staging ([Tx.Displaced]). A cancelled ctx stops it before
-// the first move; then it counts no longer.
+// Move moves every new entry but the artifacts to its name, durably, looks each up again and
+// checks it. Displaced entries wait in staging ([Tx.Displaced]). A cancelled ctx stops it
+// before the first move, and is ignored after that.
 func (tx *Tx) Move(ctx context.Context) error {
 	a := tx.a
 	if err := ctx.Err(); err != nil {
@@ -164,15 +164,15 @@ func (tx *Tx) Move(ctx context.Context) error {
 	)
 }
 
-// A Displaced is what stood at a name and has been moved aside.
+// A Displaced is an entry that has been moved aside from its name.
 type Displaced struct {
 	Path pathsafe.Path
 	Name string // in the directory of all that was displaced
 }
 
-// Displaced returns the directory in staging that holds what was displaced, and what is in
-// it, in the order of the swaps. Nobody else works there. The directory stays the
-// transaction's, until Close or Abort.
+// Displaced returns the directory in staging that holds the displaced entries, and these in
+// the order of the swaps. Other processes cannot enter it. The transaction owns the directory,
+// which is valid until Close or Abort.
 func (tx *Tx) Displaced() (*pathsafe.Dir, []Displaced) { return tx.a.olds.h, tx.a.displacedAll() }
 
 func (a *attempt) displacedAll() (all []Displaced) {
@@ -184,10 +184,10 @@ func (a *attempt) displacedAll() (all []Displaced) {
 	return all
 }
 
-// Commit makes the artifacts, writes COMMITTED and gives the artifacts their names, in
-// order. When it returns nil all is in place and durable, and stays so. Where it fails
-// Abort takes the record back first; if that cannot be done, nothing else is, and the attempt
-// is left to [Unfinished.Resolve].
+// Commit makes the artifacts, writes COMMITTED and moves the artifacts to their names, in
+// order. When it returns nil, everything is in place, durable and final. If it fails, Abort
+// first takes the record back; if that fails, nothing else is undone, and the attempt is left
+// to [Unfinished.Resolve].
 func (tx *Tx) Commit() error {
 	a := tx.a
 	tx.step = StepPublish
@@ -202,9 +202,8 @@ func (tx *Tx) Commit() error {
 	return err
 }
 
-// Close removes what was displaced, the staging directory and the journal. An error takes
-// nothing back: the change is complete, and what is left the next one to resolve the
-// attempt removes.
+// Close removes the displaced entries, the staging directory and the journal. The change is
+// complete even if Close fails; the next session that resolves the attempt removes the rest.
 func (tx *Tx) Close() error {
 	if !tx.committed {
 		return errors.New("internal error: closed before it was committed")
@@ -212,10 +211,10 @@ func (tx *Tx) Close() error {
 	return tx.a.cleanUp()
 }
 
-// Abort undoes everything unless it was committed, and gives up all handles. It is deferred,
+// Abort undoes everything unless it was committed, and closes all handles. It is deferred,
 // with the result of the function: an error of the caller becomes an [*Error], whose Rollback
-// is nil if everything is as it was before. Without an error there is a panic, and as after a
-// kill the attempt is left to [Unfinished.Resolve].
+// is nil if everything is as it was before. In a panic, without an error, the attempt is left
+// to [Unfinished.Resolve], as after a kill.
 func (tx *Tx) Abort(err *error) {
 	defer tx.a.close()
 	if tx.committed || *err == nil {
@@ -232,7 +231,7 @@ func (tx *Tx) Abort(err *error) {
 	}
 }
 
-// run goes through steps until one fails.
+// run runs steps until one fails.
 func (a *attempt) run(steps ...func() *Error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {

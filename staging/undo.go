@@ -21,22 +21,22 @@ var (
 	errCrowded   = machine.Disturbed("two things wait in staging for one name")
 )
 
-// An undo brings back what stood there. What to do it sees from what stands
-// where, so that it does not matter how far the attempt or an earlier undo got. It
-// goes on after an error and keeps the first ones.
+// An undo restores the old entries. It decides by what is at each name, so it does not matter
+// how far the attempt or an earlier undo got. It continues after an error, and keeps the first
+// ones.
 type undo struct {
 	*attempt
 	notes
-	spans []span // of all swaps of a commit, once one was asked for
+	spans []span // of all swaps of a commit, computed at the first use
 }
 
-// maxTold is how many errors an undo tells in full.
+// maxTold is how many errors an undo reports in full.
 const maxTold = 8
 
-// notes keep the first of many errors.
+// notes keeps the first of many errors.
 type notes struct {
 	first  error
-	others []string // the next ones, as text
+	others []string // the next errors, as text
 	count  int
 }
 
@@ -71,12 +71,12 @@ func (n *notes) err() error {
 	return err
 }
 
-// undo says by nil that every name means again what it meant when it was swapped, and that
-// nothing of the attempt is left (SPECTRUM-06 section 8.5.1). A name that an exchange had not
-// swapped yet is not its business, whatever others did with it; of a commit no target may
-// exist. The order is that of section 8.5.2: what looks like success first, what says that
-// something is unfinished last. The journal goes when all else is gone for good; while it is
-// there the root is not clean.
+// undo returns nil if every swapped name has its old entry again, and nothing of the attempt
+// is left (SPECTRUM-06 section 8.5.1). A name that an exchange had not swapped yet is ignored,
+// whatever other processes did with it; for a commit no target may exist. The order is that of
+// section 8.5.2: signs of success are removed first, signs of an unfinished attempt last. The
+// journal is removed when everything else is durably gone; while it exists the root is not
+// clean.
 func (a *attempt) undo() error {
 	err := a.despiteMounts(func() error {
 		u := &undo{attempt: a}
@@ -99,12 +99,12 @@ func (a *attempt) undo() error {
 	return err
 }
 
-// everything brings all back, durably, before anything that was made is removed: what a power cut
-// leaves of an exchange must not be the removal alone.
+// everything restores all old entries, durably, before anything that was made is removed: a
+// power cut during the undo of an exchange must not leave the removal alone.
 func (u *undo) everything() {
 	u.note(u.stageName, u.openParts())
 	if u.phase >= phasePrepared && u.err() == nil {
-		// A commit can do without them: on a full disk they cannot be made again.
+		// A commit works without them: on a full disk they cannot be made again.
 		if err := u.allParts(); !u.isCommit() {
 			u.note(u.stageName, err)
 		}
@@ -140,8 +140,7 @@ func (u *undo) everything() {
 	}
 }
 
-// moveBack undoes all swaps that may have been made, the last one first: what came last goes
-// first, and what left first comes back last.
+// moveBack undoes all swaps that may have been made, in reverse order.
 func (u *undo) moveBack() {
 	for i := range slices.Backward(u.swaps) {
 		if s := &u.swaps[i]; s.isLast() && s.comes && u.phase >= s.since {
@@ -157,12 +156,12 @@ func (u *undo) moveBack() {
 	}
 }
 
-// takeBack takes the new thing of a swap from its name, if it is there.
+// takeBack takes the new entry of a swap from its name, if it is there.
 func (u *undo) takeBack(i int) error {
 	s := &u.swaps[i]
 	in, err := u.parentDir(s)
 	if err != nil {
-		return nil // back looks at that
+		return nil // back checks that
 	}
 	defer in.close()
 	st, err := in.stat(s.path.Base())
@@ -177,8 +176,8 @@ func (u *undo) takeBack(i int) error {
 	return u.retrieve(i, in, strconv.Itoa(i))
 }
 
-// openDirsAgain lets their owner into the directories that stay, and into those that were to go
-// and are there, from the top.
+// openDirsAgain makes the directories that stay, and those to be removed that exist,
+// accessible to their owner, from the top.
 func (u *undo) openDirsAgain() {
 	for i := range slices.Backward(u.swaps) {
 		if s := &u.swaps[i]; s.isBarred() {
@@ -190,12 +189,12 @@ func (u *undo) openDirsAgain() {
 	}
 }
 
-// restoreDirs gives back what directories had, and makes what moved back durable.
+// restoreDirs restores the metadata of directories, and makes the moves durable.
 func (u *undo) restoreDirs() {
 	for i := range u.swaps {
 		s := &u.swaps[i]
 		u.note(s.path.String(), u.keepMode(s))
-		_ = u.keepTime(s, s.live) // a time keeps nobody from going on
+		_ = u.keepTime(s, s.live) // a wrong time stops nothing
 		u.note(s.path.String(), u.keepRemade(s))
 	}
 	u.note("", u.syncMoves(u.olds, u.news, (*swapping).numbered))
@@ -205,7 +204,7 @@ func (u *undo) restoreDirs() {
 	u.note("", u.syncMany())
 }
 
-// keepRemade gives a directory that was made again what it had, when all is back in it.
+// keepRemade restores the metadata of a remade directory, after its entries are back.
 func (u *undo) keepRemade(s *swapping) error {
 	if s.remake == nil || !s.goes {
 		return nil
@@ -227,8 +226,8 @@ func (u *undo) keepRemade(s *swapping) error {
 	return errors.Join(again.give(*s.remake), again.sync())
 }
 
-// noteDir does something with a directory that stays. One that nothing was done to may be
-// another one by now.
+// noteDir calls do for a directory that stays. One that was not changed may have been replaced
+// since.
 func (u *undo) noteDir(d *staying, do func(in dir) error) {
 	err := u.touch(d, do)
 	if !d.touched && (isOthers(err) || isMount(err)) {
@@ -237,18 +236,18 @@ func (u *undo) noteDir(d *staying, do func(in dir) error) {
 	u.note(d.path.String(), gone(err))
 }
 
-// isOthers reports whether an error says that a directory is not there, or another one is.
+// isOthers reports whether an error means that a directory is missing or was replaced.
 func isOthers(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errReplaced) || isLink(err)
 }
 
-// isLink reports whether an error says that a link is there.
+// isLink reports whether an error means that the entry is a link.
 func isLink(err error) bool {
 	return errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, pathsafe.ErrEscape)
 }
 
-// keepMode gives a directory that has come back the mode that it had: who was killed
-// while it was moved may have left it another one.
+// keepMode restores the mode of a directory that is back: an attempt that was killed while it
+// moved the directory may have left it another mode.
 func (u *undo) keepMode(s *swapping) error {
 	if !s.goes || !fs.FileMode(s.old.Type).IsDir() || s.was.Mode&0o300 == 0o300 {
 		return nil
@@ -256,8 +255,8 @@ func (u *undo) keepMode(s *swapping) error {
 	return errors.Join(u.setMode(s, s.was.Mode|0o200, s.was.Mode), u.setMode(s, s.was.Mode|0o300, s.was.Mode))
 }
 
-// backAmidst is back, also where others make something at the name, or take it away, in the
-// instant between a look and a move.
+// backAmidst is back, retried if other processes make or remove an entry at the name between a
+// look and a move.
 func (u *undo) backAmidst(i int) (err error) {
 	for range maxFlips {
 		err = u.back(i)
@@ -296,7 +295,7 @@ func (u *undo) back(i int) error {
 			return err
 		}
 	}
-	if is && s.tree && !u.keep { // what others have put there since would leave its name with it
+	if is && s.tree && !u.keep { // otherwise entries of other processes in it would be moved with it
 		if err := s.untouched(in, s.path.Base()); err != nil {
 			return err
 		}
@@ -322,8 +321,8 @@ func (u *undo) back(i int) error {
 	return errNoWayBack
 }
 
-// makeAgain makes an empty directory again that was removed where it stood: in a lower layer of
-// an overlay it could not be moved.
+// makeAgain makes an empty directory again that was removed in place: in a lower layer of an
+// overlay it could not be moved.
 func (u *undo) makeAgain(i int, in dir, name string, taken bool) error {
 	s := &u.swaps[i]
 	if taken {
@@ -340,8 +339,8 @@ func (u *undo) makeAgain(i int, in dir, name string, taken bool) error {
 	return u.dressAgain(s, in)
 }
 
-// dressAgain gives such a directory what it had. What moves back into it changes its time: it
-// comes again at the end.
+// dressAgain restores the metadata of a remade directory. Moving its entries back changes its
+// time, which is therefore set again at the end.
 func (u *undo) dressAgain(s *swapping, in dir) error {
 	again, err := in.enter(s.path.Base())
 	if err != nil {
@@ -353,18 +352,18 @@ func (u *undo) dressAgain(s *swapping, in dir) error {
 	return again.give(m)
 }
 
-// makeWay has what others have put at a name make way for what comes back there; done is true
-// where nothing is left to be done.
+// makeWay moves foreign entries at a name aside, to free it for the old entry; done is true if
+// nothing is left to do.
 func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) (done bool, err error) {
 	base := s.path.Base()
 	switch {
-	case slot.h == nil && (s.remake == nil || !s.goes || st.Mode.IsDir()): // nothing comes back
+	case slot.h == nil && (s.remake == nil || !s.goes || st.Mode.IsDir()): // there is no entry to restore
 		return true, nil
 	case slot.h == nil:
 		return false, gone(u.setAside(in, base, s))
 	case identityOf(was) == identityOf(st) && !st.Mode.IsDir(): // a crash has left it with both names
 		return true, slot.unlink(s.name)
-	case s.old.is(st): // it is back, and this is what had its name
+	case s.old.is(st): // the old entry is back, and this one had its name
 		return true, u.setAside(slot, s.name, s)
 	}
 	err = slot.exchange(s.name, in, base)
@@ -377,9 +376,9 @@ func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) (done b
 	return false, gone(err)
 }
 
-// withoutParent: the directory of a swap's name is not there, or is another one. That
-// does not matter where nothing has to come back and nothing has stayed there; what
-// somebody took away with its directory is not missed, unless it is a tree.
+// withoutParent handles a swap whose parent directory is missing or was replaced. That is no
+// error if no old entry must come back and no new one has stayed there; an entry that another
+// process removed with its directory is not missed, unless it is a tree.
 func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) error {
 	if slot.h != nil || !isOthers(err) {
 		return err
@@ -393,11 +392,11 @@ func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) erro
 	return nil
 }
 
-// displaced finds what had to make way for a swap; slot is closed if there is
-// nothing. It is the old thing, or what had taken its place, or that of the new one.
+// displaced finds the entry that a swap has displaced; slot is closed if there is none. It is
+// the old entry, or one that had replaced it, or one that had replaced the new entry.
 func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat, err error) {
 	parts := []dir{u.olds, u.news}
-	if !s.tree { // then new may have other things at that name
+	if !s.tree { // otherwise new may have other entries at that name
 		parts = parts[:1]
 	}
 	for _, in := range parts {
@@ -431,9 +430,9 @@ func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat,
 	return slot, was, nil
 }
 
-// retrieve takes a new thing back whose name was free before. Between a look and a removal
-// the name could come to mean another thing; so it is first moved to where nobody else comes,
-// and looked at again.
+// retrieve takes back a new entry whose name was free before. The name could be replaced
+// between a look and a removal, so the entry is first moved out of reach of other processes,
+// and then checked again.
 func (u *undo) retrieve(i int, in dir, name string) error {
 	s, to := &u.swaps[i], u.news
 	base := s.path.Base()
@@ -458,11 +457,11 @@ func (u *undo) retrieve(i int, in dir, name string) error {
 			return err
 		}
 	}
-	u.discardAt(i, in, base) // staging is gone, or full: what was seen has to do
+	u.discardAt(i, in, base) // staging is gone, or full: compare and remove in place
 	return nil
 }
 
-// ours finds the new thing in staging: fs.ErrNotExist if it is not there.
+// ours finds the new entry in staging: fs.ErrNotExist if it is not there.
 func (u *undo) ours(s *swapping, name string) (in dir, st pathsafe.Stat, err error) {
 	for _, in := range []dir{u.news, u.olds, u.trash} {
 		if in.h == nil {
@@ -476,7 +475,7 @@ func (u *undo) ours(s *swapping, name string) (in dir, st pathsafe.Stat, err err
 	return dir{}, st, fs.ErrNotExist
 }
 
-// swapBack puts a displaced thing in the place of the new one.
+// swapBack replaces the new entry by the displaced one.
 func (u *undo) swapBack(i int, in, slot dir, name string) error {
 	s := &u.swaps[i]
 	base := s.path.Base()
@@ -498,8 +497,8 @@ func (u *undo) swapBack(i int, in, slot dir, name string) error {
 	return slot.shift(name, in, base)
 }
 
-// provenNew wants what was taken from a name to be the new thing: else somebody
-// has put something in its place between the look and the move, and it goes back.
+// provenNew requires an entry that was taken from a name to be the new one: otherwise another
+// process has replaced it between the look and the move, and it goes back.
 func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) error {
 	st, err := in.stat(name)
 	if err != nil {
@@ -517,8 +516,8 @@ func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) er
 	return both(errNoWayBack, back())
 }
 
-// discardTrees removes the trees that were made. After PREPARED others could reach them: what
-// is not any more as it was made stays.
+// discardTrees removes the trees that were made. After PREPARED other processes could reach
+// them: a tree that has changed stays.
 func (u *undo) discardTrees() {
 	if u.trees() == 0 {
 		return
@@ -534,7 +533,7 @@ func (u *undo) discardTrees() {
 			u.note(s.path.String(), u.discard(s, strconv.Itoa(i)))
 		}
 	}
-	if u.err() == nil { // what is half removed must not be looked at again
+	if u.err() == nil { // a half-removed tree must not be compared again
 		u.note(trashName, errors.Join(u.news.sync(), u.olds.sync(), u.trash.sync()))
 	}
 	if u.err() == nil {
@@ -542,8 +541,8 @@ func (u *undo) discardTrees() {
 	}
 }
 
-// discard moves a new thing to the trash. If it is not in staging it went before,
-// or others took it; if it is there twice a crash has left it with both names.
+// discard moves a new entry to the trash. If it is not in staging, it was discarded before, or
+// another process took it; if it is there twice, a crash has left it with both names.
 func (u *undo) discard(s *swapping, name string) error {
 	st, err := u.trash.stat(name)
 	if gone(err) != nil {
@@ -588,7 +587,7 @@ func (u *undo) discardFrom(in dir, s *swapping, name string) error {
 	return in.shift(name, u.trash, name)
 }
 
-// untouched wants the new thing to be at a name as it was made.
+// untouched requires the new entry to be at a name, unchanged.
 func (s *swapping) untouched(in dir, name string) error {
 	now, err := fingerprint(in, name)
 	if err == nil && now != s.print {
@@ -605,8 +604,8 @@ func both(err, other error) error {
 	return fmt.Errorf("%w; %w", err, other)
 }
 
-// targets looks at every target of a commit once more. One that is there now is somebody
-// else's; it stays, and the state before is not reached (decision D15).
+// targets checks every target of a commit once more. An existing target is foreign; it stays,
+// and the state from before is not reached.
 func (u *undo) targets() {
 	if u.revived && u.phase < phasePrepared {
 		return
@@ -639,7 +638,7 @@ func (u *undo) targets() {
 	}
 }
 
-// leaving returns the swap of what an artifact takes the place of; nil for none.
+// leaving returns the swap of the entry that an artifact replaces; nil for none.
 func (a *attempt) leaving(path pathsafe.Path) *swapping {
 	for i := range a.swaps {
 		if s := &a.swaps[i]; s.goes && !s.comes && s.path == path {
@@ -649,8 +648,8 @@ func (a *attempt) leaving(path pathsafe.Path) *swapping {
 	return nil
 }
 
-// isBack requires that the file of a commit that took the place of another one is not at its name
-// any more, as it was made (decision D32): what was there is back, or something newer is there.
+// isBack requires that the new file of a replacement is no longer at its name, unchanged: the
+// old file is back, or a newer entry is there.
 func (u *undo) isBack(s *swapping) error {
 	in, err := u.parentDir(s)
 	if err != nil {
@@ -671,16 +670,15 @@ func (u *undo) noteTarget(path string, exists bool, err error) {
 	u.note(path, err)
 }
 
-// halt marks the root as one where a person must act. The journal that is
-// left says so too, but a journal alone may also come from a kill, and then the
-// next session tries to end what it says. It is all that can be done: it has no
-// error.
+// halt marks the root as halted until an operator acts. The journal alone is not enough: it
+// may also come from a kill, and the next session then tries to end the attempt. An error is
+// ignored, since nothing else can be done.
 func (a *attempt) halt() {
 	if a.stage.h == nil {
 		return
 	}
 	f, err := a.stage.create(HaltedName, ownFile)
-	if errors.Is(err, fs.ErrNotExist) { // somebody removed the staging directory
+	if errors.Is(err, fs.ErrNotExist) { // another process removed the staging directory
 		f, err = a.haltAnew()
 	}
 	if err == nil {
@@ -703,7 +701,7 @@ func (a *attempt) haltAnew() (*os.File, error) {
 	return stage.create(HaltedName, ownFile)
 }
 
-// kept says where things are that could not be put back.
+// kept adds to an error where an entry is that could not be put back.
 func kept(err error, name string) error {
 	return fmt.Errorf("%w; what is left of it is kept in %q", err, name)
 }

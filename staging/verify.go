@@ -6,9 +6,9 @@ import (
 	"io/fs"
 )
 
-// verify is the end of step 4: every target, and then every new directory, is looked up afresh
-// from the root, must be the very one that was staged with the same mode, group and
-// access list, and content is checked again.
+// verify is the end of step 4: every target, and then every new directory, is looked up again
+// from the root. It must be the one that was staged, with the same mode, group and access
+// list; content is checked again.
 func (a *attempt) verify(ctx context.Context) *Error {
 	a.progress(PhaseVerify, 0)
 	v := &verifier{a}
@@ -47,7 +47,7 @@ func (v *verifier) do(ctx context.Context, turn int) *Error {
 	return fail(StepVerify, name, err)
 }
 
-// dir looks a directory up that was moved to its place.
+// dir checks a directory that was moved to its place.
 func (v *verifier) dir(d *plannedDir) *Error {
 	name := d.path.String()
 	if d.top == none {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// voidSuffix marks the records of a journal that was set aside.
+// voidSuffix marks the records of a void journal.
 const voidSuffix = ".void"
 
-// setAside makes a journal void that cannot be believed. Where another user has seen to it that
-// its records cannot be renamed, the staging directory gets a name under which it is one no more.
+// setAside makes a rejected journal void. If another user has prevented the renaming of its
+// records, the staging directory is renamed to a name that no longer denotes one.
 func (u *Unfinished) setAside() error {
 	err := u.a.stage.setAside(u.found.names)
 	isBarred := errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR)
@@ -26,9 +26,9 @@ func (u *Unfinished) setAside() error {
 	return u.root.dir.sync()
 }
 
-// setAside makes the journal in a staging directory void that cannot be believed.
-// Nothing is removed: its maker may still want it. INTENT is the first, durably:
-// without it the other records lead neither back nor forward.
+// setAside makes the rejected journal of a staging directory void. Nothing is removed, since
+// the process that made it may still need it. INTENT is renamed first, durably: without it the
+// other records cause neither an undo nor a completion.
 func (d dir) setAside(names []string) error {
 	for _, first := range []bool{true, false} {
 		for _, name := range names {

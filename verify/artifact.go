@@ -25,7 +25,7 @@ type artifact struct {
 	object canonjson.Object
 }
 
-// present says whether an artifact is there, whatever it is.
+// present reports whether an artifact exists, whatever its type.
 func (r *Run) present(name string) error {
 	if err := r.enter(); err != nil {
 		return err
@@ -83,8 +83,7 @@ func (r *Run) readRaw(name string) ([]byte, pathsafe.Stat, error) {
 	return raw[:n], st, nil
 }
 
-// extraArtifact finds a second identity, payload or signature (decision D9):
-// the first in byte order, or "".
+// extraArtifact finds a second identity, payload or signature: the first in byte order, or "".
 func (r *Run) extraArtifact() (string, error) {
 	names, err := r.dir.Names()
 	if err != nil {
@@ -128,8 +127,8 @@ func (r *Run) forbiddenArtifact() error {
 	return nil
 }
 
-// IsMachineFault says whether an error tells of this machine and not of the
-// input: then there is no verdict.
+// IsMachineFault reports whether an error is a fault of this machine and not of the input:
+// then there is no verdict.
 func IsMachineFault(err error) bool {
 	return machine.IsScarce(err) || errors.Is(err, pathsafe.ErrNoProc)
 }

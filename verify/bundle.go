@@ -64,8 +64,8 @@ func (b *Bundle) Root() string { return b.root }
 // ValidatorID is the identity that signed the bundle, 64 lower-case hex digits.
 func (b *Bundle) ValidatorID() string { return b.validatorID }
 
-// Completed is the completed_at of STATUS.json, which is signed; the zero time
-// when that says none.
+// Completed returns the completed_at of STATUS.json, which is signed; the zero time if it has
+// none.
 func (b *Bundle) Completed() time.Time { return b.completed }
 
 // Len is the number of outputs.
@@ -82,8 +82,8 @@ func (b *Bundle) Outputs() iter.Seq[Output] {
 	}
 }
 
-// Output is one output of a verified bundle. All it says was true of the
-// source at the moment at which its bytes were hashed.
+// Output is one output of a verified bundle. Its properties were true of the source at the
+// moment at which its bytes were hashed.
 type Output struct {
 	bundle *Bundle
 	output *output

@@ -14,15 +14,14 @@ import (
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 )
 
-// Artifact is one of the seven artifacts of a verified bundle, as it was read
-// when the bundle was verified. PROOF.json is one of them, although no
-// signature covers it (decision D16).
+// Artifact is one of the seven artifacts of a verified bundle, as it was read when the bundle
+// was verified. PROOF.json is one of them, although no signature covers it.
 type Artifact struct {
 	bundle *Bundle
 	kept   *keptArtifact
 }
 
-// keptArtifact is what is remembered of an artifact's file.
+// keptArtifact is the recorded state of an artifact's file.
 type keptArtifact struct {
 	name  string
 	table blockhash.Table
@@ -31,8 +30,7 @@ type keptArtifact struct {
 	perm  fs.FileMode
 }
 
-// keep remembers an artifact that was read, and which directory it was in, when
-// the watch wants that.
+// keep records an artifact that was read, and its directory, if the watch requires that.
 func (e *examination) keep(name string, raw []byte, st pathsafe.Stat) error {
 	if !e.watch.Reread {
 		return nil
@@ -108,11 +106,10 @@ func (b *Bundle) Artifacts() iter.Seq[Artifact] {
 	}
 }
 
-// ArtifactsIntact says whether every artifact still is, byte for byte, what was
-// verified, in the same directory. A file that looks untouched (the same inode,
-// size and times) is not read again: that does not notice a writer who changes
-// it through a mapping that was written to before. What [Artifact.Open] reads is
-// checked all the same.
+// ArtifactsIntact reports whether every artifact still is, byte for byte, what was verified,
+// in the same directory. A file with the same inode, size and times is not read again, so a
+// change through a mapping that was written to before goes unnoticed. What [Artifact.Open]
+// reads is checked all the same.
 func (b *Bundle) ArtifactsIntact() error {
 	if len(b.artifacts) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 // Code is a verdict of one of the laws. Codes are law: their text is fixed.
 type Code string
 
-// OK is the verdict of what was accepted.
+// OK is the verdict of acceptance.
 const OK Code = "OK"
 
 // The codes of SPECTRUM-05 that input can cause. The law lists five more,
@@ -60,9 +60,9 @@ const (
 	ChainOrderViolation   Code = "CHAIN_ORDER_VIOLATION"
 )
 
-// Reject is the verdict on what was not accepted. It is an error; read it with
-// errors.As. Any other error of this package means that no verdict was reached
-// (the work was interrupted, or this machine failed).
+// Reject is the verdict of rejection. It is an error; read it with errors.As. Any other error
+// of this package means that no verdict was reached: the work was interrupted, or this machine
+// failed.
 type Reject struct {
 	Code    Code
 	Message string            // for people

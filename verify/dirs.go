@@ -8,16 +8,15 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// directory is a directory on the way to outputs, and what it granted when they were
-// read.
+// directory is a parent directory of outputs, and its permission bits when they were read.
 type directory struct {
 	path string // beneath the project root; "" is that itself
 	perm fs.FileMode
 }
 
-// directoriesOf lists the directories on the way to outputs, which are in ascending
-// order, each after the one that it is in. The verdict is on outputs alone: one that
-// is gone, or cannot be looked at, grants nothing.
+// directoriesOf lists the parent directories of outputs, which are in ascending order, each
+// after its own parent. The verdict is on outputs alone: a directory that is gone, or cannot
+// be read, has no permission bits.
 func directoriesOf(project *pathsafe.Dir, outputs []output) ([]directory, error) {
 	perm, err := project.Granted()
 	if IsMachineFault(err) {
@@ -60,9 +59,8 @@ func granted(perm uint32, err error) fs.FileMode {
 	return fs.FileMode(perm)
 }
 
-// Dirs yields the directories on the way to the outputs, each after the one that it is
-// in, and the permission bits that they granted when the outputs were read. The first
-// is the project root, with the path "".
+// Dirs yields the parent directories of the outputs, each after its own parent, and their
+// permission bits when the outputs were read. The first is the project root, with the path "".
 func (b *Bundle) Dirs() iter.Seq2[string, fs.FileMode] {
 	return func(yield func(string, fs.FileMode) bool) {
 		for _, d := range b.dirs {

@@ -36,12 +36,11 @@ func (b *Bundle) TaskSpec() canonjson.Object { return b.claims.taskSpec }
 // run id is the name of a directory, and no signature covers it.
 func (b *Bundle) TaskID() string { return textOf(b.claims.taskSpec, "task_id") }
 
-// Findings holds bundles that SPECTRUM-05 accepted, in chain order, against what
-// the older laws ask beyond it: first the validator of SPECTRUM-02, section 3.1,
-// step 2, then the order and the references of SPECTRUM-03 (decision D12), and of
-// each law the first for each run, in the order of the chain. SPECTRUM-05 has
-// decided whether they may be restored; these are for the operator to weigh.
-// Nothing is read again.
+// Findings checks bundles that SPECTRUM-05 accepted, in chain order, against the further rules
+// of the older laws: first the validator of SPECTRUM-02, section 3.1, step 2, then the order
+// and the references of SPECTRUM-03; for each law the first finding of each run, in the order
+// of the chain. SPECTRUM-05 has decided whether they may be restored; the findings are for the
+// operator to weigh. Nothing is read again.
 func Findings(bundles []*Bundle) []*Reject {
 	var found []*Reject
 	for _, b := range bundles {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ProofFault says what a restore has to say about PROOF.json (decision D2).
+// ProofFault is the finding of a restore about PROOF.json.
 type ProofFault int
 
 // The faults of PROOF.json, in the order of SPECTRUM-06 section 8.4.3.
@@ -18,7 +18,7 @@ const (
 	ProofNotVerified
 )
 
-// HashesFault says what a restore has to say about OUTPUT_HASHES.json.
+// HashesFault is the finding of a restore about OUTPUT_HASHES.json.
 type HashesFault int
 
 // The faults of OUTPUT_HASHES.json, in the order of SPECTRUM-06 section 8.4.3.
@@ -30,8 +30,8 @@ const (
 	HashesEmpty
 )
 
-// Gated is a bundle that passed the strict gate of a restore (decision D2):
-// SPECTRUM-05 strict, but for what the restore has codes of its own for.
+// Gated is a bundle that passed the strict gate of a restore: SPECTRUM-05 strict, except for
+// the faults that have codes of the restore.
 type Gated struct {
 	runID  string
 	proof  ProofFault
@@ -87,7 +87,7 @@ func GateChain(ctx context.Context, runs []*Run, watch Watch) (*GatedChain, erro
 	return c, nil
 }
 
-// complete says whether every bundle was verified whole.
+// complete reports whether every bundle was verified as a whole.
 func (c *GatedChain) complete() bool {
 	return !slices.ContainsFunc(c.bundles, func(g *Gated) bool { return g.bundle == nil })
 }

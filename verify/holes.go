@@ -25,7 +25,7 @@ type sizes struct{ bytes, holes int64 }
 // looked at counts nothing: hashing finds out why.
 func survey(ctx context.Context, project *pathsafe.Dir, declared []declaration) []sizes {
 	all := make([]sizes, len(declared))
-	_ = inorder.Do(ctx, len(declared), func(i int) error { // it always comes to its end, but for ctx
+	_ = inorder.Do(ctx, len(declared), func(i int) error { // it fails only if ctx is done
 		path, err := pathsafe.Parse(declared[i].name)
 		if err != nil {
 			return nil
@@ -69,11 +69,11 @@ func addUp(a, b int64) int64 {
 // reader, which reads from the beginning to the end.
 type sparse struct {
 	f    *os.File
-	data int64 // from here on the file has to be asked again
+	data int64 // from here on the file is queried again
 	hole int64 // the hole that ends at data begins here
 }
 
-// newSparse returns a reader of f. A file whose holes cannot be told is read whole.
+// newSparse returns a reader of f. A file whose holes are unknown is read as a whole.
 func newSparse(f *os.File, st pathsafe.Stat) io.ReaderAt {
 	if st.Size <= st.Allocated {
 		return f

@@ -41,14 +41,14 @@ func rfc3339(v canonjson.Value) (instant, error) {
 	return i, nil
 }
 
-// endsMonth says whether a second is the last one of a month in UTC: only after
-// such a one there are leap seconds (RFC 3339, section 5.7).
+// endsMonth reports whether a second is the last one of a month in UTC: leap seconds follow
+// only such a second (RFC 3339, section 5.7).
 func endsMonth(second time.Time) bool {
 	next := second.UTC().Add(time.Second)
 	return next.Day() == 1 && next.Hour() == 0 && next.Minute() == 0 && next.Second() == 0
 }
 
-// after says whether i is strictly later than j.
+// after reports whether i is strictly later than j.
 func (i instant) after(j instant) bool {
 	switch {
 	case !i.second.Equal(j.second):
@@ -60,8 +60,8 @@ func (i instant) after(j instant) bool {
 	}
 }
 
-// time is the instant as near as package time can tell it. Digits beyond the
-// ninth are cut off; a leap second is the first second of the next month.
+// time returns the instant with the precision of package time. Digits beyond the ninth are cut
+// off; a leap second becomes the first second of the next month.
 func (i instant) time() time.Time {
 	t := i.second
 	if i.leap {

@@ -12,9 +12,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Listing is what a bundle's signature covers. It says nothing of the outputs as
-// they are, and nothing can be restored from it: that takes a [Bundle]. It can
-// only be made by [List]; the zero Listing lists nothing.
+// Listing is the content that a bundle's signature covers. It does not describe the outputs as
+// they are, and nothing can be restored from it: that requires a [Bundle]. Only [List] makes
+// one; the zero Listing is empty.
 type Listing struct {
 	runID       string
 	root        string
@@ -29,10 +29,9 @@ type Entry struct {
 	Digest [sha256.Size]byte
 }
 
-// List verifies what was signed, and no output: phases 1 to 8 and 10 of
-// SPECTRUM-05. In the place of phase 9 it refuses an output whose path or hash
-// does not have the form of the law, with the code that [Strict] has for it. The
-// run needs no project root. The error is a [*Reject], unless no verdict was
+// List verifies what was signed, and no output: phases 1 to 8 and 10 of SPECTRUM-05. Instead
+// of phase 9 it rejects an output whose path or hash is malformed, with the code that [Strict]
+// has for it. The run needs no project root. The error is a [*Reject], unless no verdict was
 // reached; with an error there is no listing.
 func List(ctx context.Context, run *Run) (*Listing, error) {
 	e := examination{run: run, listing: true}
@@ -48,7 +47,7 @@ func List(ctx context.Context, run *Run) (*Listing, error) {
 	}, nil
 }
 
-// checkForms stands for phase 9 where outputs are not read.
+// checkForms replaces phase 9 if outputs are not read.
 func (e *examination) checkForms() error {
 	for i := range e.entries {
 		d := &e.entries[i]
@@ -77,7 +76,7 @@ func (l *Listing) TaskSpec() canonjson.Object { return l.taskSpec }
 // Len is the number of entries.
 func (l *Listing) Len() int { return len(l.entries) }
 
-// Entries yields what was signed in ascending order of the path's bytes.
+// Entries yields the signed entries in ascending order of the path's bytes.
 func (l *Listing) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for i := range l.entries {

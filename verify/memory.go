@@ -7,9 +7,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Memory verifies a chain by SPECTRUM-03, in the order of decision D12:
-// bundles, order, references, forbidden artifacts. Like SPECTRUM-02 it knows
-// no signatures.
+// Memory verifies a chain by SPECTRUM-03, in this order: bundles, order, references, forbidden
+// artifacts. Like SPECTRUM-02 it ignores signatures.
 func Memory(ctx context.Context, runs []*Run, watch Watch) error {
 	if len(runs) == 0 {
 		return &Reject{Code: ChainEmpty, Message: "the chain has no run"}
@@ -39,8 +38,8 @@ func Memory(ctx context.Context, runs []*Run, watch Watch) error {
 	return nil
 }
 
-// checkOrder wants completed_at to ascend strictly where two consecutive runs
-// both have it, and to be RFC 3339 wherever it is (decision D12).
+// checkOrder requires completed_at to ascend strictly where two consecutive runs both have it,
+// and to be RFC 3339 wherever it exists.
 func checkOrder(runs []*Run, bundles []resumed) error {
 	var o ordering
 	for i, b := range bundles {
@@ -52,7 +51,7 @@ func checkOrder(runs []*Run, bundles []resumed) error {
 	return nil
 }
 
-// ordering goes through the runs of a chain.
+// ordering checks the runs of a chain one after another.
 type ordering struct {
 	before instant
 	known  bool
@@ -77,8 +76,8 @@ func (o *ordering) next(value canonjson.Value, dated bool) *Reject {
 	return nil
 }
 
-// checkReferences wants every input to be an output of the run itself or of an
-// earlier one (section 3, rule 3; decision D12).
+// checkReferences requires every input to be an output of the run itself or of an earlier one
+// (section 3, rule 3).
 func checkReferences(runs []*Run, bundles []resumed) error {
 	available := map[string]bool{}
 	for i, b := range bundles {
@@ -92,8 +91,8 @@ func checkReferences(runs []*Run, bundles []resumed) error {
 	return nil
 }
 
-// inputsAre checks TASK_SPEC.inputs. Without it there is no reference; what is
-// not an array of strings refers to no output.
+// inputsAre checks TASK_SPEC.inputs. Without it there is no reference; a value that is not an
+// array of strings refers to no output.
 func inputsAre(available map[string]bool, taskSpec canonjson.Object) *Reject {
 	inputs, ok := taskSpec.Get("inputs")
 	if !ok {

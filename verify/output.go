@@ -16,8 +16,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Watch is told how far hashing has got, and says what the outputs are wanted
-// for. It has no say in the verdict. The zero Watch is told nothing.
+// Watch has the callbacks for the progress of hashing, and the purpose of the outputs. It does
+// not affect the verdict. The zero Watch reports nothing.
 type Watch struct {
 	// Listed is called before the outputs of a bundle are hashed, with their number
 	// and their sizes together.
@@ -27,16 +27,15 @@ type Watch struct {
 	// goroutine at a time.
 	Hashed func(bytes int64)
 
-	// Reread is for a bundle that will be read through [Output.Open] and
-	// [Artifact.Open], as a view reads it: each block of an output is tagged
-	// while it is hashed (see package blockhash), which makes later checks many
-	// times faster and hashing a little slower, and the artifacts are remembered.
-	// Where the processor has no instructions for that, no block is tagged.
+	// Reread is set for a bundle that will be read through [Output.Open] and [Artifact.Open],
+	// as by a view: each block of an output is tagged while it is hashed (see package
+	// blockhash), which makes later checks many times faster and hashing a little slower, and
+	// the artifacts are recorded. Without processor instructions for that, no block is tagged.
 	Reread bool
 }
 
-// canTag is whether tags are as good as the theory has them: without instructions for
-// them the time that they take depends on the key.
+// canTag reports whether tags are as strong as in theory: without instructions for them, their
+// time depends on the key.
 var canTag = blockhash.HasInstructions()
 
 func (w Watch) newHasher() *blockhash.Hasher {
@@ -61,8 +60,7 @@ func (w Watch) oneAtATime() Watch {
 	return w
 }
 
-// list tells how many outputs there are to hash, and of how many bytes as far as
-// that can be told.
+// list reports how many outputs are to be hashed, and their bytes as far as known.
 func (w Watch) list(all []sizes) {
 	if w.Listed == nil {
 		return
@@ -95,8 +93,8 @@ type output struct {
 	sec   int64
 }
 
-// declarationsOf lists "hashes" in ascending order of the path's bytes
-// (decision D18), which is the order of its members.
+// declarationsOf lists "hashes" in ascending order of the path's bytes, which is the order of
+// its members.
 func declarationsOf(hashes canonjson.Object) ([]declaration, error) {
 	declared := make([]declaration, 0, hashes.Len())
 	for name, value := range hashes.Members() {
@@ -112,14 +110,14 @@ func declarationsOf(hashes canonjson.Object) ([]declaration, error) {
 
 // outputPolicy is what differs between the laws that read outputs.
 type outputPolicy struct {
-	// skipIllFormed leaves ill-formed paths to the restore (decision D3).
+	// skipIllFormed leaves ill-formed paths to the restore.
 	skipIllFormed bool
 	watch         Watch
 }
 
-// hashOutputs reads every declared output on all cores and compares it with the
-// signed hash. The error is the one of the first in order that failed. What was
-// left out by the policy is the zero output.
+// hashOutputs reads every declared output on all cores and compares it with the signed hash.
+// The error is that of the first failure in order. An output that the policy leaves out is the
+// zero output.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declaration, policy outputPolicy) ([]output, error) {
 	policy.watch = policy.watch.oneAtATime()
 	found := survey(ctx, project, declared)
@@ -170,10 +168,9 @@ func (d *declaration) text() string {
 	return text
 }
 
-// readLimit bounds how much of a file is read: what it had when it was opened,
-// so that one that grows comes to an end, and one byte more, so that it is not
-// taken for the file that was signed. Some file systems say 0 for files that they
-// make up; of such a file a little is read.
+// readLimit limits how much of a file is read: its size when it was opened, so that reading a
+// growing file ends, and one byte more, so that such a file is not taken for the signed one.
+// Some file systems report 0 for generated files; a little of such a file is read.
 func readLimit(size int64) int64 {
 	if size == 0 {
 		return 1 << 20
@@ -197,7 +194,7 @@ func (d *declaration) missing(err error) error {
 	}
 }
 
-// missingReason says in words why there is no such output.
+// missingReason describes why an output does not exist.
 func missingReason(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "is missing beneath the project root"

@@ -14,9 +14,9 @@ var supportedSemvers = []string{"1.0.0", "1.0.1", "1.1.0"}
 // resumeOrder is the order in which SPECTRUM-02 lists its artifacts.
 var resumeOrder = []string{bundle.TaskSpec, bundle.Status, bundle.OutputHashes}
 
-// Resume verifies one bundle by SPECTRUM-02. Signatures play no part in this
-// law, so nothing can be restored from what it accepts. buildID is the build
-// that the bundle must come from (its strict mode), or "".
+// Resume verifies one bundle by SPECTRUM-02. This law ignores signatures, so nothing can be
+// restored from what it accepts. buildID is the build that the bundle must come from (its
+// strict mode), or "".
 func Resume(ctx context.Context, run *Run, buildID string, watch Watch) error {
 	_, err := resume(ctx, run, buildID, watch)
 	return err
@@ -75,8 +75,7 @@ func (r *Run) presentAll(names []string) error {
 	return nil
 }
 
-// readComplete reads an artifact; one that is malformed makes the bundle
-// incomplete (decision D12).
+// readComplete reads an artifact; a malformed one makes the bundle incomplete.
 func (r *Run) readComplete(name string) (canonjson.Object, error) {
 	a, err := r.read(name)
 	switch {
@@ -113,7 +112,7 @@ func resumeValidator(hashes canonjson.Object, want string) error {
 	return nil
 }
 
-// supported says what SPECTRUM-02 has against a validator, if anything.
+// supported returns the objection of SPECTRUM-02 to a validator, nil for none.
 func supported(semver, build string) *Reject {
 	if !slices.Contains(supportedSemvers, semver) {
 		return rejectField(ValidatorUnsupported, bundle.OutputHashes, "validator_semver", "validator_semver %q is not supported", semver)
@@ -124,7 +123,7 @@ func supported(semver, build string) *Reject {
 	return nil
 }
 
-// resumeOutputs finds the entries that step 3 goes through.
+// resumeOutputs finds the entries that step 3 checks.
 func resumeOutputs(hashes canonjson.Object) ([]declaration, error) {
 	value, _ := hashes.Get("hashes")
 	object, ok := value.Object()

@@ -20,7 +20,7 @@ type Run struct {
 	id      string
 	at      location
 	project *pathsafe.Dir
-	dir     *pathsafe.Dir // nil while nobody looks into it
+	dir     *pathsafe.Dir // nil while it is not being read
 	err     error         // why it could not be opened
 	first   *pathsafe.ID  // of the directory that was opened first
 	held    bool          // it is not opened again
@@ -40,11 +40,10 @@ func (l location) open() (*pathsafe.Dir, error) {
 	return pathsafe.OpenRoot(l.path)
 }
 
-// OpenRun names a run directory. It is opened when a law looks into it, and a
-// chain has one open at a time: it may have more runs than a process may have
-// descriptors. One that is not there is no error here: the laws have codes for
-// it. The run does not own project, which must stay open as long as the run and
-// what was verified from it.
+// OpenRun names a run directory. It is opened when a law reads it, and a chain has one open at
+// a time, since it may have more runs than a process may have descriptors. A missing directory
+// is no error here: the laws have codes for it. The run does not own project, which must stay
+// open as long as the run and the values verified from it.
 func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
 	id, err := RunID(path)
 	if err != nil {
@@ -53,8 +52,8 @@ func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
 	return &Run{id: id, at: location{path: path}, project: project}, nil
 }
 
-// RunOf is [OpenRun] for the run directory of this name in a directory that is open, and
-// that must stay open as long as the run and what was verified from it.
+// RunOf is [OpenRun] for the run directory of this name in an open directory, which must stay
+// open as long as the run and the values verified from it.
 func RunOf(project, runs *pathsafe.Dir, name string) *Run {
 	return &Run{id: name, at: location{filepath.Join(runs.Name(), name), runs, name}, project: project}
 }
@@ -65,8 +64,8 @@ func RunIn(project, dir *pathsafe.Dir, id string) *Run {
 	return &Run{id: id, at: location{path: dir.Name()}, project: project, dir: dir, held: true}
 }
 
-// enter opens the run directory, unless it is open. A verdict is on one directory:
-// another one that has taken its path since is not entered.
+// enter opens the run directory, unless it is open. A verdict is on one directory: one that
+// has replaced it since is not entered.
 func (r *Run) enter() error {
 	if r.dir != nil || r.err != nil {
 		return r.err
@@ -132,8 +131,8 @@ func (r *Run) Close() error {
 	return dir.Close()
 }
 
-// ClaimedCompletion is the completed_at of STATUS.json as it stands there.
-// Nothing has been verified: it is good for deciding which run to verify first.
+// ClaimedCompletion returns the completed_at of STATUS.json, unverified: use it only to decide
+// which run to verify first.
 func (r *Run) ClaimedCompletion() (time.Time, bool) {
 	if r.enter() != nil {
 		return time.Time{}, false

@@ -99,7 +99,7 @@ func (e *examination) sameValidator(name string, o canonjson.Object) error {
 	return rejectField(IdentityMismatch, name, "validator_id", "validator_id is not that of %s", bundle.Identity)
 }
 
-// exactFields refuses extra fields, then missing ones (decision D8).
+// exactFields rejects extra fields, then missing ones.
 func exactFields(name string, o canonjson.Object, want ...string) error {
 	if field, ok := unknownField(o, want); ok {
 		return rejectField(FieldExtra, name, field, "field %q is not allowed", field)
@@ -137,7 +137,7 @@ func textOf(o canonjson.Object, name string) string {
 	return text
 }
 
-// isHex says whether s is n lower-case hex digits.
+// isHex reports whether s is n lower-case hex digits.
 func isHex(s string, n int) bool {
 	return len(s) == n && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -30,24 +30,24 @@ type examination struct {
 	run   *Run
 	watch Watch
 
-	// listing is set when only what was signed is wanted: outputs are not read.
+	// listing is set if only the signed content is needed: outputs are not read.
 	listing bool
 
-	// gate is set when a restore asks (decision D2): faults that the restore
-	// has codes of its own for are noted here, and the examination goes on.
+	// gate is set for a restore: faults that have codes of the restore are recorded here, and
+	// the examination continues.
 	gate   bool
 	proof  ProofFault
 	hashes HashesFault
 
 	artifacts map[string]artifact
-	kept      []*keptArtifact  // when the watch wants them
+	kept      []*keptArtifact  // if the watch requires them
 	dir       pathsafe.ID      // of the run directory, with kept
-	dirPerm   fs.FileMode      // what it grants
+	dirPerm   fs.FileMode      // its permission bits
 	declared  canonjson.Object // "hashes"; empty when hashes says it cannot be used
 	key       identity
 	root      string
 	entries   []declaration // the same, one by one
-	outputs   []output      // what was read of them
+	outputs   []output      // the outputs that were read
 	dirs      []directory   // on the way to them
 }
 
@@ -123,8 +123,8 @@ func (e *examination) parse(context.Context) error {
 // verdict on, cannot be read on this machine. Of a candidate the same is a verdict.
 func cannotRead(err error) bool { return machine.IsFault(err) || errors.Is(err, fs.ErrPermission) }
 
-// readArtifact reads an artifact. Of its bytes only those of TASK_SPEC.json count
-// once it is parsed; of all a later reader has to know what they were.
+// readArtifact reads an artifact. Only the bytes of TASK_SPEC.json are needed once it is
+// parsed; keep records what a later reader checks the others against.
 func (e *examination) readArtifact(name string) (artifact, error) {
 	raw, st, err := e.run.readRaw(name)
 	if err != nil {
@@ -156,8 +156,8 @@ func (e *examination) fault(name string, proof ProofFault, hashes HashesFault, c
 	return nil
 }
 
-// usable says whether an artifact can be read on: nothing was noted against it,
-// or only that it names no outputs.
+// usable reports whether an artifact can be examined further: it has no recorded fault, or
+// only that it names no outputs.
 func (e *examination) usable(name string) bool {
 	switch name {
 	case bundle.Proof:
@@ -181,7 +181,7 @@ func (e *examination) bundleRoot(context.Context) error {
 	return nil
 }
 
-// findHashes applies decision D8 to the form of "hashes".
+// findHashes checks the form of "hashes".
 func (e *examination) findHashes() error {
 	value, ok := e.artifacts[bundle.OutputHashes].object.Get("hashes")
 	if !ok {
@@ -242,8 +242,8 @@ func (e *examination) proofFault(fault ProofFault, code Code, field, message str
 	return nil
 }
 
-// proofHashHolds checks proof_hash where it is 64 hex digits, of either case;
-// anything else is not a proof hash and says nothing.
+// proofHashHolds checks proof_hash if it is 64 hex digits, of either case; any other value is
+// not a proof hash and is ignored.
 func proofHashHolds(proof canonjson.Object) bool {
 	value, _ := proof.Get("proof_hash")
 	text, ok := value.Text()
@@ -289,7 +289,7 @@ func (e *examination) runStatus(context.Context) error {
 	return nil
 }
 
-// fieldIs says whether a member is exactly this string.
+// fieldIs reports whether a member is exactly this string.
 func fieldIs(o canonjson.Object, name, want string) bool {
 	value, _ := o.Get(name)
 	text, ok := value.Text()

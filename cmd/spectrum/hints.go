@@ -92,7 +92,7 @@ const thenAgain = "then run this again"
 func (a *app) mendHints(err error, v *verdict) []string {
 	_, isPart := errors.AsType[*statedir.PartError](err)
 	state, unknown := a.statePath()
-	if isPart || unknown != nil || v.status != statusMachine && v.status != statusRejected {
+	if isPart || unknown != nil || !v.isMendable() {
 		return v.hints
 	}
 	abs, unknown := filepath.Abs(state)

@@ -59,6 +59,10 @@ type verdict struct {
 	hints   []string
 }
 
+// isMendable reports whether a damaged record can be the cause: an exit status that a repair of the
+// state directory may change.
+func (v *verdict) isMendable() bool { return v.status == statusMachine || v.status == statusRejected }
+
 // verdictOf asks the rows of the table one after another. What one has decided another one
 // does not change.
 func verdictOf(err error) verdict {

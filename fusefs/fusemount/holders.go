@@ -28,9 +28,9 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d %q (%s %q)", h.PID, h.Command, h.How, h.Path)
 }
 
-// Holders lists who keeps the mount on a mount point busy, by process number.
-// Processes that this user may not look into are left out; nobody, or no mount
-// point, is an empty list.
+// Holders lists the processes that keep the mount on a mount point busy, by process number.
+// Processes that this user may not inspect are left out; without holders, or without a mount
+// point, the list is empty.
 func Holders(mountpoint string) []Holder {
 	p, err := openPlace(mountpoint)
 	if err != nil {
@@ -100,9 +100,9 @@ func holdsOf(pid int, m mountID, but int) []Holder {
 	return holders
 }
 
-// isOn says whether a link of /proc leads to the file system. Asking for no
-// attribute gives the device number without a request to the file system, so it
-// answers also for one that is dead, or hangs, or is another user's.
+// isOn reports whether a link of /proc leads to the file system. A statx without attributes
+// returns the device number without a request to the file system, so it also works for one
+// that is dead, hangs, or belongs to another user.
 func isOn(link string, m mountID) bool {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC, 0, &st); err != nil {

@@ -57,8 +57,8 @@ func (s system) means(ctx context.Context, config string) Means {
 	return m
 }
 
-// checkHelper says why the helper cannot mount for users. That file capabilities
-// may take the place of the setuid bit is known to some distributions.
+// checkHelper returns the reason why the helper cannot mount for users. Some distributions
+// replace the setuid bit with file capabilities.
 func (s system) checkHelper() error {
 	if s.helper == "" {
 		return ErrNoHelper
@@ -118,8 +118,9 @@ func (s system) barred() error {
 	return nil
 }
 
-// isNamed reports whether the system has a name for a user, which the helper asks for. What is not
-// in /etc/passwd a name service may have; where that cannot be asked it counts as named.
+// isNamed reports whether the system has a name for a user, which the helper requires. A user
+// who is not in /etc/passwd may be in a name service; if that cannot be queried the user
+// counts as named.
 func isNamed(uid int) bool {
 	const getent, missing = "/usr/bin/getent", 2
 	id := strconv.Itoa(uid)
@@ -135,8 +136,8 @@ func isNamed(uid int) bool {
 // maxConfig bounds what is read of the configuration, in bytes.
 const maxConfig = 1 << 20
 
-// checkShared reads the configuration as the helper does: what follows a "#" is no
-// part of a line, and a line that does not end does not count.
+// checkShared reads the configuration as the helper does: text after a "#" is not part of a
+// line, and an unterminated line is ignored.
 func checkShared(config string) error {
 	f, err := os.Open(config)
 	if errors.Is(err, fs.ErrNotExist) {

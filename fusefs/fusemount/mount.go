@@ -19,15 +19,14 @@ import (
 // system at all. The text says what is missing.
 var ErrUnavailable = errors.New("mounting is not possible here")
 
-// ErrNoUser is the [ErrUnavailable] of a user whom the system has no name for: the helper mounts
-// for no other.
+// ErrNoUser is the [ErrUnavailable] of a user without a name in the system: the helper mounts
+// for named users only.
 var ErrNoUser = fmt.Errorf("%w for a user without an entry in passwd", ErrUnavailable)
 
-// ErrAllowOther is the [ErrUnavailable] of a user who may not let others in.
+// ErrAllowOther is the [ErrUnavailable] of a user who may not give other users access.
 var ErrAllowOther = fmt.Errorf("%w for other users", ErrUnavailable)
 
-// Options say how a view is mounted and who hears of it. The zero value is the
-// strictest.
+// Options are the options of a mount and its callbacks. The zero value is the strictest.
 type Options struct {
 	Source     string // what the mount table shows as the source; "" is "spectrum"
 	Exec       bool   // programs may be run from the view
@@ -38,15 +37,15 @@ type Options struct {
 	NoLinks bool
 
 	Shelf fusefs.Shelf  // adds directories to the root of the tree; nil: none
-	Stats *fusefs.Stats // counts what is read; nil: nobody wants to know
+	Stats *fusefs.Stats // counts reads; may be nil
 
-	// Log gets findings (Error), holders that keep a view busy (Warn), and what
-	// the FUSE library has to say (Debug). nil: nobody.
+	// Log receives findings (Error), holders that keep a view busy (Warn), and messages of the
+	// FUSE library (Debug). nil discards them.
 	Log *slog.Logger
 
-	// OnTamper is called once for each distinct failure of a source, at the
-	// same time as it is logged, from the goroutine that serves the read: it
-	// must not block, and must not touch the view. nil: nobody.
+	// OnTamper is called once for each distinct failure of a source, when it is logged, from
+	// the goroutine that serves the read: it must not block, and must not access the view. nil
+	// is ignored.
 	OnTamper func(path string, err error)
 }
 
@@ -162,7 +161,7 @@ func (s system) takeAstray(p *place, before []*Other) error {
 		}
 		_, viewErr := view.withPlace(func(dir *place) ([]byte, error) {
 			if !dir.isDead() {
-				return nil, nil // somebody else's, who was faster
+				return nil, nil // another process has mounted, and was faster
 			}
 			return nil, s.clear(dir)
 		})
@@ -197,8 +196,8 @@ func serve(sys system, dev int, server *fusefs.Server, on *seat, opts Options) (
 	return v, nil
 }
 
-// cleanSource makes a text fit for the mount table: not empty, no control
-// characters, not so long that the kernel refuses it.
+// cleanSource makes a text valid for the mount table: not empty, no control characters, not
+// longer than the kernel accepts.
 func cleanSource(source string) string {
 	source = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -235,8 +234,8 @@ func dataOptions(opts Options) []string {
 	return data
 }
 
-// checkMounted reads the mount table back: whoever did the mounting, it counts
-// only when all that makes a view safe is really set.
+// checkMounted reads the mount table back: whichever program did the mount, it is accepted
+// only if all options that make a view safe are set.
 func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
 	p, err := dir.openTop()
 	if errors.Is(err, ErrNotMounted) || errors.Is(err, fs.ErrNotExist) {
@@ -266,7 +265,7 @@ func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
 	return idOf(m), p.unique, nil
 }
 
-// available says whether the FUSE device can be opened by this user.
+// available returns an error if this user cannot open the FUSE device.
 func available(device string) error {
 	fd, err := openDevice(device)
 	if err != nil {

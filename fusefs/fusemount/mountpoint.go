@@ -24,12 +24,12 @@ var (
 	ErrNotOwn         = errors.New("the view there was mounted by another user")
 )
 
-// ErrForeign means that another user serves the file system. His server may answer
-// anything, or block for ever, so nothing is asked of it.
+// ErrForeign means that another user serves the file system. Its server may answer anything,
+// or block forever, so it gets no request.
 var ErrForeign = served.ErrForeign
 
-// A NotOwnError is the [ErrNotOwn] of a user who may not unmount a view. It names the one
-// who may, as the kernel does.
+// A NotOwnError is the [ErrNotOwn] of a user who may not unmount a view. It names the user who
+// may, according to the kernel.
 type NotOwnError struct{ UserID int } // -1 when the mount table does not say
 
 func (e *NotOwnError) Error() string { return ErrNotOwn.Error() }
@@ -48,10 +48,9 @@ func (e *MountpointError) Error() string { return fmt.Sprintf("mount point %q: %
 
 func (e *MountpointError) Unwrap() error { return e.Err }
 
-// CheckMountpoint says whether a view can be mounted on a path: it must be an
-// existing empty directory, and neither a mount point nor a dead mount. Symbolic
-// links are followed, and the error names the real path. Errors are
-// [*MountpointError].
+// CheckMountpoint returns an error unless a view can be mounted on a path: it must be an
+// existing empty directory, and neither a mount point nor a dead mount. Symbolic links are
+// followed, and the error names the real path. Errors are [*MountpointError].
 func CheckMountpoint(path string) error {
 	p, err := openEmpty(path, served.OpenDir)
 	if err != nil {
@@ -120,9 +119,9 @@ func placeOf(fd int) (*place, error) {
 	return p, nil
 }
 
-// isRoot reports whether the descriptor names the root of its mount. The kernel is asked:
-// the path of the descriptor and that of the mount table may be read before and after a
-// directory above is renamed. No attribute is requested, so no server of FUSE is.
+// isRoot reports whether the descriptor names the root of its mount. The kernel decides: the
+// path of the descriptor and that of the mount table could be read before and after a
+// directory above is renamed. No attribute is requested, so a FUSE server gets no request.
 func (p *place) isRoot() bool {
 	var st unix.Statx_t
 	err := unix.Statx(p.fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, 0, &st)
@@ -193,11 +192,11 @@ func (p *place) checkEmpty() error {
 // deadAfter is how long a FUSE server has to answer one question.
 const deadAfter = 2 * time.Second
 
-// isDead reports whether the server of a mounted FUSE file system has gone. A
-// statfs always asks the server, whatever is cached; that of another user is not
-// asked, but looked for among the processes. A server that is merely stopped is not dead, but it
-// does not answer either: hence the time limit. The question stays with it then, and
-// keeps the mount busy until it is answered.
+// isDead reports whether the server of a mounted FUSE file system has died. A statfs always
+// reaches the server, whatever is cached; the server of another user gets none, but is looked
+// up among the processes. A server that is merely stopped is not dead, but does not answer
+// either: hence the time limit. The pending request then keeps the mount busy until it is
+// answered.
 func (p *place) isDead() bool {
 	if !served.IsFUSE(p.mount) {
 		return false
@@ -223,7 +222,7 @@ func (p *place) isDead() bool {
 	}
 }
 
-// mountID tells one mount from every other, as far as the mount table goes.
+// mountID identifies a mount, as far as the mount table can.
 type mountID struct {
 	id           int
 	major, minor int

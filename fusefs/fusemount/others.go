@@ -27,16 +27,16 @@ type Other struct {
 	copies []*mountinfo.Info // other mounts of the same view, such as bind mounts
 }
 
-// A Foreign is a view that another user serves. It is never asked anything, nor ended:
-// an answer would be his word, and to ask as him would give him power over this
+// A Foreign is a view that another user serves. It gets no request and is never unmounted: its
+// answer could not be trusted, and a request made as that user would give it power over this
 // process.
 type Foreign struct {
 	Mountpoint string // as the mount table has it: to be quoted
 	UserID     int    // -1 when the mount table does not say
 }
 
-// Views lists the views in the mount table, in its order: those that this user
-// serves, and those of others. No view is asked anything.
+// Views lists the views in the mount table, in its order: those that this user serves, and
+// those of others. No view gets a request.
 func Views() (own []*Other, foreign []Foreign, err error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter(fsType))
 	if err != nil {
@@ -59,10 +59,10 @@ func Views() (own []*Other, foreign []Foreign, err error) {
 // Path is the mount point.
 func (o *Other) Path() string { return o.path }
 
-// Read returns a file of the view's control directory, which has at most limit
-// bytes: [ErrTooLong] otherwise. fs.ErrNotExist: there is no such file;
-// fs.ErrPermission: this user may not look; [ErrNotMounted]: it has ended;
-// [ErrDeadMount]; [ErrHidden]; the error of ctx when the view does not answer.
+// Read returns a file of the view's control directory, of at most limit bytes: [ErrTooLong]
+// otherwise. The error is fs.ErrNotExist if there is no such file; fs.ErrPermission if this
+// user may not read it; [ErrNotMounted] if the view has ended; [ErrDeadMount]; [ErrHidden]; or
+// the error of ctx if the view does not answer.
 func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	return o.within(ctx, func(dir *place) ([]byte, error) { return readControl(dir, name, limit) })
 }
@@ -86,12 +86,12 @@ func readControl(dir *place, name string, limit int64) ([]byte, error) {
 // ErrTooLong means that a view answers with more than was to be read.
 var ErrTooLong = errors.New("the answer of the view is longer")
 
-// Revoke takes the view back: it vanishes from its mount point, and whoever holds
-// it open gets errors, no data. It asks the server, which has the kernel drop what
-// it keeps, and then ends. One that does not obey before ctx is done, or that
-// no path leads to ([ErrHidden]), is cut off from outside, where this user may do that:
-// then pages that were read before may stay readable for those who hold the view. Of a
-// hidden one the dead mount stays until the mount that hides it has gone.
+// Revoke revokes the view: it vanishes from its mount point, and processes that hold it open
+// get errors, no data. It sends a request to the server, which makes the kernel drop its
+// cache, and then ends. A server that does not obey before ctx is done, or that cannot be
+// reached by a path ([ErrHidden]), is cut off from outside if this user may do that: pages
+// that were read before may then stay readable for processes that hold the view. Of a hidden
+// view the dead mount stays until the mount that hides it is gone.
 func (o *Other) Revoke(ctx context.Context) error {
 	_, err := o.within(ctx, askToRevoke)
 	if err == nil {
@@ -214,9 +214,9 @@ func (o *Other) awaitGone(ctx context.Context) error {
 // cutWithin is how long it may take to cut a view off.
 const cutWithin = 5 * time.Second
 
-// cutOff ends the connection of a server that does not obey, and takes the dead
-// view away. The mount stays where its connection cannot be cut: to hide a view
-// that goes on giving data to whoever holds it would be worse.
+// cutOff aborts the connection of a server that does not obey, and unmounts the dead view. The
+// mount stays if its connection cannot be aborted: hiding a view that still serves data to its
+// holders would be worse.
 func (o *Other) cutOff() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
 	defer cancel()

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is how a mount is taken away: exactly the one that was checked, by a
-// descriptor, since a path may lead elsewhere a moment later. There are two. One of
-// the view's own root names the view, and keeps it busy, so that it can only be taken
-// away lazily. One of the directory beneath, which must have been opened before the
-// mount, names it too, for the kernel goes from there to what is mounted on top.
+// This file unmounts exactly the mount that was checked, by a descriptor, since a path may
+// lead elsewhere a moment later. There are two kinds of descriptor. One of the view's own root
+// names the view, and keeps it busy, so that it can only be unmounted lazily. One of the
+// directory beneath, which must have been opened before the mount, names it too, since the
+// kernel goes from there to the mount on top.
 
 // errReplaced: another mount came over the one that was checked at that moment, or the
 // path that the helper was given led to another one, and that was taken away.
@@ -148,11 +148,11 @@ const (
 
 var errNoControl = errors.New("the connection cannot be ended: the control files of FUSE are not mounted; as root, \"mount -t fusectl none " + controlDir + "\"")
 
-// abortConnection has the kernel end the FUSE connection of a mount of this user, by its
-// number and through no path to the mount. The number may be another connection's by now:
-// so the file is opened first, which stays that of one connection and does nothing when
-// that has ended, and then the mount has to be in the table, with that number. A mount that
-// is gone, or dead, is no error.
+// abortConnection makes the kernel abort the FUSE connection of a mount of this user, by its
+// number and through no path to the mount. The number may have been reused for another
+// connection: so the file is opened first, which stays bound to one connection and does
+// nothing after that has ended, and then the mount must be in the table, with that number. A
+// mount that is gone, or dead, is no error.
 func abortConnection(m *mountinfo.Info, unique uint64) error {
 	f, err := os.OpenFile(fmt.Sprintf("%s/%d/abort", controlDir, m.Minor), os.O_WRONLY, 0)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 // The device number of /dev/fuse, wherever that is.
 const fuseMajor, fuseMinor = 10, 229
 
-// isServed reports whether a process that this user may look into has a FUSE connection
-// open, by the number of its file systems; where the kernel does not tell one connection
-// from another, whether one has any. No server is asked.
+// isServed reports whether a process that this user may inspect has a FUSE connection open,
+// identified by the number of its file system; if the kernel does not distinguish connections,
+// whether one has any. No server gets a request.
 func isServed(minor int) bool {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {

@@ -37,8 +37,8 @@ func (s system) mount(p *place, opts Options) (int, error) {
 	return s.mountHelped(p, opts)
 }
 
-// mountDirect mounts on the very directory that was checked: by its descriptor,
-// so that nobody can put another one in its place in between.
+// mountDirect mounts on the very directory that was checked: by its descriptor, so that no
+// process can replace it in between.
 func (s system) mountDirect(p *place, opts Options) (int, error) {
 	dev, err := openDevice(s.device)
 	if err != nil {

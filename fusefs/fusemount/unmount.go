@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A BusyError says who keeps a live view from being unmounted.
+// A BusyError lists the holders that keep a live view from being unmounted.
 type BusyError struct {
 	Path    string
 	Holders []Holder // those that this user may see
@@ -35,12 +35,12 @@ func (e *BusyError) Error() string {
 // Unwrap makes it a unix.EBUSY.
 func (e *BusyError) Unwrap() error { return unix.EBUSY }
 
-// Unmount ends the view on a mount point, whichever process serves it. One whose
-// server has gone ("transport endpoint is not connected") is taken away even
-// while somebody holds it; a live one in use is a [*BusyError]. The server of another
-// user is not asked; his view counts as live while a process has a connection of FUSE
-// that may be its. What is not a spectrum view is left alone: [ErrNotMounted],
-// [ErrNotSpectrum]; and so is one of another user, but by root: [*NotOwnError].
+// Unmount unmounts the view on a mount point, whichever process serves it. A view whose server
+// has died ("transport endpoint is not connected") is unmounted even while it is held; a live
+// one in use is a [*BusyError]. The server of another user gets no request; its view counts as
+// live while a process has a FUSE connection open that may be its own. A mount that is not a
+// spectrum view is left alone: [ErrNotMounted], [ErrNotSpectrum]; and so is a view of another
+// user, except for root: [*NotOwnError].
 func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint, served.OpenDir) }
 
 // UnmountReal is [Unmount] for a path without symbolic links: one that has come into the way
@@ -88,9 +88,9 @@ func unmountWith(sys system, mountpoint string, open func(path string) (int, err
 // own (see holdOthers).
 const umountTries = 5
 
-// unmountOwn has the helper unmount. A live view is not cut off first, as a dead one is:
-// this user does not see all who may hold it, and it would be taken from them. The helper
-// finds it busy then.
+// unmountOwn calls the helper to unmount. A live view is not cut off first, as a dead one is:
+// this user cannot see all its holders, which would lose it. The helper then reports it as
+// busy.
 func (s system) unmountOwn(p *place) error {
 	p.close() // it would keep the mount busy itself
 	err := s.unmountNamed(p, false)
@@ -122,8 +122,8 @@ func (s system) clear(p *place) error {
 	return s.unmountDead(p)
 }
 
-// unmountDead has the helper take away a mount whose connection was ended. One that is
-// held goes lazily, which spares no other mount: only then the path is looked at again.
+// unmountDead calls the helper to unmount a mount whose connection was aborted. A held mount
+// is unmounted lazily, which spares no other mount: only then the path is checked again.
 func (s system) unmountDead(p *place) error {
 	p.close()
 	err := s.unmountNamed(p, false)

@@ -36,10 +36,10 @@ func (v *View) Wait() { <-v.done }
 // Done is closed when the view is no longer served.
 func (v *View) Done() <-chan struct{} { return v.done }
 
-// serve runs the server to its end. A connection that was cut from outside
-// (/sys/fs/fuse/connections) leaves a dead mount behind: that one is ours and
-// of no use, so it is taken away. ready says that v is complete, or why not: then
-// the seat stays with the caller.
+// serve runs the server to its end. A connection that was aborted from outside
+// (/sys/fs/fuse/connections) leaves a dead mount of this process behind, which is unmounted.
+// ready receives nil when v is complete, or the reason why not: then the caller keeps the
+// seat.
 func (v *View) serve(ready <-chan error) {
 	defer close(v.done)
 	v.server.Serve()
@@ -66,11 +66,10 @@ const (
 // The goroutine that waits for it ends with the process.
 var ErrStuck = errors.New("a read of a source does not return")
 
-// Unmount ends the view. While somebody holds it open it tries again until the
-// grace has passed or ctx is done, having named the holders in the log; then it
-// takes the view away from under them: it vanishes from the path, and they get
-// errors. After a nil no goroutine and no descriptor of the view is left. A
-// view that is not mounted any more is no error.
+// Unmount unmounts the view. While it is held open, Unmount retries until the grace has passed
+// or ctx is done, after logging the holders; then it detaches the view: it vanishes from the
+// path, and the holders get errors. After a nil no goroutine and no descriptor of the view is
+// left. A view that is not mounted any more is no error.
 func (v *View) Unmount(ctx context.Context, grace time.Duration) error {
 	v.server.End()
 	if err := v.detach(ctx, grace); err != nil {
@@ -82,9 +81,9 @@ func (v *View) Unmount(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// end waits for the server of an unmounted view. The kernel ends it when nobody
-// holds the mount; a holder that is left would keep it running, so after a
-// moment it is made to hang up. False: it does not end.
+// end waits for the server of an unmounted view, and reports whether it has ended. The kernel
+// ends it when the mount has no holder; a remaining holder would keep it running, so after a
+// moment the connection is closed.
 func (v *View) end() bool {
 	for deadline := time.Now().Add(endsWithin); time.Now().Before(deadline); {
 		if v.endsIn(retryEvery) {
@@ -128,9 +127,9 @@ func (v *View) detach(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// takeAway unmounts the view, and no other mount: by the directory that it is on.
-// A view that is gone already is no error; one that is hidden under another mount
-// is, because there is no way to name it.
+// takeAway unmounts the view, and no other mount: by the directory beneath it. A view that is
+// gone already is no error; one that is hidden under another mount is, because it cannot be
+// named.
 func (v *View) takeAway(lazily bool) error {
 	err := v.seat.use(func(dir *place) error {
 		m, err := v.find(dir)
@@ -151,7 +150,7 @@ func (v *View) takeAway(lazily bool) error {
 	switch m, tableErr := inTable(v.mount); {
 	case tableErr != nil:
 	case m == nil || !isThere(v.unique):
-		return nil // somebody else has unmounted it
+		return nil // another process has unmounted it
 	case m.covered:
 		err = ErrHidden
 	}
@@ -172,8 +171,8 @@ func (v *View) find(dir *place) (*entry, error) {
 	return m, nil
 }
 
-// unmount carries out takeAway. The helper takes a path: so a view that shall go
-// whoever holds it loses its connection first, and the helper finds a dead mount.
+// unmount carries out takeAway. The helper takes a path: so a view to be unmounted despite its
+// holders loses its connection first, and the helper finds a dead mount.
 func (v *View) unmount(dir *place, m *entry, lazily bool) error {
 	switch {
 	case v.sys.direct && lazily:
@@ -191,7 +190,7 @@ func (v *View) unmount(dir *place, m *entry, lazily bool) error {
 	return v.sys.unmountDead(view)
 }
 
-// nameHolders logs who keeps the view busy, and whether there was anybody.
+// nameHolders logs the holders that keep the view busy, and reports whether there were any.
 func (v *View) nameHolders() bool {
 	holders := holdersOf(v.mount, -1)
 	for _, h := range holders {
@@ -204,14 +203,13 @@ func (v *View) nameHolders() bool {
 // for reads at work, and one that hangs in its source never ends.
 const dropWithin = 5 * time.Second
 
-// Revoked is closed when somebody else has taken the view back (see
-// [Other.Revoke]). It ends then: whoever holds it open gets errors, also for what
-// the kernel had kept.
+// Revoked is closed when another process has revoked the view (see [Other.Revoke]). It then
+// ends: processes that hold it open get errors, also for data that the kernel had cached.
 func (v *View) Revoked() <-chan struct{} { return v.revoked }
 
-// obey waits for a revocation and carries it out: no read gives anything any
-// more, what the kernel keeps is dropped, and only then the view vanishes from
-// its path, so that whoever sees it gone knows that nothing of it is read.
+// obey waits for a revocation and carries it out: reads return no data any more, the kernel's
+// cache is dropped, and only then the view vanishes from its path, so that nothing of a
+// vanished view can be read.
 func (v *View) obey() {
 	select {
 	case <-v.server.RevokeRequested():

@@ -99,7 +99,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // FileError is the error for the content of a file.
 func FileError(path string, err error) error { return &Error{"file", path, err} }
 
-// checkDir wants a directory that others cannot write.
+// checkDir requires a directory that other users cannot write.
 func checkDir(dir *pathsafe.Dir) error {
 	st, err := dir.Stat()
 	if err == nil {
@@ -131,7 +131,7 @@ func File(dir *pathsafe.Dir, name string, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-// checkOwner wants nobody but root and this user to be able to write.
+// checkOwner requires that only root and this user can write.
 func checkOwner(st pathsafe.Stat) error {
 	switch {
 	case st.UID != 0 && int(st.UID) != os.Geteuid():

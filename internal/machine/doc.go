@@ -18,7 +18,7 @@
 //
 // Nothing is made or changed outside of the directory that [Probe] makes, but that
 // the time of the directory above changes. Who is killed leaves it: its name begins
-// with [Prefix], and it is nobody's.
+// with [Prefix], and it can be removed.
 //
 // # What it does not promise
 //

@@ -136,7 +136,7 @@ func (b *bench) time() error {
 	})
 }
 
-// noReplace moves a file and a directory, and wants what stands in the way to stay.
+// noReplace moves a file and a directory, and requires existing entries in the way to stay.
 func (b *bench) noReplace() error {
 	dir, moved, taken := b.name(), b.name(), b.name()
 	err := errors.Join(b.dir.Mkdir(dir, 0o700), b.dir.Mkdir(taken, 0o700))
@@ -248,7 +248,7 @@ func (b *bench) unnamed() error {
 	return b.dir.Link(f, b.name())
 }
 
-// findHoles wants the end of a file, which nobody has written, to be a hole.
+// findHoles requires the end of a file, which was never written, to be a hole.
 func (b *bench) findHoles() error {
 	return b.withFile(func(f *os.File, _ string) error {
 		const size = 1 << 20

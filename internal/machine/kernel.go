@@ -31,7 +31,7 @@ func ParseRelease(name string) Release {
 	return r
 }
 
-// Before says whether the kernel is known to be older than a version.
+// Before reports whether the kernel is known to be older than a version.
 func (r Release) Before(major, minor int) bool {
 	return r.Major > 0 && (r.Major < major || r.Major == major && r.Minor < minor)
 }

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefix begins the name of the directory in which features are tried. It is not
-// that of a transaction, which somebody would want to end.
+// Prefix begins the name of the directory in which features are tried. It differs from that of
+// a transaction, so that no recovery tries to end it.
 const Prefix = ".spectrum-doctor-"
 
-// NewName makes up a name that nobody has.
+// NewName returns a random name.
 func NewName() string { return Prefix + rand.Text() }
 
 // A Finding is what trying a feature has led to. Err is nil when it is there;
@@ -25,9 +25,9 @@ type Finding struct {
 	Err     error
 }
 
-// Probe tries all features in a directory called name, which it makes in dir and
-// removes again: nobody else is kept from anything. On an error, which may be that of ctx,
-// there are no findings, and what is left is named.
+// Probe tries all features in a directory called name, which it makes in dir and removes
+// again; other processes are not locked out. On an error, which may be that of ctx, there are
+// no findings, and the error names what is left.
 func Probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
 	return (&seam{}).probe(ctx, dir, name)
 }

@@ -33,7 +33,7 @@ type Volume struct {
 // Space is what a file system has, and what of it this user may still take.
 type Space struct{ Free, Total uint64 }
 
-// Has says whether the file system was mounted with an option.
+// Has reports whether the file system was mounted with an option.
 func (v *Volume) Has(option string) bool { return slices.Contains(v.Options, option) }
 
 // Describe asks about the file system of a directory. It writes nothing. What the
@@ -104,8 +104,8 @@ func ignoringEINTR(f func() error) error {
 	}
 }
 
-// IsLacking says whether an error means that something cannot be done here at all;
-// any other one means that it should have been, and was not.
+// IsLacking reports whether an error means that a feature is not available here at all; any
+// other error means that it should have worked, and failed.
 func IsLacking(err error) bool {
 	lacking := []error{errors.ErrUnsupported, unix.EINVAL, unix.ENOTTY, unix.EXDEV, unix.EPERM, unix.EBADF, unix.EISDIR, fs.ErrPermission}
 	return slices.ContainsFunc(lacking, func(e error) bool { return errors.Is(err, e) })

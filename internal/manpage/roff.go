@@ -56,7 +56,7 @@ func outdented(paragraph string) string {
 }
 
 // escapes are the characters that roff would take for something else: \ begins an
-// escape, and the others become hyphens, quotes and accents, which nobody can paste.
+// escape, and the others become hyphens, quotes and accents, which cannot be pasted.
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "    ")
 
 // escape is plain text as roff prints it. A dot at the beginning of a line is no

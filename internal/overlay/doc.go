@@ -5,7 +5,7 @@
 //
 //  1. [Run] starts this program again, in a mount namespace of its own, and for a user without
 //     CAP_SYS_ADMIN in a user namespace in which he is himself;
-//  2. that process ([Serve]) mounts the overlay on the directory, where nobody outside of the
+//  2. that process ([Serve]) mounts the overlay on the directory, where no process outside of the
 //     namespace sees it, gives up every capability that the user namespace gave it, and
 //     executes itself once more;
 //  3. then it starts the command, passes signals on, takes over what the command leaves

@@ -30,7 +30,7 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns what the system says.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// otherways is what helps where the system refuses for good.
+// otherways is what helps if the system rejects overlays permanently.
 const otherways = "run the command in a copy of the directory, and seal that with \"spectrum seal --base DIR\""
 
 // unavailable finds the reason of an error at a step.

@@ -138,8 +138,8 @@ func (d *Dir) Unbar(root string) error {
 	return nil
 }
 
-// Unbarrable returns a [*BarError] where Unbar would fail, for all that can be seen: nobody is to
-// hear of the end of a halt that goes on.
+// Unbarrable returns a [*BarError] if Unbar would fail, as far as can be seen: the end of a
+// halt must not be announced while the halt goes on.
 func (d *Dir) Unbarrable(root string) error {
 	key := attemptsOf(root)
 	if err := d.inTheWay(key); err != nil {
@@ -159,7 +159,7 @@ func (d *Dir) Unbarrable(root string) error {
 			err = f.Close()
 		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EACCES) { // that of the file alone keeps nobody
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EACCES) { // EACCES for the file alone blocks nothing
 		return &BarError{filepath.Join(d.path, barred, key), err}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (d *Dir) SavePreview(id string, data []byte) error {
 	}
 	defer dir.Close()
 	kept, err := readRecord(dir, id)
-	if err == nil && bytes.Equal(kept, data) { // it stays: somebody may be about to approve it
+	if err == nil && bytes.Equal(kept, data) { // it stays: another command may be about to approve it
 		if err := d.unlink(dir, id+used); err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (d *Dir) previews(id string) (*pathsafe.Dir, error) {
 	return d.open(previews)
 }
 
-// isDigest says whether a text is 64 lowercase hex digits.
+// isDigest reports whether a text is 64 lowercase hex digits.
 func isDigest(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }

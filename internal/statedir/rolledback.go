@@ -55,9 +55,8 @@ func (d *Dir) markRolledBack(names []string) error {
 	return errors.Join(dir.Sync(), d.root.Sync())
 }
 
-// WasRolledBack says whether a commit in the restore root ("" for none), or one
-// of any of the bundles, was ever rolled back. An error means that it is not
-// known.
+// WasRolledBack reports whether a commit in the restore root ("" for none), or one of any of
+// the bundles, was ever rolled back. An error means that this is unknown.
 func (d *Dir) WasRolledBack(root string, bundleRoots []string) (bool, error) {
 	was, err := d.wasRolledBack(root, bundleRoots)
 	if _, is := errors.AsType[*PartError](err); is {
@@ -117,7 +116,7 @@ func (d *Dir) StrangeMarks(roots, bundleRoots []string) ([]string, error) {
 	return names, err
 }
 
-// isThere says whether there is a mark, whatever stands in its place.
+// isThere reports whether a mark exists, whatever its type.
 func isThere(dir *pathsafe.Dir, name string) (bool, error) {
 	_, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,12 +1,10 @@
-// Package statedir keeps what belongs to the operator and to no restore: the
-// keys, the previews with the record of their use, and the places of whom is
-// trusted and what is held back.
+// Package statedir keeps the data of the operator that belongs to no restore: the keys, the
+// previews with the record of their use, and the places of trust and of quarantine.
 //
-// The directory has mode 0700. One that others may enter, that belongs to
-// somebody else or that is a symbolic link is refused: its content would be
-// theirs to choose. So is one that another user can move away, by a directory above
-// it: an empty one in its place would know no pin, no halt and no approval. Files
-// appear whole or not at all, and none is replaced.
+// The directory has mode 0700. One that other users may enter, that belongs to another user or
+// that is a symbolic link is rejected: they could choose its content. So is one that another
+// user can move away, by a directory above it: an empty replacement would have no pin, no halt
+// and no approval. Files appear whole or not at all, and none is replaced.
 package statedir
 
 import (
@@ -26,9 +24,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Default is where the state directory is when nobody says otherwise:
-// $XDG_STATE_HOME/spectrum, else ~/.local/state/spectrum. At boot there is no
-// HOME; then it is the home directory of the password database.
+// Default returns the default state directory: $XDG_STATE_HOME/spectrum, or
+// ~/.local/state/spectrum. At boot there is no HOME; then it uses the home directory of the
+// password database.
 func Default() (string, error) {
 	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "spectrum"), nil
@@ -243,7 +241,7 @@ func (d *Dir) JournalKey() ([]byte, error) {
 	return key, nil
 }
 
-// makeJournalKey makes the key, unless somebody else does it first.
+// makeJournalKey makes the key, unless another process makes it first.
 func (d *Dir) makeJournalKey() ([]byte, error) {
 	fresh := make([]byte, journalKeySize)
 	rand.Read(fresh)

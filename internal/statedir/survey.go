@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find opens the state directory where it is, and makes nothing: fs.ErrNotExist
-// when it is not there. What [Open] refuses is refused here.
+// Find opens the existing state directory, and makes nothing: fs.ErrNotExist if it is missing.
+// It rejects what [Open] rejects.
 func Find(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -21,8 +21,8 @@ type Bars interface {
 	Unbar(root string) error
 }
 
-// A BarredError is a restore root in which a rollback could not begin, or has failed. It halts
-// what goes on there, and no way back.
+// A BarredError reports a restore root in which a rollback could not begin, or has failed. It
+// blocks commits there, and no rollback.
 type BarredError struct {
 	Root string // as [Root.Path]
 	Err  error  // why that is not known; nil where it is
@@ -39,8 +39,8 @@ func (e *BarredError) Error() string {
 // Unwrap returns why it is not known.
 func (e *BarredError) Unwrap() error { return e.Err }
 
-// barred returns a [*BarredError] where the root is halted for what goes on in it, and a [*KinError]
-// where another one is that shares directories with it.
+// barred returns a [*BarredError] if the root is halted for commits, and a [*KinError] if
+// another halted root shares directories with it.
 func (r *Root) barred() error {
 	if r.entry.Bars == nil || !r.entry.Previewed {
 		return nil
@@ -60,12 +60,12 @@ func (r *Root) isBarred() bool {
 	return is
 }
 
-// errOthers says that a restore root is another user's.
+// errOthers reports that a restore root belongs to another user.
 var errOthers = errors.New("this user may change nothing in it")
 
-// harmless are the refusals of a rollback that halt nothing: what was asked for was a mistake of
-// the person, or another command was at work. Every other one has a reason in the state of the
-// root, of what is kept of it, or of the machine, and so halts the root.
+// harmless are the errors of a rollback that halt nothing: the operator's request was wrong,
+// or another command was running. Every other error is caused by the state of the root, of its
+// records, or of the machine, and so halts the root.
 var harmless = []struct {
 	why string
 	is  func(error) bool
@@ -105,8 +105,8 @@ func isA[E error](err error) bool {
 	return is
 }
 
-// IsBarring reports whether the error of a rollback halts its root: it was validly asked for, and
-// could not begin or has failed.
+// IsBarring reports whether the error of a rollback halts its root: the request was valid, and
+// the rollback could not begin or has failed.
 func IsBarring(err error) bool {
 	if isA[*UnfinishedError](err) { // no other mark halts the root
 		return true

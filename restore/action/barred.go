@@ -16,11 +16,12 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// What a restore cannot bring back, or not move away, stays as it is and is named: it stops
-// nothing else. That is what no snapshot can hold, and for an ordinary user what belongs to
-// others.
+// An entry that a restore cannot bring back, or not move away, stays as it is and is reported:
+// it blocks nothing else. These are entries that no snapshot can hold, and for an ordinary
+// user the entries of other users.
 
-// NeedsRoot says why this user cannot make what a snapshot has as it was; "" where he can.
+// NeedsRoot returns the reason why this user cannot make an entry as the snapshot has it; ""
+// if this user can.
 func NeedsRoot(e snapshot.Entry) string {
 	if e.Type == snapshot.Absent || !e.Type.Kept() {
 		return ""
@@ -33,7 +34,7 @@ func (d *difference) leave(path, why string) {
 	d.left = append(d.left, Left{Path: cmp.Or(path, "."), Why: why})
 }
 
-// leaveFor notes that a name stays as it is for what is there, or in it.
+// leaveFor records that a name stays as it is because of an entry at or beneath it.
 func (d *difference) leaveFor(path string, at *snapshot.Entry) {
 	d.leave(path, fmt.Sprintf("it holds %q: %s", at.Path, at.Unkept()))
 	d.left[len(d.left)-1].Unread = at.Type.IsUnread()
@@ -66,8 +67,8 @@ func (d *difference) odd(then, now tree) bool {
 	return true
 }
 
-// barred reports whether this user cannot have what is at a name make way for what was, and
-// notes that.
+// barred reports whether this user cannot move the present entry of a name aside, and records
+// that.
 func (d *difference) barred(then, now tree) bool {
 	if machine.IsSuper() && machine.KnowsAllOwners() {
 		return false
@@ -93,7 +94,8 @@ func (d *difference) barred(then, now tree) bool {
 	return why != ""
 }
 
-// barredIn says why this user may not change a name in its directory; "" where he may.
+// barredIn returns the reason why this user may not change a name in its directory; "" if this
+// user may.
 func (d *difference) barredIn(path string, now tree) string {
 	up := ""
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -155,8 +157,8 @@ func (d *difference) openNow(path string) (*pathsafe.Dir, error) {
 	return dir, err
 }
 
-// barredMeta reports whether this user cannot give a directory that stays what it had, and
-// notes that where it matters.
+// barredMeta reports whether this user cannot restore the metadata of a directory that stays,
+// and records that if it differs.
 func (d *difference) barredMeta(then, now snapshot.Entry) bool {
 	if d.fixedMeta(then, now) {
 		return true
@@ -179,7 +181,8 @@ func (d *difference) barredMeta(then, now snapshot.Entry) bool {
 	return why != ""
 }
 
-// skipped notes what of a tree that comes back this user cannot make, and returns what skips it.
+// skipped records which entries of a restored tree this user cannot make, and returns a
+// function that skips them.
 func (d *difference) skipped(then tree) func(snapshot.Entry) bool {
 	if machine.IsSuper() && machine.KnowsAllOwners() {
 		return nil
@@ -230,9 +233,10 @@ func (p *plan) isBarred(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
 	return why != ""
 }
 
-// held reports whether something goes that an earlier command has kept, or a directory with such in
-// it, of which this user cannot know whether a process writes to it, since it is another user's: it
-// would only be kept again, each time. It stays then, and the directory of what was kept is noted.
+// held reports whether an entry to be removed is one that an earlier command has kept, or a
+// directory with such an entry, and belongs to another user. This user cannot find out whether
+// a process writes to it, so it would only be kept again, each time. It stays, and the
+// directory of kept entries is recorded.
 func (d *difference) held(now tree) bool {
 	top, _, _ := strings.Cut(now[0].Path, "/")
 	if machine.IsSuper() || !staging.IsKept(top) {

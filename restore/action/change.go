@@ -16,11 +16,11 @@ type Change struct {
 	Old, New Content // the zero Content where there is nothing
 }
 
-// ChangeKind says what is done.
+// ChangeKind is the kind of a change.
 type ChangeKind string
 
-// The kinds of changes. Of a directory that stays and gets another mode, owner or other
-// attributes, what is in it has changes of its own.
+// The kinds of changes. If a directory stays and gets another mode, owner or other attributes,
+// its entries have changes of their own.
 const (
 	Removed  ChangeKind = "remove"
 	Created  ChangeKind = "create"
@@ -28,8 +28,8 @@ const (
 	Adjusted ChangeKind = "metadata"
 )
 
-// Content is what stands at a name: what it is, and how much is in it. A file of several
-// names counts once in Bytes.
+// Content is the type of the entry at a name, and its size. A file with several names counts
+// once in Bytes.
 type Content struct {
 	Type  snapshot.Type
 	Names int // with its own
@@ -37,7 +37,7 @@ type Content struct {
 	Bytes int64
 }
 
-// comes returns what is restored at a path, with all that is in it.
+// comes returns the entries that are restored at and beneath a path.
 type comes func(path string) []snapshot.Entry
 
 // changesOf returns what swaps do, in the order of the paths.
@@ -58,7 +58,7 @@ func changesOf(swaps []staging.Swap, before *snapshot.Snapshot, target comes) ([
 			}
 			continue
 		}
-		if isBeneath(swapped, swap.Path) { // of a directory that goes file by file
+		if isBeneath(swapped, swap.Path) { // of a directory that is removed file by file
 			continue
 		}
 		c := Change{Path: path, Kind: Created}

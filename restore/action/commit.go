@@ -19,7 +19,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Watch is told of a commit under way. Its functions may be nil.
+// Watch has the callbacks of a commit. Its functions may be nil.
 type Watch struct {
 	// Progress hears each phase's name and how many more bytes of it are done.
 	Progress func(phase string, bytes int64)
@@ -32,9 +32,9 @@ type Watch struct {
 	// LeftOut hears what a replaced file had and the file in its place was not given, once the
 	// restore is complete.
 	LeftOut func(staging.LeftOut)
-	// Kept hears of a replaced file that stays in the root, since another process has written to
-	// it, or has it open for that; of a commit that was undone, also of one in the place of which
-	// another process has put something meanwhile.
+	// Kept is called for a replaced file that stays in the root, since another process has
+	// written to it, or has it open for writing; for an undone commit also for a file at whose
+	// name another process has put a newer entry.
 	Kept func(staging.Kept)
 }
 
@@ -84,8 +84,8 @@ func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Wat
 	return nil
 }
 
-// commit carries a change out. Whatever becomes of it, its
-// beginning and its end are recorded; the savepoint is published while the journal stands.
+// commit carries out a change. Its beginning and its end are recorded, whatever the outcome;
+// the savepoint is published while the journal exists.
 func (r *Root) commit(ctx context.Context, change staging.Change, rec *commitRecord, watch Watch) (err error) {
 	if err := r.copyUpReplaced(ctx, &change, rec); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Derive seals what is approved of each run of a candidate (D13), with the key of the host and
-// under the run's own id, in the directory place. It returns the run directories: a candidate of
-// its own, which is verified and planned whole. Sealed hears of each run that is done.
+// Derive seals the approved part of each run of a candidate, with the key of the host and
+// under the run's own id, in the directory place. It returns the run directories: a candidate
+// of its own, which is verified and planned as a whole. Sealed is called after each run.
 func Derive(ctx context.Context, approval *preview.Approval, host Host, place string, sealed func(run string)) (runDirs []string, err error) {
 	parts, err := approval.Parts()
 	if err != nil {

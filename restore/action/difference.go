@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A difference is what has to happen so that a root is what a snapshot has: the swaps of
-// those names that differ, and no others. Whatever the two snapshots do not differ in, or
-// comes after the second one, stays as it is.
+// A difference is the change that gives a root the content of a snapshot: swaps of the names
+// that differ, and of no others. Whatever the two snapshots agree in, or is made after the
+// second one, stays as it is.
 type difference struct {
 	root           *pathsafe.Dir
 	target, before *snapshot.Snapshot
@@ -33,7 +33,7 @@ type difference struct {
 
 	restless []string // in before, which may not have them as they were
 	swaps    []staging.Swap
-	parts    []snapshot.Part // what comes, under the number of its swap
+	parts    []snapshot.Part // the new entries, under the numbers of their swaps
 	stays    []staging.Swap  // of the metadata of directories that stay
 	left     []Left
 	told     string // what the last one that stays holds
@@ -65,8 +65,8 @@ func (d *difference) plan() error {
 	return d.something(d.before.Tree("")[0])
 }
 
-// something plans that the root gets what it has where nothing else happens: it is recorded all
-// the same.
+// something plans that the metadata of the root is set if there is no other change, so that
+// the restore is recorded all the same.
 func (d *difference) something(root snapshot.Entry) error {
 	if len(d.swaps)+len(d.stays) > 0 {
 		return nil
@@ -119,7 +119,7 @@ func (d *difference) inPlace(p pathsafe.Path) error {
 	return err
 }
 
-// standing is what stands at a path that has no links on its way.
+// standing describes the entry at a path without links in its parents.
 func standing(root *pathsafe.Dir, path pathsafe.Path) (pathsafe.Stat, error) {
 	names := path.Components()
 	last := len(names) - 1
@@ -142,7 +142,7 @@ func standing(root *pathsafe.Dir, path pathsafe.Path) (pathsafe.Stat, error) {
 // A tree is an entry and, if it is one of a directory, everything in it; or nothing.
 type tree = []snapshot.Entry
 
-// inside compares what is in a directory that stays, and reports whether a name in it is
+// inside compares the entries of a directory that stays, and reports whether a name in it is
 // swapped.
 func (d *difference) inside(target, before tree) (swapped bool, err error) {
 	for len(target) > 0 || len(before) > 0 {
@@ -166,14 +166,14 @@ func (d *difference) inside(target, before tree) (swapped bool, err error) {
 	return swapped, nil
 }
 
-// first divides what is in a directory into its first name, and the rest.
+// first splits the entries of a directory into the tree of the first name, and the rest.
 func first(in tree) (one, rest tree) {
 	dir := in[0].Path + "/"
 	n := 1 + sort.Search(len(in)-1, func(i int) bool { return !strings.HasPrefix(in[1+i].Path, dir) })
 	return in[:n], in[n:]
 }
 
-// name compares what was at a name with what is there now, and reports whether that is
+// name compares the earlier and the present entry of a name, and reports whether it is
 // swapped.
 func (d *difference) name(then, now tree) (swapped bool, err error) {
 	switch {
@@ -204,7 +204,7 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 	return true, d.swap(then, now)
 }
 
-// goes plans that what came since goes. A directory that holds what no snapshot can hold
+// goes plans the removal of a later entry. A directory with an entry that no snapshot can hold
 // stays.
 func (d *difference) goes(now tree) (swapped bool, err error) {
 	if d.held(now) {
@@ -223,7 +223,8 @@ func (d *difference) goes(now tree) (swapped bool, err error) {
 	return false, err
 }
 
-// allGoes plans that what a snapshot can hold goes, as far as it can make way.
+// allGoes plans the removal of everything that a snapshot can hold, as far as it can be moved
+// aside.
 func (d *difference) allGoes(now tree) (swapped bool, err error) {
 	if stuck := d.fixedIn(now); stuck != nil {
 		d.leaveFixed(now[0].Path, *stuck)
@@ -246,8 +247,8 @@ func unkept(now tree) *snapshot.Entry {
 	return nil
 }
 
-// swap plans that what is there makes way for what was. A directory goes name by name: then
-// what others have put into it meanwhile is not moved with it.
+// swap plans that the earlier entry replaces the present one. A directory is removed name by
+// name, so that entries that other processes make in it meanwhile are not moved with it.
 func (d *difference) swap(then, now tree) error {
 	tops := slices.Concat(then[:min(1, len(then))], now[:min(1, len(now))])
 	p, err := pathsafe.Found(tops[0].Path)
@@ -276,8 +277,9 @@ func (d *difference) swap(then, now tree) error {
 	return nil
 }
 
-// isArtifact reports whether files at a path are, by their name, result artifacts. Those leave
-// before anything else does, and appear last: whoever sees one sees a restore that is whole.
+// isArtifact reports whether files at a path are, by their name, result artifacts. These are
+// moved aside before anything else and appear last: a visible artifact means that the restore
+// is complete.
 func isArtifact(path pathsafe.Path, there []snapshot.Entry) bool {
 	isDir := slices.ContainsFunc(there, func(e snapshot.Entry) bool { return e.Type == snapshot.Dir })
 	return !isDir && (path.Base() == restore.ManifestName || path.Base() == restore.ReportName)
@@ -294,7 +296,7 @@ func (d *difference) same() bool {
 	return len(d.swaps) == 0 && !slices.ContainsFunc(d.left, counts) && !slices.ContainsFunc(d.stays, changes)
 }
 
-// gives plans that a directory that stays gets what it had.
+// gives plans that the metadata of a directory that stays is restored.
 func (d *difference) gives(e snapshot.Entry) error {
 	swap := staging.Swap{New: &staging.Metadata{Mode: e.Mode, UID: e.UID, GID: e.GID, Xattrs: e.Xattrs(), ModTime: e.ModTime}}
 	if e.Path != "" {

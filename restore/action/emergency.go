@@ -9,18 +9,18 @@ import (
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
-// ErrNoWayBack says that a root has no snapshot that an emergency rollback can go back to.
+// ErrNoWayBack reports that a root has no snapshot for an emergency rollback.
 var ErrNoWayBack = errors.New("there is no snapshot of all of it, taken by a person or a timer, that verifies")
 
 // ErrNeverTaken is an ErrNoWayBack: no such snapshot was ever taken, but for those
 // that lack what could not be read.
 var ErrNeverTaken = fmt.Errorf("%w", ErrNoWayBack)
 
-// Emergency returns the target of an emergency rollback of a root that was entered: the
-// newest snapshot of all of it that a person or a timer has taken, and that verifies, see
-// [snapshot.Store.Target]. One that was taken before an action is never the target, so another
-// emergency rollback goes back to the same one. Beside ErrNoWayBack there is what was passed
-// over.
+// Emergency returns the target of an emergency rollback of an entered root: the newest
+// snapshot of the whole root that a person or a timer has taken, and that verifies, see
+// [snapshot.Store.Target]. A snapshot taken before an action is never the target, so a second
+// emergency rollback goes back to the same one. With ErrNoWayBack it returns the snapshots
+// that were skipped.
 func Emergency(ctx context.Context, in *Root, host string) (snapshot.Target, error) {
 	to, err := in.Snapshots().Target(ctx, in.Path(), host)
 	isDamaged := func(p snapshot.Passed) bool { return !p.Partial }

@@ -11,9 +11,9 @@ import (
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
-// What is immutable or append-only (chattr +i, +a) can be moved and changed by nobody, nor can the
-// names in such a directory. It stays as it is and is named, before anything is moved: a swap that
-// fails could not be taken back either.
+// An immutable or append-only entry (chattr +i, +a) cannot be moved or changed, nor can the
+// names in such a directory. It stays as it is and is reported, before anything is moved: a
+// swap that fails could not be undone either.
 
 // A FixedError is a restore root in which nothing can be made, or nothing be taken away again.
 type FixedError struct{ why string }
@@ -25,8 +25,8 @@ func (e *FixedError) Error() string {
 // A fixture is something that cannot be changed.
 type fixture struct{ path, why string }
 
-// leaveFixed notes that a name stays as it is for something there, in it, or above it, that cannot
-// be changed.
+// leaveFixed records that a name stays as it is because of an immutable entry at, beneath or
+// above it.
 func (d *difference) leaveFixed(name string, f fixture) {
 	if strings.HasPrefix(f.path, name+"/") {
 		if d.told == f.path { // of the directories on the way to it the first is named
@@ -39,7 +39,7 @@ func (d *difference) leaveFixed(name string, f fixture) {
 	d.left[len(d.left)-1].Fixed = f.path
 }
 
-// fixed reports whether what is at a name cannot make way, and notes that.
+// fixed reports whether the entry of a name cannot be moved aside, and records that.
 func (d *difference) fixed(now tree) bool {
 	f := d.fixedIn(now)
 	if f != nil {
@@ -48,8 +48,8 @@ func (d *difference) fixed(now tree) bool {
 	return f != nil
 }
 
-// fixedIn returns the first of what is at a name that cannot make way; nil where all can. What cannot
-// be looked at can, as far as is known.
+// fixedIn returns the first entry at or beneath a name that cannot be moved aside; nil if all
+// can. An entry that cannot be read counts as movable.
 func (d *difference) fixedIn(now tree) *fixture {
 	for _, e := range now {
 		at, err := pathsafe.Found(e.Path)
@@ -68,7 +68,7 @@ func (d *difference) fixedIn(now tree) *fixture {
 	return nil
 }
 
-// statNow describes what is at a name now.
+// statNow describes the present entry of a name.
 func (d *difference) statNow(e snapshot.Entry, at pathsafe.Path) pathsafe.Stat {
 	if e.Type == snapshot.Dir {
 		return d.dirs[d.look(e.Path)]
@@ -91,8 +91,8 @@ func (d *difference) fixedAbove(name string) bool {
 	return why != ""
 }
 
-// fixedMeta reports whether a directory that stays cannot get what it had, and notes that where it
-// matters.
+// fixedMeta reports whether the metadata of a directory that stays cannot be restored, and
+// records that if it differs.
 func (d *difference) fixedMeta(then, now snapshot.Entry) bool {
 	why := restore.FixedBy(d.dirs[d.look(now.Path)], pathsafe.Stat{})
 	then.ModTime = now.ModTime

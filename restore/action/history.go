@@ -31,7 +31,7 @@ type history struct {
 	rootID     string // device and inode
 
 	acknowledge func(attempt string, left error) (string, error)
-	reason      string // why what is found unfinished is ended now, in the operator's words; "" for none
+	reason      string // why unfinished attempts are ended now, in the operator's words; "" for none
 
 	snapped   bool   // a snapshot was begun
 	entered   string // id of the savepoint that was active when the root was entered
@@ -41,15 +41,15 @@ type history struct {
 	before    string // id of the snapshot before it
 }
 
-// A commitRecord is what is recorded of a commit.
+// A commitRecord is the data recorded of a commit.
 type commitRecord struct {
 	preview string
 	reason  string // in the operator's words; "" for none
 	draft   *savepoint.Draft
-	scope   []pathsafe.Path // what it makes, and displaces
+	scope   []pathsafe.Path // the names that it makes or displaces
 	// replaces are the files that it displaces, removes or leaves as they are, by their paths.
 	replaces map[string]*restore.Target
-	gone     []pathsafe.Path // what it would remove, and nothing is there
+	gone     []pathsafe.Path // names that it would remove, and that are free
 }
 
 // begins requires, for the first action in a root since it was entered, that no other one was
@@ -71,9 +71,8 @@ func (h *history) isSame() error {
 	return err
 }
 
-// beginCommit records the beginning of a commit: whatever becomes of it, what was allowed
-// before is void now. One that nobody could undo, or of which there could be no record,
-// does not begin.
+// beginCommit records the beginning of a commit: earlier previews and approvals become void,
+// whatever the outcome. A commit that could not be undone, or not be recorded, does not begin.
 func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 	if err := h.begins(); err != nil {
 		return err
@@ -105,8 +104,8 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 	return h.append(event)
 }
 
-// mark has the savepoint sign where the log stands, so that nobody writes it anew behind
-// that. The commit itself is not logged yet.
+// mark makes the savepoint sign the position of the log, so that the log cannot be rewritten
+// up to there. The commit itself is not logged yet.
 func (h *history) mark(draft *savepoint.Draft) error {
 	if h.log == nil || draft == nil {
 		return nil
@@ -116,7 +115,7 @@ func (h *history) mark(draft *savepoint.Draft) error {
 	return err
 }
 
-// logged is where the log stands, see [audit.Log.Mark]; "" where there is none.
+// logged returns the position of the log, see [audit.Log.Mark]; "" without a log.
 func (h *history) logged() (string, error) {
 	if h.log == nil {
 		return "", nil
@@ -132,7 +131,7 @@ func (h *history) append(event audit.Event) error {
 	return h.log.Append(event)
 }
 
-// completed records the end of an attempt that was found complete, while its journal stands.
+// completed records the end of an attempt that was found complete, while its journal exists.
 func (h *history) completed(attempt, kind string) error {
 	if kind == staging.KindCommit {
 		return h.endCommit(attempt)
@@ -158,12 +157,13 @@ func (h *history) endCommit(attempt string) error {
 	return h.once(event)
 }
 
-// maxStatement bounds what is logged of a statement, in letters: what is left must
-// have room in the reason too.
+// maxStatement limits how many letters of a statement are logged: the reason must also have
+// room for what is left.
 const maxStatement = 2 << 10
 
-// released records that an attempt is released, before its journal is void. What a person has
-// said of it is in the reason, before what is left, which may be cut.
+// released records that an attempt is released, before its journal is made void. The
+// operator's statement is in the reason, before the description of what is left, which may be
+// cut.
 func (h *history) released(attempt string, left error) error {
 	if h.acknowledge == nil {
 		return fmt.Errorf("%w (nobody has said that it may stay)", left)
@@ -207,7 +207,7 @@ func (h *history) failed(failure error, err error) error {
 	return failure
 }
 
-// why adds the reason of the operator to what is logged.
+// why adds the operator's reason to the logged one.
 func (h *history) why(logged string) string {
 	if h.reason == "" {
 		return logged
@@ -230,8 +230,8 @@ func (h *history) halted(err error) error {
 	return logged
 }
 
-// ended logs what became of an attempt that was found. That it is complete, or
-// was released, was logged before its journal went.
+// ended logs the outcome of an attempt that was found. Its completion or release was logged
+// before its journal was removed.
 func (h *history) ended(o staging.Outcome) error {
 	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: h.typeOf(o.Attempt), Reason: "it was found unfinished"}
 	if o.Cause != nil {
@@ -247,9 +247,9 @@ func (h *history) ended(o staging.Outcome) error {
 	return h.once(event)
 }
 
-// logNewest logs the newest snapshot of the root where the log does not know it: the command
-// that took it was killed before it could do so. Where the end of the log was cut, the entry
-// says that the snapshot was found so.
+// logNewest logs the newest snapshot of the root if the log lacks it: the command that took it
+// was killed before it could log it. If the end of the log was cut, the entry is marked as
+// found.
 func (h *history) logNewest() error {
 	if h.log == nil || h.snapshots == nil {
 		return nil
@@ -261,9 +261,9 @@ func (h *history) logNewest() error {
 	return h.logSnapshot(id)
 }
 
-// logSnapshot logs a snapshot of the root where the log does not know it. It is called before the
-// next snapshot is published, so at most the newest is not in the log, also where several commands
-// that take snapshots at the same time are killed.
+// logSnapshot logs a snapshot of the root if the log lacks it. It is called before the next
+// snapshot is published, so at most the newest one is missing in the log, even if several
+// concurrent commands that take snapshots are killed.
 func (h *history) logSnapshot(id string) error {
 	if h.log == nil {
 		return nil
@@ -298,15 +298,16 @@ func (h *history) open() ([]string, error) {
 	return ids, err
 }
 
-// trueEnd returns the end of an attempt of which nothing is left in the root. It is known of one
-// that was completed: the log had its end before its journal went, and where the log lacks it all the
-// same, it was cut off. The savepoints have it: that of a commit stands in the chain, those of what was
-// rolled back are retired, and those of what was brought back stand again. Of another one the caller gives the reason: it was rolled back, or had
-// not written anything yet, when it was killed, unless it is half done, see [lost].
+// trueEnd returns the end of an attempt of which nothing is left in the root. The end of a
+// completed attempt was logged before its journal was removed, so if the log lacks it, the log
+// was cut. The savepoints show it: that of a commit is in the chain, those of undone commits
+// are retired, and those of redone ones are in the chain again. For any other attempt the
+// caller passes the reason: it was rolled back, or had not written anything yet, when it was
+// killed, unless it is half done, see [lost].
 //
-// The log knows a root by its path alone. Where another directory is there now, or another state
-// directory has ended the attempt, this end is a guess; whoever finds the attempt after all logs the
-// true one behind it.
+// The log identifies a root by its path alone. If another directory is there now, or the
+// attempt was ended with another state directory, this end is a guess; the session that finds
+// the attempt after all logs the true end behind it.
 func (h *history) trueEnd(id string, all *savepoint.Survey) (event audit.Event, known bool) {
 	for _, sp := range all.Standing {
 		if sp.Attempt() == id {
@@ -335,8 +336,8 @@ func (h *history) typeOf(attempt string) audit.Rollback {
 	return audit.Emergency
 }
 
-// hasBrought reports whether the savepoints stand that the action after a snapshot was to bring back,
-// which it did behind COMMITTED.
+// hasBrought reports whether the savepoints are in the chain that the action after a snapshot
+// was to bring back, which it does after COMMITTED.
 func hasBrought(all *savepoint.Survey, before snapshot.Header) bool {
 	brings := Brings(before)
 	if len(brings) == 0 || before.Said[saidStays] != "" {

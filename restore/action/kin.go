@@ -16,8 +16,8 @@ type Kin struct {
 	Path string // where it was found last
 }
 
-// A KinError says that a root is halted since one is that shares directories with it: what goes on
-// in the one changes the other. It wraps the halt of that.
+// A KinError reports that a root is halted because a halted root shares directories with it: a
+// change of one changes the other. It wraps the halt of that root.
 type KinError struct {
 	Root string // the real path of the root that was to be entered
 	Kin  Kin
@@ -44,8 +44,9 @@ func (r *Root) kinHalted() error {
 	return nil
 }
 
-// HaltOf returns what halts a root; nil where nothing does. What was killed only halts nothing. It
-// takes no lock. Without a log the attempts are not known whose staging directories were taken away.
+// HaltOf returns the error that halts a root; nil if it is not halted. An attempt that was
+// merely killed does not halt it. It takes no lock. Without a log, attempts whose staging
+// directories were removed are not found.
 func HaltOf(root Kin, bars Bars, marks Halts, log *audit.Log) error {
 	if bars != nil {
 		if is, err := bars.Barred(root.Name); is {

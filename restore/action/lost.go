@@ -29,7 +29,7 @@ import (
 //   - Anything else: another program may have put it there. The attempt is ended and named.
 type lost struct {
 	before *snapshot.Snapshot
-	others map[string]snapshot.Entry // what was at the names that are not as before, by path
+	others map[string]snapshot.Entry // entries at the names that are not as before, by path
 }
 
 // The reasons of the end of an attempt of which nothing was found. Elsewhere is another directory
@@ -39,7 +39,7 @@ const (
 	elsewhere = notFound + ": another directory is at the path of the root"
 )
 
-// errUnclear says that the root is not as before an attempt that has ended.
+// errUnclear reports that the root is not as it was before an attempt that has ended.
 var errUnclear = errors.New("nothing of it is in the root, and some of its names are neither as before it nor as it was to make them")
 
 // endLost ends, under the lock, the attempts of which nothing is in the root. Of one that is half done
@@ -99,9 +99,9 @@ func (r *Root) haltLost(id string, why error) error {
 	return errors.Join(err, r.history.halt(id, why))
 }
 
-// judge compares the root with the snapshot before a lost attempt, see [lost]. Left is why it halts,
-// or what is named of one that ends; reason is what is logged of its end, "" where a fault of the
-// machine keeps it from being known, which left is then.
+// judge compares the root with the snapshot before a lost attempt, see [lost]. Left is why it
+// halts the root, or a remark on one that ends; reason is the logged reason of its end, "" if
+// a fault of the machine prevents a decision, and left is then that fault.
 func (r *Root) judge(id string) (reason string, halts bool, left error) {
 	if r.history.snapshots == nil {
 		return notFound, false, nil
@@ -151,8 +151,8 @@ func short(s *snapshot.Snapshot) string {
 	return s.ID()[:digits]
 }
 
-// isStill reports whether the inode of an entry is at its path, or nothing where nothing was.
-// Directories count as far as what was in them does.
+// isStill reports whether the inode of an entry is at its path, or the path is free if it was
+// free before. A directory counts if its earlier entries do.
 func (r *Root) isStill(was *snapshot.Entry) bool {
 	if was.Path == "" || was.Type != snapshot.File && was.Type != snapshot.Link && was.Type != snapshot.Absent {
 		return true
@@ -172,8 +172,8 @@ func (r *Root) standsAt(path string) (pathsafe.Stat, error) {
 	return standing(r.dir, at)
 }
 
-// isHalfDone reports whether something that the attempt was to put there is at a name: a file of the
-// commit, or what the snapshot has there that a restore goes to, or any other one for a rollback.
+// isHalfDone reports whether an entry that the attempt was to make is at a name: a file of the
+// commit; for a restore the entry of its target snapshot; for a rollback any other entry.
 func (r *Root) isHalfDone(id string, l *lost) (bool, error) {
 	if r.history.savepoints.store != nil {
 		sp, err := r.history.savepoints.store.Prepared(r.history.root, id)
@@ -205,7 +205,7 @@ func (r *Root) isHalfDone(id string, l *lost) (bool, error) {
 	return false, nil
 }
 
-// isHalfCommitted is isHalfDone of a commit. What it was to remove counts where it is gone.
+// isHalfCommitted is isHalfDone for a commit. A removed file counts if it is gone.
 func (r *Root) isHalfCommitted(sp savepoint.Savepoint, l *lost) (bool, error) {
 	created, err := createdBy(sp)
 	if err != nil {
@@ -290,12 +290,12 @@ func (r *Root) holds(at pathsafe.Path, digest snapshot.Digest) bool {
 	return err == nil && snapshot.Digest(sum.Sum(nil)) == digest
 }
 
-// isReleased reports whether a person has released an attempt that is in the root and that nothing
-// marks as halted: its staging directory was away then, and was put back. It is not resumed, since
-// what it has left was to stay. One with another end in the log, or with none, is: its journal says
-// more than the log, which ends what it finds no trace of; and a power cut, or a disk image that was
-// restored, brings back a root that is half done. By identity its names change only where nothing
-// was done there since.
+// isReleased reports whether an operator has released an attempt that is in the root without a
+// halt mark: its staging directory was away then, and was put back. It is not resumed, since
+// its remains were to stay. An attempt with another end in the log, or with none, is resumed:
+// its journal is better evidence than the log, in which an attempt without a trace in the root
+// is ended; and a power cut or a restored disk image can bring back a half-done root. The
+// entries are compared by identity, so names change only if they were not changed since.
 func (r *Root) isReleased(u *staging.Unfinished, mode staging.Mode) (bool, error) {
 	marked := r.isMarked(&staging.HaltError{Attempt: u.Attempt, Staging: u.Staging})
 	if r.history.log == nil || mode == staging.Acknowledged || u.Err != nil || marked || !r.hasFile(u.Staging, intentName) {
@@ -312,7 +312,7 @@ func (r *Root) isReleased(u *staging.Unfinished, mode staging.Mode) (bool, error
 // intentName is the first record of a journal.
 const intentName = sys.Prefix + "intent"
 
-// setAside is what is said of an attempt that was released: nothing of it is touched.
+// setAside returns the outcome of a released attempt, which is left untouched.
 func (r *Root) setAside(u *staging.Unfinished) staging.Outcome {
 	at := strings.ReplaceAll(filepath.Join(r.real, u.Staging), "'", `'\''`)
 	left := fmt.Errorf("it was released, so it is not resumed; its staging directory was put back after that, and is left as it is: look at it, and remove it with \"rm -r '%s'\"", at)

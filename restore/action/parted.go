@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Parted is a file that comes back as another one than some of its names are of: those are not in
-// what is restored, so they keep the file that they have.
+// A Parted is a file that is restored as a new file for some of its names only: the others are
+// not in the restored part, and keep the present file.
 type Parted struct {
 	Path  string // the first of the names that come back
 	Names int    // that the file had

@@ -15,7 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// plan says what of that which commits have created is there, and can go.
+// plan holds which of the entries created by commits exist, and can be removed.
 type plan struct {
 	root  *pathsafe.Dir
 	mount pathsafe.ID // that the root is on
@@ -32,14 +32,14 @@ type plan struct {
 // unreadCommit is a commit whose savepoint cannot be read.
 type unreadCommit struct {
 	id     string
-	before *snapshot.Snapshot // of what it was to create; nil where there is none
+	before *snapshot.Snapshot // of the names that it creates; nil if there is none
 }
 
 // node is a name that a commit has created, or a directory on the way to one.
 type node struct {
 	path     string
 	made     bool // created, and not only on the way
-	removed  bool // a commit has removed the file that stood there
+	removed  bool // a commit has removed the file that was there
 	file     *verify.Entry
 	was      *displaced // what the oldest of the commits has replaced or removed there; nil for nothing
 	children map[string]*node
@@ -52,8 +52,8 @@ type Left struct {
 	Away      bool   // nothing of it is there to be taken away: what stood there cannot come back as things are
 	Missing   string // the directory that has to be there for that, where it is gone
 	Unread    bool   // it could not be read, so it was neither kept nor taken away: the same restore, once it can, does the rest
-	// Fixed is the path of what is immutable or append-only and keeps it from being changed, "." for the
-	// root, "" for nothing: without these flags the same command does the rest.
+	// Fixed is the path of the immutable or append-only entry that prevents a change, "." for
+	// the root, "" for none: without these flags, the same command does the rest.
 	Fixed string
 	// Held: an earlier command has kept it of another user, so that it would only be kept again.
 	Held bool
@@ -61,9 +61,8 @@ type Left struct {
 
 func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
 
-// add adds a file that a commit has created, at the place to which the links of then
-// led (decision D17); what has become of the links since is nobody's commit. Files of
-// later commits come first.
+// add adds a file that a commit has created, at the path to which the links led at that time;
+// later changes of the links are not the commit's. Files of later commits are added first.
 func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	was, err := before.At(e.Path)
 	if errors.Is(err, snapshot.ErrNotCovered) { // it was identical, and stayed as it was
@@ -89,8 +88,8 @@ func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	return nil
 }
 
-// removedBy returns the files that a commit removes: those of the snapshot before it that stood at
-// names of their own, and not at those that it creates.
+// removedBy returns the files that a commit removes: those of the snapshot before it whose
+// names it does not create.
 func removedBy(created []verify.Entry, before *snapshot.Snapshot) (removed []snapshot.Entry, err error) {
 	replaced := map[string]bool{}
 	for _, e := range created {
@@ -127,8 +126,8 @@ func (p *plan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) err
 	return nil
 }
 
-// nodeAt returns the node of a path, and notes which directories on the way were made. What was
-// absent before is made by the commit.
+// nodeAt returns the node of a path, and records which parent directories were made. A
+// directory that was absent before was made by the commit.
 func (p *plan) nodeAt(to string, before *snapshot.Snapshot) (_ *node, err error) {
 	at := &p.top
 	for name := range strings.SplitSeq(to, "/") {
@@ -170,7 +169,7 @@ func (n *node) sorted() []*node {
 	return all
 }
 
-// survey looks at everything that was created, and plans what goes.
+// survey reads everything that was created, and plans the removals.
 func (p *plan) survey() error {
 	root, err := p.root.Reopen()
 	if err != nil {
@@ -185,7 +184,7 @@ func (p *plan) survey() error {
 	return p.below(root, &p.top)
 }
 
-// below plans what goes from a directory that stays.
+// below plans the removals in a directory that stays.
 func (p *plan) below(dir *pathsafe.Dir, n *node) error {
 	for _, child := range n.sorted() {
 		got, err := p.visit(dir, child)
@@ -197,7 +196,7 @@ func (p *plan) below(dir *pathsafe.Dir, n *node) error {
 	return nil
 }
 
-// visited is what was found at a node: what goes there, and whether that is all of
+// visited is the result of visiting a node: what is removed there, and whether that is all of
 // it.
 type visited struct {
 	swaps []staging.Swap
@@ -254,7 +253,7 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 // isFile reports whether a commit has put a file there, or has removed one.
 func (n *node) isFile() bool { return n.file != nil || n.removed }
 
-// goes is one thing that goes, with all that is in it.
+// goes plans the removal of an entry with everything in it.
 func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
 	swap := staging.Swap{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}
@@ -264,8 +263,7 @@ func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 	return visited{[]staging.Swap{swap}, n.was == nil}, err
 }
 
-// visitMade looks into a directory that was created. It goes if all that is in it
-// goes.
+// visitMade visits a directory that was created. It is removed if all its entries are.
 func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited, error) {
 	own, err := p.enter(dir, n, st)
 	if own == nil {
@@ -309,7 +307,7 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 		if child.was == nil || slices.Contains(names, child.name()) {
 			continue
 		}
-		got, err := p.visit(own, child) // it comes back
+		got, err := p.visit(own, child) // it is restored
 		if err != nil {
 			return visited{}, err
 		}
@@ -318,8 +316,8 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 	return all, nil
 }
 
-// visitWay goes on below a directory that was there before. Where there is none any
-// more, nothing of a commit is below it.
+// visitWay continues beneath a directory that existed before. If it no longer exists, nothing
+// of a commit is beneath it.
 func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 	own, err := p.enter(dir, n, st)
 	if own == nil {
@@ -329,8 +327,8 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 	return p.below(own, n)
 }
 
-// enter opens a directory. It is nil, also without an error, where it stays as it is, and that
-// is noted: it is a directory no more, or another file system.
+// enter opens a directory. The result is nil, also without an error, if the name stays as it
+// is, which is recorded: it is no longer a directory, or is on another file system.
 func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
 	if !st.Mode.IsDir() {
 		p.left = append(p.left, Left{Path: n.path, Why: "it is no directory any more"})
@@ -345,9 +343,9 @@ func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Di
 	return own, err
 }
 
-// check takes from the snapshot that was taken before a rollback what the swaps displace: that,
-// and no more, is kept in it. It notes what has another content than the commit gave it. That
-// stays where a later commit may have created it.
+// check takes from the snapshot before a rollback the entries that the swaps displace: no
+// others are kept in it. It records which of them differ from what the commit created. Such an
+// entry stays if a later commit may have created it.
 func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 	restless := before.Restless()
 	held := map[string]string{} // directories that have to stay, and a name in each that stays

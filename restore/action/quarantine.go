@@ -70,7 +70,7 @@ type VagueError struct {
 
 func (e *VagueError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong with the statement.
+// Unwrap returns the error in the statement.
 func (e *VagueError) Unwrap() error { return e.Err }
 
 // HoldVague marks the candidate of a preview that was answered with a vague statement

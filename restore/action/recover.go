@@ -17,7 +17,8 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// recover ends what stands in the root, and records how. In a foreign root nothing is ended.
+// recover ends the attempts in the root, and records the outcome. In a foreign root nothing is
+// ended.
 func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignError) ([]staging.Outcome, error) {
 	unfinished, err := r.lock.Unfinished()
 	if err != nil {
@@ -75,7 +76,7 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 			}
 			continue
 		}
-		if end.Result == 0 { // it has gone meanwhile
+		if end.Result == 0 { // it was removed meanwhile
 			continue
 		}
 		ended = append(ended, end)
@@ -96,7 +97,8 @@ func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignE
 	return append(ended, completed...), errors.Join(err, r.history.logNewest())
 }
 
-// errRemoved: nothing is left in the root that could be ended, or says what was changed.
+// errRemoved reports that the root has no entry of the attempt that could be ended or that
+// shows what was changed.
 var errRemoved error = removed{}
 
 type removed struct{}
@@ -108,10 +110,10 @@ func (removed) Error() string {
 // Is reports whether the root is halted by it.
 func (removed) Is(target error) bool { return target == staging.ErrHalted }
 
-// removed returns the attempts that halt the root by their marks in the state directory alone:
-// the log has no end of them, and nothing of them stands in the root any more. Where all is as it
-// was before one, since a power cut or a lost journal of the file system took all of it, it halts
-// nothing.
+// removed returns the attempts that halt the root only by their marks in the state directory:
+// the log has no end of them, and the root has no entry of them any more. If everything is as
+// it was before an attempt, since a power cut or a lost journal of the file system has
+// reverted it, it halts nothing.
 func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts []*staging.HaltError, err error) {
 	if r.entry.Halts == nil {
 		return nil, nil
@@ -130,9 +132,9 @@ func (r *Root) removed(unfinished []*staging.Unfinished, open []string) (halts [
 	return halts, err
 }
 
-// isAsBefore reports whether all that the snapshot before an action has of the root is the very same
-// now, with modes and owners, and what was not there is not. Of directories the times are not
-// compared: others work in them.
+// isAsBefore reports whether everything that the snapshot before an action has of the root is
+// unchanged, with modes and owners, and absent names are still free. Times of directories are
+// not compared, since other processes work in them.
 func (r *Root) isAsBefore(id string) bool {
 	if r.history.snapshots == nil {
 		return false
@@ -191,8 +193,8 @@ func hasSameOwner(now *pathsafe.Stat, was *snapshot.Entry) bool {
 	return now.UID == was.UID && now.GID == was.GID && (now.Perm == was.Mode || was.Type == snapshot.Link)
 }
 
-// endRecords ends in the records what has left nothing in the root. What is at work there just
-// now has records too, so that takes the lock; where there are none it is not needed.
+// endRecords ends, in the records, attempts that have left nothing in the root. A running
+// attempt has records too, so that takes the lock; without records the lock is not needed.
 func (r *Root) endRecords(ctx context.Context) (completed []staging.Outcome, err error) {
 	h := r.history
 	left, err := h.hasOpen()
@@ -212,13 +214,13 @@ func (r *Root) endRecords(ctx context.Context) (completed []staging.Outcome, err
 		return nil, err
 	}
 	completed, halts, err := r.endLost(ids)
-	if err != nil || len(halts) > 0 { // what is prepared for these may be needed
+	if err != nil || len(halts) > 0 { // their drafts may be needed
 		return completed, errors.Join(append(halts, err)...)
 	}
 	return completed, h.savepoints.dropAll(h.root, h.rootID)
 }
 
-// end ends one attempt. That it is complete, or released, is recorded while its journal stands.
+// end ends one attempt. Its completion or release is recorded while its journal exists.
 func (r *Root) end(ctx context.Context, u *staging.Unfinished, mode staging.Mode) (staging.Outcome, error) {
 	if r.entry.Halts != nil && mode == staging.Automatic && u.Err == nil {
 		if halted, err := r.entry.Halts.Halted(u.Attempt); halted {
@@ -242,12 +244,12 @@ func (r *Root) end(ctx context.Context, u *staging.Unfinished, mode staging.Mode
 	return u.Forget()
 }
 
-// ErrUnended says that an attempt stands in a root which is not to be written to, and so
+// ErrUnended reports an unfinished attempt in a root that must not be written to, so that it
 // cannot be ended.
 var ErrUnended = errors.New("something in it has to be ended first")
 
-// look requires that nothing stands in the root that would have to be ended. A halt is the
-// error that it is for everybody.
+// look requires that the root has no attempt to be ended. A halt is returned as the same error
+// as elsewhere.
 func (r *Root) look() error {
 	unfinished, err := r.lock.Unfinished()
 	if err != nil {
@@ -286,8 +288,8 @@ func (r *Root) look() error {
 	return fmt.Errorf("%q: %w: %s", r.history.root, ErrUnended, strings.Join(stands, ", "))
 }
 
-// An UnfinishedError is an attempt that could not be ended for a fault of the machine. Nothing
-// halts the root: the next one to enter it goes on where this one had to stop.
+// An UnfinishedError is an attempt that could not be ended because of a fault of the machine.
+// The root is not halted: the next session that enters it continues.
 type UnfinishedError struct {
 	Of *staging.HaltError // what stands in the root, and why; not wrapped, since it halts nothing
 }
@@ -299,14 +301,14 @@ func (e *UnfinishedError) Error() string {
 // Unwrap returns the fault.
 func (e *UnfinishedError) Unwrap() error { return e.Of.Err }
 
-// UnfinishedOf are the attempts that an error of [Enter] says are not ended, those of
-// [HaltsOf] too; each once, in the order of their names.
+// UnfinishedOf returns the attempts that according to an error of [Enter] are not ended,
+// including those of [HaltsOf]; each once, in the order of their names.
 func UnfinishedOf(err error) (all []*staging.HaltError) {
 	return haltsIn(err, true)
 }
 
-// HaltsOf are the attempts that an error of [Enter] says cannot be ended without a
-// person; each once, in the order of their names.
+// HaltsOf returns the attempts that according to an error of [Enter] only an operator can end;
+// each once, in the order of their names.
 func HaltsOf(err error) (halts []*staging.HaltError) {
 	return haltsIn(err, false)
 }
@@ -339,8 +341,9 @@ func (r *Root) unhalted(halt *staging.HaltError) error {
 	return halt
 }
 
-// isRefused reports whether the system has refused a call, so that the same may succeed the
-// next time, or when a mount in the way is gone. What is wrong with a journal, or stands in the way, is no such error.
+// isRefused reports whether the system has rejected a call, so that it may succeed the next
+// time, or when a mount in the way is gone. A faulty journal or a blocking entry is not such
+// an error.
 func isRefused(err error) bool {
 	var errno syscall.Errno
 	return machine.IsFault(err) || errors.Is(err, pathsafe.ErrCrossesMount) || errors.As(err, &errno) && machine.IsOrdinary(err)
@@ -363,7 +366,7 @@ func (r *Root) unmarked(err error, kind string) error {
 }
 
 // HaltsAt returns the attempts that halt the root at a path, by their marks: it takes no lock,
-// and what was killed only halts nothing. Of a root that is not there it returns none.
+// and an attempt that was merely killed does not halt. For a missing root it returns none.
 func HaltsAt(path string, marks Halts) ([]*staging.HaltError, error) {
 	dir, err := pathsafe.OpenRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// targetsOf are the files that stand at the targets of a restore and are displaced, or stay; by
-// their paths.
+// targetsOf returns the existing files at the targets of a restore, which are displaced or
+// stay, by their paths.
 func targetsOf(r *restore.Restore) map[string]*restore.Target {
 	all := map[string]*restore.Target{}
 	for _, t := range r.Targets() {
@@ -47,8 +47,8 @@ func oldOf(there *restore.Target) *pathsafe.Stat {
 	return &st
 }
 
-// copyUpReplaced has the files that are displaced in the upper layer of an overlay, under the
-// lock, before it is planned what is moved: a move would make each another inode.
+// copyUpReplaced copies displaced files up to the upper layer of an overlay, under the lock,
+// before the moves are planned: a move would make each another inode.
 func (r *Root) copyUpReplaced(ctx context.Context, change *staging.Change, rec *commitRecord) error {
 	kind, err := r.dir.FileSystem()
 	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC || !rec.displaces() {
@@ -76,14 +76,14 @@ func (rec *commitRecord) displaces() bool {
 	return false
 }
 
-// errNotApproved: what is to be displaced is not what was approved.
+// errNotApproved reports that the file to be displaced is not the approved one.
 var errNotApproved = machine.Disturbed("it is not the file that was approved for replacement any more")
 
-// errBack: what was gone when it was looked at is there again.
+// errBack reports a file that was missing when it was checked, and exists again.
 var errBack = machine.Disturbed("it was gone when it was looked at, and is there again")
 
-// checkSnapshot requires that what the snapshot before a commit holds of the files that are
-// displaced is what was approved: so it is what a rollback brings back.
+// checkSnapshot requires that the displaced files are in the snapshot before a commit as they
+// were approved, so that a rollback restores them.
 func (rec *commitRecord) checkSnapshot(before *snapshot.Snapshot) error {
 	for _, path := range rec.scope {
 		t := rec.replaces[path.String()]
@@ -128,8 +128,8 @@ func (r *Root) verifyIdentical(ctx context.Context, rec *commitRecord) error {
 	return nil
 }
 
-// failureOf is the code of a failed commit. What changed at a name that was to be replaced, after
-// it was looked at, is no existing target.
+// failureOf returns the code of a failed commit. A change at a name to be replaced, after it
+// was checked, is not the code of an existing target.
 func (rec *commitRecord) failureOf(err error) error {
 	var e *staging.Error
 	if errors.As(err, &e) && e.Step == staging.StepConflict && rec.replaces[e.Path] != nil {
@@ -140,8 +140,7 @@ func (rec *commitRecord) failureOf(err error) error {
 	return failureOf(err)
 }
 
-// displaced is a file that commits have replaced: the one that stood at a path when a snapshot
-// was taken.
+// displaced is a file that commits have replaced: the one at a path when a snapshot was taken.
 type displaced struct {
 	from *snapshot.Snapshot
 	path string
@@ -149,8 +148,8 @@ type displaced struct {
 
 func (d *displaced) entry() snapshot.Entry { return d.from.Tree(d.path)[0] }
 
-// needsRoot reports whether a file that a commit has replaced cannot come back, since only root
-// can make it as it was. It is noted; the commit stands.
+// needsRoot reports whether a replaced file cannot be restored because only root can make it
+// as it was. This is recorded; the commit stays.
 func (p *plan) needsRoot(n *node) bool {
 	if n.was == nil {
 		return false
@@ -162,8 +161,8 @@ func (p *plan) needsRoot(n *node) bool {
 	return why != ""
 }
 
-// An Edit is a file that one commit has made and somebody has changed before another commit, that is
-// undone too, replaced it.
+// An Edit is a file that one commit has made and that was edited before another commit, which
+// is undone too, replaced it.
 type Edit struct{ Path, Snapshot string } // the snapshot before that other commit has it
 
 // noteEdit notes an edit between a commit that has made a file and the one, seen before, that has
@@ -174,16 +173,15 @@ func (p *plan) noteEdit(n *node, made *verify.Entry) {
 	}
 }
 
-// comesBack plans that what a commit has replaced comes back at a name at which nothing is any
-// more.
+// comesBack plans that a replaced file is restored at a name that is free now.
 func (p *plan) comesBack(n *node) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
 	return visited{swaps: []staging.Swap{{Path: at, Last: isArtifact(at, nil), New: staging.Tree{}}}}, err
 }
 
-// revive reports whether a directory that stood before the commits, and is gone by now, can come back
-// with what they have replaced or removed in it: all of it is in one snapshot. Nothing else that was in
-// it does, since no commit took that away.
+// revive reports whether a directory that existed before the commits, and is gone, can be
+// restored with the files in it that they have replaced or removed: all of these are in one
+// snapshot. Its other entries are not restored, since no commit removed them.
 func (p *plan) revive(n *node) bool {
 	all := n.displaced(nil)
 	if n.made || len(all) == 0 {
@@ -238,7 +236,7 @@ func (p *plan) lost(n *node, inPlace bool) {
 	}
 }
 
-// comes is what comes back at a path.
+// comes returns the entries that are restored at a path.
 func (p *plan) comes(path string) []snapshot.Entry {
 	n := p.top.find("/" + path)
 	if n == nil || n.was == nil {
@@ -247,7 +245,7 @@ func (p *plan) comes(path string) []snapshot.Entry {
 	return n.was.from.Tree(n.was.path)
 }
 
-// partsOf is what comes back, by the snapshots that have it.
+// partsOf returns the restored entries, by the snapshots that have them.
 func (p *plan) partsOf(swaps []staging.Swap) (froms []*snapshot.Snapshot, parts map[*snapshot.Snapshot][]snapshot.Part) {
 	parts = map[*snapshot.Snapshot][]snapshot.Part{}
 	for i, swap := range swaps {
@@ -263,7 +261,7 @@ func (p *plan) partsOf(swaps []staging.Swap) (froms []*snapshot.Snapshot, parts 
 	return froms, parts
 }
 
-// checkParts reads what comes back, and writes nothing.
+// checkParts reads the entries to be restored, and writes nothing.
 func (p *plan) checkParts(ctx context.Context, store *snapshot.Store, swaps []staging.Swap) error {
 	froms, parts := p.partsOf(swaps)
 	for _, from := range froms {
@@ -274,7 +272,8 @@ func (p *plan) checkParts(ctx context.Context, store *snapshot.Store, swaps []st
 	return nil
 }
 
-// fill writes what comes back out of the snapshots that have it; nil where nothing does.
+// fill writes the restored entries from the snapshots that have them; it is nil if there are
+// none.
 func (p *plan) fill(store *snapshot.Store, swaps []staging.Swap) fill {
 	froms, parts := p.partsOf(swaps)
 	if len(froms) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// How says why a snapshot is restored.
+// How has the reason and the options of a restore.
 type How struct {
 	Type   audit.Rollback // Session or Emergency
 	Reason string
@@ -23,7 +23,7 @@ type How struct {
 	Only []pathsafe.Path
 }
 
-// Restored says what the restore of a snapshot has done.
+// Restored is the result of the restore of a snapshot.
 type Restored struct {
 	Done    Done
 	Commits []savepoint.Savepoint // that were undone with it, the newest first
@@ -70,7 +70,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	}
 	result, part := &Restored{}, t
 	b := back{Type: how.Type, Reason: how.Reason, Target: t.ID()}
-	if how.Only != nil { // what commits have made stays theirs
+	if how.Only != nil { // later commits keep their files
 		var err error
 		if part, err = narrowed(in.Dir(), t, how.Only); err != nil {
 			return nil, err
@@ -165,12 +165,11 @@ func editedOf(commits []savepoint.Savepoint, before *snapshot.Snapshot, swaps []
 	return edited, nil
 }
 
-// ErrElsewhere says that the path of a root leads somewhere else than it did.
+// ErrElsewhere reports that the path of a root now leads to another directory.
 var ErrElsewhere = machine.Disturbed("it is another directory")
 
-// onlyOf refuses the snapshot of a part of a root when commits were made since that
-// are not of the action that it comes before: their files would stay, and nobody could
-// undo them any more.
+// onlyOf rejects the snapshot of a part of a root if commits were made since that are not of
+// the action after the snapshot: their files would stay, and could not be undone any more.
 func onlyOf(h snapshot.Header, gone []string) error {
 	if h.Whole {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// A Retention is why snapshots must stay: a commit that can be undone needs the one from before
-// it, and so does one that a snapshot can bring back; what has not ended needs its own and the
-// one that it goes back to; of a halted root all must stay.
+// A Retention is the reason why snapshots must stay. A commit that can be undone, or that a
+// snapshot can bring back, needs the snapshot from before it. An unfinished action needs its
+// own and its target. A halted root needs all of its snapshots.
 type Retention struct {
 	actions map[string]string // of those before an action
 	ids     map[string]string
@@ -87,7 +87,7 @@ func (keep *Retention) Of(h snapshot.Header) string {
 }
 
 // unfinishedIn describes what an attempt has left in a root, whatever the records have of it;
-// "" for nothing, also where there is no root any more.
+// "" for nothing, also if the root does not exist any more.
 func (keep *Retention) unfinishedIn(root string) string {
 	var left []string
 	var err error

@@ -19,26 +19,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A back is what is recorded of a rollback, or of the restore of a snapshot.
+// A back is the record of a rollback, or of the restore of a snapshot.
 type back struct {
 	Type     audit.Rollback // Session or Emergency
 	Reason   string
 	Target   string          // id of the snapshot that it restores; "" for none
 	Affected []string        // ids of the commits that it undoes
-	Brings   []string        // ids of the commits that stand again afterwards
+	Brings   []string        // ids of the commits that are in force again afterwards
 	Stays    bool            // the chain of savepoints stays as it is
 	Scope    []pathsafe.Path // what it may change; nil is the whole root
-	// Moved, unless nil, is told what could not be moved, before anything is final; its error
-	// takes everything back.
+	// Moved, unless nil, is called with the entries that could not be moved, before anything
+	// is final; its error undoes everything.
 	Moved func(stayed []staging.Stayed, left []Left) error
 }
 
-// Done says how a rollback was recorded.
+// Done is the recorded result of a rollback.
 type Done struct {
 	Action   string             // its id; "" of a dry run
-	Snapshot *snapshot.Snapshot // of what was there before
-	// Kept is what other processes put or changed at the swapped names meanwhile: the snapshot
-	// does not have it.
+	Snapshot *snapshot.Snapshot // of the state before
+	// Kept lists the entries that other processes made or changed at the swapped names
+	// meanwhile: the snapshot does not have them.
 	Kept []staging.Kept
 }
 
@@ -72,9 +72,9 @@ func (r *Root) mayChange() error {
 	return nil
 }
 
-// copyUp has what a rollback is going to change in the upper layer of an overlay, if the root is
-// on one, before a snapshot says which inodes those are. What that is swaps returns, of a look
-// at what is there.
+// copyUp copies the entries that a rollback is going to change to the upper layer of an
+// overlay, if the root is on one, before a snapshot records their inodes. swaps returns these
+// entries from a look at the present state.
 func (r *Root) copyUp(ctx context.Context, b back, dry bool, swaps func(look *snapshot.Snapshot) ([]staging.Swap, error)) error {
 	if dry || r == nil || r.lock == nil || r.entry.DryRun || r.history.snapshots == nil {
 		return nil // before says why
@@ -98,10 +98,10 @@ func (r *Root) copyUp(ctx context.Context, b back, dry bool, swaps func(look *sn
 	return r.lock.CopyUp(all)
 }
 
-// before is the first step of a rollback (rollback contract, section 4.2): what was previewed
-// before is void, and a snapshot of what can change is taken. A dry one only looks at what may
-// change: nothing is written, in the root or elsewhere; the snapshot has no ID, and there is no
-// action.
+// before is the first step of a rollback (rollback contract, section 4.2): earlier previews
+// become void, and a snapshot of everything that can change is taken. A dry run only reads
+// what may change: it writes nothing, in the root or elsewhere; its snapshot has no ID, and
+// there is no action.
 func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 	if r == nil || r.lock == nil {
 		return Done{}, fmt.Errorf("the restore root was not entered: %w", r.reason())
@@ -117,10 +117,10 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 	if r.entry.DryRun {
 		return Done{}, errors.New("the restore root was entered for a dry run")
 	}
-	if err := r.Hold(ctx); err != nil { // before the snapshot: nobody else changes what it is of
+	if err := r.Hold(ctx); err != nil { // before the snapshot, so that no other command changes its entries
 		return Done{}, err
 	}
-	if h.authority != nil { // whatever becomes of it, what was allowed before is void
+	if h.authority != nil { // earlier previews and approvals become void, whatever the outcome
 		if err := h.authority.Attempt(h.root); err != nil {
 			return Done{}, err
 		}
@@ -134,13 +134,13 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 	return done, nil
 }
 
-// goBack takes a root back (rollback contract, sections 4.2, 7 and 11), after before has
-// returned done: all of the change happens or nothing. Fill makes what comes. When it is done the
-// chain of savepoints is that of the earlier state, done has what was kept, and what is returned
-// are directories that stay since others work in them. The error is a [*staging.Error], whose
-// Rollback is nil if the root is as it was, and halts the root if not; or an
-// [*UnfinishedError], which halts nothing: it could not be taken back for now, or all of it is
-// done, and that could not be recorded.
+// goBack rolls back a root (rollback contract, sections 4.2, 7 and 11), after before has
+// returned done: all of the change happens or nothing. Fill makes the new entries. Afterwards
+// the chain of savepoints is that of the earlier state, done has the kept entries, and the
+// result lists directories that stay since other processes work in them. The error is a
+// [*staging.Error], whose Rollback is nil if the root is as it was, and halts the root if not;
+// or an [*UnfinishedError], which halts nothing: the change could not be undone for now, or is
+// complete but could not be recorded.
 func (r *Root) goBack(ctx context.Context, done *Done, b back, change staging.Change, fill fill) ([]Left, error) {
 	change.Attempt, change.Keep = done.Action, true
 	stayed, left, err := r.swap(ctx, done, b, change, fill)
@@ -232,14 +232,14 @@ const (
 	saidStays    = "savepoints_stay"
 )
 
-// TargetOf is the id of the snapshot to which the action after a snapshot goes back; "" for
-// none.
+// TargetOf returns the id of the snapshot to which the action after a snapshot goes back; ""
+// for none.
 func TargetOf(h snapshot.Header) string { return h.Said[saidTarget] }
 
 // Brings are the ids of the commits that the action after a snapshot brings back.
 func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBrings]) }
 
-// SavepointNow is the member of a snapshot that says which savepoint was active.
+// SavepointNow is the member of a snapshot with the active savepoint.
 const SavepointNow = "savepoint"
 
 func (b *back) members(active string) map[string]string {
@@ -288,8 +288,8 @@ func (r *Root) refused(kind audit.Rollback, affected []string, whole bool, why e
 	return errors.Join(errs...)
 }
 
-// endBack records the end of a rollback, also of one that was found complete: what it is the
-// snapshot has that was taken before it.
+// endBack records the end of a rollback, also of one that was found complete; its details are
+// in the snapshot taken before it.
 func (h *history) endBack(attempt string, before snapshot.Header) error {
 	affected := strings.Fields(before.Said[saidAffected])
 	if before.Said[saidStays] == "" {
@@ -319,7 +319,7 @@ func rolledBack(attempt string, before snapshot.Header) audit.Event {
 	}
 }
 
-// revoke takes back what was allowed to look at the commits that were undone.
+// revoke withdraws the access to the commits that were undone.
 func (h *history) revoke(commits []string) error {
 	if h.authority == nil {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room returns a [*machine.FullError] if the file system of the restore root, or that of
-// the state directory (nil: none), has no room for what a commit writes. It counts what is
-// there at the same time, and never too much: a commit that it lets through may still find
-// the disk full, one that it stops would have.
+// Room returns a [*machine.FullError] if the file system of the restore root, or that of the
+// state directory (nil: none), has no room for what a commit writes. It counts what exists at
+// the same time, and never too much: a commit that passes may still find the disk full, but
+// one that is rejected would have.
 func Room(r *restore.Restore, state *pathsafe.Dir) error {
 	change, err := changeOf(r)
 	if err != nil {
@@ -23,7 +23,7 @@ func Room(r *restore.Restore, state *pathsafe.Dir) error {
 	return room(r, &change, state)
 }
 
-// What is written of each file beside its content, at least, in bytes: its path and its
+// The minimum that is written for each file beside its content, in bytes: its path and its
 // hash in hexadecimal digits.
 const digits = 64
 

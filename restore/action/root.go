@@ -20,8 +20,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Root is a restore root that was entered: nobody commits or recovers there at that moment,
-// nor from [Root.Hold] on until it is left.
+// Root is an entered restore root: no other command commits or recovers there at the moment of
+// entry, nor from [Root.Hold] on until it is left.
 type Root struct {
 	lock    *staging.Root
 	dir     *pathsafe.Dir
@@ -31,20 +31,20 @@ type Root struct {
 	err     error // why it was not entered
 }
 
-// NotEntered is a root that could not be entered. Planning a restore for it
-// should fail too, and says why in the order of section 8.4; if it does not, the
-// commit fails with err.
+// NotEntered returns a root that could not be entered. Planning a restore for it is expected
+// to fail too, with the reason in the order of section 8.4; if it does not, the commit fails
+// with err.
 func NotEntered(err error) *Root { return &Root{err: err} }
 
-// Entry says how a restore root is entered.
+// Entry has the options for entering a restore root.
 type Entry struct {
 	Key   []byte // authenticates journals, at least staging.MinKey bytes
 	Halts Halts  // may be nil
 	// Bars, unless nil, remembers the rollbacks that could not be carried out. With Previewed a
 	// root that is halted by one is a [*BarredError].
 	Bars Bars
-	// Log is told of what is done to roots; nil keeps none. It is closed when
-	// the root is left, or was not entered.
+	// Log records actions on roots; nil records none. It is closed when the root is left, or
+	// could not be entered.
 	Log *audit.Log
 	// Savepoints keeps the record of every commit; nil keeps none. It is closed as
 	// Log is.
@@ -60,13 +60,13 @@ type Entry struct {
 	Authority Authority // may be nil
 	// Took, unless nil, hears of each snapshot that was taken before an action.
 	Took func(*snapshot.Snapshot)
-	// Leftover, unless nil, hears what is left of a way back that is complete, and
-	// why: the next one to enter the root ends it.
+	// Leftover, unless nil, is called with the remains of a completed rollback, and the
+	// reason: the next session that enters the root removes them.
 	Leftover func(name string, err error)
 	// BarStays, unless nil, hears why the halt by Bars could not be ended. What ends it is
 	// complete all the same.
 	BarStays func(err error)
-	Wait     time.Duration // for another one to leave
+	Wait     time.Duration // for another command to leave
 	Mode     staging.Mode  // on whose behalf leftovers are ended
 	// Foreign are the real paths of roots that are entered although another user can rename
 	// them, or what leads to them. Other such roots are a [*ForeignError].
@@ -89,25 +89,24 @@ type Entry struct {
 	// is about to release, which is logged before; on an error it is not released, nor
 	// is any when this is nil.
 	Acknowledge func(attempt string, left error) (statement string, err error)
-	// Reason is why what was left in the root is ended now, in the operator's words, for the
-	// audit log; "" for none.
+	// Reason is the operator's reason for ending unfinished attempts now, for the audit log;
+	// "" for none.
 	Reason string
 }
 
-// Host is who signs savepoints: the operator's account on this machine.
+// Host is the signer of savepoints: the operator's account on this machine.
 type Host struct {
 	Key     bundle.Key
 	BuildID string // validator_build_id
 }
 
-// Authority is reset by every action that begins: whatever becomes of it, what was
-// previewed or approved for its root before is void (rollback contract, section
-// 7.2).
+// Authority is reset by every action that begins: earlier previews and approvals for its root
+// are void, whatever the outcome (rollback contract, section 7.2).
 type Authority interface {
 	Attempt(root string) error
-	// RolledBack comes when a root was taken back, durably, before that is logged:
-	// commits of the bundles were undone. If it fails it comes again when the next
-	// one to enter the root ends the action. It may come more than once.
+	// RolledBack is called when a root was rolled back, durably, before that is logged:
+	// commits of the bundles were undone. If it fails it is called again when the next session
+	// that enters the root ends the action. It may be called more than once.
 	RolledBack(root string, bundleRoots []string) error
 }
 
@@ -120,8 +119,8 @@ type Halts interface {
 	Release(attempt string) error
 }
 
-// ErrNoRoot says that what cannot be entered is not the absolute path of a directory
-// that can be opened. Section 8.4.4 has the codes for it.
+// ErrNoRoot reports a path that is not the absolute path of a directory that can be opened.
+// Section 8.4.4 has the codes for it.
 var ErrNoRoot = errors.New("the path cannot be opened as a restore root")
 
 // An OtherRootError is a root that is meant by name ([Entry].Foreign), and is not the one that
@@ -140,8 +139,8 @@ func OtherRoot(real string, named []string) error {
 	return &OtherRootError{named[0], real}
 }
 
-// A ForeignError is a root that another unprivileged user can rename, or replace a name
-// that leads to it: what is done there may be done to another directory than is meant.
+// A ForeignError reports a root that another unprivileged user can rename, or whose path that
+// user can replace: an action may then reach another directory than intended.
 type ForeignError struct {
 	Path  string           // as it was given
 	Real  string           // of the directory that was opened
@@ -158,12 +157,11 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("restore root %q leads to %q of user %d, and %s", e.Path, e.Real, e.Owner, e.Loose[0])
 }
 
-// Enter waits for whoever is at work in a restore root, and ends what an earlier commit left
-// there when it was killed or could not be rolled back; it returns what that
-// was. Where nothing was left it writes nothing there. The error is [ErrNoRoot], a [*staging.BusyError] where another one is at
-// work, a [*ForeignError], an [*UnfinishedError], or where a person must act a
-// [*staging.HaltError], which [HaltsOf] finds.
-// The caller leaves the root.
+// Enter waits for the command that holds a restore root, and ends attempts that an earlier
+// commit left there when it was killed or could not be rolled back; it returns these. If there
+// are none it writes nothing there. The error is [ErrNoRoot]; a [*staging.BusyError] if
+// another command holds the root; a [*ForeignError]; an [*UnfinishedError]; or, if an operator
+// must act, a [*staging.HaltError], which [HaltsOf] finds. The caller leaves the root.
 func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
 	in, ended, err := entered(ctx, path, e)
 	if err != nil {
@@ -172,7 +170,7 @@ func Enter(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome,
 	return in, ended, err
 }
 
-// close closes what is kept of a root.
+// close closes the stores of a root.
 func (e *Entry) close() {
 	if e.Log != nil {
 		_ = e.Log.Close()
@@ -185,9 +183,9 @@ func (e *Entry) close() {
 	}
 }
 
-// RootPath is the one path by which a restore root is known in what is kept of it,
-// whichever path leads there now. It is for looking records up: a root that is entered
-// gets its name from its open descriptor, see [Root.Path].
+// RootPath returns the one path under which the records have a restore root, whichever path
+// leads there now. It is for looking up records: an entered root gets its name from its open
+// descriptor, see [Root.Path].
 func RootPath(path string) string {
 	if way, err := pathsafe.WayTo(path); err == nil && !way.Missing {
 		return way.Real
@@ -195,8 +193,8 @@ func RootPath(path string) string {
 	return filepath.Clean(path)
 }
 
-// maxAfresh bounds how often a root is entered again because another directory
-// has taken its place meanwhile.
+// maxAfresh limits how often a root is entered again because it was replaced by another
+// directory meanwhile.
 const maxAfresh = 100
 
 func entered(ctx context.Context, path string, e Entry) (*Root, []staging.Outcome, error) {
@@ -309,9 +307,9 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	return in, ended, nil
 }
 
-// Hold takes the lock of the root, until it is left, and requires that it is as it was entered:
-// no action has begun there since. The error is a [*staging.BusyError] where another one is at
-// work, and else [staging.ErrOvertaken]. Every action holds the root itself.
+// Hold takes the lock of the root, until it is left, and requires that no action has begun
+// there since it was entered. The error is a [*staging.BusyError] if another command holds the
+// lock, otherwise [staging.ErrOvertaken]. Every action holds the root itself.
 func (r *Root) Hold(ctx context.Context) error {
 	if r == nil || r.lock == nil {
 		return fmt.Errorf("the restore root was not entered: %w", r.reason())
@@ -325,8 +323,8 @@ func (r *Root) Hold(ctx context.Context) error {
 	return r.history.begins()
 }
 
-// HoldFor is Hold for a restore that was planned for this root. What is wrong with that is found
-// before anything is written.
+// HoldFor is Hold for a restore that was planned for this root. A faulty plan is found before
+// anything is written.
 func (r *Root) HoldFor(ctx context.Context, planned *restore.Restore) error {
 	if err := r.check(planned.Root()); err != nil {
 		return restore.Internal(restore.Preflight, err)
@@ -346,8 +344,8 @@ func (r *Root) Wait(ctx context.Context) error {
 	return r.lock.Wait(ctx)
 }
 
-// foreign returns what is said of a root that others can rename and that was not named; nil
-// of any other.
+// foreign returns the error for a root that other users can rename and that was not named; nil
+// for any other root.
 func (e *Entry) foreign(path, real string, dir *pathsafe.Dir) (*ForeignError, error) {
 	way, err := pathsafe.WayTo(path)
 	if err == nil {
@@ -369,8 +367,8 @@ func (e *Entry) foreign(path, real string, dir *pathsafe.Dir) (*ForeignError, er
 	return &ForeignError{Path: path, Real: real, Owner: st.UID, Loose: way.Loose}, nil
 }
 
-// stays wants the path to lead to the directory of the session, and that to be
-// the one that was opened: another program may put another one there.
+// stays requires the path to lead to the directory of the session, and that to be the one that
+// was opened: another program may have replaced it.
 func (at *entering) stays(path string) error {
 	now, err := pathsafe.OpenRoot(path)
 	if err != nil {
@@ -393,8 +391,8 @@ func (at *entering) stays(path string) error {
 // since the root was entered; "" for none.
 func (r *Root) Savepoint() string { return r.history.published }
 
-// Commit is the id of the commit that was carried out last since the root was
-// entered; "" for none.
+// Commit returns the id of the last commit that was carried out since the root was entered; ""
+// for none.
 func (r *Root) Commit() string { return r.history.attempt }
 
 // SnapshotBefore is the id of the snapshot that was taken before that commit; "" for none.
@@ -418,8 +416,8 @@ func (r *Root) Savepoints() *savepoint.Store { return r.entry.Savepoints }
 // Snapshots is the store that it was entered with.
 func (r *Root) Snapshots() *snapshot.Store { return r.entry.Snapshots }
 
-// Snapshot takes a snapshot of all of the root, and logs it. It takes no lock, and is void
-// when an action has begun there meanwhile.
+// Snapshot takes a snapshot of the whole root, and logs it. It takes no lock, and is void if
+// an action has begun there meanwhile.
 func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) (*snapshot.Snapshot, error) {
 	active, err := r.history.savepoints.active(r.history.root)
 	if err != nil {
@@ -442,8 +440,8 @@ func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) 
 	return taken, r.history.append(audit.Event{Kind: audit.SnapshotTaken, Action: uuid.NewString(), Snapshot: taken.ID(), Reason: reason})
 }
 
-// halt remembers what a failed transaction says of its rollback. It is the
-// second mark; the root has the first, so it has no error.
+// halt records the failed rollback of a transaction. It is the second mark; the root has the
+// first, so an error is ignored.
 func (r *Root) halt(err error) {
 	var e *staging.Error
 	if errors.As(err, &e) && e.Rollback != nil && r.entry.Halts != nil {
@@ -471,7 +469,7 @@ func (r *Root) reason() error {
 	return r.err
 }
 
-// check wants the root that was entered to be the one that was planned for.
+// check requires the entered root to be the one that was planned for.
 func (r *Root) check(planned *pathsafe.Dir) error {
 	if r == nil || r.lock == nil {
 		return fmt.Errorf("the restore root was not entered: %w", r.reason())

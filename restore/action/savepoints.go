@@ -84,8 +84,8 @@ func (s savepoints) active(root string) (string, error) {
 	return all.Standing[len(all.Standing)-1].ID(), nil
 }
 
-// activate takes the chain back, or forward again, as was recorded before anything was changed.
-// A chain that is damaged does not keep a root from being what it is already.
+// activate moves the chain back, or forward again, as recorded before anything was changed. A
+// damaged chain does not block a root that is in its final state already.
 func (s savepoints) activate(root string, gone, back []string) error {
 	if s.store == nil {
 		return nil
@@ -98,7 +98,7 @@ func (s savepoints) activate(root string, gone, back []string) error {
 	return err
 }
 
-// bundlesOf are the bundle roots of commits, whether they stand or were undone.
+// bundlesOf returns the bundle roots of commits, in force or undone.
 func (s savepoints) bundlesOf(root string, commits []string) ([]string, error) {
 	if s.store == nil || len(commits) == 0 {
 		return nil, nil
@@ -116,13 +116,13 @@ func (s savepoints) bundlesOf(root string, commits []string) ([]string, error) {
 	return roots, nil
 }
 
-// rootID is the member of a savepoint's constraints that tells the directory that
-// it is of from another one at the same path.
+// rootID is the member of a savepoint's constraints that identifies its directory among others
+// at the same path.
 const rootID = "restore_root_id"
 
-// dropAll drops what is still prepared for a directory in which every attempt has
-// ended. What is prepared for another one that stood at the same path stays: it may
-// come back with a commit that is complete.
+// dropAll drops the savepoints that are still prepared for a directory in which every attempt
+// has ended. Those prepared for another directory that had the same path stay: it may come
+// back with a commit that is complete.
 func (s savepoints) dropAll(root, id string) error {
 	if s.store == nil {
 		return nil
@@ -152,8 +152,8 @@ func (s savepoints) pending(root, id string) (own []string, err error) {
 	return own, err
 }
 
-// draftOf is the savepoint of an approved restore: its files, and what was
-// approved by whom. Its report says what has happened once it is published.
+// draftOf returns the savepoint of an approved restore: its files, what was approved, and the
+// approver. Its report has the result once it is published.
 func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 	outputs, err := a.Targets()
 	if err != nil {
@@ -180,8 +180,8 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: outcome.Markdown(), JSON: raw}}, nil
 }
 
-// BundleRoots is the member of a savepoint's constraints that has the bundle roots
-// of the candidate, and of what was derived of it.
+// BundleRoots is the member of a savepoint's constraints with the bundle roots of the
+// candidate, and of the runs derived from it.
 const BundleRoots = "bundle_roots"
 
 // LogMark is the member of a savepoint's constraints that has the last entry of the audit

@@ -8,8 +8,8 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// scopeOf are the names that a commit makes in a root: of each file the first name
-// on its way that is not there yet. What is below those comes with them.
+// scopeOf returns the names that a commit makes in a root: for each file the first parent that
+// does not exist yet, or the file. Names beneath are included.
 func scopeOf(root *pathsafe.Dir, change *staging.Change) ([]pathsafe.Path, error) {
 	var tops []pathsafe.Path
 	last := ""

@@ -12,12 +12,12 @@ import (
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
-// ErrNothingThere says that a snapshot has nothing at a path that is to be restored from it:
-// its restore would only remove what is there now.
+// ErrNothingThere reports that a snapshot has no entry at a path to be restored from it: the
+// restore would only remove the present entry.
 var ErrNothingThere = errors.New("the snapshot has nothing there that could be restored")
 
-// narrowed is a snapshot of nothing but these paths. Of one whose directory is not there any
-// more, it has the first missing directory on the way to it, without what was absent in that.
+// narrowed returns a snapshot of only these paths. If the directory of a path is gone, the
+// result has the first missing parent instead, without the names that were absent in it.
 func narrowed(root *pathsafe.Dir, t *snapshot.Snapshot, paths []pathsafe.Path) (*snapshot.Snapshot, error) {
 	chosen, err := Chosen(t, paths)
 	if err != nil {
@@ -43,9 +43,9 @@ func narrowed(root *pathsafe.Dir, t *snapshot.Snapshot, paths []pathsafe.Path) (
 	})), nil
 }
 
-// Chosen returns where these paths lead to in a snapshot, each once, and none that is in
-// another one. Of a directory that the snapshot knows some names of only, it returns these, what
-// was absent too. What the snapshot does not have is [ErrNothingThere], or
+// Chosen returns the resolved paths in a snapshot, each once, and none that is beneath another
+// one. For a directory of which the snapshot has only some names, it returns these, including
+// absent ones. The error for a path that the snapshot does not have is [ErrNothingThere], or
 // [snapshot.ErrNotCovered].
 func Chosen(t *snapshot.Snapshot, paths []pathsafe.Path) ([]snapshot.Chosen, error) {
 	real := make([]string, 0, len(paths))
@@ -79,7 +79,7 @@ func Chosen(t *snapshot.Snapshot, paths []pathsafe.Path) ([]snapshot.Chosen, err
 	return chosen, nil
 }
 
-// errNoWay says that the directory of a name is not there as a directory.
+// errNoWay reports that the parent of a name is not a directory.
 var errNoWay = machine.Disturbed("it is on the way, and is no directory any more; move it away first")
 
 // firstMissing is the first name on the way to a path that is not there: the path itself if

@@ -45,8 +45,8 @@ func roomFor(in *Root, before *snapshot.Snapshot, target comes, changes []Change
 	return spacesOf(at, need, kept, added)
 }
 
-// spacesOf requires room for what is written to two file systems, which may be one: that of the
-// root, and that of the state directory.
+// spacesOf requires room for what is written to two file systems, which may be one: that of
+// the root, and that of the state directory.
 func spacesOf(at *machine.Room, need Need, kept *machine.Room, added Need) ([]Space, error) {
 	same, err := at.SameAs(kept)
 	if err != nil {
@@ -70,8 +70,8 @@ func spaceOf(at *machine.Room, s Space) (Space, error) {
 	return s, err
 }
 
-// rootNeed is what comes needs in the root; at least as far as that is known. Shared: a file
-// that is written out may share the blocks of its object.
+// rootNeed returns the room that the restored entries need in the root, as far as it is known.
+// Shared is set if a file may share the blocks of its object.
 func rootNeed(at *machine.Room, shared bool, target comes, changes []Change) (need Need) {
 	for _, c := range changes {
 		if c.Kind != Created && c.Kind != Replaced {
@@ -86,9 +86,9 @@ func rootNeed(at *machine.Room, shared bool, target comes, changes []Change) (ne
 	return need
 }
 
-// mayNotFit reports whether there is less room than if all of what is restored had to come,
-// and all that is in the file system of the root had to be kept first. Nothing is restored
-// where the target is nil.
+// mayNotFit reports whether there is less room than needed if all of the target had to be
+// restored, and everything in the file system of the root had to be kept first. Nothing is
+// restored if the target is nil.
 func mayNotFit(in *Root, target *snapshot.Snapshot) (bool, error) {
 	at, err := machine.RoomOf(in.Dir())
 	if err != nil {

@@ -19,9 +19,9 @@ const closing = 5 * time.Second
 // tick is how far apart the times are that one rename gives to a name and its directory.
 const tick = 10 * time.Millisecond
 
-// times plans that directories that stay, and out of which something goes, have the time that they
-// had before the commit; or where something else has changed in one since, that which it has now.
-// Only its owner, or root, can do that.
+// times plans that directories that stay, and from which an entry is removed, get the time
+// from before the commit; or the present time, if something else has changed in one since.
+// Only the owner or root can set it.
 func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 	goes, newest := map[pathsafe.Path]bool{}, map[string]time.Time{}
 	for _, s := range p.swaps {
@@ -56,7 +56,7 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 		for _, before := range p.befores {
 			since := before.Header().Time.Add(-tick) // an older time is not of the commit
 			if was := before.Tree(dir); len(was) > 0 && was[0].Type == snapshot.Dir && !is[0].ModTime.After(by) && !is[0].ModTime.Before(since) {
-				e.ModTime = was[0].ModTime // that before the oldest comes last
+				e.ModTime = was[0].ModTime // the time from before the oldest is last
 			}
 		}
 		if d.gives(e) == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// LaterError says that commits were made after the one that is to be undone. They
-// build on it, so they have to go with it, or first.
+// LaterError reports that commits were made after the one to be undone. They build on it, so
+// they must be undone with it, or first.
 type LaterError struct {
 	Commit string   // the one to be undone
 	Later  []string // the ids of those after it, the newest first
@@ -29,16 +29,16 @@ func (e *LaterError) Error() string {
 	return fmt.Sprintf("commits that were made after %s build on it: %s", e.Commit, strings.Join(e.Later, ", "))
 }
 
-// ErrNoSnapshot says that there is no snapshot from before a commit, so that nobody
-// knows which directories it has made.
+// ErrNoSnapshot reports that there is no snapshot from before a commit, so that the
+// directories it has made are unknown.
 var ErrNoSnapshot = errors.New("there is no snapshot from before it")
 
-// Undone says what a rollback has done.
+// Undone is the result of a rollback.
 type Undone struct {
 	Done    Done
 	Commits []savepoint.Savepoint // that were undone, the newest first
 	Unread  []string              // ids of later commits whose savepoints cannot be read, the newest first: what they have created stays
-	Files   int                   // of them that were there, and went
+	Files   int                   // of them that existed, and were removed
 	Changed []string              // paths of those whose content was not the commit's any more
 	Edits   []Edit                // between commits that are undone
 	Left    []Left                // in the order of their paths
@@ -46,12 +46,12 @@ type Undone struct {
 	Parted  []Parted              // in the order of their paths
 	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
 	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
-	// InPart: names that the commits have made could not be taken away, see [Left]. The commits
-	// stand, so that the rest of them can be undone later.
+	// InPart is set if names that the commits have made could not be removed, see [Left]. The
+	// commits stay in force, so that the rest of them can be undone later.
 	InPart bool
 }
 
-// What says what is undone, and why.
+// What has the commits to be undone, and the reason.
 type What struct {
 	Commit string // its id
 	Later  bool   // the commits that were made after it, too
@@ -59,8 +59,8 @@ type What struct {
 	inPart bool // a try has shown that some of it cannot be kept, or not be moved
 }
 
-// errInPart says that what was to go could not be read when the snapshot was taken, or not be
-// moved.
+// errInPart reports that an entry to be removed could not be read when the snapshot was taken,
+// or not be moved.
 var errInPart = errors.New("some of it cannot be taken away")
 
 // isInPart reports whether a try has ended with errInPart, and everything is as it was.
@@ -69,11 +69,11 @@ func isInPart(err error) bool {
 	return errors.Is(err, errInPart) && (!errors.As(err, &failed) || failed.Rollback == nil)
 }
 
-// Undo undoes a finished commit of a root that was entered, and with Later those
-// that were made after it, newest first and all in one step. What a later one has created
-// whose savepoint cannot be read is not known, so it stays; the chain of savepoints ends
-// before it all the same. What this user may not read, or not move away, stays too: then the
-// commits are undone in part, and stand.
+// Undo undoes a finished commit of an entered root, and with Later the commits made after it,
+// newest first and all in one step. If the savepoint of a later commit cannot be read, what it
+// has created is unknown and stays; the chain of savepoints still ends before it. Entries that
+// this user may not read or move stay too: then the commits are undone in part, and stay in
+// force.
 func Undo(ctx context.Context, in *Root, what What) (*Undone, error) {
 	tight, err := mayNotFit(in, nil)
 	if err == nil && tight { // so that it is known before anything is written
@@ -251,8 +251,8 @@ func chosen(in *Root, attempt string, later bool) (gone []savepoint.Savepoint, u
 	return gone, unread, nil
 }
 
-// An UnreadError is a commit that cannot be undone, since what it has created cannot be
-// read: that of the savepoint, which is damaged. The snapshots are ways back all the same.
+// An UnreadError is a commit that cannot be undone, since its savepoint, which lists what it
+// has created, is damaged. Its snapshots can still be restored.
 type UnreadError struct {
 	Commit string
 	Err    *savepoint.DamageError
@@ -265,7 +265,7 @@ func (e *UnreadError) Error() string {
 // Unwrap returns the damage.
 func (e *UnreadError) Unwrap() error { return e.Err }
 
-// errNoCommit says that a commit does not stand in a root.
+// errNoCommit reports that a commit is not in force in a root.
 var errNoCommit = fmt.Errorf("it does not stand there: %w", fs.ErrNotExist)
 
 func attemptsOf(all []savepoint.Savepoint) []string {
@@ -304,7 +304,7 @@ func createdBy(sp savepoint.Savepoint) ([]verify.Entry, error) {
 	return slices.AppendSeq(artifacts, sp.Listing().Entries()), nil
 }
 
-// beforeCommit is the snapshot that was taken before a commit.
+// beforeCommit returns the snapshot that was taken before a commit.
 func beforeCommit(store *snapshot.Store, root, attempt string) (*snapshot.Snapshot, error) {
 	all, damaged, err := store.Survey(root)
 	if err != nil {

@@ -8,7 +8,7 @@
 // file and synced. What is to be logged first is done only after that. [Read]
 // finds a line that was changed, removed, doubled or moved, because each names
 // the sequence number and the SHA-256 of the line before. It finds no log that
-// was cut at its end, or written anew from some line on: whoever may write the
+// was cut at its end, or rewritten from some line on: a user who may write the
 // file may also write a good one. For that a [Ledger] holds the log against the
 // signed savepoints, each of which names its commit and signs the last entry before
 // it ([Log.Mark]); what came after the newest savepoint only a head shows that was kept

@@ -34,12 +34,11 @@ const (
 	// Released means that a person has looked at a halted root, and what is left of the
 	// action stays as it is. It ends its action.
 	Released Kind = "release"
-	// RollbackBegin means that a rollback that somebody asked for is about to write. It
-	// opens its action, which ends with RolledBack.
+	// RollbackBegin means that a requested rollback is about to write. It opens its action,
+	// which ends with RolledBack.
 	RollbackBegin Kind = "rollback_begin"
-	// RollbackRefused means that a rollback that somebody asked for could not begin, for the
-	// reason that it has: nothing was written in the root. It neither begins nor ends an
-	// action.
+	// RollbackRefused means that a requested rollback could not begin, for the given reason:
+	// nothing was written in the root. It neither begins nor ends an action.
 	RollbackRefused Kind = "rollback_refused"
 	// SnapshotTaken means that a snapshot of a root is durable. This kind and the one
 	// below are events of their own; they neither begin nor end an action.
@@ -208,7 +207,7 @@ func parse(line []byte) (Entry, error) {
 
 func hashOf(line []byte) string { return fmt.Sprintf("%x", sha256.Sum256(line)) }
 
-// check wants what an event must have.
+// check requires the members of an event.
 func (e *Event) check() error {
 	switch {
 	case !slices.Contains(kinds, e.Kind):
@@ -231,8 +230,8 @@ func (e *Event) check() error {
 	return errors.Join(checkActions(e.Actions), checkActions(e.Brings), e.checkLost())
 }
 
-// checkRollback wants the type of a rollback where there is one, and nowhere else.
-// A micro rollback is the end of a commit, and does not begin by itself.
+// checkRollback requires the type of a rollback for rollbacks, and for no other event. A micro
+// rollback is the end of a commit, and does not begin by itself.
 func (e *Event) checkRollback() error {
 	known := slices.Contains(rollbacks, e.Rollback)
 	switch {
@@ -259,8 +258,7 @@ func (e *Event) checkLost() error {
 	return nil
 }
 
-// checkActions wants each to be the id of an action in its usual form, and none
-// twice.
+// checkActions requires each to be the id of an action in its usual form, and none twice.
 func checkActions(ids []string) error {
 	seen := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -273,8 +271,7 @@ func checkActions(ids []string) error {
 	return nil
 }
 
-// isHash says whether a text can be the source id of a candidate, or the id of a
-// snapshot.
+// isHash reports whether a text can be the source id of a candidate, or the id of a snapshot.
 func isHash(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -16,7 +16,7 @@ const savepointPrefix = "savepoint "
 type Savepoint struct {
 	ID      string
 	Attempt string // the action of the commit, a UUID
-	Root    string // absolute path of the restore root; in a [Misfit] of the log's, as it stands there
+	Root    string // absolute path of the restore root; in a [Misfit] of the log, as the log has it
 	Mark    string // where the log stood, see [Log.Mark]; "" where the savepoint does not say
 }
 
@@ -158,8 +158,8 @@ type Fault string
 const (
 	// NotBegun means that the log does not know the commit.
 	NotBegun Fault = "the log does not know its commit"
-	// NotEnded means that the log knows its beginning and no end of it. A commit that
-	// was killed, and that nobody has recovered since, looks the same.
+	// NotEnded means that the log has the beginning of the commit and no end. A commit that
+	// was killed, and not recovered since, looks the same.
 	NotEnded Fault = "the log has no end of its commit"
 	// NotCompleted means that by the log its commit has ended otherwise. That is what
 	// the next command logs of a commit whose end was cut off.

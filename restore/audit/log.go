@@ -23,8 +23,8 @@ type Log struct {
 	patience time.Duration
 }
 
-// patience is how long a log is waited for. Whoever holds it adds one line; one
-// that was stopped meanwhile must not stop all others for ever.
+// patience is how long a locked log is waited for. The holder adds one line; a stopped holder
+// must not block all others forever.
 const patience = time.Minute
 
 // New is the log in f, which is open for reading and for appending. The log
@@ -48,9 +48,9 @@ func (l *Log) End(event Event) error {
 	})
 }
 
-// Once adds an event, unless the last one of its action is of the same kind, or
-// the last end, if it is an end. An end is added to an action that has another
-// one, too: whoever logged that did not know better.
+// Once adds an event, unless the last one of its action is of the same kind, or the last end,
+// if it is an end. An end is also added to an action that has another one: the session that
+// logged that lacked information.
 func (l *Log) Once(event Event) error {
 	return l.add(event, func(at tail) (bool, error) {
 		if _, open := at.last.Open[event.Action]; open && event.Kind.ends() {
@@ -143,7 +143,7 @@ func (l *Log) Read(each func(Entry) error) (Head, error) {
 	return Read(io.NewSectionReader(l.f, 0, info.Size()), each)
 }
 
-// locked runs do while nobody else appends, with the end of the log.
+// locked runs do with the end of the log, under a lock that excludes other writers.
 func (l *Log) locked(do func(tail) error) error {
 	if err := l.lock(); err != nil {
 		return fmt.Errorf("audit log: %w", err)

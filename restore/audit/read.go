@@ -153,7 +153,7 @@ func (s *scan) damage(line int64, format string, args ...any) error {
 	return &DamageError{line, s.head.Sequence, fmt.Errorf(format, args...)}
 }
 
-// follows wants an entry to be the next one, and makes it the head.
+// follows requires an entry to be the next one, and makes it the head.
 func (s *scan) follows(e *Entry) error {
 	h := &s.head
 	torn := s.region.torn()

@@ -85,7 +85,7 @@ func appendPart(parts []string, part string) []string {
 // String is the text of the pattern, as it was parsed.
 func (p Pattern) String() string { return p.text }
 
-// Match says whether the pattern matches a path, which is never cleaned.
+// Match reports whether the pattern matches a path, which is never cleaned.
 func (p Pattern) Match(path string) bool {
 	if path == "" || !p.matchLast(path) {
 		return false

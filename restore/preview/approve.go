@@ -252,8 +252,8 @@ func (a *Approval) leftOut(i *item) (string, bool) {
 	return "the approval does not name it", !s.Names(i.number)
 }
 
-// checkNames wants what is named to be there, and proposed: an approval never
-// goes beyond what was proposed.
+// checkNames requires named items to exist, and to be proposed: an approval never goes beyond
+// what was proposed.
 func (a *Approval) checkNames() error {
 	lists := a.preview.decided.lists
 	for _, r := range a.statement.Items() {
@@ -302,8 +302,8 @@ func (a *Approval) complete() error {
 	return fmt.Errorf("%w: %s; end the statement with %q once you have looked at them", ErrUndecided, ids, "Acknowledge "+ids+".")
 }
 
-// Whole says whether every output of the candidate is approved. Else what is
-// approved is sealed as a derived bundle, and that is restored (decision D13).
+// Whole reports whether every output of the candidate is approved. Otherwise the approved part
+// is sealed as a derived bundle, and that is restored.
 func (a *Approval) Whole() bool { return len(a.items) == len(a.preview.decided.items) }
 
 // PreviewID is the identity of the preview that is approved.
@@ -344,8 +344,8 @@ func (a *Approval) Overrule(r *restore.Restore) {
 	}
 }
 
-// covers wants a restore to do what was approved, and nothing else, in the root
-// that was looked at.
+// covers requires a restore to do what was approved, and nothing else, in the root that was
+// read.
 func (a *Approval) covers(r *restore.Restore) error {
 	looked, err := a.preview.restore.Root().Stat()
 	if err != nil {

@@ -32,8 +32,8 @@ func (e *UntrustedError) Error() string {
 // Unwrap returns what stands against it.
 func (e *UntrustedError) Unwrap() error { return e.err }
 
-// checkTrust wants every validator of a candidate to be pinned, or nobody to be.
-// One that is revoked comes first, wherever it is in the chain.
+// checkTrust requires every validator of a candidate to be pinned, if any is. A revoked one is
+// reported first, wherever it is in the chain.
 func checkTrust(p *restore.Plan, policy trust.Policy) error {
 	for _, refused := range []struct {
 		standing trust.Standing

@@ -9,10 +9,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// block is the decision block (protocol section 13). Its canonical form is
-// what the preview's identity is computed over; the order of fields here is of
-// no account. Nothing in it depends on the machine or the day: the same inputs
-// give the same block.
+// block is the decision block (protocol section 13). The preview's identity is computed over
+// its canonical form; the order of fields here is ignored. Nothing in it depends on the
+// machine or the day: the same inputs give the same block.
 type block struct {
 	ArtifactType    string         `json:"artifact_type"`
 	ProtocolVersion string         `json:"protocol_version"`
@@ -173,7 +172,7 @@ const (
 	preferenceConflict conflictType = "operator_preference_conflict"
 )
 
-// pending is the decision on a conflict that nobody has decided.
+// pending is the decision on an undecided conflict.
 const pending = "pending"
 
 type privacyReview struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// unknown is what the protocol calls what nobody has said.
+// unknown is the protocol's name for a missing declaration.
 const unknown = "unknown"
 
 // claims is what the signed TASK_SPEC.json of a run says of it, in the members

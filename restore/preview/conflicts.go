@@ -45,8 +45,8 @@ func conflictID(number int) string { return fmt.Sprintf("C-%03d", number) }
 // thenTrust ends a resolution where the item is the validator. A summary has the whole command instead.
 const thenTrust = ", then spectrum trust add it"
 
-// authority lists the validators that nobody has said anything about: one
-// conflict each, in the order of the chain.
+// authority lists the validators without a decision: one conflict each, in the order of the
+// chain.
 func (d *deciding) authority() []conflict {
 	var conflicts []conflict
 	known := map[string]bool{}
@@ -159,8 +159,8 @@ func (d *deciding) scopes() []conflict {
 	return conflicts
 }
 
-// identity says, once for each run, that its identity layer is another agent's.
-// Those that were not asked for are in nobody's way.
+// identity reports, once for each run, an identity layer of another agent. One that was not
+// requested blocks nothing.
 func (d *deciding) identity() []conflict {
 	if !slices.Contains(d.request.Asked.Scopes, scope.SameAgentIdentityLayer) {
 		return nil

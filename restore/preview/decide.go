@@ -97,9 +97,8 @@ func (d *deciding) takeDecisions() error {
 	return nil
 }
 
-// touches says whether a conflict is about one of these items, which are sorted;
-// that is so when it is about the whole candidate. A result artifact is in the
-// way of every restore.
+// touches reports whether a conflict is about one of these items, which are sorted, or about
+// the whole candidate. A result artifact blocks every restore.
 func (c *conflict) touches(items []int) bool {
 	if len(c.items) == 0 {
 		return true

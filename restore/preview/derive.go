@@ -105,7 +105,7 @@ func (a *Approval) inherit(constraints map[string]any, items []*item, path func(
 		}
 	}
 	for _, member := range inherited {
-		if len(said[member]) > 1 { // what they do not agree on nobody has said: an identity layer is nobody's then
+		if len(said[member]) > 1 { // a disagreement counts as undeclared: an identity layer then has no agent
 			continue
 		}
 		for text := range said[member] {

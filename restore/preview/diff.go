@@ -45,7 +45,7 @@ type diffs struct {
 	read       bool // something was read beneath the restore root
 }
 
-// difference is one of them: from what stands there to what the candidate holds.
+// difference is one of them: from the existing file to that of the candidate.
 type difference struct {
 	Number     int // of the item
 	ID, Name   string

@@ -17,7 +17,7 @@
 //     root (inodes, owners, times; how many commits ever began there). [ParseRecord]
 //     reads it back;
 //  4. at the commit everything is verified and planned again and a second preview is
-//     made: [Record.Approve] wants the same identity, the same witness, and a
+//     made: [Record.Approve] requires the same identity, the same witness, and a
 //     statement that fits (section 10): what it names must be proposed, and every
 //     conflict that touches it must be decided. The [Approval] names items;
 //  5. [Approval.Accept] binds it to the restore that carries it out: the one that

@@ -201,12 +201,12 @@ func (p *Preview) signers() []string {
 	return all
 }
 
-// isPinned reports whether the operator trusts whoever has signed a run of the candidate.
+// isPinned reports whether the operator has pinned the signers of all runs of the candidate.
 func (p *Preview) isPinned() bool {
 	return !slices.ContainsFunc(p.block.Candidate.Runs, func(r candidateRun) bool { return r.Standing != string(trust.Pinned) })
 }
 
-// Unknown returns the validators of the candidate where nobody is pinned, in chain order, at most as
+// Unknown returns the validators of the candidate if no validator is pinned, in chain order, at most as
 // many as a summary shows.
 func (p *Preview) Unknown() []string {
 	var all []string
@@ -228,7 +228,7 @@ func standingText(standing string) string {
 	return "not pinned"
 }
 
-// conflictsText counts the conflicts, and says whether the candidate is in quarantine.
+// conflictsText counts the conflicts, and reports whether the candidate is in quarantine.
 func (p *Preview) conflictsText() string {
 	all, open := len(p.block.Conflicts), len(p.decided.pendingConflicts())
 	text, acknowledged, types := "none", 0, p.typesText()

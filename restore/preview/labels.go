@@ -49,8 +49,7 @@ func (d *deciding) place(i *item) (list, label, string) {
 	return proposed, d.labelOf(i), ""
 }
 
-// revives says whether old items of a scope would bring back what was settled
-// since.
+// revives reports whether old items of a scope would bring back what was settled since.
 func revives(s scope.Scope) bool { return s == scope.OpenQuestions || s == scope.NextActions }
 
 // labelOf is the label of an item that is proposed.
@@ -72,13 +71,13 @@ func (d *deciding) labelOf(i *item) label {
 	return restoreActive
 }
 
-// agentsKnown says whether a run has named its agent, and the operator his.
+// agentsKnown reports whether both the run and the operator have named their agent.
 func (d *deciding) agentsKnown(run int) bool {
 	return d.claims[run].text["agent_id"] != "" && d.request.Asked.Agent != ""
 }
 
-// sameAgent says whether a run was made by the agent that would go on with it.
-// Where one of them is not known the answer is no.
+// sameAgent reports whether a run was made by the agent that would continue from it; false if
+// either is unknown.
 func (d *deciding) sameAgent(run int) bool {
 	agent := d.claims[run].text["agent_id"]
 	return agent != "" && agent == d.request.Asked.Agent
@@ -120,7 +119,7 @@ func joined(first, second string) string {
 	return first + "; " + second
 }
 
-// proposes says whether an item is proposed.
+// proposes reports whether an item is proposed.
 func (d *deciding) proposes(i *item) bool { return d.lists[i.number-1] == proposed }
 
 // in are the items of one list, in order.

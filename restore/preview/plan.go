@@ -160,14 +160,13 @@ func (d *deciding) inScopesOf(items, others []int) []int {
 	return slices.DeleteFunc(slices.Clone(items), func(n int) bool { return !slices.Contains(scopes, d.items[n-1].Scope) })
 }
 
-// noRoomForResult says whether something stands where a result artifact goes,
-// which stops every restore.
+// noRoomForResult reports whether an existing entry is at the name of a result artifact, which
+// blocks every restore.
 func (d *deciding) noRoomForResult() bool {
 	return slices.ContainsFunc(d.conflicts, func(c conflict) bool { return c.Type == stateConflict && len(c.items) == 0 })
 }
 
-// undecided are the numbers of the conflicts that touch any of these items and
-// that nobody has decided.
+// undecided returns the numbers of the undecided conflicts that touch any of these items.
 func (d *deciding) undecided(items []int) []int {
 	var open []int
 	for n := range d.conflicts {

@@ -92,8 +92,8 @@ func (i *item) linked(t *restore.Target) {
 	}
 }
 
-// CouldReplace reports whether something in the way of a proposed item may be replaced with
-// [Asked].Replace, which was not asked for. Only the preview that asks for it says whether it is.
+// CouldReplace reports whether an existing file at a proposed item may be replaced with
+// [Asked].Replace, which was not requested. Only a preview that requests it decides that.
 func (p *Preview) CouldReplace() bool {
 	return !p.restore.Replaces() && slices.ContainsFunc(p.block.Items, func(i item) bool { return i.Class == different || i.Class == identical })
 }

@@ -64,8 +64,8 @@ func (r *reporter) questions(fields []field) {
 	r.line("")
 }
 
-// riskOfIdentity says whether there is an identity layer, or what by its name may be one, that
-// is not known to be the operator's agent's.
+// riskOfIdentity reports whether there is an identity layer, or a file with the name of one,
+// that is not known to be of the operator's agent.
 func riskOfIdentity(i *identityReview) string {
 	switch {
 	case i.Same != nil && *i.Same || i.Items+i.Possible == 0:

@@ -31,7 +31,7 @@ type View struct {
 // Asked is what the operator asks of a preview. The zero Asked asks for the
 // default scopes and has decided nothing.
 type Asked struct {
-	Agent     string                       `json:"agent"`     // who would go on with what is restored; "" when nobody said
+	Agent     string                       `json:"agent"`     // the agent that would continue; "" if not given
 	Scopes    []scope.Scope                `json:"scopes"`    // none: the default ones (protocol section 5)
 	Decisions map[string]statement.Verdict `json:"decisions"` // on conflicts of an earlier preview, by conflict id
 	// Replace: existing files are replaced; the restore was made so, by restore.ForRootReplacing.

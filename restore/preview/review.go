@@ -78,9 +78,9 @@ func answer(good bool) string {
 	return no
 }
 
-// checks is the state protection checklist (protocol section 14), and what
-// section 8.8 wants confirmed beside it. Each answer is computed here from what
-// would be done. (Whoever gets here has found current state unchanged: see New.)
+// checks is the state protection checklist (protocol section 14), with the further
+// confirmations of section 8.8. Each answer is computed here from what would be done. (Current
+// state is unchanged at this point: see New.)
 func (d *deciding) checks(b *block) []check {
 	restricted := d.proposedUnasked(scope.RestrictedContext)
 	foreign := d.numbers(func(i *item) bool {
@@ -106,8 +106,8 @@ func (d *deciding) checks(b *block) []check {
 	}
 }
 
-// proposedUnasked are the items of a protected scope that are proposed though
-// nobody has asked for the scope.
+// proposedUnasked returns the items of a protected scope that are proposed although the scope
+// was not requested.
 func (d *deciding) proposedUnasked(s scope.Scope) []int {
 	if slices.Contains(d.request.Asked.Scopes, s) {
 		return nil

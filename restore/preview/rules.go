@@ -29,8 +29,8 @@ func (d *deciding) quarantined() []quarantine.Finding {
 // highImpact are the scopes that decide what later work follows.
 var highImpact = []scope.Scope{scope.SameAgentIdentityLayer, scope.OperatorContext, scope.SourceOfTruthHierarchy, scope.Constraints}
 
-// unknownSource: nobody has pinned the validator, and the candidate would change
-// what later work follows.
+// unknownSource: the validator is not pinned, and the candidate would change what later work
+// follows.
 func (d *deciding) unknownSource() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, id := range d.validators() {
@@ -66,8 +66,8 @@ func (d *deciding) foreignIdentity() []quarantine.Finding {
 	return few(found)
 }
 
-// undeclaredSecrets: the signer says of a name that usually holds a secret that
-// it is something else, so nobody has said what it is needed for.
+// undeclaredSecrets: the signer declares a name that usually holds a secret as something else,
+// so its purpose is undeclared.
 func (d *deciding) undeclaredSecrets() []quarantine.Finding {
 	if len(d.undeclared) == 0 {
 		return nil

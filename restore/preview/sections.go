@@ -102,7 +102,7 @@ func (i *identityReview) fields() []field {
 	}
 }
 
-// undeclared is what stands behind a "no" that nobody has declared.
+// undeclared explains a "no" without a declaration.
 func (i *identityReview) undeclared() string {
 	if i.Items > 0 {
 		return ""

@@ -291,8 +291,8 @@ type question struct {
 	choices   string
 }
 
-// questions are the conflicts that nobody has decided, by what can be decided, in the order of
-// the first of each.
+// questions returns the undecided conflicts, by what can be decided, in the order of the first
+// of each.
 func (d *deciding) questions() []question {
 	var all []question
 	for _, n := range d.pendingConflicts() {
@@ -322,7 +322,7 @@ func (c *conflict) choices() string {
 	return "choose resolution: acknowledge / resolve / reject"
 }
 
-// pendingConflicts are the numbers of the conflicts that nobody has decided.
+// pendingConflicts returns the numbers of the undecided conflicts.
 func (d *deciding) pendingConflicts() []int {
 	var open []int
 	for n := range d.conflicts {

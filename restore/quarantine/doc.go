@@ -1,5 +1,5 @@
 // Package quarantine keeps the marks of candidates that must not be committed
-// until somebody has clarified what was found (restore savepoint protocol,
+// until an operator has clarified the findings (restore savepoint protocol,
 // section 12). It marks candidates, and never deletes or changes one.
 //
 // # Marks
@@ -39,7 +39,7 @@
 //  1. The directory is locked, and the record is read.
 //  2. Each change is logged by the function that [Open] was given. When that
 //     fails nothing is changed.
-//  3. The next version appears, whole and synced, under a name that nobody else
+//  3. The next version appears, whole and synced, under a name that no other process
 //     has taken; then the directory is synced.
 //  4. Only then are the versions before it removed, and the call returns.
 //
@@ -51,6 +51,6 @@
 //
 // # What it does not
 //
-// It computes no rule. It does not protect its files from whoever may write the
-// directory: who removes a record frees its candidate, and only the log knows.
+// It computes no rule. It does not protect its files from users who may write the
+// directory: removing a record frees its candidate, and only the log shows that.
 package quarantine

@@ -106,7 +106,7 @@ type Mark struct {
 	Released *Release   `json:"released"` // nil if no person has released it
 }
 
-// Held says whether a mark holds its candidate.
+// Held reports whether a mark holds its candidate.
 func (m Mark) Held() bool { return m.Cleared == nil && m.Released == nil }
 
 // State is "held", "cleared" or "released".

@@ -85,7 +85,7 @@ func parse(raw []byte) (version, error) {
 	return v, nil
 }
 
-// check wants what every record has that was written here.
+// check requires the members of a record that was written here.
 func (v *version) check() error {
 	if len(v.Marks) == 0 || len(v.Marks) > maxMarks {
 		return fmt.Errorf("it has %d marks", len(v.Marks))
@@ -109,7 +109,7 @@ func (v *version) check() error {
 	return nil
 }
 
-// check wants a mark that is in one state.
+// check requires a mark to be in one state.
 func (m Mark) check() error {
 	if err := m.Finding.check(); err != nil {
 		return err

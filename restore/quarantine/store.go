@@ -27,8 +27,8 @@ type Store struct {
 	patience time.Duration
 }
 
-// patience is how long a store is waited for. Whoever holds it writes one record;
-// one that was stopped meanwhile must not stop all others for ever.
+// patience is how long a locked store is waited for. The holder writes one record; a stopped
+// holder must not block all others forever.
 const patience = time.Minute
 
 // Open opens the store in a directory that is there: an absolute path, no link,
@@ -214,7 +214,7 @@ func resolve(l listing, source string) (version, error) {
 	return l.load(sources[0])
 }
 
-// checkAll wants a candidate and findings that are all sticky, or none of them.
+// checkAll requires a candidate and findings that are all sticky, or none of them.
 func checkAll(c Candidate, found []Finding, sticky bool) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("quarantine: %w", err)
@@ -231,7 +231,7 @@ func checkAll(c Candidate, found []Finding, sticky bool) error {
 	return nil
 }
 
-// locked runs do with what stands in the directory, while nobody else does.
+// locked runs do with the content of the directory, under a lock that excludes other writers.
 func (s *Store) locked(ctx context.Context, do func(listing) error) error {
 	dir, err := s.lock(ctx)
 	if err != nil {
@@ -261,9 +261,9 @@ func (s *Store) lock(ctx context.Context) (*pathsafe.Dir, error) {
 	return dir, nil
 }
 
-// change makes the changes of edit to the record of a candidate, and returns it
-// as it is then. A record that is there and stays as it is, is made durable:
-// whoever wrote it may have been killed before.
+// change makes the changes of edit to the record of a candidate, and returns the result. An
+// existing record that does not change is made durable: the process that wrote it may have
+// been killed before.
 func (s *Store) change(ctx context.Context, c Candidate, edit func(*Record, time.Time) []Change) (Record, []Change, error) {
 	var v version
 	var changed []Change

@@ -2,10 +2,10 @@ package savepoint
 
 import "fmt"
 
-// VerifyChain verifies all savepoints of a restore root with their Commit
-// Reports: each is signed by the validator host (by anybody when host is ""),
-// they are numbered without a gap, and each names the one before as its parent.
-// The error is a [*DamageError] that names the first that fails.
+// VerifyChain verifies all savepoints of a restore root with their Commit Reports: each is
+// signed by the validator host (by any validator if host is ""), they are numbered without a
+// gap, and each names the one before as its parent. The error is a [*DamageError] that names
+// the first that fails.
 func (s *Store) VerifyChain(root, host string) error {
 	all, err := s.List(root)
 	if err != nil {

@@ -20,9 +20,9 @@
 // # Steps
 //
 //  1. [Store.Prepare], before a commit writes anything: the savepoint is sealed
-//     and durable, names the tip of the chain as its parent, and nobody sees it.
+//     and durable, names the tip of the chain as its parent, and is not visible yet.
 //  2. [Store.Publish], after the commit is complete: one rename. It may be called
-//     again after a crash, by whoever finishes the commit.
+//     again after a crash, by the session that finishes the commit.
 //  3. [Store.Drop], when the commit was undone: one rename, then the removal.
 //  4. [Store.WayTo], before the restore root is taken back to an earlier state: which
 //     savepoints are retired, and which come back. The caller records that.
@@ -31,16 +31,16 @@
 //
 // # Trust
 //
-// Trusted: that nobody else may write above the store, and that one process at a
+// Trusted: that no other user may write above the store, and that one process at a
 // time writes for one restore root (a commit holds the lock of its root). Readers
 // may read at any time. Not trusted: what is read back. Each savepoint is verified
 // whenever it is read, all but the files that it is over; one that does not verify
 // is a [*DamageError], and is never taken for a savepoint. [Store.List] and what builds on
 // a chain fail with it; [Store.Survey] and what goes back ([Store.Activate], [Store.WayTo])
-// pass over it, so that no damage stops a way back.
+// pass over it, so that no damage stops a rollback.
 //
 // Promised: a savepoint that is changed, put in another's place, or missing in
-// front of another is found. Not promised: that a missing end is. Who may write
+// front of another is found. Not promised: that a missing end is. A user who may write
 // the store can take away the newest savepoints, so that the chain ends earlier;
 // "spectrum audit verify" misses them, as long as the audit log is whole.
 package savepoint

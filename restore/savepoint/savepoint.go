@@ -224,7 +224,7 @@ func (sp Savepoint) said(name string) canonjson.Value {
 	return value
 }
 
-// check compares what a savepoint says of itself with where it stands.
+// check compares the content of a savepoint with its place.
 func (sp *Savepoint) check(key string, s slot) error {
 	want, clean, err := keyOf(sp.root)
 	signed := slot{sp.record.Sequence, sp.record.Attempt}

@@ -34,7 +34,7 @@ func parseSlot(name string) (slot, error) {
 	return s, checkAttempt(attempt)
 }
 
-// checkAttempt wants the usual form of a UUID.
+// checkAttempt requires the usual form of a UUID.
 func checkAttempt(attempt string) error {
 	id, err := uuid.Parse(attempt)
 	if err == nil && id.String() != attempt {

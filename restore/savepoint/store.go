@@ -20,8 +20,7 @@ type Store struct {
 	dir  *pathsafe.Dir
 }
 
-// Open opens a store: the absolute path of a directory that exists and that
-// nobody else may write.
+// Open opens a store: the absolute path of an existing directory that no other user may write.
 func Open(path string) (*Store, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("savepoints in %q: not an absolute path", path)
@@ -40,7 +39,7 @@ func In(dir *pathsafe.Dir) *Store { return &Store{dir.Name(), dir} }
 // Close closes the store. Savepoints can be read after it.
 func (s *Store) Close() error { return s.dir.Close() }
 
-// ErrAmbiguous says that a prefix is that of several savepoints.
+// ErrAmbiguous reports a prefix of several savepoints.
 var ErrAmbiguous = errors.New("more than one savepoint begins with this")
 
 // Tip is the active savepoint of a restore root, and whether there is one. Of the
@@ -304,8 +303,8 @@ func (s *Store) make(root string) (*chain, error) {
 	return c, err
 }
 
-// makeDir makes a directory unless it is there, makes its name durable either
-// way, since whoever made it may have been killed, and opens it.
+// makeDir makes a directory unless it exists, makes its name durable in either case, since the
+// process that made it may have been killed, and opens it.
 func makeDir(parent *pathsafe.Dir, name string) (*pathsafe.Dir, error) {
 	if err := parent.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err

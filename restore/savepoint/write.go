@@ -39,7 +39,7 @@ func (d Draft) check() error {
 	return nil
 }
 
-// ErrStale says that a savepoint was prepared behind another than the tip.
+// ErrStale reports a savepoint that was not prepared for the present tip.
 var ErrStale = errors.New("the chain has gone on since it was prepared")
 
 // Prepare seals the savepoint of an attempt, a UUID, with the tip of the chain as
@@ -98,7 +98,7 @@ func with(said map[string]any, r record) map[string]any {
 	return all
 }
 
-// checkNew wants an attempt that nothing was prepared for.
+// checkNew requires an attempt without a prepared savepoint.
 func (c *chain) checkNew(attempt string) error {
 	waiting, err := c.pending()
 	if err != nil {

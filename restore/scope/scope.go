@@ -54,7 +54,7 @@ func All() []Scope {
 // Defaults are the scopes of a restore for which the operator names none.
 func Defaults() []Scope { return []Scope{ProjectState, Decisions, OpenQuestions, NextActions} }
 
-// Protected says whether items of the scope are restored only where an approval
+// Protected reports whether items of the scope are restored only where an approval
 // names them.
 func (s Scope) Protected() bool {
 	return s == SameAgentIdentityLayer || s == OperatorContext || s == RestrictedContext

@@ -110,7 +110,7 @@ func (r *reader) rested(ctx context.Context, f *os.File, st pathsafe.Stat) (path
 	return st, err
 }
 
-// The names that a take tells of.
+// The names that a take reports.
 type notes struct {
 	restless map[string]bool // files that were written to while they were read
 	leftOut  map[string]bool // what went away or became another thing meanwhile

@@ -107,7 +107,7 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 	return start().await(ctx, later.files)
 }
 
-// survey refuses files of which more than [bundle.MaxHoles] bytes are holes, before any is
+// survey rejects files of which more than [bundle.MaxHoles] bytes are holes, before any is
 // read.
 func (t *take) survey(ctx context.Context, files iter.Seq[*Entry]) error {
 	at := descent{base: t.root}
@@ -199,8 +199,8 @@ func (r *reader) file(ctx context.Context, e *Entry) error {
 	return &ChangedError{e.Path, errUnsettled.Error()}
 }
 
-// mayBreak reports whether a snapshot may lack it: a name that was asked for is needed, but for a
-// way back, which leaves it where it is.
+// mayBreak reports whether a snapshot may lack the entry: a requested name is required, except
+// for a rollback, which leaves it as it is.
 func (e *Entry) mayBreak(live bool) bool { return live || !e.Asked }
 
 func (r *reader) once(ctx context.Context, e *Entry, with care) error {
@@ -254,8 +254,8 @@ func (r *reader) missing(e *Entry, err error) error {
 	return asReplaced(err)
 }
 
-// isReplaced reports whether an error of opening or reading something in the root says that
-// another thing stands there: of another type, or in the place of what was opened (ESTALE).
+// isReplaced reports whether an error of opening or reading an entry means that it was
+// replaced: by another type, or by another inode (ESTALE).
 func isReplaced(err error) bool {
 	if errors.As(err, new(*storeError)) {
 		return false
@@ -268,7 +268,7 @@ func isReplaced(err error) bool {
 	return false
 }
 
-// A storeError is one of writing to the store: it says nothing of what stands in the root.
+// A storeError is an error of writing to the store, not of the root.
 type storeError struct{ err error }
 
 func (e *storeError) Error() string { return e.err.Error() }

@@ -1,5 +1,5 @@
-// Package snapshot keeps captures of roots, so that no restore is without a way
-// back (rollback and snapshot contract, sections 2.1, 3 and 4): everything below
+// Package snapshot keeps captures of roots, so that every restore can be
+// undone (rollback and snapshot contract, sections 2.1, 3 and 4): everything below
 // a root, or some names in it, with contents, modes, owners, times to the
 // nanosecond, extended attributes, links, hard links, holes and FIFOs.
 //
@@ -15,17 +15,17 @@
 // the order of a walk, one that counts them, and one that signs all others with the key of the
 // host. The header has the number of the snapshot among those of its root, which decides which
 // one is newer, the ID of the one before, and where the audit log stood. Bytes that are not UTF-8, and
-// "%", are written as "%" and two hex digits. Whatever would not print again as
-// the same bytes is refused. The ID of a snapshot is the SHA-256 of its manifest.
+// "%", are written as "%" and two hex digits. A text that would not print again as
+// the same bytes is rejected. The ID of a snapshot is the SHA-256 of its manifest.
 // Objects and manifests are never changed.
 //
 // # Take
 //
 //  1. Lock the store, together with other takes and readers; [Store.Prune] locks
-//     it alone. Who gets it alone first removes what killed takes have left.
+//     it alone. A process that gets it alone first removes what killed takes have left.
 //  2. Look at everything through directory handles, following no link, entering
 //     no other mount. Of a socket, a device and another mount a snapshot of a whole root
-//     has the name alone; beneath the names of a scope they are refused. What is the very same as in the newest snapshot (device,
+//     has the name alone; beneath the names of a scope they are rejected. What is the very same as in the newest snapshot (device,
 //     inode, birth time, size, times of modification and change) is not read
 //     again, if a sync of the file system that ended before it was read had
 //     begun after its time of change, plus a tick of the clock: only then would
@@ -65,7 +65,7 @@
 //
 // # Trust
 //
-// Trusted: the kernel, and that nobody else may write the store. Not trusted: the
+// Trusted: the kernel, and that no other user may write the store. Not trusted: the
 // root, which others may change meanwhile, and what is read back from the store:
 // a manifest must hash to its ID, and each byte of an object is hashed when it is
 // written or verified. What is not as it was put there is a [*DamageError].
@@ -81,7 +81,7 @@
 // fractions, a writer through a mapping is not noticed while it is at work. That
 // the object of a file that was not read again is undamaged, but for a snapshot
 // before an action: Verify reads it. Writes of devices to pages that they have
-// pinned. That a snapshot cannot be taken away by who may write the store: [Breaks] finds
+// pinned. That a user who may write the store cannot remove a snapshot: [Breaks] finds
 // one in the middle of a chain, and the audit log the newest. Access times, which become those of modification; which blocks of a
 // sparse file were holes: its zeros become holes; and flags of the file system.
 package snapshot

@@ -25,7 +25,8 @@ const (
 	// Unread is what this user may not read: a file, a directory with all that is in it, or
 	// attributes. The snapshot is a partial one.
 	Unread Type = "unread"
-	// Broken is what the disk does not give back: [Entry.Err] says why. The snapshot is a partial one.
+	// Broken is an entry that the disk cannot return: [Entry.Err] is the reason. The snapshot
+	// is a partial one.
 	Broken   Type = "broken"
 	Reserved Type = "reserved" // a name of the root that begins as those of this program
 	Deep     Type = "deep"     // a directory with a path in it of more than [pathsafe.MaxPath] bytes
@@ -38,7 +39,7 @@ var types = []Type{File, Dir, Link, Fifo, Absent, Special, Mount, Unread, Broken
 // Kept reports whether the snapshot can bring back what has the type.
 func (t Type) Kept() bool { return t.Unkept() == "" }
 
-// Unkept says why nothing of the type is kept; "" where it is.
+// Unkept returns the reason why entries of the type are not kept; "" if they are.
 func (t Type) Unkept() string {
 	switch t {
 	case Special:
@@ -69,7 +70,7 @@ type Digest [sha256.Size]byte
 type Entry struct {
 	Path    string // bytes as they were; "" is the root
 	Type    Type
-	Asked   bool   // this very name was asked for
+	Asked   bool   // this very name was requested
 	Mode    uint32 // permission, set-id and sticky bits, 07777
 	UID     uint32
 	GID     uint32
@@ -90,7 +91,7 @@ type Entry struct {
 	xattrs []pathsafe.Xattr
 	unread bool  // a file whose content is yet to be read
 	gone   bool  // it went away while it was looked at
-	holes  int64 // of a file, as far as the room that it takes tells
+	holes  int64 // of a file, estimated from its allocated blocks
 }
 
 // Unkept is that of its type, with the error of what is broken.

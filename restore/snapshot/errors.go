@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrAmbiguous says that a prefix is that of several snapshots.
+// ErrAmbiguous reports a prefix of several snapshots.
 var ErrAmbiguous = errors.New("more than one snapshot begins with this")
 
 // ErrOldVersion is what a manifest of version 1 is rejected with: it is not signed, and in no
@@ -40,8 +40,7 @@ func (e *DamageError) Error() string {
 // Unwrap returns what is wrong with it.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// ChangedError says that something is not as it was: while a snapshot was taken,
-// or since then.
+// ChangedError reports that an entry has changed: while a snapshot was taken, or since then.
 type ChangedError struct {
 	Path string // beneath the root, or beneath what was compared; "" for its top
 	What string // what has changed
@@ -55,11 +54,11 @@ func (e *ChangedError) Is(target error) bool {
 // Error names the path.
 func (e *ChangedError) Error() string { return fmt.Sprintf("%q has changed: %s", e.Path, e.What) }
 
-// ErrUnsettled says that names change so fast that they could not be looked at.
+// ErrUnsettled reports that names change too fast to be read.
 var ErrUnsettled = refuse("names change while it is looked at")
 
-// ErrRefused is what errors.Is finds of something that no snapshot can hold, or that
-// does not come to rest; its own text says what it is.
+// ErrRefused matches the error of any entry that no snapshot can hold, or that keeps changing;
+// its text has the reason.
 var ErrRefused = errors.New("no snapshot can hold it")
 
 // refusal is an ErrRefused with a text of its own.

@@ -104,8 +104,8 @@ func (in *inspection) snapshot(ctx context.Context, h Header) error {
 	return nil
 }
 
-// object looks at one object. What is not there for what it is, is read in any case, which
-// says why.
+// object inspects one object. An object that is missing for its entry is read in any case,
+// which yields the reason.
 func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) error {
 	if in.seen[e.Digest] {
 		return nil

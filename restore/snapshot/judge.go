@@ -48,7 +48,7 @@ func (j *judge) parent(e *Entry) error {
 	return fmt.Errorf("entry %.200q is in no directory", e.Path)
 }
 
-// inode wants what is said to be the same inode to be the same.
+// inode requires entries of the same inode to be equal.
 func (j *judge) inode(e *Entry) error {
 	if e.Hard == "" {
 		if e.Type == File {

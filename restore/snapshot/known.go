@@ -20,11 +20,11 @@ func (s *Store) Has(root string) bool {
 	return err != nil || sequence > 0
 }
 
-// KnownAs returns the name of the root that a directory was when the newest snapshot of that
-// root was taken: by the device, the inode and the time of birth that this has; "" where there
-// is none. Where the file system knows no time of birth nothing is known. Roots of these other
-// names are not asked, and nothing of them is read. What cannot be read says nothing, and only the
-// first two lines of a manifest are read, so neither its ID nor its signature is checked.
+// KnownAs returns the name under which the newest snapshot of a root has a directory: by the
+// device, the inode and the birth time in that snapshot; "" if there is none, or if the file
+// system has no birth times. Roots with the other names are skipped, and nothing of them is
+// read. Unreadable manifests are ignored, and only the first two lines of a manifest are read,
+// so neither its ID nor its signature is checked.
 func (s *Store) KnownAs(dir pathsafe.Stat, others []string) (root string, err error) {
 	if dir.BirthTime.IsZero() {
 		return "", nil

@@ -67,8 +67,8 @@ func (s *shelf) close() {
 	}
 }
 
-// has tells whether an object is there. One that is not of this size, or does
-// not look like an object, is none.
+// has reports whether an object exists. One of another size, or that is not a valid object
+// file, does not count.
 func (s *shelf) has(d Digest, size int64) (bool, error) {
 	shard, err := s.open(d, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,8 +110,8 @@ func newObjects(s *Store, incoming dir) *objects {
 	}
 }
 
-// known tells whether an object is in the store, and is what its name says. durable: a
-// snapshot needs it, so its name is durable.
+// known reports whether an object is in the store, and matches its name. durable makes its
+// name durable, for a snapshot that needs it.
 func (o *objects) known(d Digest, size int64, durable bool) (bool, error) {
 	o.mu.Lock()
 	there := o.there[d]
@@ -139,9 +139,9 @@ const (
 	listing    = 8
 )
 
-// among returns what tells whether an object is there that a snapshot needs. n is
-// how many it will be asked for. The objects are believed by their names, and where there
-// is a list whatever their size: what is damaged is for Verify to find.
+// among returns a function that reports whether an object exists that a snapshot needs. n is
+// the expected number of calls. The objects are trusted by their names, and with a list
+// regardless of their size: Verify finds damage.
 func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
 	each := func(e *Entry) (bool, error) { return o.has(e.Digest, e.Size) }
 	if n < fewObjects {
@@ -159,8 +159,8 @@ func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
 	return func(e *Entry) (bool, error) { return all[e.Digest[0]][e.Digest], nil }, err
 }
 
-// read reads the objects of files, and returns what tells whether one was what its name
-// says.
+// read reads the objects of files, and returns a function that reports whether one matched its
+// name.
 func (o *objects) read(ctx context.Context, files []twin) (func(*Entry) (bool, error), error) {
 	var all []*Entry
 	seen := map[Digest]bool{}
@@ -181,8 +181,8 @@ func (o *objects) read(ctx context.Context, files []twin) (func(*Entry) (bool, e
 	return func(e *Entry) (bool, error) { return seen[e.Digest], nil }, err
 }
 
-// sound reads an object, and reports whether it is what its name says. One that cannot be
-// opened for what it is, is not.
+// sound reads an object, and reports whether it matches its name. One that cannot be opened as
+// an object does not.
 func (o *objects) sound(d Digest, size int64) (bool, error) {
 	there, err := o.has(d, size)
 	if err != nil || !there {
@@ -223,7 +223,7 @@ func (o *objects) list(shard byte) (map[Digest]bool, error) {
 	return all, err
 }
 
-// claim tells whether the caller is the one who has to bring an object.
+// claim reports whether the caller must supply an object.
 func (o *objects) claim(d Digest, size int64, in dir) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// A Chosen is a path of a snapshot, without links on its way, and the name from which on it
-// is asked for: itself, or a directory on the way to it that is not there any more.
+// A Chosen is a path of a snapshot, without links in its parents, and the name from which on
+// it is requested: the path, or its first parent that does not exist any more.
 type Chosen struct{ Path, From pathsafe.Path }
 
-// Only returns a snapshot of nothing but these paths, with all that is in them, and the
-// directories on the way to them: it covers what the chosen ones are asked for from. It has
-// the ID of the one that it is made of, and is in no store.
+// Only returns a snapshot of only these paths, with everything in them, and their parent
+// directories: it covers what the chosen paths are requested from. It has the ID of the
+// original, and is in no store.
 func (s *Snapshot) Only(chosen []Chosen) *Snapshot {
 	h := s.Header()
 	h.Whole, h.Names, h.Files, h.Bytes = false, 0, 0, 0
@@ -48,8 +48,8 @@ func (s *Snapshot) Only(chosen []Chosen) *Snapshot {
 	return only
 }
 
-// Known returns what the snapshot covers of a path without links on its way: the path itself
-// where all that is in it is covered, else the names in it that were asked for.
+// Known returns what the snapshot covers of a path without links in its parents: the path
+// itself if everything in it is covered, otherwise the requested names in it.
 func (s *Snapshot) Known(path string) []string {
 	isCovered := func(e Entry) bool { return e.Asked && (e.Path == path || beneath(path, e.Path)) }
 	if s.header.Whole || slices.ContainsFunc(s.entries, isCovered) {

@@ -27,7 +27,7 @@ func split(path string) (dir, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// beneath tells whether path is below dir.
+// beneath reports whether path is below dir.
 func beneath(path, dir string) bool {
 	return dir == "" && path != "" || len(path) > len(dir) && path[len(dir)] == '/' && path[:len(dir)] == dir
 }
@@ -51,7 +51,7 @@ func comparePaths(a, b string) int {
 	return int(a[i]) - int(b[i])
 }
 
-// checkPath refuses what cannot stand in a root.
+// checkPath rejects a path that cannot exist in a root.
 func checkPath(path string) error {
 	if path == "" {
 		return nil

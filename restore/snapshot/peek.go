@@ -8,9 +8,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Peek returns the content with a digest from a store at a path, if some snapshot has it and it is
-// not larger than most, in bytes. It takes no lock and makes nothing, not even a store; what it
-// returns is what the digest says, whoever has put it there.
+// Peek returns the content with a digest from a store at a path, if a snapshot has it and it
+// is not larger than most, in bytes. It takes no lock and makes nothing, not even a store; the
+// result always matches the digest.
 func Peek(store string, d Digest, most int64) ([]byte, error) {
 	base, err := pathsafe.OpenRoot(store)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Policy says which snapshots stay. Of each root the newest one stays anyway, and so does
-// the one that an emergency rollback would go back to.
+// Policy decides which snapshots stay. For each root the newest one always stays, and so does
+// the target of an emergency rollback.
 type Policy struct {
 	Root string // "" for all roots
 	// KeepLast is how many of the newest stay of each group: those of the whole root, those of it of
@@ -42,11 +42,10 @@ type Kept struct {
 	Why    string
 }
 
-// Prune removes snapshots that the policy does not keep, and then the objects
-// that no snapshot of any root needs. inUse says why a snapshot must stay, ""
-// when nothing refers to it; it is asked when no Take, Write or Verify is at work,
-// for which Prune waits, and none can begin.
-// Nothing is removed when a manifest cannot be read.
+// Prune removes snapshots that the policy does not keep, and then the objects that no snapshot
+// of any root needs. inUse returns the reason why a snapshot must stay, "" if nothing refers
+// to it; it is called while no Take, Write or Verify is running, for which Prune waits, and
+// none can begin. Nothing is removed if a manifest cannot be read.
 func (s *Store) Prune(ctx context.Context, policy Policy, inUse func(Header) string) (Pruned, error) {
 	done, err := s.prune(ctx, policy, inUse)
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"io/fs"
 )
 
-// sweep removes what killed takes have left. Only who has the exclusive lock
-// may do it.
+// sweep removes what killed takes have left. It requires the exclusive lock.
 func (s *Store) sweep() error {
 	names, err := s.incoming.names()
 	if err != nil {

@@ -155,8 +155,8 @@ func (r *reader) search(ctx context.Context, wanted []*Entry) error {
 	return nil
 }
 
-// mend copies the file at a path of the root into the reader's own directory, as the object
-// of want, and reports whether it is that. What cannot be read there is not.
+// mend copies the file at a path of the root into the reader's own directory, as the object of
+// want, and reports whether it matches. An unreadable file does not.
 func (r *reader) mend(ctx context.Context, path string, want *Entry) (bool, error) {
 	in, name := split(path)
 	d, err := r.at.open(in)

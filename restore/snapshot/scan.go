@@ -21,8 +21,8 @@ import (
 // time. It reads no file.
 type scanner struct {
 	mount pathsafe.ID // what is on another mount is not entered
-	// all: what a snapshot cannot hold is named in it; else, of a name that was asked for, it is
-	// refused.
+	// all records entries that a snapshot cannot hold by name only; otherwise a requested name
+	// with such an entry is rejected.
 	all bool
 	own func(pathsafe.ID) bool
 	// fill completes the entry of something that is not a directory, which stands
@@ -314,8 +314,7 @@ func (s *scanner) isBarred(e *Entry, err error) bool {
 	return e.breaks(err)
 }
 
-// breaks makes it an entry of something that the disk does not give back, if that is what an error
-// of reading it says.
+// breaks turns the entry into a broken one if the error of reading it is one of the disk.
 func (e *Entry) breaks(err error) bool {
 	var errno unix.Errno
 	if !machine.IsUnreadable(err) || !errors.As(err, &errno) {

@@ -9,8 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// A descent keeps the directories open that lead to the one that was asked for
-// last: neighbours need few calls. It follows no links.
+// A descent keeps the parent directories of the last requested path open: neighbours need few
+// calls. It follows no links.
 type descent struct {
 	base  dir
 	names []string

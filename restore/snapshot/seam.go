@@ -36,7 +36,7 @@ type Watch struct {
 // Watch has w hear of all work that begins from now on.
 func (s *Store) Watch(w Watch) { s.seam.watch = w }
 
-// begin tells of the files that the work is about.
+// begin reports the files of the work.
 func (w Watch) begin(work string, about iter.Seq[*Entry]) {
 	if w.Begin == nil {
 		return
@@ -113,8 +113,8 @@ func (d dir) make(name string) (dir, error) {
 	return d.open(name)
 }
 
-// makeDurable is make for a directory whose name is durable then, also when
-// whoever made it was killed.
+// makeDurable is make for a directory, and makes its name durable, even if the process that
+// made it was killed.
 func (d dir) makeDurable(name string) (dir, error) {
 	sub, err := d.make(name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Kind says why a snapshot was taken (rollback and snapshot contract, section 4).
+// Kind is the reason for a snapshot (rollback and snapshot contract, section 4).
 type Kind string
 
 // The kinds of snapshots.
@@ -27,7 +27,7 @@ const (
 
 var kinds = []Kind{Manual, Scheduled, PreAction, Emergency}
 
-// Header is what a snapshot says of itself.
+// Header is the header of a snapshot.
 type Header struct {
 	ID     string // SHA-256 of the manifest, 64 hex digits
 	Root   string // absolute path that the root is known by
@@ -44,7 +44,7 @@ type Header struct {
 	// Signer is the validator that signed it; "" where only the header was read.
 	Signer string
 	Whole  bool  // the whole root, not only some names
-	Names  int   // how many names were asked for; 0 when Whole
+	Names  int   // number of requested names; 0 when Whole
 	Files  int64 // regular files, names of hard links each
 	Bytes  int64 // their content, hard links once
 	Unread int   // how many names could not be read: see [Unread]
@@ -76,7 +76,7 @@ func (s *Snapshot) Restless() []string { return slices.Clone(s.restless) }
 // thing whenever it was looked at, as [Snapshot.Restless] does.
 func (s *Snapshot) LeftOut() []string { return slices.Clone(s.leftOut) }
 
-// Header returns what the snapshot says of itself.
+// Header returns the header of the snapshot.
 func (s *Snapshot) Header() Header {
 	h := s.header
 	h.Said = maps.Clone(h.Said)
@@ -86,8 +86,7 @@ func (s *Snapshot) Header() Header {
 // ID is SHA-256 of the manifest, 64 hex digits.
 func (s *Snapshot) ID() string { return s.header.ID }
 
-// Scope returns the names that were asked for, sorted; nil when the snapshot is
-// one of the whole root.
+// Scope returns the requested names, sorted; nil for a snapshot of the whole root.
 func (s *Snapshot) Scope() []pathsafe.Path {
 	var all []pathsafe.Path
 	for i := range s.entries {
@@ -105,8 +104,7 @@ func (s *Snapshot) Scope() []pathsafe.Path {
 // before what is in it, names in byte order.
 func (s *Snapshot) Entries() iter.Seq[Entry] { return slices.Values(s.entries) }
 
-// ErrNotCovered says that a snapshot does not know what stood at a path: it is
-// of some names only.
+// ErrNotCovered reports a path that a snapshot does not cover, since it is of some names only.
 var ErrNotCovered = errors.New("not covered by the snapshot")
 
 // At returns what stood at p, the root for the zero path: an entry of type
@@ -117,7 +115,7 @@ func (s *Snapshot) At(p pathsafe.Path) (Entry, error) {
 	return e, err
 }
 
-// at also tells whether everything below is in the snapshot.
+// at returns the entry of a path, and whether everything below is in the snapshot.
 func (s *Snapshot) at(p pathsafe.Path) (e Entry, covered bool, err error) {
 	w := way{todo: p.Components()}
 	covered = s.header.Whole

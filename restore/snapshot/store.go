@@ -38,8 +38,8 @@ type Store struct {
 	leases   leases
 }
 
-// Open opens a store: the absolute path of a directory that exists and that
-// nobody else may write. What is missing in it is made.
+// Open opens a store: the absolute path of an existing directory that no other user may write.
+// It makes the missing parts.
 func Open(path string) (*Store, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("snapshots in %q: not an absolute path", path)
@@ -121,7 +121,7 @@ func (s *Store) Close() error {
 	return s.base.h.Close()
 }
 
-// isOwn tells whether a directory is the store's or the one around it.
+// isOwn reports whether a directory is the store's or the one around it.
 func (s *Store) isOwn(id pathsafe.ID) bool {
 	return slices.ContainsFunc(s.own, func(own pathsafe.ID) bool { return own.Dev == id.Dev && own.Ino == id.Ino })
 }
@@ -291,7 +291,7 @@ func (s *Store) List(root string) ([]Header, error) {
 	return all, nil
 }
 
-// orDamage returns the error, or else the first damage, for who does not pass over any.
+// orDamage returns the error, or else the first damage, for callers that skip none.
 func orDamage(err error, damaged []*DamageError) error {
 	if err == nil && len(damaged) > 0 {
 		return damaged[0]
@@ -389,7 +389,7 @@ func (s *Store) Find(id string) (*Snapshot, error) {
 	return found, nil
 }
 
-// A notAnID says of a text that it can be the ID of no snapshot: it is [fs.ErrNotExist].
+// A notAnID reports a text that cannot be the ID of a snapshot: it is [fs.ErrNotExist].
 type notAnID string
 
 func (e notAnID) Error() string        { return string(e) }

@@ -42,7 +42,7 @@ type Request struct {
 	// written to all the time is kept as far as it could be read, and told of, as with the other
 	// kinds: the caller keeps what it displaces.
 	Live bool
-	// Still, unless nil, is asked when all was read: an error voids the snapshot.
+	// Still, unless nil, is called when everything was read: an error voids the snapshot.
 	Still func() error
 	// Follows, unless nil, is told the ID of the snapshot of the root that this one is about to
 	// follow, while no other can be taken: an error voids the snapshot.
@@ -131,8 +131,8 @@ func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) 
 	return t.run(ctx, h, key)
 }
 
-// enterTake takes the shared lock. When nobody else is at work it first removes
-// what killed ones have left.
+// enterTake takes the shared lock. If no other take is running it first removes what killed
+// ones have left.
 func (s *Store) enterTake(ctx context.Context) (dir, error) {
 	lock, err := s.base.reopen()
 	if err != nil {
@@ -201,7 +201,8 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 	return nil, fmt.Errorf("%w: %v%s", ErrUnsettled, replaced, t.whose(replaced)) //nolint:errorlint // why they could not be is of no use to a caller
 }
 
-// whose says what is at the path of an error now, and whose that and its directory are.
+// whose describes the present entry at the path of an error, its owner and that of its
+// directory.
 func (t *take) whose(err error) string {
 	at, is := errors.AsType[*scanError](err)
 	if !is {
@@ -225,7 +226,7 @@ func (t *take) whose(err error) string {
 	return fmt.Sprintf("; now it is %s, in a directory of %s", now, machine.UserText(int(dir.UID)))
 }
 
-// stayed returns the entries without what went away. A name that was asked for is absent.
+// stayed returns the entries that still exist. A requested name becomes absent.
 func stayed(entries []Entry) []Entry {
 	for i := range entries {
 		if e := &entries[i]; e.gone && e.Asked {
@@ -335,7 +336,7 @@ func (t *take) fill(d dir, name string, e *Entry) (err error) {
 	if e.Type == Link {
 		e.Target, err = d.readlink(name)
 		if errors.Is(err, unix.EINVAL) {
-			return errUnsettled // it is no link any more
+			return errUnsettled // it is not a link any more
 		}
 		if err != nil {
 			return err
@@ -347,7 +348,7 @@ func (t *take) fill(d dir, name string, e *Entry) (err error) {
 	return errors.Join(boundXattrs(e.xattrs), settled(d, name, e))
 }
 
-// settled looks again whether name is what e says.
+// settled checks again whether name matches e.
 func settled(d dir, name string, e *Entry) error {
 	st, err := d.stat(name)
 	if err != nil {
@@ -359,9 +360,8 @@ func settled(d dir, name string, e *Entry) error {
 	return nil
 }
 
-// reuse takes over from the newest snapshot what needs reading, where a file is
-// still the same and its content in the store: as its name says, or before an action as
-// reading it does.
+// reuse takes over from the newest snapshot the content of files that have not changed, if it
+// is in the store: by its name, or before an action by reading it.
 func (t *take) reuse(ctx context.Context, entries []Entry) error {
 	if !t.tracked || !slices.ContainsFunc(entries, func(e Entry) bool { return e.unread }) {
 		return nil
@@ -385,7 +385,7 @@ func (t *take) reuse(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// known returns what tells whether the content of a file that is still the same needs no
+// known returns a function that reports whether the content of an unchanged file needs no
 // reading.
 func (t *take) known(ctx context.Context, same []twin) (func(*Entry) (bool, error), error) {
 	switch {
@@ -397,7 +397,7 @@ func (t *take) known(ctx context.Context, same []twin) (func(*Entry) (bool, erro
 	return t.objects.among(len(same))
 }
 
-// link says which files are the same inode, in the order of their paths.
+// link sets which files are the same inode, in the order of their paths.
 func link(entries []Entry) {
 	type inode struct{ dev, ino uint64 }
 	first := map[inode]int{}
@@ -436,7 +436,7 @@ func total(h *Header, entries []Entry) {
 }
 
 // publish gives the snapshot its place in the chain of its root, writes the manifest beside
-// its place, durably, and moves it there. Nobody else does so meanwhile.
+// its place, durably, and moves it there. A lock excludes other takes.
 func (t *take) publish(ctx context.Context, h Header, entries []Entry, key bundle.Key) (*Snapshot, error) {
 	p, err := t.roots.makeDurable(keyOf(h.Root))
 	if err != nil {
@@ -484,8 +484,7 @@ func (t *take) snapshot(h Header, entries []Entry) *Snapshot {
 	}
 }
 
-// lookAtScope returns the entries of the names that were asked for, and of what
-// stands on the way.
+// lookAtScope returns the entries of the requested names, and of their parents.
 func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
 	g := gatherer{take: t, at: &descent{base: t.root}, found: map[string]Entry{}}
 	defer g.at.close()

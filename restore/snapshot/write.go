@@ -223,8 +223,8 @@ func (w *writing) links(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// finish gives directories their metadata, the deepest first: whoever may not
-// write or search in one still could until now.
+// finish sets the metadata of directories, the deepest first: until now a user who may not
+// write or search in one still could.
 func (w *writing) finish(ctx context.Context, entries []Entry) error {
 	at := descent{base: w.base}
 	defer at.close()
@@ -267,8 +267,8 @@ func (w *writing) metadata(node *pathsafe.Node, e *Entry) error {
 	})
 }
 
-// keepsMode requires that set-id bits are there: the kernel takes the set-group-id bit away, and
-// returns no error, when the mode is set by a user who is not a member of the group.
+// keepsMode requires the set-id bits: the kernel clears the set-group-id bit, without an
+// error, when a user outside the group sets the mode.
 func keepsMode(node *pathsafe.Node, e *Entry) error {
 	if e.Mode&0o6000 == 0 || e.Type == Link {
 		return nil
@@ -280,8 +280,8 @@ func keepsMode(node *pathsafe.Node, e *Entry) error {
 	return err
 }
 
-// setXattr may fail when the attribute is what it should be: some are given by
-// the system, and nobody else may set them.
+// setXattr accepts an error if the attribute already has the value: some are set by the
+// system, and users may not set them.
 func setXattr(node *pathsafe.Node, x pathsafe.Xattr) error {
 	err := node.SetXattr(x)
 	if err == nil {

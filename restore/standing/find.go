@@ -15,7 +15,7 @@ type Obstacle struct {
 	Kind string // what it is, in words: "a symbolic link"
 }
 
-// Find finds the first name on the way to a path that nobody can go on through,
+// Find finds the first name on the way to a path that cannot be traversed,
 // or else what stands at the path itself. The zero Obstacle means that there is
 // none: the path is free.
 func Find(root *pathsafe.Dir, p pathsafe.Path) (Obstacle, error) {

@@ -24,12 +24,12 @@ type File struct {
 
 	Executable bool // for its owner
 
-	// Refused says why there is no regular file that could be read; then the rest
-	// is zero. [File.Absent] says whether nothing stands at the path.
+	// Refused is the reason why no regular file could be read; then the rest
+	// is zero. [File.Absent] reports whether the path is free.
 	Refused error
 }
 
-// Absent says whether nothing stands at the path, which a parent that is no
+// Absent reports whether the path is free, which a parent that is no
 // directory may be the reason for.
 func (f File) Absent() bool {
 	return errors.Is(f.Refused, fs.ErrNotExist) || errors.Is(f.Refused, unix.ENOTDIR)
@@ -108,7 +108,7 @@ func Open(root *pathsafe.Dir, p pathsafe.Path) (*os.File, pathsafe.Stat, error) 
 	return dir.Open(p.Base())
 }
 
-// isRefusal tells what stands there from a failure of the machine.
+// isRefusal distinguishes an existing entry from a fault of the machine.
 func isRefusal(err error) bool {
 	for _, reason := range []error{
 		fs.ErrNotExist, unix.ENOTDIR, // a parent is a file

@@ -7,7 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// settle puts a statement in order, and refuses one that contradicts or repeats
+// settle sorts a statement, and rejects one that contradicts or repeats
 // itself.
 func (s *Statement) settle() error {
 	if s.whole && len(s.notItems)+len(s.notScopes) > 0 {

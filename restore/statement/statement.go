@@ -28,7 +28,7 @@ type Error struct {
 	Want   string // a statement that would be understood, for an example
 }
 
-// examples are those with numbers and scopes that nobody has asked for.
+// examples are those with numbers and scopes that were not requested.
 var examples = []string{wantItems, wantRange, wantScopes, wantNot, wantNotItem, wantDecision}
 
 // Error says both in one line; what is quoted of the text is ASCII.
@@ -100,7 +100,7 @@ func Parse(text string) (*Statement, error) {
 	return nil, err
 }
 
-// Whole says whether the preview was approved exactly as proposed. Then there
+// Whole reports whether the preview was approved exactly as proposed. Then there
 // are no items and no scopes.
 func (s *Statement) Whole() bool { return s.whole }
 
@@ -122,14 +122,14 @@ func (s *Statement) NotScopes() []scope.Scope { return slices.Clone(s.notScopes)
 // Decisions are the verdicts on conflicts, by their numbers, ascending.
 func (s *Statement) Decisions() []Decision { return slices.Clone(s.decisions) }
 
-// Names says whether the item with this number is one of [Statement.Items].
+// Names reports whether the item with this number is one of [Statement.Items].
 func (s *Statement) Names(n int) bool { return holds(s.items, n) }
 
 // NamesAlone reports whether the item with this number is named by itself, and not only as
 // one of a range.
 func (s *Statement) NamesAlone(n int) bool { return slices.Contains(s.items, Range{n, n}) }
 
-// Excludes says whether the item with this number is one of
+// Excludes reports whether the item with this number is one of
 // [Statement.NotItems].
 func (s *Statement) Excludes(n int) bool { return holds(s.notItems, n) }
 

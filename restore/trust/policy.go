@@ -27,15 +27,15 @@ type Standing string
 
 // The standings, in the words that a decision block uses.
 const (
-	Unknown  Standing = "unknown"  // nobody is pinned at all
+	Unknown  Standing = "unknown"  // no validator is pinned at all
 	Pinned   Standing = "pinned"   // trusted
 	Own      Standing = "own"      // the key of this host, which has signed what it restored
 	Unpinned Standing = "unpinned" // others are trusted
 	Revoked  Standing = "revoked"  // never again
 )
 
-// Policy is what the places said when they were read. The zero Policy pins and
-// revokes nobody.
+// Policy is the content of the places when they were read. The zero Policy pins and revokes no
+// validator.
 type Policy struct {
 	pinned, revoked map[string]Record
 	own             string // validator_id
@@ -158,7 +158,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// checkStrong refuses the validators whose signatures anybody can make.
+// checkStrong rejects the validators whose signatures any process can make.
 func checkStrong(id string) error {
 	for key := range bundle.SmallOrderKeys() {
 		if bundle.ValidatorID(key) == id {

@@ -73,7 +73,7 @@ func TestIdentityBinds(t *testing.T) {
 		"an empty directory":           func(w *world) { harness.Must(t, os.Mkdir(w.root+"/empty", 0o755)) },
 		"a link in place of a file":    func(w *world) { relink(t, w.root+"/beside/else.txt") },
 		"one that is trusted, too":     func(w *world) { w.pin(t, 2) },
-		"one that is revoked":          func(w *world) { w.Must(t, "trust", "revoke", validator(2)) },
+		"one that is revoked":          func(w *world) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) },
 		"nobody is trusted":            func(w *world) { w.Must(t, "trust", "remove", validator(1)) },
 		"a name that is restricted":    func(w *world) { restrict(t, w, "nothing.here") },
 		"a target that is there now":   func(w *world) { put(t, w.root+"/state/a.txt", "alpha\n") },

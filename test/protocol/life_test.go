@@ -59,8 +59,8 @@ func TestStale(t *testing.T) {
 		"other bytes":           {func(t *testing.T, w *world) { put(t, w.root+"/keep", "KEPT\n") }, 4, "APPROVAL_STALE"},
 		"trust in somebody":     {func(t *testing.T, w *world) { w.pin(t, 2) }, 4, "APPROVAL_STALE"},
 		"trust in nobody":       {func(t *testing.T, w *world) { w.Must(t, "trust", "remove", validator(1)) }, 4, "APPROVAL_STALE"},
-		"somebody is revoked":   {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", validator(2)) }, 4, "APPROVAL_STALE"},
-		"the signer is revoked": {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", validator(1)) }, 5, "VALIDATOR_REVOKED"},
+		"somebody is revoked":   {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) }, 4, "APPROVAL_STALE"},
+		"the signer is revoked": {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(1)) }, 5, "VALIDATOR_REVOKED"},
 		"restricted names":      {func(t *testing.T, w *world) { restrict(t, w, "b") }, 4, "APPROVAL_STALE"},
 		"the active savepoint":  {anotherSavepoint, 4, "APPROVAL_STALE"},
 	} {

@@ -297,7 +297,7 @@ func (m *model) editTrust() {
 		m.wants(m.run(host, nil, "trust", "remove", validator(key)), "trust", 0)
 		delete(h.pinned, key)
 	case n == 7 && !h.revoked[3]:
-		m.wants(m.run(host, nil, "trust", "revoke", validator(3)), "trust", 0)
+		m.wants(m.run(host, nil, "trust", "revoke", "--reason", "a leaked key", validator(3)), "trust", 0)
 		h.revoked[3] = true
 	default:
 		return

@@ -136,7 +136,7 @@ func againstInstructions(t *testing.T, _ *stage) {
 			t.Errorf("%q", got)
 		}
 		if code == "CANDIDATE_QUARANTINED" {
-			w.Must(t, "trust", "revoke", validator(1))
+			w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(1))
 		}
 	}
 }

@@ -102,6 +102,12 @@ func (a *attempt) plant(name string) bool {
 	}
 	_, err = f.WriteString("planted at " + name)
 	tree, lookErr := harness.Take(path)
+	if lookErr != nil { // its directory was moved in between, by the commit that is undone
+		path, lookErr = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+		if lookErr == nil {
+			tree, lookErr = harness.Take(path)
+		}
+	}
 	if a.did(errors.Join(err, f.Close(), lookErr)) {
 		a.leave(name, tree["."])
 	}

@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// Cache keeps checked blocks, up to a number of bytes, the least recently used
-// go first. It is for random reads that are smaller than a block: a neighbour
-// that is read soon after needs no second check. Whoever reads whole blocks
-// does not come by here. It is safe for parallel use; a nil Cache keeps
-// nothing.
+// Cache keeps checked blocks, up to a number of bytes, and drops the least recently used ones
+// first. It is for random reads that are smaller than a block: a neighbour that is read soon
+// after needs no second check. Whole-block reads bypass it. It is safe for concurrent use; a
+// nil Cache keeps nothing.
 type Cache struct {
 	size int // bytes in all
 
@@ -19,7 +18,7 @@ type Cache struct {
 	order *list.List // of *cachedBlock, least recently used first
 }
 
-// blockKey names a block. A table stands for one content, for ever.
+// blockKey identifies a block. The content of a table never changes.
 type blockKey struct {
 	table *Table
 	block int64
@@ -51,7 +50,7 @@ func (c *Cache) get(t *Table, block int64, p []byte, from int64) bool {
 	return true
 }
 
-// put keeps a copy of a checked block. What had to go gives its memory to it.
+// put keeps a copy of a checked block, in the memory of a dropped one.
 func (c *Cache) put(t *Table, block int64, data []byte) {
 	if c == nil {
 		return
@@ -60,7 +59,7 @@ func (c *Cache) put(t *Table, block int64, data []byte) {
 	defer c.mu.Unlock()
 	key := blockKey{t, block}
 	if c.all[key] != nil {
-		return // somebody was faster
+		return // another goroutine was faster
 	}
 	kept := c.makeRoom(len(data))
 	if kept == nil {
@@ -71,8 +70,8 @@ func (c *Cache) put(t *Table, block int64, data []byte) {
 	c.all[key] = c.order.PushBack(kept)
 }
 
-// makeRoom gives a place for n bytes, with memory of what it displaced if there
-// was anything; nil when the cache is smaller than that.
+// makeRoom returns space for n bytes, in the memory of a dropped block if there is one; nil if
+// the cache is smaller than that.
 func (c *Cache) makeRoom(n int) *cachedBlock {
 	if n > c.size {
 		return nil

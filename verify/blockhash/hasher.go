@@ -29,17 +29,16 @@ func NewHasher() *Hasher {
 	return &Hasher{hash: sha256.New(), buf: make([]byte, readSize)}
 }
 
-// NewTagger returns a Hasher that tags every block of what it hashes, for files
-// that will be read more than once.
+// NewTagger returns a Hasher that tags every block that it hashes, for files that will be read
+// repeatedly.
 func NewTagger() *Hasher {
 	h := NewHasher()
 	h.tags = true
 	return h
 }
 
-// Sum reads r from its start, at most limit bytes, and returns the table of
-// what it read. A file that ends earlier is no error: the table's size says
-// where. It stops when ctx is done.
+// Sum reads r from its start, at most limit bytes, and returns the table of the bytes read. A
+// file that ends earlier is no error: the table has its size. Sum stops when ctx is done.
 func (h *Hasher) Sum(ctx context.Context, r io.ReaderAt, limit int64) (Table, error) {
 	t := h.begin()
 	for t.size < limit {

@@ -10,7 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/inorder"
 )
 
-// MismatchError says that the bytes read are not the ones that were signed.
+// MismatchError reports that the bytes read are not the signed ones.
 type MismatchError struct {
 	Block int64 // its number, from 0
 	Off   int64 // where the block begins, in bytes

@@ -15,9 +15,8 @@ import (
 // make the table larger.
 const BlockSize = 64 << 10
 
-// TagBlockSize is the same in a table with tags. Tags are half as long and far
-// faster to check, so blocks are smaller: see docs/performance.md for what was
-// measured.
+// TagBlockSize is the block size of a table with tags. Tags are half as long and far faster to
+// check, so blocks are smaller: see docs/performance.md for the measurements.
 const TagBlockSize = 32 << 10
 
 // Table holds a file's size, its SHA-256, and what its blocks are checked
@@ -53,7 +52,7 @@ func (t *Table) blockLen(i int64) int {
 	return int(min(t.blockSize(), t.size-i*t.blockSize()))
 }
 
-// holds says whether data is block i. The nonce is the caller's to lend.
+// holds reports whether data is block i. The caller lends the nonce.
 func (t *Table) holds(i int64, data []byte, n *nonce) bool {
 	if t.serial != 0 {
 		return tagHolds(t.marks[i*tagLen:(i+1)*tagLen], n.set(t.serial, i), data)

@@ -2,7 +2,7 @@ package blockhash
 
 import "io"
 
-// Watched is r, and tells done how many bytes of it were read more. done may be nil.
+// Watched returns r with a callback for the number of further bytes read. done may be nil.
 func Watched(r io.ReaderAt, done func(bytes int64)) io.ReaderAt {
 	if done == nil {
 		return r
@@ -15,7 +15,7 @@ type watched struct {
 	done func(int64)
 }
 
-// ReadAt tells what it has read.
+// ReadAt reads and reports the number of bytes.
 func (w watched) ReadAt(p []byte, off int64) (int, error) {
 	n, err := w.ReaderAt.ReadAt(p, off)
 	w.done(int64(n))

@@ -34,7 +34,7 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("%q %s, and a change set has no form for that", e.Path, e.What)
 }
 
-// ErrUnchanged says that there is nothing to seal.
+// ErrUnchanged reports that there is nothing to seal.
 var ErrUnchanged = errors.New("nothing has changed since the base")
 
 // ErrNothingCarried is why a set that only removes cannot be sealed.
@@ -54,8 +54,9 @@ type BaseList struct {
 type BaseFile struct {
 	Known
 	Executable bool
-	// Doubt, unless empty, is why the file may have had other bytes: what a sentence about it says. Where it has
-	// these bytes in the project it is unchanged, all else is a [*DoubtError].
+	// Doubt, unless empty, is the reason why the file may have had other bytes, as the end of
+	// a sentence. If the project has the same bytes, the file is unchanged; otherwise the
+	// error is a [*DoubtError].
 	Doubt string
 }
 
@@ -73,8 +74,8 @@ type comparison struct {
 	dirs          map[string]bool // of such a base
 }
 
-// collectChanges finds what has changed since the base, hashes it, and makes the change set of it.
-// The outputs are what is new and what is changed.
+// collectChanges finds the changes since the base, hashes them, and makes the change set. The
+// outputs are new and changed files.
 func collectChanges(ctx context.Context, opts SealOptions) ([]output, *Changes, Counts, error) {
 	c, err := compare(ctx, opts)
 	if err != nil {
@@ -103,7 +104,8 @@ func collectChanges(ctx context.Context, opts SealOptions) ([]output, *Changes, 
 	return c.changes()
 }
 
-// compare finds the files of both sides, and refuses what has no form.
+// compare finds the files of both sides, and rejects entries that a change set cannot
+// represent.
 func compare(ctx context.Context, opts SealOptions) (*comparison, error) {
 	rules, err := ignore.New(opts.Project, opts.Exclude)
 	if err != nil {
@@ -232,8 +234,8 @@ func (c *collecting) sort() {
 	c.outputs = slices.CompactFunc(c.outputs, func(a, b output) bool { return a.path == b.path })
 }
 
-// checkKinds drops what is no file and has not changed, and refuses what became another kind. With
-// SkipSpecial what is no file on one of both sides is left out.
+// checkKinds drops unchanged entries that are not files, and rejects entries whose type has
+// changed. With SkipSpecial an entry that is not a file on one of the sides is left out.
 func (c *comparison) checkKinds() error {
 	was := map[string]string{}
 	for _, s := range c.base.special {
@@ -292,10 +294,10 @@ func (c *comparison) wasDir(path string) bool {
 	return c.base.nowAt(path) == directory
 }
 
-// directory is the word for one.
+// directory is the description of a directory.
 const directory = "a directory"
 
-// kindAt is the kind of what is no file; of a link with where it leads.
+// kindAt returns the type of an entry that is not a file, and the target of a link.
 func (c *collecting) kindAt(s leftOut) string {
 	path, err := pathsafe.Parse(s.path)
 	if err != nil || s.kind != kindOf(fs.ModeSymlink) {
@@ -315,7 +317,7 @@ func (c *collecting) kindAt(s leftOut) string {
 
 func linkTo(target string) string { return kindOf(fs.ModeSymlink) + " to " + target }
 
-// nowAt says what is at a path.
+// nowAt describes the entry at a path.
 func (c *collecting) nowAt(name string) string {
 	if c.opts.whiteouts[name] {
 		return "gone"
@@ -398,6 +400,6 @@ func (c *comparison) changes() (outputs []output, _ *Changes, n Counts, err erro
 	return outputs, changes, n, err
 }
 
-// isHidden reports whether a path has a name that begins with a dot: such a file may be one that is
-// restored only when it is asked for.
+// isHidden reports whether a path has a component that begins with a dot: such a file may be
+// restored only on request.
 func isHidden(path string) bool { return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") }

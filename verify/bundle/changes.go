@@ -1,7 +1,6 @@
 package bundle
 
-// This file is law: the form of CHANGES, and of the claim that binds it to TASK_SPEC.json
-// (decision D22).
+// This file is law: the form of CHANGES, and of the claim that binds it to TASK_SPEC.json.
 
 import (
 	"bytes"
@@ -18,8 +17,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// ChangesFile is the file of a run directory that says what a change set started from and what it
-// removes. No law reads it: what is wrong with it never changes a verdict.
+// ChangesFile is the file of a run directory with the base of a change set and its removals.
+// No law reads it: a fault in it never changes a verdict.
 const ChangesFile = "CHANGES"
 
 // ChangesMember is the member of constraints in TASK_SPEC.json that has the digest of [ChangesFile].
@@ -28,8 +27,8 @@ const ChangesMember = "changes"
 // changesForm is the form of the claim and of the file.
 const changesForm = "1"
 
-// Changes is a change set: what the producer of a bundle started from, and what it removes. It is
-// made by [ParseChanges] or [ChangesDraft.Changes] only, and does not change.
+// Changes is a change set: the base that the producer of a bundle started from, and the
+// removals. Only [ParseChanges] and [ChangesDraft.Changes] make one, and it is immutable.
 type Changes struct {
 	raw        []byte
 	base       map[string]*Base
@@ -121,8 +120,8 @@ func (d ChangesDraft) Changes() (*Changes, error) {
 	return ParseChanges(raw, slices.Values(outputs))
 }
 
-// ChangesClaim returns the digest that TASK_SPEC.json has of [ChangesFile]; named is false where
-// it names none. The error says what is wrong with the claim.
+// ChangesClaim returns the digest of [ChangesFile] in TASK_SPEC.json; named is false if there
+// is none. The error reports a malformed claim.
 func ChangesClaim(taskSpec canonjson.Object) (digest [sha256.Size]byte, named bool, err error) {
 	value, _ := taskSpec.Get("constraints")
 	constraints, _ := value.Object()
@@ -261,8 +260,8 @@ func ascending(name string, v canonjson.Value) ([]string, error) {
 	return texts, nil
 }
 
-// fits requires that the change set is about these outputs and what it removes, and nothing else,
-// and that no path is both, or above or below another one.
+// fits requires the change set to cover exactly these outputs and its removals, and rejects a
+// path that is both, or above or below another one.
 func (c *Changes) fits(outputs iter.Seq[string]) error {
 	taken := make(map[string]string, len(c.base)) // what each path is
 	for path := range outputs {

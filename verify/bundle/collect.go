@@ -25,8 +25,8 @@ type output struct {
 	doubt  string // of a base, [BaseFile.Doubt]
 }
 
-// collect finds every file that is named by an argument, or stands in a directory that is
-// and is not left out, in ascending order of the path's bytes, each once.
+// collect finds every file that is an argument, or is in a directory that is one and is not
+// left out, in ascending order of the path's bytes, each once.
 func collect(ctx context.Context, opts SealOptions) ([]output, error) {
 	rules, err := ignore.New(opts.Project, opts.Exclude)
 	if err != nil {
@@ -49,18 +49,18 @@ func collect(ctx context.Context, opts SealOptions) ([]output, error) {
 	return c.outputs, nil
 }
 
-// collecting is what was found so far.
+// collecting is the state of collect.
 type collecting struct {
 	ctx     context.Context
 	opts    SealOptions
 	rules   *ignore.Rules
-	other   *ignore.Rules // that leave out things too; nil for none
+	other   *ignore.Rules // further rules for leaving out; nil for none
 	outputs []output
 	left    []leftOut
 	special []leftOut // what cannot be sealed by its kind
 }
 
-// tell tells what was left out, but for what another argument names.
+// tell reports what was left out, except for paths that another argument names.
 func (c *collecting) tell() {
 	left := slices.DeleteFunc(c.left, func(l leftOut) bool { return slices.Contains(c.opts.Outputs, l.path) })
 	if left = append(left, c.special...); len(left) > 0 && c.opts.LeftOut != nil {
@@ -116,7 +116,7 @@ func (c *collecting) isLink(path pathsafe.Path) bool {
 	return err == nil && st.Mode.Type() == fs.ModeSymlink
 }
 
-// dir finds what stands in a directory.
+// dir finds the entries of a directory.
 func (c *collecting) dir(dir *pathsafe.Dir, prefix string) error {
 	top, err := dir.Stat()
 	if err != nil {
@@ -212,7 +212,7 @@ func (c *collecting) file(name string, st pathsafe.Stat) error {
 	return nil
 }
 
-// namedOutput refuses the zero path, and one that JSON cannot hold.
+// namedOutput rejects the zero path, and one that JSON cannot represent.
 func namedOutput(path pathsafe.Path) (output, error) {
 	if path == (pathsafe.Path{}) {
 		return output{}, errors.New("an output has no path")
@@ -223,9 +223,8 @@ func namedOutput(path pathsafe.Path) (output, error) {
 	return output{path: path}, nil
 }
 
-// Reserved says whether a restore must keep an output path for itself: the two
-// result artifacts, anything below their names, and what begins with
-// ".spectrum06_" (decision D10).
+// Reserved reports whether an output path is reserved for a restore: the two result artifacts,
+// anything below their names, and names that begin with ".spectrum06_".
 func Reserved(p pathsafe.Path) bool {
 	top, _, _ := strings.Cut(p.String(), "/")
 	return reservedName(top)

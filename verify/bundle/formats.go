@@ -30,8 +30,8 @@ const (
 	domainPrefix = "CAT-DPT-SPECTRUM-04-v1:BUNDLE:"
 )
 
-// MaxSize is the size in bytes of the largest artifact of this name that is read
-// (decision D6), and so of the largest that is made.
+// MaxSize returns the size limit in bytes for an artifact of this name, for reading and for
+// writing.
 func MaxSize(name string) int64 {
 	if name == OutputHashes || name == ChangesFile {
 		return 256 << 20
@@ -73,8 +73,8 @@ func chainPreimage(bundleRoots, runIDs []string) ([]byte, error) {
 	return canonjson.Marshal(map[string][]string{"bundle_roots": bundleRoots, "run_ids": runIDs})
 }
 
-// Message is what is signed: the domain prefix and the canonical JSON of the
-// payload (SPECTRUM-04, "Roots").
+// Message returns the signed bytes: the domain prefix and the canonical JSON of the payload
+// (SPECTRUM-04, "Roots").
 func Message(payload canonjson.Value) []byte {
 	return payload.Append([]byte(domainPrefix))
 }

@@ -52,9 +52,9 @@ func HolesIn(open func() (*os.File, pathsafe.Stat, error)) func() (holes, size i
 	}
 }
 
-// CheckHoles returns a [*HolesError] of why where more than [MaxHoles] bytes of the files are
-// holes. What a file system stores in less room than it has bytes looks like holes, so where
-// that is too much the files are asked for their holes.
+// CheckHoles returns a [*HolesError] of why if more than [MaxHoles] bytes of the files are
+// holes. Bytes that a file system stores in less space look like holes, so if these are too
+// many the files are queried for their holes.
 func CheckHoles(ctx context.Context, files iter.Seq[Suspect], why error) error {
 	const tooMany = MaxHoles + 1 // sums of more could overflow
 	var suspected, found int64
@@ -79,8 +79,8 @@ func CheckHoles(ctx context.Context, files iter.Seq[Suspect], why error) error {
 	return nil
 }
 
-// Holes returns how many bytes of a file of this size are holes, counted until they are more
-// than [MaxHoles]; 0 where its file system does not tell. It moves the offset of f.
+// Holes returns how many bytes of a file of this size are holes, counted until they exceed
+// [MaxHoles]; 0 if its file system does not report holes. It moves the offset of f.
 func Holes(f *os.File, size int64) int64 {
 	var found int64
 	for at := int64(0); at < size && found <= MaxHoles; {

@@ -52,8 +52,8 @@ func (k Key) ValidatorID() string {
 	return ValidatorID(k.public())
 }
 
-// SignDigest signs the SHA-256 of something that is not a bundle. The context says what it
-// is, so that the signature fits nothing else.
+// SignDigest signs the SHA-256 of data that is not a bundle. The context names the type of the
+// data, so that the signature is valid for no other type.
 func (k Key) SignDigest(context string, digest [sha256.Size]byte) (public ed25519.PublicKey, signature []byte, err error) {
 	if k.private == nil {
 		return nil, nil, errNoKey
@@ -78,9 +78,9 @@ var errNoKey = errors.New("there is no key")
 // maxKeyFile bounds a key file; a PKCS#8 Ed25519 key has some 120 bytes.
 const maxKeyFile = 16 << 10
 
-// LoadKey reads a PKCS#8 PEM file. It refuses a file that anybody else could
-// read or replace: other permissions than the owner's, another owner, more
-// than one link, or not a regular file.
+// LoadKey reads a PKCS#8 PEM file. It rejects a file that another user could read or replace:
+// other permissions than the owner's, another owner, more than one link, or not a regular
+// file.
 func LoadKey(path string) (Key, error) {
 	data, err := readKeyFile(path)
 	if err != nil {

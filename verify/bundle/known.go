@@ -22,8 +22,7 @@ type Known struct {
 	Digest [sha256.Size]byte
 }
 
-// KnownOptions says what to seal without reading it. RunDir, Outputs, Key and
-// BuildID are required.
+// KnownOptions are the options of [SealKnown]. RunDir, Outputs, Key and BuildID are required.
 type KnownOptions struct {
 	RunDir      string         // the run directory to make; it must not exist, or be empty
 	In          *pathsafe.Dir  // what RunDir is a path in; nil: of its own
@@ -34,15 +33,14 @@ type KnownOptions struct {
 	BuildID     string // validator_build_id, "git:…" or "file:…"
 	Now         time.Time
 
-	// Extra are further files of the run directory, by name. No signature covers
-	// them: who wants that puts their hashes into Constraints.
+	// Extra are further files of the run directory, by name. No signature covers them, unless
+	// the caller puts their hashes into Constraints.
 	Extra map[string][]byte
 }
 
-// SealKnown makes a signed bundle over outputs that it does not look at: what
-// they are is the caller's word. In all else it is [Seal]. The expected_outputs
-// of its TASK_SPEC.json are the paths, or where those are too long for that file
-// ([MaxSize]) their first components.
+// SealKnown makes a signed bundle over outputs that it does not read: the caller vouches for
+// them. Otherwise it is [Seal]. The expected_outputs of its TASK_SPEC.json are the paths, or
+// if those are too long for that file ([MaxSize]) their first components.
 func SealKnown(ctx context.Context, opts KnownOptions) (Sealed, error) {
 	if err := checkRequired(opts.RunDir, opts.Key, opts.BuildID); err != nil {
 		return Sealed{}, err
@@ -65,8 +63,7 @@ func SealKnown(ctx context.Context, opts KnownOptions) (Sealed, error) {
 	}.seal(ctx, target, extra)
 }
 
-// knownOutputs puts outputs in order. A name that [Reserved] keeps for a restore is
-// none to refuse here: a restore may have put it there.
+// knownOutputs sorts outputs. It accepts a [Reserved] name: a restore may have put it there.
 func knownOutputs(known []Known) ([]output, error) {
 	if len(known) == 0 {
 		return nil, errors.New("there is no file to seal")
@@ -125,9 +122,9 @@ func extraFiles(extra map[string][]byte) ([]file, error) {
 	return files, nil
 }
 
-// notExtra are the names that no further file of a run directory may have: those
-// of the artifacts, those that are near enough to be taken for one (decision D9),
-// and those that the law forbids (SPECTRUM-05 phase 8, decision D18).
+// notExtra are the names that no further file of a run directory may have: those of the
+// artifacts, those that could be confused with one, and those that the law forbids
+// (SPECTRUM-05 phase 8).
 var notExtra = []string{
 	TaskSpec, Status, OutputHashes, Proof,
 	"VALIDATOR_IDENTITY*.json", "SIGNED_PAYLOAD*.json", "SIGNATURE*.json",

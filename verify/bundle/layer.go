@@ -17,16 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Layer says that the project is the upper layer of an overlayfs, which holds what has changed
-// since Lower: files, whiteouts for what was removed, and opaque directories.
+// Layer makes the project the upper layer of an overlayfs, with the changes since Lower:
+// files, whiteouts for removals, and opaque directories.
 type Layer struct {
 	Lower *pathsafe.Dir
 	// Attributes is what the names of the overlay's extended attributes begin with, [TrustedOverlay]
 	// or [UserOverlay]; "" is both.
 	Attributes string
-	// Since, unless zero, is when the overlay was mounted: a file of Lower that was changed after
-	// that is no base, since nobody knows what the overlay has shown of it. Seen are files, by path,
-	// of which that is known all the same.
+	// Since, unless zero, is when the overlay was mounted: a file of Lower that was changed
+	// after that is no base, since it is unknown which content the overlay has shown. Seen are
+	// files, by path, for which that is known all the same.
 	Since time.Time
 	Seen  map[string]BaseFile
 }
@@ -45,7 +45,7 @@ func (e *LowerError) Error() string {
 	return "changed by another process after the overlay was mounted, so that it is not known what the change began with: " + LeftOut{Paths: e.Paths}.String()
 }
 
-// layerReader compares an upper layer with what is beneath it.
+// layerReader compares an upper layer with the layer beneath it.
 type layerReader struct {
 	collecting
 	layer     *Layer
@@ -161,7 +161,8 @@ type overlaid struct {
 // marks is what the overlay notes at a name.
 type marks struct{ opaque, whiteout, copied bool }
 
-// marks reads them, and refuses those that make a name mean something else than what is there.
+// marks reads the marks of a name, and rejects those that make a name refer to another entry
+// than the one that is there.
 func (r *layerReader) marks(upper *pathsafe.Dir, name, at string) (m marks, err error) {
 	node, err := upper.Pin(name)
 	if err != nil {
@@ -197,7 +198,7 @@ func (r *layerReader) marks(upper *pathsafe.Dir, name, at string) (m marks, err 
 	return m, nil
 }
 
-// name notes what is the base of one name.
+// name records the base of one name.
 func (r *layerReader) name(name, at string, o overlaid) error {
 	kind := o.below.Mode.Type()
 	isWhiteout := o.st.IsWhiteout() || o.marks.whiteout && o.st.Mode.IsRegular() && o.st.Size == 0
@@ -314,8 +315,8 @@ func (r *layerReader) add(at string) error {
 	return err
 }
 
-// hash reads a file of the lower layer; its size becomes negative where what it is now is not
-// what the overlay has shown.
+// hash reads a file of the lower layer; its size becomes negative if its present content is
+// not what the overlay has shown.
 func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
 	if seen, ok := r.layer.Seen[base.Path.String()]; ok {
 		*base = seen
@@ -333,11 +334,11 @@ func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
 	return nil
 }
 
-// ErrSince is the error of a file that is not what it was at a time.
+// ErrSince is the error of a file that was changed after a given time.
 var ErrSince = errors.New("it was changed since")
 
-// ReadBase reads a file of the lower layer for a [BaseList]. The error is [ErrSince] where it was
-// changed after Since or while it was read, or is in a directory that may be another one than the
+// ReadBase reads a file of the lower layer for a [BaseList]. The error is [ErrSince] if it was
+// changed after Since or while it was read, or if its directory may be another one than the
 // overlay has shown there.
 func (l *Layer) ReadBase(ctx context.Context, upper *pathsafe.Dir, file pathsafe.Path, h *blockhash.Hasher) (BaseFile, error) {
 	dir, err := l.parent(upper, file)
@@ -403,10 +404,10 @@ func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, 
 	return dir, nil
 }
 
-// wasAbsent reports whether it is known that nothing was at a path, where nothing is now, when the
-// overlay was mounted: the nearest directory above it that is there was not changed since. A file
-// that the overlay has copied from elsewhere was renamed or linked then; else the one that it was
-// copied from may have been there, and was removed.
+// wasAbsent reports whether a path that is free now is known to have been free when the
+// overlay was mounted: the nearest existing directory above it was not changed since. A file
+// that the overlay has copied from another name was renamed or linked; otherwise the file that
+// it was copied from may have been there, and was removed.
 func (l *Layer) wasAbsent(upper *pathsafe.Dir, at string) (bool, error) {
 	for up := at; up != ""; up = parentOf(up) {
 		path, err := pathsafe.Found(up)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Whole is the output that stands for the project root.
+// Whole is the output that represents the project root.
 const Whole = "."
 
-// Why is the reason for which [Seal] leaves out what it finds in a directory.
+// Why is the reason for which [Seal] leaves out an entry of a directory.
 type Why string
 
 // The reasons.
@@ -24,7 +24,7 @@ const (
 	Special    Why = "special"  // not a regular file, with [SealOptions.SkipSpecial]
 )
 
-// LeftOut is what was left out for one reason.
+// LeftOut lists the paths that were left out for one reason.
 type LeftOut struct {
 	Why   Why
 	Kind  string   // of what is Special: "a symbolic link", "a FIFO", "a socket", "a special file"
@@ -38,7 +38,7 @@ type leftOut struct {
 	kind string
 }
 
-// group sorts what is left out by reason and kind.
+// group sorts the left-out paths by reason and kind.
 func group(found []leftOut) []LeftOut {
 	slices.SortFunc(found, func(a, b leftOut) int {
 		return cmp.Or(strings.Compare(string(a.why), string(b.why)), strings.Compare(a.kind, b.kind), strings.Compare(a.path, b.path))
@@ -55,7 +55,7 @@ func group(found []leftOut) []LeftOut {
 	return groups
 }
 
-// A SpecialError is what was found and is not a regular file.
+// A SpecialError lists entries that are not regular files.
 type SpecialError struct{ Found []LeftOut } // not empty, one for each kind
 
 func (e *SpecialError) Error() string {

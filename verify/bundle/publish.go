@@ -20,8 +20,8 @@ type runDir struct {
 	parent *pathsafe.Dir
 }
 
-// findRunDir makes sure that nothing stands where the run directory will be. Where in is a
-// directory, path is one in it.
+// findRunDir requires that the name of the run directory is free. If in is a directory, path
+// is one in it.
 func findRunDir(in *pathsafe.Dir, path string) (runDir, error) {
 	at := filepath.Clean(path)
 	if in == nil {
@@ -78,7 +78,7 @@ func (r runDir) openParent() (*pathsafe.Dir, error) {
 	return dir, err
 }
 
-// orFree takes "there is no such thing" for good news.
+// orFree ignores fs.ErrNotExist.
 func orFree(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -113,9 +113,8 @@ type makings struct {
 
 func (m *makings) last() *pathsafe.Dir { return m.dirs[len(m.dirs)-1] }
 
-// makeDirs makes a directory and those above it that are missing. The path is resolved
-// once: what is made, and what is removed again, is beneath the directory that was there, or
-// beneath in.
+// makeDirs makes a directory and its missing parents. The path is resolved once: directories
+// are made, and removed again, beneath the directory that existed, or beneath in.
 func makeDirs(in *pathsafe.Dir, path string) (*makings, error) {
 	m := &makings{}
 	var missing []string

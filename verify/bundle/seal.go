@@ -22,11 +22,12 @@ import (
 // Semver is the validator version that Seal writes (SPECTRUM-02, section 2.2).
 const Semver = "1.1.0"
 
-// SealOptions says what to seal. Project, RunDir, Outputs, Key and BuildID are required.
+// SealOptions are the options of [Seal]. Project, RunDir, Outputs, Key and BuildID are
+// required.
 type SealOptions struct {
 	Project *pathsafe.Dir // the project root
 	RunDir  string        // the run directory to make; it must not exist, or be empty
-	// Another is asked for another RunDir when another process has taken it meanwhile; nil:
+	// Another returns another RunDir if another process has taken it meanwhile; if it is nil,
 	// that is an error.
 	Another func() string
 	In      *pathsafe.Dir // what RunDir is a path in; nil: of its own
@@ -37,26 +38,27 @@ type SealOptions struct {
 
 	Constraints map[string]any // of TASK_SPEC.json; nil is {}; it has no member [ChangesMember]
 
-	// Base, unless nil, is what the project started from: then the bundle is a change set, and
-	// Outputs are what is compared. What is new or changed is an output, what is only in the base
-	// is removed. BaseList is the same for a base of which the caller knows the files; an empty one is
-	// a base in which nothing is.
+	// Base, unless nil, is the state that the project started from: the bundle is then a
+	// change set, and Outputs are compared. New and changed files are outputs, files only in
+	// the base are removed. BaseList is the same for a base whose files the caller knows; an
+	// empty one is an empty base.
 	Base     *pathsafe.Dir
 	BaseList *BaseList
 
-	// Layer, unless nil, says that Project is the upper layer of an overlay, and is in the place of a
-	// base. Outputs is [Whole] then.
+	// Layer, unless nil, makes Project the upper layer of an overlay, and replaces a base.
+	// Outputs is then [Whole].
 	Layer *Layer
 
-	// What is found in a directory is left out where a pattern of Exclude fits it, one of
-	// a file named [ignore.File], or where it is one of Private, which are paths below the
-	// project root. What Outputs itself names is not. With SkipSpecial, what is not a
-	// regular file is left out; else it is a [*SpecialError].
+	// An entry of a directory is left out if it matches a pattern of Exclude or of a file
+	// named [ignore.File], or is one of Private, which are paths below the project root. Paths
+	// in Outputs are never left out. With SkipSpecial, entries that are not regular files are
+	// left out; without it they are a [*SpecialError].
 	Exclude     []string
 	Private     []string
 	SkipSpecial bool
-	// Leave, unless nil, returns the caller's own reason to leave out what is found in a directory, of
-	// the project and of a base, and "" where it has none. It is asked before the patterns are.
+	// Leave, unless nil, returns the caller's own reason to leave out an entry of a directory,
+	// of the project and of a base, and "" for none. It is called before the patterns are
+	// matched.
 	Leave   func(path string, mode fs.FileMode) Why
 	LeftOut func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
 
@@ -65,17 +67,16 @@ type SealOptions struct {
 	Restricted func(path string) bool
 
 	Now time.Time // creation time; the zero time is now
-	// Listed is told how many files are to be hashed, and of how many bytes, before
-	// that; Hashed how many bytes more were read, by several goroutines at once. Both
-	// may be nil.
+	// Listed is called with the number of files to be hashed, and their bytes, before hashing;
+	// Hashed with the number of further bytes read, concurrently. Both may be nil.
 	Listed func(files int, bytes int64)
 	Hashed func(bytes int64)
 
 	whiteouts  map[string]bool // of a layer, by path
-	lowerRules *ignore.Rules   // of what is beneath it
+	lowerRules *ignore.Rules   // of the layer beneath it
 }
 
-// Sealed says what was sealed.
+// Sealed is the result of [Seal].
 type Sealed struct {
 	BundleRoot  string // 64 lower-case hex digits
 	ValidatorID string
@@ -84,8 +85,8 @@ type Sealed struct {
 	Counts      Counts // of a change set
 }
 
-// Seal makes a signed bundle. On an error there is no run directory, nor any
-// part of one or of what would lie above it; an empty one that was there stays.
+// Seal makes a signed bundle. On an error there is no run directory, nor any part of one or of
+// its new parents; an empty one that existed stays.
 func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := opts.complete(); err != nil {
 		return Sealed{}, err
@@ -153,7 +154,7 @@ func (s *statement) addChanges(ctx context.Context, opts SealOptions) ([]file, C
 	return []file{{name: ChangesFile, raw: changes.Bytes()}}, counts, nil
 }
 
-// place finds the run directory, or another one where that is taken.
+// place finds the run directory, or another one if that is taken.
 func (o SealOptions) place(path string) (runDir, error) {
 	target, err := findRunDir(o.In, path)
 	for n := 0; n < maxNames && o.another(err); n++ {
@@ -162,10 +163,10 @@ func (o SealOptions) place(path string) (runDir, error) {
 	return target, err
 }
 
-// another reports whether an error is one for which another run directory is asked for.
+// another reports whether to try another run directory after an error.
 func (o SealOptions) another(err error) bool { return o.Another != nil && errors.Is(err, fs.ErrExist) }
 
-// maxNames is how often [SealOptions.Another] is asked.
+// maxNames limits the calls of [SealOptions.Another].
 const maxNames = 100
 
 // statement is what the artifacts of a bundle say.
@@ -196,8 +197,8 @@ func (s statement) seal(ctx context.Context, target runDir, extra []file) (Seale
 	return sealed, nil
 }
 
-// complete says which required option is missing. Outputs are checked one by
-// one later.
+// complete returns an error for a missing required option. Outputs are checked one by one
+// later.
 func (o SealOptions) complete() error {
 	if o.Project == nil {
 		return errors.New("sealing: there is no project root")
@@ -232,8 +233,8 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s would have more than %d bytes, the most that is read", e.Artifact, e.Limit)
 }
 
-// checkRoom refuses more outputs than OUTPUT_HASHES.json can hold, before they
-// are hashed, which may take hours.
+// checkRoom rejects more outputs than OUTPUT_HASHES.json can hold, before they are hashed,
+// which may take hours.
 func checkRoom(outputs []output) error {
 	const hash = `:"` + HashPrefix + `",`
 	var entry []byte
@@ -245,7 +246,7 @@ func checkRoom(outputs []output) error {
 	return checkSize(OutputHashes, size)
 }
 
-// checkHoles refuses outputs of holes, of which hashing would take hours too.
+// checkHoles rejects outputs that are mostly holes, whose hashing would take hours too.
 func checkHoles(ctx context.Context, project *pathsafe.Dir, outputs []output) error {
 	return CheckHoles(ctx, func(yield func(Suspect) bool) {
 		for _, o := range outputs {
@@ -274,9 +275,9 @@ func hashAll(ctx context.Context, opts SealOptions, outputs []output) error {
 	})
 }
 
-// hash reads the output once, and tries to read one byte more than it has. A
-// file that changes its size while it is read is refused, and so is one that has
-// more than it says: what was sealed would not be what is there.
+// hash reads the output once, and tries to read one byte more than its size. A file whose size
+// changes while it is read is rejected, and so is one with more bytes than its size: the
+// sealed content would not be that of the file.
 func (o *output) hash(ctx context.Context, opts SealOptions, h *blockhash.Hasher) error {
 	f, st, err := opts.Project.OpenRegular(o.path, pathsafe.NoLinks)
 	if err != nil {
@@ -377,7 +378,7 @@ func member(f file, name string) canonjson.Value {
 	return v
 }
 
-// file is one artifact: its bytes, and what they say.
+// file is one artifact: its bytes and its value.
 type file struct {
 	name   string
 	raw    []byte
@@ -390,7 +391,7 @@ type artifactWriter struct {
 	err   error
 }
 
-// add writes v as canonical JSON. What is read back is what was written.
+// add writes v as canonical JSON, and returns it as read back.
 func (w *artifactWriter) add(name string, v any) file {
 	raw, err := canonjson.Marshal(v)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"iter"
 )
 
-// SmallOrder says whether a public key is one of the fourteen encodings of
-// points of small order. With such a key one signature can fit every message,
-// so no bundle is sealed with one and none is ever pinned (decision D19).
+// SmallOrder reports whether a public key is one of the fourteen encodings of points of small
+// order. With such a key one signature can fit every message, so no bundle is sealed with one
+// and none is ever pinned.
 func SmallOrder(key ed25519.PublicKey) bool {
 	if len(key) != ed25519.PublicKeySize {
 		return false

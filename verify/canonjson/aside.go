@@ -10,9 +10,8 @@ import (
 // at most once for every dozen of bytes; beyond this size none is moved again.
 const smallObject = 512
 
-// aside holds the text of objects that were put in order and are too large to be
-// moved again. In the text a mark stands for each: a NUL, which JSON text never has,
-// and the number of the object.
+// aside holds the text of ordered objects that are too large to be moved again. In the text
+// each is represented by a NUL, which JSON text never has, and the number of the object.
 type aside struct {
 	texts   [][]byte
 	block   []byte // where small texts are put next to each other
@@ -52,8 +51,8 @@ func (a *aside) put(dst, text []byte) []byte {
 	return dst
 }
 
-// expand appends text to dst, and what was put aside in the place of its marks. The
-// depth of recursion is that of the JSON.
+// expand appends text to dst, with the stored objects in place of their marks. The depth of
+// recursion is that of the JSON.
 func (a *aside) expand(dst, text []byte) []byte {
 	for {
 		n := bytes.IndexByte(text, 0)

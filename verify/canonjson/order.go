@@ -40,20 +40,19 @@ func (p *parser) byName(members []member) error {
 	return nil
 }
 
-// byParts compares the next four bytes of all names, and then, among those that have
-// the same, the four after these. So a name is read once. A comparison of two whole
-// names reads the text in two places that are in no cache, and there would be twenty
-// of them for each of a million names.
+// byParts compares the next four bytes of all names, and then, among names with equal bytes,
+// the four after these. So a name is read once. A comparison of two whole names reads the text
+// in two uncached places, and there would be twenty of them for each of a million names.
 //
-// There is no memory for the parts: while this goes on, start of a member is what of
-// its name has not been read, and end is the part. Both are found again at the end.
+// The parts need no memory of their own: meanwhile, start of a member is the unread rest of
+// its name, and end is the part. Both are restored at the end.
 func (p *parser) byParts(members []member) error {
 	for len(members) > fewMembers {
 		for i := range members {
 			p.nextPart(&members[i])
 		}
 		slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.end, b.end) })
-		var largest []member // comes last and in this loop: the depth is that of halving
+		var largest []member // handled last and in this loop, so the recursion depth is that of halving
 		for rest := members; len(rest) > 0; {
 			n := 1
 			for n < len(rest) && rest[n].end == rest[0].end {
@@ -163,8 +162,8 @@ func inEscape(text []byte) int {
 	return held
 }
 
-// unescapedByte is the first byte of what a canonically quoted text stands for, and
-// the length of what stands for it. Escapes are of single bytes there.
+// unescapedByte returns the first byte that a canonically quoted text represents, and the
+// length of its representation. Escapes are of single bytes there.
 func unescapedByte(text []byte) (c byte, n int) {
 	if text[0] != '\\' {
 		return text[0], 1

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is the deepest nesting of objects and arrays that is accepted; the
-// top value is at depth 1 (decision D6).
+// MaxDepth is the deepest nesting of objects and arrays that is accepted; the top value is at
+// depth 1.
 const MaxDepth = 512
 
 // Parse reads exactly one JSON value. The error says what is wrong with it; on
@@ -25,9 +25,9 @@ func Parse(data []byte) (Value, error) {
 	return Consume(slices.Clone(data))
 }
 
-// Consume is [Parse] for data that nobody else needs: the value is written over
-// it, so that a large one never stands in memory twice. The library's decoder reads
-// all of it first and is gone before the first byte is written.
+// Consume is [Parse] for data that the caller does not use any more: the value is written over
+// it, so that a large value is never in memory twice. The library's decoder reads all of it,
+// and is released, before the first byte is written.
 func Consume(data []byte) (Value, error) {
 	if len(data) > math.MaxUint32 {
 		return Value{}, errTooLarge
@@ -43,8 +43,8 @@ func Consume(data []byte) (Value, error) {
 	return Value{text: p.whole()}, nil
 }
 
-// checkGrammar reports what keeps data from being one JSON value of at most
-// [MaxDepth] levels. It changes nothing.
+// checkGrammar returns an error unless data is one JSON value of at most [MaxDepth] levels. It
+// changes nothing.
 func checkGrammar(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
 	for {
@@ -67,8 +67,8 @@ func checkGrammar(data []byte) error {
 
 var errTooLarge = errors.New("larger than 4 GiB")
 
-// inWords drops the path of names from an error of the decoder: it is as long
-// as the input wants it to be.
+// inWords drops the path of names from an error of the decoder: its length is controlled by
+// the input.
 func inWords(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -77,9 +77,9 @@ func inWords(err error) error {
 	return err
 }
 
-// mostMembers returns how many members of objects that have not ended there are at
-// most while data, which is JSON, is read. Room for them is made once, since what
-// grows stands in memory twice meanwhile.
+// mostMembers returns the maximum number of members of unfinished objects while data, which is
+// valid JSON, is read. Space for them is allocated once, since a growing slice is in memory
+// twice meanwhile.
 func mostMembers(data []byte) int {
 	var before [MaxDepth + 1]int // of each object that has begun: how many there were
 	depth, now, most := 0, 0, 0
@@ -105,12 +105,11 @@ func mostMembers(data []byte) int {
 	return most
 }
 
-// parser reads tokens of data whose grammar was checked, and appends them to the
-// compact text. That stands in the memory of data, and what is written is never
-// longer than what has been read. Offsets are uint32: Consume has bounded the size,
-// and there may be many of them.
+// parser reads tokens of data whose grammar was checked, and appends them to the compact text,
+// which uses the memory of data and is never longer than the part that was read. Offsets are
+// uint32: Consume has limited the size, and there may be many of them.
 type parser struct {
-	in      []byte // what has not been read
+	in      []byte // the unread rest
 	text    []byte
 	stack   []container
 	members []member
@@ -123,13 +122,13 @@ type container struct {
 	object   bool
 	unsorted bool
 	filled   bool   // it has at least one element or member
-	named    bool   // the value of a name comes next
+	named    bool   // the next value belongs to a name
 	start    uint32 // of its bracket in text
 	first    int    // its first entry in members, if it is an object
 }
 
-// member is where one member of an object stands in text, from its quoted name
-// to the end of its value.
+// member is the position of one member of an object in text, from its quoted name to the end
+// of its value.
 type member struct{ start, end uint32 }
 
 // value reads all tokens.
@@ -170,7 +169,7 @@ func (p *parser) take(n int) []byte {
 	return raw
 }
 
-// scalarLen is the length of the number or word that text begins with.
+// scalarLen returns the length of the number or literal at the beginning of text.
 func scalarLen(text []byte) int {
 	for n, c := range text {
 		switch c {
@@ -221,7 +220,7 @@ func (p *parser) scalar(raw []byte) error {
 
 func (p *parser) top() *container { return &p.stack[len(p.stack)-1] }
 
-// nameIsNext says whether a string that comes now is the name of a member.
+// nameIsNext reports whether a string at this point is the name of a member.
 func (p *parser) nameIsNext() bool {
 	return len(p.stack) > 0 && p.top().object && !p.top().named
 }
@@ -302,8 +301,8 @@ func (p *parser) whole() []byte {
 	return p.aside.expand(p.text[:0], bytes.Clone(p.text))
 }
 
-// checkNumber refuses what has a fraction or an exponent and is not finite as
-// a float64. An integer may have any size (D7).
+// checkNumber rejects a number with a fraction or an exponent that is not finite as a float64.
+// An integer may have any size.
 func checkNumber(raw []byte) error {
 	if isInteger(raw) {
 		return nil

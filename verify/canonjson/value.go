@@ -31,13 +31,13 @@ func (v Value) Text() (string, bool) {
 	return string(unquote(v.text)), true
 }
 
-// IsText says whether v is a string.
+// IsText reports whether v is a string.
 func (v Value) IsText() bool { return v.first() == '"' }
 
-// IsTrue says whether v is exactly the boolean true.
+// IsTrue reports whether v is exactly the boolean true.
 func (v Value) IsTrue() bool { return string(v.text) == "true" }
 
-// IsArray says whether v is an array.
+// IsArray reports whether v is an array.
 func (v Value) IsArray() bool { return v.first() == '[' }
 
 // Elements yields the elements of an array in order; nothing for any other value.

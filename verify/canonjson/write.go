@@ -35,8 +35,8 @@ func (v Value) Append(dst []byte) []byte {
 	return dst
 }
 
-// WriteTo writes the canonical form of v in pieces, so that a large value
-// need not stand in memory a second time.
+// WriteTo writes the canonical form of v in pieces, so that a large value need not be in
+// memory twice.
 func (v Value) WriteTo(w io.Writer) (int64, error) {
 	var total int64
 	buf := make([]byte, 0, writeSize)
@@ -62,17 +62,16 @@ func (v Value) WriteTo(w io.Writer) (int64, error) {
 
 const writeSize = 32 << 10
 
-// WriteASCII writes the canonical form of v with every character outside
-// U+0020 to U+007E escaped as \uxxxx, in surrogate pairs beyond the basic
-// plane. It is the form that proof_hash is taken over (SPECTRUM-04,
-// PROOF.json). Like [Value.WriteTo] it writes in pieces.
+// WriteASCII writes the canonical form of v with every character outside U+0020 to U+007E
+// escaped as \uxxxx, in surrogate pairs beyond the basic plane. proof_hash is computed over
+// this form (SPECTRUM-04, PROOF.json). Like [Value.WriteTo] it writes in pieces.
 func (v Value) WriteASCII(w io.Writer) error {
 	_, err := v.WriteTo(&asciiWriter{w: w})
 	return err
 }
 
-// asciiWriter escapes what is written to it. Every Write must hold whole
-// characters, as the tokens of WriteTo do.
+// asciiWriter escapes the text written to it. Every Write must hold whole characters, as the
+// tokens of WriteTo do.
 type asciiWriter struct {
 	w   io.Writer
 	buf []byte
@@ -111,7 +110,8 @@ func appendToken(dst, token []byte) []byte {
 	return append(dst, token...)
 }
 
-// appendNumber writes a number as decision D7 says.
+// appendNumber appends the canonical form of a number: an integer verbatim, any other number
+// as the shortest positional decimal of its float64.
 func appendNumber(dst, raw []byte) []byte {
 	if isInteger(raw) {
 		if string(raw) == "-0" {
@@ -129,9 +129,9 @@ func appendNumber(dst, raw []byte) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
-// appendString appends a JSON string, whose grammar was checked, in canonical quotes.
-// A string without a backslash is canonical as it stands. The result is never longer
-// than raw, and dst may end in the same memory before raw.
+// appendString appends a JSON string, whose grammar was checked, in canonical quotes. A string
+// without a backslash is already canonical. The result is never longer than raw, and dst may
+// end in the same memory before raw.
 func appendString(dst, raw []byte) []byte {
 	for {
 		n := bytes.IndexByte(raw, '\\')
@@ -153,7 +153,7 @@ func appendString(dst, raw []byte) []byte {
 	}
 }
 
-// unescape is the character that an escape of one letter stands for.
+// unescape returns the character of a one-letter escape.
 func unescape(letter byte) byte {
 	switch letter {
 	case 'b':
@@ -198,8 +198,7 @@ func appendChar(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', '0', '0', digits[r>>4], digits[r&15])
 }
 
-// AppendText appends a string in canonical form to dst. It must be UTF-8, as
-// what was parsed is.
+// AppendText appends a string in canonical form to dst. It must be UTF-8, as parsed text is.
 func AppendText(dst []byte, text string) []byte { return appendQuoted(dst, text) }
 
 // appendQuoted escapes what must be escaped and nothing else.

@@ -24,7 +24,7 @@ type pattern struct {
 	name    bool // it is matched with the last name of a path alone
 }
 
-// parseLine reads one line. It returns false for one that says nothing.
+// parseLine reads one line. It returns false for a comment or an empty line.
 func parseLine(line string) (pattern, bool, error) {
 	var p pattern
 	text := trimSpaces(line)
@@ -59,7 +59,7 @@ func parseLine(line string) (pattern, bool, error) {
 	return p, true, nil
 }
 
-// trimSpaces removes the spaces at the end of a line that no backslash stands before.
+// trimSpaces removes the unquoted spaces at the end of a line.
 func trimSpaces(line string) string {
 	end := 0
 	for i := 0; i < len(line); i++ {
@@ -117,7 +117,7 @@ func translate(text string) (string, error) {
 	return b.String(), nil
 }
 
-// match reports whether the pattern fits a path, relative to where the pattern stands.
+// match reports whether the pattern matches a path, relative to the directory of the pattern.
 func (p pattern) match(path string, isDir bool) bool {
 	if p.onlyDir && !isDir {
 		return false

@@ -27,8 +27,7 @@ type FileError struct {
 func (e *FileError) Error() string { return fmt.Sprintf("%q: %v", e.Path, e.err) }
 func (e *FileError) Unwrap() error { return e.err }
 
-// Rules decide what is left out beneath a root. They may not be used by several goroutines
-// at once.
+// Rules decide what is left out beneath a root. They are not safe for concurrent use.
 type Rules struct {
 	root  *pathsafe.Dir
 	given []pattern
@@ -60,8 +59,8 @@ const (
 	ByFile  Reason = "file"
 )
 
-// Match returns what leaves out a path beneath the root, in slashes. The directories above
-// it are not left out, or it would not be asked about.
+// Match returns the reason for which a path beneath the root, in slashes, is left out. Its
+// parent directories must not be left out.
 func (r *Rules) Match(name string, isDir bool) (Reason, error) {
 	if out, decided := decide(r.given, name, isDir); decided {
 		return reasonIf(out, ByGiven), nil
@@ -87,7 +86,7 @@ func reasonIf(out bool, reason Reason) Reason {
 	return reason
 }
 
-// decide returns what the last of the patterns that fit says.
+// decide returns the decision of the last matching pattern.
 func decide(patterns []pattern, name string, isDir bool) (out, decided bool) {
 	for i := len(patterns) - 1; i >= 0; i-- {
 		if patterns[i].match(name, isDir) {
