@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/ignore"
 )
 
@@ -24,9 +24,15 @@ func (r *running) checkIgnore() error {
 
 // ignorePath returns where a .spectrumignore is: in what the command changed, or in the directory.
 func (r *running) ignorePath(rel string) string {
-	changed := filepath.Join(r.changed(), rel)
-	if _, err := os.Lstat(changed); err == nil {
-		return changed
+	path, err := pathsafe.Found(rel)
+	if err != nil {
+		return filepath.Join(r.dir, rel)
+	}
+	if dir, err := r.upper.OpenParent(path, len(path.Components())-1); err == nil {
+		defer dir.Close()
+		if _, err := dir.Lstat(path.Base()); err == nil {
+			return filepath.Join(r.changed(), rel)
+		}
 	}
 	return filepath.Join(r.dir, rel)
 }
