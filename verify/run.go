@@ -24,6 +24,7 @@ type Run struct {
 	err     error         // why it could not be opened
 	first   *pathsafe.ID  // of the directory that was opened first
 	held    bool          // it is not opened again
+	sealed  string        // the bundle root that it must have; "" for any
 }
 
 // location is where a run directory is found.
@@ -63,6 +64,11 @@ func RunOf(project, runs *pathsafe.Dir, name string) *Run {
 func RunIn(project, dir *pathsafe.Dir, id string) *Run {
 	return &Run{id: id, at: location{path: dir.Name()}, project: project, dir: dir, held: true}
 }
+
+// Expect has no law accept another bundle than that of a bundle root, 64 lower-case hex digits: for
+// a run that is known by what was sealed there, and whose directory another process can exchange at
+// any moment.
+func (r *Run) Expect(bundleRoot string) { r.sealed = bundleRoot }
 
 // enter opens the run directory, unless it is open. A verdict is on one directory: one that
 // has replaced it since is not entered.

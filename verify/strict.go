@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -69,6 +70,9 @@ func (e *examination) examine(ctx context.Context) error {
 		if err := phase(ctx); err != nil {
 			return err
 		}
+	}
+	if e.run.sealed != "" && e.root != e.run.sealed {
+		return machine.Disturbed(fmt.Sprintf("run %q: another bundle is there than the one that was sealed", e.run.id))
 	}
 	return nil
 }

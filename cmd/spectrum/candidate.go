@@ -59,7 +59,7 @@ func (c *candidate) explained(err error) error {
 
 // openCandidate opens the run directories and their project root.
 func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*candidate, error) {
-	runDirs, err := a.namedRuns(runDirs)
+	runDirs, sealed, err := a.namedRuns(runDirs)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,13 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 	if c.origin.ProjectRoot, err = filepath.Abs(root); err != nil {
 		return nil, err
 	}
-	return reopen(cmd.Context(), c.origin)
+	if c, err = reopen(cmd.Context(), c.origin); err != nil {
+		return nil, err
+	}
+	for i, run := range c.runs {
+		run.Expect(sealed[i])
+	}
+	return c, nil
 }
 
 // unknownProject is the error for run directories that are in no project. One that does

@@ -130,16 +130,15 @@ func checkSealed(c statedir.SealedCandidate) error {
 }
 
 // namedRuns replaces the names of candidates by the paths of their run directories, and says which
-// they are.
-func (a *app) namedRuns(words []string) ([]string, error) {
-	paths := make([]string, 0, len(words))
+// they are. roots are the bundle roots that were sealed there; "" for what is a path.
+func (a *app) namedRuns(words []string) (paths, roots []string, err error) {
 	for _, word := range words {
 		c, isName, err := a.findCandidate(word)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !isName {
-			paths = append(paths, word)
+			paths, roots = append(paths, word), append(roots, "")
 			continue
 		}
 		of := ""
@@ -147,9 +146,9 @@ func (a *app) namedRuns(words []string) ([]string, error) {
 			of = ", over " + shellQuote(string(c.Over))
 		}
 		a.say("%s is %s, sealed %s%s", word, shellQuote(string(c.RunDir)), c.At.UTC().Format("2006-01-02 15:04:05 UTC"), of)
-		paths = append(paths, string(c.RunDir))
+		paths, roots = append(paths, string(c.RunDir)), append(roots, c.BundleRoot)
 	}
-	return paths, nil
+	return paths, roots, nil
 }
 
 // overOf returns the directory that a candidate would change, where that was recorded when it was sealed.

@@ -40,9 +40,9 @@ func (a *app) openBase(cmd *cobra.Command, opts sealOptions, project *pathsafe.D
 		}
 		b.private = append(appendBeneath(b.private, root, opts.base), private...)
 	case opts.baseRun != "":
-		var named []string
-		if named, err = a.namedRuns([]string{opts.baseRun}); err == nil {
-			b.list, err = signedBy(cmd.Context(), named[0])
+		var named, sealed []string
+		if named, sealed, err = a.namedRuns([]string{opts.baseRun}); err == nil {
+			b.list, err = signedBy(cmd.Context(), named[0], sealed[0])
 		}
 	case opts.baseGit != "":
 		if b.git, err = a.gitBase(cmd, project, opts.baseGit, root, outputs); err == nil {
@@ -110,13 +110,15 @@ func openBaseDir(root, path string) (*pathsafe.Dir, error) {
 	return base, nil
 }
 
-// signedBy returns what a run has signed, of which no output is read.
-func signedBy(ctx context.Context, path string) (*bundle.BaseList, error) {
+// signedBy returns what a run has signed, of which no output is read. sealed is the bundle root that
+// it must have; "" for any.
+func signedBy(ctx context.Context, path, sealed string) (*bundle.BaseList, error) {
 	run, err := verify.OpenRun(nil, path)
 	if err != nil {
 		return nil, err
 	}
 	defer run.Close()
+	run.Expect(sealed)
 	listing, err := verify.List(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)

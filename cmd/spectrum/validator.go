@@ -19,6 +19,10 @@ import (
 // namesValidator is the next step where a validator was to be named.
 const namesValidator = "a validator_id is 64 hex digits, as \"spectrum keygen\" prints it; \"spectrum trust list\" says who is pinned or revoked"
 
+// leastSeen is how many digits name a validator that is neither pinned nor revoked: no key
+// with the same first digits can be made on purpose.
+const leastSeen = 16
+
 // A validator is one that a command was given, with what is known of it here.
 type validator struct {
 	id     string
@@ -62,6 +66,10 @@ func (a *app) openValidator(id string) (v *validator, err error) {
 		}
 	}
 	slices.Sort(found)
+	if len(found) == 1 && v.policy.Of(found[0]) != trust.Pinned && v.policy.Of(found[0]) != trust.Revoked && len(id) < leastSeen {
+		return v, refusedHint(fmt.Errorf("%d digits are too few: anybody can make a key whose validator_id begins with %s", len(id), id),
+			fmt.Sprintf("compare all of it, %s, with that of the validator that is meant, and give %d digits or more", found[0], leastSeen))
+	}
 	switch len(found) {
 	case 0:
 		return v, refusedHint(fmt.Errorf("no validator that begins with %s has signed what was previewed or committed here, or is pinned or revoked", id), "give all 64 digits of its validator_id, as the signer's \"spectrum keygen\" has printed it")

@@ -2,6 +2,7 @@ package rival
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
