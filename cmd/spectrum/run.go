@@ -238,6 +238,9 @@ func (r *running) open() error {
 	if r.lower, err = pathsafe.OpenRoot(r.dir); err != nil {
 		return refusedHint(fmt.Errorf("the directory to run over: %w", err), hint)
 	}
+	if err := r.checkIgnore(); err != nil {
+		return err
+	}
 	return r.makeLayer(kept)
 }
 
@@ -299,7 +302,7 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 		return errors.Join(err, removeAll(r.home))
 	}
 	r.id = st.ID
-	return r.upper.Chmod(st.Perm & 0o777) // the overlay shows it as that of the directory
+	return r.upper.Chmod(st.Perm & 0o1777) // the overlay shows it as that of the directory
 }
 
 // begin notes the time from which on a change of the directory is another process's.
@@ -396,6 +399,9 @@ func (r *running) seal(ctx context.Context, status int) error {
 // failed is the error of what could not be sealed. The command that seals it leaves out what
 // was the cause, where that is known.
 func (r *running) failed(err error) error {
+	if file, is := errors.AsType[*ignore.FileError](err); is {
+		err = refusedHint(err, ignoreHint(r.ignorePath(file.Path), "before the seal below"))
+	}
 	words := append([]string{"seal", "--upper", r.changed(), "--lower", r.dir}, r.opts.sharedWords()...)
 	if _, is := errors.AsType[*bundle.SpecialError](err); is {
 		words = append(words, "--skip-special")

@@ -40,6 +40,7 @@ func gitError(root string, err error) error {
 	const instead = "name a copy of the project as it was with --base DIR"
 	revision, isRevision := errors.AsType[*gitbase.RevisionError](err)
 	missing, isMissing := errors.AsType[*gitbase.MissingError](err)
+	_, waits := errors.AsType[*gitbase.WaitError](err)
 	hint := instead
 	switch {
 	case errors.Is(err, gitbase.ErrNoGit):
@@ -50,6 +51,10 @@ func gitError(root string, err error) error {
 		hint = "name the project with --project-root DIR, or " + instead
 	case errors.Is(err, gitbase.ErrNotOwned):
 		hint = "if you trust its owner: git config --global --add safe.directory " + shellQuote(root)
+	case errors.Is(err, gitbase.ErrTemporary):
+		hint = "set TMPDIR to a directory that this user can write to and that has room"
+	case waits:
+		hint = "remove it, or " + instead
 	case isRevision && revision.IsShallow:
 		hint = "the clone is shallow; fetch more of its history with git fetch --unshallow"
 	case isRevision:

@@ -18,6 +18,15 @@ const File = ".spectrumignore"
 // MaxFile is the size in bytes of the largest such file.
 const MaxFile = 1 << 20
 
+// A FileError is a file that cannot be read, or has a line that is not a pattern.
+type FileError struct {
+	Path string // beneath the root, in slashes
+	err  error
+}
+
+func (e *FileError) Error() string { return fmt.Sprintf("%q: %v", e.Path, e.err) }
+func (e *FileError) Unwrap() error { return e.err }
+
 // Rules decide what is left out beneath a root. They are not safe for concurrent use.
 type Rules struct {
 	root  *pathsafe.Dir
@@ -95,7 +104,7 @@ func (r *Rules) of(dir string) ([]pattern, error) {
 	name := path.Join(dir, File)
 	patterns, err := r.read(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", name, err)
+		return nil, &FileError{name, err}
 	}
 	r.files[dir] = patterns
 	return patterns, nil
@@ -114,7 +123,7 @@ func (r *Rules) Enter(path string, dir *pathsafe.Dir) error {
 	f, _, err := dir.Open(File)
 	patterns, err := readOpened(f, err)
 	if err != nil {
-		return fmt.Errorf("%q: %w", strings.TrimPrefix(path+"/"+File, "/"), err)
+		return &FileError{strings.TrimPrefix(path+"/"+File, "/"), err}
 	}
 	r.files[key] = patterns
 	return nil

@@ -9,7 +9,8 @@
 //
 // # The steps
 //
-//  1. [Read] asks git, in the repository, where that is, which commit a revision is, and for the list of
+//  1. [Read] looks for FIFOs and devices where git would read a file, which is an error ([WaitError]). Then it
+//     asks git, in the repository, where that is, which commit a revision is, and for the list of
 //     its settings. These commands ("rev-parse", "symbolic-ref", "config --list") start no other program;
 //     hooks, file system monitors, pagers, and transports are switched off all the same.
 //  2. It makes a temporary directory with a git directory of its own: an empty configuration, copies of
@@ -29,6 +30,9 @@
 // one is in doubt ([bundle.BaseFile]).
 //
 // # What it does not
+//
+// A FIFO that is made while git runs, or that the configuration includes, makes git wait until the seal is
+// interrupted.
 //
 // git reads objects as they are stored: it does not verify that they have the hashes by which they are
 // named. A base is a claim of the producer, and a preview holds it against the restore root.

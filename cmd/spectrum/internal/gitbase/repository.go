@@ -19,6 +19,9 @@ var ErrNoRepository = errors.New("not in the work tree of a git repository")
 // ErrNotOwned is a repository of another user, which git does not read.
 var ErrNotOwned = errors.New("the git repository belongs to another user, so git does not read it")
 
+// ErrTemporary is a temporary directory that cannot be made or written.
+var ErrTemporary = errors.New("the temporary directory of git")
+
 // A RevisionError is a revision that is not a commit of the repository.
 type RevisionError struct {
 	Revision  string
@@ -57,6 +60,10 @@ func open(ctx context.Context, root string) (*repository, error) {
 	if err := g.checkVersion(ctx); err != nil {
 		return nil, err
 	}
+	w := waits{}
+	if err := w.checkAbove(ctx, root); err != nil {
+		return nil, err
+	}
 	r := &repository{git: g, filters: map[string]bool{}}
 	inside, err := r.ask(ctx, "--is-inside-work-tree")
 	if err != nil {
@@ -86,6 +93,9 @@ func open(ctx context.Context, root string) (*repository, error) {
 	_, noGit := os.Lstat(filepath.Join(r.top, ".git")) // core.worktree can name any directory
 	if noGit != nil || filepath.Join(r.top, r.prefix) != root || r.format != "sha1" && r.format != "sha256" {
 		return nil, fmt.Errorf("%q: %w: the repository is for the work tree %q, with %s hashes", root, ErrNoRepository, r.top, r.format)
+	}
+	if err := w.checkTree(ctx, root); err != nil {
+		return nil, err
 	}
 	return r, r.readSettings(ctx)
 }
@@ -195,7 +205,7 @@ func (p *private) remove() error { return os.RemoveAll(p.dir) }
 func (r *repository) newPrivate() (_ *private, err error) {
 	dir, err := os.MkdirTemp("", "spectrum-git-")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrTemporary, err)
 	}
 	defer func() {
 		if err != nil {
@@ -204,7 +214,7 @@ func (r *repository) newPrivate() (_ *private, err error) {
 	}()
 	for _, name := range []string{"git/refs", "git/info", "tree"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrTemporary, err)
 		}
 	}
 	settings := "[core]\n\trepositoryformatversion = 1\n"
@@ -213,7 +223,7 @@ func (r *repository) newPrivate() (_ *private, err error) {
 	}
 	for name, content := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": settings} {
 		if err := os.WriteFile(filepath.Join(dir, "git", name), []byte(content), 0o600); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrTemporary, err)
 		}
 	}
 	shared, err := filepath.Glob(filepath.Join(escapeGlob(r.gitDir), "sharedindex.*"))
@@ -256,8 +266,11 @@ func copyPlain(from, to string) error {
 	}
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrTemporary, err)
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrTemporary, err)
+	}
+	return err
 }
