@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -32,13 +33,14 @@ type app struct {
 	barPatience time.Duration // how long work may take without a bar
 	shown       *bar          // the one that was begun last; nil is none
 
-	ended    []string            // what earlier commands had left and this one has ended, in words
-	done     []string            // what else this command has done and stays, in words
-	detached []string            // mount points of views that a rollback has ended
-	latestOf string              // the restore root that latest is of, where the command says one
-	config   []config            // what "spectrum doctor" has read of config files
-	dryRun   bool                // no state directory is made
-	foreign  []fusemount.Foreign // views of other users, which a rollback leaves
+	ended       []string            // what earlier commands had left and this one has ended, in words
+	endedCommit *staging.Outcome    // the last commit among that; nil for none
+	done        []string            // what else this command has done and stays, in words
+	detached    []string            // mount points of views that a rollback has ended
+	latestOf    string              // the restore root that latest is of, where the command says one
+	config      []config            // what "spectrum doctor" has read of config files
+	dryRun      bool                // no state directory is made
+	foreign     []fusemount.Foreign // views of other users, which a rollback leaves
 }
 
 // stateVariable is the environment's word for --state-dir.

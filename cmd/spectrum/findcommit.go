@@ -57,7 +57,8 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 				return savepoint.Savepoint{}, alreadyUndone(state, sp)
 			}
 		}
-		if killed := unfinishedCommit(state, id); killed != nil {
+		isMeant := func(begun audit.Entry) bool { return len(id) >= least && strings.HasPrefix(begun.Action, id) }
+		if killed := unfinishedCommit(state, isMeant); killed != nil {
 			return savepoint.Savepoint{}, killed
 		}
 		if back := isRollback(state, id); back != nil {
@@ -84,14 +85,12 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 }
 
 // unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
-// a kill: recover undoes or completes it. It is nil where the log has no such one.
-func unfinishedCommit(state *statedir.Dir, id string) error {
-	if len(id) < least {
-		return nil
-	}
+// a kill: recover undoes or completes it. isMeant is asked for each commit that has begun. It is nil
+// where the log has no such one.
+func unfinishedCommit(state *statedir.Dir, isMeant func(begun audit.Entry) bool) error {
 	began := map[string]string{}
 	head, _ := readLog(state, func(e audit.Entry) error {
-		if e.Kind == audit.CommitBegin && strings.HasPrefix(e.Action, id) {
+		if e.Kind == audit.CommitBegin && isMeant(e) {
 			began[e.Action] = e.Root
 		}
 		return nil

@@ -79,7 +79,25 @@ func (a *app) hasDone(format string, args ...any) {
 func (a *app) hasEnded(outcomes []staging.Outcome) {
 	for _, o := range outcomes {
 		a.ended = append(a.ended, endedText(o))
+		if o.Kind == staging.KindCommit {
+			a.endedCommit = &o
+		}
 	}
+}
+
+// latestHasEnded is the error of a rollback of "latest" that has found an unfinished commit: that one
+// was the latest. What was meant is asked again, since another commit would be undone beside it.
+func (a *app) latestHasEnded(next string) error {
+	o := a.endedCommit
+	switch {
+	case o == nil:
+		return nil
+	case o.Result == staging.Completed:
+		return refusedHint(fmt.Errorf("the latest commit, %s, was unfinished and has been completed; no commit was undone", o.Attempt),
+			fmt.Sprintf("to undo it: spectrum rollback %s", o.Attempt))
+	}
+	return refusedHint(fmt.Errorf("the latest commit, %s, was unfinished: it is undone now, and no other commit was", o.Attempt),
+		fmt.Sprintf("to undo the commit before it, too: spectrum rollback %s", next))
 }
 
 func endedText(o staging.Outcome) string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spf13/cobra"
 )
@@ -105,6 +106,10 @@ func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoin
 		return savepoint.Savepoint{}, unread
 	}
 	if len(standing) == 0 {
+		isHere := func(begun audit.Entry) bool { return root == "" || audit.RootOf(begun.Root) == root }
+		if unfinished := unfinishedCommit(state, isHere); unfinished != nil {
+			return savepoint.Savepoint{}, unfinished
+		}
 		if undone := lastUndone(state, root); undone != nil {
 			return savepoint.Savepoint{}, undone
 		}

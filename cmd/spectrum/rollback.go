@@ -121,6 +121,11 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 		return app.notBegun(state, sp.Root(), opts.dryRun, audit.Event{Rollback: audit.Session, Actions: []string{sp.Attempt()}}, err)
 	}
 	defer in.Leave()
+	if id == latest {
+		if err := app.latestHasEnded(sp.Attempt()); err != nil {
+			return err
+		}
+	}
 	if in.Path() != sp.Root() {
 		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), action.ErrElsewhere))
 	}
