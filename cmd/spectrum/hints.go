@@ -96,7 +96,7 @@ const thenAgain = "then run this again"
 // that it is about.
 func (a *app) mendHints(err error, v *verdict) []string {
 	part, isPart := errors.AsType[*statedir.PartError](err)
-	if isPart && v.status == statusRejected && errors.Is(part, fs.ErrPermission) {
+	if isPart && v.isRejected() && errors.Is(part, fs.ErrPermission) {
 		return partHints(part)
 	}
 	state, unknown := a.statePath()

@@ -60,6 +60,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.candidate.open: verify.OpenRun":               "given: opened when a law looks into it, and another directory of that path is not entered again",
 	"cmd/spectrum.changes.patch: pathsafe.OpenRoot":             "the real path of the restore root; it has to be the one of the mount, by its identity",
 	"cmd/spectrum.Unlock: unix.Lstat":                           "a path of the state directory: only the words of a hint follow",
+	"cmd/spectrum.mendLock: unix.Lstat":                         "the lock of a restore root: only the words of a hint follow",
 	"cmd/spectrum.aside: os.Lstat":                              "a free name in the state directory: only the words of a hint follow",
 	"cmd/spectrum.WayOut: pathsafe.OpenRoot":                    "record: the restore root of a snapshot; only the words of a hint follow",
 	"cmd/spectrum.nameOfRoot: pathsafe.OpenRoot":                "given: a restore root; only which records are of it follows",

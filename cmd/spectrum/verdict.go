@@ -61,7 +61,10 @@ type verdict struct {
 
 // isMendable reports whether a damaged record can be the cause: an exit status that a repair of the
 // state directory may change.
-func (v *verdict) isMendable() bool { return v.status == statusMachine || v.status == statusRejected }
+func (v *verdict) isMendable() bool { return v.status == statusMachine || v.isRejected() }
+
+// isRejected reports whether the verdict is on what was asked, and not on the machine.
+func (v *verdict) isRejected() bool { return v.status == statusRejected }
 
 // verdictOf asks the rows of the table one after another. What one has decided another one
 // does not change.
