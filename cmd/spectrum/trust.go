@@ -57,7 +57,7 @@ func newTrustAdd(app *app) *cobra.Command {
 		Short: "pin a validator",
 		Long: `add pins a validator. Once one is pinned, only what pinned validators have signed can
 be restored. VALIDATOR_ID is its 64 digits; for a validator that signed what was
-previewed or committed here, four or more of its first digits are enough.
+previewed or committed here, 16 or more of its first digits are enough.
 
 Before that it prints the whole id in groups, to be compared with what the signer
 says it is, and what this validator has signed of what is kept here.`,

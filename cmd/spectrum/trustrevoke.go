@@ -28,8 +28,9 @@ The reason is kept with the validator, and shown wherever it is rejected. On a
 terminal it is asked for where --reason does not give it, and revoke asks for
 confirmation. Elsewhere --reason is required, and enough.
 
-VALIDATOR_ID is its 64 digits; for a validator that signed what was previewed or
-committed here, or that is pinned, four or more of its first digits are enough.`,
+VALIDATOR_ID is its 64 digits. The first four or more are enough for a validator that
+is pinned, and the first 16 or more for one that signed what was previewed or
+committed here.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason(cmd, reason); err != nil {
