@@ -1,11 +1,7 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -20,12 +16,12 @@ import (
 func latestUnread(state *statedir.Dir, root string, all *savepoint.Survey, standing []savepoint.Savepoint) error {
 	var unread *savepoint.DamageError
 	for _, d := range all.Damaged {
-		if d.Retired || root != "" && !isBeneath(d.RunDir, shelfOf(root)) {
+		if d.Retired || root != "" && !d.IsOf(root) {
 			continue
 		}
 		if len(standing) > 0 {
 			newest := standing[len(standing)-1]
-			if !isBeneath(d.RunDir, shelfOf(newest.Root())) || d.Sequence <= newest.Sequence() {
+			if !d.IsOf(newest.Root()) || d.Sequence <= newest.Sequence() {
 				continue
 			}
 		}
@@ -52,15 +48,4 @@ func latestUnread(state *statedir.Dir, root string, all *savepoint.Survey, stand
 		}
 	}
 	return nil
-}
-
-// shelfOf is the name of the directory with the savepoints of a root.
-func shelfOf(root string) string {
-	sum := sha256.Sum256([]byte(filepath.Clean(root)))
-	return hex.EncodeToString(sum[:])
-}
-
-// isBeneath reports whether a directory of this name is in a path.
-func isBeneath(path, name string) bool {
-	return slices.Contains(strings.Split(path, "/"), name)
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,6 +108,13 @@ func (e *DamageError) Error() string { return fmt.Sprintf("savepoint %q: %v", e.
 
 // Unwrap returns what is wrong with it.
 func (e *DamageError) Unwrap() error { return e.Err }
+
+// IsOf reports whether it is among the savepoints of a restore root, by the name that the root's
+// records are kept under.
+func (e *DamageError) IsOf(root string) bool {
+	key, _, err := keyOf(root)
+	return err == nil && slices.Contains(strings.Split(e.RunDir, "/"), key)
+}
 
 // damage makes a DamageError, unless the fault is this machine's.
 func damage(runDir string, err error) error {
