@@ -11,8 +11,6 @@ import (
 	"io/fs"
 	"slices"
 	"time"
-
-	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // CandidatesLog is the name of the file of the candidates that this program has sealed: a line
@@ -45,18 +43,11 @@ func (c SealedCandidate) line() candidateLine {
 
 // KeepCandidate notes, durably, that a candidate was sealed.
 func (d *Dir) KeepCandidate(c SealedCandidate) error {
-	raw, err := json.Marshal(c.line())
-	if err != nil {
-		return err
-	}
 	f, err := openToAppend(d.root, CandidatesLog)
 	if err != nil {
 		return d.part(CandidatesLog, err)
 	}
-	line := slices.Concat([]byte("\n"), raw, []byte("\n")) // it begins with the end of one that was cut off
-	_, err = f.Write(line)
-	err = pathsafe.NoSpace(f, len(line), err)
-	return errors.Join(err, f.Sync(), f.Close(), d.root.Sync())
+	return d.appendLine(f, c.line())
 }
 
 // Candidates returns the candidates that were sealed, the newest first, each run directory once.

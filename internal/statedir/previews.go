@@ -89,26 +89,40 @@ func (d *Dir) LoadPreview(id string) ([]byte, error) {
 	return readRecord(dir, id)
 }
 
+// keptPreviews calls do with the directory of the previews, all names in it, and the identities of
+// the previews that were kept.
+func (d *Dir) keptPreviews(do func(dir *pathsafe.Dir, names, ids []string) error) error {
+	dir, err := d.open(previews)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, record); ok && isDigest(id) {
+			ids = append(ids, id)
+		}
+	}
+	return do(dir, names, ids)
+}
+
 // FindPreview returns the identity of the one preview that begins with these hex digits,
 // of which there must be at least so many; fs.ErrNotExist when there is none.
 func (d *Dir) FindPreview(prefix string, digits int) (string, error) {
 	if len(prefix) < digits || len(prefix) > 64 || strings.Trim(prefix, "0123456789abcdef") != "" {
 		return "", fmt.Errorf("%q is not the beginning of a preview id: %w", prefix, fs.ErrNotExist)
 	}
-	dir, err := d.open(previews)
-	if err != nil {
-		return "", err
-	}
-	defer dir.Close()
-	names, err := dir.Names()
-	if err != nil {
-		return "", err
-	}
 	var found []string
-	for _, name := range names {
-		if id, ok := strings.CutSuffix(name, record); ok && isDigest(id) && strings.HasPrefix(id, prefix) {
-			found = append(found, id)
-		}
+	err := d.keptPreviews(func(_ *pathsafe.Dir, _, ids []string) error {
+		found = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, prefix) })
+		return nil
+	})
+	if err != nil {
+		return "", err
 	}
 	switch len(found) {
 	case 0:
@@ -120,24 +134,13 @@ func (d *Dir) FindPreview(prefix string, digits int) (string, error) {
 }
 
 // Unused returns the identities of the previews that were kept and not used, sorted.
-func (d *Dir) Unused() ([]string, error) {
-	dir, err := d.open(previews)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Names()
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, name := range names {
-		if id, ok := strings.CutSuffix(name, record); ok && isDigest(id) && !slices.Contains(names, id+used) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids, nil
+func (d *Dir) Unused() (unused []string, err error) {
+	err = d.keptPreviews(func(_ *pathsafe.Dir, names, ids []string) error {
+		unused = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(names, id+used) })
+		slices.Sort(unused)
+		return nil
+	})
+	return unused, err
 }
 
 // A KeptPreview is a preview that was kept, and when.
@@ -147,30 +150,22 @@ type KeptPreview struct {
 }
 
 // Previews returns the previews that were kept, also those that were used, the newest first.
-func (d *Dir) Previews() ([]KeptPreview, error) {
-	dir, err := d.open(previews)
+func (d *Dir) Previews() (all []KeptPreview, err error) {
+	err = d.keptPreviews(func(dir *pathsafe.Dir, _, ids []string) error {
+		for _, id := range ids {
+			st, err := dir.Lstat(id + record)
+			if errors.Is(err, fs.ErrNotExist) { // it gave way to another one meanwhile
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			all = append(all, KeptPreview{id, st.ModTime})
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Names()
-	if err != nil {
-		return nil, err
-	}
-	var all []KeptPreview
-	for _, name := range names {
-		id, ok := strings.CutSuffix(name, record)
-		if !ok || !isDigest(id) {
-			continue
-		}
-		st, err := dir.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) { // it gave way to another one meanwhile
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, KeptPreview{id, st.ModTime})
 	}
 	slices.SortFunc(all, func(a, b KeptPreview) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.ID, b.ID)) })
 	return all, nil

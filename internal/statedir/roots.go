@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"unicode/utf8"
 
@@ -207,15 +208,21 @@ func nameOf(all []KnownRoot, at KnownRoot, leads func(path string) bool) (name, 
 	return name, "", false
 }
 
-// keepRoot writes a line, durably. It begins with the end of one that was cut off.
+// keepRoot writes a line, durably.
 func (d *Dir) keepRoot(r KnownRoot) error {
-	raw, err := json.Marshal(r.line())
-	if err != nil {
-		return err
-	}
 	f, err := openToAppend(d.root, RootsLog)
 	if err != nil {
 		return err
+	}
+	return d.appendLine(f, r.line())
+}
+
+// appendLine writes a JSON value as a line to a file of the state directory, durably, and closes
+// it. The line begins with the end of one that was cut off.
+func (d *Dir) appendLine(f *os.File, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return errors.Join(err, f.Close())
 	}
 	line := slices.Concat([]byte("\n"), raw, []byte("\n"))
 	_, err = f.Write(line)
