@@ -82,6 +82,14 @@ func (a *app) openState() (*statedir.Dir, error) {
 	return state, nil
 }
 
+// existingState opens the state directory, as openState does, and makes none: fs.ErrNotExist where
+// there is none.
+func (a *app) existingState() (*statedir.Dir, error) {
+	look := *a
+	look.dryRun = true
+	return look.openState()
+}
+
 // stateHint is for a state directory that cannot be used.
 const stateHint = "\"spectrum doctor\" says what is wrong with it, and what to do; or name another one with --state-dir DIR"
 

@@ -81,23 +81,18 @@ func allCommands(cmd *cobra.Command) []*cobra.Command {
 // listed lists IDs as short as they are taken, unless more is typed already. It makes no state
 // directory.
 func (a *app) listed(cmd *cobra.Command, list listIDs, typed string) []cobra.Completion {
-	configLeniently(cmd)
-	a.dryRun = true
-	state, err := a.openState()
-	if err != nil {
-		return nil
-	}
-	defer state.Close()
-	all := []cobra.Completion{}
-	for _, c := range list(cmd.Context(), state) {
-		id, about, _ := strings.Cut(c, "\t")
-		if len(typed) <= shortest {
-			id = id[:shortest]
+	var all []cobra.Completion
+	a.withState(cmd, func(state *statedir.Dir) {
+		for _, c := range list(cmd.Context(), state) {
+			id, about, _ := strings.Cut(c, "\t")
+			if len(typed) <= shortest {
+				id = id[:shortest]
+			}
+			if strings.HasPrefix(id, typed) {
+				all = append(all, cobra.CompletionWithDesc(id, oneLine(about)))
+			}
 		}
-		if strings.HasPrefix(id, typed) {
-			all = append(all, cobra.CompletionWithDesc(id, oneLine(about)))
-		}
-	}
+	})
 	return all
 }
 

@@ -65,8 +65,7 @@ func (a *app) rootsFirst(cmd *cobra.Command, args []string, typed string) ([]cob
 // withState opens the state directory, and makes none. What cannot be read is not completed.
 func (a *app) withState(cmd *cobra.Command, list func(state *statedir.Dir)) {
 	configLeniently(cmd)
-	a.dryRun = true
-	state, err := a.openState()
+	state, err := a.existingState()
 	if err != nil {
 		return
 	}

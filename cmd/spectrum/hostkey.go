@@ -38,7 +38,7 @@ func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
 
 // knownHost is the validator_id of this host's key, "" where it has none that can be used.
 func (a *app) knownHost(state *statedir.Dir) string {
-	id, err := a.hostID(state)
+	id, err := hostID(state)
 	if err != nil {
 		return ""
 	}
@@ -46,7 +46,7 @@ func (a *app) knownHost(state *statedir.Dir) string {
 }
 
 // hostID is the validator_id of this host's key, "" when it has none yet.
-func (a *app) hostID(state *statedir.Dir) (string, error) {
+func hostID(state *statedir.Dir) (string, error) {
 	key, err := bundle.LoadKey(state.HostKey())
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -24,9 +24,7 @@ const makesCandidate = "make one with \"spectrum run -- COMMAND\" or \"spectrum 
 // noteCandidate records a candidate that was sealed, so that "latest" is its name. Where there is no
 // state directory none is made for that. The seal stands if it cannot be recorded.
 func (a *app) noteCandidate(s *sealedRun, over string) {
-	look := *a
-	look.dryRun = true
-	state, err := look.openState()
+	state, err := a.existingState()
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -45,9 +43,7 @@ func (a *app) noteCandidate(s *sealedRun, over string) {
 // candidates returns the candidates that were sealed and whose run directories are still there, the
 // newest first.
 func (a *app) candidates() ([]statedir.SealedCandidate, error) {
-	look := *a
-	look.dryRun = true
-	state, err := look.openState()
+	state, err := a.existingState()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -277,7 +277,7 @@ func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
 	if err != nil {
 		return err
 	}
-	host, err := s.hostID(s.state)
+	host, err := hostID(s.state)
 	if err != nil {
 		return err
 	}

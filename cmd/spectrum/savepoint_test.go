@@ -361,7 +361,7 @@ func TestHostKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer state.Close()
-	if id, err := (&app{}).hostID(state); id != "" || err != nil {
+	if id, err := hostID(state); id != "" || err != nil {
 		t.Errorf("a key before there is one: %q, %v", id, err)
 	}
 	ids := make(chan string)
@@ -380,7 +380,7 @@ func TestHostKey(t *testing.T) {
 			t.Errorf("%q and %q", first, id)
 		}
 	}
-	if id, err := (&app{}).hostID(state); id != first || err != nil {
+	if id, err := hostID(state); id != first || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
 	if info, err := os.Stat(state.HostKey()); err != nil || info.Mode().Perm() != 0o600 {
@@ -406,7 +406,7 @@ func TestHostKey(t *testing.T) {
 		if key, err := (&app{}).hostKey(state); err == nil || key.ValidatorID() != "" {
 			t.Errorf("%s: a key was made or taken", name)
 		}
-		if id, err := (&app{}).hostID(state); err == nil || id != "" {
+		if id, err := hostID(state); err == nil || id != "" {
 			t.Errorf("%s: it has the id %q", name, id)
 		}
 	}

@@ -58,7 +58,7 @@ func (c *candidate) trustIn(state *statedir.Dir) (trust.Policy, error) {
 	if err != nil {
 		return trust.Policy{}, savepointError(err)
 	}
-	host, err := (&app{}).hostID(state)
+	host, err := hostID(state)
 	if err != nil {
 		return trust.Policy{}, err
 	}
